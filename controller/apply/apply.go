@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
@@ -32,6 +34,16 @@ type Existing struct {
 	Observed merge.Observed
 	// EndpointSlices are the service's slices with the label of this controller.
 	EndpointSlices []*discoveryv1.EndpointSlice
+}
+
+// Own returns what exists of the slices that the local cluster publishes, without the import and what that owns.
+func (e Existing) Own() Existing {
+	cluster := e.Observed.Cluster
+	e.Observed.ServiceImport, e.Observed.DerivedService = nil, nil
+	e.EndpointSlices = slices.DeleteFunc(slices.Clone(e.EndpointSlices), func(slice *discoveryv1.EndpointSlice) bool {
+		return slice.Labels[export.LabelSourceCluster] != cluster
+	})
+	return e
 }
 
 // FailuresToReport is the number of consecutive failures after which a condition reports them. Some pass soon: the API
@@ -167,7 +179,12 @@ func (p *pass) writeImport(ctx context.Context) error {
 		})
 	guard.object.schema = p.access.Schema()
 	desired := p.unsupported.supported(p.result.ServiceImport, p.access.Schema())
-	written, err := write(ctx, guard, client, p.observed.Service.Name, p.observed.ServiceImport, desired, equalImport)
+	before := p.observed.ServiceImport
+	written, err := write(ctx, guard, client, p.observed.Service.Name, before, desired, equalImport)
+	if written != before && err == nil && len(p.observed.TakenIPs) > 0 {
+		p.Recorder.Eventf(written, corev1.EventTypeWarning, EventClusterIPTaken, "Another Service got %s while the derived Service did "+
+			"not exist, so that this import gets another IP", strings.Join(p.observed.TakenIPs, ", "))
+	}
 	p.seeImport(written)
 	if p.refusesSecondIP(ctx, desired, err) {
 		p.outcome.Again = true

@@ -64,7 +64,7 @@ func withRefusal(conditions []metav1.Condition, existing *v1beta1.ServiceImport,
 	}
 	if ips := existing.Spec.IPs; len(ips) > 0 && refusesIP(serviceErr) {
 		message = truncate(fmt.Sprintf("This import had %s before, which its derived Service cannot get. "+
-			"Delete the Service that has it now, or, for another IP: kubectl -n %s patch serviceimport %s --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/ips\"}]'. %s",
+			"For another IP: kubectl -n %s patch serviceimport %s --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/ips\"}]'. %s",
 			strings.Join(ips, ", "), existing.Namespace, existing.Name, message))
 	}
 	return mergeConditions(conditions, []metav1.Condition{

@@ -20,6 +20,9 @@ import (
 // EventForeignObject is the reason of the Event on an object that has the name of one of this controller.
 const EventForeignObject = "ForeignObject"
 
+// EventClusterIPTaken is the reason of the Event on a ServiceImport that gave up an IP because another Service has it.
+const EventClusterIPTaken = "ClusterIPTaken"
+
 // reported holds the foreign objects that were reported, so that each is reported once.
 type reported struct {
 	mu      sync.Mutex

@@ -37,7 +37,7 @@ func PublishedSlices(from Source, service types.NamespacedName, spec *Spec, stat
 			from: from, service: service,
 			names: map[string]bool{}, refused: map[string]bool{}, badName: !validName(service.Name),
 		}
-		if !from.Set.Manages(state) {
+		if !from.counts(state) {
 			return nil, false
 		}
 		r.read(state)

@@ -28,8 +28,15 @@ type Source struct {
 	Reader selector.Cluster
 }
 
+// counts reports whether the controllers of the set maintain a slice. One that is being deleted is withdrawn: a finalizer of
+// somebody else may hold it for long.
+func (s Source) counts(slice *discoveryv1.EndpointSlice) bool {
+	return s.Set.Manages(slice) && slice.DeletionTimestamp == nil
+}
+
 // FromSlices returns the view of an export from the slices that carry its snapshots, in any order: those that the
-// exporting cluster publishes, or their copies. Slices without the labels of the controllers of the set are ignored.
+// exporting cluster publishes, or their copies. Slices without the labels of the controllers of the set, and those that are
+// being deleted, are ignored.
 //
 // Everything in a slice is validated. Invalid parts are left out and reported. If a slice is refused as a whole
 // (unknown version, unparsable snapshot), its part of the previous view, which may be nil, is kept. The view is nil if
@@ -47,7 +54,7 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices []*dis
 		return cmp.Compare(a.Name, b.Name)
 	})
 	for _, slice := range ordered {
-		if from.Set.Manages(slice) {
+		if from.counts(slice) {
 			r.read(slice)
 		}
 	}

@@ -197,7 +197,7 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName,
 	catchUp(&existing, shown)
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil &&
 		existing.Observed.DerivedService == nil {
-		existing.Observed.TakenIPs = g.Local.OtherHolders(derived, serviceImport.Spec.IPs)
+		existing.Observed.TakenIPs = g.Local.OtherHolders(derived, serviceImport.Spec.IPs, merge.Adopted(serviceImport))
 	}
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil && !export.IsManaged(serviceImport) {
 		existing.Observed.HandMadeSlices = g.Local.HandMadeSlices(service)

@@ -30,8 +30,8 @@ const (
 	byManagedService = "managed-service"
 	// byManagedNamespace: the same, by their namespace.
 	byManagedNamespace = "managed-namespace"
-	// byDerivedIP: derived Services, also those of other cluster sets, by their IPs.
-	byDerivedIP = "derived-ip"
+	// byClusterIP: derived Services, also those of other cluster sets, by their IPs.
+	byClusterIP = "derived-ip"
 	// byHandMadeService: EndpointSlices that another writer made for a multi-cluster service.
 	byHandMadeService = "hand-made-service"
 	// bySourceCluster: EndpointSlices that this controller made, by the cluster that exports the endpoints.
@@ -68,7 +68,7 @@ func New(
 			Resource: "Services", Example: &corev1.Service{}, Exports: true,
 			Indexers: cache.Indexers{
 				byManagedService: byService(export.LabelService, set.Manages), byManagedNamespace: managedNamespace(set),
-				byDerivedIP: derivedIPs,
+				byClusterIP: clusterIPs,
 			},
 		}),
 		EndpointSlices: informer.New(gate, client.DiscoveryV1().EndpointSlices(all), informer.Options{
@@ -116,9 +116,10 @@ func managedNamespace(set export.Set) cache.IndexFunc {
 	}
 }
 
-func derivedIPs(object any) ([]string, error) {
+// clusterIPs indexes Services by their IPs.
+func clusterIPs(object any) ([]string, error) {
 	service, ok := object.(*corev1.Service)
-	if !ok || !export.IsManaged(service) {
+	if !ok || service.Spec.ClusterIP == corev1.ClusterIPNone {
 		return nil, nil
 	}
 	return service.Spec.ClusterIPs, nil
@@ -255,11 +256,13 @@ func (c *Cluster) DerivedServices(service types.NamespacedName) []*corev1.Servic
 	return informer.ByIndex[*corev1.Service](c.Services.Indexer(), byManagedService, service.String())
 }
 
-// OtherHolders returns those of the IPs that derived Services of other names have.
-func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string) (held []string) {
+// OtherHolders returns those of the IPs that Services of other names have. If the import is adopted, a Service in its namespace
+// may be the one that the import had before, and frees the IP in the end.
+func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, adopted bool) (held []string) {
 	for _, ip := range ips {
-		for _, service := range informer.ByIndex[*corev1.Service](c.Services.Indexer(), byDerivedIP, ip) {
-			if service.Namespace != derived.Namespace || service.Name != derived.Name {
+		for _, service := range informer.ByIndex[*corev1.Service](c.Services.Indexer(), byClusterIP, ip) {
+			before := adopted && service.Namespace == derived.Namespace && !export.IsManaged(service)
+			if !before && (service.Namespace != derived.Namespace || service.Name != derived.Name) {
 				held = append(held, ip)
 			}
 		}

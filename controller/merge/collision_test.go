@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -250,5 +251,34 @@ func TestATakenIPIsGivenUp(t *testing.T) {
 	given := Merge(observed, views)
 	if got := given.DerivedService.Spec.ClusterIP; got != "" || len(given.ServiceImport.Spec.IPs) > 0 {
 		t.Errorf("an IP of another service: asked for %q, the import has %v", got, given.ServiceImport.Spec.IPs)
+	}
+}
+
+// TestHeadlessUntilThereIsAnIP: an import that answers without an IP does not become one that answers nothing.
+func TestHeadlessUntilThereIsAnIP(t *testing.T) {
+	observed := newObserved("east")
+	observed.ServiceImport = Merge(observed, contribute(newView("west", 1, "http:80/TCP", "10.2.0.1", func(v *export.View) {
+		v.Spec.Type = v1beta1.Headless
+	}))).ServiceImport
+	if observed.ServiceImport.Spec.Type != v1beta1.Headless {
+		t.Fatalf("the import is %s", observed.ServiceImport.Spec.Type)
+	}
+	views := contribute(newView("west", 1, "http:80/TCP", "10.2.0.1"))
+	waits := Merge(observed, views)
+	if waits.ServiceImport.Spec.Type != v1beta1.Headless || waits.DerivedService == nil {
+		t.Errorf("without an IP it is %s, and asks for %v", waits.ServiceImport.Spec.Type, waits.DerivedService)
+	}
+	denied := observed
+	denied.NoIP = "None is left."
+	denied.ServiceImport = waits.ServiceImport
+	if none := Merge(denied, views).ServiceImport; none.Spec.Type != v1beta1.Headless ||
+		meta.FindStatusCondition(none.Status.Conditions, "Ready").Reason != ReasonClusterIPLimit {
+		t.Errorf("if it may not get one, it is %s with %+v", none.Spec.Type, none.Status.Conditions)
+	}
+	observed.ServiceImport, observed.DerivedService = waits.ServiceImport, waits.DerivedService.DeepCopy()
+	observed.DerivedService.Spec.ClusterIP, observed.DerivedService.Spec.ClusterIPs = "10.96.0.7", []string{"10.96.0.7"}
+	has := Merge(observed, views).ServiceImport
+	if has.Spec.Type != v1beta1.ClusterSetIP || len(has.Spec.IPs) != 1 || has.Annotations[export.AnnotationDerivedService] == "" {
+		t.Errorf("with an IP it is %s with %v", has.Spec.Type, has.Spec.IPs)
 	}
 }

@@ -95,6 +95,20 @@ func demote(endpoints []discoveryv1.Endpoint, only func(discoveryv1.Endpoint) bo
 	return endpoints, demoted
 }
 
+// hide returns the endpoints with every one neither ready nor serving, and the indices of those that are ready. Neither
+// kube-proxy nor DNS uses such endpoints. Of the others it is forgotten that they serve while they terminate. The input stays
+// unchanged.
+func hide(endpoints []discoveryv1.Endpoint) (hidden []discoveryv1.Endpoint, ready []int) {
+	hidden = slices.Clone(endpoints)
+	for i := range hidden {
+		if isReady(hidden[i]) {
+			ready = append(ready, i)
+		}
+		hidden[i].Conditions = export.Conditions(false, false, false)
+	}
+	return hidden, ready
+}
+
 func anyReady(slice *export.Slice) bool { return slices.ContainsFunc(slice.Endpoints, isReady) }
 
 func isReady(endpoint discoveryv1.Endpoint) bool {

@@ -51,8 +51,8 @@ type Observed struct {
 	// Namesakes are the other ServiceImports of this cluster whose derived Services have the same name, in any order.
 	// Only one import can have the Service: its current owner, or else the oldest.
 	Namesakes []*v1beta1.ServiceImport
-	// TakenIPs are the IPs of ServiceImport that derived Services of other imports have: the derived Service was
-	// deleted, and the API server allocated its IP again.
+	// TakenIPs are the IPs of ServiceImport that other Services have: they got them while the derived Service did not
+	// exist. Clients would reach another service.
 	TakenIPs []string
 	// Denied reports whether the namespace is excluded from the cluster set. Then hand-made imports are not served
 	// either.
@@ -115,6 +115,16 @@ type Result struct {
 	ExportConditions []metav1.Condition
 }
 
+// Own returns the part of the result that a cluster publishes: its slices, and the conditions of its ServiceExport.
+func (r Result) Own(cluster string) Result {
+	return Result{
+		ExportConditions: r.ExportConditions,
+		EndpointSlices: slices.DeleteFunc(slices.Clone(r.EndpointSlices), func(slice *discoveryv1.EndpointSlice) bool {
+			return slice.Labels[export.LabelSourceCluster] != cluster
+		}),
+	}
+}
+
 // Merge merges the contributions of all clusters.
 //
 // The ServiceImport owns the derived Service and the copies of members' slices; the ServiceExport owns this cluster's
@@ -167,7 +177,19 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		derived.Spec = *existing.Spec.DeepCopy()
 	}
 	setStatus(observed, agreed, absent, &result)
+	if imported := result.ServiceImport; waitsForIP(observed, imported) {
+		imported.Spec.Type = v1beta1.Headless
+		delete(imported.Annotations, export.AnnotationDerivedService)
+	}
 	return result
+}
+
+// waitsForIP reports whether a headless import becomes one with an IP, and has none yet. DNS cannot answer for an import
+// without an IP, so that until then the old type stays.
+func waitsForIP(observed Observed, imported *v1beta1.ServiceImport) bool {
+	before := observed.ServiceImport
+	return before != nil && before.Spec.Type == v1beta1.Headless && observed.Set.Manages(before) &&
+		imported.Spec.Type == v1beta1.ClusterSetIP && len(imported.Spec.IPs) == 0
 }
 
 // divide returns two new lists: the contributions whose Service exists in their precedence, which is by rank, age and

@@ -86,16 +86,16 @@ func (p *Plan) Slice(cluster string, slice *export.Slice) *discoveryv1.EndpointS
 	return p.slice(view, export.NewEncoder(view), slice)
 }
 
-// slice returns the object of a slice, without endpoints if its cluster is outside of the border. It has the ports of the import that its endpoints serve. A slice that serves
-// none is kept without ports: kube-proxy sends it no traffic, a headless name still has its addresses but no SRV
-// records, and its snapshot remains readable.
+// slice returns the object of a slice. It has the ports of the import that its endpoints serve. A slice that serves none is
+// kept without ports: kube-proxy sends it no traffic, a headless name still has its addresses but no SRV records, and its
+// snapshot remains readable. Endpoints outside of the border serve nobody, and stay known for when it is lifted.
 func (p *Plan) slice(view *export.View, encoder *export.Encoder, slice *export.Slice) *discoveryv1.EndpointSlice {
 	endpoints := slice.Endpoints
 	var indices []int
 	left := p.cuts.surplus(view.Cluster, slice)
 	switch part := p.parts[view.Cluster]; {
 	case part.outside:
-		endpoints = nil
+		endpoints, indices = hide(endpoints)
 	case p.covered.all(part.level, p.agreed, slice):
 		endpoints, indices = demote(endpoints, nil)
 	case left != nil && p.covered.all(part.level|surplus, p.agreed, slice):

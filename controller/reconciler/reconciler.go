@@ -217,8 +217,14 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		derived, slices := r.Local.DerivedServices(service), r.Local.ManagedSlices(service)
 		return r.Applier.Clean(ctx, r.Cluster, derived, slices, lost.Exports, lost.Imports)
 	}
-	if r.Set.Takes(namespace) && r.unreadable(access, service) {
-		return nil
+	ownOnly := false
+	if r.Set.Takes(namespace) {
+		switch ofExport, ofImport := r.unreadable(access, service); {
+		case ofExport:
+			return nil
+		case ofImport:
+			ownOnly = true
+		}
 	}
 	r.shares.load(r.Cluster, r.Set, access.Imports)
 	in := r.Gather(access, service)
@@ -229,38 +235,43 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	r.Metrics.Problems(service, in.Problems)
 	r.reportRefusals(ctx, service, in.Refused)
 	in.Existing.Failures = r.queue.NumRequeues(service)
+	if ownOnly {
+		in.Existing = in.Existing.Own()
+	}
 	result := r.shares.mergeWithin(in.Existing.Observed, in.Contributions)
+	if ownOnly {
+		result = result.Own(r.Cluster)
+	}
 	outcome, err := r.Applier.ApplyService(ctx, access, in.Existing, result)
 	switch {
 	case outcome.Again && err == nil:
 		r.enqueue(service)
 	case outcome.After > 0:
 		r.queue.AddAfter(service, outcome.After)
-	case err == nil && result.Plan != nil && !outcome.Again:
+	case err == nil && result.Plan != nil && !outcome.Again && !ownOnly:
 		r.plans.set(service, &plan{Plan: result.Plan, access: access, problems: in.Problems})
 	}
 	return err
 }
 
-// unreadable reports whether the ServiceExport or the ServiceImport of a service cannot be decoded, and records an
-// Event on the object. All objects of the service then stay as they are: such a ServiceExport withdraws nothing, and
-// such a ServiceImport is not created again.
-func (r *Reconciler) unreadable(access *mcsapi.Access, service types.NamespacedName) bool {
-	why := ""
-	report := func(object runtime.Object, kind, reason string) {
+// unreadable reports whether the ServiceExport or the ServiceImport of a service cannot be decoded, and records an Event on
+// the object. Such a ServiceExport withdraws nothing: all objects of the service stay as they are. Such a ServiceImport is
+// not created again: it stays with all that it owns, and what the local cluster publishes goes on.
+func (r *Reconciler) unreadable(access *mcsapi.Access, service types.NamespacedName) (ofExport, ofImport bool) {
+	report := func(object runtime.Object, kind, reason string) bool {
 		if reason != "" {
-			why = reason
 			r.Recorder.Event(object, corev1.EventTypeWarning, EventUnreadable, kind+" "+service.String()+
-				" cannot be decoded, so that its service stays as it is. Correct or delete it: "+reason)
+				" cannot be decoded, so that it stays as it is. Correct or delete it: "+reason)
 		}
+		return reason != ""
 	}
 	if object := access.ServiceExport(service); object != nil {
-		report(object, v1beta1.ServiceExportKindName, mcsapi.Unreadable(object))
+		ofExport = report(object, v1beta1.ServiceExportKindName, mcsapi.Unreadable(object))
 	}
 	if object := access.ServiceImport(service); object != nil {
-		report(object, v1beta1.ServiceImportKindName, mcsapi.Unreadable(object))
+		ofImport = report(object, v1beta1.ServiceImportKindName, mcsapi.Unreadable(object))
 	}
-	return why != ""
+	return ofExport, ofImport
 }
 
 // catchUpAfter is after how long a service is reconciled again if the caches do not show what was written of it.

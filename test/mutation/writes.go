@@ -21,11 +21,10 @@ var merging = []mutant{
 		harm: "a tier demotes itself",
 	},
 	{
-		file: "controller/merge/plan.go",
-		text: `	case part.outside:
-		endpoints = nil
-`, replacement: ``,
-		harm: "endpoints outside of a border are used",
+		file:        "controller/merge/demote.go",
+		text:        `hidden[i].Conditions = export.Conditions(false, false, false)`,
+		replacement: `hidden[i].Conditions = export.Conditions(false, true, true)`,
+		harm:        "endpoints outside of a border are used",
 	},
 	{
 		file:        "controller/merge/plan.go",
@@ -191,5 +190,34 @@ var writing = []mutant{
 		text:        `if lease.Name != LeasePrefix+cluster || lease.Labels[export.LabelManagedBy] != export.Manager {`,
 		replacement: `if lease.Name == "" {`,
 		harm:        "somebody else's Lease says who a member is",
+	},
+	{
+		file: "controller/local/cluster.go",
+		text: `if !ok || service.Spec.ClusterIP == corev1.ClusterIPNone {`, replacement: `if !ok || !export.IsManaged(service) {`,
+		harm: "a name resolves to the IP of a Service of somebody else",
+	},
+	{
+		file:        "controller/merge/merge.go",
+		text:        `	if imported := result.ServiceImport; waitsForIP(observed, imported) {`,
+		replacement: `	if imported := result.ServiceImport; false && waitsForIP(observed, imported) {`,
+		harm:        "a headless import that answers becomes one that answers nothing",
+	},
+	{
+		file: "controller/reconciler/reconciler.go",
+		text: `		case ofImport:
+			ownOnly = true`, replacement: `		case ofImport:
+			return nil`,
+		harm: "an unreadable import stops what its cluster publishes, and its heartbeat vouches for it",
+	},
+	{
+		file: "controller/export/slices.go",
+		text: `s.Set.Manages(slice) && slice.DeletionTimestamp == nil`, replacement: `s.Set.Manages(slice)`,
+		harm: "a finalizer of somebody else keeps a withdrawn export alive everywhere",
+	},
+	{
+		file:        "controller/merge/plan.go",
+		text:        `endpoints, indices = hide(endpoints)`,
+		replacement: `endpoints = nil`,
+		harm:        "a border that is lifted while a member is silent leaves nothing of it",
 	},
 }

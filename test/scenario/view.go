@@ -110,7 +110,9 @@ func (c *Cluster) endpoints(service string) (texts, sources, empty []string) {
 		}
 		sources = append(sources, source)
 		for _, each := range slice.Endpoints {
-			texts = append(texts, source+"/"+each.Addresses[0]+mark(each.Conditions))
+			if how := mark(each.Conditions); how != hidden {
+				texts = append(texts, source+"/"+each.Addresses[0]+how)
+			}
 		}
 	}
 	slices.Sort(texts)
@@ -128,6 +130,9 @@ func (c *Cluster) Slices(service string) []discoveryv1.EndpointSlice {
 	return list.Items
 }
 
+// hidden marks an endpoint that nobody uses: it is not ready, or outside of a border.
+const hidden = "-"
+
 func mark(conditions discoveryv1.EndpointConditions) string {
 	is := func(value *bool) bool { return value != nil && *value }
 	ready, serving, terminating := is(conditions.Ready), is(conditions.Serving), is(conditions.Terminating)
@@ -136,6 +141,9 @@ func mark(conditions discoveryv1.EndpointConditions) string {
 		return ""
 	case !ready && serving && terminating:
 		return "~"
+	}
+	if !ready && !serving && !terminating {
+		return hidden
 	}
 	return fmt.Sprintf("(ready %v serving %v terminating %v)", ready, serving, terminating)
 }

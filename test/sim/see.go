@@ -18,7 +18,7 @@ import (
 )
 
 // See returns what clients of a cluster see of a service, as text: the endpoints in its EndpointSlices, sorted, each as
-// cluster/address, with ~ if it is not ready, and what DNS answers to a question for A records, in which VIP is the
+// cluster/address, with ~ if it is not ready and - if it does not serve, and what DNS answers to a question for A records, in which VIP is the
 // cluster IP of the ServiceImport:
 //
 //	east/10.64.0.1 west/10.65.0.1~ -> VIP
@@ -34,9 +34,13 @@ func (c *Cluster) Endpoints(service string) string {
 			continue
 		}
 		for _, each := range slice.Endpoints {
-			mark := ""
-			if each.Conditions.Ready != nil && !*each.Conditions.Ready {
+			mark, serves := "", each.Conditions.Serving == nil || *each.Conditions.Serving
+			switch {
+			case each.Conditions.Ready == nil || *each.Conditions.Ready:
+			case serves:
 				mark = "~"
+			default:
+				mark = "-"
 			}
 			endpoints = append(endpoints, slice.Labels[v1beta1.LabelSourceCluster]+"/"+each.Addresses[0]+mark)
 		}

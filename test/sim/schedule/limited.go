@@ -88,11 +88,12 @@ func (c *cluster) writeLimited() {
 	}
 }
 
-// seeLimited asserts of each state of a slice that it has no endpoint outside of the border.
+// seeLimited asserts of each state of a slice that nobody uses an endpoint outside of the border.
 func (c *cluster) seeLimited(slice *discoveryv1.EndpointSlice, deleted bool) {
 	from := slice.Labels[v1beta1.LabelSourceCluster]
-	if !deleted && from != "" && !c.r.limited.admits(c.Name, from) && len(slice.Endpoints) > 0 {
-		c.r.find("%s: a slice in %s has endpoints of %s, which is outside of the border %v", time.Now().Format(time.TimeOnly),
+	if !deleted && from != "" && !c.r.limited.admits(c.Name, from) &&
+		slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return *e.Conditions.Ready || *e.Conditions.Serving }) {
+		c.r.find("%s: a slice in %s serves with endpoints of %s, which is outside of the border %v", time.Now().Format(time.TimeOnly),
 			c.Name, from, c.r.limited.inside)
 	}
 }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
+)
+
+var imports = schema.GroupVersionResource{Group: v1beta1.GroupName, Version: "v1beta1", Resource: v1beta1.ServiceImportPluralName}
+
+// TestHeldSlice: a finalizer of somebody else holds the slice of an export that is withdrawn. It contributes nothing, also
+// once the member is silent.
+func TestHeldSlice(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		west.Serve("web", false, "10.65.0.1")
+		west.Export("web")
+		expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
+		client := west.Kube.DiscoveryV1().EndpointSlices(sim.Namespace)
+		list, err := client.List(t.Context(), metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"})
+		must(t, err)
+		if len(list.Items) != 1 {
+			t.Fatalf("west publishes %d slices", len(list.Items))
+		}
+		_, err = client.Patch(t.Context(), list.Items[0].Name, types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":["example.org/held"]}}`), metav1.PatchOptions{})
+		must(t, err)
+		west.Withdraw("web")
+		sim.Wait(10 * time.Second)
+		expect(t, east, map[string]string{"web": "-> NXDOMAIN"})
+		set.Network.Cut("east", "west", network.Both)
+		east.StopController()
+		east.StartController()
+		sim.Wait(time.Minute)
+		expect(t, east, map[string]string{"web": "-> NXDOMAIN"})
+	})
+}
+
+// TestUnreadableImport: an import that cannot be decoded stays with what it owns, and what its cluster publishes goes on.
+func TestUnreadableImport(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		for i, c := range set.Clusters() {
+			c.Serve("db", false, fmt.Sprintf("10.6%d.0.1", 4+i))
+			c.Export("db")
+		}
+		both := map[string]string{"db": "east/10.64.0.1 west/10.65.0.1 -> VIP"}
+		expect(t, east, both)
+		expect(t, west, both)
+		_, err := east.Dynamic.Resource(imports).Namespace(sim.Namespace).Patch(t.Context(), "db", types.MergePatchType,
+			[]byte(`{"spec":{"sessionAffinityConfig":{"clientIP":{"timeoutSeconds":"soon"}}}}`), metav1.PatchOptions{})
+		must(t, err)
+		for _, restarts := range []bool{false, true} {
+			if restarts {
+				east.StopController()
+				east.StartController()
+			}
+			sim.Wait(5 * time.Second)
+			address := map[bool]string{false: "10.64.0.2", true: "10.64.0.3"}[restarts]
+			east.SetEndpoints("db", address)
+			sim.Wait(30 * time.Second)
+			expect(t, west, map[string]string{"db": "east/" + address + " west/10.65.0.1 -> VIP"})
+			if got, want := east.Endpoints("db"), "east/"+address+" west/10.65.0.1"; got != want {
+				t.Errorf("east has %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+// TestStrangerHasTheIP: while the derived Service is away, a Service of somebody else gets its IP. The name never resolves
+// to it again, and soon to another.
+func TestStrangerHasTheIP(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		east.Serve("web", false, "10.64.0.1")
+		east.Export("web")
+		expect(t, west, map[string]string{"web": "east/10.64.0.1 -> VIP"})
+		ip := west.DNS.Text("web", sim.Namespace)
+		west.StopController()
+		services := west.Kube.CoreV1().Services(sim.Namespace)
+		derived := export.DerivedServiceName(types.NamespacedName{Namespace: sim.Namespace, Name: "web"})
+		must(t, services.Delete(t.Context(), derived, metav1.DeleteOptions{}))
+		_, err := services.Create(t.Context(), &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "stranger"},
+			Spec:       corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+		}, metav1.CreateOptions{})
+		must(t, err)
+		west.StartController()
+		sim.Wait(5 * time.Second)
+		if got := west.DNS.Text("web", sim.Namespace); got == ip {
+			t.Errorf("web resolves to %s, which is the IP of the Service stranger", got)
+		}
+		expect(t, west, map[string]string{"web": "east/10.64.0.1 -> VIP"})
+		events, err := west.Kube.CoreV1().Events(sim.Namespace).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+			return e.Reason == apply.EventClusterIPTaken && strings.Contains(e.Message, ip) && e.InvolvedObject.Name == "web"
+		}) {
+			t.Errorf("no Event says so: %+v", events.Items)
+		}
+	})
+}
+
+// TestHeadlessUntilThereIsAnIP: a headless import answers for as long as its cluster has no IP for it, and says why.
+func TestHeadlessUntilThereIsAnIP(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		east.Serve("db", true, "10.64.0.1")
+		east.Export("db")
+		expect(t, west, map[string]string{"db": "east/10.64.0.1 -> 10.64.0.1"})
+		west.API.SetFault("west", func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+			if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/services") {
+				return serve(req)
+			}
+			body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"exceeded quota","reason":"Forbidden","code":403}`
+			return &http.Response{
+				StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(body)), Request: req,
+			}, nil
+		})
+		must(t, east.Kube.CoreV1().Services(sim.Namespace).Delete(t.Context(), "db", metav1.DeleteOptions{}))
+		east.Serve("db", false, "10.64.0.1")
+		for range 20 {
+			sim.Wait(30 * time.Second)
+			expect(t, west, map[string]string{"db": "east/10.64.0.1 -> 10.64.0.1"})
+		}
+		object, err := west.Dynamic.Resource(imports).Namespace(sim.Namespace).Get(t.Context(), "db", metav1.GetOptions{})
+		must(t, err)
+		var imported v1beta1.ServiceImport
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &imported))
+		ready := meta.FindStatusCondition(imported.Status.Conditions, "Ready")
+		if ready == nil || ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "exceeded quota") {
+			t.Errorf("the condition Ready is %+v", ready)
+		}
+		west.API.SetFault("west", nil)
+		sim.Wait(10 * time.Minute)
+		expect(t, west, map[string]string{"db": "east/10.64.0.1 -> VIP"})
+	})
+}
