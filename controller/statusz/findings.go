@@ -146,7 +146,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 				"correct, confirm them: " + quoted(l.annotate(m, memberstate.AnnotationConfirm, verdict.Token))
 		}
 		wrong("member-quarantined", fix, "%s.", message)
-	case path == liveness.Unreachable || path == liveness.Unproven:
+	case path == liveness.Unreachable:
 		wrong("pods-reached", "kubectl clusterset test connectivity --contexts "+both, "Connections from %s to the pods of %s "+
 			"fail. %s.", l.Cluster, id, message)
 	case reason == "":

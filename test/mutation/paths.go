@@ -5,19 +5,30 @@ package main
 // probing are mistakes in what is concluded from probes of the pod network.
 var probing = []mutant{
 	{
+		file:        "controller/liveness/judge.go",
+		text:        `now.Sub(member.Arrivals.silentFrom()) >= limits.StaleAfter:`,
+		replacement: `member.Arrivals.Missed >= limits.StaleAfter:`,
+		harm:        "a cluster that lost all others keeps sending traffic to them",
+	},
+	{
+		file: "controller/liveness/arrivals.go",
+		text: `isolated && number > 1`, replacement: `isolated && number > 1000`,
+		harm: "a cluster that lost all others removes or mistrusts them",
+	},
+	{
+		file: "controller/liveness/paths.go",
+		text: `!proven && len(v.members) > 1 {`, replacement: `!proven && len(v.members) > 1000 {`,
+		harm: "a cluster whose pod network fails repeatedly mistrusts all others",
+	},
+	{
+		file: "controller/liveness/paths.go",
+		text: ` && p.Began.After(m.elsewhere)`, replacement: ``,
+		harm: "a cluster whose pod network is repaired mistrusts the others",
+	},
+	{
 		file: "controller/liveness/judge.go",
 		text: `case member.Path == Unreachable:`, replacement: `case member.Path == Unreachable && limits.StaleAfter == 0:`,
 		harm: "half of all connections fail for as long as the pods of a member are not reached",
-	},
-	{
-		file: "controller/liveness/paths.go",
-		text: `if v.candidates <= 1 {`, replacement: `if v.candidates > 0 {`,
-		harm: "a cluster whose pod network fails demotes all others",
-	},
-	{
-		file: "controller/liveness/paths.go",
-		text: ` && a.began.Before(before)`, replacement: ` && !before.IsZero()`,
-		harm: "a cluster whose pod network was repaired demotes others",
 	},
 	{
 		file: "controller/liveness/paths.go",
