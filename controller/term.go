@@ -111,6 +111,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, Set: c.options.ClusterSet},
 	}, r.Exported())
 	context.AfterFunc(ctx, record.TermEnds)
+	r.Applier.Progress = record.Progresses
 	group.Go(func() {
 		defer close(read)
 		heartbeatFirst(ctx, c.options.Clock, record)
