@@ -318,6 +318,37 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// TestSilentConnections: a client that holds as many connections as it can does not keep others from being answered.
+func TestSilentConnections(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() { Serve(ctx, listener, "west") })
+	defer serving.Wait()
+	defer stop()
+	address := listener.Addr().String()
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	for i := range atOnce + 1 {
+		conn, err := from.DialContext(ctx, "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if i == atOnce { // the last one is closed at once, so the others were accepted
+			_, _ = conn.Read(make([]byte, 1))
+		}
+	}
+	probed := &record{}
+	p := &Prober{Tracker: probed, began: time.Now(), Dial: (&net.Dialer{}).DialContext}
+	p.probe(t.Context(), target{"west", address, answerOf("west")})
+	if got := probed.probes[0].Outcome; got != liveness.Answered {
+		t.Errorf("got %v, want an answer", got)
+	}
+}
+
 // BenchmarkProbe is one probe, both ends together, over the loopback device.
 func BenchmarkProbe(b *testing.B) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -19,9 +20,11 @@ const (
 	size = 2 << 10
 	// request begins each request, and an answer, which goes on with the id of the cluster.
 	request = "clusterset-dns canary 1\n"
-	// serveWithin bounds a connection, and atOnce is how many there may be.
-	serveWithin = 5 * time.Second
+	// serveWithin bounds a connection, atOnce is how many there may be, and perSource how many of one address: clusters may
+	// share that of a gateway.
+	serveWithin = 2 * time.Second
 	atOnce      = 1024
+	perSource   = 64
 )
 
 // padded returns a message.
@@ -43,7 +46,7 @@ func Serve(ctx context.Context, listener net.Listener, cluster string) {
 	var connections sync.WaitGroup
 	defer connections.Wait()
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	tokens := make(chan struct{}, atOnce)
+	taken := slots{of: map[netip.Prefix]int{}}
 	for {
 		conn, err := listener.Accept()
 		switch {
@@ -59,19 +62,57 @@ func Serve(ctx context.Context, listener net.Listener, cluster string) {
 			pause(ctx, 100*time.Millisecond)
 			continue
 		}
-		select {
-		case tokens <- struct{}{}:
-		default:
+		source := sourceOf(conn)
+		if !taken.take(source) {
 			_ = conn.Close()
 			continue
 		}
 		connections.Go(func() {
-			defer func() { <-tokens }()
+			defer taken.give(source)
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 			serve(conn, answer)
 		})
 	}
+}
+
+// slots are the connections at once, by their source.
+type slots struct {
+	mu  sync.Mutex
+	all int
+	of  map[netip.Prefix]int
+}
+
+// take reports whether a source may have another connection, and counts it.
+func (s *slots) take(source netip.Prefix) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all >= atOnce || s.of[source] >= perSource {
+		return false
+	}
+	s.all++
+	s.of[source]++
+	return true
+}
+
+func (s *slots) give(source netip.Prefix) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.of[source]--; s.of[source] == 0 {
+		delete(s.of, source)
+	}
+}
+
+// sourceOf returns the address of the other end, of IPv6 its /64.
+func sourceOf(conn net.Conn) netip.Prefix {
+	address, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+	ip, bits := address.Addr().Unmap(), 32
+	if ip.Is6() {
+		bits = 64
+	}
+	source, _ := ip.Prefix(bits)
+	return source
 }
 
 // serve answers one probe.

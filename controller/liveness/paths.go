@@ -183,7 +183,7 @@ func (v *Paths) judge(m *path, p Probe) Path {
 // since, and a later probe of this one failed. A repair of a local fault so proves nothing. Without another member,
 // nothing tells where the fault is, and each cut counts.
 func (v *Paths) count(m *path, p Probe) {
-	proven := !m.elsewhere.IsZero() && p.Outcome != Answered && p.Began.After(m.elsewhere)
+	proven := !m.elsewhere.IsZero() && p.Outcome == Unanswered && p.Began.After(m.elsewhere)
 	if v.uncounted[p.Cluster] != m || !proven && len(v.members) > 1 {
 		return
 	}

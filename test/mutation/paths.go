@@ -55,11 +55,30 @@ var probing = []mutant{
 	},
 	{
 		file: "controller/liveness/canary.go",
-		text: `		c.failed, c.unanswered = 0, 0
-		return
-	case Answered:`, replacement: `		return
-	case Answered:`,
+		text: `	case Void:
+		c.unanswered = 0
+`, replacement: `	case Void:
+`,
 		harm: "a controller that starves demotes others",
+	},
+	{
+		file: "controller/liveness/canary.go",
+		text: `		c.answers, c.unanswered = 0, 0
+`, replacement: `		c.answers = 0
+		c.unanswered++
+		c.cut = c.cut || c.unanswered >= 30
+`,
+		harm: "any pod that keeps a prober target busy demotes its cluster in all others",
+	},
+	{
+		file: "controller/canary/serve.go",
+		text: ` || s.of[source] >= perSource`, replacement: ``,
+		harm: "any pod that opens connections keeps a prober target from answering",
+	},
+	{
+		file: "controller/canary/canary.go",
+		text: `if len(nodes) == 1 {`, replacement: `if len(nodes) == 0 {`,
+		harm: "a cut of the pod network of a cluster with one node is noticed after 30 s",
 	},
 	{
 		file: "controller/canary/prober.go",

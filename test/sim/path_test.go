@@ -235,12 +235,12 @@ func TestPathIsWhole(t *testing.T) {
 		{"a fifth is lost", west, func(p *paths, from, canary string) {
 			p.Network.Lose(from, canary, 0.2)
 		}, 10 * time.Minute},
-		{"its controllers starve", west, func(p *paths, _, canary string) {
+		{"its controllers starve, or others keep them busy", west, func(p *paths, _, canary string) {
 			p.Network.Freeze(canary)
-		}, staleAfter - 5*time.Second},
+		}, 10 * time.Minute},
 		{"its controllers restart", west, func(p *paths, from, canary string) {
 			p.Network.Refuse(from, canary)
-		}, staleAfter - 5*time.Second},
+		}, 10 * time.Minute},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			onPaths(t, three, func(p *paths) {
@@ -249,16 +249,6 @@ func TestPathIsWhole(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestImpairedPath: connections that are made, and carry nothing large, are as good as none.
-func TestImpairedPath(t *testing.T) {
-	onPaths(t, three, func(p *paths) {
-		p.change("east", canariesOf("west"), func(_, canary string) { p.Network.Freeze(canary) })
-		p.until("east", "west", true, staleAfter+5*time.Second)
-		p.change("east", canariesOf("west"), func(_, canary string) { p.Network.Thaw(canary) })
-		p.until("east", "west", false, 10*time.Second)
-	})
 }
 
 // TestPathAndLeaders: neither a new leader of west nor a rolling restart demotes it, and a new leader of east goes on
