@@ -5,6 +5,10 @@ package canary
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net"
@@ -18,8 +22,9 @@ import (
 const (
 	// size is that of a request and of an answer: more than a packet of Ethernet, and cheap enough for each second.
 	size = 2 << 10
-	// request begins each request, and an answer, which goes on with the id of the cluster.
-	request = "clusterset-dns canary 1\n"
+	// request begins each request, which goes on with a nonce, and each answer.
+	request = "clusterset-dns canary 2\n"
+	nonce   = 16
 	// serveWithin bounds a connection, atOnce is how many there may be, and perSource how many of one address: clusters may
 	// share that of a gateway.
 	serveWithin = 2 * time.Second
@@ -34,15 +39,27 @@ func padded(text string) []byte {
 	return message
 }
 
-// asking is a request.
-var asking = padded(request)
+// asking returns a request.
+func asking() []byte {
+	number := make([]byte, nonce)
+	_, _ = rand.Read(number) // it never fails
+	return padded(request + string(number))
+}
 
-// answerOf returns the answer of a canary of a cluster.
-func answerOf(cluster string) []byte { return padded(request + cluster + "\n") }
+// A Key returns what only a cluster and the members of its set know: the UID of its heartbeat Lease, empty while that is
+// unknown.
+type Key func() string
+
+// answerOf returns the answer of a canary of a cluster to a request. It proves who gave it.
+func answerOf(cluster, key string, asked []byte) []byte {
+	mac := hmac.New(sha256.New, []byte(key))
+	_, _ = mac.Write(asked)
+	_, _ = mac.Write([]byte(cluster))
+	return padded(request + cluster + "\n" + hex.EncodeToString(mac.Sum(nil)) + "\n")
+}
 
 // Serve answers probes until the context ends, and then closes the listener and all connections.
-func Serve(ctx context.Context, listener net.Listener, cluster string) {
-	answer := answerOf(cluster)
+func Serve(ctx context.Context, listener net.Listener, cluster string, key Key) {
 	var connections sync.WaitGroup
 	defer connections.Wait()
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
@@ -71,7 +88,7 @@ func Serve(ctx context.Context, listener net.Listener, cluster string) {
 			defer taken.give(source)
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-			serve(conn, answer)
+			serve(conn, cluster, key())
 		})
 	}
 }
@@ -116,15 +133,15 @@ func sourceOf(conn net.Conn) netip.Prefix {
 }
 
 // serve answers one probe.
-func serve(conn net.Conn, answer []byte) {
+func serve(conn net.Conn, cluster, key string) {
 	if conn.SetDeadline(time.Now().Add(serveWithin)) != nil {
 		return
 	}
 	asked := make([]byte, size)
-	if _, err := io.ReadFull(conn, asked); err != nil || !bytes.HasPrefix(asked, []byte(request)) {
+	if _, err := io.ReadFull(conn, asked); err != nil || key == "" || !bytes.HasPrefix(asked, []byte(request)) {
 		return
 	}
-	if _, err := conn.Write(answer); err != nil {
+	if _, err := conn.Write(answerOf(cluster, key, asked)); err != nil {
 		return
 	}
 	// The prober ends the connection, so that none waits here for late packets.
