@@ -124,7 +124,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	if c.options.Canary != nil {
 		if err == nil {
-			group.Go(func() { canary.Serve(ctx, c.options.Canary, cluster) })
+			group.Go(func() { canary.Serve(ctx, c.options.Canary, cluster, c.canaryKey(ctx, &group)) })
 		} else {
 			_ = c.options.Canary.Close()
 		}

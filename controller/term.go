@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,6 +112,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, Set: c.options.ClusterSet},
 	}, r.Exported())
 	context.AfterFunc(ctx, record.TermEnds)
+	r.Applier.Progress = record.Progresses
 	group.Go(func() {
 		defer close(read)
 		heartbeatFirst(ctx, c.options.Clock, record)
@@ -205,6 +207,29 @@ func (c *Controller) canaries(own *local.Cluster) string {
 	}
 	return canary.Encode(canary.Of(own.KubernetesSlices(
 		types.NamespacedName{Namespace: c.options.Namespace, Name: canary.Service})))
+}
+
+// canaryKey returns the Key of the local cluster, which it reads until the context ends, also in replicas that do not
+// lead.
+func (c *Controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canary.Key {
+	var key atomic.Value
+	key.Store("")
+	group.Go(func() {
+		for ctx.Err() == nil {
+			lease, err := c.client.CoordinationV1().Leases(c.options.Namespace).Get(ctx, member.HeartbeatLease,
+				metav1.GetOptions{})
+			if err == nil {
+				key.Store(string(lease.UID))
+			}
+			timer := c.options.Clock.NewTimer(member.HeartbeatInterval)
+			select {
+			case <-ctx.Done():
+			case <-timer.C():
+			}
+			timer.Stop()
+		}
+	})
+	return func() string { return key.Load().(string) }
 }
 
 // prober returns what probes the canaries of the members.

@@ -68,6 +68,8 @@ type Applier struct {
 	Clock clock.PassiveClock
 	// Metrics observes writes.
 	Metrics Metrics
+	// Progress is called after each EndpointSlice that was written or deleted; nil for nothing.
+	Progress func()
 
 	reported    reported
 	fights      fights

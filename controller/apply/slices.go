@@ -86,9 +86,17 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		case written != before:
 			p.dropsNodeHints(ctx, desired, written)
 			p.Metrics.Written(before, written)
+			p.progresses()
 		}
 	}
 	return late
+}
+
+// progresses calls Progress.
+func (p *pass) progresses() {
+	if p.Progress != nil {
+		p.Progress()
+	}
 }
 
 // publishing marks an error of a slice of the local cluster.
@@ -135,6 +143,7 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 	note := func(kind, name string, err error, gone func(*mutations)) {
 		if err == nil {
 			gone(p.serviceMutations())
+			p.progresses()
 			p.fights.forget(objectKey{kind: kind, namespace: p.namespace(), name: name})
 		}
 		errs = append(errs, err)

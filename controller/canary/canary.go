@@ -7,6 +7,7 @@ package canary
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -43,10 +44,11 @@ type Canary struct {
 	Zone string
 }
 
-// Of returns the canaries among the endpoints of the Service: ready ones that do not terminate, one for each node,
-// those of different zones first. The result is independent of the order of the slices.
+// Of returns the canaries among the endpoints of the Service: ready ones that do not terminate, those of different zones
+// first. If they are on several nodes, there is one for each, so that the loss of a node is not that of most canaries.
+// The result is independent of the order of the slices.
 func Of(objects []*discoveryv1.EndpointSlice) []Canary {
-	nodes := map[string]Canary{}
+	nodes, all := map[string]Canary{}, map[Canary]bool{}
 	for _, slice := range objects {
 		port := portOf(slice)
 		for i := range slice.Endpoints {
@@ -60,15 +62,16 @@ func Of(objects []*discoveryv1.EndpointSlice) []Canary {
 				continue // a name
 			}
 			found := Canary{netip.AddrPortFrom(address, port), ptr.Deref(endpoint.Zone, "")}
+			all[found] = true
 			node := ptr.Deref(endpoint.NodeName, address.String())
 			if known, ok := nodes[node]; !ok || found.Address.Compare(known.Address) < 0 {
 				nodes[node] = found
 			}
 		}
 	}
-	var canaries []Canary
-	for _, each := range nodes {
-		canaries = append(canaries, each)
+	canaries := slices.Collect(maps.Values(nodes))
+	if len(nodes) == 1 {
+		canaries = slices.Collect(maps.Keys(all))
 	}
 	slices.SortFunc(canaries, func(a, b Canary) int {
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), a.Address.Compare(b.Address))

@@ -3,9 +3,9 @@
 package canary
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -47,6 +47,8 @@ type Member interface {
 	Cluster() string
 	// Canaries returns the text of its canaries as in its last heartbeat, and whether a heartbeat was read.
 	Canaries() (text string, read bool)
+	// CanaryKey returns the Key of the cluster as in its last heartbeat.
+	CanaryKey() string
 	// CIDRs restrict the addresses. Without CIDRs all are allowed.
 	CIDRs() []netip.Prefix
 }
@@ -89,11 +91,8 @@ type offer struct {
 	forgotten bool
 }
 
-// A target is a canary of a member, with its answer.
-type target struct {
-	cluster, canary string
-	answer          []byte
-}
+// A target is a canary of a member, with its Key.
+type target struct{ cluster, canary, key string }
 
 // Run probes until the context ends. It may be called once.
 func (p *Prober) Run(ctx context.Context) {
@@ -103,9 +102,8 @@ func (p *Prober) Run(ctx context.Context) {
 	}
 	var probes sync.WaitGroup
 	defer probes.Wait()
-	answers := map[string][]byte{}
 	for next := time.Now(); ctx.Err() == nil; {
-		targets := p.targets(ctx, answers)
+		targets := p.targets(ctx)
 		if len(targets) == 0 {
 			pause(ctx, interval)
 			next = time.Now()
@@ -128,7 +126,7 @@ func (p *Prober) Run(ctx context.Context) {
 }
 
 // targets returns the canaries of all members in a stable order, and tells the Tracker what changed.
-func (p *Prober) targets(ctx context.Context, answers map[string][]byte) (targets []target) {
+func (p *Prober) targets(ctx context.Context) (targets []target) {
 	members := p.Members()
 	present := make(map[string]bool, len(members))
 	for _, m := range members {
@@ -153,17 +151,13 @@ func (p *Prober) targets(ctx context.Context, answers map[string][]byte) (target
 			p.offered[cluster] = is
 			p.Tracker.Offer(cluster, nil)
 		}
-		if len(is.canaries) > 0 && answers[cluster] == nil {
-			answers[cluster] = answerOf(cluster)
-		}
 		for _, each := range is.canaries {
-			targets = append(targets, target{cluster, each.Address.String(), answers[cluster]})
+			targets = append(targets, target{cluster, each.Address.String(), m.CanaryKey()})
 		}
 	}
 	for cluster := range p.offered {
 		if !present[cluster] {
 			delete(p.offered, cluster)
-			delete(answers, cluster)
 		}
 	}
 	// The probes of one member are spread over the interval.
@@ -242,14 +236,14 @@ func (p *Prober) connect(ctx context.Context, began time.Time, t target) livenes
 	if lingering, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
 		_ = lingering.SetLinger(0) // a reset ends the connection, and no table keeps it
 	}
-	answer := make([]byte, size)
+	asked, answer := asking(), make([]byte, size)
 	if conn.SetDeadline(began.Add(answerWithin)) != nil {
 		return liveness.Impaired
 	}
-	if _, err := conn.Write(asking); err != nil {
+	if _, err := conn.Write(asked); err != nil {
 		return liveness.Impaired
 	}
-	if _, err := io.ReadFull(conn, answer); err != nil || !bytes.Equal(answer, t.answer) {
+	if _, err := io.ReadFull(conn, answer); err != nil || !hmac.Equal(answer, answerOf(t.cluster, t.key, asked)) {
 		return liveness.Impaired
 	}
 	return liveness.Answered

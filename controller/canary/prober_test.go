@@ -33,7 +33,7 @@ func serveOne(t *testing.T, serve func(net.Conn)) net.Conn {
 // TestOutcome: what a connection shows, and when.
 func TestOutcome(t *testing.T) {
 	canary := func(cluster string) func(net.Conn) {
-		return func(conn net.Conn) { serve(conn, answerOf(cluster)) }
+		return func(conn net.Conn) { serve(conn, cluster, "key") }
 	}
 	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 	for _, row := range []struct {
@@ -54,6 +54,15 @@ func TestOutcome(t *testing.T) {
 		{"another cluster", func(context.Context) (net.Conn, error) {
 			return serveOne(t, canary("west2")), nil
 		}, liveness.Impaired, 0},
+		{"a program that does not know the key", func(context.Context) (net.Conn, error) {
+			return serveOne(t, func(conn net.Conn) { serve(conn, "west", "another key") }), nil
+		}, liveness.Impaired, 0},
+		{"the answer to another probe", func(context.Context) (net.Conn, error) {
+			return serveOne(t, func(conn net.Conn) {
+				_, _ = io.ReadFull(conn, make([]byte, size))
+				_, _ = conn.Write(answerOf("west", "key", asking()))
+			}), nil
+		}, liveness.Impaired, 0},
 		{"another program", func(context.Context) (net.Conn, error) {
 			return serveOne(t, func(conn net.Conn) {
 				_, _ = io.ReadFull(conn, make([]byte, size))
@@ -65,8 +74,9 @@ func TestOutcome(t *testing.T) {
 		}, liveness.Impaired, answerWithin},
 		{"the first packet only", func(context.Context) (net.Conn, error) {
 			return serveOne(t, func(conn net.Conn) {
-				_, _ = io.ReadFull(conn, make([]byte, size))
-				_, _ = conn.Write(answerOf("west")[:1400])
+				asked := make([]byte, size)
+				_, _ = io.ReadFull(conn, asked)
+				_, _ = conn.Write(answerOf("west", "key", asked)[:1400])
 				silent(conn)
 			}), nil
 		}, liveness.Impaired, answerWithin},
@@ -99,7 +109,7 @@ func TestOutcome(t *testing.T) {
 				}}
 				go p.watch(t.Context())
 				synctest.Wait()
-				p.probe(t.Context(), target{"west", "10.1.0.1:8081", answerOf("west")})
+				p.probe(t.Context(), target{"west", "10.1.0.1:8081", "key"})
 				got := probed.probes[0]
 				if took := got.Ended.Sub(got.Began); got.Outcome != row.want || took != row.after {
 					t.Errorf("got %v after %s, want %v after %s", got.Outcome, took, row.want, row.after)
@@ -120,11 +130,11 @@ func TestStarved(t *testing.T) {
 				<-time.After(time.Millisecond)
 				p.late.Add(int64(lateBy) + 1)
 				if answered {
-					return serveOne(t, func(conn net.Conn) { serve(conn, answerOf("west")) }), nil
+					return serveOne(t, func(conn net.Conn) { serve(conn, "west", "key") }), nil
 				}
 				return nil, errors.New("no route")
 			}
-			p.probe(t.Context(), target{"west", "10.1.0.1:8081", answerOf("west")})
+			p.probe(t.Context(), target{"west", "10.1.0.1:8081", "key"})
 		}
 		if probed.probes[0].Outcome != liveness.Void || probed.probes[1].Outcome != liveness.Answered {
 			t.Errorf("got %v", probed.probes)
@@ -172,6 +182,7 @@ type fakeMember struct {
 
 func (m *fakeMember) Cluster() string          { return m.cluster }
 func (m *fakeMember) Canaries() (string, bool) { return m.text, !m.unread }
+func (m *fakeMember) CanaryKey() string        { return "key" }
 func (m *fakeMember) CIDRs() []netip.Prefix    { return m.cidrs }
 
 // TestRate: each canary is probed each second, in doubt twice, and above 256 each in its turn. It ends at once.
@@ -238,7 +249,7 @@ func TestOffers(t *testing.T) {
 		p := &Prober{Members: func() []Member { return members }, Tracker: offered, offered: map[string]offer{}}
 		expect := func(what string, targets int, want ...string) {
 			t.Helper()
-			got := p.targets(t.Context(), map[string][]byte{})
+			got := p.targets(t.Context())
 			if len(got) != targets || fmt.Sprint(offered.offers) != fmt.Sprint(want) {
 				t.Errorf("%s: %d targets after %q, want %d after %q", what, len(got), offered.offers, targets, want)
 			}
@@ -282,12 +293,12 @@ func TestServe(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
-	serving.Go(func() { Serve(ctx, listener, "west") })
+	serving.Go(func() { Serve(ctx, listener, "west", func() string { return "key" }) })
 	probed := &record{}
 	p := &Prober{Tracker: probed, began: time.Now(), Dial: (&net.Dialer{}).DialContext}
 	address := listener.Addr().String()
 	for range 100 {
-		p.probe(t.Context(), target{"west", address, answerOf("west")})
+		p.probe(t.Context(), target{"west", address, "key"})
 	}
 	for _, each := range probed.probes {
 		if each.Outcome != liveness.Answered {
@@ -312,9 +323,40 @@ func TestServe(t *testing.T) {
 	defer open.Close()
 	stop()
 	serving.Wait()
-	p.probe(t.Context(), target{"west", address, answerOf("west")})
+	p.probe(t.Context(), target{"west", address, "key"})
 	if got := probed.probes[100].Outcome; got != liveness.Impaired {
 		t.Errorf("a canary that ended: got %v, want that it refuses", got)
+	}
+}
+
+// TestSilentConnections: a client that holds as many connections as it can does not keep others from being answered.
+func TestSilentConnections(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() { Serve(ctx, listener, "west", func() string { return "key" }) })
+	defer serving.Wait()
+	defer stop()
+	address := listener.Addr().String()
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	for i := range atOnce + 1 {
+		conn, err := from.DialContext(ctx, "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if i == atOnce { // the last one is closed at once, so the others were accepted
+			_, _ = conn.Read(make([]byte, 1))
+		}
+	}
+	probed := &record{}
+	p := &Prober{Tracker: probed, began: time.Now(), Dial: (&net.Dialer{}).DialContext}
+	p.probe(t.Context(), target{"west", address, "key"})
+	if got := probed.probes[0].Outcome; got != liveness.Answered {
+		t.Errorf("got %v, want an answer", got)
 	}
 }
 
@@ -326,9 +368,9 @@ func BenchmarkProbe(b *testing.B) {
 	}
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()
-	go Serve(ctx, listener, "west")
+	go Serve(ctx, listener, "west", func() string { return "key" })
 	p := &Prober{Tracker: &record{}, began: time.Now(), Dial: (&net.Dialer{}).DialContext}
-	t := target{"west", listener.Addr().String(), answerOf("west")}
+	t := target{"west", listener.Addr().String(), "key"}
 	b.ReportAllocs()
 	for b.Loop() {
 		p.probe(ctx, t)

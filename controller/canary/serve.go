@@ -5,9 +5,14 @@ package canary
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -17,11 +22,14 @@ import (
 const (
 	// size is that of a request and of an answer: more than a packet of Ethernet, and cheap enough for each second.
 	size = 2 << 10
-	// request begins each request, and an answer, which goes on with the id of the cluster.
-	request = "clusterset-dns canary 1\n"
-	// serveWithin bounds a connection, and atOnce is how many there may be.
-	serveWithin = 5 * time.Second
+	// request begins each request, which goes on with a nonce, and each answer.
+	request = "clusterset-dns canary 2\n"
+	nonce   = 16
+	// serveWithin bounds a connection, atOnce is how many there may be, and perSource how many of one address: clusters may
+	// share that of a gateway.
+	serveWithin = 2 * time.Second
 	atOnce      = 1024
+	perSource   = 64
 )
 
 // padded returns a message.
@@ -31,19 +39,31 @@ func padded(text string) []byte {
 	return message
 }
 
-// asking is a request.
-var asking = padded(request)
+// asking returns a request.
+func asking() []byte {
+	number := make([]byte, nonce)
+	_, _ = rand.Read(number) // it never fails
+	return padded(request + string(number))
+}
 
-// answerOf returns the answer of a canary of a cluster.
-func answerOf(cluster string) []byte { return padded(request + cluster + "\n") }
+// A Key returns what only a cluster and the members of its set know: the UID of its heartbeat Lease, empty while that is
+// unknown.
+type Key func() string
+
+// answerOf returns the answer of a canary of a cluster to a request. It proves who gave it.
+func answerOf(cluster, key string, asked []byte) []byte {
+	mac := hmac.New(sha256.New, []byte(key))
+	_, _ = mac.Write(asked)
+	_, _ = mac.Write([]byte(cluster))
+	return padded(request + cluster + "\n" + hex.EncodeToString(mac.Sum(nil)) + "\n")
+}
 
 // Serve answers probes until the context ends, and then closes the listener and all connections.
-func Serve(ctx context.Context, listener net.Listener, cluster string) {
-	answer := answerOf(cluster)
+func Serve(ctx context.Context, listener net.Listener, cluster string, key Key) {
 	var connections sync.WaitGroup
 	defer connections.Wait()
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	tokens := make(chan struct{}, atOnce)
+	taken := slots{of: map[netip.Prefix]int{}}
 	for {
 		conn, err := listener.Accept()
 		switch {
@@ -59,31 +79,69 @@ func Serve(ctx context.Context, listener net.Listener, cluster string) {
 			pause(ctx, 100*time.Millisecond)
 			continue
 		}
-		select {
-		case tokens <- struct{}{}:
-		default:
+		source := sourceOf(conn)
+		if !taken.take(source) {
 			_ = conn.Close()
 			continue
 		}
 		connections.Go(func() {
-			defer func() { <-tokens }()
+			defer taken.give(source)
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-			serve(conn, answer)
+			serve(conn, cluster, key())
 		})
 	}
 }
 
+// slots are the connections at once, by their source.
+type slots struct {
+	mu  sync.Mutex
+	all int
+	of  map[netip.Prefix]int
+}
+
+// take reports whether a source may have another connection, and counts it.
+func (s *slots) take(source netip.Prefix) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all >= atOnce || s.of[source] >= perSource {
+		return false
+	}
+	s.all++
+	s.of[source]++
+	return true
+}
+
+func (s *slots) give(source netip.Prefix) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.of[source]--; s.of[source] == 0 {
+		delete(s.of, source)
+	}
+}
+
+// sourceOf returns the address of the other end, of IPv6 its /64.
+func sourceOf(conn net.Conn) netip.Prefix {
+	address, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+	ip, bits := address.Addr().Unmap(), 32
+	if ip.Is6() {
+		bits = 64
+	}
+	source, _ := ip.Prefix(bits)
+	return source
+}
+
 // serve answers one probe.
-func serve(conn net.Conn, answer []byte) {
+func serve(conn net.Conn, cluster, key string) {
 	if conn.SetDeadline(time.Now().Add(serveWithin)) != nil {
 		return
 	}
 	asked := make([]byte, size)
-	if _, err := io.ReadFull(conn, asked); err != nil || !bytes.HasPrefix(asked, []byte(request)) {
+	if _, err := io.ReadFull(conn, asked); err != nil || key == "" || !bytes.HasPrefix(asked, []byte(request)) {
 		return
 	}
-	if _, err := conn.Write(answer); err != nil {
+	if _, err := conn.Write(answerOf(cluster, key, asked)); err != nil {
 		return
 	}
 	// The prober ends the connection, so that none waits here for late packets.

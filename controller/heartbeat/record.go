@@ -62,7 +62,8 @@ type Record struct {
 	seen   chan struct{}
 	// late are the services whose published slices are out of date, and since when.
 	late map[types.NamespacedName]time.Time
-	// working is the number of reconciles in progress, and progress when the last reconcile began or ended.
+	// working is the number of reconciles in progress, and progress when the last one began, ended, or had a write
+	// answered.
 	working  int
 	progress time.Time
 	// beat is when the heartbeat loop last ran, and ended when the term ended; zero before.
@@ -95,6 +96,13 @@ func (r *Record) Begins() {
 		r.progress = r.config.Clock.Now()
 	}
 	r.working++
+}
+
+// Progresses notes that a reconcile in progress had a write answered: one of hundreds of slices may take minutes.
+func (r *Record) Progresses() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.progress = r.config.Clock.Now()
 }
 
 // Working returns the number of services that are being reconciled.
@@ -226,7 +234,7 @@ func (r *Record) Stuck(longer time.Duration) string {
 	return ""
 }
 
-// stopped reports whether no reconcile began or ended for so long although some are in progress. The caller holds the
+// stopped reports whether no reconcile began, ended, or had a write answered for so long although some are in progress. The caller holds the
 // lock.
 func (r *Record) stopped(longer time.Duration) bool {
 	return r.working > 0 && r.config.Clock.Since(r.progress) >= longer

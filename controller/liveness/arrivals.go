@@ -3,6 +3,7 @@
 package liveness
 
 import (
+	"iter"
 	"slices"
 	"time"
 )
@@ -11,7 +12,11 @@ import (
 const maxSilences = 16
 
 // A Silence is a time in which no heartbeat of a member arrived.
-type Silence struct{ From, Until time.Time }
+type Silence struct {
+	Until time.Time
+	// Missed is how much of it counts as a failure of the member: see Tick.
+	Missed time.Duration
+}
 
 // Arrivals are a member's heartbeats. They are immutable: Seen and Heard return new Arrivals.
 type Arrivals struct {
@@ -25,6 +30,8 @@ type Arrivals struct {
 	// UID is that of the namespace kube-system as last read, or empty, and Since when this UID was first read.
 	UID   string
 	Since time.Time
+	// Missed is how much of the time since the last heartbeat counts as a failure of the member: see Tick.
+	Missed time.Duration
 	// Silences are the last 16 that ended, oldest first. Each is longer than two heartbeat intervals.
 	Silences []Silence
 }
@@ -48,10 +55,10 @@ func (a Arrivals) Heard(at time.Time, uid string, limits Limits) Arrivals {
 	}
 	a = a.Seen(at, uid)
 	if from := a.silentFrom(); at.Sub(from) > limits.quiet() {
-		a.Silences = append(slices.Clone(a.Silences), Silence{from, at})
+		a.Silences = append(slices.Clone(a.Silences), Silence{at, a.Missed})
 		a.Silences = a.Silences[max(0, len(a.Silences)-maxSilences):]
 	}
-	a.Last = at
+	a.Last, a.Missed = at, 0
 	return a
 }
 
@@ -80,10 +87,20 @@ func (a Arrivals) steady(after time.Time, long time.Duration) bool {
 	return !a.Last.IsZero() && a.Last.Sub(after) >= long
 }
 
-// silences returns those that ended and the current one.
-func (a Arrivals) silences(now time.Time, limits Limits) []Silence {
-	if from := a.silentFrom(); now.Sub(from) > limits.quiet() {
-		return append(slices.Clone(a.Silences), Silence{from, now})
+// Tick adds a time that passed until now to what members missed, unless none of several members is heard: then the fault
+// is probably local, which is no reason to remove a member, nor to mistrust it later. It reports that case.
+func Tick(now time.Time, passed time.Duration, limits Limits, members iter.Seq[*Arrivals]) (isolated bool) {
+	number := 0
+	isolated = true
+	for a := range members {
+		number++
+		isolated = isolated && (a.Last.IsZero() || now.Sub(a.Last) > limits.quiet())
 	}
-	return a.Silences
+	if isolated = isolated && number > 1; isolated {
+		return true
+	}
+	for a := range members {
+		a.Missed += passed
+	}
+	return false
 }

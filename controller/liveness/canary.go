@@ -13,8 +13,8 @@ const (
 	Void Outcome = iota
 	// Answered: the whole answer came in time.
 	Answered
-	// Impaired: the other end refused the connection, or made it and did not answer in time. A canary that restarts or
-	// starves does that, too.
+	// Impaired: the other end refused the connection, or made it and did not answer as it should. The path to it is
+	// whole. A canary that restarts or starves does that, too, and so does one that others keep busy.
 	Impaired
 	// Unanswered: no connection in time.
 	Unanswered
@@ -38,10 +38,10 @@ const inARow = 3
 type canary struct {
 	// answered is set once it answered, and cut while it counts as not reached.
 	answered, cut bool
-	// The numbers of probes in a row that were answered, not answered as they should, and without any connection.
-	answers, failed, unanswered int
-	// The first failed probe of the row began and ended, and the last one began.
-	firstBegan, firstEnded, lastBegan time.Time
+	// The numbers of probes in a row that were answered, and without any connection.
+	answers, unanswered int
+	// firstBegan is when the first probe of the latter began.
+	firstBegan time.Time
 }
 
 // doubtful reports whether a canary stopped answering a moment before a probe of it ended.
@@ -53,29 +53,25 @@ func (c *canary) doubtful(p Probe) bool {
 func (c *canary) probed(p Probe, lone bool, staleAfter time.Duration) {
 	switch p.Outcome {
 	case Void:
-		c.failed, c.unanswered = 0, 0
-		return
+		c.unanswered = 0
+	case Impaired:
+		c.answers, c.unanswered = 0, 0
 	case Answered:
 		c.answered = true
 		c.answers++
-		c.failed, c.unanswered = 0, 0
+		c.unanswered = 0
 		if c.answers >= inARow {
 			c.cut = false
 		}
-		return
 	case Unanswered:
+		if c.unanswered == 0 {
+			c.firstBegan = p.Began
+		}
+		c.answers = 0
 		c.unanswered++
-	case Impaired:
-		c.unanswered = 0
-	}
-	if c.failed == 0 {
-		c.firstBegan, c.firstEnded = p.Began, p.Ended
-	}
-	c.answers = 0
-	c.failed++
-	c.lastBegan = p.Began
-	quickly := c.unanswered >= inARow && c.answered && !lone
-	if quickly || c.failed >= inARow && p.Ended.Sub(c.firstBegan) >= staleAfter {
-		c.cut = true
+		quickly := c.answered && !lone
+		if c.unanswered >= inARow && (quickly || p.Ended.Sub(c.firstBegan) >= staleAfter) {
+			c.cut = true
+		}
 	}
 }

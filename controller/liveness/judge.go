@@ -43,10 +43,6 @@ const (
 	Heard Reason = "Heard"
 	// NotYetHeard: it joined less than StaleAfter ago.
 	NotYetHeard Reason = "NotYetHeard"
-	// AllMembersSilent: no member is heard, so the local cluster is probably isolated and keeps the states.
-	AllMembersSilent Reason = "AllMembersSilent"
-	// NoPodsReached: the pods of no member are reached, so the fault is probably local and the states stay.
-	NoPodsReached Reason = "NoPodsReached"
 	// Silent: no heartbeat arrived for too long.
 	Silent Reason = "Silent"
 	// Flapping: it failed at least three times recently, and was not heard long enough since.
@@ -106,10 +102,8 @@ type Verdict struct {
 type Judgement struct {
 	// Members are sorted by cluster.
 	Members []Verdict
-	// Isolated is set while no member is heard: the fault is probably local.
+	// Isolated is set while none of several members is heard: the fault is probably local.
 	Isolated bool
-	// Next is when time alone may change the judgement; zero if it cannot. It may be early, never late.
-	Next time.Time
 }
 
 // Of returns the verdict on a member. An unknown member is Fresh.
@@ -118,10 +112,16 @@ func (j Judgement) Of(cluster string) Verdict {
 		return cmp.Compare(v.Cluster, cluster)
 	})
 	if !found {
-		return unknown(cluster)
+		return Unknown(cluster)
 	}
 	return j.Members[i]
 }
+
+// Unknown is the verdict on a cluster that is no member.
+func Unknown(cluster string) Verdict { return Verdict{Cluster: cluster, Reason: NotYetHeard} }
+
+// A Change is a verdict that is not what it was. A member that joins was Unknown.
+type Change struct{ Was, Is Verdict }
 
 // LostMost reports whether so many exports are lost that a quarantine follows: all, or more than half of at least
 // three.
@@ -129,70 +129,9 @@ func LostMost(before, after int) bool {
 	return after == 0 && before > 0 || before >= 3 && 2*after < before
 }
 
-// Judge judges the members, in any order, by what was heard until now. The limits must be valid.
-func Judge(now time.Time, limits Limits, members []Member) Judgement {
-	here := surroundings{limits: limits, members: len(members)}
-	here.look(now, members)
-	judgement := Judgement{Isolated: here.alone}
-	for _, member := range members {
-		verdict, due := here.judge(now, member)
-		judgement.Members = append(judgement.Members, verdict)
-		judgement.Next = earlier(judgement.Next, due)
-	}
-	slices.SortFunc(judgement.Members, func(a, b Verdict) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	return judgement
-}
-
-// surroundings are what a verdict depends on besides the facts of its member.
-type surroundings struct {
-	limits  Limits
-	members int // their number
-	// isolated are the times in which the local cluster was isolated; alone is set if the last one goes on.
-	isolated []Silence
-	alone    bool
-}
-
-// look determines when the local cluster was isolated. A heartbeat that arrives now ends it.
-func (s *surroundings) look(now time.Time, members []Member) {
-	s.isolated = isolation(now, s.limits, members)
-	s.alone = len(s.isolated) > 0 && s.isolated[len(s.isolated)-1].Until.Equal(now) &&
-		!slices.ContainsFunc(members, func(m Member) bool { return m.Arrivals.Last.Equal(now) })
-}
-
-// judge judges one member. Time alone may change its silence or the verdict when it is due; zero if it cannot.
-func (s *surroundings) judge(now time.Time, member Member) (verdict Verdict, due time.Time) {
-	from := member.Arrivals.silentFrom()
-	silence := counted(Silence{from, now}, s.isolated)
-	verdict = judge(s.limits, member, s.isolated, silence, s.alone)
-	if s.alone {
-		return verdict, due // only a heartbeat ends it
-	}
-	at := func(at time.Time) {
-		if at.After(now) {
-			due = earlier(due, at)
-		}
-	}
-	if s.members > 1 {
-		// The first moment of a silence may be the first of isolation.
-		at(from.Add(s.limits.quiet() + 1))
-	}
-	at(now.Add(s.limits.StaleAfter - silence))
-	if s.limits.GoneAfter != 0 {
-		at(now.Add(s.limits.GoneAfter - silence))
-	}
-	return verdict, due
-}
-
-// earlier returns the earlier of two times, of which zero is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// judge judges one member that is silent for so long, as counted.
-func judge(limits Limits, member Member, isolated []Silence, silence time.Duration, nobody bool) Verdict {
+// Judge judges a member by what was heard of it until now. The limits must be valid. A demotion is relative: it takes no
+// endpoint away unless another cluster has a ready one. So it does not matter whether the fault is local.
+func Judge(now time.Time, limits Limits, member Member) Verdict {
 	verdict := Verdict{Cluster: member.Cluster}
 	var before State
 	if member.Arrivals.Last.IsZero() {
@@ -200,20 +139,16 @@ func judge(limits Limits, member Member, isolated []Silence, silence time.Durati
 	}
 	quarantined := verdict.quarantine(limits, member)
 	switch {
-	case limits.GoneAfter != 0 && (before == Gone || silence >= limits.GoneAfter):
+	case limits.GoneAfter != 0 && (before == Gone || member.Arrivals.Missed >= limits.GoneAfter):
 		verdict.State, verdict.Reason = Gone, Silent
-	case before != Fresh || silence >= limits.StaleAfter:
+	case before != Fresh || now.Sub(member.Arrivals.silentFrom()) >= limits.StaleAfter:
 		verdict.State, verdict.Reason = Stale, Silent
 	case quarantined != "":
 		verdict.State, verdict.Reason = Stale, quarantined
-	case flapping(limits, member.Arrivals, isolated):
+	case flapping(limits, member.Arrivals):
 		verdict.State, verdict.Reason = Stale, Flapping
 	case member.Path == Unreachable:
 		verdict.State, verdict.Reason = Stale, PodsUnreachable
-	case nobody:
-		verdict.Reason = AllMembersSilent
-	case member.Path == Unproven:
-		verdict.Reason = NoPodsReached
 	case member.Arrivals.Last.IsZero():
 		verdict.Reason = NotYetHeard
 	default:
@@ -258,12 +193,12 @@ func (v *Verdict) quarantine(limits Limits, member Member) Reason {
 func tokenOf(lost time.Time) string { return lost.UTC().Format(time.RFC3339) }
 
 // flapping reports whether the member failed repeatedly, and was not heard long enough since.
-func flapping(limits Limits, arrivals Arrivals, isolated []Silence) bool {
+func flapping(limits Limits, arrivals Arrivals) bool {
 	failed := 0
 	var last time.Time
 	for _, silence := range arrivals.Silences {
 		if arrivals.Last.Sub(silence.Until) <= flapWindow*limits.StaleAfter &&
-			counted(silence, isolated) >= limits.StaleAfter {
+			silence.Missed >= limits.StaleAfter {
 			failed++
 			last = silence.Until
 		}

@@ -2,10 +2,7 @@
 
 package liveness
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // A Path tells whether connections from the local cluster reach the pods of a member.
 type Path int
@@ -16,18 +13,16 @@ const (
 	PathUnknown Path = iota
 	// Reachable: at least half of its canaries are reached.
 	Reachable
-	// Unreachable: most of its canaries are not reached, and the fault is not local.
+	// Unreachable: most of its canaries are not reached.
 	Unreachable
-	// Unproven: most of its canaries are not reached, and no other member is either. The fault is probably local.
-	Unproven
 )
 
 // AllPaths are the possible values.
-var AllPaths = []Path{PathUnknown, Reachable, Unreachable, Unproven}
+var AllPaths = []Path{PathUnknown, Reachable, Unreachable}
 
 // String returns the path in lower case.
 func (p Path) String() string {
-	return [...]string{"unknown", "reachable", "unreachable", "unproven"}[p]
+	return [...]string{"unknown", "reachable", "unreachable"}[p]
 }
 
 // ParsePath is the inverse of String. An unknown word is PathUnknown, which demotes nothing.
@@ -40,41 +35,32 @@ func ParsePath(text string) Path {
 	return PathUnknown
 }
 
-const (
-	// Answers of canaries are remembered for remembered, two of different members in each resolution.
-	remembered = time.Minute
-	resolution = 250 * time.Millisecond
-)
-
 // Paths judge by the probes of their canaries which members are reached (docs/design/path.md). A probe costs the same
 // however many members there are. Paths are not safe for concurrent use.
 type Paths struct {
 	limits  Limits
 	members map[string]*path
-	// candidates is the number of members that are Reachable or Unproven.
-	candidates int
-	// answers are probes that were answered, oldest first.
-	answers []answer
+	// uncounted are the Unreachable members whose fault may be local.
+	uncounted map[string]*path
 }
 
 // A path is what is known of the path to one member.
 type path struct {
 	is       Path
 	canaries map[string]*canary
-	// cuts are when it last became Unreachable, oldest first, at most flaps.
+	// cuts are when it last became Unreachable by a fault that was not local, oldest first, at most flaps.
 	cuts []time.Time
+	// since is when it last became Unreachable, and elsewhere when a probe began after that which another member
+	// answered; zero if none did.
+	since, elsewhere time.Time
 	// steady is since when at least half of the canaries are reached; zero while they are not.
 	steady time.Time
 }
 
-// An answer is a probe that was answered.
-type answer struct {
-	cluster string
-	began   time.Time
-}
-
 // NewPaths returns the paths to no members. The limits must be valid.
-func NewPaths(limits Limits) *Paths { return &Paths{limits: limits, members: map[string]*path{}} }
+func NewPaths(limits Limits) *Paths {
+	return &Paths{limits: limits, members: map[string]*path{}, uncounted: map[string]*path{}}
+}
 
 // Of returns the path to a member, as of the last call.
 func (v *Paths) Of(cluster string) Path {
@@ -86,12 +72,8 @@ func (v *Paths) Of(cluster string) Path {
 
 // Restore sets the path that the previous leader left. It is to be called before Offer.
 func (v *Paths) Restore(cluster string, was Path) {
-	switch was {
-	case Reachable, Unproven:
-		v.set(v.member(cluster), Reachable)
-	case Unreachable:
-		v.set(v.member(cluster), Unreachable)
-	case PathUnknown:
+	if was != PathUnknown {
+		v.member(cluster).is = was
 	}
 }
 
@@ -119,10 +101,9 @@ func (v *Paths) Remove(cluster string) (changed bool) {
 	if m == nil {
 		return false
 	}
-	was := m.is
-	v.set(m, PathUnknown)
 	delete(v.members, cluster)
-	return was != PathUnknown
+	delete(v.uncounted, cluster)
+	return m.is != PathUnknown
 }
 
 // Cut reports whether a canary of a member counts as not reached.
@@ -143,7 +124,15 @@ func (v *Paths) Probed(p Probe) (changed bool) {
 		v.answered(p)
 	}
 	was := m.is
-	v.set(m, v.judge(m, p))
+	m.is = v.judge(m, p)
+	switch {
+	case m.is != Unreachable:
+		delete(v.uncounted, p.Cluster)
+	case was != Unreachable:
+		m.since, m.elsewhere = p.Ended, time.Time{}
+		v.uncounted[p.Cluster] = m
+	}
+	v.count(m, p)
 	return m.is != was
 }
 
@@ -162,17 +151,6 @@ func (v *Paths) member(cluster string) *path {
 		v.members[cluster] = m
 	}
 	return m
-}
-
-func (v *Paths) set(m *path, is Path) {
-	candidate := func(p Path) bool { return p == Reachable || p == Unproven }
-	switch {
-	case candidate(is) && !candidate(m.is):
-		v.candidates++
-	case !candidate(is) && candidate(m.is):
-		v.candidates--
-	}
-	m.is = is
 }
 
 // judge judges the path to a member after a probe of it.
@@ -197,59 +175,34 @@ func (v *Paths) judge(m *path, p Probe) Path {
 		return Unreachable
 	case !most:
 		return Reachable
-	case m.is == PathUnknown || !v.proven(m, p.Cluster): // one that is not known yet is no candidate
-		return Unproven
 	}
-	m.cuts = append(m.cuts, p.Ended)
-	m.cuts = m.cuts[max(0, len(m.cuts)-flaps):]
 	return Unreachable
+}
+
+// count counts a cut of the path to a member once the fault is not local: another member answered a probe that began
+// since, and a later probe of this one failed. A repair of a local fault so proves nothing. Without another member,
+// nothing tells where the fault is, and each cut counts.
+func (v *Paths) count(m *path, p Probe) {
+	proven := !m.elsewhere.IsZero() && p.Outcome == Unanswered && p.Began.After(m.elsewhere)
+	if v.uncounted[p.Cluster] != m || !proven && len(v.members) > 1 {
+		return
+	}
+	delete(v.uncounted, p.Cluster)
+	m.cuts = append(m.cuts, m.since)
+	m.cuts = m.cuts[max(0, len(m.cuts)-flaps):]
+}
+
+// answered takes a probe that was answered.
+func (v *Paths) answered(p Probe) {
+	for cluster, m := range v.uncounted {
+		if cluster != p.Cluster && m.elsewhere.IsZero() && p.Began.After(m.since) {
+			m.elsewhere = p.Began
+		}
+	}
 }
 
 // flapping reports whether the path was cut repeatedly, and was not whole for long enough since.
 func (v *Paths) flapping(m *path, now time.Time) bool {
 	return len(m.cuts) == flaps && now.Sub(m.cuts[0]) <= flapWindow*v.limits.StaleAfter &&
 		now.Sub(m.steady) < settle*v.limits.StaleAfter
-}
-
-// proven reports whether the fault is not local: another member answered a probe that began after the canaries failed,
-// and they failed again after it began. A repair of a local fault so proves nothing. Without another member that could
-// answer, nothing tells where the fault is.
-func (v *Paths) proven(m *path, cluster string) bool {
-	if v.candidates <= 1 {
-		return true
-	}
-	var after, before time.Time
-	for _, each := range m.canaries {
-		switch {
-		case !each.cut:
-			continue
-		case each.failed == 0:
-			return false
-		}
-		if each.firstEnded.After(after) {
-			after = each.firstEnded
-		}
-		before = earlier(before, each.lastBegan)
-	}
-	return slices.ContainsFunc(v.answers, func(a answer) bool {
-		return a.cluster != cluster && a.began.After(after) && a.began.Before(before)
-	})
-}
-
-// answered remembers an answer, if it may tell more than those before.
-func (v *Paths) answered(p Probe) {
-	recent := 0
-	for _, each := range slices.Backward(v.answers) {
-		if p.Began.Sub(each.began) >= resolution {
-			break
-		}
-		if recent++; each.cluster == p.Cluster || recent == 2 {
-			return
-		}
-	}
-	old := 0
-	for old < len(v.answers) && p.Began.Sub(v.answers[old].began) > remembered {
-		old++
-	}
-	v.answers = append(slices.Delete(v.answers, 0, old), answer{p.Cluster, p.Began})
 }

@@ -90,7 +90,7 @@ func New(
 			Resource: "Secrets", Example: &corev1.Secret{},
 			Narrow: func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel },
 		}),
-		Nodes: newNodes(metadataClient, gate),
+		Nodes: newNodes(metadataClient),
 	}
 }
 
@@ -166,9 +166,12 @@ func (c *Caches) Handle(handler cache.ResourceEventHandler) {
 	}
 }
 
-// WaitForSync returns true once the caches are full, or false if the context ends before.
+// WaitForSync returns true once the caches are full, or false if the context ends before. Nodes are optional.
 func (c *Caches) WaitForSync(ctx context.Context) bool {
 	for _, each := range c.informers() {
+		if each == c.Nodes {
+			continue
+		}
 		select {
 		case <-ctx.Done():
 			return false

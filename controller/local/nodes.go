@@ -17,9 +17,10 @@ import (
 // byZone indexes nodes by their zone, empty for those that have none.
 const byZone = "zone"
 
-// newNodes returns the cache of the nodes. It keeps the name of a node and the label of its zone.
-func newNodes(client metadata.Interface, gate *informer.FreshnessGate) *informer.Informer {
-	return informer.New(gate, client.Resource(corev1.SchemeGroupVersion.WithResource("nodes")), informer.Options{
+// newNodes returns the cache of the nodes. It keeps the name of a node and the label of its zone. Only hints depend on
+// nodes, so the cache has a gate of its own: nothing else waits for it.
+func newNodes(client metadata.Interface) *informer.Informer {
+	return informer.New(&informer.FreshnessGate{}, client.Resource(corev1.SchemeGroupVersion.WithResource("nodes")), informer.Options{
 		Resource: "Nodes", Example: &metav1.PartialObjectMetadata{},
 		Indexers: cache.Indexers{
 			byZone: func(object any) ([]string, error) { return []string{zoneOf(object)}, nil },
@@ -47,8 +48,13 @@ func zoneOf(object any) string {
 	return ""
 }
 
-// Zones returns the zones of the nodes, which hints depend on.
+// Zones returns the zones of the nodes, which hints depend on. Before the nodes are known there are no hints.
 func (c *Cluster) Zones() locality.Nodes {
+	select {
+	case <-c.Nodes.Synced():
+	default:
+		return locality.Nodes{SomeWithoutZone: true}
+	}
 	zones := c.Nodes.Indexer().ListIndexFuncValues(byZone)
 	slices.Sort(zones)
 	if len(zones) > 0 && zones[0] == "" {

@@ -22,3 +22,11 @@ func (m *Member) Canaries() (text string, read bool) {
 	defer m.heartbeat.mu.RUnlock()
 	return m.heartbeat.canaries, m.heartbeat.resourceVersion != ""
 }
+
+// CanaryKey returns what the canaries of the member prove that they know: the UID of its heartbeat Lease, which only the
+// cluster and the members of its set can read.
+func (m *Member) CanaryKey() string {
+	m.heartbeat.mu.RLock()
+	defer m.heartbeat.mu.RUnlock()
+	return m.heartbeat.leaseUID
+}

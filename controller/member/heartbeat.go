@@ -99,6 +99,7 @@ type heartbeat struct {
 	description     Description
 	described       bool   // description was read
 	canaries        string // of the last renewal
+	leaseUID        string
 }
 
 var _ cache.ReflectorStore = (*heartbeat)(nil)
@@ -143,7 +144,7 @@ func (h *heartbeat) note(obj any) error {
 			Heard: now, KubeSystemUID: uid, Cluster: cluster, Drained: lease.Annotations[DrainAnnotation] == "true",
 			Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]),
 		}
-		h.canaries = CanariesOf(lease)
+		h.canaries, h.leaseUID = CanariesOf(lease), string(lease.UID)
 	}
 	description := DescriptionOf(lease)
 	described := !h.described || description != h.description

@@ -27,8 +27,6 @@ const (
 	EventMemberGone              = "MemberGone"
 	EventMemberQuarantined       = "MemberQuarantined"
 	EventMemberRecovered         = "MemberRecovered"
-	EventAllMembersSilent        = "AllMembersSilent"
-	EventNoPodsReached           = "NoPodsReached"
 	EventMemberSourceUnreadable  = "MemberSourceUnreadable"
 	EventMemberSourceRead        = "MemberSourceRead"
 )
@@ -103,7 +101,7 @@ func (r *Reporter) judged(
 	if wasIsolated != isIsolated {
 		if isIsolated {
 			r.Logger.Error(nil,
-				"No heartbeat from any member: this cluster is probably isolated. No further endpoints are demoted until one arrives")
+				"No heartbeat from any member: this cluster is probably isolated. Check its network")
 		} else {
 			r.Logger.Info("Heartbeats from members arrive again")
 		}
@@ -161,15 +159,7 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 	case is.State == liveness.Stale:
 		return EventMemberStale, corev1.EventTypeWarning, "No heartbeat from cluster " + is.Cluster + ": " +
 			"its endpoints are used only if no other cluster has a ready one"
-	case is.Reason == liveness.AllMembersSilent:
-		return EventAllMembersSilent, corev1.EventTypeWarning,
-			"No heartbeat from any member, so this cluster is probably isolated: " +
-				"the endpoints of cluster " + is.Cluster + " stay as they are"
-	case is.Reason == liveness.NoPodsReached:
-		return EventNoPodsReached, corev1.EventTypeWarning,
-			"The pods of all members are unreachable, so the network of this cluster is probably at fault: " +
-				"the endpoints of cluster " + is.Cluster + " stay as they are"
-	case was.State != liveness.Fresh || was.Reason == liveness.AllMembersSilent || was.Reason == liveness.NoPodsReached:
+	case was.State != liveness.Fresh:
 		return EventMemberRecovered, corev1.EventTypeNormal, cluster + " is fresh again"
 	}
 	return "", "", ""

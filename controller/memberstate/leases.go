@@ -30,7 +30,7 @@ const (
 	LeasePrefix = "clusterset-dns-member-"
 	// StateAnnotation on such a Lease is the state of the member: fresh, stale or gone.
 	StateAnnotation = "clusterset-dns.github.io/state"
-	// PathAnnotation on such a Lease is the path to the pods of the member: reachable, unreachable or unproven. It is
+	// PathAnnotation on such a Lease is the path to the pods of the member: reachable or unreachable. It is
 	// missing while the path is unknown.
 	PathAnnotation = "clusterset-dns.github.io/path"
 	// DrainsAnnotation on such a Lease is "true" if the member asks in its heartbeat to be drained.
@@ -304,7 +304,7 @@ func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        LeasePrefix + cluster,
 			Labels:      map[string]string{member.ClusterLabel: cluster, export.LabelManagedBy: export.Manager},
-			Annotations: map[string]string{StateAnnotation: t.verdicts.Of(cluster).State.String()},
+			Annotations: map[string]string{StateAnnotation: t.verdict(cluster).State.String()},
 		},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity:       ptr.To(cluster),

@@ -101,8 +101,7 @@ func TestForeignLease(t *testing.T) {
 
 // known makes a tracker know a member.
 func known(s *Tracker, m liveness.Member) {
-	s.members[m.Cluster] = &tracked{Member: m}
-	s.verdicts.Set(s.clock.Now(), m)
+	s.members[m.Cluster] = &tracked{Member: m, verdict: liveness.Judge(s.clock.Now(), s.limits, m)}
 	s.unshown[m.Cluster] = struct{}{}
 }
 
@@ -151,7 +150,7 @@ func TestLeasesOfMembers(t *testing.T) {
 	requests(l.write, "another cluster", "update")
 	s.members["west"].Arrivals.Last = time.Unix(1e9+12, 0)
 	s.unshown["west"] = struct{}{}
-	s.verdicts.Set(s.clock.Now(), liveness.Member{Cluster: "west", Before: liveness.Stale})
+	s.members["west"].verdict.State = liveness.Stale
 	requests(l.write, "it is stale", "update")
 	s.members["west"].Arrivals.Last = time.Time{}
 	s.unshown["west"] = struct{}{}
@@ -228,7 +227,6 @@ func TestLeasesOfManyMembers(t *testing.T) {
 		for i := range members {
 			if m := s.members[fmt.Sprint(i)]; second == 0 || i%5 == second%5 {
 				m.Arrivals = m.Arrivals.Heard(now.Now(), "", s.limits)
-				s.verdicts.Set(now.Now(), m.Member)
 			}
 		}
 		client.ClearActions()

@@ -85,8 +85,8 @@ func TestTrackerPath(t *testing.T) {
 	}
 }
 
-// TestTrackerNoPods: no member is reached, and none is demoted.
-func TestTrackerNoPods(t *testing.T) {
+// TestTrackerCutMemberLeaves: the pods of a member are unreachable, and it leaves.
+func TestTrackerCutMemberLeaves(t *testing.T) {
 	l := newLookout(t, nil, "north", "west")
 	events := record.NewFakeRecorder(10)
 	l.reporter.Recorder = events
@@ -96,12 +96,12 @@ func TestTrackerNoPods(t *testing.T) {
 	l.probe(1, liveness.Answered, "west", ofWest)
 	l.probe(1, liveness.Answered, "north", ofNorth)
 	l.probe(5, liveness.Unanswered, "west", ofWest)
-	l.expect(t, "west", "fresh NoPodsReached", "")
-	if event := <-events.Events; !strings.Contains(event, EventNoPodsReached) {
+	l.expect(t, "west", "stale PodsUnreachable demoted", "west")
+	if event := <-events.Events; !strings.Contains(event, EventMemberStale) {
 		t.Errorf("the Event is %q", event)
 	}
 	l.probe(3, liveness.Answered, "west", ofWest)
-	l.expect(t, "west", "fresh Heard", "")
+	l.expect(t, "west", "fresh Heard", "west")
 	if event := <-events.Events; !strings.Contains(event, EventMemberRecovered) {
 		t.Errorf("the Event is %q", event)
 	}

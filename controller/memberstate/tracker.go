@@ -7,6 +7,7 @@ package memberstate
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,8 +43,8 @@ type Handler interface {
 	DescriptionChanged(change Redescription)
 }
 
-// A Tracker keeps a judgement of all members. The judgement is updated before a method that reports news returns, and
-// when time changes it. It is safe for concurrent use.
+// A Tracker keeps a judgement of all members. The judgement of a member is updated before a method that reports news of
+// it returns, and that of all once a second. It is safe for concurrent use.
 type Tracker struct {
 	limits   liveness.Limits
 	clock    clock.WithTicker
@@ -55,9 +56,11 @@ type Tracker struct {
 	// before are the members of sources that the previous leader left.
 	before []*member.Candidate
 
-	mu       sync.Mutex
-	members  map[string]*tracked
-	verdicts *liveness.Verdicts
+	mu      sync.Mutex
+	members map[string]*tracked
+	// ticked is when tick last ran, and isolated whether none of several members was heard then.
+	ticked   time.Time
+	isolated bool
 	paths    *liveness.Paths
 	// canaries are those of each member, by their names.
 	canaries map[string]map[string]canary.Canary
@@ -65,19 +68,17 @@ type Tracker struct {
 	unshown map[string]struct{}
 	// redescribed are the members whose description changed; judge notifies the handler.
 	redescribed []Redescription
-	// armed is when Run judges again; zero for never.
-	armed time.Time
-	set   ClusterSet // of the local cluster
+	set         ClusterSet // of the local cluster
 	// limiting is set if the Policy of a member may refuse something.
 	limiting atomic.Bool
-	changed  chan struct{} // resets the timer
 	shown    chan struct{} // updates the Leases
 }
 
 // tracked is the facts of one member.
 type tracked struct {
 	liveness.Member
-	source *member.Member
+	source  *member.Member
+	verdict liveness.Verdict
 	// since is when the member was judged to be in its state first, by this leader.
 	since time.Time
 	// drains is set if the member asks in its heartbeat to be drained.
@@ -103,11 +104,10 @@ func NewTracker(limits liveness.Limits, now clock.WithTicker, exports Exports, r
 	return &Tracker{
 		limits: limits, clock: now, exports: exports, reporter: reporter,
 		members:  map[string]*tracked{},
-		verdicts: liveness.NewVerdicts(limits),
+		ticked:   now.Now(),
 		paths:    liveness.NewPaths(limits),
 		canaries: map[string]map[string]canary.Canary{},
 		unshown:  map[string]struct{}{},
-		changed:  make(chan struct{}, 1),
 		shown:    make(chan struct{}, 1),
 	}
 }
@@ -119,7 +119,15 @@ func (t *Tracker) Handle(handler Handler) { t.handler = handler }
 func (t *Tracker) Verdict(cluster string) liveness.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.verdicts.Of(cluster)
+	return t.verdict(cluster)
+}
+
+// verdict returns the verdict on a member. The caller holds the lock.
+func (t *Tracker) verdict(cluster string) liveness.Verdict {
+	if m := t.members[cluster]; m != nil {
+		return m.verdict
+	}
+	return liveness.Unknown(cluster)
 }
 
 // Since returns when a member was judged to be in its state first, by this leader; zero if it is unknown.
@@ -136,7 +144,12 @@ func (t *Tracker) Since(cluster string) time.Time {
 func (t *Tracker) Judgement() liveness.Judgement {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.verdicts.Judgement()
+	judgement := liveness.Judgement{Isolated: t.isolated}
+	for _, m := range t.members {
+		judgement.Members = append(judgement.Members, m.verdict)
+	}
+	slices.SortFunc(judgement.Members, func(a, b liveness.Verdict) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return judgement
 }
 
 // Before implements member.Tracker.
@@ -152,7 +165,7 @@ func (t *Tracker) Track(m *member.Member) {
 				left.description.ClusterSet = string(t.set.Name) // it was accepted
 			}
 			delete(t.left, m.Cluster()) // a member that leaves and joins again is new
-			known = &tracked{since: now, drains: left.drains, shownUID: left.uid, description: describe(left.description), Member: liveness.Member{
+			known = &tracked{since: now, verdict: liveness.Unknown(m.Cluster()), drains: left.drains, shownUID: left.uid, description: describe(left.description), Member: liveness.Member{
 				Cluster:  m.Cluster(),
 				Arrivals: liveness.Arrivals{Joined: now},
 				Before:   left.state,
@@ -170,12 +183,12 @@ func (t *Tracker) Track(m *member.Member) {
 
 // Untrack implements member.Tracker.
 func (t *Tracker) Untrack(cluster string) {
-	t.judge(func(now time.Time) []liveness.Change {
+	t.judge(func(time.Time) []liveness.Change {
 		delete(t.members, cluster)
 		delete(t.canaries, cluster)
 		t.paths.Remove(cluster)
 		t.unshown[cluster] = struct{}{}
-		return t.verdicts.Remove(now, cluster)
+		return nil
 	})
 }
 
@@ -259,8 +272,9 @@ func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
 		t.unshown[m.Cluster] = struct{}{}
 	}
 	m.OtherSet = t.set.excludes(m.set, m.said)
-	changes := t.verdicts.Set(now, m.Member)
-	if t.verdicts.Of(m.Cluster).Token == "" && !m.Mistaken && !m.OtherSet {
+	was := m.verdict
+	m.verdict = liveness.Judge(now, t.limits, m.Member)
+	if m.verdict.Token == "" && !m.Mistaken && !m.OtherSet {
 		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}
 		m.KnownUID = cmp.Or(m.Arrivals.UID, m.KnownUID)
@@ -270,16 +284,19 @@ func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
 		m.shownUID = m.KnownUID
 		t.unshown[m.Cluster] = struct{}{}
 	}
-	return changes
+	if m.verdict == was {
+		return nil
+	}
+	return []liveness.Change{{Was: was, Is: m.verdict}}
 }
 
 // judge calls change with the lock, and notifies the handler and the reporter of what it returns.
 func (t *Tracker) judge(change func(now time.Time) []liveness.Change) {
 	t.mu.Lock()
-	was := t.verdicts.Isolated()
+	was := t.isolated
 	now := t.clock.Now()
 	changes := change(now)
-	is := t.verdicts.Isolated()
+	is := t.isolated
 	for _, change := range changes {
 		if change.Was.State != change.Is.State {
 			t.unshown[change.Is.Cluster] = struct{}{}
@@ -287,9 +304,6 @@ func (t *Tracker) judge(change func(now time.Time) []liveness.Change) {
 				m.since = now
 			}
 		}
-	}
-	if next := t.verdicts.Next(); !next.IsZero() && (t.armed.IsZero() || next.Before(t.armed)) {
-		trigger(t.changed)
 	}
 	if len(t.unshown) > 0 {
 		trigger(t.shown)
@@ -311,9 +325,22 @@ func (t *Tracker) judge(change func(now time.Time) []liveness.Change) {
 	t.reporter.judged(was, is, changes, t.source)
 }
 
-// pass judges what time alone changed.
-func (t *Tracker) pass() {
-	t.judge(func(now time.Time) []liveness.Change { return t.verdicts.Pass(now) })
+// tick judges what time alone changed.
+func (t *Tracker) tick() {
+	t.judge(func(now time.Time) (changes []liveness.Change) {
+		t.isolated = liveness.Tick(now, now.Sub(t.ticked), t.limits, func(yield func(*liveness.Arrivals) bool) {
+			for _, m := range t.members {
+				if !yield(&m.Arrivals) {
+					return
+				}
+			}
+		})
+		t.ticked = now
+		for _, m := range t.members {
+			changes = append(changes, t.put(now, m)...)
+		}
+		return changes
+	})
 }
 
 // source returns a member, or nil if it left.
@@ -334,30 +361,16 @@ func trigger(channel chan<- struct{}) {
 	}
 }
 
-// Run judges again whenever time changes the judgement, until the context ends.
+// Run judges all members again each second, until the context ends.
 func (t *Tracker) Run(ctx context.Context) {
+	ticker := t.clock.NewTicker(time.Second)
+	defer ticker.Stop()
 	for {
-		var timer clock.Timer
-		var due <-chan time.Time
-		t.mu.Lock()
-		next := t.verdicts.Next()
-		t.armed = next
-		t.mu.Unlock()
-		if !next.IsZero() {
-			timer = t.clock.NewTimer(next.Sub(t.clock.Now()))
-			due = timer.C()
-		}
 		select {
 		case <-ctx.Done():
-		case <-t.changed:
-		case <-due:
-			t.pass()
-		}
-		if timer != nil {
-			timer.Stop()
-		}
-		if ctx.Err() != nil {
 			return
+		case <-ticker.C():
+			t.tick()
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (l *lookout) pass(seconds int, heard ...string) {
 		for _, cluster := range heard {
 			l.LeaseRead(cluster, "uid-of-"+cluster, l.now.Now(), true, false)
 		}
-		l.Tracker.pass()
+		l.tick()
 	}
 }
 
@@ -162,8 +162,8 @@ func TestTrackerSilence(t *testing.T) {
 	l.expect(t, "west", "fresh Heard", "west")
 	l.expect(t, "north", "fresh Heard", "")
 	// Both at once.
-	l.pass(600)
-	l.expect(t, "west", "fresh AllMembersSilent", "")
+	l.pass(7200)
+	l.expect(t, "west", "stale Silent demoted", "north west")
 	if !l.Judgement().Isolated {
 		t.Error("nobody is heard, and nothing is suspected here")
 	}
@@ -331,24 +331,21 @@ func TestTrackerRuns(t *testing.T) {
 	<-ended
 }
 
-// TestHeartbeatsAtRest: they arm no timer, and show nothing in Leases.
+// TestHeartbeatsAtRest: they show nothing in Leases.
 func TestHeartbeatsAtRest(t *testing.T) {
 	l := newLookout(t, nil, "north", "south", "west")
 	l.pass(60, "north", "south", "west")
-	l.armed = l.verdicts.Next()
-	for _, woken := range []<-chan struct{}{l.changed, l.shown} {
-		select {
-		case <-woken:
-		default:
-			t.Error("nobody was woken to see the first heartbeats")
-		}
+	select {
+	case <-l.shown:
+	default:
+		t.Error("nobody was woken to show the first heartbeats")
 	}
 	l.takeUnshown(map[string]struct{}{})
 	for _, cluster := range []string{"north", "south", "west"} {
 		l.now.Step(time.Second)
 		l.LeaseRead(cluster, "uid-of-"+cluster, l.now.Now(), true, false)
 	}
-	if len(l.changed) > 0 || len(l.shown) > 0 || len(l.unshown) > 0 {
-		t.Errorf("%d timers, %d looks at Leases, and %v is to be shown", len(l.changed), len(l.shown), l.unshown)
+	if len(l.shown) > 0 || len(l.unshown) > 0 {
+		t.Errorf("%d looks at Leases, and %v is to be shown", len(l.shown), l.unshown)
 	}
 }

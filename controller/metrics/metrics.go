@@ -84,7 +84,7 @@ var (
 	demotedDesc = describe("member_demoted",
 		"1 if the endpoints of a member are used only if no other cluster has a ready one, else 0.", "member")
 	pathDesc = describe("member_path",
-		"1 for the path to the pods of a member: unknown, reachable, unreachable or unproven.", "member", "path")
+		"1 for the path to the pods of a member: unknown, reachable or unreachable.", "member", "path")
 	canaryDesc = describe("member_canary", "1 if a canary of a member is reached, else 0.", "member", "zone", "canary")
 	silentDesc = describe("all_members_silent",
 		"1 if no member is reachable, so that the fault is probably local, else 0.")

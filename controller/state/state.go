@@ -42,7 +42,7 @@ type Cluster struct {
 	InputsLate string `json:"inputsLate,omitempty"`
 	// HeartbeatStopped is why the heartbeat is not renewed, empty if it is.
 	HeartbeatStopped string `json:"heartbeatStopped,omitempty"`
-	// Isolated is set while no member is heard, so that the states of members stay.
+	// Isolated is set while none of several members is heard: the fault is probably local.
 	Isolated bool `json:"isolated,omitempty"`
 	Drained  bool `json:"drained,omitempty"`
 	Rank     int  `json:"rank,omitempty"`
@@ -71,7 +71,7 @@ type Member struct {
 	State  string    `json:"state"`
 	Since  time.Time `json:"since"`
 	Reason string    `json:"reason"`
-	// Path is that to its pods: unknown, reachable, unreachable or unproven.
+	// Path is that to its pods: unknown, reachable or unreachable.
 	Path    string `json:"path"`
 	Drained bool   `json:"drained,omitempty"`
 	Rank    int    `json:"rank,omitempty"`

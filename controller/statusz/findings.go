@@ -146,7 +146,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 				"correct, confirm them: " + quoted(l.annotate(m, memberstate.AnnotationConfirm, verdict.Token))
 		}
 		wrong("member-quarantined", fix, "%s.", message)
-	case path == liveness.Unreachable || path == liveness.Unproven:
+	case path == liveness.Unreachable:
 		wrong("pods-reached", "kubectl clusterset test connectivity --contexts "+both, "Connections from %s to the pods of %s "+
 			"fail. %s.", l.Cluster, id, message)
 	case reason == "":
@@ -160,8 +160,13 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		wrong("member-fresh", fmt.Sprintf("Make sure that the API server and the controller of %s run, and that %s can reach "+
 			"them: `kubectl clusterset check --contexts %s`.", id, l.Cluster, both), "%s; %s.", message, ago)
 	}
-	if offers := slices.ContainsFunc(l.Tracker.Canaries(), func(c memberstate.ProbedCanary) bool { return c.Cluster == id }); offers &&
-		l.Tracker.Path(id) == liveness.PathUnknown && verdict.State == liveness.Fresh {
+	probed := slices.DeleteFunc(l.Tracker.Canaries(), func(c memberstate.ProbedCanary) bool { return c.Cluster != id })
+	if len(probed) == 1 {
+		found.add(state.Warning, "pods-reached", "member "+id, "Run two replicas of the controller in "+id+".",
+			"Only one replica of the controller of %s answers probes, and may be a pod that restarts. So failing connections to "+
+				"the pods of %s are noticed after --stale-after, not within 5 s.", id, id)
+	}
+	if len(probed) > 0 && l.Tracker.Path(id) == liveness.PathUnknown && verdict.State == liveness.Fresh {
 		found.add(state.Warning, "pods-reached", "member "+id, "kubectl clusterset test connectivity --contexts "+both,
 			"No prober of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
 				"between the controllers.", id, l.Cluster)

@@ -2,22 +2,51 @@
 
 package main
 
-// probing are mistakes in what is concluded from probes of the pod network.
+// probing are mistakes in what is concluded from probes of the pod network, and in what the own heartbeat depends on.
 var probing = []mutant{
+	{
+		file: "controller/heartbeat/record.go",
+		text: `func (r *Record) Progresses() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.progress = r.config.Clock.Now()`,
+		replacement: `func (r *Record) Progresses() {
+	r.mu.Lock()
+	defer r.mu.Unlock()`,
+		harm:  "an import of hundreds of slices at a slow API server demotes the cluster everywhere",
+		first: simulation,
+	},
+	{
+		file: "controller/local/cluster.go",
+		text: `		if each == c.Nodes {`, replacement: `		if each == nil {`,
+		harm:  "a cluster whose controller may not list nodes publishes nothing",
+		first: simulation,
+	},
+	{
+		file:        "controller/liveness/judge.go",
+		text:        `now.Sub(member.Arrivals.silentFrom()) >= limits.StaleAfter:`,
+		replacement: `member.Arrivals.Missed >= limits.StaleAfter:`,
+		harm:        "a cluster that lost all others keeps sending traffic to them",
+	},
+	{
+		file: "controller/liveness/arrivals.go",
+		text: `isolated && number > 1`, replacement: `isolated && number > 1000`,
+		harm: "a cluster that lost all others removes or mistrusts them",
+	},
+	{
+		file: "controller/liveness/paths.go",
+		text: `!proven && len(v.members) > 1 {`, replacement: `!proven && len(v.members) > 1000 {`,
+		harm: "a cluster whose pod network fails repeatedly mistrusts all others",
+	},
+	{
+		file: "controller/liveness/paths.go",
+		text: ` && p.Began.After(m.elsewhere)`, replacement: ``,
+		harm: "a cluster whose pod network is repaired mistrusts the others",
+	},
 	{
 		file: "controller/liveness/judge.go",
 		text: `case member.Path == Unreachable:`, replacement: `case member.Path == Unreachable && limits.StaleAfter == 0:`,
 		harm: "half of all connections fail for as long as the pods of a member are not reached",
-	},
-	{
-		file: "controller/liveness/paths.go",
-		text: `if v.candidates <= 1 {`, replacement: `if v.candidates > 0 {`,
-		harm: "a cluster whose pod network fails demotes all others",
-	},
-	{
-		file: "controller/liveness/paths.go",
-		text: ` && a.began.Before(before)`, replacement: ` && !before.IsZero()`,
-		harm: "a cluster whose pod network was repaired demotes others",
 	},
 	{
 		file: "controller/liveness/paths.go",
@@ -26,11 +55,36 @@ var probing = []mutant{
 	},
 	{
 		file: "controller/liveness/canary.go",
-		text: `		c.failed, c.unanswered = 0, 0
-		return
-	case Answered:`, replacement: `		return
-	case Answered:`,
+		text: `	case Void:
+		c.unanswered = 0
+`, replacement: `	case Void:
+`,
 		harm: "a controller that starves demotes others",
+	},
+	{
+		file: "controller/liveness/canary.go",
+		text: `		c.answers, c.unanswered = 0, 0
+`, replacement: `		c.answers = 0
+		c.unanswered++
+		c.cut = c.cut || c.unanswered >= 30
+`,
+		harm: "any pod that keeps a prober target busy demotes its cluster in all others",
+	},
+	{
+		file: "controller/canary/serve.go",
+		text: ` || s.of[source] >= perSource`, replacement: ``,
+		harm: "any pod that opens connections keeps a prober target from answering",
+	},
+	{
+		file:        "controller/canary/prober.go",
+		text:        `!hmac.Equal(answer, answerOf(t.cluster, t.key, asked))`,
+		replacement: `!hmac.Equal(answer[:24], answerOf(t.cluster, t.key, asked)[:24])`,
+		harm:        "any program at an address pretends that it is a prober target of a member",
+	},
+	{
+		file: "controller/canary/canary.go",
+		text: `if len(nodes) == 1 {`, replacement: `if len(nodes) == 0 {`,
+		harm: "a cut of the pod network of a cluster with one node is noticed after 30 s",
 	},
 	{
 		file: "controller/canary/prober.go",

@@ -47,7 +47,7 @@ func servers(ctx context.Context, b *bed) error {
 	return nil
 }
 
-// allFresh waits until all members are heard. Those of an isolated cluster stay fresh while nobody is connected.
+// allFresh waits until all members are heard.
 func (b *bed) allFresh(ctx context.Context) error {
 	return b.await(ctx, "all members are fresh", func(s samples) bool {
 		return s.fresh() == b.shape.Members && s.synced() == b.shape.Members && s.connected() == b.shape.Members &&

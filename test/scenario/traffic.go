@@ -361,7 +361,7 @@ func (s *Set) holdsAlone(long time.Duration, view View, c *Cluster, others ...*C
 		pairs = append(pairs, Pair{c, other})
 	}
 	s.cut(pairs...)
-	s.Judged(pairs[0], "AllMembersSilent")
+	s.Judged(pairs[0], "Silent")
 	c.Restart()
 	s.Holds(long, view, c)
 	s.restore(pairs...)

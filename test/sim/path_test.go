@@ -30,7 +30,7 @@ type paths struct {
 
 // canariesOf returns the addresses of the canaries of a cluster.
 func canariesOf(cluster string) []string {
-	number := slices.Index([]string{"east", "west", "north"}, cluster)
+	number := slices.Index([]string{"east", "west", "north", "south", "c1"}, cluster)
 	return []string{fmt.Sprintf("10.6%d.9.1", 4+number), fmt.Sprintf("10.6%d.9.2", 4+number)}
 }
 
@@ -185,20 +185,19 @@ func TestDeadCluster(t *testing.T) {
 	})
 }
 
-// TestPathOfNone: if no member is reached, the fault is here.
+// TestPathOfNone: if no member is reached, all are demoted. The fault is here, so none of them flaps by it.
 func TestPathOfNone(t *testing.T) {
 	onPaths(t, three, func(p *paths) {
-		for range 3 {
+		for range 4 {
 			p.cut("east", "west", network.Both)
 			p.cut("east", "north", network.Both)
-			p.never("east", "west", true, 40*time.Second)
-			p.never("east", "north", true, 40*time.Second)
-			if got := p.path(p.Cluster("east"), "west"); got != "unproven" {
-				t.Errorf("the path is %q", got)
-			}
+			p.until("east", "west", true, 5*time.Second)
+			p.until("east", "north", true, 5*time.Second)
+			sim.Wait(40 * time.Second)
 			p.restore("east", "north")
 			p.restore("east", "west")
-			p.never("east", "west", true, time.Minute)
+			p.until("east", "west", false, 5*time.Second)
+			p.until("east", "north", false, 5*time.Second)
 			expect(t, p.Cluster("east"), map[string]string{"web": everywhere})
 		}
 		p.cut("east", "west", network.Both)
@@ -236,12 +235,12 @@ func TestPathIsWhole(t *testing.T) {
 		{"a fifth is lost", west, func(p *paths, from, canary string) {
 			p.Network.Lose(from, canary, 0.2)
 		}, 10 * time.Minute},
-		{"its controllers starve", west, func(p *paths, _, canary string) {
+		{"its controllers starve, or others keep them busy", west, func(p *paths, _, canary string) {
 			p.Network.Freeze(canary)
-		}, staleAfter - 5*time.Second},
+		}, 10 * time.Minute},
 		{"its controllers restart", west, func(p *paths, from, canary string) {
 			p.Network.Refuse(from, canary)
-		}, staleAfter - 5*time.Second},
+		}, 10 * time.Minute},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			onPaths(t, three, func(p *paths) {
@@ -250,16 +249,6 @@ func TestPathIsWhole(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestImpairedPath: connections that are made, and carry nothing large, are as good as none.
-func TestImpairedPath(t *testing.T) {
-	onPaths(t, three, func(p *paths) {
-		p.change("east", canariesOf("west"), func(_, canary string) { p.Network.Freeze(canary) })
-		p.until("east", "west", true, staleAfter+5*time.Second)
-		p.change("east", canariesOf("west"), func(_, canary string) { p.Network.Thaw(canary) })
-		p.until("east", "west", false, 10*time.Second)
-	})
 }
 
 // TestPathAndLeaders: neither a new leader of west nor a rolling restart demotes it, and a new leader of east goes on

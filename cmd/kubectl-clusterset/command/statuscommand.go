@@ -144,7 +144,7 @@ func (s clusterStatus) Text(out io.Writer, wide bool) error {
 	var members, imports [][]any
 	for _, m := range s.Members {
 		how := m.State
-		if m.Path == "unreachable" || m.Path == "unproven" {
+		if m.Path == "unreachable" {
 			how += "," + m.Path
 		}
 		if m.Drained {
