@@ -18,10 +18,12 @@ import (
 	"hash/fnv"
 	"net"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/request"
@@ -160,13 +162,21 @@ func (m *Multicluster) snapshot() *index.Snapshot {
 	return nil
 }
 
-// client is what the client can take.
+// sizeOPT is the octets of an OPT record without options. The server puts the record of the query into the reply, and
+// drops options that no plugin registered, such as cookies and padding.
+const sizeOPT = 11
+
+// client collects what bounds and orders an answer: the octets for records, where in a large set to start, and the
+// client's place.
 func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) answer.Client {
 	state := request.Request{W: w, Req: r}
 	ip := clientIP(w)
 	c := answer.Client{Size: state.Size(), Point: m.point(ip)}
 	if opt := r.IsEdns0(); opt != nil {
-		c.Reserved = dns.Len(opt) // the server puts it into the reply
+		c.Reserved = sizeOPT
+		if slices.ContainsFunc(opt.Option, func(o dns.EDNS0) bool { return edns.SupportedOption(o.Option()) }) {
+			c.Reserved = dns.Len(opt)
+		}
 	}
 	c.Reserved += m.signature // it cannot be seen here whether the reply gets one
 	if source := m.source.Load(); source != nil && m.cluster != "" {
