@@ -29,6 +29,7 @@ type inputs struct {
 	slices   map[Resource]map[string]held           // by namespace/name
 	services map[string]*service                    // by the services' keys; those of mirrored slices by theirs
 	selected map[string]struct{}
+	members  map[string]map[string]struct{} // the keys in services, by namespace
 	nodes    map[string]*topology.Node
 	moved    bool                   // a node changed
 	dirty    map[string][]time.Time // by key: what the changes' causes were
@@ -75,6 +76,7 @@ func newInputs(options Options, observer Observer) *inputs {
 		slices:    map[Resource]map[string]held{EndpointSlices: {}, MirroredEndpointSlices: {}},
 		services:  make(map[string]*service),
 		selected:  make(map[string]struct{}),
+		members:   make(map[string]map[string]struct{}),
 		nodes:     make(map[string]*topology.Node),
 		dirty:     make(map[string][]time.Time),
 
@@ -114,6 +116,10 @@ func (in *inputs) service(key, namespace string) *service {
 	if s == nil {
 		s = &service{namespace: namespace}
 		in.services[key] = s
+		if in.members[namespace] == nil {
+			in.members[namespace] = make(map[string]struct{})
+		}
+		in.members[namespace][key] = struct{}{}
 	}
 	return s
 }
@@ -133,6 +139,9 @@ func (in *inputs) answersSlices(key string) bool {
 func (in *inputs) drop(key string) {
 	if s := in.services[key]; s != nil && s.imported == nil && s.other == nil && len(s.slices) == 0 {
 		delete(in.services, key)
+		if delete(in.members[s.namespace], key); len(in.members[s.namespace]) == 0 {
+			delete(in.members, s.namespace)
+		}
 	}
 }
 
@@ -267,10 +276,8 @@ func (in *inputs) selectNamespace(namespace string, selected bool) {
 		delete(in.selected, namespace)
 		in.observer.Objects(Namespaces, -1)
 	}
-	for key, s := range in.services {
-		if s.namespace == namespace {
-			in.touch(key, time.Time{})
-		}
+	for key := range in.members[namespace] {
+		in.touch(key, time.Time{})
 	}
 }
 
