@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/fall"
@@ -40,7 +41,7 @@ const pluginName = "multicluster"
 
 var log = clog.NewWithPlugin(pluginName)
 
-// Multicluster is the plugin. Its fields are set before it serves; the index is the one thing that changes.
+// Multicluster is the plugin. Its fields are set before it serves; source and index change.
 type Multicluster struct {
 	Next plugin.Handler
 	// Zones are those it is authoritative for, fully qualified and in lower case.
@@ -58,6 +59,10 @@ type Multicluster struct {
 	signature      int    // octets of the longest signature of a reply (plugin tsig); 0: the server signs none
 	startupTimeout time.Duration
 	options        watch.Options
+
+	instance *caddy.Instance
+	keys     []string      // of the server block
+	previous *Multicluster // the plugin that a reload replaces; nil after the start
 
 	apexes []apex // by the number of the zone
 	source atomic.Pointer[watch.Source]
