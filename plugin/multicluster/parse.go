@@ -209,7 +209,8 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	}
 	if len(m.Reverse) > 0 && m.cluster == "" {
 		return nil, c.Errf(
-			"%q are reverse zones, which have no records for endpoints of the local cluster: name it with cluster ID", m.Reverse)
+			"%q are reverse zones, which have no records for endpoints of the local cluster: name it with cluster ID",
+			m.Reverse)
 	}
 	if m.prefer > topology.PreferNone && m.cluster == "" {
 		return nil, c.Err("prefer needs to know which cluster this is: say it with cluster ID")
