@@ -37,6 +37,14 @@ func TestParse(t *testing.T) {
 		{"zones in the order of the Corefile", "multicluster b.example A.example B.example", []string{".:53"}, func(m *Multicluster) {
 			m.Zones = []string{"b.example.", "a.example."}
 		}},
+		{
+			"the options of coredns/multicluster",
+			"multicluster clusterset.local {\nkubeconfig /etc/kubeconfig east\nnoendpoints\nfallthrough in-addr.arpa\n}", nil,
+			func(m *Multicluster) {
+				m.options.Kubeconfig, m.options.Context, m.options.NoEndpoints = "/etc/kubeconfig", "east", true
+				m.Fall.Zones = []string{"in-addr.arpa."}
+			},
+		},
 		{"the root zone by name", "multicluster .", nil, func(m *Multicluster) { m.Zones = []string{"."} }},
 		{"kubeconfig", "multicluster {\nkubeconfig /etc/kubeconfig\n}", nil, func(m *Multicluster) {
 			m.options.Kubeconfig = "/etc/kubeconfig"
