@@ -24,28 +24,24 @@ type hostName struct{ addr, name string }
 
 // hostNames are the names of a service that PTR records have, sorted by address: its own for the clusterset IPs, and
 // those of its hosts in other clusters for the addresses that they resolve to. The local cluster's DNS has records for
-// the endpoints of its own Services. Hosts that another state of the service shares are left out.
-func hostNames(config *record.Config, s, other *record.Service) (hosts []hostName) {
+// the endpoints of its own Services.
+func hostNames(config *record.Config, s *record.Service) (hosts []hostName) {
 	if s == nil {
 		return nil
 	}
 	if s = s.In(0); !s.Exists {
 		return nil
 	}
-	if other != nil {
-		if other = other.In(0); !other.Exists {
-			other = nil
-		}
-	}
 	for _, addr := range s.Import.Addrs {
 		hosts = append(hosts, hostName{string(addr.AsSlice()), s.Key() + ".svc"})
 	}
-	s.Unshared(other, func(b *record.Block, i int) {
-		if b.InHost && b.Cluster != config.Cluster {
-			host := string(b.AppendHost(nil, i)) + "." + b.Cluster + "." + s.Key() + ".svc"
-			hosts = append(hosts, hostName{string(b.Addr(i)), host})
+	for i := range s.Blocks {
+		b := &s.Blocks[i]
+		for j := 0; b.InHost && b.Cluster != config.Cluster && j < b.Len(); j++ {
+			host := string(b.AppendHost(nil, j)) + "." + b.Cluster + "." + s.Key() + ".svc"
+			hosts = append(hosts, hostName{string(b.Addr(j)), host})
 		}
-	})
+	}
 	slices.SortFunc(hosts, compareHostNames)
 	return hosts
 }
@@ -56,7 +52,7 @@ func compareHostNames(a, b hostName) int {
 
 // changeReverse replaces the hosts of one state of a service by those of the next. Either may be nil.
 func (s *Snapshot) changeReverse(before, after *record.Service) {
-	old, now := hostNames(s.config, before, after), hostNames(s.config, after, before)
+	old, now := hostNames(s.config, before), hostNames(s.config, after)
 	for len(old) > 0 || len(now) > 0 {
 		var order int
 		switch {

@@ -80,8 +80,6 @@ type Service struct {
 	Import *object.Import
 	// Skips is what was left out.
 	Skips object.Skips
-
-	basis *basis // of Blocks; nil if they depend on the zone
 }
 
 // Build makes the record set of an import and its endpoints, in any order. Endpoints count for headless services, and
@@ -122,7 +120,7 @@ func build(config *Config, imported *object.Import, endpoints []*object.Endpoint
 		return service
 	}
 	if records == nil {
-		service.Blocks, service.basis = buildBlocks(config, imported, endpoints, &service.Skips)
+		service.Blocks = buildBlocks(config, imported, endpoints, &service.Skips)
 		service.Exists = slices.ContainsFunc(service.Blocks, func(b Block) bool { return b.InService })
 	} else {
 		records.build(config)
@@ -150,37 +148,12 @@ func (s *Service) Key() string {
 }
 
 // Len is the number of addresses in the service's records.
-func (s *Service) Len() int { return len(s.Import.Addrs) + s.blockLen() }
-
-func (s *Service) blockLen() (count int) {
+func (s *Service) Len() int {
+	count := len(s.Import.Addrs)
 	for i := range s.Blocks {
 		count += s.Blocks[i].Len()
 	}
 	return count
-}
-
-// Unshared yields the addresses of a headless service, as a block and a number in it, but for those in parts that
-// another state of the service has, too. The other state may be nil.
-func (s *Service) Unshared(other *Service, yield func(b *Block, i int)) {
-	shared := make(map[*byte]struct{})
-	if other != nil {
-		for i := range other.Blocks {
-			for _, l := range other.Blocks[i].leaves {
-				shared[&l.octets[0]] = struct{}{}
-			}
-		}
-	}
-	for i := range s.Blocks {
-		b, start := &s.Blocks[i], 0
-		for _, l := range b.leaves {
-			if _, ok := shared[&l.octets[0]]; !ok {
-				for at := start; at < l.end; at++ {
-					yield(b, at)
-				}
-			}
-			start = l.end
-		}
-	}
 }
 
 // ClusterBlocks returns the range of the blocks with addresses of so many octets in the cluster.

@@ -88,6 +88,7 @@ func newBench(tb testing.TB, options Options) *bench {
 	r := new(recorder)
 	s := newSource(options, r, func() {})
 	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
+	s.inputs.pause = 0
 	s.missing = map[scope]bool{{resource: ServiceImports}: false, {resource: EndpointSlices}: false}
 	return &bench{
 		Source: s, recorder: r,

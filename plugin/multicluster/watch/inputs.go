@@ -19,6 +19,8 @@ type inputs struct {
 	changed chan struct{}
 	// only are the namespaces served, if the operator lists them.
 	only map[string]struct{}
+	// pause is that between two changes of a service.
+	pause time.Duration
 	// zones tells that the zones of endpoints are kept.
 	zones bool
 	// selecting tells that namespaces are selected by label; selected are those.
@@ -56,6 +58,7 @@ type service struct {
 	other     *object.Import // of GKEServiceImports: counts if there is none of the former
 	namespace string
 	slices    []*object.Endpoints
+	taken     time.Time // when it was last taken to be published
 }
 
 // input is a copy of what a service is built from. The import is nil if there is none to serve.
@@ -70,6 +73,7 @@ func newInputs(options Options, observer Observer) *inputs {
 	in := &inputs{
 		observer:  observer,
 		changed:   make(chan struct{}, 1),
+		pause:     pause,
 		zones:     options.Zones,
 		selecting: options.NamespaceLabels != "",
 		imports:   map[Resource]map[string]*object.Import{ServiceImports: {}, GKEServiceImports: {}},
@@ -281,18 +285,32 @@ func (in *inputs) selectNamespace(namespace string, selected bool) {
 	}
 }
 
-// take returns the services that changed since the last call.
-func (in *inputs) take() []input {
+// pause is how long a service that was published waits with its next change: it is built as a whole each time.
+const pause = 100 * time.Millisecond
+
+// take returns the services that changed and need not wait, and in how long to take the next, or 0 if none waits.
+func (in *inputs) take(now time.Time) (changed []input, wait time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	changed := make([]input, 0, len(in.dirty))
+	changed = make([]input, 0, len(in.dirty))
+	waiting := make(map[string][]time.Time)
 	for key, causes := range in.dirty {
+		s := in.services[key]
+		if s != nil && now.Sub(s.taken) < in.pause {
+			waiting[key] = causes
+			wait = max(wait, now.Sub(s.taken))
+			continue
+		}
+		if s != nil {
+			s.taken = now
+		}
 		changed = append(changed, in.copy(key, causes))
 	}
-	if len(in.dirty) > 0 {
-		in.dirty = make(map[string][]time.Time)
+	in.dirty = waiting
+	if len(waiting) > 0 {
+		wait = in.pause - wait
 	}
-	return changed
+	return changed, wait
 }
 
 // all returns all services.
