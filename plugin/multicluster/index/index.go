@@ -11,7 +11,6 @@ import (
 	"maps"
 	"sync/atomic"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
@@ -45,7 +44,7 @@ func (x *Index) Update(now uint32, changes ...Change) bool {
 	var next Snapshot
 	if before == nil {
 		next = Snapshot{
-			config: x.config, cache: answer.NewCache(),
+			config:   x.config,
 			services: newTable[*record.Service](), namespaces: newTable[int](), reverse: newTable[[]string](),
 		}
 	} else {
@@ -58,7 +57,6 @@ func (x *Index) Update(now uint32, changes ...Change) bool {
 		moved = next.apply(change) || moved
 	}
 	next.services, next.namespaces, next.reverse = next.services.done(), next.namespaces.done(), next.reverse.done()
-	next.cache.Forget(next.Service)
 	if moved {
 		if before == nil || newer(now, before.serial) {
 			next.serial = now
