@@ -63,7 +63,7 @@ type Answer struct {
 // Lookup answers a question for a name of a service. It takes no lock. It calls client only if there may be more
 // records than any client can take.
 func Lookup(config *record.Config, service *record.Service, q *Question, client func() Client) Answer {
-	if service = service.In(q.Zone); !service.Exists {
+	if !service.Exists {
 		return Answer{}
 	}
 	if service.Headless {

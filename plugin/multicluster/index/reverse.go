@@ -26,10 +26,7 @@ type hostName struct{ addr, name string }
 // those of its hosts in other clusters for the addresses that they resolve to. The local cluster's DNS has records for
 // the endpoints of its own Services.
 func hostNames(config *record.Config, s *record.Service) (hosts []hostName) {
-	if s == nil {
-		return nil
-	}
-	if s = s.In(0); !s.Exists {
+	if s == nil || !s.Exists {
 		return nil
 	}
 	for _, addr := range s.Import.Addrs {
