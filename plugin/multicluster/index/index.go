@@ -52,7 +52,6 @@ func (x *Index) Update(now uint32, changes ...Change) bool {
 	}
 	moved := before == nil
 	next.totals.Skips = maps.Clone(next.totals.Skips)
-	next.services.reserve(next.services.len + len(changes))
 	for _, change := range changes {
 		moved = next.apply(change) || moved
 	}
