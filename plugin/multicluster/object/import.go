@@ -93,6 +93,11 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 	return imported
 }
 
+// FromUndecodable is an import of which only name and namespace are known.
+func FromUndecodable(object *mcsv1beta1.ServiceImport) *Import {
+	return new(Import).refuse(object, Undecodable)
+}
+
 func (i *Import) refuse(object *mcsv1beta1.ServiceImport, reason Reason) *Import {
 	i.Refused = true
 	i.Key = object.Namespace + "//" + object.Name // neither a query nor a slice has such a key

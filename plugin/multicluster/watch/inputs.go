@@ -36,8 +36,6 @@ type inputs struct {
 	moved    bool                   // a node changed
 	dirty    map[string][]time.Time // by key: what the changes' causes were
 	opened   bool                   // everything was listed once
-	// undecodable are the objects that the API server has and that are left out, by namespace/name.
-	undecodable map[Resource]map[string]struct{}
 	// ignoreEmpty is set if a view leaves out ClusterSetIP services without endpoints.
 	ignoreEmpty bool
 
@@ -83,8 +81,6 @@ func newInputs(options Options, observer Observer) *inputs {
 		members:   make(map[string]map[string]struct{}),
 		nodes:     make(map[string]*topology.Node),
 		dirty:     make(map[string][]time.Time),
-
-		undecodable: make(map[Resource]map[string]struct{}),
 
 		fallbacks: newFallbacks(options),
 	}
@@ -186,11 +182,12 @@ func (in *inputs) setIgnoreEmpty(ignore bool) {
 	in.ignoreEmpty = ignore
 }
 
-// setImport puts an import in the place of that object's last state; nil removes it. The lock is held.
-func (in *inputs) setImport(resource Resource, object, namespace string, imported *object.Import) {
+// setImport puts an import in the place of that object's last state; nil removes it. It reports whether that changed
+// anything. The lock is held.
+func (in *inputs) setImport(resource Resource, object, namespace string, imported *object.Import) (changed bool) {
 	before := in.imports[resource][object]
 	if before != nil && imported != nil && before.Equal(imported) {
-		return
+		return false
 	}
 	if before != nil {
 		in.observer.Objects(resource, -1)
@@ -210,6 +207,7 @@ func (in *inputs) setImport(resource Resource, object, namespace string, importe
 		*in.service(imported.Key, namespace).of(resource) = imported
 		in.touch(imported.Key, time.Time{})
 	}
+	return true
 }
 
 // setSlice puts a slice in the place of that object's last state; nil removes it. The key is that of the service it
@@ -349,11 +347,6 @@ func (in *inputs) forget() {
 	defer in.mu.Unlock()
 	for resource, imports := range in.imports {
 		in.observer.Objects(resource, -len(imports))
-	}
-	for resource, objects := range in.undecodable {
-		for object := range objects {
-			in.observer.Undecodable(resource, object, nil)
-		}
 	}
 	in.observer.Objects(Services, -len(in.derived))
 	for resource, slices := range in.slices {

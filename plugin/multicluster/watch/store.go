@@ -58,7 +58,9 @@ func (s *store) item(from any) (*item, error) {
 	i := &item{ObjectMeta: noMeta, namespace: accessor.GetNamespace(), name: accessor.GetName()}
 	switch from := from.(type) {
 	case *importObject:
-		if i.undecodable = from.undecodable; i.undecodable == nil {
+		if i.undecodable = from.undecodable; i.undecodable != nil {
+			i.imported = object.FromUndecodable(&from.ServiceImport)
+		} else {
 			i.imported = object.FromServiceImport(&from.ServiceImport)
 		}
 	case *corev1.Service:
@@ -212,8 +214,9 @@ func (s *store) set(i *item) {
 	}
 	switch s.resource {
 	case ServiceImports, GKEServiceImports:
-		s.inputs.setDecodes(s.resource, i.object(), i.undecodable)
-		s.inputs.setImport(s.resource, i.object(), i.namespace, i.imported)
+		if s.inputs.setImport(s.resource, i.object(), i.namespace, i.imported) && i.undecodable != nil {
+			s.inputs.observer.Undecodable(s.resource, i.object(), i.undecodable)
+		}
 		return
 	case Services:
 		s.inputs.setService(i.object(), i.addrs)
@@ -227,7 +230,6 @@ func (s *store) remove(namespace, name string) {
 	object := namespace + "/" + name
 	switch s.resource {
 	case ServiceImports, GKEServiceImports:
-		s.inputs.setDecodes(s.resource, object, nil)
 		s.inputs.setImport(s.resource, object, namespace, nil)
 	case Services:
 		s.inputs.setService(object, nil)
@@ -246,9 +248,6 @@ func (s *store) held() []string {
 	switch s.resource {
 	case ServiceImports, GKEServiceImports:
 		for object := range s.inputs.imports[s.resource] {
-			objects = append(objects, object)
-		}
-		for object := range s.inputs.undecodable[s.resource] {
 			objects = append(objects, object)
 		}
 	case Services:

@@ -53,8 +53,7 @@ type Observer interface {
 	// Asked is called with the outcome of the beginning of a list or watch of a resource, in one namespace or, if that
 	// is empty, in all.
 	Asked(resource Resource, namespace string, err error)
-	// Undecodable is called with the error of an object that cannot be decoded and is left out, and with nil once the
-	// object can be decoded or is deleted.
+	// Undecodable is called once with the error of an object that cannot be decoded and is left out.
 	Undecodable(resource Resource, object string, err error)
 	// Programmed is called with the latency of a change of endpoints, from its cause to the answer.
 	Programmed(headless bool, latency time.Duration)
