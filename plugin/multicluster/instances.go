@@ -19,11 +19,16 @@ func (m *Multicluster) stop() {
 	}
 }
 
-// enlist notes the instance that is being set up as that of the plugin. A failed restart of any instance, even of one
-// without the plugin, then stops orphans.
-func (m *Multicluster) enlist() {
+// enlist notes the plugin's instance, which is the one whose Storage has the plugin. A failed restart of any instance,
+// even of one without the plugin, then stops orphans.
+func (m *Multicluster) enlist(c *caddy.Controller) {
+	c.Set(m, m)
 	for _, instance := range caddy.Instances() {
-		m.instance = instance // the newest is the last
+		instance.StorageMu.RLock()
+		if instance.Storage[m] != nil {
+			m.instance = instance
+		}
+		instance.StorageMu.RUnlock()
 		instance.OnRestartFailed = append(instance.OnRestartFailed, stopOrphans)
 	}
 }

@@ -37,7 +37,7 @@ func setup(c *caddy.Controller) error {
 		m.Next = next
 		return m
 	})
-	m.enlist()
+	m.enlist(c)
 	m.keys = c.ServerBlockKeys
 	if m.previous = m.predecessor(); m.previous != nil {
 		m.source.Store(m.previous.source.Load()) // it is ready before it starts
