@@ -31,14 +31,14 @@ func TestAServiceIsPublishedAtOnceAndThenTenTimesASecond(t *testing.T) {
 		change("web", address(0))
 		b.list()
 		expect("listed,", "web", address(0))
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 
 		change("web", address(1))
 		expect("after the first change", "web", address(1))
 		published := x.Snapshot()
 		publications := 0
 		for i := 2; i <= 1000; i++ {
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 			change("web", address(i))
 			synctest.Wait()
 			if now := x.Snapshot(); now != published {
@@ -51,7 +51,7 @@ func TestAServiceIsPublishedAtOnceAndThenTenTimesASecond(t *testing.T) {
 		}
 		change("other", "10.42.0.2")
 		expect("while another waits", "other", "10.42.0.2")
-		time.Sleep(pause)
+		<-time.After(pause)
 		expect("after the pause", "web", address(1000))
 
 		change("web", address(2000))
