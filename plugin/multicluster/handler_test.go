@@ -243,6 +243,29 @@ func TestNamesCompareWithoutCaseAndTheQuestionIsEchoed(t *testing.T) {
 	}
 }
 
+// The examples of the specification have the cluster ids clusterA and clusterB.
+func TestClusterIDsCanHaveCapitals(t *testing.T) {
+	m := newReversePlugin(t, serviceImport("db", "{type: Headless, ports: [{name: sql, port: 5432}]}")+
+		endpointSlice("db", "clusterA", "IPv4", "[{name: sql, port: 5432}]",
+			"{addresses: [10.3.0.100], hostname: my-pet-1}"))
+	const host = "my-pet-1.clustera.db.demo.svc.clusterset.local."
+	for _, tc := range []struct {
+		name  string
+		qtype uint16
+		want  string
+	}{
+		{"my-pet-1.clusterA.db.demo.svc.clusterset.local.", dns.TypeA, "A 10.3.0.100"},
+		{"_sql._tcp.db.demo.svc.clusterset.local.", dns.TypeSRV, "SRV 0 100 5432 " + host},
+		{"100.0.3.10.in-addr.arpa.", dns.TypePTR, "PTR " + host},
+	} {
+		want := sorted(records(tc.name + " 5 IN " + tc.want))
+		reply := ask(t, m, new(dns.Msg).SetQuestion(tc.name, tc.qtype), udpClient)
+		if got := sorted(reply.Answer); !slices.Equal(got, want) {
+			t.Errorf("%s: %s, %q, want %q", tc.name, dns.RcodeToString[reply.Rcode], got, want)
+		}
+	}
+}
+
 func TestBeforeTheFirstSyncThereIsServfailInTheZoneAndNowhereElse(t *testing.T) {
 	const passed, failed, none = dns.RcodeBadName, dns.RcodeServerFailure, dns.RcodeNameError
 	const service, other, apex, above = "web.demo.svc.clusterset.local.", "web.demo.svc.cluster.local.", testZone,

@@ -9,10 +9,7 @@ import (
 	"github.com/coredns/caddy"
 )
 
-// started has the functions that stop the plugins of this process, by plugin. CoreDNS shuts down the plugins of an
-// instance that it replaces. It forgets those of an instance that did not start because something else in it failed,
-// and those of an old one that something else kept from being shut down: these are orphans, which a failed restart
-// stops.
+// started has the functions that stop the plugins of this process, by plugin.
 var started sync.Map
 
 // stop stops a started plugin. Later calls do nothing.
@@ -22,58 +19,44 @@ func (m *Multicluster) stop() {
 	}
 }
 
-// stopOrphans stops the plugins that belong to no instance.
+// enlist notes the plugin's instance, which is the one whose Storage has the plugin. A failed restart of any instance,
+// even of one without the plugin, then stops orphans.
+func (m *Multicluster) enlist(c *caddy.Controller) {
+	c.Set(m, m)
+	for _, instance := range caddy.Instances() {
+		instance.StorageMu.RLock()
+		if instance.Storage[m] != nil {
+			m.instance = instance
+		}
+		instance.StorageMu.RUnlock()
+		instance.OnRestartFailed = append(instance.OnRestartFailed, stopOrphans)
+	}
+}
+
+// stopOrphans stops the plugins whose instance does not run. CoreDNS shuts down the plugins of an instance that another
+// one replaces, but not those of an instance that failed to start, or to stop.
 func stopOrphans() error {
 	instances := caddy.Instances()
 	for key := range started.Range {
-		if m := key.(*Multicluster); m.owner(instances) == nil {
+		if m := key.(*Multicluster); !slices.Contains(instances, m.instance) {
 			m.stop()
 		}
 	}
 	return nil
 }
 
-// owner is the instance that the plugin belongs to, or nil.
-func (m *Multicluster) owner(instances []*caddy.Instance) *caddy.Instance {
-	at := slices.IndexFunc(instances, func(i *caddy.Instance) bool {
-		i.StorageMu.RLock()
-		defer i.StorageMu.RUnlock()
-		return i.Storage[m] != nil
-	})
-	if at < 0 {
-		return nil
-	}
-	return instances[at]
-}
-
-// replacesAnswers reports whether a plugin of another instance has answers for one of the zones. A reload that fails
-// keeps them.
-func (m *Multicluster) replacesAnswers(instances []*caddy.Instance) bool {
+// predecessor returns the plugin that the new one replaces: it has answers for one of the zones, in the same server
+// block. It is nil if there is none. Setup asks for it, when no plugin of the new instance has started.
+func (m *Multicluster) predecessor() *Multicluster {
 	for key := range started.Range {
-		other := key.(*Multicluster)
-		owner := other.owner(instances)
-		if owner != nil && owner != m.owner(instances) && other.snapshot() != nil &&
-			slices.ContainsFunc(m.Zones, func(zone string) bool { return slices.Contains(other.Zones, zone) }) {
-			return true
+		if other := key.(*Multicluster); other.snapshot() != nil && overlap(m.keys, other.keys) &&
+			overlap(m.Zones, other.Zones) {
+			return other
 		}
 	}
-	return false
+	return nil
 }
 
-// hooked is the key under which an instance stores that its failed restarts stop orphans.
-type hooked struct{}
-
-// hookRestarts makes failed restarts of each instance stop orphans. The instance that is to be replaced may have no
-// such plugin itself. Plugins call it when they start, while no other instance is restarted.
-func hookRestarts(instances []*caddy.Instance) {
-	for _, i := range instances {
-		i.StorageMu.Lock()
-		known := i.Storage[hooked{}] != nil
-		i.Storage[hooked{}] = hooked{}
-		i.StorageMu.Unlock()
-		if !known {
-			// CoreDNS takes the old instance out of its list when the new one serves, and the new one if it cannot.
-			i.OnRestartFailed = append(i.OnRestartFailed, stopOrphans)
-		}
-	}
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }

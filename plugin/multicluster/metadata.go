@@ -11,9 +11,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
 )
 
-// Metadata implements metadata.Provider.
+// Metadata implements metadata.Provider. The values are in lower case: views and policies compare them.
 func (m *Multicluster) Metadata(ctx context.Context, state request.Request) context.Context {
-	zone, below := m.match(state.QName())
+	zone, below := m.match(state.Name())
 	if zone < 0 || zone >= len(m.Zones) {
 		return ctx
 	}

@@ -135,17 +135,9 @@ func (o *observer) Asked(resource watch.Resource, namespace string, err error) {
 	o.problems.note(resource, namespace, err)
 }
 
-func (o *observer) Undecodable(resource watch.Resource, name string, err error) {
-	if err == nil {
-		skipped.WithLabelValues(reasonUndecodable).Dec()
-		return
-	}
-	skipped.WithLabelValues(reasonUndecodable).Inc()
+func (*observer) Undecodable(resource watch.Resource, name string, err error) {
 	log.Warningf("Leaving out %s %s, which cannot be decoded: correct or delete the object: %v", resource, name, err)
 }
-
-// reasonUndecodable is that of objects that are left out, and of lists that failed, because they do not decode.
-const reasonUndecodable = "undecodable"
 
 // Programmed observes the latency as the kubernetes plugin does. Slices whose cause is known come of a Service with a
 // selector.
@@ -169,7 +161,7 @@ func reasonOf(err error) string {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return "expired"
 	case errors.Is(err, watch.ErrUndecodable):
-		return reasonUndecodable
+		return string(object.Undecodable)
 	case apierrors.ReasonForError(err) != "":
 		return "refused"
 	default:

@@ -18,10 +18,13 @@ import (
 	"hash/fnv"
 	"net"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/request"
@@ -38,7 +41,7 @@ const pluginName = "multicluster"
 
 var log = clog.NewWithPlugin(pluginName)
 
-// Multicluster is the plugin. Its fields are set before it serves; the index is the one thing that changes.
+// Multicluster is the plugin. Its fields are set before it serves; source and index change.
 type Multicluster struct {
 	Next plugin.Handler
 	// Zones are those it is authoritative for, fully qualified and in lower case.
@@ -56,6 +59,10 @@ type Multicluster struct {
 	signature      int    // octets of the longest signature of a reply (plugin tsig); 0: the server signs none
 	startupTimeout time.Duration
 	options        watch.Options
+
+	instance *caddy.Instance
+	keys     []string      // of the server block
+	previous *Multicluster // the plugin that a reload replaces; nil after the start
 
 	apexes []apex // by the number of the zone
 	source atomic.Pointer[watch.Source]
@@ -160,13 +167,21 @@ func (m *Multicluster) snapshot() *index.Snapshot {
 	return nil
 }
 
-// client is what the client can take.
+// sizeOPT is the octets of an OPT record without options. The server puts the record of the query into the reply, and
+// drops options that no plugin registered, such as cookies and padding.
+const sizeOPT = 11
+
+// client collects what bounds and orders an answer: the octets for records, where in a large set to start, and the
+// client's place.
 func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) answer.Client {
 	state := request.Request{W: w, Req: r}
 	ip := clientIP(w)
 	c := answer.Client{Size: state.Size(), Point: m.point(ip)}
 	if opt := r.IsEdns0(); opt != nil {
-		c.Reserved = dns.Len(opt) // the server puts it into the reply
+		c.Reserved = sizeOPT
+		if slices.ContainsFunc(opt.Option, func(o dns.EDNS0) bool { return edns.SupportedOption(o.Option()) }) {
+			c.Reserved = dns.Len(opt)
+		}
 	}
 	c.Reserved += m.signature // it cannot be seen here whether the reply gets one
 	if source := m.source.Load(); source != nil && m.cluster != "" {

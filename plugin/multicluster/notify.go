@@ -35,9 +35,9 @@ func (m *Multicluster) notifySecondaries(handler plugin.Handler, synced <-chan s
 		return stop
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	x, c := m.index.Load(), notifyCadence
+	c := notifyCadence
 	for _, zone := range slices.Concat(m.Zones, m.Reverse) { // a secondary of one zone does not delay those of another
-		go c.notify(ctx, transfer, zone, synced, x)
+		go c.notify(ctx, transfer, zone, synced, m.snapshot)
 	}
 	return func() {
 		cancel()
@@ -46,13 +46,15 @@ func (m *Multicluster) notifySecondaries(handler plugin.Handler, synced <-chan s
 }
 
 // notify sends NOTIFY for one zone until the context ends. A failure is logged when it begins and when it ends.
-func (c cadence) notify(ctx context.Context, transfer notifier, zone string, synced <-chan struct{}, x *index.Index) {
+func (c cadence) notify(
+	ctx context.Context, transfer notifier, zone string, synced <-chan struct{}, snapshot func() *index.Snapshot,
+) {
 	if !await(ctx, synced) {
 		return
 	}
 	failing := false
 	for wait := c.start; await(ctx, time.After(wait)); wait = c.gather {
-		outdated := x.Snapshot().Outdated() // taken first: a change while NOTIFY is being sent needs another one
+		outdated := snapshot().Outdated() // taken first: a change while NOTIFY is being sent needs another one
 		err := transfer.Notify(zone)
 		switch {
 		case err != nil && !failing:

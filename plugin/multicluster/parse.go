@@ -183,7 +183,12 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 				m.Zones = append(m.Zones, zone)
 			}
 		}
+		given := make(map[string]bool)
 		for c.NextBlock() {
+			if given[c.Val()] && c.Val() != "namespaces" {
+				return nil, c.Errf("%s is given twice", c.Val())
+			}
+			given[c.Val()] = true
 			if err := parseOption(c, m); err != nil {
 				return nil, err
 			}
@@ -204,7 +209,8 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	}
 	if len(m.Reverse) > 0 && m.cluster == "" {
 		return nil, c.Errf(
-			"%q are reverse zones, which have no records for endpoints of the local cluster: name it with cluster ID", m.Reverse)
+			"%q are reverse zones, which have no records for endpoints of the local cluster: name it with cluster ID",
+			m.Reverse)
 	}
 	if m.prefer > topology.PreferNone && m.cluster == "" {
 		return nil, c.Err("prefer needs to know which cluster this is: say it with cluster ID")
@@ -216,25 +222,27 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	return m, nil
 }
 
-// parseZones reads the zones: the arguments, or those of the server block. A server block of the root zone serves all
-// names there are, which is no zone to be authoritative for by accident.
+// parseZones reads the zones in their order: the arguments, or those of the server block. A server block of the root
+// zone serves all names, which is no zone to be authoritative for by accident: the default zone replaces it.
 func parseZones(c *caddy.Controller) ([]string, error) {
 	args := c.RemainingArgs()
 	zones := plugin.OriginsFromArgsOrServerBlock(args, c.ServerBlockKeys)
 	if len(args) > 0 && len(zones) == 0 {
 		return nil, c.Errf("%q are no zones", args)
 	}
-	if len(args) == 0 {
-		zones = slices.DeleteFunc(zones, func(zone string) bool { return zone == "." })
-		if len(zones) == 0 {
-			zones = []string{defaultZone}
+	if len(zones) == 0 {
+		zones = []string{"."}
+	}
+	var distinct []string
+	for _, zone := range zones {
+		if zone == "." && len(args) == 0 {
+			zone = defaultZone
+		}
+		if zone = strings.ToLower(zone); !slices.Contains(distinct, zone) {
+			distinct = append(distinct, zone)
 		}
 	}
-	for i, zone := range zones {
-		zones[i] = strings.ToLower(zone)
-	}
-	slices.Sort(zones)
-	return slices.Compact(zones), nil
+	return distinct, nil
 }
 
 // parseOption reads one line of the block.

@@ -25,13 +25,26 @@ func TestParse(t *testing.T) {
 			"the zones of the server block", "multicluster",
 			[]string{"example.org.:53", "Example.COM.:53"},
 			func(m *Multicluster) {
-				m.Zones = []string{"example.com.", "example.org."}
+				m.Zones = []string{"example.org.", "example.com."}
 			},
 		},
 		{"the default zone in a server block of the root", "multicluster", []string{".:53"}, nil},
-		{"zones", "multicluster a.example B.example", []string{".:53"}, func(m *Multicluster) {
-			m.Zones = []string{"a.example.", "b.example."}
+		{
+			"the default zone for the root zone of several", "multicluster",
+			[]string{".:53", "example.org.:53"},
+			func(m *Multicluster) { m.Zones = []string{"clusterset.local.", "example.org."} },
+		},
+		{"zones in the order of the Corefile", "multicluster b.example A.example B.example", []string{".:53"}, func(m *Multicluster) {
+			m.Zones = []string{"b.example.", "a.example."}
 		}},
+		{
+			"the options of coredns/multicluster",
+			"multicluster clusterset.local {\nkubeconfig /etc/kubeconfig east\nnoendpoints\nfallthrough in-addr.arpa\n}", nil,
+			func(m *Multicluster) {
+				m.options.Kubeconfig, m.options.Context, m.options.NoEndpoints = "/etc/kubeconfig", "east", true
+				m.Fall.Zones = []string{"in-addr.arpa."}
+			},
+		},
 		{"the root zone by name", "multicluster .", nil, func(m *Multicluster) { m.Zones = []string{"."} }},
 		{"kubeconfig", "multicluster {\nkubeconfig /etc/kubeconfig\n}", nil, func(m *Multicluster) {
 			m.options.Kubeconfig = "/etc/kubeconfig"
@@ -151,6 +164,7 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster {\nfallback endpoints\nnoendpoints\n}", "fallback endpoints and noendpoints cannot both be set"},
 		{"multicluster {\ngroups\n}", "the form is: groups GROUP..."},
 		{"multicluster {\ngroups apps\n}", `"apps" is neither multicluster.x-k8s.io nor net.gke.io`},
+		{"multicluster {\nttl 5\nlabels a=b\nttl 6\n}", "Testfile:4 - Error during parsing: ttl is given twice"},
 		{"multicluster {\nnamespaces a\nnamespace_labels b\n}", "namespaces and namespace_labels cannot both be set"},
 		{"multicluster 10.in-addr.arpa {\ncluster east\n}", "list the zone of the names"},
 		{"multicluster clusterset.local 10.in-addr.arpa", "name it with cluster ID"},

@@ -33,6 +33,7 @@ func newReversePlugin(t *testing.T, text string) *Multicluster {
 func TestReverseZones(t *testing.T) {
 	const db = ".west.eu.db.demo.svc.clusterset.local."
 	fd00 := zeros + "2.0.0.0.0.0." + reverse6
+	fd42 := "1." + zeros[2:] + "2.4.0.0.0.0." + reverse6
 	nodata4, nodata6 := records(reverse4+reverseSOA), records(reverse6+reverseSOA)
 	m := newReversePlugin(t, demo)
 	for _, tc := range []test.Case{
@@ -53,9 +54,14 @@ func TestReverseZones(t *testing.T) {
 		{Qname: "1.0.2.10.in-addr.arpa.", Qtype: dns.TypeA, Ns: nodata4},
 		{Qname: "2.10.in-addr.arpa.", Qtype: dns.TypePTR, Ns: nodata4},
 		{Qname: "0.d.f.ip6.arpa.", Qtype: dns.TypeNS, Ns: nodata6},
-		// The local cluster's, a clusterset IP, and one that nobody has.
+		{
+			Qname: "1.0.42.10.in-addr.arpa.", Qtype: dns.TypePTR,
+			Answer: records("1.0.42.10.in-addr.arpa. 5 IN PTR web.demo.svc.clusterset.local."),
+		},
+		{Qname: fd42, Qtype: dns.TypePTR, Answer: records(fd42 + " 5 IN PTR web.demo.svc.clusterset.local.")},
+		{Qname: "42.10.in-addr.arpa.", Qtype: dns.TypePTR, Ns: nodata4},
+		// The local cluster's, and one that nobody has.
 		{Qname: "1.0.1.10.in-addr.arpa.", Qtype: dns.TypePTR, Rcode: dns.RcodeNameError, Ns: nodata4},
-		{Qname: "1.0.42.10.in-addr.arpa.", Qtype: dns.TypePTR, Rcode: dns.RcodeNameError, Ns: nodata4},
 		{Qname: "7.7.7.10.in-addr.arpa.", Qtype: dns.TypePTR, Rcode: dns.RcodeNameError, Ns: nodata4},
 		{Qname: "1.1.0.2.10.in-addr.arpa.", Qtype: dns.TypePTR, Rcode: dns.RcodeNameError, Ns: nodata4},
 		{Qname: "dns-version.10.in-addr.arpa.", Qtype: dns.TypeTXT, Rcode: dns.RcodeNameError, Ns: nodata4},
@@ -72,10 +78,13 @@ func TestReverseZones(t *testing.T) {
 func TestReverseZonesAreTransferred(t *testing.T) {
 	m := newReversePlugin(t, demo)
 	const db = ".west.eu.db.demo.svc.clusterset.local."
-	fd00 := zeros + "2.0.0.0.0.0." + reverse6
+	fd00, fd42 := zeros+"2.0.0.0.0.0."+reverse6, "1."+zeros[2:]+"2.4.0.0.0.0."+reverse6
 	for zone, want := range map[string]string{
-		reverse4: "1.0.2.10.in-addr.arpa. 5 IN PTR 10-2-0-1" + db + "\n9.0.2.10.in-addr.arpa. 5 IN PTR 10-2-0-9" + db,
-		reverse6: fd00 + " 5 IN PTR fd00-2--0" + db,
+		reverse4: "1.0.2.10.in-addr.arpa. 5 IN PTR 10-2-0-1" + db + "\n9.0.2.10.in-addr.arpa. 5 IN PTR 10-2-0-9" + db +
+			"\n1.0.42.10.in-addr.arpa. 5 IN PTR web.demo.svc.clusterset.local." +
+			"\n2.0.42.10.in-addr.arpa. 5 IN PTR v4.demo.svc.clusterset.local." +
+			"\n3.0.42.10.in-addr.arpa. 5 IN PTR portless.demo.svc.clusterset.local.",
+		reverse6: fd00 + " 5 IN PTR fd00-2--0" + db + "\n" + fd42 + " 5 IN PTR web.demo.svc.clusterset.local.",
 	} {
 		sent, err := m.Transfer(zone, 0)
 		if err != nil {

@@ -3,7 +3,7 @@
 package multicluster
 
 import (
-	"fmt"
+	"context"
 	"net"
 	"net/netip"
 	"slices"
@@ -23,7 +23,7 @@ import (
 func init() { plugin.Register(pluginName, setup) }
 
 // setup reads the Corefile and adds the plugin to its server block. The watch begins when the server starts and ends
-// when it stops; a reload starts before it stops, so that what both have in common goes on.
+// when it stops. A reload starts the new server before it stops the old one, so that what both have in common goes on.
 func setup(c *caddy.Controller) error {
 	m, err := parse(c)
 	if err != nil {
@@ -37,28 +37,25 @@ func setup(c *caddy.Controller) error {
 		m.Next = next
 		return m
 	})
-	reload := true
-	c.OnFirstStartup(func() error {
-		reload = false
-		return nil
-	})
+	m.enlist(c)
+	m.keys = c.ServerBlockKeys
+	if m.previous = m.predecessor(); m.previous != nil {
+		m.source.Store(m.previous.source.Load()) // it is ready before it starts
+	}
 	c.OnStartup(func() error {
-		instances := caddy.Instances()
-		hookRestarts(instances)
 		m.setAddresses(localAddresses(config.ListenHosts))
 		m.signature = signatureSize(config.TsigSecret)
-		stop, err := m.start(reload && m.replacesAnswers(instances))
+		source, stop, err := m.start()
 		if err != nil {
 			return plugin.Error(pluginName, err)
 		}
-		started.Store(m, m.notifySecondaries(config.Handler("transfer"), m.source.Load().Synced(), stop))
+		started.Store(m, m.notifySecondaries(config.Handler("transfer"), source.Synced(), stop))
 		return nil
 	})
 	c.OnShutdown(func() error {
 		m.stop()
 		return nil
 	})
-	c.Set(m, m)
 	return nil
 }
 
@@ -103,48 +100,91 @@ func (m *Multicluster) setAddresses(addresses []netip.Addr) {
 	}
 }
 
-// start begins to watch, and returns what ends the watch. It returns once there are answers, or once none are to be
-// expected soon: after the startup timeout, or when the API server has refused. Where that leaves the plugin without
-// answers, names get SERVFAIL until there are some, unless the plugin replaces another one that answers for its zones:
-// then start fails, so that the server keeps the other one.
-func (m *Multicluster) start(replaces bool) (stop func(), err error) {
+// start begins to watch, and returns the watch and what ends it. It returns once there are answers, or once none are to
+// be expected soon. Until there are some, the plugin answers from the objects that its predecessor watches, or else with
+// SERVFAIL.
+func (m *Multicluster) start() (source *watch.Source, stop func(), err error) {
+	previous := m.previous
+	m.previous = nil // it must not outlive its instance
 	source, leave, err := watch.Open(m.options, new(observer))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	x := source.View(m.config())
-	m.source.Store(source)
-	m.index.Store(x)
-	stop = func() {
+	end := func() {
 		source.Release(x)
 		leave()
 	}
-	settled, limit := source.Settled(), m.startupTimeout
-	if replaces { // rights may be granted in the same breath, and the other plugin answers meanwhile
-		settled, limit = nil, max(limit, defaultStartupTimeout)
+	if m.await(source) {
+		m.serve(source, x)
+		return source, end, nil
 	}
-	timeout := time.NewTimer(limit)
+	forget := m.servePrevious(previous)
+	if forget == nil {
+		log.Warningf("Starting before %v were listed: names in %v get SERVFAIL until they are", source.Missing(), m.Zones)
+		m.serve(source, x)
+		return source, end, nil
+	}
+	log.Warningf("Starting before %v were listed: names in %v get the answers of the previous Corefile until they are",
+		source.Missing(), m.Zones)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		if await(ctx, source.Synced()) {
+			m.serve(source, x)
+			log.Infof("Names in %v get the answers of the present Corefile", m.Zones)
+		}
+		forget()
+	}()
+	return source, func() {
+		cancel()
+		end()
+	}, nil
+}
+
+// serve answers from an index of a source from now on.
+func (m *Multicluster) serve(source *watch.Source, x *index.Index) {
+	m.index.Store(x)
+	m.source.Store(source)
+}
+
+// servePrevious answers from the objects that the predecessor watches, with the present zones and TTL, until the
+// function that it returns is called. The function is nil if there is no predecessor.
+func (m *Multicluster) servePrevious(previous *Multicluster) (forget func()) {
+	if previous == nil {
+		return nil
+	}
+	source := previous.source.Load()
+	leave := watch.Share(source)
+	if leave == nil {
+		return nil
+	}
+	x := source.View(m.config())
+	m.serve(source, x)
+	return func() {
+		source.Release(x)
+		leave()
+	}
+}
+
+// await waits until everything was listed, and reports whether it was. It gives up after the startup timeout, or when
+// the API server has refused: that can last.
+func (m *Multicluster) await(source *watch.Source) bool {
+	timeout := time.NewTimer(m.startupTimeout)
 	defer timeout.Stop()
 	select {
-	case <-source.Synced():
-		return stop, nil
-	case <-settled:
-		if len(source.Missing()) == 0 { // what was listed is about to be published
-			select {
-			case <-source.Synced():
-			case <-timeout.C:
-			}
-			return stop, nil
+	case <-source.Settled():
+		if len(source.Missing()) > 0 {
+			return false
 		}
 	case <-timeout.C:
+		return false
 	}
-	missing := source.Missing()
-	if replaces {
-		stop()
-		return nil, fmt.Errorf("the API server did not list %v within %v, so the previous Corefile stays in use: reload again once it does", missing, limit)
+	select {
+	case <-source.Synced(): // what was listed is published
+		return true
+	case <-timeout.C:
+		return false
 	}
-	log.Warningf("Starting before %v were listed: names in %v get SERVFAIL until they are", missing, m.Zones)
-	return stop, nil
 }
 
 // localAddresses are the addresses of a server that listens on the hosts: the global ones, or else the link-local ones

@@ -12,10 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
 // away is the kubeconfig of an API server that is away.
@@ -38,28 +35,12 @@ func away(t *testing.T) string {
 	return path
 }
 
-// A reload to another cluster, or to another selection, must not go on with the answers of before, and must not lose
-// them either.
-func TestAReloadToAnAPIServerThatIsAwayFails(t *testing.T) {
-	path := away(t)
-	synctest.Test(t, func(t *testing.T) {
-		m := newMulticluster()
-		m.Zones, m.options.Kubeconfig = []string{testZone}, path
-		if _, err := m.start(true); err == nil {
-			t.Error("it started")
-		}
-		if left := watch.States(); len(left) > 0 {
-			t.Errorf("it left %v", left)
-		}
-	})
-}
-
 func TestAStartWithoutTheAPIServerServesNothingInItsZones(t *testing.T) {
 	path := away(t)
 	synctest.Test(t, func(t *testing.T) {
 		m := newMulticluster()
 		m.Zones, m.options.Kubeconfig = []string{testZone}, path
-		stop, err := m.start(false)
+		_, stop, err := m.start()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,43 +50,6 @@ func TestAStartWithoutTheAPIServerServesNothingInItsZones(t *testing.T) {
 			t.Errorf("the answer is %s", dns.RcodeToString[reply.Rcode])
 		}
 	})
-}
-
-// Answers can be lost only to an instance that takes the place of another one which has some for the same zones.
-func TestWhatAReloadCanLose(t *testing.T) {
-	instance := func(all ...*Multicluster) *caddy.Instance {
-		i := &caddy.Instance{Storage: map[any]any{}}
-		for _, m := range all {
-			i.Storage[m] = m
-		}
-		return i
-	}
-	for name, test := range map[string]struct {
-		old  func(m *Multicluster)
-		same bool // the other plugin is in the same instance
-		want bool
-	}{
-		"answers":              {func(*Multicluster) {}, false, true},
-		"answers not yet":      {func(m *Multicluster) { m.index.Store(nil) }, false, false},
-		"another zone":         {func(m *Multicluster) { m.Zones = []string{"example.org."} }, false, false},
-		"one zone of two":      {func(m *Multicluster) { m.Zones = []string{"example.org.", testZone} }, false, true},
-		"in the same instance": {func(*Multicluster) {}, true, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			old, next := newTestPlugin(t, demo), newMulticluster()
-			next.Zones = []string{testZone}
-			test.old(old)
-			started.Store(old, func() {})
-			defer old.stop()
-			instances := []*caddy.Instance{instance(old), instance(next)}
-			if test.same {
-				instances = []*caddy.Instance{instance(old, next)}
-			}
-			if got := next.replacesAnswers(instances); got != test.want {
-				t.Errorf("got %v", got)
-			}
-		})
-	}
 }
 
 func TestLocalAddresses(t *testing.T) {

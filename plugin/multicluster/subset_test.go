@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
 )
 
@@ -53,6 +55,38 @@ func TestReplicasAnswerAClientWithTheSameEndpoints(t *testing.T) {
 	if len(subsets) < 25 {
 		t.Errorf("50 clients get %d different subsets", len(subsets))
 	}
+}
+
+// The server drops cookies and padding from the OPT record that it puts into a reply, so they take no room there.
+func TestOptionsThatTheReplyDoesNotHaveTakeNoRoom(t *testing.T) {
+	const size = 1232
+	for endpoints := 60; endpoints < 75; endpoints++ {
+		m := newTestPlugin(t, "")
+		var all fixture
+		all.headless("db", endpoints)
+		serve(m, all)
+		r := new(dns.Msg).SetQuestion("db.demo.svc."+testZone, dns.TypeA)
+		r.SetEdns0(size, false)
+		plain := throughServer(t, m, r.Copy())
+		r.IsEdns0().Option = []dns.EDNS0{
+			&dns.EDNS0_PADDING{Padding: make([]byte, 68)},
+			&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"},
+		}
+		if got := throughServer(t, m, r); got.Truncated != plain.Truncated || len(got.Answer) != len(plain.Answer) {
+			t.Errorf("%d endpoints: with options the reply has %d records, truncated %v, and without them %d, %v",
+				endpoints, len(got.Answer), got.Truncated, len(plain.Answer), plain.Truncated)
+		}
+	}
+}
+
+// throughServer is the reply that the server sends: it adds an OPT record and truncates what is too large.
+func throughServer(t *testing.T, m *Multicluster, r *dns.Msg) *dns.Msg {
+	t.Helper()
+	recorder := dnstest.NewRecorder(udpClient)
+	if _, err := m.ServeDNS(t.Context(), request.NewScrubWriter(r, recorder), r); err != nil {
+		t.Fatal(err)
+	}
+	return recorder.Msg
 }
 
 func TestASignedReplyFitsTheClientsBuffer(t *testing.T) {

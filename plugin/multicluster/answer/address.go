@@ -3,8 +3,6 @@
 package answer
 
 import (
-	"math"
-
 	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
@@ -44,7 +42,7 @@ func (b *answerBuilder) limit(n int) int {
 }
 
 // addresses answers with the addresses of the service name that have that many octets.
-func (b answerBuilder) addresses(size uint8) (Answer, span) {
+func (b answerBuilder) addresses(size uint8) Answer {
 	n := 0
 	blocks := b.service.Blocks
 	for i := range blocks {
@@ -53,7 +51,7 @@ func (b answerBuilder) addresses(size uint8) (Answer, span) {
 		}
 	}
 	if n == 0 {
-		return Answer{Result: Empty}, span{}
+		return Answer{Result: Empty}
 	}
 	limit := b.limit(n)
 	count := max(0, min(limit, b.room()/addressSize(size)))
@@ -82,11 +80,7 @@ func (b answerBuilder) addresses(size uint8) (Answer, span) {
 			out.add(blocks[i].Addr(at))
 		}
 	}
-	var fits span
-	if count == n {
-		fits = span{n * addressSize(size), math.MaxInt}
-	}
-	return answerOf(out.records, nil, count < limit), fits
+	return answerOf(out.records, nil, count < limit)
 }
 
 // hostAddresses answers with the addresses of a host name.

@@ -62,12 +62,12 @@ type Answer struct {
 
 // Lookup answers a question for a name of a service. It takes no lock. It calls client only if there may be more
 // records than any client can take.
-func Lookup(config *record.Config, service *record.Service, cache *Cache, q *Question, client func() Client) Answer {
-	if service = service.In(q.Zone); !service.Exists {
+func Lookup(config *record.Config, service *record.Service, q *Question, client func() Client) Answer {
+	if !service.Exists {
 		return Answer{}
 	}
 	if service.Headless {
-		h := headless{service, config, cache}
+		h := headless{service, config}
 		return h.lookup(q, client)
 	}
 	return lookupClusterSetIP(service, q, client)
@@ -100,6 +100,3 @@ func answerOf(answer, extra []dns.RR, truncated bool) Answer {
 	}
 	return Answer{Result: Found, Answer: answer, Extra: extra, Truncated: truncated}
 }
-
-// span is the rooms, in octets, for which an answer is the same. The zero value is none but the client's.
-type span struct{ min, max int }

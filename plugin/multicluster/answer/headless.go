@@ -17,7 +17,6 @@ import (
 type headless struct {
 	*record.Service
 	config *record.Config
-	cache  *Cache
 }
 
 func (s headless) lookup(q *Question, client func() Client) Answer {
@@ -51,46 +50,21 @@ func (s headless) lookup(q *Question, client func() Client) Answer {
 	return Answer{}
 }
 
-// lookupEndpoints answers with records of any number of endpoints. SRV records are those of the ports that are asked
-// for.
+// lookupEndpoints answers with records of any number of endpoints: with the nearest addresses, or with all SRV records
+// of the ports that are asked for, whose priorities are by their tiers (RFC 2782).
 func (s headless) lookupEndpoints(q *Question, wanted object.PortName, client Client) Answer {
-	if tiers := s.tiers(q, client.Place); tiers != nil {
-		return s.lookupTiers(q, wanted, client, tiers)
+	b, tiers := s.builder(q, client), s.tiers(q, client.Place)
+	if q.Type == dns.TypeSRV {
+		return b.services(wanted, s.priorities(tiers))
 	}
-	key, cacheable := keyOf(s.Service, q)
-	if cacheable {
-		if answer, ok := s.cache.find(key, q.Max, client.room(q.Name)); ok {
-			return answer
-		}
+	size := uint8(4)
+	if q.Type == dns.TypeAAAA {
+		size = 16
 	}
-	var answer Answer
-	var fits span
-	switch b := s.builder(q, client); q.Type {
-	case dns.TypeA:
-		answer, fits = b.addresses(4)
-	case dns.TypeAAAA:
-		answer, fits = b.addresses(16)
-	default:
-		answer, fits = b.services(wanted, s.priorities(nil))
+	if tiers != nil {
+		return b.nearest(size, tiers)
 	}
-	if cacheable {
-		s.cache.keep(key, answer, fits)
-	}
-	return answer
-}
-
-// lookupTiers answers with the nearest addresses, or with all SRV records, whose priorities are by their tiers (RFC
-// 2782).
-func (s headless) lookupTiers(q *Question, wanted object.PortName, client Client, tiers []uint16) Answer {
-	switch b := s.builder(q, client); q.Type {
-	case dns.TypeA:
-		return b.nearest(4, tiers)
-	case dns.TypeAAAA:
-		return b.nearest(16, tiers)
-	default:
-		answer, _ := b.services(wanted, s.priorities(tiers))
-		return answer
-	}
+	return b.addresses(size)
 }
 
 // anyPorts reports whether the ports of some SRV targets are so.

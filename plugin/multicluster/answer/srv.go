@@ -3,7 +3,6 @@
 package answer
 
 import (
-	"math"
 	"net/netip"
 	"strings"
 
@@ -15,27 +14,19 @@ import (
 
 // services answers with the SRV records of the ports that are asked for, and with the addresses of their targets. The
 // priorities are those of the blocks, or nil if no endpoint comes before another.
-func (b answerBuilder) services(wanted object.PortName, priorities []uint16) (Answer, span) {
+func (b answerBuilder) services(wanted object.PortName, priorities []uint16) Answer {
 	s := serviceList{answerBuilder: b, priorities: priorities}
 	s.collectNumbers(wanted)
 	if s.n == 0 {
-		return Answer{Result: Empty}, span{}
+		return Answer{Result: Empty}
 	}
 	limit := b.limit(s.n)
 	s.choose(limit, limit < s.n || s.octets > s.room())
 	records, answer := s.records()
 	if len(s.picks) < limit {
-		return answerOf(answer, nil, true), span{} // the client asks again over TCP
+		return answerOf(answer, nil, true) // the client asks again over TCP
 	}
-	extra := s.extra(records)
-	fits := span{s.room() - s.left, math.MaxInt}
-	switch {
-	case limit < s.n:
-		fits = span{}
-	case s.cut:
-		fits.max = s.room()
-	}
-	return answerOf(answer, extra, false), fits
+	return answerOf(answer, s.extra(records), false)
 }
 
 // pick is an SRV record: an endpoint of a service and a port number.
@@ -60,7 +51,6 @@ type serviceList struct {
 	picks   []pick
 	targets strings.Builder // of the picks, one behind the other
 	left    int             // of the room, by the picks
-	cut     bool            // an additional record did not fit
 }
 
 // collectNumbers finds the port numbers of each block.
@@ -172,7 +162,6 @@ func (s *serviceList) extra(records []dns.SRV) []dns.RR {
 	a := 0
 	for i, p := range s.picks {
 		if s.left < sizeA {
-			s.cut = true
 			break
 		}
 		owner := 0 // what the owner takes beyond a pointer
@@ -197,8 +186,6 @@ func (s *serviceList) extra(records []dns.SRV) []dns.RR {
 				if size == 4 {
 					a++
 				}
-			} else {
-				s.cut = true
 			}
 		})
 	}
@@ -239,7 +226,6 @@ func (s *serviceList) eachAddress(p pick, yield func(block, entry int)) {
 	for _, size := range [...]uint8{4, 16} {
 		start, end := s.service.ClusterBlocks(size, target.Cluster)
 		if s.looks += end - start; s.looks > maxLooks {
-			s.cut = true
 			return
 		}
 		for i := start; i < end; i++ {

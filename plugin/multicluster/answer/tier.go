@@ -70,8 +70,7 @@ func (b answerBuilder) nearest(size uint8, tiers []uint16) Answer {
 		}
 	}
 	b.service = service
-	answer, _ := b.addresses(size)
-	return answer
+	return b.addresses(size)
 }
 
 // takeByPriority takes records up to the limit and up to what fits, those that come first before others.

@@ -254,7 +254,7 @@ func TestBuild(t *testing.T) {
 			"a source cluster that is none", sql,
 			[]string{
 				from("a.b.c", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"),
-				from("East", "IPv4", sqlPorts, "{addresses: [10.1.0.2]}"),
+				from("east.", "IPv4", sqlPorts, "{addresses: [10.1.0.2]}"),
 				from("a_b", "IPv4", sqlPorts, "{addresses: [10.1.0.3]}"),
 			},
 			`db A 10.1.0.1

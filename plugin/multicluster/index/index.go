@@ -11,7 +11,6 @@ import (
 	"maps"
 	"sync/atomic"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
@@ -45,7 +44,7 @@ func (x *Index) Update(now uint32, changes ...Change) bool {
 	var next Snapshot
 	if before == nil {
 		next = Snapshot{
-			config: x.config, cache: answer.NewCache(),
+			config:   x.config,
 			services: newTable[*record.Service](), namespaces: newTable[int](), reverse: newTable[[]string](),
 		}
 	} else {
@@ -53,12 +52,10 @@ func (x *Index) Update(now uint32, changes ...Change) bool {
 	}
 	moved := before == nil
 	next.totals.Skips = maps.Clone(next.totals.Skips)
-	next.services.reserve(next.services.len + len(changes))
 	for _, change := range changes {
 		moved = next.apply(change) || moved
 	}
 	next.services, next.namespaces, next.reverse = next.services.done(), next.namespaces.done(), next.reverse.done()
-	next.cache.Forget(next.Service)
 	if moved {
 		if before == nil || newer(now, before.serial) {
 			next.serial = now

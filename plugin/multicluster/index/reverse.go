@@ -15,34 +15,30 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// This file has the PTR records of endpoints of headless services (multicluster DNS specification 1.0.0, section
-// 2.4.3). If reverse zones are served, a snapshot has a table from the octets of each address to the names of its host,
-// relative to the zone and sorted. The first name is answered, whatever the order of updates was.
+// This file has the PTR records of clusterset IPs and of endpoints of headless services (multicluster DNS specification
+// 1.0.0, sections 2.3.3 and 2.4.3). If reverse zones are served, a snapshot has a table from the octets of each address
+// to its names, relative to the zone and sorted. The first name is answered, whatever the order of updates was.
 
-// hostName is the name of a host of a service and one of its addresses.
+// hostName is the name of a service or of one of its hosts, and one of its addresses.
 type hostName struct{ addr, name string }
 
-// remoteHosts are the hosts of a headless service that have PTR records, sorted by address: those of other clusters.
-// The local cluster's DNS has records for its own Services. A host has them for the addresses that its name resolves
-// to. Hosts that another state of the service shares are left out.
-func remoteHosts(config *record.Config, s, other *record.Service) (hosts []hostName) {
-	if s == nil {
+// hostNames are the names of a service that PTR records have, sorted by address: its own for the clusterset IPs, and
+// those of its hosts in other clusters for the addresses that they resolve to. The local cluster's DNS has records for
+// the endpoints of its own Services.
+func hostNames(config *record.Config, s *record.Service) (hosts []hostName) {
+	if s == nil || !s.Exists {
 		return nil
 	}
-	if s = s.In(0); !s.Exists {
-		return nil
+	for _, addr := range s.Import.Addrs {
+		hosts = append(hosts, hostName{string(addr.AsSlice()), s.Key() + ".svc"})
 	}
-	if other != nil {
-		if other = other.In(0); !other.Exists {
-			other = nil
+	for i := range s.Blocks {
+		b := &s.Blocks[i]
+		for j := 0; b.InHost && b.Cluster != config.Cluster && j < b.Len(); j++ {
+			host := string(b.AppendHost(nil, j)) + "." + b.Cluster + "." + s.Key() + ".svc"
+			hosts = append(hosts, hostName{string(b.Addr(j)), host})
 		}
 	}
-	s.Unshared(other, func(b *record.Block, i int) {
-		if b.InHost && b.Cluster != config.Cluster {
-			host := string(b.AppendHost(nil, i)) + "." + b.Cluster + "." + s.Key() + ".svc"
-			hosts = append(hosts, hostName{string(b.Addr(i)), host})
-		}
-	})
 	slices.SortFunc(hosts, compareHostNames)
 	return hosts
 }
@@ -53,7 +49,7 @@ func compareHostNames(a, b hostName) int {
 
 // changeReverse replaces the hosts of one state of a service by those of the next. Either may be nil.
 func (s *Snapshot) changeReverse(before, after *record.Service) {
-	old, now := remoteHosts(s.config, before, after), remoteHosts(s.config, after, before)
+	old, now := hostNames(s.config, before), hostNames(s.config, after)
 	for len(old) > 0 || len(now) > 0 {
 		var order int
 		switch {

@@ -20,7 +20,6 @@ type Snapshot struct {
 	namespaces table[int]      // the number of existing services in each
 	reverse    table[[]string] // see reverse.go
 	soa        [][]dns.RR      // by the number of the zone
-	cache      *answer.Cache   // shared by all snapshots of the index
 	totals     Totals
 	serial     uint32
 	outdated   chan struct{} // shared by all snapshots of a serial
@@ -48,15 +47,6 @@ func (s *Snapshot) Outdated() <-chan struct{} { return s.outdated }
 // SOA is the SOA record of the zone with that number. It is shared and must not be changed.
 func (s *Snapshot) SOA(zone int) []dns.RR { return s.soa[zone] }
 
-// Service is the service with that key, or nil. The snapshot may be nil.
-func (s *Snapshot) Service(key string) *record.Service {
-	if s == nil {
-		return nil
-	}
-	service, _ := s.services.get(key)
-	return service
-}
-
 // Lookup answers a question for a name of kind Namespace or deeper. It takes no lock. It calls client only if there may
 // be more records than any client can take.
 func (s *Snapshot) Lookup(q *answer.Question, client func() answer.Client) answer.Answer {
@@ -73,7 +63,7 @@ func (s *Snapshot) Lookup(q *answer.Question, client func() answer.Client) answe
 	if !ok {
 		return answer.Answer{}
 	}
-	return answer.Lookup(s.config, service, s.cache, q, client)
+	return answer.Lookup(s.config, service, q, client)
 }
 
 // Walk yields the records of each service in the zone with that number, sorted by the services' keys, until yield

@@ -4,10 +4,8 @@ package index_test
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"testing"
-	"weak"
 
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -205,27 +203,6 @@ func TestManyServicesComeAndGo(t *testing.T) {
 			t.Errorf("%s is %v, want %v", key(i), got, want)
 		}
 	}
-}
-
-func TestADeletedServiceIsNotKeptByTheCache(t *testing.T) {
-	x := index.New(config)
-	service := build(t, sql, from("east", "IPv4", sqlPorts, func() (all []string) {
-		for i := range 60 {
-			all = append(all, fmt.Sprintf("{addresses: [10.1.0.%d]}", i+1))
-		}
-		return all
-	}()...))
-	key, kept := service.Key(), weak.Make(service)
-	x.Update(1, index.Change{Key: key, Service: service})
-	if n := len(ask(x.Snapshot(), "db.demo.svc."+zone, dns.TypeSRV).Answer); n != 60 {
-		t.Fatalf("%d records", n)
-	}
-	x.Update(2, index.Change{Key: key})
-	runtime.GC()
-	if kept.Value() != nil {
-		t.Error("the service is still in memory")
-	}
-	runtime.KeepAlive(x)
 }
 
 func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 // Endpoints is what DNS needs of an EndpointSlice, packed. It is immutable.
 type Endpoints struct {
-	// Cluster is the id of the cluster that the endpoints are in; empty if unknown.
+	// Cluster is the id of the cluster that the endpoints are in, in lower case; empty if unknown.
 	Cluster string
 	// Ports are sorted, each once.
 	Ports []Port
@@ -45,7 +45,7 @@ func FromEndpointSlice(object *discoveryv1.EndpointSlice, zoned bool) *Endpoints
 		e.Skips.Add(InvalidAddressType, 1)
 		return e
 	}
-	switch cluster := object.Labels[mcsv1beta1.LabelSourceCluster]; {
+	switch cluster := strings.ToLower(object.Labels[mcsv1beta1.LabelSourceCluster]); {
 	case IsClusterID(cluster):
 		e.Cluster = strings.Clone(cluster)
 	case cluster != "":

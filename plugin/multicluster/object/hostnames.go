@@ -3,6 +3,7 @@
 package object
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -53,6 +54,20 @@ func (h *Hostnames) suffix(i int) string {
 		start = h.ends[i-1]
 	}
 	return h.text[start:h.ends[i]]
+}
+
+// Append appends the ith hostname.
+func (h *Hostnames) Append(dst []byte, i int) []byte {
+	return append(append(dst, h.text[:h.prefix]...), h.suffix(i)...)
+}
+
+// Compare compares the ith hostname with another.
+func (h *Hostnames) Compare(i int, other string) int {
+	n := min(int(h.prefix), len(other))
+	if c := strings.Compare(h.text[:n], other[:n]); c != 0 || n < int(h.prefix) {
+		return cmp.Or(c, 1)
+	}
+	return strings.Compare(h.suffix(i), other[n:])
 }
 
 // AppendTo appends all hostnames to a list, as parts of one string.

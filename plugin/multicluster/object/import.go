@@ -19,7 +19,7 @@ import (
 
 // Import is what DNS needs of a ServiceImport. It is immutable.
 type Import struct {
-	// Key is "<name>.<namespace>", or "<namespace>/<name>" if the import is refused.
+	// Key is "<name>.<namespace>", or "<namespace>//<name>" if the import is refused.
 	Key string
 	// Headless is the type: Headless or ClusterSetIP.
 	Headless bool
@@ -93,9 +93,14 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 	return imported
 }
 
+// FromUndecodable is an import of which only name and namespace are known.
+func FromUndecodable(object *mcsv1beta1.ServiceImport) *Import {
+	return new(Import).refuse(object, Undecodable)
+}
+
 func (i *Import) refuse(object *mcsv1beta1.ServiceImport, reason Reason) *Import {
 	i.Refused = true
-	i.Key = object.Namespace + "/" + object.Name // no query asks for such a key
+	i.Key = object.Namespace + "//" + object.Name // neither a query nor a slice has such a key
 	i.Skips.Add(reason, 1)
 	return i
 }

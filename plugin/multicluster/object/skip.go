@@ -8,6 +8,8 @@ type Reason string
 const (
 	// Bookkeeping is an import that another implementation keeps for itself.
 	Bookkeeping Reason = "bookkeeping"
+	// Undecodable is an import that cannot be decoded.
+	Undecodable Reason = "undecodable"
 	// InvalidName is an import whose name or namespace is not a DNS label.
 	InvalidName Reason = "invalid_name"
 	// InvalidType is an import that is neither ClusterSetIP nor Headless.
@@ -36,7 +38,7 @@ const (
 // Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{
-		Bookkeeping, InvalidName, InvalidType, InvalidIP, InvalidPort, InvalidAddress, InvalidHostname,
+		Bookkeeping, Undecodable, InvalidName, InvalidType, InvalidIP, InvalidPort, InvalidAddress, InvalidHostname,
 		InvalidAddressType, MissingSourceCluster, InvalidSourceCluster, InvalidSRV,
 		NameTooLong,
 	}

@@ -62,7 +62,7 @@ func compareEndpoints(a, b *endpoint) int {
 // of 10-2-0-2.west the address of block 3.
 func buildBlocks(
 	config *Config, imported *object.Import, all []*object.Endpoints, skips *object.Skips,
-) ([]Block, *basis) {
+) []Block {
 	c := newCollector(newPortSets(config, imported), skips)
 	count := 0
 	for _, from := range all {
@@ -73,26 +73,22 @@ func buildBlocks(
 		c.collect(from)
 	}
 	c.nameAlike()
-	made := basis{slices: all, count: len(c.endpoints), anyReady: anyReady(imported, all), special: c.special()}
-	builder := newBlockBuilder(c.ports, made.anyReady, c.endpoints)
+	builder := blockBuilder{
+		ports: c.ports, endpoints: c.endpoints, numbers: make(map[Class]int), seen: newAddressSet(c.endpoints),
+		anyReady: anyReady(imported, all),
+	}
 	builder.addHosts()
 	blocks := make([]Block, len(builder.drafts))
 	for i := range blocks {
 		blocks[i] = builder.block(&builder.drafts[i])
 	}
-	sortBlocks(blocks)
-	return blocks, &made
-}
-
-// sortBlocks brings blocks into the order in which they would be built of all endpoints.
-func sortBlocks(blocks []Block) {
 	slices.SortFunc(blocks, func(a, b Block) int {
 		if c := a.compare(&b.Class); c != 0 {
 			return c
 		}
-		first, other := a.first(), b.first()
-		return first.compare(&other)
+		return a.compareFirst(&b)
 	})
+	return blocks
 }
 
 // anyReady reports whether one of the endpoints of a family that the import has is ready.
@@ -118,16 +114,12 @@ type collector struct {
 	maxHost   int // octets of a host and its cluster id
 	endpoints []endpoint
 	alike     map[hostKey]string // the hostnames that are the label of another address of their cluster
-	tooLong   bool               // a name is too long
 	hosts     []string
 }
 
 func newCollector(ports *portSets, skips *object.Skips) collector {
 	return collector{ports: ports, skips: skips, maxHost: ports.config.room(ports.imported) - len("..")}
 }
-
-// special reports whether endpoints have names that depend on other endpoints or on the zone.
-func (c *collector) special() bool { return c.tooLong || len(c.alike) > 0 }
 
 // collect unpacks the endpoints of a slice, unless the import has another family.
 func (c *collector) collect(from *object.Endpoints) {
@@ -137,10 +129,9 @@ func (c *collector) collect(from *object.Endpoints) {
 	c.skips.AddAll(from.Skips, +1)
 	ports := c.ports.slice(from.Ports)
 	if ports.tooLong {
-		c.skipTooLong()
+		c.skips.Add(object.NameTooLong, 1)
 	}
 	c.hosts = from.AppendHosts(c.hosts[:0])
-	c.endpoints = slices.Grow(c.endpoints, from.Len())
 	for i := range from.Len() {
 		e := endpoint{
 			addr: from.Addr(i), cluster: from.Cluster, zone: from.Zone(i), ports: ports.set, srv: from.SRV,
@@ -157,7 +148,7 @@ func (c *collector) collect(from *object.Endpoints) {
 			of = ParseHostLabel(e.host)
 		}
 		if !e.nameHost(of, c.maxHost) {
-			c.skipTooLong()
+			c.skips.Add(object.NameTooLong, 1)
 		}
 		if e.host != "" && of.IsValid() {
 			if c.alike == nil {
@@ -167,11 +158,6 @@ func (c *collector) collect(from *object.Endpoints) {
 		}
 		c.endpoints = append(c.endpoints, e)
 	}
-}
-
-func (c *collector) skipTooLong() {
-	c.skips.Add(object.NameTooLong, 1)
-	c.tooLong = true
 }
 
 // nameAlike names endpoints by hostnames that are the label of their address: in DNS the two are one host.
@@ -248,15 +234,6 @@ type blockBuilder struct {
 	anyReady  bool // of all endpoints of the service
 }
 
-// newBlockBuilder sorts the endpoints of some hosts into drafts. Of an address in the service name, all hosts are among
-// them.
-func newBlockBuilder(ports *portSets, anyReady bool, endpoints []endpoint) blockBuilder {
-	return blockBuilder{
-		ports: ports, endpoints: endpoints, numbers: make(map[Class]int), seen: newAddressSet(endpoints),
-		anyReady: anyReady,
-	}
-}
-
 // addressSet is a set of addresses.
 type addressSet struct {
 	v4 map[[4]byte]struct{}
@@ -292,24 +269,27 @@ type draft struct {
 	members []int32 // the numbers of its endpoints, sorted
 }
 
-// entries appends the entries of members of a draft.
-func (b *blockBuilder) entries(members []int32, entries []entry) []entry {
-	for _, i := range members {
-		entries = append(entries, entry{b.endpoints[i].addr, b.endpoints[i].host})
-	}
-	return entries
-}
-
 // block is the finished draft.
 func (b *blockBuilder) block(d *draft) Block {
-	made := Block{Class: d.Class, leaves: make([]leaf, 0, leavesOf(len(d.members)))}
-	var buffer [maxLeaf]entry
-	for rest := d.members; len(rest) > 0; {
-		n := len(rest) / leavesOf(len(rest))
-		part := b.entries(rest[:n], buffer[:0])
-		made.pack(part)
-		made.HostOctets += hostOctets(part)
-		rest = rest[n:]
+	made := Block{Class: d.Class, addrs: make([]byte, 0, len(d.members)*int(d.Size))}
+	var hosts []string
+	if d.Named {
+		hosts = make([]string, len(d.members))
+	}
+	var label [object.MaxLabel]byte
+	for at, i := range d.members {
+		e := &b.endpoints[i]
+		made.addrs, _ = e.addr.AppendBinary(made.addrs)
+		if d.Named {
+			hosts[at] = e.host
+			made.HostOctets += len(e.host)
+		} else {
+			made.HostOctets += len(appendHostLabel(label[:0], e.addr))
+		}
+	}
+	if d.Named {
+		packed := object.PackHostnames(hosts)
+		made.hosts = &packed
 	}
 	return made
 }

@@ -46,8 +46,7 @@ type portSets struct {
 	sliced map[*object.Port]slicePorts
 	// sets are all sets by their content, unions the sets of hosts in several slices by the ids of the slices' sets.
 	sets, unions map[string]*PortSet
-	ids          uint32   // the next id
-	last         *PortSet // that was known
+	ids          uint32 // the next id
 	key          []byte
 }
 
@@ -116,17 +115,6 @@ func (p *portSets) union(sets []*PortSet) *PortSet {
 	}
 	p.unions[key] = p.intern(object.SortPorts(all))
 	return p.unions[key]
-}
-
-// know makes a set of the last state of the service the one set of its ports.
-func (p *portSets) know(set *PortSet) {
-	if set == nil || set == p.last {
-		return
-	}
-	p.last = set
-	p.setKey(set.ports)
-	p.sets[string(p.key)] = set
-	p.ids = max(p.ids, set.id+1)
 }
 
 // setKey sets the key to that of ports.

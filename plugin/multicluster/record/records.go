@@ -11,7 +11,6 @@ import (
 // Records are all records of the service in the zone with that number: what queries answer, whatever limits they are
 // under. They may be shared and must not be changed.
 func (s *Service) Records(config *Config, zone int) []dns.RR {
-	s = s.In(zone)
 	switch {
 	case !s.Exists:
 		return nil

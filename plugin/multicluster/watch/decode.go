@@ -71,19 +71,3 @@ func (l *importList) DeepCopyObject() runtime.Object {
 	}
 	return c
 }
-
-// setDecodes notes whether an object that the API server has can be decoded. The lock is held.
-func (in *inputs) setDecodes(resource Resource, object string, undecodable error) {
-	_, was := in.undecodable[resource][object]
-	switch {
-	case undecodable != nil && !was:
-		if in.undecodable[resource] == nil {
-			in.undecodable[resource] = make(map[string]struct{})
-		}
-		in.undecodable[resource][object] = struct{}{}
-		in.observer.Undecodable(resource, object, undecodable)
-	case undecodable == nil && was:
-		delete(in.undecodable[resource], object)
-		in.observer.Undecodable(resource, object, nil)
-	}
-}

@@ -25,9 +25,8 @@ type recorder struct {
 	served     index.Totals
 	programmed []string
 	failures   []string // lists and watches that failed
-	// undecodable are the objects that cannot be decoded, and reported is how often one began to be.
-	undecodable map[string]bool
-	reported    int
+	// reported is how often an object began to be undecodable.
+	reported int
 }
 
 func (r *recorder) Objects(resource Resource, delta int) {
@@ -56,17 +55,9 @@ func (r *recorder) Asked(resource Resource, _ string, err error) {
 	}
 }
 
-func (r *recorder) Undecodable(_ Resource, object string, err error) {
+func (r *recorder) Undecodable(Resource, string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil {
-		delete(r.undecodable, object)
-		return
-	}
-	if r.undecodable == nil {
-		r.undecodable = make(map[string]bool)
-	}
-	r.undecodable[object] = true
 	r.reported++
 }
 
@@ -88,6 +79,7 @@ func newBench(tb testing.TB, options Options) *bench {
 	r := new(recorder)
 	s := newSource(options, r, func() {})
 	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
+	s.inputs.pause = 0
 	s.missing = map[scope]bool{{resource: ServiceImports}: false, {resource: EndpointSlices}: false}
 	return &bench{
 		Source: s, recorder: r,

@@ -19,6 +19,8 @@ type inputs struct {
 	changed chan struct{}
 	// only are the namespaces served, if the operator lists them.
 	only map[string]struct{}
+	// pause is that between two changes of a service.
+	pause time.Duration
 	// zones tells that the zones of endpoints are kept.
 	zones bool
 	// selecting tells that namespaces are selected by label; selected are those.
@@ -29,12 +31,11 @@ type inputs struct {
 	slices   map[Resource]map[string]held           // by namespace/name
 	services map[string]*service                    // by the services' keys; those of mirrored slices by theirs
 	selected map[string]struct{}
+	members  map[string]map[string]struct{} // the keys in services, by namespace
 	nodes    map[string]*topology.Node
 	moved    bool                   // a node changed
 	dirty    map[string][]time.Time // by key: what the changes' causes were
 	opened   bool                   // everything was listed once
-	// undecodable are the objects that the API server has and that are left out, by namespace/name.
-	undecodable map[Resource]map[string]struct{}
 	// ignoreEmpty is set if a view leaves out ClusterSetIP services without endpoints.
 	ignoreEmpty bool
 
@@ -55,6 +56,7 @@ type service struct {
 	other     *object.Import // of GKEServiceImports: counts if there is none of the former
 	namespace string
 	slices    []*object.Endpoints
+	taken     time.Time // when it was last taken to be published
 }
 
 // input is a copy of what a service is built from. The import is nil if there is none to serve.
@@ -69,16 +71,16 @@ func newInputs(options Options, observer Observer) *inputs {
 	in := &inputs{
 		observer:  observer,
 		changed:   make(chan struct{}, 1),
+		pause:     pause,
 		zones:     options.Zones,
 		selecting: options.NamespaceLabels != "",
 		imports:   map[Resource]map[string]*object.Import{ServiceImports: {}, GKEServiceImports: {}},
 		slices:    map[Resource]map[string]held{EndpointSlices: {}, MirroredEndpointSlices: {}},
 		services:  make(map[string]*service),
 		selected:  make(map[string]struct{}),
+		members:   make(map[string]map[string]struct{}),
 		nodes:     make(map[string]*topology.Node),
 		dirty:     make(map[string][]time.Time),
-
-		undecodable: make(map[Resource]map[string]struct{}),
 
 		fallbacks: newFallbacks(options),
 	}
@@ -114,6 +116,10 @@ func (in *inputs) service(key, namespace string) *service {
 	if s == nil {
 		s = &service{namespace: namespace}
 		in.services[key] = s
+		if in.members[namespace] == nil {
+			in.members[namespace] = make(map[string]struct{})
+		}
+		in.members[namespace][key] = struct{}{}
 	}
 	return s
 }
@@ -133,6 +139,9 @@ func (in *inputs) answersSlices(key string) bool {
 func (in *inputs) drop(key string) {
 	if s := in.services[key]; s != nil && s.imported == nil && s.other == nil && len(s.slices) == 0 {
 		delete(in.services, key)
+		if delete(in.members[s.namespace], key); len(in.members[s.namespace]) == 0 {
+			delete(in.members, s.namespace)
+		}
 	}
 }
 
@@ -173,11 +182,12 @@ func (in *inputs) setIgnoreEmpty(ignore bool) {
 	in.ignoreEmpty = ignore
 }
 
-// setImport puts an import in the place of that object's last state; nil removes it. The lock is held.
-func (in *inputs) setImport(resource Resource, object, namespace string, imported *object.Import) {
+// setImport puts an import in the place of that object's last state; nil removes it. It reports whether that changed
+// anything. The lock is held.
+func (in *inputs) setImport(resource Resource, object, namespace string, imported *object.Import) (changed bool) {
 	before := in.imports[resource][object]
 	if before != nil && imported != nil && before.Equal(imported) {
-		return
+		return false
 	}
 	if before != nil {
 		in.observer.Objects(resource, -1)
@@ -197,6 +207,7 @@ func (in *inputs) setImport(resource Resource, object, namespace string, importe
 		*in.service(imported.Key, namespace).of(resource) = imported
 		in.touch(imported.Key, time.Time{})
 	}
+	return true
 }
 
 // setSlice puts a slice in the place of that object's last state; nil removes it. The key is that of the service it
@@ -267,25 +278,37 @@ func (in *inputs) selectNamespace(namespace string, selected bool) {
 		delete(in.selected, namespace)
 		in.observer.Objects(Namespaces, -1)
 	}
-	for key, s := range in.services {
-		if s.namespace == namespace {
-			in.touch(key, time.Time{})
-		}
+	for key := range in.members[namespace] {
+		in.touch(key, time.Time{})
 	}
 }
 
-// take returns the services that changed since the last call.
-func (in *inputs) take() []input {
+// pause is how long a service that was published waits with its next change: it is built as a whole each time.
+const pause = 100 * time.Millisecond
+
+// take returns the services that changed and need not wait, and in how long to take the next, or 0 if none waits.
+func (in *inputs) take(now time.Time) (changed []input, wait time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	changed := make([]input, 0, len(in.dirty))
+	changed = make([]input, 0, len(in.dirty))
+	waiting := make(map[string][]time.Time)
 	for key, causes := range in.dirty {
+		s := in.services[key]
+		if s != nil && now.Sub(s.taken) < in.pause {
+			waiting[key] = causes
+			wait = max(wait, now.Sub(s.taken))
+			continue
+		}
+		if s != nil {
+			s.taken = now
+		}
 		changed = append(changed, in.copy(key, causes))
 	}
-	if len(in.dirty) > 0 {
-		in.dirty = make(map[string][]time.Time)
+	in.dirty = waiting
+	if len(waiting) > 0 {
+		wait = in.pause - wait
 	}
-	return changed
+	return changed, wait
 }
 
 // all returns all services.
@@ -324,11 +347,6 @@ func (in *inputs) forget() {
 	defer in.mu.Unlock()
 	for resource, imports := range in.imports {
 		in.observer.Objects(resource, -len(imports))
-	}
-	for resource, objects := range in.undecodable {
-		for object := range objects {
-			in.observer.Undecodable(resource, object, nil)
-		}
 	}
 	in.observer.Objects(Services, -len(in.derived))
 	for resource, slices := range in.slices {

@@ -21,7 +21,8 @@ func (o Options) mirrors() bool {
 	return !o.NoEndpoints && slices.Contains(o.importResources(), GKEServiceImports)
 }
 
-// mirroredKey is the key that the slices of a Service have in the inputs: no service's key has a slash.
+// mirroredKey is the key of the slices of a Service in the inputs. Only such keys have a single slash: those of imported
+// services have none, and those of refused imports have two.
 func mirroredKey(namespace, service string) string { return namespace + "/" + service }
 
 // mirroredKeyOf is that of the Service that a mirrored slice belongs to.

@@ -70,6 +70,18 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	}
 }
 
+func TestARefusedImportHasNothingInCommonWithMirroredSlices(t *testing.T) {
+	b := newBench(t, Options{Groups: []string{GroupMCS, GroupGKE}})
+	refused := importOf("web", "Unknown")
+	put(t, b.imports.Add(refused))
+	put(t, b.store(scope{resource: MirroredEndpointSlices}).Add(mirrored("a", "web", "10.1.0.1")))
+	for key, s := range b.inputs.services {
+		if s.imported != nil && len(s.slices) > 0 {
+			t.Errorf("the refused import demo/web has the slices of Service demo/web, under %q", key)
+		}
+	}
+}
+
 func TestMirroredSlicesAreWatchedWhereAskedFor(t *testing.T) {
 	for _, test := range []struct {
 		options Options

@@ -179,9 +179,25 @@ func Open(options Options, observer Observer) (*Source, func(), error) {
 		s = &shared{source: start(clients, options, observer)}
 		sources.byKey[key] = s
 	}
+	return s.source, s.use(key), nil
+}
+
+// Share adds a user to a source that Open returned, as Open does. It returns nil if the source has ended.
+func Share(source *Source) func() {
+	sources.Lock()
+	defer sources.Unlock()
+	for key, s := range sources.byKey {
+		if s.source == source {
+			return s.use(key)
+		}
+	}
+	return nil
+}
+
+// use adds a user, and returns what ends its use. The lock is held.
+func (s *shared) use(key string) func() {
 	s.users++
-	var once sync.Once
-	return s.source, func() { once.Do(func() { leave(key, s) }) }, nil
+	return sync.OnceFunc(func() { leave(key, s) })
 }
 
 // New returns a source of its own for the API server that config reaches, whatever Options.Kubeconfig says, and the

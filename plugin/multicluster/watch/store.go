@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +57,9 @@ func (s *store) item(from any) (*item, error) {
 	i := &item{ObjectMeta: noMeta, namespace: accessor.GetNamespace(), name: accessor.GetName()}
 	switch from := from.(type) {
 	case *importObject:
-		if i.undecodable = from.undecodable; i.undecodable == nil {
+		if i.undecodable = from.undecodable; i.undecodable != nil {
+			i.imported = object.FromUndecodable(&from.ServiceImport)
+		} else {
 			i.imported = object.FromServiceImport(&from.ServiceImport)
 		}
 	case *corev1.Service:
@@ -100,6 +101,7 @@ func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
 type store struct {
 	scope
 	inputs  *inputs
+	held    map[string]struct{} // the objects in the inputs, by namespace/name; their lock guards it
 	contact *contact
 	listed  func()
 	now     func() time.Time
@@ -110,7 +112,7 @@ func (s *Source) store(of scope) *store {
 	c := &contact{resource: of.resource}
 	s.contacts = append(s.contacts, c)
 	return &store{
-		scope: of, inputs: s.inputs, contact: c,
+		scope: of, inputs: s.inputs, held: make(map[string]struct{}), contact: c,
 		listed: func() { s.listed(of) },
 		now:    func() time.Time { return s.now() },
 	}
@@ -137,7 +139,7 @@ func (s *store) Update(object any) error {
 	}
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
-	s.set(i)
+	s.assign(i.namespace, i.name, i)
 	return nil
 }
 
@@ -152,7 +154,7 @@ func (s *store) Delete(object any) error {
 	}
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
-	s.remove(accessor.GetNamespace(), accessor.GetName())
+	s.assign(accessor.GetNamespace(), accessor.GetName(), nil)
 	return nil
 }
 
@@ -167,16 +169,14 @@ func (s *store) Replace(list []any, _ string) error {
 		items[i.object()] = i
 	}
 	s.inputs.mu.Lock()
-	for _, object := range s.held() {
+	for object := range s.held {
 		if _, ok := items[object]; !ok {
-			namespace, name, err := cache.SplitMetaNamespaceKey(object)
-			if err == nil {
-				s.remove(namespace, name)
-			}
+			namespace, name, _ := strings.Cut(object, "/")
+			s.assign(namespace, name, nil)
 		}
 	}
 	for _, i := range items {
-		s.set(i)
+		s.assign(i.namespace, i.name, i)
 	}
 	s.inputs.mu.Unlock()
 	s.UpdateResourceVersion("")
@@ -197,79 +197,30 @@ func (s *store) asked(err error) {
 // Resync does nothing: nothing is derived but what the inputs derive.
 func (s *store) Resync() error { return nil }
 
-// set puts an item into the inputs. Their lock is held.
-func (s *store) set(i *item) {
-	switch s.resource {
-	case Namespaces:
-		s.inputs.selectNamespace(i.name, true)
+// assign puts the state of an object into the inputs; nil removes it. Their lock is held.
+func (s *store) assign(namespace, name string, i *item) {
+	object, exists := namespace+"/"+name, i != nil
+	switch {
+	case !exists:
+		i = new(item)
+		delete(s.held, object)
+	case namespace != "" && !s.inputs.serves(namespace):
 		return
-	case Nodes:
-		s.inputs.setNode(i.name, i.node)
-		return
+	default:
+		s.held[object] = struct{}{}
 	}
-	if !s.inputs.serves(i.namespace) {
-		return
-	}
-	switch s.resource {
-	case ServiceImports, GKEServiceImports:
-		s.inputs.setDecodes(s.resource, i.object(), i.undecodable)
-		s.inputs.setImport(s.resource, i.object(), i.namespace, i.imported)
-		return
-	case Services:
-		s.inputs.setService(i.object(), i.addrs)
-		return
-	}
-	s.inputs.setSlice(s.resource, i.object(), i.service, i.namespace, i.endpoints, i.cause)
-}
-
-// remove takes an object out of the inputs. Their lock is held.
-func (s *store) remove(namespace, name string) {
-	object := namespace + "/" + name
 	switch s.resource {
 	case ServiceImports, GKEServiceImports:
-		s.inputs.setDecodes(s.resource, object, nil)
-		s.inputs.setImport(s.resource, object, namespace, nil)
+		if s.inputs.setImport(s.resource, object, namespace, i.imported) && i.undecodable != nil {
+			s.inputs.observer.Undecodable(s.resource, object, i.undecodable)
+		}
 	case Services:
-		s.inputs.setService(object, nil)
+		s.inputs.setService(object, i.addrs)
 	case EndpointSlices, MirroredEndpointSlices:
-		s.inputs.setSlice(s.resource, object, "", namespace, nil, time.Time{})
+		s.inputs.setSlice(s.resource, object, i.service, namespace, i.endpoints, i.cause)
 	case Namespaces:
-		s.inputs.selectNamespace(name, false)
+		s.inputs.selectNamespace(name, exists)
 	case Nodes:
-		s.inputs.setNode(name, nil)
+		s.inputs.setNode(name, i.node)
 	}
-}
-
-// held are the objects in the scope that the inputs hold. Their lock is held.
-func (s *store) held() []string {
-	var objects []string
-	switch s.resource {
-	case ServiceImports, GKEServiceImports:
-		for object := range s.inputs.imports[s.resource] {
-			objects = append(objects, object)
-		}
-		for object := range s.inputs.undecodable[s.resource] {
-			objects = append(objects, object)
-		}
-	case Services:
-		for object := range s.inputs.derived {
-			objects = append(objects, object)
-		}
-	case EndpointSlices, MirroredEndpointSlices:
-		for object := range s.inputs.slices[s.resource] {
-			objects = append(objects, object)
-		}
-	case Namespaces:
-		for namespace := range s.inputs.selected {
-			objects = append(objects, "/"+namespace)
-		}
-	case Nodes:
-		for name := range s.inputs.nodes {
-			objects = append(objects, "/"+name)
-		}
-	}
-	if s.namespace == metav1.NamespaceAll {
-		return objects
-	}
-	return slices.DeleteFunc(objects, func(object string) bool { return !strings.HasPrefix(object, s.namespace+"/") })
 }

@@ -9,7 +9,8 @@
 // A scope is a resource, in one namespace or in all. A client-go reflector lists and watches it and puts the objects
 // into the inputs, in the compact form of package object. The inputs hold the import and the slices of each service and
 // collect the keys of changed services. The publisher takes all keys at once, builds the services and publishes them:
-// while it is busy, changes to the same service are coalesced.
+// while it is busy, changes to the same service are coalesced. A service is published at once, and again after a pause
+// that all changes in between share.
 //
 // Records stay in use while the API server is unreachable. Missing or forbidden resources are retried.
 package watch
@@ -52,8 +53,7 @@ type Observer interface {
 	// Asked is called with the outcome of the beginning of a list or watch of a resource, in one namespace or, if that
 	// is empty, in all.
 	Asked(resource Resource, namespace string, err error)
-	// Undecodable is called with the error of an object that cannot be decoded and is left out, and with nil once the
-	// object can be decoded or is deleted.
+	// Undecodable is called once with the error of an object that cannot be decoded and is left out.
 	Undecodable(resource Resource, object string, err error)
 	// Programmed is called with the latency of a change of endpoints, from its cause to the answer.
 	Programmed(headless bool, latency time.Duration)
@@ -291,12 +291,17 @@ func (s *Source) count() {
 
 // publishAll publishes what changes until the context ends.
 func (s *Source) publishAll(ctx context.Context) {
+	var next <-chan time.Time // when a service that waits can be published
 	for first := true; ; first = false {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.inputs.changed:
-			s.publish()
+		case <-next:
+		}
+		next = nil
+		if wait := s.publish(); wait > 0 {
+			next = time.After(wait)
 		}
 		if first {
 			s.running.Go(s.free) // the lists took several times the memory of the records
@@ -304,33 +309,39 @@ func (s *Source) publishAll(ctx context.Context) {
 	}
 }
 
-// publish updates all views with the services that changed since the last time.
-func (s *Source) publish() {
+// publish updates all views with the services that changed since the last time. It returns in how long to publish
+// again, or 0 if nothing waits.
+func (s *Source) publish() (wait time.Duration) {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
 	s.place()
-	changed := s.inputs.take()
+	now := s.now()
+	changed, wait := s.inputs.take(now)
+	select {
+	case <-s.synced:
+		if len(changed) == 0 {
+			return wait
+		}
+	default:
+		defer close(s.synced)
+	}
 	for _, v := range s.views {
 		s.update(v, changed)
 	}
 	s.count()
-	select {
-	case <-s.synced:
-	default:
-		close(s.synced)
-	}
-	now := s.now()
+	now = s.now()
 	for _, service := range changed {
 		for _, cause := range service.causes {
 			s.observer.Programmed(service.imported.Headless, now.Sub(cause))
 		}
 	}
+	return wait
 }
 
 // update builds the services for one view.
 func (s *Source) update(v *view, changed []input) {
 	config := v.index.Config()
-	changes := build(config, v.index.Snapshot(), changed)
+	changes := build(config, changed)
 	now := uint32(s.now().Unix())
 	if v.index.Snapshot() == nil && int32(now-s.serial) <= 0 && s.serial != 0 {
 		now = s.serial + 1 // another view of these services was ahead of the clock
@@ -345,16 +356,15 @@ func (s *Source) update(v *view, changed []input) {
 // fewServices are built on one processor.
 const fewServices = 256
 
-// build makes the record sets of services, from those of the snapshot if there is one. Many, as after the first list,
-// are built on all processors.
-func build(config *record.Config, snapshot *index.Snapshot, changed []input) []index.Change {
+// build makes the record sets of services. Many, as after the first list, are built on all processors.
+func build(config *record.Config, changed []input) []index.Change {
 	changes := make([]index.Change, len(changed))
 	part := func(start, end int) {
 		for i, service := range changed[start:end] {
 			change := &changes[start+i]
 			change.Key = service.key
 			if service.imported != nil {
-				change.Service = snapshot.Service(service.key).Rebuild(config, service.imported, service.slices)
+				change.Service = record.Build(config, service.imported, service.slices)
 			}
 		}
 	}

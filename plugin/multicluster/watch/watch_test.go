@@ -320,13 +320,9 @@ func TestServicesOfTwoViewsCountOnce(t *testing.T) {
 	first := b.View(config)
 	long := b.View(&record.Config{Zones: []string{strings.Repeat("a.", 100)}, TTL: 5})
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	b.imports.set(&item{
-		namespace: strings.Repeat("n", 63), name: "web",
-		imported: object.FromServiceImport(&mcsv1beta1.ServiceImport{
-			ObjectMeta: metav1.ObjectMeta{Namespace: strings.Repeat("n", 63), Name: "web"},
-			Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, IPs: []string{"10.42.0.2"}},
-		}),
-	})
+	other := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.2")
+	other.Namespace = strings.Repeat("n", 63)
+	put(t, b.imports.Add(other))
 	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
 	put(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1")))
 	b.list()
