@@ -3,6 +3,8 @@
 package sim_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,17 +13,30 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
-// TestAllOthersAreLost: a cluster that reaches neither the API servers nor the pods of the others sends all connections
-// to its own endpoints within 5 s, for as long as that lasts, and to all again once each is back. It has lost its uplink,
-// or the other clusters have failed together.
-func TestAllOthersAreLost(t *testing.T) {
-	for _, names := range [][]string{{"east", "west"}, three, {"east", "west", "north", "south", "c1"}} {
+// TestLostClusters: a cluster that reaches neither the API servers nor the pods of others sends them no connection after
+// 5 s, for as long as that lasts, and all again once each is back. It has lost its uplink, or the others have failed
+// together: all of them, or two of four.
+func TestLostClusters(t *testing.T) {
+	five := []string{"east", "west", "north", "south", "c1"}
+	for _, row := range []struct{ names, lost []string }{
+		{five[:2], five[1:2]}, {three, three[1:]}, {five, five[1:]}, {five, five[1:3]},
+	} {
 		for _, uplink := range []bool{true, false} {
-			t.Run(strings.Join(names, " "), func(t *testing.T) {
+			names := row.names
+			if uplink && len(row.lost) < len(names)-1 {
+				continue
+			}
+			t.Run(fmt.Sprint(names, " without ", row.lost, " ", uplink), func(t *testing.T) {
 				onPaths(t, names, func(p *paths) {
 					east := p.Cluster("east")
 					whole := east.See("web")
-					for _, other := range names[1:] {
+					var left []string
+					for _, each := range strings.Fields(inUse(east)) {
+						if !slices.ContainsFunc(row.lost, func(name string) bool { return strings.Contains(whole, name+"/"+each) }) {
+							left = append(left, each)
+						}
+					}
+					for _, other := range row.lost {
 						if !uplink {
 							p.Cluster(other).StopController()
 						}
@@ -30,12 +45,12 @@ func TestAllOthersAreLost(t *testing.T) {
 					}
 					sim.Wait(5 * time.Second)
 					for began := time.Now(); time.Since(began) < time.Hour; sim.Wait(5 * time.Minute) {
-						if got := inUse(east); got != "10.64.0.1" {
+						if got := inUse(east); got != strings.Join(left, " ") {
 							t.Fatalf("after %s clients of east are sent to %s (%s)", 5*time.Second+time.Since(began), got,
 								east.See("web"))
 						}
 					}
-					for _, other := range names[1:] {
+					for _, other := range row.lost {
 						p.Network.Restore("east", other)
 						p.restore("east", other)
 						if !uplink {

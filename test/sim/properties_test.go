@@ -105,7 +105,7 @@ func TestUnknownProperties(t *testing.T) {
 			must(t, err)
 		}
 		inside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1 -> VIP"}
-		outside := map[string]string{"web": "east/10.64.0.1 -> VIP"}
+		outside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1- -> VIP"}
 		sim.Wait(time.Minute)
 		expect(t, east, inside) // without properties
 		// The next controller of west has neither the right to list them nor a heartbeat that says which they were.
