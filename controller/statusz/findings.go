@@ -36,7 +36,7 @@ type list []state.Finding
 
 func (l *list) add(severity, name, object, fix, format string, args ...any) {
 	*l = append(*l, state.Finding{
-		Name: name, Severity: severity, Object: object, What: state.Safe(fmt.Sprintf(format, args...)), Fix: state.Safe(fix),
+		Name: name, Severity: severity, Object: object, What: fmt.Sprintf(format, args...), Fix: fix,
 	})
 }
 
