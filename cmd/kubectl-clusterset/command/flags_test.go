@@ -77,16 +77,22 @@ func invoke(t *testing.T, server string, args ...string) (out, progress string, 
 // invokeUntil is invoke until the context ends.
 func invokeUntil(ctx context.Context, t *testing.T, server string, args ...string) (out, progress string, err error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
+	var stdout, stderr bytes.Buffer
+	err = execute(ctx, streams{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", writeKubeconfig(t, server)))
+	return stdout.String(), stderr.String(), err
+}
+
+// writeKubeconfig has the contexts east, which is the current one, and west.
+func writeKubeconfig(t *testing.T, server string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: east,
 clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: of-the-kubeconfig}}],
 contexts: [{name: east, context: {cluster: c, user: u, namespace: shop}}, {name: west, context: {cluster: c, user: u}}]}`, server)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var stdout, stderr bytes.Buffer
-	err = execute(ctx, streams{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", path))
-	return stdout.String(), stderr.String(), err
+	return path
 }
 
 // answersOfAll are those that every command needs that looks at the set.
@@ -142,8 +148,9 @@ func TestWrongSelections(t *testing.T) {
 	if _, _, err := invoke(t, server.URL, "status", "--token=x"); exitStatus(err) != exitUsage {
 		t.Errorf("a flag of one connection: %v", err)
 	}
-	if _, _, err := invoke(t, server.URL, "leave", "west", "--contexts", "west,"); exitStatus(err) != exitUsage {
-		t.Errorf("an empty context is the current one: %v", err)
+	if _, _, err := invoke(t, server.URL, "status", "--contexts", "esat"); exitStatus(err) != exitUsage ||
+		!strings.Contains(err.Error(), "context esat") || !strings.Contains(err.Error(), "`kubectl config get-contexts`") {
+		t.Errorf("a context that does not exist: %v", err)
 	}
 	if seen := server.seen(); len(seen) > 0 {
 		t.Errorf("it asked %v", seen)

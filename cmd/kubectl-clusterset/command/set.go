@@ -75,6 +75,9 @@ func (o *options) join() (join.Options, error) {
 func newOf(o *options, command *cobra.Command, run func(context.Context, join.Options, string) error) *cobra.Command {
 	command.Args, command.ValidArgsFunction = cobra.ExactArgs(1), o.completeContexts
 	command.RunE = func(command *cobra.Command, args []string) error {
+		if args[0] == "" { // would be all members
+			return usageError{errEmpty}
+		}
 		options, err := o.join()
 		if err != nil {
 			return err

@@ -97,7 +97,7 @@ func unanswered(failed []error) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the controllers of %d of %d clusters do not answer", len(wrong), len(failed))
+	return fmt.Errorf("nothing is known of %d of %d clusters: see above", len(wrong), len(failed))
 }
 
 // statusesOf are what the controllers of the clusters said, or why they did not.
@@ -106,7 +106,7 @@ func statusesOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []erro
 	for i, c := range clusters {
 		statuses[i] = clusterStatus{Context: c.Context, Cluster: all[i], Namespace: namespace}
 		if failed[i] != nil {
-			statuses[i].Unreachable = failed[i].Error()
+			statuses[i].Unknown = failed[i].Error()
 		} else if namespace != "" {
 			all[i].Imports = slices.DeleteFunc(all[i].Imports, func(is state.Import) bool { return is.Namespace != namespace })
 		}
@@ -117,8 +117,8 @@ func statusesOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []erro
 // A clusterStatus is the state of one cluster.
 type clusterStatus struct {
 	Context string `json:"context"`
-	// Unreachable is why nothing else is known.
-	Unreachable string `json:"unreachable,omitempty"`
+	// Unknown is why nothing else is known.
+	Unknown string `json:"unknown,omitempty"`
 	*state.Cluster
 	// Namespace limits the imports; empty means all.
 	Namespace string `json:"-"`
@@ -127,7 +127,7 @@ type clusterStatus struct {
 // Text writes a status as text.
 func (s clusterStatus) Text(out io.Writer, wide bool) error {
 	if s.Cluster == nil {
-		_, err := fmt.Fprintf(out, "Context %s: unknown: %s\n", s.Context, s.Unreachable)
+		_, err := fmt.Fprintf(out, "Context %s: unknown: %s\n", s.Context, s.Unknown)
 		return err
 	}
 	summary := []string{"controller " + s.Controller, "MCS API " + cmp.Or(s.MCSVersion, "not served")}
@@ -219,7 +219,7 @@ func pendingOf(statuses []clusterStatus) []string {
 func (s clusterStatus) pending(all []clusterStatus) string {
 	switch {
 	case s.Cluster == nil:
-		return s.Unreachable
+		return s.Unknown
 	case s.HeartbeatStopped != "":
 		return "the heartbeat has stopped: " + s.HeartbeatStopped
 	}
@@ -283,7 +283,7 @@ func versionsOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []erro
 	for i, c := range clusters {
 		is := map[string]string{"context": c.Context}
 		if failed[i] != nil {
-			is["unreachable"] = failed[i].Error()
+			is["unknown"] = failed[i].Error()
 			text += "Context " + c.Context + ": unknown: " + failed[i].Error() + "\n"
 		} else {
 			is["controller"] = all[i].Controller

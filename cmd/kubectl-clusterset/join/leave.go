@@ -130,7 +130,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	}
 	value, done := `"true"`, "drained"
 	if !drain {
-		value, done = "null", "no longer drained"
+		value, done = "null", "not drained"
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, cluster.DrainAnnotation, value)
 	options := metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)}
@@ -141,7 +141,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 			if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch, options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Wrote(o.DryRun, "%s is %s in all clusters of %s", id, done, identities[i].Set)
+			o.Teller.Wrote(o.DryRun, "%s is %s in %s", id, done, identities[i].Set)
 			continue
 		}
 		if drain && at >= 0 {

@@ -116,13 +116,13 @@ func TestDrain(t *testing.T) {
 		east, west string // the annotations of the Secret of west in east, and of the namespace in west
 		says       string
 	}{
-		{[]*cluster.Cluster{east, west}, true, "", "true", "west is drained in all clusters of the default cluster set\n"},
+		{[]*cluster.Cluster{east, west}, true, "", "true", "west is drained in the default cluster set\n"},
 		{[]*cluster.Cluster{east}, true, "true", "true", "east: the endpoints of west are drained in the default cluster set\n"},
 		{
 			[]*cluster.Cluster{east, west},
 			false, "", "",
-			"east: the endpoints of west are no longer drained in the default cluster set\n" +
-				"west is no longer drained in all clusters of the default cluster set\n",
+			"east: the endpoints of west are not drained in the default cluster set\n" +
+				"west is not drained in the default cluster set\n",
 		},
 	} {
 		var said bytes.Buffer
