@@ -166,7 +166,7 @@ with --contexts east,west.`,
 	o.shared = pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.shared.StringSliceVar(&o.contexts, "contexts", nil,
 		"`contexts` of the clusters to read or change, separated by commas; empty means the one of --context")
-	o.shared.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait")
+	o.shared.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait") // a kubelet and CoreDNS take 3 for a Corefile
 	o.shared.BoolVar(&o.dryRun, "dry-run", false, "have the API servers validate every write, and store nothing")
 	o.shared.StringVarP(&o.output, "output", "o", "", "`format`: wide, json or yaml; empty means text")
 	o.shared.StringVar(&o.zone, "zone", explain.DefaultZone, "`zone` of the set")
@@ -180,7 +180,7 @@ with --contexts east,west.`,
 	}{
 		{"Set up a cluster set:", []*cobra.Command{newJoin(o), newLeave(o), newCoreDNS(o)}},
 		{"Export services:", []*cobra.Command{newExport(o, true), newExport(o, false)}},
-		{diagnose, []*cobra.Command{newStatus(o), newExplain(o), newCheck(o), newTest(o), newSysdump(o), newVersion(o)}},
+		{diagnose, []*cobra.Command{newStatus(o), newExplain(o), newCheck(o), newTest(o), newSysdump(o)}},
 		{"Maintain:", []*cobra.Command{newDrain(o, true), newDrain(o, false)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: task.title, Title: task.title})

@@ -251,12 +251,10 @@ func get(ctx context.Context, address, question string, document any, version *s
 			state.Clean(document)
 			return nil
 		}
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusForbidden, http.StatusTooManyRequests:
 		if json.Unmarshal(body, &state.Standby{}) == nil {
 			return errStandby
 		}
-		return errors.New(state.Safe(strings.TrimSpace(string(body))))
-	case http.StatusForbidden, http.StatusTooManyRequests:
 		return errors.New(state.Safe(strings.TrimSpace(string(body))))
 	}
 	path, _, _ := strings.Cut(question, "?")

@@ -19,9 +19,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// errNotFound is the error of an unknown cluster.
-var errNotFound = errors.New("it is neither a selected cluster nor a member of one")
-
 // target identifies the clusters of the options, and returns the id of the one that is given by id or context.
 func (o Options) target(ctx context.Context, name string) (string, []cluster.Identity, error) {
 	identities, err := cluster.Identify(ctx, o.Clusters)
@@ -79,7 +76,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: %w: select clusters of its set with --contexts", name, errNotFound)
+		return fmt.Errorf("%s: it is neither a selected cluster nor a member of one: select clusters of its set with --contexts", name)
 	}
 	for _, is := range identities {
 		delete(others, is.ID)
@@ -164,8 +161,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: %w: select its context with --contexts, or those of clusters that have a Secret of it", name,
-			errNotFound)
+		return fmt.Errorf("%s: it is neither a selected cluster nor has one a Secret of it: select its context with --contexts", name)
 	}
 	if o.DryRun {
 		return nil
