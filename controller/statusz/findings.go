@@ -133,9 +133,8 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		wrong("member-identity", fix, "%s does not refer to %s: %v.", m.Candidate(), id, why)
 	}
 	if len(m.CIDRs()) == 0 && m.Candidate().Object != nil { // a file takes no annotation
-		found.add(state.Warning, "member-confined", "member "+id, "Set the annotation: "+
-			quoted(l.annotate(m, member.CIDRsAnnotation, "<ranges of its pods>"))+" `kubectl clusterset join` sets it on the Secrets that "+
-			"it makes.", "%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
+		found.add(state.Warning, "member-confined", "member "+id, l.annotate(m, member.CIDRsAnnotation, "<ranges of its pods>"),
+			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
 	}
 	if why := m.OverLimits(); why != nil {
 		found.add(state.Warning, "member-limits", "member "+id, "Export less in "+id+", or raise the limit in "+l.Cluster+".",
