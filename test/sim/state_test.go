@@ -105,7 +105,7 @@ func TestState(t *testing.T) {
 				t.Errorf("%s: the findings are %q: %+v", what, names, is.Findings)
 			}
 		}
-		is, web := look()
+		is, _ := look()
 		has("open to all addresses", is, "member-confined north", "member-confined west")
 		for _, id := range []string{"north", "west"} {
 			_, err := east.Kube.CoreV1().Secrets(member.DefaultNamespace).Patch(t.Context(), "member-"+id, types.MergePatchType,
@@ -113,7 +113,7 @@ func TestState(t *testing.T) {
 			must(t, err)
 		}
 		sim.Wait(time.Minute)
-		is, web = look()
+		is, web := look()
 		has("healthy", is)
 		if is.Version != state.Version || is.Cluster != "east" || is.Controller != "v1" || len(is.Members) != 2 ||
 			len(is.Imports) != 2 || is.Imports[1].Endpoints != 3 || is.Imports[1].Ready != 3 || is.Members[1].Ready != 1 {
