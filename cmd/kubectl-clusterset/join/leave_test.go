@@ -180,6 +180,21 @@ func TestDrainThatNobodySees(t *testing.T) {
 	}
 }
 
+// TestDrainOfAMemberWithoutASecret: a cluster that cannot be told, because the member is not a Secret there, is an error.
+func TestDrainOfAMemberWithoutASecret(t *testing.T) {
+	east, north := joined("east", "west"), joined("north")
+	err := Drain(t.Context(), Options{
+		Clusters: []*cluster.Cluster{east, north},
+		Teller:   output.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
+		State: func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) {
+			return &state.Cluster{Cluster: c.Context, Members: []state.Member{{Cluster: "west", Drained: c == east}}}, nil
+		},
+	}, "west", true)
+	if !errors.Is(err, output.ErrTimeout) || !strings.Contains(err.Error(), "waiting for the controller of north to see that west is drained") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestOutputNamesTheSet: a forgotten --system-namespace selects the default set.
 func TestOutputNamesTheSet(t *testing.T) {
 	for set, want := range map[string]string{"": "the default cluster set", "blue": "cluster set blue"} {
