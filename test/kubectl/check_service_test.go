@@ -59,7 +59,7 @@ kubectl clusterset export checked/e --contexts west`,
 		after: "kubectl clusterset unexport elsewhere/web --contexts west\nkubectl --context north delete namespace elsewhere --wait=false",
 	},
 	{
-		name: "an address out of range", round: "services", says: []string{"endpoints-refused east"},
+		name: "an address out of range", round: "services", says: []string{"endpoints-refused east", "endpoints-refused north"},
 		do: func(t *testing.T, b *bed) {
 			b.shell(t,
 				"kubectl --context east -n clusterset-dns annotate --overwrite secret member-west clusterset-dns.github.io/cidrs="+b.pods(b.west))
