@@ -374,14 +374,14 @@ func TestValidate(t *testing.T) {
 		{Limits{5 * second, 30 * second, 0}, "<nil>"},
 		{Limits{5 * second, 20 * second, 21 * second}, "<nil>"},
 		{Limits{0, 30 * second, 0}, "heartbeat interval 0s: it must be positive"},
-		{Limits{5 * second, 19 * second, 0}, "stale after 19s: use 20s or more, 4 heartbeats"},
+		{Limits{5 * second, 19 * second, 0}, "--stale-after 19s: use 20s or more, 4 heartbeats"},
 		{
 			Limits{5 * second, 30 * second, 30 * second},
-			"gone after 30s: use 0 for never, or more than the 30s after which a member is stale",
+			"--gone-after 30s: use 0 for never, or more than the 30s after which a member is stale",
 		},
 		{
 			Limits{5 * second, 30 * second, -second},
-			"gone after -1s: use 0 for never, or more than the 30s after which a member is stale",
+			"--gone-after -1s: use 0 for never, or more than the 30s after which a member is stale",
 		},
 	}
 	for _, test := range tests {

@@ -43,10 +43,10 @@ func (l Limits) Validate() error {
 	case l.Interval <= 0:
 		return fmt.Errorf("heartbeat interval %s: it must be positive", l.Interval)
 	case l.StaleAfter < leastIntervals*l.Interval:
-		return fmt.Errorf("stale after %s: use %s or more, %d heartbeats", l.StaleAfter, leastIntervals*l.Interval,
+		return fmt.Errorf("--stale-after %s: use %s or more, %d heartbeats", l.StaleAfter, leastIntervals*l.Interval,
 			leastIntervals)
 	case l.GoneAfter != 0 && l.GoneAfter <= l.StaleAfter:
-		return fmt.Errorf("gone after %s: use 0 for never, or more than the %s after which a member is stale",
+		return fmt.Errorf("--gone-after %s: use 0 for never, or more than the %s after which a member is stale",
 			l.GoneAfter, l.StaleAfter)
 	}
 	return nil

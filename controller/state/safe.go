@@ -4,6 +4,7 @@ package state
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -34,4 +35,29 @@ func Escape(text string) string {
 		}
 	}
 	return out.String()
+}
+
+// Clean makes all texts Safe in the document that a pointer points to. It copies slices, which caches may share.
+func Clean(document any) { clean(reflect.ValueOf(document)) }
+
+func clean(value reflect.Value) {
+	switch value.Kind() {
+	case reflect.Pointer:
+		if !value.IsNil() {
+			clean(value.Elem())
+		}
+	case reflect.Slice:
+		value.Set(reflect.AppendSlice(value.Slice3(0, 0, 0), value))
+		for i := range value.Len() {
+			clean(value.Index(i))
+		}
+	case reflect.Struct:
+		for i := range value.NumField() {
+			if field := value.Field(i); field.CanSet() {
+				clean(field)
+			}
+		}
+	case reflect.String:
+		value.SetString(Safe(value.String()))
+	}
 }

@@ -18,3 +18,13 @@ func TestEscapedTextIsJSON(t *testing.T) {
 		t.Errorf("%q from %s: %v", read, Escape(string(encoded)), err)
 	}
 }
+
+// TestCleanChangesNoSharedSlice: that of a cache has other readers.
+func TestCleanChangesNoSharedSlice(t *testing.T) {
+	shared := []string{"\u001b"}
+	document := Cluster{Imports: []Import{{IPs: shared}}, Limits: []Limit{}}
+	Clean(&document)
+	if shared[0] != "\u001b" || document.Imports[0].IPs[0] != `\u001b` || document.Limits == nil || document.Members != nil {
+		t.Errorf("%q, %+v", shared, document)
+	}
+}

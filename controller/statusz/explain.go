@@ -96,7 +96,7 @@ type explanation struct {
 
 func (e *explanation) problem(name, fix, format string, args ...any) {
 	e.Problems = append(e.Problems, state.Finding{
-		Name: name, Severity: state.Failed, Object: e.Service, What: state.Safe(fmt.Sprintf(format, args...)), Fix: state.Safe(fix),
+		Name: name, Severity: state.Failed, Object: e.Service, What: fmt.Sprintf(format, args...), Fix: fix,
 	})
 }
 
@@ -240,7 +240,7 @@ func (e *explanation) rest(contributing []string) {
 				address = "-"
 			}
 			e.Endpoints = append(e.Endpoints, state.Endpoint{
-				Address: address, Cluster: cluster, State: state.Refused, Reason: state.Safe(problem.String()),
+				Address: address, Cluster: cluster, State: state.Refused, Reason: problem.String(),
 			})
 		}
 	}

@@ -28,15 +28,19 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// maxExamined bounds the services with refused parts that an answer examines.
-const maxExamined = 100
+const (
+	// maxExamined bounds the services with refused parts that an answer examines.
+	maxExamined = 100
+	// maxRanges bounds those in a command: a text has 1 KiB.
+	maxRanges = 10
+)
 
 // list collects findings.
 type list []state.Finding
 
 func (l *list) add(severity, name, object, fix, format string, args ...any) {
 	*l = append(*l, state.Finding{
-		Name: name, Severity: severity, Object: object, What: state.Safe(fmt.Sprintf(format, args...)), Fix: state.Safe(fix),
+		Name: name, Severity: severity, Object: object, What: fmt.Sprintf(format, args...), Fix: fix,
 	})
 }
 
@@ -127,6 +131,10 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 			fix = l.change(m.Candidate(), "label", fmt.Sprintf(" %s=%s --overwrite", member.ClusterLabel, is))
 		}
 		wrong("member-identity", fix, "%s does not refer to %s: %v.", m.Candidate(), id, why)
+	}
+	if len(m.CIDRs()) == 0 && m.Candidate().Object != nil { // a file takes no annotation
+		found.add(state.Warning, "member-confined", "member "+id, l.annotate(m, member.CIDRsAnnotation, "<ranges of its pods>"),
+			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
 	}
 	if why := m.OverLimits(); why != nil {
 		found.add(state.Warning, "member-limits", "member "+id, "Export less in "+id+", or raise the limit in "+l.Cluster+".",
@@ -362,8 +370,12 @@ func (l *Leader) accept(m *member.Member, service types.NamespacedName) string {
 	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", contextOf(l.Cluster), service.Namespace, accept.Label)
 }
 
-// confine is the command that lets the local cluster accept addresses of a member in one more range.
+// confine is the command that lets the local cluster accept addresses of a member in one more range, or an instruction if
+// it would be too long.
 func (l *Leader) confine(m *member.Member) string {
+	if len(m.CIDRs()) > maxRanges {
+		return "Add the range of that address to the annotation " + member.CIDRsAnnotation + " of " + m.Candidate().String() + "."
+	}
 	ranges := ""
 	for _, prefix := range m.CIDRs() {
 		ranges += prefix.String() + ","

@@ -97,7 +97,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	leader := s.leader.Load()
 	elected, _ := s.elected.Load().(string)
 	if leader == nil {
-		write(w, http.StatusServiceUnavailable, state.Standby{
+		write(w, http.StatusServiceUnavailable, &state.Standby{
 			Version: state.Version, Reason: "this replica does not lead", Leader: elected,
 		})
 		return
@@ -118,18 +118,21 @@ func (s *Server) answer(leader *Leader, elected string, r *http.Request) (any, e
 	if r.URL.Path == state.PathStatus {
 		out := leader.status()
 		out.Leader = elected
-		return out, nil
+		return &out, nil
 	}
 	namespace, name, err := cache.SplitMetaNamespaceKey(r.URL.Query().Get("service"))
 	if err != nil || namespace == "" || name == "" {
 		return nil, errors.New("the query parameter service must be namespace/name")
 	}
-	return leader.explain(types.NamespacedName{Namespace: namespace, Name: name})
+	out, err := leader.explain(types.NamespacedName{Namespace: namespace, Name: name})
+	return &out, err
 }
 
+// write writes the document that a pointer points to. Members may have written its texts.
 func write(w http.ResponseWriter, status int, document any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
+	state.Clean(document)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(document) // a client that went away is its own affair

@@ -42,6 +42,30 @@ func TestOnlyForwardedConnectionsAreAnswered(t *testing.T) {
 	}
 }
 
+// TestTextsOfMembersAreShortAndEscaped, whichever field has them.
+func TestTextsOfMembersAreShortAndEscaped(t *testing.T) {
+	evil := "\x1b[2J\x1b]0;all is fine\a\n" + strings.Repeat("x", 64<<10)
+	for _, document := range []any{
+		&state.Standby{Leader: evil},
+		&state.Cluster{
+			HeartbeatStopped: evil, Findings: []state.Finding{{What: evil, Fix: evil}}, Imports: []state.Import{{Message: evil}},
+			Members: []state.Member{{Controller: evil, UID: evil, CIDRs: []string{evil}}},
+		},
+		&state.Explanation{
+			Summary: evil, Import: &state.Import{Message: evil}, Conditions: []state.Condition{{Message: evil}},
+			Exports:    []state.Export{{State: "not chosen: it is for " + evil, Rules: []string{evil}}},
+			Properties: []state.Property{{Value: evil, Dissent: []string{evil}}}, Endpoints: []state.Endpoint{{Reason: evil}},
+		},
+	} {
+		response := httptest.NewRecorder()
+		write(response, http.StatusOK, document)
+		if text := response.Body.String(); strings.Contains(strings.ReplaceAll(text, `\\`, ""), `\u001b`) ||
+			strings.Contains(text, strings.Repeat("x", 1<<10)) {
+			t.Errorf("%T: %.3000s", document, text)
+		}
+	}
+}
+
 func TestFindingsOfImports(t *testing.T) {
 	imported := func(labels map[string]string, conditions ...metav1.Condition) *v1beta1.ServiceImport {
 		return &v1beta1.ServiceImport{

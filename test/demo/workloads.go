@@ -48,12 +48,13 @@ func play(ctx context.Context, api *apiserver.Server, kube kubernetes.Interface,
 		share := pods.As4()
 		share[2] = byte(i) << 7
 		first := netip.AddrFrom4(share)
+		prefix := netip.PrefixFrom(first, 17).String()
 		name := fmt.Sprintf("%s-%d", cluster, i)
 		node, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 				corev1.LabelHostname: name, corev1.LabelTopologyZone: cluster + "-" + zone,
 			}},
-			Spec: corev1.NodeSpec{PodCIDR: netip.PrefixFrom(first, 17).String()},
+			Spec: corev1.NodeSpec{PodCIDR: prefix, PodCIDRs: []string{prefix}},
 			Status: corev1.NodeStatus{
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			},

@@ -50,9 +50,13 @@ var memberFaults = []fault{
 	},
 	{
 		name: "ranges that are none", round: "Secrets", says: []string{"credential-usable east"},
-		shell: "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs=everywhere",
-		fill:  map[string]string{"<ranges of its pods>": "0.0.0.0/0"},
-		after: "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs-",
+		shell: "kubectl --context east -n clusterset-dns annotate --overwrite secret member-west clusterset-dns.github.io/cidrs=everywhere",
+		fill:  map[string]string{"<ranges of its pods>": "0.0.0.0/0,::/0"},
+	},
+	{
+		name: "no ranges", round: "credentials, one", says: []string{"member-confined west"},
+		shell: "kubectl --context west -n clusterset-dns annotate secret member-north clusterset-dns.github.io/cidrs-",
+		fill:  map[string]string{"<ranges of its pods>": "0.0.0.0/0,::/0"},
 	},
 	{
 		name: "a rank that is none", round: "Secrets", says: []string{"ranks west"},

@@ -59,16 +59,15 @@ kubectl clusterset export checked/e --contexts west`,
 		after: "kubectl clusterset unexport elsewhere/web --contexts west\nkubectl --context north delete namespace elsewhere --wait=false",
 	},
 	{
-		name: "an address out of range", round: "services", says: []string{"endpoints-refused east"},
+		name: "an address out of range", round: "services", says: []string{"endpoints-refused east", "endpoints-refused north"},
 		do: func(t *testing.T, b *bed) {
 			b.shell(t,
-				"kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs="+b.pods(b.west))
+				"kubectl --context east -n clusterset-dns annotate --overwrite secret member-west clusterset-dns.github.io/cidrs="+b.pods(b.west))
 			b.service(t, b.west, "checked", "c", false, 80, "192.0.2.1")
 			b.export(t, "checked/c", b.west)
 		},
-		fill: map[string]string{"<range of that address>": "192.0.2.0/24"},
-		after: `kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs-
-kubectl clusterset unexport checked/c --contexts west`,
+		fill:  map[string]string{"<range of that address>": "192.0.2.0/24"},
+		after: "kubectl clusterset unexport checked/c --contexts west",
 	},
 	{
 		name: "a preference that is none", round: "services",

@@ -83,7 +83,7 @@ func testCheck(t *testing.T, b *bed) {
 var byController = []string{
 	"credential-usable", "credential-lasts", "credential-single", "member-reachable", "member-identity", "member-quarantined",
 	"member-fresh", "drained", "drained-itself", "ranks", "exports-valid", "exports-agree", "imports-ready", "imports-foreign",
-	"preferences", "namespaces", "endpoints-refused", "zones",
+	"member-confined", "preferences", "namespaces", "endpoints-refused", "zones",
 }
 
 // TestEachCheckHasItsFault holds the list of checks and of findings against that of faults. Of the findings, pods-reached

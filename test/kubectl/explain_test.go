@@ -161,9 +161,9 @@ func testExplain(t *testing.T, b *bed) {
 		b.explains(t, "port-conflict", "ports/web", "--contexts", "east")
 	})
 	t.Run("refused address", func(t *testing.T) {
-		b.shell(t, "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs=10.65.0.0/16")
+		b.shell(t, "kubectl --context east -n clusterset-dns annotate --overwrite secret member-west clusterset-dns.github.io/cidrs=10.65.0.0/16")
 		defer b.shell(t,
-			"kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs-")
+			"kubectl --context east -n clusterset-dns annotate --overwrite secret member-west clusterset-dns.github.io/cidrs="+b.pods(b.west))
 		b.namespace(t, "refused", b.all()...)
 		b.service(t, b.west, "refused", "web", false, 80, "10.65.0.10", "10.99.0.1")
 		b.export(t, "refused/web", b.west)

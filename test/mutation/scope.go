@@ -120,10 +120,22 @@ var scoping = []mutant{
 		first:       simulation,
 	},
 	{
-		file:        "cmd/kubectl-clusterset/join/credential.go",
-		text:        `if err := p.try(ctx, token, at); err != nil {`,
-		replacement: `if err := error(nil); err != nil {`,
-		harm:        "a credential that the source rejects replaces one that works",
+		file:        "cmd/kubectl-clusterset/join/join.go",
+		text:        `if c.Config.Insecure {`,
+		replacement: `if false {`,
+		harm:        "join keeps a certificate authority that another server gave",
+	},
+	{
+		file:        "cmd/kubectl-clusterset/join/cidrs.go",
+		text:        `!pod.Spec.HostNetwork && !covers`,
+		replacement: `false && !covers`,
+		harm:        "join refuses the endpoints of a CNI that ignores the ranges of nodes",
+	},
+	{
+		file:        "cmd/kubectl-clusterset/command/set.go",
+		text:        `if args[0] == "" {`,
+		replacement: `if false {`,
+		harm:        "an unset variable removes all members",
 	},
 	{
 		file:        "cmd/kubectl-clusterset/coredns/coredns.go",

@@ -43,7 +43,7 @@ func newCommand() *cobra.Command {
 		Short: "Join this cluster's services with those of the other clusters of its set",
 		Long: `clusterset-controller publishes the services that its cluster exports, and imports
 those that the other clusters of the set export, as the Multi-Cluster Services
-API (KEP-1645) says. It writes only to its own cluster.`,
+API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 		Version:       version.Of(build),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,

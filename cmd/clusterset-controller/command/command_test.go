@@ -101,6 +101,9 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		"--logging-format=xml":                                                     "use text or json",
 		"--bind-address=nowhere":                                                   "--bind-address",
 		"--denied-namespaces=[ --cluster-id=a":                                     "--denied-namespaces",
+		"--stale-after=5s --cluster-id=a":                                          "--stale-after",
+		"--gone-after=1s --cluster-id=a":                                           "--gone-after",
+		"--accept=[ --cluster-id=a":                                                "--accept",
 	} {
 		command := newCommand()
 		command.SetArgs(append([]string{"--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1:0"},

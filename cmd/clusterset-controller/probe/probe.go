@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -43,7 +42,6 @@ const (
 	OK         Step = "ok"
 	Unresolved Step = "name does not resolve"
 	Timeout    Step = "connection times out"
-	Refused    Step = "connection refused"
 	LargeLost  Step = "large payload lost"
 	Failed     Step = "connection fails"
 )
@@ -155,8 +153,6 @@ func stepOf(err error, size int) Step {
 	switch {
 	case size == largeSize:
 		return LargeLost
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return Refused
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return Timeout
 	}

@@ -39,7 +39,7 @@ func TestConnect(t *testing.T) {
 		"another program": {"127.0.0.1", http.NotFound, Result{Failed, "127.0.0.1", "another program answers instead of west"}},
 		"a short answer":  {"127.0.0.1", truncate, Result{Failed, "127.0.0.1", "5 of 512 bytes returned"}},
 		"a small MTU":     {"127.0.0.1", cut, Result{LargeLost, "127.0.0.1", ""}},
-		"no server":       {"127.0.0.1", nil, Result{Refused, "127.0.0.1", "connection refused"}},
+		"no server":       {"127.0.0.1", nil, Result{Failed, "127.0.0.1", "connection refused"}},
 		"no name":         {"name.invalid", nil, Result{Unresolved, "", "name.invalid"}},
 	} {
 		t.Run(name, func(t *testing.T) {

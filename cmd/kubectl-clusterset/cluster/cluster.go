@@ -39,6 +39,7 @@ const (
 	OriginAnnotation = domain + "/origin"
 	StateAnnotation  = domain + "/state"
 	DrainAnnotation  = domain + "/drain"
+	CIDRsAnnotation  = domain + "/cidrs"
 	// SetLabel names the cluster set of an object, and in the heartbeat, as an annotation, that of the controller.
 	SetLabel       = domain + "/clusterset"
 	ManagedByLabel = "app.kubernetes.io/managed-by"

@@ -19,14 +19,9 @@ import (
 // Versions of the MCS API that can be used, the preferred one first.
 var mcsVersions = []string{"v1beta1", "v1alpha1"}
 
-// Discovery is that of the API server. The context of a request bounds it: a sick API server must not hold up the others.
-func (c *Cluster) Discovery() discovery.DiscoveryInterfaceWithContext {
-	return discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery())
-}
-
 // MCSVersion is the version of the MCS API that the cluster serves, empty if it serves none.
 func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
-	groups, err := c.Discovery().ServerGroupsWithContext(ctx)
+	groups, err := discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery()).ServerGroupsWithContext(ctx)
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}

@@ -17,7 +17,7 @@ func TestNamesAreThoseOfTheController(t *testing.T) {
 		domain: export.Domain, DefaultNamespace: member.DefaultNamespace, LeaderLease: leader.Lease, HeartbeatLease: member.HeartbeatLease,
 		MemberLease: memberstate.LeasePrefix, ClusterLabel: member.ClusterLabel, ReaderLabel: member.ReaderLabel,
 		KubeconfigKey: member.KubeconfigKey, StateAnnotation: memberstate.StateAnnotation, OriginAnnotation: memberstate.OriginAnnotation,
-		DrainAnnotation: member.DrainAnnotation, SetLabel: export.LabelSet, ManagedByLabel: export.LabelManagedBy,
+		DrainAnnotation: member.DrainAnnotation, CIDRsAnnotation: member.CIDRsAnnotation, SetLabel: export.LabelSet, ManagedByLabel: export.LabelManagedBy,
 		ServiceLabel: export.LabelService, SourceLabel: export.LabelSourceCluster,
 		Account("east"): member.AccountOf("east"),
 	} {

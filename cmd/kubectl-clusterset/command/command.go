@@ -41,6 +41,15 @@ const (
 // errWrong is returned after failed checks, which are printed already.
 var errWrong = errors.New("something is wrong")
 
+// errEmpty is the error of an empty name, which an unset variable of a shell leaves.
+var errEmpty = errors.New("an empty name selects nothing: give the name, and separate contexts by one comma")
+
+// diagnose is the title of the commands whose requests time out by default, because a cluster may be sick.
+const (
+	diagnose       = "Diagnose:"
+	requestTimeout = "10s"
+)
+
 // A usageError is a wrong command line.
 type usageError struct{ error }
 
@@ -122,17 +131,26 @@ with --contexts east,west.`,
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl clusterset"},
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if o.begun = slices.Contains([]string{"", "wide", "json", "yaml"}, o.output); !o.begun {
+		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
+			given := command.Flags().Changed
+			switch {
+			case !slices.Contains([]string{"", "wide", "json", "yaml"}, o.output):
 				return fmt.Errorf("--output %q: use wide, json or yaml", o.output)
+			case given("contexts") && len(o.contexts) == 0, given("context") && o.overrides.CurrentContext == "":
+				return errEmpty
+			case command.GroupID == diagnose && !given("request-timeout"):
+				o.overrides.Timeout = requestTimeout
 			}
+			o.begun = true
 			return nil
 		},
 	}
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetOut(o.Out)
 	root.SetErr(o.ErrOut)
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of the kubeconfig; empty means that of kubectl")
+	_ = root.MarkPersistentFlagFilename("kubeconfig")
 	// Of kubectl's flags, those that can apply to several clusters.
 	all := clientcmd.RecommendedConfigOverrideFlags("")
 	auth := all.AuthOverrideFlags
@@ -148,7 +166,7 @@ with --contexts east,west.`,
 	o.shared = pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.shared.StringSliceVar(&o.contexts, "contexts", nil,
 		"`contexts` of the clusters to read or change, separated by commas; empty means the one of --context")
-	o.shared.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait")
+	o.shared.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait") // a kubelet and CoreDNS take 3 for a Corefile
 	o.shared.BoolVar(&o.dryRun, "dry-run", false, "have the API servers validate every write, and store nothing")
 	o.shared.StringVarP(&o.output, "output", "o", "", "`format`: wide, json or yaml; empty means text")
 	o.shared.StringVar(&o.zone, "zone", explain.DefaultZone, "`zone` of the set")
@@ -162,7 +180,7 @@ with --contexts east,west.`,
 	}{
 		{"Set up a cluster set:", []*cobra.Command{newJoin(o), newLeave(o), newCoreDNS(o)}},
 		{"Export services:", []*cobra.Command{newExport(o, true), newExport(o, false)}},
-		{"Diagnose:", []*cobra.Command{newStatus(o), newExplain(o), newCheck(o), newTest(o), newSysdump(o), newVersion(o)}},
+		{diagnose, []*cobra.Command{newStatus(o), newExplain(o), newCheck(o), newTest(o), newSysdump(o)}},
 		{"Maintain:", []*cobra.Command{newDrain(o, true), newDrain(o, false)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: task.title, Title: task.title})
@@ -210,7 +228,7 @@ func (o *options) teller() output.Teller {
 func (o *options) selected() ([]string, error) {
 	if len(o.contexts) > 0 {
 		if slices.Contains(o.contexts, "") { // would select the current context
-			return nil, usageError{errors.New("--contexts has an empty name: separate contexts by one comma")}
+			return nil, usageError{errEmpty}
 		}
 		return o.contexts, nil
 	}
@@ -240,7 +258,7 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 	for i, name := range contexts {
 		config, err := o.config(name).ClientConfig()
 		if err != nil {
-			return nil, fmt.Errorf("context %s: %w: see `kubectl config get-contexts`", name, err)
+			return nil, usageError{fmt.Errorf("context %s: %w: see `kubectl config get-contexts`", name, err)}
 		}
 		if clusters[i], err = cluster.FromConfig(config, name, o.systemNamespace); err != nil {
 			return nil, err

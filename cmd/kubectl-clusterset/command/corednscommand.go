@@ -14,12 +14,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 )
 
-const (
-	// reloadTimeout is longer than a kubelet takes to update the file, and CoreDNS to reload it.
-	reloadTimeout = 5 * time.Minute
-	// reloadInterval is the time between two rounds of queries.
-	reloadInterval = 2 * time.Second
-)
+// reloadInterval is the time between two rounds of queries.
+const reloadInterval = 2 * time.Second
 
 func newCoreDNS(o *options) *cobra.Command {
 	command := &cobra.Command{
@@ -28,38 +24,33 @@ func newCoreDNS(o *options) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	var timeout time.Duration
 	enable := &cobra.Command{
 		Use:   "enable",
 		Short: "Forward --zone to the CoreDNS of the chart, and verify that CoreDNS answers for it",
 		Example: `  kubectl clusterset coredns enable --contexts east,west
   kubectl clusterset coredns enable --context east --dry-run`,
 		Args: cobra.NoArgs,
-		RunE: o.coreDNS(coredns.Enable, &timeout),
+		RunE: o.coreDNS(coredns.Enable),
 	}
-	enable.Flags().DurationVar(&timeout, "timeout", reloadTimeout, "how long CoreDNS may take to reload the Corefile")
 	disable := &cobra.Command{
 		Use:   "disable",
 		Short: "Revert what enable changed for --zone",
 		Example: `  kubectl clusterset coredns disable --contexts east,west
   kubectl clusterset coredns disable --context east --zone example.set`,
 		Args: cobra.NoArgs,
-		RunE: o.coreDNS(coredns.Disable, &timeout),
+		RunE: o.coreDNS(coredns.Disable),
 	}
-	for _, sub := range []*cobra.Command{enable, disable} {
-		command.AddCommand(o.with(sub, "contexts", "dry-run", "zone"))
-	}
+	command.AddCommand(o.with(enable, "contexts", "dry-run", "zone", "timeout"), o.with(disable, "contexts", "dry-run", "zone"))
 	return command
 }
 
 // coreDNS changes all clusters at once, because CoreDNS takes a minute or two to reload.
-func (o *options) coreDNS(do func(context.Context, coredns.Options) error, timeout *time.Duration,
-) func(*cobra.Command, []string) error {
+func (o *options) coreDNS(do func(context.Context, coredns.Options) error) func(*cobra.Command, []string) error {
 	return o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
 		failed := make([]error, len(clusters))
 		each(clusters, func(i int, c *cluster.Cluster) {
 			teller := o.teller()
-			teller.Timeout, teller.Interval = *timeout, reloadInterval
+			teller.Interval = reloadInterval
 			if err := do(ctx, coredns.Options{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: teller}); err != nil {
 				failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
 			}

@@ -4,7 +4,6 @@ package command
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -71,22 +70,22 @@ func (a *api) seen() []string {
 // which lead to a server.
 func invoke(t *testing.T, server string, args ...string) (out, progress string, err error) {
 	t.Helper()
-	return invokeUntil(t.Context(), t, server, args...)
+	var stdout, stderr bytes.Buffer
+	err = execute(t.Context(), streams{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", writeKubeconfig(t, server)))
+	return stdout.String(), stderr.String(), err
 }
 
-// invokeUntil is invoke until the context ends.
-func invokeUntil(ctx context.Context, t *testing.T, server string, args ...string) (out, progress string, err error) {
+// writeKubeconfig has the contexts east, which is the current one, and west.
+func writeKubeconfig(t *testing.T, server string) (path string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
+	path = filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: east,
 clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: of-the-kubeconfig}}],
 contexts: [{name: east, context: {cluster: c, user: u, namespace: shop}}, {name: west, context: {cluster: c, user: u}}]}`, server)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var stdout, stderr bytes.Buffer
-	err = execute(ctx, streams{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", path))
-	return stdout.String(), stderr.String(), err
+	return path
 }
 
 // answersOfAll are those that every command needs that looks at the set.
@@ -142,8 +141,9 @@ func TestWrongSelections(t *testing.T) {
 	if _, _, err := invoke(t, server.URL, "status", "--token=x"); exitStatus(err) != exitUsage {
 		t.Errorf("a flag of one connection: %v", err)
 	}
-	if _, _, err := invoke(t, server.URL, "leave", "west", "--contexts", "west,"); exitStatus(err) != exitUsage {
-		t.Errorf("an empty context is the current one: %v", err)
+	if _, _, err := invoke(t, server.URL, "status", "--contexts", "esat"); exitStatus(err) != exitUsage ||
+		!strings.Contains(err.Error(), "context esat") || !strings.Contains(err.Error(), "`kubectl config get-contexts`") {
+		t.Errorf("a context that does not exist: %v", err)
 	}
 	if seen := server.seen(); len(seen) > 0 {
 		t.Errorf("it asked %v", seen)
@@ -166,7 +166,7 @@ func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 	}
 	for _, line := range []string{
 		"join east west", "leave west", "drain west", "undrain west", "check",
-		"coredns enable", "coredns disable", "version", "test connectivity",
+		"coredns enable", "coredns disable", "test connectivity",
 	} {
 		if _, _, err := invoke(t, server.URL, append(strings.Fields(line), "-n", "shop")...); exitStatus(
 			err) != exitUsage {
@@ -183,13 +183,10 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 		"status":      {"Status", server.URL},
 		"status -o x": {"", server.URL},
 		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
-		"check":                              {"CheckReport", server.URL},
-		"version --controller " + controller: {"Version", server.URL},
-		"version --client":                   {"Version", "http://127.0.0.1:1"},
+		"check": {"CheckReport", server.URL},
 		// Not reached.
-		"status --context west":  {"Status", "http://127.0.0.1:1"},
-		"check --context west":   {"CheckReport", "http://127.0.0.1:1"},
-		"version --context west": {"Version", "http://127.0.0.1:1"},
+		"status --context west": {"Status", "http://127.0.0.1:1"},
+		"check --context west":  {"CheckReport", "http://127.0.0.1:1"},
 	} {
 		for _, format := range []string{"json", "yaml"} {
 			out, _, err := invoke(t, want.server, append(strings.Fields(line), "-o", format)...)
@@ -212,21 +209,6 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 				t.Errorf("%s has null:\n%s", line, out)
 			}
 		}
-	}
-}
-
-// TestVersion has the version of each controller, or why it is unknown.
-func TestVersion(t *testing.T) {
-	is := imports("Ready")
-	is.Controller = "0.1.0"
-	out, _, err := invoke(t, "http://127.0.0.1:1", "version", "--contexts", "east,west", "--controller", "east="+newController(t, is),
-		"--controller", "west=127.0.0.1:1")
-	if exitStatus(err) != exitFailed || !strings.HasPrefix(out, "Client: ") ||
-		!strings.Contains(out, "Context east: 0.1.0\nContext west: unknown: ") || !strings.Contains(err.Error(), "1 of 2") {
-		t.Errorf("got %v:\n%s", err, out)
-	}
-	if out, _, err := invoke(t, "http://127.0.0.1:1", "version", "--client"); err != nil || strings.Count(out, "\n") != 1 {
-		t.Errorf("--client: %v:\n%s", err, out)
 	}
 }
 

@@ -114,8 +114,7 @@ which export wins if they disagree, which endpoints are used, demoted or refused
 and what DNS answers now.`,
 		Example: `  kubectl clusterset explain shop/db --contexts east,west
   kubectl clusterset explain shop/db --context east -o json`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			service, err := o.service(args[0])
 			if err != nil {
@@ -135,7 +134,7 @@ and what DNS answers now.`,
 				}
 				all[i] = explain.Of(c.Context, o.zone, known)
 				if err := o.ask(command.Context(), c, all[i]); err != nil {
-					all[i].Problem("dns-reachable", "Set the address of the cluster's DNS with --dns.", "DNS was not queried: %v.", err)
+					all[i].Problem("dns-reachable", "", "DNS was not queried: %v.", err)
 				}
 			})
 			all = slices.DeleteFunc(all, func(e *explain.Explanation) bool { return e == nil })
@@ -224,7 +223,7 @@ func askReplicas(ctx context.Context, c *cluster.Cluster, address, question stri
 	for i := 0; i < len(pods) && (i == 0 || errors.Is(err, errStandby)); i++ {
 		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i].Name, forward.PortOf(&pods[i], "metrics", 8080))
 		if failed != nil {
-			return fmt.Errorf("%w: if that is forbidden, bind the Role clusterset-viewer of namespace %s", failed, c.Namespace)
+			return allowed(failed, c)
 		}
 		err = get(ctx, forwarded, question, document, version)
 		stop()
@@ -249,19 +248,27 @@ func get(ctx context.Context, address, question string, document any, version *s
 	switch response.StatusCode {
 	case http.StatusOK:
 		if json.Unmarshal(body, document) == nil && *version == state.Version {
+			state.Clean(document)
 			return nil
 		}
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusForbidden, http.StatusTooManyRequests:
 		if json.Unmarshal(body, &state.Standby{}) == nil {
 			return errStandby
 		}
-		return errors.New(strings.TrimSpace(string(body)))
-	case http.StatusForbidden, http.StatusTooManyRequests:
-		return errors.New(strings.TrimSpace(string(body)))
+		return errors.New(state.Safe(strings.TrimSpace(string(body))))
 	}
 	path, _, _ := strings.Cut(question, "?")
 	return fmt.Errorf("the controller does not know the question %s (%s): use the kubectl-clusterset of the controller's version",
 		path, response.Status)
+}
+
+// allowed adds to an error what grants a right that the user lacks. That of a port-forward does not tell.
+func allowed(err error, c *cluster.Cluster) error {
+	if apierrors.IsForbidden(err) || strings.Contains(err.Error(), "orbidden") {
+		err = fmt.Errorf("%w: bind the Role clusterset-viewer of namespace %s, or read the conditions of your ServiceExports and "+
+			"ServiceImports", err, c.Namespace)
+	}
+	return err
 }
 
 // replicas returns the pods of the controller, first that which the Lease of the leader names.
@@ -270,17 +277,15 @@ func replicas(ctx context.Context, c *cluster.Cluster) ([]corev1.Pod, error) {
 		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
 	})
 	switch {
-	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("%w: bind the Role clusterset-viewer of that namespace", err)
 	case err != nil:
-		return nil, err
+		return nil, allowed(err, c)
 	case len(list.Items) == 0:
 		return nil, fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
 			"namespace with --system-namespace, or its address with --controller", c.Namespace)
 	}
 	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, cluster.LeaderLease, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, err
+		return nil, allowed(err, c)
 	}
 	leader, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
 	if at := slices.IndexFunc(list.Items, func(pod corev1.Pod) bool { return pod.Name == leader }); at > 0 {

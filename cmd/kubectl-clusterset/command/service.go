@@ -24,8 +24,7 @@ func newExport(o *options, share bool) *cobra.Command {
 		Short: "Export a Service to the other clusters of the set",
 		Example: `  kubectl clusterset export shop/db
   kubectl clusterset export db -n shop --contexts east,west`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			service, err := o.service(args[0])
 			if err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 )
 
 func newJoin(o *options) *cobra.Command {
-	var servers, authorities map[string]string
+	var servers map[string]string
 	command := &cobra.Command{
 		Use:   "join CONTEXT CONTEXT...",
 		Short: "Join clusters, or give them new credentials",
@@ -29,7 +28,6 @@ addresses of API servers stay as they are in the Secrets, unless --server sets o
 		ValidArgsFunction: o.completeContexts,
 		RunE: func(command *cobra.Command, args []string) error {
 			o.contexts = args
-			files := map[string][]byte{}
 			for context, server := range servers {
 				address, err := url.Parse(server)
 				if err != nil || address.Scheme != "https" || address.Host == "" || !slices.Contains(args, context) {
@@ -37,29 +35,17 @@ addresses of API servers stay as they are in the Secrets, unless --server sets o
 						context, server)}
 				}
 			}
-			for context, file := range authorities {
-				if !slices.Contains(args, context) {
-					return usageError{fmt.Errorf("--certificate-authority %s=%s: %[1]s is not one of the contexts to join", context, file)}
-				}
-				var err error
-				if files[context], err = os.ReadFile(file); err != nil {
-					return fmt.Errorf("--certificate-authority %s=%s: %w", context, file, err)
-				}
-			}
 			options, err := o.join()
 			if err != nil {
 				return err
 			}
-			options.Servers, options.Authorities = servers, files
+			options.Servers = servers
 			return join.Join(command.Context(), options)
 		},
 	}
 	command.Flags().StringToStringVar(&servers, "server", nil,
 		"address of the API server of a context as the other clusters reach it, as `CONTEXT=URL`; may be repeated")
-	command.Flags().StringToStringVar(&authorities, "certificate-authority", nil,
-		"file with the certificate authority of the API server of a context as the other clusters reach it, as "+
-			"`CONTEXT=FILE`; may be repeated")
-	command.Flags().Lookup("server").DefValue, command.Flags().Lookup("certificate-authority").DefValue = "", "" // not []
+	command.Flags().Lookup("server").DefValue = "" // not []
 	return o.with(command, "timeout", "dry-run")
 }
 
@@ -75,6 +61,9 @@ func (o *options) join() (join.Options, error) {
 func newOf(o *options, command *cobra.Command, run func(context.Context, join.Options, string) error) *cobra.Command {
 	command.Args, command.ValidArgsFunction = cobra.ExactArgs(1), o.completeContexts
 	command.RunE = func(command *cobra.Command, args []string) error {
+		if args[0] == "" { // would be all members
+			return usageError{errEmpty}
+		}
 		options, err := o.join()
 		if err != nil {
 			return err

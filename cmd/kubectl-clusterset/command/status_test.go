@@ -24,7 +24,7 @@ func ready() clusterStatus {
 func TestPending(t *testing.T) {
 	for want, change := range map[string]func(*clusterStatus){
 		"":                                     func(*clusterStatus) {},
-		"e: it does not know this question":    func(s *clusterStatus) { s.Cluster, s.Unreachable = nil, "it does not know this question" },
+		"e: it does not know this question":    func(s *clusterStatus) { s.Cluster, s.Unknown = nil, "it does not know this question" },
 		"e: the heartbeat has stopped: inputs": func(s *clusterStatus) { s.HeartbeatStopped = "inputs" },
 		"e: member west is stale (Silent)":     func(s *clusterStatus) { s.Members[0].State, s.Members[0].Reason = "stale", "Silent" },
 		"e: member west has not been read yet": func(s *clusterStatus) { s.Members[0].Synced = false },

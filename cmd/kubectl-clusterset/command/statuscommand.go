@@ -18,16 +18,14 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
-	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// statusInterval is the time between two looks of `status --wait`, each of which
-// asks all controllers, and of two outputs of `status --watch`.
+// statusInterval is the time between two looks of `status --wait`, each of which asks all controllers.
 const statusInterval = 2 * time.Second
 
 func newStatus(o *options) *cobra.Command {
-	var wait, watch bool
+	var wait bool
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Show members, imports and findings",
@@ -35,9 +33,6 @@ func newStatus(o *options) *cobra.Command {
   kubectl clusterset status --contexts east,west --wait --timeout 5m`,
 		Args: cobra.ExactArgs(0),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if watch && wait {
-				return usageError{errors.New("--watch and --wait exclude each other")}
-			}
 			if command.Flags().Changed("timeout") && !wait {
 				return usageError{errors.New("--timeout needs --wait")}
 			}
@@ -55,22 +50,6 @@ func newStatus(o *options) *cobra.Command {
 				statuses, failed = statusesOf(clusters, found, missed, o.overrides.Context.Namespace), missed
 				return strings.Join(pendingOf(statuses), "; "), nil
 			}
-			show := func() error {
-				return output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, texts(statuses))
-			}
-			for watch {
-				if _, err := look(ctx); err != nil {
-					return nil //nolint:nilerr // It was stopped.
-				}
-				if err := show(); err != nil {
-					return err
-				}
-				fmt.Fprintln(o.Out)
-				select {
-				case <-ctx.Done():
-				case <-time.After(statusInterval):
-				}
-			}
 			if wait {
 				teller := o.teller()
 				teller.Interval = statusInterval
@@ -78,26 +57,16 @@ func newStatus(o *options) *cobra.Command {
 			} else {
 				_, err = look(ctx)
 			}
-			if err == nil {
-				err = unanswered(failed)
+			if err == nil && errors.Join(failed...) != nil {
+				err = errors.New("nothing is known of some clusters: the output says why")
 			}
-			return errors.Join(show(), err)
+			return errors.Join(output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, texts(statuses)), err)
 		},
 	}
 	command.Flags().BoolVar(&wait, "wait", false,
 		"wait until the members are fresh and up to date, and the imports are ready")
-	command.Flags().BoolVarP(&watch, "watch", "w", false, "print the status every 2 s until Ctrl-C")
 	o.addNamespace(command, "show the imports of this `namespace` alone")
 	return o.with(command, "contexts", "output", "controller", "timeout")
-}
-
-// unanswered returns an error if controllers did not answer, which the output has.
-func unanswered(failed []error) error {
-	wrong := slices.DeleteFunc(slices.Clone(failed), func(err error) bool { return err == nil })
-	if len(wrong) == 0 {
-		return nil
-	}
-	return fmt.Errorf("the controllers of %d of %d clusters do not answer", len(wrong), len(failed))
 }
 
 // statusesOf are what the controllers of the clusters said, or why they did not.
@@ -106,7 +75,7 @@ func statusesOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []erro
 	for i, c := range clusters {
 		statuses[i] = clusterStatus{Context: c.Context, Cluster: all[i], Namespace: namespace}
 		if failed[i] != nil {
-			statuses[i].Unreachable = failed[i].Error()
+			statuses[i].Unknown = failed[i].Error()
 		} else if namespace != "" {
 			all[i].Imports = slices.DeleteFunc(all[i].Imports, func(is state.Import) bool { return is.Namespace != namespace })
 		}
@@ -117,8 +86,8 @@ func statusesOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []erro
 // A clusterStatus is the state of one cluster.
 type clusterStatus struct {
 	Context string `json:"context"`
-	// Unreachable is why nothing else is known.
-	Unreachable string `json:"unreachable,omitempty"`
+	// Unknown is why nothing else is known.
+	Unknown string `json:"unknown,omitempty"`
 	*state.Cluster
 	// Namespace limits the imports; empty means all.
 	Namespace string `json:"-"`
@@ -127,7 +96,7 @@ type clusterStatus struct {
 // Text writes a status as text.
 func (s clusterStatus) Text(out io.Writer, wide bool) error {
 	if s.Cluster == nil {
-		_, err := fmt.Fprintf(out, "Context %s: unknown: %s\n", s.Context, s.Unreachable)
+		_, err := fmt.Fprintf(out, "Context %s: unknown: %s\n", s.Context, s.Unknown)
 		return err
 	}
 	summary := []string{"controller " + s.Controller, "MCS API " + cmp.Or(s.MCSVersion, "not served")}
@@ -219,7 +188,7 @@ func pendingOf(statuses []clusterStatus) []string {
 func (s clusterStatus) pending(all []clusterStatus) string {
 	switch {
 	case s.Cluster == nil:
-		return s.Unreachable
+		return s.Unknown
 	case s.HeartbeatStopped != "":
 		return "the heartbeat has stopped: " + s.HeartbeatStopped
 	}
@@ -246,50 +215,4 @@ func (s clusterStatus) pending(all []clusterStatus) string {
 		}
 	}
 	return ""
-}
-
-func newVersion(o *options) *cobra.Command {
-	client := false
-	command := &cobra.Command{
-		Use:   "version",
-		Short: "Print the versions of this program and of the controllers",
-		Example: `  kubectl clusterset version --client
-  kubectl clusterset version --contexts east,west -o json`,
-		Args: cobra.ExactArgs(0),
-		RunE: func(command *cobra.Command, _ []string) (err error) {
-			var clusters []*cluster.Cluster
-			if !client {
-				if clusters, err = o.clusters(); err != nil {
-					return err
-				}
-			}
-			all, failed := o.states(command.Context(), clusters)
-			document, text := versionsOf(clusters, all, failed)
-			err = output.Print(o.Out, o.output, "Version", document, func(out io.Writer, _ bool) error {
-				_, err := io.WriteString(out, text)
-				return err
-			})
-			return errors.Join(err, unanswered(failed))
-		},
-	}
-	command.Flags().BoolVar(&client, "client", false, "print the version of this program alone, and contact no cluster")
-	return o.with(command, "contexts", "output", "controller")
-}
-
-// versionsOf returns the versions that the controllers said, or why they did not, and the same as text.
-func versionsOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []error) (document map[string]any, text string) {
-	found := []map[string]string{}
-	text = "Client: " + version.Of(build) + "\n"
-	for i, c := range clusters {
-		is := map[string]string{"context": c.Context}
-		if failed[i] != nil {
-			is["unreachable"] = failed[i].Error()
-			text += "Context " + c.Context + ": unknown: " + failed[i].Error() + "\n"
-		} else {
-			is["controller"] = all[i].Controller
-			text += "Context " + c.Context + ": " + all[i].Controller + "\n"
-		}
-		found = append(found, is)
-	}
-	return map[string]any{"client": version.Of(build), "clusters": found}, text
 }

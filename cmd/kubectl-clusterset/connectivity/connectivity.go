@@ -27,6 +27,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 const (
@@ -57,10 +58,10 @@ var fixes = map[probe.Step]string{
 	probe.Unresolved: "Run `kubectl clusterset check` for both clusters: it finds the controller or the DNS server that lacks the name.",
 	probe.Timeout: "Route the pod ranges of both clusters to each other, and allow TCP between them in firewalls, security groups " +
 		"and NetworkPolicies.",
-	probe.Refused: fmt.Sprintf("Find the firewall or NetworkPolicy that rejects TCP connections to port %d of the pods.", probe.Port),
 	probe.LargeLost: "The MTU of the path is too small: lower the MTU of the CNI in both clusters, or allow ICMP " +
 		"\"fragmentation needed\" (ICMPv6 \"packet too big\").",
-	probe.Failed: "Run `kubectl clusterset check` for both clusters: pod ranges may overlap, or routes are missing.",
+	probe.Failed: "Run `kubectl clusterset check` for both clusters: pod ranges may overlap, routes may be missing, or a firewall or " +
+		"NetworkPolicy rejects TCP connections.",
 }
 
 // Failed is how many paths are not ok.
@@ -274,6 +275,7 @@ func (s *site) read(ctx context.Context, paths []Path) (pending string, err erro
 	for text := range bytes.Lines(log) {
 		var line probe.Line
 		if json.Unmarshal(text, &line) == nil && line.Index >= 0 && line.Index < len(paths) {
+			state.Clean(&line.Result) // another program may have answered
 			paths[line.Index].Result = line.Result
 		}
 	}

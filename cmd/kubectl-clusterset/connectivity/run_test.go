@@ -180,7 +180,7 @@ func TestReport(t *testing.T) {
 		{"east", "west", "b.clusterset.local", probe.Result{Step: probe.Timeout, Error: "i/o timeout"}},
 	}}
 	var out strings.Builder
-	if err := report.Text(&out, false); err != nil || report.Failed() != 1 || len(fixes) != 5 {
+	if err := report.Text(&out, false); err != nil || report.Failed() != 1 || len(fixes) != 4 {
 		t.Errorf("got %v, %d failures, %d fixes", err, report.Failed(), len(fixes))
 	}
 	for _, want := range []string{

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -40,9 +41,6 @@ type Options struct {
 	// Servers are addresses of API servers for the other clusters, by context. The
 	// default is the address in the Secret, or else in the kubeconfig.
 	Servers map[string]string
-	// Authorities are CA certificates of these addresses in PEM, by context. The
-	// default belongs to the default address: that in the Secret, or else in the kubeconfig.
-	Authorities map[string][]byte
 	// State asks the controller of a cluster, for Drain.
 	State  func(context.Context, *cluster.Cluster) (*state.Cluster, error)
 	DryRun bool
@@ -57,6 +55,9 @@ type peering struct {
 	// set is that of both.
 	set cluster.Set
 
+	// ranges confine the endpoints of the source; unconfined is why they are unknown.
+	ranges     []netip.Prefix
+	unconfined error
 	// secret is the reader's Secret with the credential.
 	secret *corev1.Secret
 	// before is when the last heartbeat arrived before the new credential.
@@ -69,6 +70,12 @@ type peering struct {
 // stays, and another Join continues. Join usually follows the installation, so it
 // waits for the first heartbeats of the controllers.
 func Join(ctx context.Context, o Options) error {
+	for _, c := range o.Clusters {
+		if c.Config.Insecure { // another server could give its own authority, and read the tokens
+			return fmt.Errorf("context %s: your kubeconfig has insecure-skip-tls-verify, so the API server may be another; nothing was "+
+				"changed: set the certificate-authority of the cluster in your kubeconfig", c.Context)
+		}
+	}
 	var identities []cluster.Identity
 	err := o.Teller.Wait(ctx, func(ctx context.Context) (_ string, err error) {
 		if identities, err = cluster.Identify(ctx, o.Clusters); errors.Is(err, cluster.ErrNeverRan) {
@@ -84,13 +91,19 @@ func Join(ctx context.Context, o Options) error {
 		if o.Servers[source.Context] == "" {
 			o.hint(source)
 		}
+		ranges, unconfined := podRanges(ctx, source)
+		if unconfined == nil {
+			o.Teller.Say("context %s: the other clusters confine the endpoints of %s to the %d pod ranges of its nodes. When nodes "+
+				"are added, run join again, or set the annotation %s of its Secrets to the whole range", source.Context,
+				identities[i].ID, len(ranges), cluster.CIDRsAnnotation)
+		}
 		for j, reader := range o.Clusters {
 			if i == j {
 				continue
 			}
 			p := &peering{
 				Options: o, reader: reader, readerID: identities[j].ID, source: source, sourceID: identities[i].ID,
-				set: identities[i].Set,
+				set: identities[i].Set, ranges: ranges, unconfined: unconfined,
 			}
 			if err := p.give(ctx); err != nil {
 				return err
@@ -103,7 +116,8 @@ func Join(ctx context.Context, o Options) error {
 	}
 	err = o.await(ctx, len(peerings), func(ctx context.Context, i int) (string, error) { return peerings[i].look(ctx) })
 	if errors.Is(err, output.ErrTimeout) {
-		err = fmt.Errorf("%w: see `kubectl clusterset status`", err)
+		err = fmt.Errorf("%w: see `kubectl clusterset status`. If the server in your kubeconfig is a proxy that rejects service "+
+			"account tokens, set the address of the API server with --server CONTEXT=https://…", err)
 	}
 	return err
 }
@@ -120,8 +134,7 @@ func (o Options) hint(source *cluster.Cluster) {
 	}
 }
 
-// give issues a credential and writes it to the Secret that makes the source a member of the reader. A credential that the
-// source rejects replaces none.
+// give issues a credential and writes it to the Secret that makes the source a member of the reader.
 func (p *peering) give(ctx context.Context) error {
 	existing, err := p.reader.Credentials(ctx, p.sourceID)
 	if err != nil {
@@ -143,6 +156,15 @@ func (p *peering) give(ctx context.Context) error {
 			return fmt.Errorf("context %s: Secret %s: %w", p.reader.Context, name, err)
 		}
 	}
+	cidrs := ""
+	if p.secret != nil {
+		cidrs = p.secret.Annotations[cluster.CIDRsAnnotation]
+	}
+	if cidrs = confined(cidrs, p.ranges); cidrs == "" {
+		p.Teller.Say("context %s: %s accepts any address from %s, and does not probe its pods, because %v: `kubectl --context %[1]s "+
+			"-n %[5]s annotate secret %s %s=<ranges of its pods>`", p.reader.Context, p.readerID, p.sourceID, p.unconfined,
+			p.reader.Namespace, name, cluster.CIDRsAnnotation)
+	}
 	at, authority := p.reach()
 	kubeconfig, expires, err := p.issue(ctx, at, authority)
 	if err != nil {
@@ -150,6 +172,9 @@ func (p *peering) give(ctx context.Context) error {
 	}
 	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{cluster.ClusterLabel: p.sourceID}).
 		WithData(map[string][]byte{cluster.KubeconfigKey: kubeconfig})
+	if cidrs != "" {
+		secret.WithAnnotations(map[string]string{cluster.CIDRsAnnotation: cidrs})
+	}
 	p.secret, err = p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Apply(ctx, secret, p.apply())
 	if err != nil {
 		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.sourceID, err)

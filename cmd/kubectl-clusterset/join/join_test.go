@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
@@ -43,6 +44,7 @@ func TestTarget(t *testing.T) {
 // TestJoinWaitsForTheControllers, because it usually follows their installation.
 func TestJoinWaitsForTheControllers(t *testing.T) {
 	east, west := joined("east"), joined("west")
+	east.Config, west.Config = &rest.Config{}, &rest.Config{}
 	if err := east.Kube.CoordinationV1().Leases(system).Delete(t.Context(), cluster.HeartbeatLease, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

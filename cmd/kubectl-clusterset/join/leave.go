@@ -19,9 +19,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// errNotFound is the error of an unknown cluster.
-var errNotFound = errors.New("it is neither a selected cluster nor a member of one")
-
 // target identifies the clusters of the options, and returns the id of the one that is given by id or context.
 func (o Options) target(ctx context.Context, name string) (string, []cluster.Identity, error) {
 	identities, err := cluster.Identify(ctx, o.Clusters)
@@ -79,7 +76,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: %w: select clusters of its set with --contexts", name, errNotFound)
+		return fmt.Errorf("%s: it is neither a selected cluster nor a member of one: select clusters of its set with --contexts", name)
 	}
 	for _, is := range identities {
 		delete(others, is.ID)
@@ -130,7 +127,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	}
 	value, done := `"true"`, "drained"
 	if !drain {
-		value, done = "null", "no longer drained"
+		value, done = "null", "not drained"
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, cluster.DrainAnnotation, value)
 	options := metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)}
@@ -141,7 +138,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 			if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch, options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Wrote(o.DryRun, "%s is %s in all clusters of %s", id, done, identities[i].Set)
+			o.Teller.Wrote(o.DryRun, "%s is %s in %s", id, done, identities[i].Set)
 			continue
 		}
 		if drain && at >= 0 {
@@ -164,8 +161,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: %w: select its context with --contexts, or those of clusters that have a Secret of it", name,
-			errNotFound)
+		return fmt.Errorf("%s: it is neither a selected cluster nor has one a Secret of it: select its context with --contexts", name)
 	}
 	if o.DryRun {
 		return nil

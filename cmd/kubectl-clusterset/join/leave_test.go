@@ -116,13 +116,13 @@ func TestDrain(t *testing.T) {
 		east, west string // the annotations of the Secret of west in east, and of the namespace in west
 		says       string
 	}{
-		{[]*cluster.Cluster{east, west}, true, "", "true", "west is drained in all clusters of the default cluster set\n"},
+		{[]*cluster.Cluster{east, west}, true, "", "true", "west is drained in the default cluster set\n"},
 		{[]*cluster.Cluster{east}, true, "true", "true", "east: the endpoints of west are drained in the default cluster set\n"},
 		{
 			[]*cluster.Cluster{east, west},
 			false, "", "",
-			"east: the endpoints of west are no longer drained in the default cluster set\n" +
-				"west is no longer drained in all clusters of the default cluster set\n",
+			"east: the endpoints of west are not drained in the default cluster set\n" +
+				"west is not drained in the default cluster set\n",
 		},
 	} {
 		var said bytes.Buffer
@@ -177,6 +177,21 @@ func TestDrainThatNobodySees(t *testing.T) {
 		if !errors.Is(err, output.ErrTimeout) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// TestDrainOfAMemberWithoutASecret: a cluster that cannot be told, because the member is not a Secret there, is an error.
+func TestDrainOfAMemberWithoutASecret(t *testing.T) {
+	east, north := joined("east", "west"), joined("north")
+	err := Drain(t.Context(), Options{
+		Clusters: []*cluster.Cluster{east, north},
+		Teller:   output.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
+		State: func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) {
+			return &state.Cluster{Cluster: c.Context, Members: []state.Member{{Cluster: "west", Drained: c == east}}}, nil
+		},
+	}, "west", true)
+	if !errors.Is(err, output.ErrTimeout) || !strings.Contains(err.Error(), "waiting for the controller of north to see that west is drained") {
+		t.Errorf("got %v", err)
 	}
 }
 

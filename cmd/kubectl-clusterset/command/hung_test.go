@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+const asProgram = "KUBECTL_CLUSTERSET_TEST_ARGS"
+
+// TestMain runs the program instead if the environment has its arguments.
+func TestMain(m *testing.M) {
+	if args := os.Getenv(asProgram); args != "" {
+		os.Args = append(os.Args[:1], strings.Fields(args)...)
+		os.Exit(Main(""))
+	}
+	os.Exit(m.Run())
+}
+
+// newHung completes TLS, and answers nothing until the test ends. The channel has a value for each request.
+func newHung(t *testing.T) (url string, asked <-chan string) {
+	t.Helper()
+	end, requests := make(chan struct{}), make(chan string, 100)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		requests <- r.URL.Path
+		<-end
+	}))
+	t.Cleanup(func() {
+		close(end)
+		server.Close()
+	})
+	return server.URL, requests
+}
+
+// diagnostic are the commands that must answer while a cluster is sick.
+func diagnostic(t *testing.T) []string {
+	t.Helper()
+	return []string{
+		"status", "status --wait", "explain shop/db", "check",
+		"sysdump -o " + filepath.Join(t.TempDir(), "dump.tar.gz"),
+	}
+}
+
+// TestSignalsEndCommands that wait for an API server which never answers.
+func TestSignalsEndCommands(t *testing.T) {
+	url, asked := newHung(t)
+	kubeconfig := writeKubeconfig(t, url)
+	for i, line := range append(diagnostic(t), "leave west", "export db", "coredns enable") {
+		command := exec.CommandContext(t.Context(), os.Args[0])
+		command.Env = append(os.Environ(), asProgram+"="+line+" --kubeconfig "+kubeconfig)
+		var out bytes.Buffer
+		command.Stdout, command.Stderr = &out, &out
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-asked
+		signaled := time.Now()
+		if err := command.Process.Signal([]os.Signal{os.Interrupt, syscall.SIGTERM}[i%2]); err != nil {
+			t.Fatal(err)
+		}
+		err := command.Wait()
+		// A second on a machine with other work; requests end after ten anyway.
+		if took := time.Since(signaled); took > 5*time.Second {
+			t.Errorf("%s ended after %s: %v\n%s", line, took, err, out.String())
+		}
+		for len(asked) > 0 {
+			<-asked
+		}
+	}
+}
+
+// TestSickClusterHoldsUpNoOther: its requests time out, and the other clusters are shown.
+func TestSickClusterHoldsUpNoOther(t *testing.T) {
+	url, _ := newHung(t)
+	is := imports("Ready", "shop/db")
+	for line, want := range map[string]string{
+		"status": "shop/db", "explain shop/db --dns 127.0.0.1:1": "db.shop.svc",
+		"check --dns 127.0.0.1:1": "api-reachable",
+	} {
+		out, _, err := invoke(t, url, append(strings.Fields(line), "--contexts", "east,west", "--controller",
+			"east="+newController(t, is), "--request-timeout", "100ms")...)
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v\n%s", line, err, out)
+		}
+	}
+}
+
+// TestRequestsOfDiagnosticCommandsTimeOut unless a flag says otherwise.
+func TestRequestsOfDiagnosticCommandsTimeOut(t *testing.T) {
+	controller, server := newController(t, imports("Ready")), newAPI(t, answersOfAll(nil), nil)
+	for _, line := range diagnostic(t) {
+		if strings.Contains(line, "--w") {
+			continue
+		}
+		for flags, want := range map[string]string{"": "10s", " --request-timeout 1m": "1m", " --request-timeout 0": "0"} {
+			o := &options{streams: streams{Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}}
+			root := newCommand(o)
+			root.SetArgs(strings.Fields(line + flags + " --controller " + controller + " --kubeconfig " +
+				writeKubeconfig(t, server.URL)))
+			_ = root.ExecuteContext(t.Context())
+			if o.overrides.Timeout != want {
+				t.Errorf("%s%s: got %q, want %q", line, flags, o.overrides.Timeout, want)
+			}
+		}
+	}
+}
+
+// TestForbiddenIsNotUnreachable: who lacks a right learns which, and what grants it.
+func TestForbiddenIsNotUnreachable(t *testing.T) {
+	const pods, lease = "GET /api/v1/namespaces/clusterset-dns/pods", "GET /apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases/clusterset-controller"
+	for name, server := range map[string]*api{
+		"pods":  newAPI(t, answersOfAll(nil), map[string]int{pods: http.StatusForbidden}),
+		"lease": newAPI(t, answersOfAll(map[string]string{pods: `{"items":[{"metadata":{"name":"a"}}]}`}), map[string]int{lease: http.StatusForbidden}),
+	} {
+		for _, line := range []string{"status", "status -o json", "explain shop/db"} {
+			out, _, err := invoke(t, server.URL, strings.Fields(line)...)
+			if exitStatus(err) != exitFailed {
+				t.Errorf("%s: %s: %v", name, line, err)
+			}
+			if said := out + err.Error(); !strings.Contains(said, "Role clusterset-viewer of namespace clusterset-dns") ||
+				strings.Contains(said, "unreachable") || strings.Contains(said, "not answer") {
+				t.Errorf("%s: %s: %v\n%s", name, line, err, out)
+			}
+		}
+	}
+}
+
+// TestLongTextsOfControllersAreCut: of an error, a terminal shows 1 KiB.
+func TestLongTextsOfControllersAreCut(t *testing.T) {
+	controller := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write(bytes.Repeat([]byte("x"), 1<<20))
+	}))
+	defer controller.Close()
+	out, _, _ := invoke(t, newAPI(t, nil, nil).URL, "status", "--controller", strings.TrimPrefix(controller.URL, "http://"))
+	if len(out) > 2<<10 || !strings.Contains(out, "xxx...") {
+		t.Errorf("%d bytes", len(out))
+	}
+	long := imports("Ready", "shop/db")
+	long.Controller, long.Imports[0].Clusters = strings.Repeat("y", 1<<20), []string{strings.Repeat("z", 1<<20)}
+	long.Members = append(long.Members, state.Member{Cluster: "west", State: strings.Repeat("w", 1<<20)})
+	long.Findings = append(long.Findings, state.Finding{What: strings.Repeat("f", 1<<20)})
+	out, _, _ = invoke(t, newAPI(t, nil, nil).URL, "status", "--controller", newController(t, long))
+	if len(out) > 10<<10 {
+		t.Errorf("%d bytes", len(out))
+	}
+}
