@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
@@ -24,36 +25,39 @@ import (
 // TestValuesThatAreRefused gives the chart what its schema must not let pass.
 func TestValuesThatAreRefused(t *testing.T) {
 	for set, want := range map[string]string{
-		"clusterID=east":                                            "clusterID",
-		"clusterset=Blue":                                           "clusterset",
-		"clusterId=East":                                            "clusterId",
-		"clusterId=a.b.c":                                           "clusterId",
-		"clusterId=" + strings.Repeat("a", 64):                      "clusterId",
-		"image.tags=latest":                                         "image",
-		"image.pullPolicy=Sometimes":                                "pullPolicy",
-		"deniedNamespaces={kube-*|demo}":                            "deniedNamespaces",
-		"deniedNamespaces={Kube}":                                   "deniedNamespaces",
-		"controller.replicas=two":                                   "replicas",
-		"controller.staleAfter=30":                                  "staleAfter",
-		"controller.goneAfter=never":                                "goneAfter",
-		"controller.leaderElect=false":                              "replicas",
-		"controller.prefer=1":                                       "prefer",
-		"controller.extraArgs={namespace}":                          "extraArgs",
-		"controller.resources.cpu=1":                                "resources",
-		"metrics.port=80":                                           "port",
-		"coredns.namespace=Kube":                                    "namespace",
-		"coredns.corefile=":                                         "corefile",
-		"coredns.existingServiceAccounts[0].name=coredns":           "namespace",
-		"policies.import=true":                               "policies",
-		"enabled=perhaps":                                           "enabled",
-		"podSecurityContext=none":                                   "podSecurityContext",
-		"securityContexts.privileged=true":                          "securityContexts",
-		"controller.extraEnv[0].value=a":                            "name",
-		"controller.updateStrategy.type=OnDelete":                   "type",
-		"coredns.service.type=ExternalName":                         "type",
-		"members[0].id=west":                                        "server",
-		"metrics.serviceMonitor.interval=often":                     "interval",
-		"metrics.serviceMonitor.enabled=true,metrics.service=false": "service",
+		"clusterID=east":                                  "clusterID",
+		"clusterset=Blue":                                 "clusterset",
+		"clusterId=East":                                  "clusterId",
+		"clusterId=a.b.c":                                 "clusterId",
+		"clusterId=" + strings.Repeat("a", 64):            "clusterId",
+		"image.tag=latest":                                "image",
+		"controller.image.tag=sha256:abc":                 "tag",
+		"coredns.image.digest=latest":                     "digest",
+		"metrics.port=8082":                               "port",
+		"image.pullPolicy=Sometimes":                      "pullPolicy",
+		"deniedNamespaces={kube-*|demo}":                  "deniedNamespaces",
+		"deniedNamespaces={Kube}":                         "deniedNamespaces",
+		"controller.replicas=two":                         "replicas",
+		"controller.staleAfter=30":                        "staleAfter",
+		"controller.goneAfter=never":                      "goneAfter",
+		"controller.leaderElect=false":                    "replicas",
+		"controller.prefer=1":                             "prefer",
+		"controller.extraArgs={namespace}":                "extraArgs",
+		"controller.resources.cpu=1":                      "resources",
+		"metrics.port=80":                                 "port",
+		"coredns.namespace=Kube":                          "namespace",
+		"coredns.corefile=":                               "corefile",
+		"coredns.existingServiceAccounts[0].name=coredns": "namespace",
+		"policies.import=true":                            "policies",
+		"enabled=perhaps":                                 "enabled",
+		"podSecurityContext=none":                         "podSecurityContext",
+		"securityContexts.privileged=true":                "securityContexts",
+		"controller.extraEnv[0].value=a":                  "name",
+		"controller.updateStrategy.type=OnDelete":         "type",
+		"coredns.service.type=ExternalName":               "type",
+		"members[0].id=west":                              "server",
+		"metrics.serviceMonitor.interval=often":           "interval",
+		"metrics.serviceMonitor.enabled=true,metrics.service.enabled=false":                            "service",
 		"members[0].id=west,members[0].server=http://west,members[0].token=a":                          "server",
 		"members[0].id=west,members[0].server=https://west":                                            "oneOf",
 		"members[0].id=west,members[0].server=https://west,members[0].token=a,members[0].tokenFile=/a": "oneOf",
@@ -70,12 +74,31 @@ func TestValuesThatAreRefused(t *testing.T) {
 	}
 }
 
+// digest is one of an image, and policy are values that NetworkPolicies need.
+const (
+	digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	policy = "networkPolicy.enabled=true,networkPolicy.canaryFrom[0].ipBlock.cidr=10.2.0.0/16"
+)
+
+// TestValuesThatAreMissing: an install that could not work fails, with what to set.
+func TestValuesThatAreMissing(t *testing.T) {
+	for set, want := range map[string]string{
+		"image.registry=a":                          "clusterId is required: set the id of this cluster",
+		"clusterId=east,networkPolicy.enabled=true": "networkPolicy.canaryFrom is required",
+	} {
+		if _, err := try(t.Context(), t, "", helm(t), "template", "x", chart, "--set", set); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("--set %s: %v, want %q", set, err, want)
+		}
+	}
+}
+
 // TestWhatValuesDo renders the chart with values, and looks for what they must change.
 func TestWhatValuesDo(t *testing.T) {
 	for _, test := range []struct{ set, contains, lacks string }{
 		{"clusterId=east", "- --cluster-id=east\n", ""},
 		{"clusterId=east.registry", "- --cluster-id=east.registry\n", ""},
-		{"clusterId=", "", "--cluster-id"},
+		{"clusterId=fromClusterProperty", "", "--cluster-id"},
 		{"clusterset=", "name: clusterset-controller\n", "--clusterset"},
 		{"coredns.enabled=true,clusterset=", "", "        clusterset "},
 		{"clusterset=", "operator: DoesNotExist", "matchLabels: {clusterset-dns"},
@@ -88,8 +111,14 @@ func TestWhatValuesDo(t *testing.T) {
 		{"clusterId=east", `image: "ghcr.io/clusterset-dns/clusterset-controller:0.1.0"`, ""},
 		{"coredns.enabled=true", `image: "ghcr.io/clusterset-dns/coredns-slim:0.1.0"`, "clusterset-dns/coredns:"},
 		{"image.registry=", `image: "clusterset-dns/clusterset-controller:0.1.0"`, ""},
-		{"image.registry=,image.tag=sha256:abc", `image: "clusterset-dns/clusterset-controller@sha256:abc"`, ""},
-		{"image.pullSecrets={one}", "imagePullSecrets:\n        - name: one\n", ""},
+		{
+			"controller.image.tag=v1,controller.image.digest=" + digest,
+			`image: "ghcr.io/clusterset-dns/clusterset-controller@` + digest + `"`, ":v1",
+		},
+		{"coredns.enabled=true,coredns.image.digest=" + digest, `/clusterset-controller:0.1.0"`, "controller@"},
+		{"coredns.enabled=true,coredns.image.digest=" + digest, `/coredns-slim@` + digest + `"`, "coredns-slim:"},
+		{"imagePullSecrets[0].name=one", "imagePullSecrets:\n        - name: one\n", ""},
+		{"coredns.enabled=true,coredns.replicas=null", "  name: clusterset-coredns\n", "spec:\n  replicas: 0"},
 		{"crds.install=false", "", "kind: CustomResourceDefinition"},
 		{"crds.keep=false", "kind: CustomResourceDefinition", "helm.sh/resource-policy"},
 		{"crds.keep=true", "helm.sh/resource-policy: keep", ""},
@@ -139,14 +168,14 @@ func TestWhatValuesDo(t *testing.T) {
 		},
 		{"clusterId=east", "", "volumes:"},
 		{"controller.initContainers[0].name=a", "      initContainers:\n        - name: a\n      containers:\n", ""},
-		{"controller.serviceAccountAnnotations.a=b", "  annotations:\n    a: b\n", ""},
+		{"controller.serviceAccount.annotations.a=b", "  annotations:\n    a: b\n", ""},
 		{"controller.updateStrategy.type=Recreate", "  strategy:\n    type: Recreate\n", "rollingUpdate"},
 		{"coredns.enabled=true,coredns.updateStrategy.type=Recreate", "  strategy:\n    type: Recreate\n", "rollingUpdate"},
 		{
 			"coredns.enabled=true,coredns.service.type=LoadBalancer,coredns.service.annotations.a=b",
 			"  annotations:\n    a: b\nspec:\n  type: LoadBalancer\n  trafficDistribution: PreferClose\n", "",
 		},
-		{"coredns.enabled=true,metrics.service=false", "kind: Service\n", "-metrics\n"},
+		{"coredns.enabled=true,metrics.service.enabled=false", "kind: Service\n", "-metrics\n"},
 		{
 			"metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.labels.release=a",
 			"    release: a\nspec:\n  selector:\n    matchLabels:\n      app.kubernetes.io/name: clusterset-dns\n      " +
@@ -157,21 +186,27 @@ func TestWhatValuesDo(t *testing.T) {
 			"kind: ServiceMonitor\nmetadata:\n  name: clusterset-coredns\n  namespace: kube-system\n", "",
 		},
 		{"clusterId=east", "", "monitoring.coreos.com"},
+		{"policies.controller=false", "name: clusterset-imports\n", "by-the-controller"},
 		{
-			"networkPolicy.enabled=true,networkPolicy.apiServerPorts={8443}", "        - {port: 8443, protocol: TCP}\n",
+			policy + ",networkPolicy.apiServerPorts={8443}", "        - {port: 8443, protocol: TCP}\n",
 			"name: clusterset-coredns\n",
 		},
 		{"coredns.enabled=true", "", "kind: NetworkPolicy"},
 		{"metrics.port=9090", "--bind-address=:9090", "8080"},
-		{"metrics.service=false", "name: clusterset-canary\n", "-metrics\n"},
-		{"metrics.service=false,canary.enabled=false", "", "kind: Service\n"},
+		{"metrics.service.enabled=false", "name: clusterset-canary\n", "-metrics\n"},
+		{"metrics.service.enabled=false,canary.enabled=false", "", "kind: Service\n"},
 		{"canary.enabled=false", "", "canary"},
 		{"canary.port=9000", "--canary-address=:9000\n", "8081"},
 		{"clusterId=east", "              sleep: {seconds: 10}\n", ""},
 		{"controller.replicas=1", "--canary-address=:8081\n", "preStop"},
 		{"controller.leaderElect=false,controller.replicas=1", "--canary-address=:8081\n", "preStop"},
-		{"networkPolicy.enabled=true", "        - {port: canary, protocol: TCP}\n", ""},
-		{"networkPolicy.enabled=true,canary.port=9000", "        - {port: 9000, protocol: TCP}\n", ""},
+		{policy, "    - from:\n        - ipBlock:\n            cidr: 10.2.0.0/16\n      ports:\n        - {port: canary, protocol: TCP}\n", "port: metrics, p"},
+		{
+			policy + ",networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b",
+			"              a: b\n      ports:\n        - {port: metrics, protocol: TCP}\n", "",
+		},
+		{"networkPolicy.enabled=true,canary.enabled=false", "        - {port: health, protocol: TCP}\n", "canary"},
+		{policy + ",canary.port=9000", "        - {port: 9000, protocol: TCP}\n", ""},
 		{"coredns.enabled=false", "", "clusterset-coredns"},
 		{"coredns.enabled=true,coredns.clusterIP=10.0.0.9", `clusterIP: "10.0.0.9"`, ""},
 		{"coredns.enabled=true", "kind: ClusterRole\n", "net.gke.io"},
@@ -198,7 +233,7 @@ func TestWhatValuesDo(t *testing.T) {
 
 // TestBothHelmsRenderTheSame gives them values that most templates depend on.
 func TestBothHelmsRenderTheSame(t *testing.T) {
-	const values = "namespace.create=true,coredns.enabled=true,networkPolicy.enabled=true," +
+	const values = "namespace.create=true,coredns.enabled=true,networkPolicy.enabled=true,networkPolicy.canaryFrom[0].podSelector.matchLabels.a=b," +
 		"metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true," +
 		"metrics.dashboard.enabled=true,members[0].id=west,members[0].server=https://west,members[0].tokenFile=/token"
 	byName := func(rendered string) map[string]any {
@@ -225,7 +260,8 @@ func TestMembersFromValues(t *testing.T) {
 	must(t, os.WriteFile(values, []byte(`members:
 - {id: west.example, server: "https://west:6443", token: secret, annotations: {clusterset-dns.github.io/rank: "5"},
   caBundle: `+strconv.Quote(ca)+`}
-- {id: north, server: "https://north", tokenFile: /tokens/north}
+- {id: north, server: "https://north", tokenFile: /tokens/north, annotations: {clusterset-dns.github.io/cidrs: 10.3.0.0/16},
+  accept: [shop, team-*/db]}
 `), 0o600))
 	rendered := template(t, "--values", values)
 	if strings.Count(rendered, "secret\n") != 1 {
@@ -256,7 +292,8 @@ func TestMembersFromValues(t *testing.T) {
 			credential, err := member.LoadKubeconfig(path, "", nil)
 			must(t, err)
 			if credential.Config.Host != "https://north" || credential.Config.BearerTokenFile != values ||
-				credential.Namespace != system {
+				credential.Namespace != system || credential.Annotations[member.CIDRsAnnotation] != "10.3.0.0/16" ||
+				credential.Annotations[accept.Annotation] != "shop,team-*/db" {
 				t.Errorf("credential %v from\n%s", credential, text)
 			}
 		}
