@@ -32,6 +32,8 @@ type Existing struct {
 	Observed merge.Observed
 	// EndpointSlices are the service's slices with the label of this controller.
 	EndpointSlices []*discoveryv1.EndpointSlice
+	// BehindDerived are the slices of other writers behind the derived Service.
+	BehindDerived []*discoveryv1.EndpointSlice
 }
 
 // FailuresToReport is the number of consecutive failures after which a condition reports them. Some pass soon: the API
