@@ -176,7 +176,7 @@ lint-deploy: tools ## Check the chart, the alerts and the workflows.
 	@echo '== lint of deploy/ and .github/'
 	@$(call pinned,actionlint) .github/workflows/*.yml
 	@! command -v shellcheck >/dev/null || shellcheck -x -P SCRIPTDIR deploy/render deploy/kind/*.sh .ci/run test/datapath/stateful/*.bash
-	@$(call pinned,helm) lint --strict --quiet deploy/chart
+	@$(call pinned,helm) lint --strict --quiet --set clusterId=east deploy/chart
 	@promtool=$(call pinned,promtool); $$promtool check rules deploy/chart/files/monitoring/alerts.yaml; $$promtool test rules deploy/chart/files/monitoring/alerts_test.yaml
 
 .PHONY: format

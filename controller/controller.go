@@ -110,10 +110,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer stop()
-	if c.options.Listener != nil {
-		c.stuck.set("")
-		serve(ctx, &group, c.options.Listener, c.options.Registry, &c.stuck, &c.readiness, c.states)
-	}
+	c.stuck.set("")
+	serve(ctx, &group, c.options.Listener, c.options.Health, c.options.Registry, &c.stuck, &c.readiness, c.states)
 	cluster := c.options.Cluster
 	var err error
 	if cluster == "" {

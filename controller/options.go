@@ -108,8 +108,9 @@ type Options struct {
 	DialCanary func(ctx context.Context, network, address string) (net.Conn, error)
 	// Registry takes the metrics. nil means a registry of the controller's own.
 	Registry *prometheus.Registry
-	// Listener serves /metrics, /healthz, /readyz, /statusz and /explainz, and is closed by Run. Without one nothing is served.
-	Listener net.Listener
+	// Listener serves /metrics, /statusz and /explainz. Health serves /healthz and /readyz, which Listener does if Health is
+	// nil. Run closes both.
+	Listener, Health net.Listener
 }
 
 // complete returns the options with defaults filled in.

@@ -36,27 +36,62 @@ func (r *readiness) get() string {
 	return "the id of the local cluster is not known yet"
 }
 
-// serve answers /metrics, /healthz, /readyz and those of state until the context ends.
+// connections is how many connections a port holds. A new one closes the oldest, so that clients which hold theirs keep
+// neither the kubelet nor Prometheus out.
+const connections = 128
+
+// newest is a listener with the newest connections only. Accept is called by one goroutine.
+type newest struct {
+	net.Listener
+	open [connections]net.Conn
+	next int
+}
+
+func (l *newest) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	if oldest := l.open[l.next]; oldest != nil {
+		_ = oldest.Close() // most are closed already
+	}
+	l.open[l.next] = conn
+	l.next = (l.next + 1) % connections
+	return conn, nil
+}
+
+// serve answers /metrics and those of state at one listener, and /healthz and /readyz at the other, or at the same one if
+// health is nil, until the context ends.
 func serve(
-	ctx context.Context, group *sync.WaitGroup, listener net.Listener, registry *prometheus.Registry, stuck,
+	ctx context.Context, group *sync.WaitGroup, listener, health net.Listener, registry *prometheus.Registry, stuck,
 	ready *readiness, states http.Handler,
 ) {
-	mux := http.NewServeMux()
+	mux, probes := http.NewServeMux(), http.NewServeMux()
+	if health == nil {
+		probes = mux
+	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, stuck.get()) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, ready.get()) })
 	mux.Handle("GET "+state.PathStatus, states)
 	mux.Handle("GET "+state.PathExplain, states)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	group.Go(func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			klog.FromContext(ctx).Error(err, "Cannot serve metrics and health any more", "address", listener.Addr())
+	probes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, stuck.get()) })
+	probes.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, ready.get()) })
+	for listener, handler := range map[net.Listener]http.Handler{listener: mux, health: probes} {
+		if listener == nil {
+			continue
 		}
-	})
-	group.Go(func() {
-		<-ctx.Done()
-		_ = server.Close() // nothing is lost with a scrape
-	})
+		server := &http.Server{
+			Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 30 * time.Second,
+		}
+		group.Go(func() {
+			if err := server.Serve(&newest{Listener: listener}); !errors.Is(err, http.ErrServerClosed) {
+				klog.FromContext(ctx).Error(err, "Cannot serve metrics or health any more", "address", listener.Addr())
+			}
+		})
+		group.Go(func() {
+			<-ctx.Done()
+			_ = server.Close() // nothing is lost with a scrape
+		})
+	}
 }
 
 func answer(w http.ResponseWriter, problem string) {

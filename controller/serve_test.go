@@ -3,13 +3,17 @@
 package controller
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,10 +22,7 @@ import (
 )
 
 func TestServe(t *testing.T) {
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener, health := listen(t), listen(t)
 	registry := prometheus.NewRegistry()
 	if _, err := metrics.New(registry, "v1"); err != nil {
 		t.Fatal(err)
@@ -30,10 +31,10 @@ func TestServe(t *testing.T) {
 	var group sync.WaitGroup
 	var stuck, ready readiness
 	stuck.set("")
-	serve(ctx, &group, listener, registry, &stuck, &ready, statusz.NewServer())
-	get := func(path string, wantStatus int, want string) {
+	serve(ctx, &group, listener, health, registry, &stuck, &ready, statusz.NewServer())
+	get := func(at net.Listener, path string, wantStatus int, want string) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+path,
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at.Addr().String()+path,
 			http.NoBody)
 		if err != nil {
 			t.Fatal(err)
@@ -51,16 +52,65 @@ func TestServe(t *testing.T) {
 			t.Errorf("%s: got %d %q, want %d %q", path, response.StatusCode, body, wantStatus, want)
 		}
 	}
-	get("/healthz", http.StatusOK, "ok")
+	get(health, "/healthz", http.StatusOK, "ok")
 	stuck.set("no progress")
-	get("/healthz", http.StatusServiceUnavailable, "no progress")
-	get("/readyz", http.StatusServiceUnavailable, "id of the local cluster")
+	get(health, "/healthz", http.StatusServiceUnavailable, "no progress")
+	get(health, "/readyz", http.StatusServiceUnavailable, "id of the local cluster")
 	ready.set("caches")
-	get("/readyz", http.StatusServiceUnavailable, "caches")
+	get(health, "/readyz", http.StatusServiceUnavailable, "caches")
 	ready.set("")
-	get("/readyz", http.StatusOK, "ok")
-	get("/metrics", http.StatusOK, "clusterset_controller_leader 0")
-	get("/other", http.StatusNotFound, "")
+	get(health, "/readyz", http.StatusOK, "ok")
+	get(listener, "/metrics", http.StatusOK, "clusterset_controller_leader 0")
+	get(listener, "/other", http.StatusNotFound, "")
+	get(listener, "/healthz", http.StatusNotFound, "")
+	get(health, "/metrics", http.StatusNotFound, "")
 	cancel()
 	group.Wait()
+}
+
+// TestHeldConnections holds more connections than the port does: the oldest are closed, and the newest are answered.
+func TestHeldConnections(t *testing.T) {
+	listener := listen(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	var stuck, ready readiness
+	stuck.set("")
+	serve(ctx, &group, listener, nil, prometheus.NewRegistry(), &stuck, &ready, statusz.NewServer())
+	const more = 100
+	var conns []net.Conn
+	for i := range connections + more {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conns = append(conns, conn)
+		if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("connection %d: %v, %v", i, response, err)
+		}
+		_ = response.Body.Close()
+	}
+	for i, conn := range conns[:more] {
+		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("connection %d is open, of %d that nobody uses", i, len(conns))
+		}
+	}
+	cancel()
+	group.Wait()
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
 }

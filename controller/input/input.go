@@ -193,6 +193,7 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName,
 				}),
 		},
 		EndpointSlices: g.Local.ManagedSlices(service),
+		BehindDerived:  g.Local.KubernetesSlices(derived),
 	}
 	catchUp(&existing, shown)
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil &&

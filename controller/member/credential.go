@@ -3,6 +3,7 @@
 package member
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -26,7 +28,13 @@ type Credential struct {
 	Namespace string
 	// ContextNamespace is the namespace that the context names, empty if it names none.
 	ContextNamespace string
+	// Annotations are those that a kubeconfig file has in place of a Secret's: see AnnotationsExtension.
+	Annotations map[string]string
 }
+
+// AnnotationsExtension names the extension of a context whose keys and values are annotations as on a Secret of a member.
+// Only files may have it.
+const AnnotationsExtension = "clusterset-dns.github.io/annotations"
 
 // ParseKubeconfig makes a credential from the current context of a kubeconfig in a Secret. Secrets are not trusted: a
 // kubeconfig that would run a program or read a file here is refused, with an error that names the field to use
@@ -123,7 +131,14 @@ func fromConfig(config *clientcmdapi.Config, context string) (Credential, error)
 	if namespace == "" {
 		namespace = DefaultNamespace
 	}
-	return Credential{Config: restConfig, Namespace: namespace, ContextNamespace: used.Namespace}, nil
+	credential := Credential{Config: restConfig, Namespace: namespace, ContextNamespace: used.Namespace}
+	if extension, ok := used.Extensions[AnnotationsExtension].(*runtime.Unknown); ok {
+		if err := json.Unmarshal(extension.Raw, &credential.Annotations); err != nil {
+			return Credential{}, fmt.Errorf("context %q of the kubeconfig: extension %s: %w: use texts as values", context,
+				AnnotationsExtension, err)
+		}
+	}
+	return credential, nil
 }
 
 // confidential refuses connections that do not authenticate the server, which would disclose the credential.

@@ -197,6 +197,12 @@ func parse(candidate *Candidate, commands []string) *source {
 	default:
 		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)
 	}
+	if annotations := s.credential.Annotations; annotations != nil && (candidate.Kind == kindFlag || candidate.Kind == KindFile) {
+		with := *candidate
+		with.Annotations = annotations
+		candidate = &with
+		s.candidate.Store(candidate)
+	}
 	cidrs, err := ParseCIDRs(candidate.Annotations[CIDRsAnnotation])
 	s.cidrs.Store(&cidrs)
 	rank, rankErr := ParseRank(candidate.Annotations)

@@ -4,6 +4,7 @@ package member
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,5 +121,43 @@ func TestGatherParsesWhatChanged(t *testing.T) {
 	}
 	if first["north"].err == nil || second["north"].err != nil || second["south"] != nil || len(parsed) != 2 {
 		t.Errorf("north is %v, then %v; of %d Secrets", first["north"].err, second["north"].err, len(parsed))
+	}
+}
+
+// TestAnnotationsOfAFile: kubeconfig files confine their members as Secrets do. What a member or an inventory wrote, not.
+func TestAnnotationsOfAFile(t *testing.T) {
+	with := func(extension string) string {
+		return strings.Replace(kubeconfig(aToken, aServer), "context: {", "context: {extensions: [{name: "+
+			AnnotationsExtension+", extension: "+extension+"}], ", 1)
+	}
+	confined := with(`{clusterset-dns.github.io/cidrs: 10.3.0.0/16, clusterset-dns.github.io/rank: "5"}`)
+	if !strings.Contains(confined, AnnotationsExtension) {
+		t.Fatalf("no context in %s", confined)
+	}
+	file := func(text string) *Candidate {
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return &Candidate{Cluster: "west", Kind: kindFlag, File: path}
+	}
+	for name, test := range map[string]struct {
+		candidate *Candidate
+		cidrs     int
+		rank      int64
+		err       string
+	}{
+		"flag":      {file(confined), 1, 5, ""},
+		"directory": {&Candidate{Cluster: "west", Kind: KindFile, Kubeconfig: []byte(confined)}, 1, 5, ""},
+		"inventory": {&Candidate{Cluster: "west", Kind: "ClusterProfile", Kubeconfig: []byte(confined)}, 0, 0, ""},
+		"none":      {file(kubeconfig(aToken, aServer)), 0, 0, ""},
+		"no texts":  {file(with(`{clusterset-dns.github.io/rank: 5}`)), 0, 0, "use texts as values"},
+		"wrong":     {file(with(`{clusterset-dns.github.io/cidrs: ten}`)), 0, 0, "annotation clusterset-dns.github.io/cidrs"},
+	} {
+		s := parse(test.candidate, nil)
+		if len(*s.cidrs.Load()) != test.cidrs || s.rank.Load() != test.rank || (s.err == nil) != (test.err == "") ||
+			s.err != nil && !strings.Contains(s.err.Error(), test.err) {
+			t.Errorf("%s: prefixes %v, rank %d, %v", name, *s.cidrs.Load(), s.rank.Load(), s.err)
+		}
 	}
 }

@@ -55,7 +55,7 @@ CONFIG
   for cluster in $clusters; do
     step "clusterset-dns in $cluster"
     helm install clusterset-dns "$chart" --kube-context "kind-$cluster" --namespace "$system" --create-namespace \
-      --set "clusterId=$cluster" ${VERSION:+--set "image.tag=$VERSION"} --wait
+      --set "clusterId=$cluster" ${VERSION:+--set "controller.image.tag=$VERSION,coredns.image.tag=$VERSION"} --wait
   done
 
   step 'join'

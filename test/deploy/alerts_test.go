@@ -106,3 +106,23 @@ func parse(t *testing.T, text string) map[string]any {
 	must(t, yaml.Unmarshal([]byte(text), &parsed))
 	return parsed
 }
+
+// TestOnePageForADeadMember: the example for Alertmanager groups and inhibits by alerts and a label that exist.
+func TestOnePageForADeadMember(t *testing.T) {
+	_, example, _ := strings.Cut(read(t, root+"/docs/operate/runbooks.md"), "```yaml\nroute:")
+	example, _, _ = strings.Cut(example, "```")
+	parsed := parse(t, "route:"+example)
+	alerts := map[string]string{}
+	for _, rule := range elements(t, parse(t, read(t, monitoring+"alerts.yaml")), "groups", "rules") {
+		alerts[rule["alert"].(string)] = rule["annotations"].(map[string]any)["summary"].(string)
+	}
+	named := regexp.MustCompile(`ClusterSet[A-Z]\w+`).FindAllString(example, -1)
+	for _, name := range named {
+		if !strings.Contains(alerts[name], "$labels.member") {
+			t.Errorf("%s is no alert with the label member: %q", name, alerts[name])
+		}
+	}
+	if len(named) < 3 || len(elements(t, parsed, "inhibit_rules")) == 0 {
+		t.Errorf("the example is\n%s", example)
+	}
+}

@@ -99,7 +99,7 @@ func template(t testing.TB, flags ...string) string {
 
 func templateBy(t testing.TB, helm func(testing.TB) string, flags ...string) string {
 	t.Helper()
-	return run(t, "", helm(t), append([]string{"template", "clusterset-dns", chart, "--namespace", system}, flags...)...)
+	return run(t, "", helm(t), append([]string{"template", "clusterset-dns", chart, "--namespace", system, "--set", "clusterId=fromClusterProperty"}, flags...)...)
 }
 
 // kubeconfig is the path of an administrator's kubeconfig.

@@ -17,188 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
-// TestValuesThatAreRefused gives the chart what its schema must not let pass.
-func TestValuesThatAreRefused(t *testing.T) {
-	for set, want := range map[string]string{
-		"clusterID=east":                                            "clusterID",
-		"clusterset=Blue":                                           "clusterset",
-		"clusterId=East":                                            "clusterId",
-		"clusterId=a.b.c":                                           "clusterId",
-		"clusterId=" + strings.Repeat("a", 64):                      "clusterId",
-		"image.tags=latest":                                         "image",
-		"image.pullPolicy=Sometimes":                                "pullPolicy",
-		"deniedNamespaces={kube-*|demo}":                            "deniedNamespaces",
-		"deniedNamespaces={Kube}":                                   "deniedNamespaces",
-		"controller.replicas=two":                                   "replicas",
-		"controller.staleAfter=30":                                  "staleAfter",
-		"controller.goneAfter=never":                                "goneAfter",
-		"controller.leaderElect=false":                              "replicas",
-		"controller.prefer=1":                                       "prefer",
-		"controller.extraArgs={namespace}":                          "extraArgs",
-		"controller.resources.cpu=1":                                "resources",
-		"metrics.port=80":                                           "port",
-		"coredns.namespace=Kube":                                    "namespace",
-		"coredns.corefile=":                                         "corefile",
-		"coredns.existingServiceAccounts[0].name=coredns":           "namespace",
-		"policies.serviceImport=true":                               "policies",
-		"enabled=perhaps":                                           "enabled",
-		"podSecurityContext=none":                                   "podSecurityContext",
-		"securityContexts.privileged=true":                          "securityContexts",
-		"controller.extraEnv[0].value=a":                            "name",
-		"controller.updateStrategy.type=OnDelete":                   "type",
-		"coredns.service.type=ExternalName":                         "type",
-		"members[0].id=west":                                        "server",
-		"metrics.serviceMonitor.interval=often":                     "interval",
-		"metrics.serviceMonitor.enabled=true,metrics.service=false": "service",
-		"members[0].id=west,members[0].server=http://west,members[0].token=a":                          "server",
-		"members[0].id=west,members[0].server=https://west":                                            "oneOf",
-		"members[0].id=west,members[0].server=https://west,members[0].token=a,members[0].tokenFile=/a": "oneOf",
-		// Every API server of kubeadm accepts it, also the local one.
-		"members[0].id=west,members[0].server=https://west,members[0].audience=https://kubernetes.default.svc.cluster.local": "audience",
-		"networkPolicy.apiServerPorts={https}": "apiServerPorts",
-	} {
-		output, err := try(t.Context(), t, "", helm(t), "template", "x", chart, "--set", set)
-		if err == nil {
-			t.Errorf("--set %s passes:\n%s", set, output)
-		} else if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "schema") {
-			t.Errorf("--set %s: %v, want it to name %s of the schema", set, err, want)
-		}
-	}
-}
-
-// TestWhatValuesDo renders the chart with values, and looks for what they must change.
-func TestWhatValuesDo(t *testing.T) {
-	for _, test := range []struct{ set, contains, lacks string }{
-		{"clusterId=east", "- --cluster-id=east\n", ""},
-		{"clusterId=east.registry", "- --cluster-id=east.registry\n", ""},
-		{"clusterId=", "", "--cluster-id"},
-		{"clusterset=", "name: clusterset-controller\n", "--clusterset"},
-		{"coredns.enabled=true,clusterset=", "", "        clusterset "},
-		{"clusterset=", "operator: DoesNotExist", "matchLabels: {clusterset-dns"},
-		{"clusterset=blue", "- --clusterset=blue\n", ""},
-		{"clusterset=blue", "name: clusterset-member-blue\n", ""},
-		{"clusterset=blue", "policyName: clusterset-serviceimports-blue\n", ""},
-		{"coredns.enabled=true,clusterset=blue", "        clusterset blue\n", ""},
-		{"clusterset=blue", `matchLabels: {clusterset-dns.github.io/clusterset: "blue"}`, ""},
-		{"image.registry=example.org/mirror/", `image: "example.org/mirror/clusterset-dns/clusterset-controller:0.1.0"`, ""},
-		{"clusterId=east", `image: "ghcr.io/clusterset-dns/clusterset-controller:0.1.0"`, ""},
-		{"coredns.enabled=true", `image: "ghcr.io/clusterset-dns/coredns-slim:0.1.0"`, "clusterset-dns/coredns:"},
-		{"image.registry=", `image: "clusterset-dns/clusterset-controller:0.1.0"`, ""},
-		{"image.registry=,image.tag=sha256:abc", `image: "clusterset-dns/clusterset-controller@sha256:abc"`, ""},
-		{"image.pullSecrets={one}", "imagePullSecrets:\n        - name: one\n", ""},
-		{"crds.install=false", "", "kind: CustomResourceDefinition"},
-		{"crds.keep=false", "kind: CustomResourceDefinition", "helm.sh/resource-policy"},
-		{"crds.keep=true", "helm.sh/resource-policy: keep", ""},
-		{"namespace.create=true", "kind: Namespace", ""},
-		{"namespace.create=false", "", "kind: Namespace"},
-		{"deniedNamespaces={kube-*,test-?[a-c]}", `matches("^(kube-.*|test-.[a-c])$")`, ""},
-		{"deniedNamespaces={kube-*,test-?[a-c]}", "--denied-namespaces=kube-*,test-?[a-c]\n", ""},
-		{"deniedNamespaces=null", "", "clusterset-denied-namespaces"},
-		{"policies.deniedNamespaces=false", "--denied-namespaces=kube-*\n", "clusterset-denied-namespaces"},
-		{"policies.serviceImports=false", "", "clusterset-serviceimports"},
-		{"roles.viewer=false", "clusterset-aggregate-to-edit", "clusterset-viewer"},
-		{"roles.aggregate=false", "clusterset-viewer", "clusterset-aggregate"},
-		{"controller.replicas=1,controller.leaderElect=false", "type: Recreate", ""},
-		{"controller.extraArgs={--kubeconfig=a b}", `- "--kubeconfig=a b"`, ""},
-		{"controller.prefer=cluster", "- --prefer=cluster\n", ""},
-		{"controller.podDisruptionBudget.enabled=false", "", "kind: PodDisruptionBudget"},
-		{"controller.priorityClassName=", "", "priorityClassName"},
-		{"clusterId=east", "priorityClassName: system-cluster-critical", ""},
-		// OpenShift assigns it
-		{"coredns.enabled=true", "securityContext:\n        runAsNonRoot: true\n        seccompProfile:", "runAsUser"},
-		{"podSecurityContext.runAsUser=1000650000", "runAsNonRoot: true\n        runAsUser: 1000650000\n", ""},
-		{"securityContext.readOnlyRootFilesystem=false", "readOnlyRootFilesystem: false\n", "readOnlyRootFilesystem: true"},
-		{
-			"coredns.enabled=true,securityContext.capabilities=null",
-			"capabilities:\n              add:\n              - NET_BIND_SERVICE\n", "drop:",
-		},
-		{"enabled=true,global.team=a", "kind: Deployment", ""},
-		{"commonLabels.team=a", "    helm.sh/chart: clusterset-dns-0.1.0\n    team: a\n", ""},
-		{"commonLabels.app\\.kubernetes\\.io/name=a", "    app.kubernetes.io/name: clusterset-dns\n", "io/name: a\n"},
-		{"controller.podLabels.team=a", "        team: a\n", "\n    team: a\n"},
-		{"controller.affinity.podAffinity.a=b", "      affinity:\n        podAffinity:\n          a: b\n", ""},
-		{"clusterId=east", "        - labelSelector:\n            matchLabels:\n              " +
-			"app.kubernetes.io/component: controller\n              app.kubernetes.io/name: clusterset-dns\n          " +
-			"maxSkew: 1\n          topologyKey: kubernetes.io/hostname\n", ""},
-		{"controller.topologySpreadConstraints=null", "", "topologyKey"},
-		{
-			"controller.topologySpreadConstraints[0].labelSelector.matchLabels.a=b",
-			"        - labelSelector:\n            matchLabels:\n              a: b\n", "topologyKey",
-		},
-		{
-			"controller.extraEnv[0].name=HTTPS_PROXY,controller.extraEnv[0].value=a",
-			"            - name: HTTPS_PROXY\n              value: a\n", "",
-		},
-		{
-			"controller.extraVolumes[0].name=a,controller.extraVolumeMounts[0].name=a",
-			"          volumeMounts:\n            - name: a\n      volumes:\n        - name: a\n", "",
-		},
-		{"clusterId=east", "", "volumes:"},
-		{"controller.initContainers[0].name=a", "      initContainers:\n        - name: a\n      containers:\n", ""},
-		{"controller.serviceAccountAnnotations.a=b", "  annotations:\n    a: b\n", ""},
-		{"controller.updateStrategy.type=Recreate", "  strategy:\n    type: Recreate\n", "rollingUpdate"},
-		{"coredns.enabled=true,coredns.updateStrategy.type=Recreate", "  strategy:\n    type: Recreate\n", "rollingUpdate"},
-		{
-			"coredns.enabled=true,coredns.service.type=LoadBalancer,coredns.service.annotations.a=b",
-			"  annotations:\n    a: b\nspec:\n  type: LoadBalancer\n  trafficDistribution: PreferClose\n", "",
-		},
-		{"coredns.enabled=true,metrics.service=false", "kind: Service\n", "-metrics\n"},
-		{
-			"metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.labels.release=a",
-			"    release: a\nspec:\n  selector:\n    matchLabels:\n      app.kubernetes.io/name: clusterset-dns\n      " +
-				"app.kubernetes.io/component: controller\n  endpoints:\n    - port: metrics\n", "name: clusterset-coredns\n",
-		},
-		{
-			"coredns.enabled=true,metrics.serviceMonitor.enabled=true",
-			"kind: ServiceMonitor\nmetadata:\n  name: clusterset-coredns\n  namespace: kube-system\n", "",
-		},
-		{"clusterId=east", "", "monitoring.coreos.com"},
-		{
-			"networkPolicy.enabled=true,networkPolicy.apiServerPorts={8443}", "        - {port: 8443, protocol: TCP}\n",
-			"name: clusterset-coredns\n",
-		},
-		{"coredns.enabled=true", "", "kind: NetworkPolicy"},
-		{"metrics.port=9090", "--bind-address=:9090", "8080"},
-		{"metrics.service=false", "name: clusterset-canary\n", "-metrics\n"},
-		{"metrics.service=false,canary.enabled=false", "", "kind: Service\n"},
-		{"canary.enabled=false", "", "canary"},
-		{"canary.port=9000", "--canary-address=:9000\n", "8081"},
-		{"clusterId=east", "              sleep: {seconds: 10}\n", ""},
-		{"controller.replicas=1", "--canary-address=:8081\n", "preStop"},
-		{"controller.leaderElect=false,controller.replicas=1", "--canary-address=:8081\n", "preStop"},
-		{"networkPolicy.enabled=true", "        - {port: canary, protocol: TCP}\n", ""},
-		{"networkPolicy.enabled=true,canary.port=9000", "        - {port: 9000, protocol: TCP}\n", ""},
-		{"coredns.enabled=false", "", "clusterset-coredns"},
-		{"coredns.enabled=true,coredns.clusterIP=10.0.0.9", `clusterIP: "10.0.0.9"`, ""},
-		{"coredns.enabled=true", "kind: ClusterRole\n", "net.gke.io"},
-		{"coredns.enabled=true,clusterId=east", "  Corefile: |\n    (multicluster-options) {\n        cluster east\n    }\n    clusterset.local:53 {\n", ""},
-		{"coredns.enabled=true,coredns.readGKEImports=true", "  - apiGroups: [net.gke.io]\n", ""},
-		{
-			"coredns.existingServiceAccounts[0].name=coredns,coredns.existingServiceAccounts[0].namespace=kube-system",
-			"    name: coredns\n    namespace: kube-system\n", "kind: ConfigMap",
-		},
-	} {
-		args := []string{"--set", "coredns.enabled=false", "--set", test.set}
-		if test.set == "deniedNamespaces=null" {
-			args = []string{"--set-json", "deniedNamespaces=[]"}
-		}
-		rendered := template(t, args...)
-		if !strings.Contains(rendered, test.contains) {
-			t.Errorf("--set %s: %q is missing in\n%s", test.set, test.contains, rendered)
-		}
-		if test.lacks != "" && strings.Contains(rendered, test.lacks) {
-			t.Errorf("--set %s: %q is in\n%s", test.set, test.lacks, rendered)
-		}
-	}
-}
-
 // TestBothHelmsRenderTheSame gives them values that most templates depend on.
 func TestBothHelmsRenderTheSame(t *testing.T) {
-	const values = "namespace.create=true,coredns.enabled=true,networkPolicy.enabled=true," +
+	const values = "namespace.create=true,coredns.enabled=true,networkPolicy.enabled=true,networkPolicy.canaryFrom[0].podSelector.matchLabels.a=b," +
 		"metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true," +
 		"metrics.dashboard.enabled=true,members[0].id=west,members[0].server=https://west,members[0].tokenFile=/token"
 	byName := func(rendered string) map[string]any {
@@ -225,7 +51,8 @@ func TestMembersFromValues(t *testing.T) {
 	must(t, os.WriteFile(values, []byte(`members:
 - {id: west.example, server: "https://west:6443", token: secret, annotations: {clusterset-dns.github.io/rank: "5"},
   caBundle: `+strconv.Quote(ca)+`}
-- {id: north, server: "https://north", tokenFile: /tokens/north}
+- {id: north, server: "https://north", tokenFile: /tokens/north, annotations: {clusterset-dns.github.io/cidrs: 10.3.0.0/16},
+  accept: [shop, team-*/db]}
 `), 0o600))
 	rendered := template(t, "--values", values)
 	if strings.Count(rendered, "secret\n") != 1 {
@@ -256,7 +83,8 @@ func TestMembersFromValues(t *testing.T) {
 			credential, err := member.LoadKubeconfig(path, "", nil)
 			must(t, err)
 			if credential.Config.Host != "https://north" || credential.Config.BearerTokenFile != values ||
-				credential.Namespace != system {
+				credential.Namespace != system || credential.Annotations[member.CIDRsAnnotation] != "10.3.0.0/16" ||
+				credential.Annotations[accept.Annotation] != "shop,team-*/db" {
 				t.Errorf("credential %v from\n%s", credential, text)
 			}
 		}

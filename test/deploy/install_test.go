@@ -80,16 +80,17 @@ func TestServerTakesTheManifests(t *testing.T) {
 	texts := map[string]string{
 		"the chart": template(t),
 		"the chart with values": template(t, "--set", "clusterId=east,namespace.create=true,coredns.enabled=true,"+
-			"coredns.clusterIP=10.96.0.99,image.pullSecrets={a},controller.nodeSelector.a=b,"+
+			"coredns.clusterIP=10.96.0.99,imagePullSecrets[0].name=a,controller.nodeSelector.a=b,"+
 			"controller.tolerations[0].operator=Exists,"+
 			"controller.extraEnv[0].name=A,controller.extraVolumes[0].name=a,controller.extraVolumeMounts[0].name=a,"+
 			"controller.extraVolumeMounts[0].mountPath=/a,"+
-			"controller.podLabels.a=b,controller.serviceAccountAnnotations.a=b,controller.updateStrategy.type=Recreate,"+
+			"controller.podLabels.a=b,controller.serviceAccount.annotations.a=b,controller.updateStrategy.type=Recreate,"+
 			"coredns.updateStrategy.type=Recreate,"+
 			"coredns.service.type=LoadBalancer,coredns.service.loadBalancerClass=example.org/internal,"+
-			"networkPolicy.enabled=true,metrics.dashboard.enabled=true,"+
+			"networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b,"+
+			"networkPolicy.canaryFrom[0].ipBlock.cidr=10.2.0.0/16,metrics.dashboard.enabled=true,"+
 			"members[0].id=west,members[0].server=https://west,members[0].token=a,members[1].id=north,"+
-			"members[1].server=https://north,members[1].tokenFile=/a"),
+			"members[1].server=https://north,members[1].tokenFile=/a,members[1].accept={shop}"),
 	}
 	for _, file := range []string{"manifest.yaml", "rbac.yaml", "coredns-rbac.yaml"} {
 		texts[file] = read(t, root+"/deploy/"+file)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
@@ -128,7 +129,7 @@ func deniedBy(err error, policy string) error {
 }
 
 const (
-	importsPolicy = "clusterset-serviceimports"
+	importsPolicy = "clusterset-imports"
 	exportsPolicy = "clusterset-denied-namespaces"
 )
 
@@ -221,8 +222,8 @@ func TestWhoWritesServiceImports(t *testing.T) {
 	}
 }
 
-// TestNamespacesWithImportsGo deletes a namespace with imports and exports in
-// it, of which one waits for the garbage collector.
+// TestNamespacesWithImportsGo deletes a namespace with imports, exports and objects of the controller in it, of which some
+// wait for the garbage collector.
 func TestNamespacesWithImportsGo(t *testing.T) {
 	cluster := installed(t)
 	team := namespaceOf(t, cluster, "team-")
@@ -239,6 +240,15 @@ func TestNamespacesWithImportsGo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+	for _, object := range []owned{
+		serviceOf(t, "derived", map[string]string{export.LabelManagedBy: export.Manager}),
+		sliceOf(t, "copy", map[string]string{export.LabelSliceManagedBy: export.Manager}),
+	} {
+		object.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
+		_, err := cluster.Dynamic().Resource(object.GroupVersionResource).Namespace(team).Create(t.Context(),
+			object.Unstructured, metav1.CreateOptions{})
+		must(t, err)
 	}
 	namespaces := cluster.Client().CoreV1().Namespaces()
 	must(t, namespaces.Delete(t.Context(), team, metav1.DeleteOptions{}))

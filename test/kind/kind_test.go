@@ -93,7 +93,7 @@ func TestUpWithImages(t *testing.T) {
 	got := calls(t, "up", "IMAGES="+images, "VERSION=1.2.3", "CHART=a.tgz")
 	hold(t, got,
 		"helm install clusterset-dns a.tgz --kube-context kind-east --namespace clusterset-dns --create-namespace --set "+
-			"clusterId=east --set image.tag=1.2.3 --wait",
+			"clusterId=east --set controller.image.tag=1.2.3,coredns.image.tag=1.2.3 --wait",
 		"kubectl clusterset coredns enable --context kind-east")
 	loaded := slices.DeleteFunc(slices.Clone(got), func(line string) bool {
 		return !strings.HasPrefix(line, "kind load image-archive ")

@@ -32,6 +32,7 @@ type flags struct {
 	controller.Options
 	kubeconfig    string
 	bindAddress   string
+	healthAddress string
 	canaryAddress string
 	loggingFormat string
 }
@@ -104,7 +105,9 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	set.BoolVar(&f.LeaderElection, "leader-elect", true,
 		"elect a leader among the replicas; without it, this must be the only replica")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080",
-		"`address` of /metrics, /healthz, /readyz and, for forwarded connections, /statusz and /explainz; empty means none")
+		"`address` of /metrics and, for forwarded connections, /statusz and /explainz; empty means none")
+	set.StringVar(&f.healthAddress, "health-address", "",
+		"`address` of /healthz and /readyz; empty means that of --bind-address")
 	set.StringVar(&f.canaryAddress, "canary-address", "",
 		"`address` at which the other clusters probe the pod network to this one; empty means that this cluster neither is probed nor probes others")
 	set.StringVar(&f.loggingFormat, "logging-format", "text",

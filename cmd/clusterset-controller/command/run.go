@@ -55,7 +55,8 @@ func (f *flags) run(ctx context.Context) error {
 		flag, address, message string
 		listener               *net.Listener
 	}{
-		{"--bind-address", f.bindAddress, "Serving metrics and health", &f.Listener},
+		{"--bind-address", f.bindAddress, "Serving metrics", &f.Listener},
+		{"--health-address", f.healthAddress, "Serving health", &f.Health},
 		{"--canary-address", f.canaryAddress, "Answering probes", &f.Canary},
 	} {
 		if each.address == "" {

@@ -24,12 +24,19 @@ the chart's. Helm adds app.kubernetes.io/managed-by. */}}
 {{- with .Values.clusterset }}-{{ . }}{{ end -}}
 {{- end }}
 
-{{/* An image; (list . "repository"). A tag that is a digest is joined with @. */}}
+{{/* The id of this cluster, empty if the ClusterProperty has it. */}}
+{{- define "clusterset-dns.clusterId" -}}
+{{- $id := required "clusterId is required: set the id of this cluster, which is unique in the set, or fromClusterProperty" .Values.clusterId -}}
+{{- if ne $id "fromClusterProperty" }}{{ $id }}{{ end -}}
+{{- end }}
+
+{{/* An image; (list . values). */}}
 {{- define "clusterset-dns.image" -}}
 {{- $root := index . 0 -}}
-{{- $tag := default $root.Chart.AppVersion $root.Values.image.tag -}}
-{{- $registry := trimSuffix "/" $root.Values.image.registry -}}
-{{- printf "%s%s%s%s" (ternary (printf "%s/" $registry) "" (ne $registry "")) (index . 1) (ternary "@" ":" (hasPrefix "sha256:" $tag)) $tag -}}
+{{- $image := index . 1 -}}
+{{- with trimSuffix "/" $root.Values.image.registry }}{{ . }}/{{ end -}}
+{{- $image.repository -}}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default $root.Chart.AppVersion $image.tag }}{{ end -}}
 {{- end }}
 
 {{/* The security context of a container; (list . "CAPABILITY" ...): that of the values, and the capabilities added. */}}
@@ -73,11 +80,9 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $root.Values.image.pullSecrets }}
+{{- with $root.Values.imagePullSecrets }}
 imagePullSecrets:
-  {{- range . }}
-  - name: {{ . }}
-  {{- end }}
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
