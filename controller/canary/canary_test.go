@@ -71,7 +71,8 @@ func TestOf(t *testing.T) {
 			}, "10.1.0.1:8081=a,10.1.0.3:8081=a",
 		},
 		{
-			"all on one node", []*discoveryv1.EndpointSlice{sliceOf("canary", "10.1.0.2 n1 a", "10.1.0.1 n1 a")},
+			"all on one node",
+			[]*discoveryv1.EndpointSlice{sliceOf("canary", "10.1.0.2 n1 a", "10.1.0.1 n1 a")},
 			"10.1.0.1:8081=a,10.1.0.2:8081=a",
 		},
 		{
