@@ -160,7 +160,7 @@ type result struct {
 // run runs kubectl clusterset.
 func (b *bed) run(t testing.TB, args ...string) result {
 	t.Helper()
-	if slices.Contains([]string{"status", "explain", "check", "sysdump", "drain", "undrain"}, args[0]) {
+	if slices.Contains([]string{"status", "explain", "check", "sysdump", "version", "drain", "undrain"}, args[0]) {
 		args = append(args, b.controllers()...)
 	}
 	return b.command(t, filepath.Join(b.programs, "kubectl-clusterset"), args...)

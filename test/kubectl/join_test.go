@@ -91,6 +91,10 @@ func testJoin(t *testing.T, b *bed) {
 	if !strings.Contains(out, "unless its controller renews it") {
 		t.Errorf("it does not say who renews the tokens:\n%s", out)
 	}
+	if out := b.do(t, "version", "--contexts", "east,west"); strings.Count(out, "\n") != 3 ||
+		strings.Contains(out, "unknown: ") {
+		t.Errorf("the versions: %s", out)
+	}
 	var set struct {
 		Clusters []struct {
 			Cluster string

@@ -143,4 +143,10 @@ var scoping = []mutant{
 		replacement: `err := error(nil)`,
 		harm:        "CoreDNS forwards the zone to a CoreDNS that does not serve it",
 	},
+	{
+		file:        "cmd/kubectl-clusterset/join/credential.go",
+		text:        `if err := p.try(ctx, token, at); err != nil {`,
+		replacement: `if err := error(nil); err != nil {`,
+		harm:        "a credential that the source rejects replaces one that works",
+	},
 }

@@ -90,9 +90,10 @@ func export(t *testing.T, b *bed) {
 func (b *bed) runs(t *testing.T, releases ...release) {
 	t.Helper()
 	var found struct {
+		Client   string
 		Clusters []struct{ Context, Controller string }
 	}
-	text := b.Run(t, "kubectl clusterset status --contexts east,west,north -o json")
+	text := b.Run(t, "kubectl clusterset version --contexts east,west,north -o json")
 	if err := json.Unmarshal([]byte(text), &found); err != nil {
 		t.Fatal(err)
 	}

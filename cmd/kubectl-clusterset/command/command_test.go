@@ -32,6 +32,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"join east": "join --help", "leave": "leave --help", "explain": "explain --help", "explain a/b/c --context x": "a/b/c",
 		"status surplus": "accepts 0", "status -o nonsense --context x": "use wide, json or yaml",
 		"stauts":                               "Did you mean this?",
+		"status --watch --wait":                "exclude",
 		"join a b --server a":                  "--server",
 		"join a b --server a=10.0.0.1":         "--server a=10.0.0.1: use CONTEXT=https://",
 		"join a b --server a=http://10.0.0.1":  "use CONTEXT=https://",

@@ -21,7 +21,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/connectivity"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/sysdump"
-	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 )
 
 // in runs a command without arguments in the selected clusters.
@@ -125,11 +124,12 @@ func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file
 		return err
 	}
 	all, failed := o.states(ctx, clusters)
+	_, versionText := versionsOf(clusters, all, failed)
 	var statusText, checkText bytes.Buffer // buffers fail no write
 	_ = texts(statusesOf(clusters, all, failed, ""))(&statusText, true)
 	_ = check.Text(&checkText, true, check.Run(check.Gather(ctx, clusters, all, failed, o.zone, o.server)))
 	reports := map[string]string{
-		"version.txt": version.Of(build), "status.txt": statusText.String(), "check.txt": checkText.String(),
+		"version.txt": versionText, "status.txt": statusText.String(), "check.txt": checkText.String(),
 	}
 	for i, c := range clusters {
 		if text, err := json.MarshalIndent(all[i], "", "  "); err == nil && all[i] != nil {

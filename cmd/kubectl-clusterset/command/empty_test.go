@@ -16,7 +16,7 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		`export '' --context west`, `explain '' --context west`, `leave west --context ''`, `leave west --contexts ''`,
 		`leave west --contexts west,`, `drain west --contexts ,west`, `undrain west --contexts east,,west`, `export db --contexts ,`,
 		`unexport db --contexts ''`, `status --contexts east,`, `explain db --contexts ''`, `check --contexts ,`,
-		`sysdump --contexts west,`, `coredns enable --contexts ''`, `coredns disable --contexts east,`,
+		`version --contexts ''`, `sysdump --contexts west,`, `coredns enable --contexts ''`, `coredns disable --contexts east,`,
 		`test connectivity --contexts east,`,
 	} {
 		args := strings.Fields(line)

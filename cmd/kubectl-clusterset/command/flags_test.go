@@ -4,6 +4,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -70,8 +71,14 @@ func (a *api) seen() []string {
 // which lead to a server.
 func invoke(t *testing.T, server string, args ...string) (out, progress string, err error) {
 	t.Helper()
+	return invokeUntil(t.Context(), t, server, args...)
+}
+
+// invokeUntil is invoke until the context ends.
+func invokeUntil(ctx context.Context, t *testing.T, server string, args ...string) (out, progress string, err error) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
-	err = execute(t.Context(), streams{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", writeKubeconfig(t, server)))
+	err = execute(ctx, streams{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", writeKubeconfig(t, server)))
 	return stdout.String(), stderr.String(), err
 }
 
@@ -166,7 +173,7 @@ func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 	}
 	for _, line := range []string{
 		"join east west", "leave west", "drain west", "undrain west", "check",
-		"coredns enable", "coredns disable", "test connectivity",
+		"coredns enable", "coredns disable", "version", "test connectivity",
 	} {
 		if _, _, err := invoke(t, server.URL, append(strings.Fields(line), "-n", "shop")...); exitStatus(
 			err) != exitUsage {
@@ -183,10 +190,13 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 		"status":      {"Status", server.URL},
 		"status -o x": {"", server.URL},
 		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
-		"check": {"CheckReport", server.URL},
+		"check":                              {"CheckReport", server.URL},
+		"version --controller " + controller: {"Version", server.URL},
+		"version --client":                   {"Version", "http://127.0.0.1:1"},
 		// Not reached.
-		"status --context west": {"Status", "http://127.0.0.1:1"},
-		"check --context west":  {"CheckReport", "http://127.0.0.1:1"},
+		"status --context west":  {"Status", "http://127.0.0.1:1"},
+		"check --context west":   {"CheckReport", "http://127.0.0.1:1"},
+		"version --context west": {"Version", "http://127.0.0.1:1"},
 	} {
 		for _, format := range []string{"json", "yaml"} {
 			out, _, err := invoke(t, want.server, append(strings.Fields(line), "-o", format)...)
@@ -209,6 +219,21 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 				t.Errorf("%s has null:\n%s", line, out)
 			}
 		}
+	}
+}
+
+// TestVersion has the version of each controller, or why it is unknown.
+func TestVersion(t *testing.T) {
+	is := imports("Ready")
+	is.Controller = "0.1.0"
+	out, _, err := invoke(t, "http://127.0.0.1:1", "version", "--contexts", "east,west", "--controller", "east="+newController(t, is),
+		"--controller", "west=127.0.0.1:1")
+	if exitStatus(err) != exitFailed || !strings.HasPrefix(out, "Client: ") ||
+		!strings.Contains(out, "Context east: 0.1.0\nContext west: unknown: ") || !strings.Contains(err.Error(), "1 of 2") {
+		t.Errorf("got %v:\n%s", err, out)
+	}
+	if out, _, err := invoke(t, "http://127.0.0.1:1", "version", "--client"); err != nil || strings.Count(out, "\n") != 1 {
+		t.Errorf("--client: %v:\n%s", err, out)
 	}
 }
 

@@ -47,7 +47,7 @@ func newHung(t *testing.T) (url string, asked <-chan string) {
 func diagnostic(t *testing.T) []string {
 	t.Helper()
 	return []string{
-		"status", "status --wait", "explain shop/db", "check",
+		"status", "status --watch", "status --wait", "explain shop/db", "check", "version",
 		"sysdump -o " + filepath.Join(t.TempDir(), "dump.tar.gz"),
 	}
 }
@@ -84,8 +84,9 @@ func TestSignalsEndCommands(t *testing.T) {
 func TestSickClusterHoldsUpNoOther(t *testing.T) {
 	url, _ := newHung(t)
 	is := imports("Ready", "shop/db")
+	is.Controller = "of east"
 	for line, want := range map[string]string{
-		"status": "shop/db", "explain shop/db --dns 127.0.0.1:1": "db.shop.svc",
+		"status": "shop/db", "version": "of east", "explain shop/db --dns 127.0.0.1:1": "db.shop.svc",
 		"check --dns 127.0.0.1:1": "api-reachable",
 	} {
 		out, _, err := invoke(t, url, append(strings.Fields(line), "--contexts", "east,west", "--controller",
@@ -123,7 +124,7 @@ func TestForbiddenIsNotUnreachable(t *testing.T) {
 		"pods":  newAPI(t, answersOfAll(nil), map[string]int{pods: http.StatusForbidden}),
 		"lease": newAPI(t, answersOfAll(map[string]string{pods: `{"items":[{"metadata":{"name":"a"}}]}`}), map[string]int{lease: http.StatusForbidden}),
 	} {
-		for _, line := range []string{"status", "status -o json", "explain shop/db"} {
+		for _, line := range []string{"status", "status -o json", "version", "version -o json", "explain shop/db"} {
 			out, _, err := invoke(t, server.URL, strings.Fields(line)...)
 			if exitStatus(err) != exitFailed {
 				t.Errorf("%s: %s: %v", name, line, err)
@@ -151,8 +152,10 @@ func TestLongTextsOfControllersAreCut(t *testing.T) {
 	long.Controller, long.Imports[0].Clusters = strings.Repeat("y", 1<<20), []string{strings.Repeat("z", 1<<20)}
 	long.Members = append(long.Members, state.Member{Cluster: "west", State: strings.Repeat("w", 1<<20)})
 	long.Findings = append(long.Findings, state.Finding{What: strings.Repeat("f", 1<<20)})
-	out, _, _ = invoke(t, newAPI(t, nil, nil).URL, "status", "--controller", newController(t, long))
-	if len(out) > 10<<10 {
-		t.Errorf("%d bytes", len(out))
+	for _, line := range []string{"status", "version"} {
+		out, _, _ = invoke(t, newAPI(t, nil, nil).URL, line, "--controller", newController(t, long))
+		if len(out) > 10<<10 {
+			t.Errorf("%s: %d bytes", line, len(out))
+		}
 	}
 }

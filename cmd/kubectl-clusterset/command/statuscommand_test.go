@@ -3,6 +3,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -73,6 +74,17 @@ func TestStatusOfANamespaceWithoutImports(t *testing.T) {
 	_, _, err := invoke(t, server.URL, append(line, "--wait", "--timeout", "1s")...)
 	if exitStatus(err) != exitFailed || !strings.Contains(err.Error(), "no selected cluster has an import in namespace shpo: check its name") {
 		t.Errorf("--wait: %v", err)
+	}
+}
+
+// TestStatusWatches prints again and again until it is stopped.
+func TestStatusWatches(t *testing.T) {
+	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))
+	ctx, cancel := context.WithTimeout(t.Context(), 3*statusInterval/2)
+	defer cancel()
+	out, _, err := invokeUntil(ctx, t, server.URL, "status", "--watch", "--controller", controller)
+	if err != nil || strings.Count(out, "IMPORT") != 2 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -4,6 +4,7 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -23,10 +25,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
-// lifetime is that of the tokens. The API server may grant less.
-const lifetime = 30 * 24 * time.Hour
+const (
+	// lifetime is that of the tokens. The API server may grant less.
+	lifetime = 30 * 24 * time.Hour
+	// tryTimeout bounds the time until an API server accepts a new token.
+	tryTimeout = 15 * time.Second
+)
 
 // issue returns a kubeconfig for the reader, with a token of a ServiceAccount of its own, and when the token expires unless
 // the reader renews it.
@@ -47,6 +54,9 @@ func (p *peering) issue(ctx context.Context, at Address, authority []byte) (kube
 			return nil, expires, fmt.Errorf("create a token: %w", err)
 		}
 		token, expires = issued.Status.Token, issued.Status.ExpirationTimestamp.Time
+		if err := p.try(ctx, token, at); err != nil {
+			return nil, expires, err
+		}
 	}
 	kubeconfig, err = p.kubeconfig(token, at, authority)
 	return kubeconfig, expires, err
@@ -102,6 +112,48 @@ func (o Options) apply() metav1.ApplyOptions {
 
 func owner(kind string, of metav1.Object) *applymetav1.OwnerReferenceApplyConfiguration {
 	return applymetav1.OwnerReference().WithAPIVersion("v1").WithKind(kind).WithName(of.GetName()).WithUID(of.GetUID())
+}
+
+// try returns an error if the source rejects the token for what members read, at the address of the user. Only a missing
+// right counts if the reader uses another address: the user's may be a proxy that rejects service account tokens. Join waits
+// for the reader in any case.
+func (p *peering) try(ctx context.Context, token string, at Address) error {
+	config := rest.AnonymousClientConfig(p.source.Config)
+	config.BearerToken = token
+	by, err := cluster.FromConfig(config, p.source.Context, p.source.Namespace)
+	if err != nil {
+		return err
+	}
+	patient := p.Teller
+	patient.Timeout = min(patient.Timeout, tryTimeout)
+	var rejected error
+	err = patient.Wait(ctx, func(ctx context.Context) (string, error) {
+		_, err := by.Kube.CoordinationV1().Leases(by.Namespace).Get(ctx, cluster.HeartbeatLease, metav1.GetOptions{})
+		if err == nil {
+			_, err = by.Kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
+		}
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			rejected = err
+			return "waiting for the API server to accept the credential: " + err.Error(), nil
+		}
+		return "", err
+	})
+	if errors.Is(err, output.ErrTimeout) && rejected != nil {
+		err = rejected
+	}
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("its account lacks a right of members: %w: restore it with `helm upgrade` of the chart in namespace %s",
+			err, p.source.Namespace)
+	case strings.TrimSuffix(at.Server, "/") == strings.TrimSuffix(config.Host, "/") || ctx.Err() != nil:
+		return fmt.Errorf("%s rejects it: %w: if this is a proxy that rejects service account tokens, set the address of the "+
+			"API server with --server %s=https://…", config.Host, err, p.source.Context)
+	}
+	p.Teller.Say("context %s: %s rejects the new credential for %s (%v); continuing, because %[3]s uses %[5]s", p.source.Context,
+		config.Host, p.readerID, err, at.Server)
+	return nil
 }
 
 // kubeconfig is the content of the reader's Secret.

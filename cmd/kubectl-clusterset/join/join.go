@@ -116,8 +116,7 @@ func Join(ctx context.Context, o Options) error {
 	}
 	err = o.await(ctx, len(peerings), func(ctx context.Context, i int) (string, error) { return peerings[i].look(ctx) })
 	if errors.Is(err, output.ErrTimeout) {
-		err = fmt.Errorf("%w: see `kubectl clusterset status`. If the server in your kubeconfig is a proxy that rejects service "+
-			"account tokens, set the address of the API server with --server CONTEXT=https://…", err)
+		err = fmt.Errorf("%w: see `kubectl clusterset status`", err)
 	}
 	return err
 }
@@ -134,7 +133,8 @@ func (o Options) hint(source *cluster.Cluster) {
 	}
 }
 
-// give issues a credential and writes it to the Secret that makes the source a member of the reader.
+// give issues a credential and writes it to the Secret that makes the source a member of the reader. A credential that the
+// source rejects replaces none.
 func (p *peering) give(ctx context.Context) error {
 	existing, err := p.reader.Credentials(ctx, p.sourceID)
 	if err != nil {
