@@ -157,6 +157,10 @@ func TestTheControllerIsConfined(t *testing.T) {
 		{"a Service that becomes its own", team, serviceOf(t, "web", nil), func(object *unstructured.Unstructured) {
 			object.SetLabels(ours)
 		}, all},
+		{"a derived Service that it adopts", team, serviceOf(t, "derived-web", nil), func(object *unstructured.Unstructured) {
+			object.SetLabels(ours)
+		}, map[string]string{"create": controllerPolicy, "delete": controllerPolicy}},
+		{"a derived Service that it leaves to others", team, serviceOf(t, "derived-web", nil), annotate, all},
 		{"a slice", team, sliceOf(t, "web", map[string]string{export.LabelKubernetesService: "web"}), annotate, all},
 		{"its own Service", team, serviceOf(t, "web", ours), annotate, nil},
 		{"its own slice", team, sliceOf(t, "web", ours), annotate, nil},
