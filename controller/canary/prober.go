@@ -49,7 +49,8 @@ type Member interface {
 	Canaries() (text string, read bool)
 	// CanaryKey returns the Key of the cluster as in its last heartbeat.
 	CanaryKey() string
-	// CIDRs restrict the addresses. Without CIDRs all are allowed.
+	// CIDRs are the ranges of its pods. Other addresses are not probed, and none without CIDRs: readers of a hostile
+	// member would connect to whatever it names.
 	CIDRs() []netip.Prefix
 }
 
@@ -173,7 +174,7 @@ func (p *Prober) accept(ctx context.Context, cluster, text string, cidrs []netip
 		return nil
 	}
 	return slices.DeleteFunc(canaries, func(c Canary) bool {
-		return len(cidrs) > 0 && !slices.ContainsFunc(cidrs, func(prefix netip.Prefix) bool {
+		return !slices.ContainsFunc(cidrs, func(prefix netip.Prefix) bool {
 			return prefix.Contains(c.Address.Addr())
 		})
 	})

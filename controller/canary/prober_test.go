@@ -185,6 +185,9 @@ func (m *fakeMember) Canaries() (string, bool) { return m.text, !m.unread }
 func (m *fakeMember) CanaryKey() string        { return "key" }
 func (m *fakeMember) CIDRs() []netip.Prefix    { return m.cidrs }
 
+// everywhere are the ranges of a member that is not confined.
+var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
+
 // TestRate: each canary is probed each second, in doubt twice, and above 256 each in its turn. It ends at once.
 func TestRate(t *testing.T) {
 	for _, row := range []struct {
@@ -210,7 +213,7 @@ func TestRate(t *testing.T) {
 						address := netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(j)})
 						canaries = append(canaries, Canary{netip.AddrPortFrom(address, 8081), ""})
 					}
-					members = append(members, &fakeMember{cluster: fmt.Sprint("member-", i), text: Encode(canaries)})
+					members = append(members, &fakeMember{cluster: fmt.Sprint("member-", i), text: Encode(canaries), cidrs: everywhere})
 				}
 				probed := &record{doubtful: row.doubtful}
 				p := &Prober{
@@ -260,6 +263,10 @@ func TestOffers(t *testing.T) {
 		expect("north has none for a while", 0, "north ")
 		expect("nothing changed", 0)
 		west.unread, west.text = false, "10.1.0.1:8081=a,10.2.0.1:8081=b"
+		expect("the ranges of west are unknown", 0)
+		<-time.After(forgetAfter)
+		expect("they are unknown for a while", 0, "west ")
+		west.cidrs = everywhere
 		expect("two canaries", 2, "west 10.1.0.1:8081=a,10.2.0.1:8081=b")
 		expect("nothing changed", 2)
 		west.cidrs = []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}

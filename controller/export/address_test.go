@@ -23,6 +23,8 @@ func TestCheckAddress(t *testing.T) {
 		{"192.0.2.1", v4, ""},
 		{"fd00::1", v6, ""},
 		{"2001:db8::1", v6, ""},
+		{"2001:1::1", v6, ""},
+		{"fd00:c1::1", v6, ""},
 
 		{"", v4, `"" is not an IP address`},
 		{"10.1.2", v4, `"10.1.2" is not an IP address`},
@@ -59,6 +61,13 @@ func TestCheckAddress(t *testing.T) {
 		{"fd00:ec2::23", v6, `fd00:ec2::23 is not the address of a pod`},
 		{"fd00:ec2::253", v6, `fd00:ec2::253 is not the address of a pod`},
 		{"fd20:ce::254", v6, `fd20:ce::254 is not the address of a pod`},
+		{"fd00:c1::a9fe:a9fe", v6, `fd00:c1::a9fe:a9fe is not the address of a pod`},
+		{"fd00:42::42", v6, `fd00:42::42 is not the address of a pod`},
+		{"fd00:a9fe:a9fe::1", v6, `fd00:a9fe:a9fe::1 is not the address of a pod`},
+		{"fd00:100::100:200", v6, `fd00:100::100:200 is not the address of a pod`},
+		{"::ffff:0:a9fe:a9fe", v6, `::ffff:0:a9fe:a9fe is not the address of a pod`},
+		{"2001:0:a9fe:a9fe::1", v6, `2001:0:a9fe:a9fe::1 is not the address of a pod`},
+		{"fec0::1", v6, `fec0::1 is not the address of a pod`},
 	} {
 		_, err := checkAddress(test.address, test.addressType)
 		got := ""

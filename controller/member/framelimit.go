@@ -64,8 +64,13 @@ func (l *frameLimiter) RoundTrip(request *http.Request) (*http.Response, error) 
 	if !ok {
 		limit = maxRefusal
 	}
+	late := time.AfterFunc(pageWithin, func() { response.Body.Close() })
 	whole, err := io.ReadAll(io.LimitReader(response.Body, int64(limit)+1))
+	inTime := late.Stop()
 	response.Body.Close()
+	if err != nil && !inTime {
+		return nil, errSlow
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func (m *Member) Object() Object { return m.source.candidate.Load().Object }
 // Candidate returns what makes the cluster a member, in its latest version.
 func (m *Member) Candidate() *Candidate { return m.source.candidate.Load() }
 
-// CIDRs restrict the addresses of the member's endpoints. Without CIDRs all are allowed.
+// CIDRs restrict the addresses of the member's endpoints. Without CIDRs all are allowed, and none is probed.
 func (m *Member) CIDRs() []netip.Prefix { return *m.source.cidrs.Load() }
 
 // Rank returns the rank of the member's exports in conflicts: see ParseRank. While the annotation is invalid it is the

@@ -82,6 +82,7 @@ func TestRecoveryIsTold(t *testing.T) {
 		"garbage meanwhile":  {{good, "", healthy, ""}, {"{", "", idle, "refused"}, {good, "", idle, "over"}},
 		"another credential": {{good, "", failing, "failed"}, {other, "", idle, ""}, {other, "", healthy, "over"}},
 		"wrong annotation":   {{good, "no-cidr", idle, "refused"}, {good, "192.0.2.0/24", healthy, "over"}},
+		"empty annotation":   {{good, " , ", idle, "refused"}, {good, "192.0.2.0/24", healthy, "over"}},
 		"renewed with a wrong annotation": {
 			{good, "192.0.2.0/24", healthy, ""},
 			{good, "no-cidr", idle, "refused"},
@@ -118,7 +119,7 @@ func TestRecoveryIsTold(t *testing.T) {
 			for i, step := range steps {
 				credential = credential.DeepCopy()
 				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
-				credential.Annotations = map[string]string{CIDRsAnnotation: step.cidrs}
+				credential.Annotations = confinedTo(step.cidrs)
 				told = nil
 				before = set.refresh(ctx, &group, before, nil)
 				step.then(set.Get("west"))
@@ -128,6 +129,14 @@ func TestRecoveryIsTold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// confinedTo returns the annotations of a member with ranges, without them for none.
+func confinedTo(cidrs string) map[string]string {
+	if cidrs == "" {
+		return map[string]string{}
+	}
+	return map[string]string{CIDRsAnnotation: cidrs}
 }
 
 // TestConnectionsAreLogged: joining, the first complete list and leaving are told at
@@ -283,6 +292,10 @@ func TestSecretOfARefusedCredential(t *testing.T) {
 			{good, "none", "true", false, true, "[192.0.2.0/24]"},
 			{good, "198.51.100.0/24", "true", false, true, "[198.51.100.0/24]"},
 		},
+		"CIDR turns empty": {
+			{good, "192.0.2.0/24", "", true, true, "[192.0.2.0/24]"},
+			{good, ", ", "", false, true, "[192.0.2.0/24]"},
+		},
 		"CIDR bad from the start": {
 			{good, "none", "", true, true, "[]"},
 			{good, "none", "true", false, true, "[]"},
@@ -310,7 +323,8 @@ func TestSecretOfARefusedCredential(t *testing.T) {
 			for i, step := range steps {
 				credential = credential.DeepCopy()
 				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
-				credential.Annotations = map[string]string{CIDRsAnnotation: step.cidrs, "drain": step.drain}
+				credential.Annotations = confinedTo(step.cidrs)
+				credential.Annotations["drain"] = step.drain
 				was := set.Get("west")
 				changed = false
 				before = set.refresh(ctx, &group, before, nil)

@@ -21,7 +21,7 @@ const (
 	// ClusterLabel marks a Secret as the credential of a member. Its value is the member's id.
 	ClusterLabel = "clusterset-dns.github.io/cluster"
 	// CIDRsAnnotation on that Secret restricts the addresses of the member's endpoints to prefixes, separated by
-	// commas.
+	// commas. Only a member with it is probed.
 	CIDRsAnnotation = "clusterset-dns.github.io/cidrs"
 	// RankAnnotation on that Secret, or on the controller's namespace for the local cluster, ranks a cluster: see
 	// ParseRank.
@@ -89,8 +89,13 @@ func (s *source) inherit(from *source) {
 	}
 }
 
-// ParseCIDRs parses the value of CIDRsAnnotation. The prefixes are masked; none means no restriction.
-func ParseCIDRs(text string) ([]netip.Prefix, error) {
+// parseCIDRs parses the annotation CIDRsAnnotation, nil without it. The prefixes are masked. A value without a prefix is
+// invalid, as a script writes that does not know the ranges: it does not lift the restriction.
+func parseCIDRs(annotations map[string]string) ([]netip.Prefix, error) {
+	text, found := annotations[CIDRsAnnotation]
+	if !found {
+		return nil, nil
+	}
 	var cidrs []netip.Prefix
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		prefix, err := netip.ParsePrefix(word)
@@ -98,6 +103,9 @@ func ParseCIDRs(text string) ([]netip.Prefix, error) {
 			return nil, fmt.Errorf("annotation %s: %w", CIDRsAnnotation, err)
 		}
 		cidrs = append(cidrs, prefix.Masked())
+	}
+	if len(cidrs) == 0 {
+		return nil, fmt.Errorf("annotation %s: %.100q has no prefix: name the ranges of the member's pods", CIDRsAnnotation, text)
 	}
 	return cidrs, nil
 }
@@ -203,7 +211,7 @@ func parse(candidate *Candidate, commands []string) *source {
 		candidate = &with
 		s.candidate.Store(candidate)
 	}
-	cidrs, err := ParseCIDRs(candidate.Annotations[CIDRsAnnotation])
+	cidrs, err := parseCIDRs(candidate.Annotations)
 	s.cidrs.Store(&cidrs)
 	rank, rankErr := ParseRank(candidate.Annotations)
 	s.rank.Store(int64(rank))

@@ -3,6 +3,8 @@
 package memberstate
 
 import (
+	"errors"
+
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,7 +68,7 @@ func (r *Reporter) Report(problem member.Problem) {
 	}
 	if problem.Err != nil {
 		message = documents.Safe(problem.Err.Error())
-		logger.Error(problem.Err, log)
+		logger.Error(errors.New(message), log)
 	} else {
 		reason, kind = over, corev1.EventTypeNormal
 		logger.Info(overLog)

@@ -97,8 +97,11 @@ func SecretOf(id string) string { return "member-" + id }
 // Join has a cluster read a member by a kubeconfig.
 func Join(ctx context.Context, plane Cluster, id string, kubeconfig []byte) error {
 	_, err := plane.Client().CoreV1().Secrets(Namespace).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: SecretOf(id), Labels: map[string]string{member.ClusterLabel: id}},
-		Data:       map[string][]byte{member.KubeconfigKey: kubeconfig},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: SecretOf(id), Labels: map[string]string{member.ClusterLabel: id},
+			Annotations: map[string]string{member.CIDRsAnnotation: "0.0.0.0/0,::/0"}, // without ranges nothing is probed
+		},
+		Data: map[string][]byte{member.KubeconfigKey: kubeconfig},
 	}, metav1.CreateOptions{})
 	return err
 }

@@ -15,6 +15,16 @@ var trusting = []mutant{
 		harm: "one allowed credential plugin allows all programs",
 	},
 	{
+		file: "controller/member/source.go",
+		text: `if len(cidrs) == 0 {`, replacement: `if false {`,
+		harm: "an empty annotation lifts the restriction of a member to its ranges",
+	},
+	{
+		file: "controller/canary/prober.go",
+		text: `return !slices.ContainsFunc(cidrs`, replacement: `return len(cidrs) > 0 && !slices.ContainsFunc(cidrs`,
+		harm: "a member without ranges has every reader connect to addresses of its choice",
+	},
+	{
 		file: "controller/member/poll.go",
 		text: `if !r.before {
 			return false`, replacement: `if !r.before {

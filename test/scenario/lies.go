@@ -269,7 +269,7 @@ func confined(s *Set, east, west, _ *Cluster) {
 	left := healthy.With("lone", "-> NXDOMAIN")
 	s.Except(east, left, healthy)
 	east.problems("west", export.ReasonForeignAddress, 1)
-	s.Annotate(p, member.CIDRsAnnotation, "10.65.0.0")
+	s.Annotate(p, member.CIDRsAnnotation, ",")
 	east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
 	west.SetEndpoints("solo", "10.65.0.1")
 	seen := healthy.With("solo", "west/10.65.0.1 -> VIP")

@@ -103,12 +103,16 @@ func (s *ClusterSet) Cluster(name string) *Cluster {
 	panic("no cluster " + name)
 }
 
+// everywhere are the ranges of a member that only probes need.
+const everywhere = "0.0.0.0/0,::/0"
+
 // join gives c the credential to read source.
 func (c *Cluster) join(t *testing.T, source *Cluster) {
 	t.Helper()
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "member-" + source.Name, Labels: map[string]string{member.ClusterLabel: source.Name},
+			Annotations: map[string]string{member.CIDRsAnnotation: everywhere},
 		},
 		Data: map[string][]byte{"kubeconfig": source.Kubeconfig(c.Name)},
 	}

@@ -80,6 +80,14 @@ func (k kubectl) createSecret(ctx context.Context, c *cluster, other string, cre
 		return fmt.Errorf("label the Secret of %s in %s: %w", other, c.name, err)
 	}
 	k.output("secret/" + other + " labeled")
+	// The canary of the demo is at an address of this machine.
+	k.say(c, "-n %s annotate secret %s %s=0.0.0.0/0", clusterset.Namespace, other, member.CIDRsAnnotation)
+	if _, err := secrets.Patch(ctx, other, types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"0.0.0.0/0"}}}`, member.CIDRsAnnotation),
+		metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("annotate the Secret of %s in %s: %w", other, c.name, err)
+	}
+	k.output("secret/" + other + " annotated")
 	return nil
 }
 
