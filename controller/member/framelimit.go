@@ -19,8 +19,8 @@ import (
 const (
 	// maxAnswer bounds a response other than a watch, in bytes after decompression; maxDecoded bounds its memory.
 	maxAnswer = 4 << 20
-	// maxRefusal bounds an error response, in bytes.
-	maxRefusal = 64 << 10
+	// maxRefusal bounds an error response, in bytes: logs have it, quoted.
+	maxRefusal = 4 << 10
 	// maxOther bounds a watch event without a slice, in bytes.
 	maxOther = 16 << 10
 	// frameHeader is the size of the header of a watch event: the event's length in network byte order.
@@ -56,7 +56,7 @@ func (l *frameLimiter) RoundTrip(request *http.Request) (*http.Response, error) 
 		response.Body = &frames{ReadCloser: response.Body, limit: l.event, end: l.endOf(request, response.Body)}
 		return response, nil
 	}
-	if err := takeTurn(request.Context()); err != nil {
+	if err := takeTurn(request.Context(), request.URL.Host); err != nil {
 		response.Body.Close()
 		return nil, err
 	}
@@ -64,13 +64,7 @@ func (l *frameLimiter) RoundTrip(request *http.Request) (*http.Response, error) 
 	if !ok {
 		limit = maxRefusal
 	}
-	late := time.AfterFunc(pageWithin, func() { response.Body.Close() })
-	whole, err := io.ReadAll(io.LimitReader(response.Body, int64(limit)+1))
-	inTime := late.Stop()
-	response.Body.Close()
-	if err != nil && !inTime {
-		return nil, errSlow
-	}
+	whole, err := readWithin(response.Body, limit, pageWithin)
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ type Members struct {
 	changed chan struct{}
 	refused atomic.Pointer[[]Problem]
 	memory  *memory
-	turns   chan struct{} // see turn
+	turns   *turns // see turn
 
 	identifying sync.Mutex
 	identities  identities
@@ -146,7 +146,7 @@ type Members struct {
 func New(config Config) *Members {
 	s := &Members{
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1), limited: map[string]string{},
-		memory: newMemory(config.Memory), turns: make(chan struct{}, listsAtOnce),
+		memory: newMemory(config.Memory), turns: newTurns(listsAtOnce),
 		connections: map[string]*connection{}, identities: newIdentities(),
 	}
 	s.members.Store(newRoster(nil))

@@ -38,7 +38,7 @@ type sliceStore struct {
 	// imported returns the services that are imported from the member, with the weight of the copies of their slices.
 	imported func() map[types.NamespacedName]export.Weight
 	// turns bounds how many lists are read at once; nil for no bound.
-	turns chan struct{}
+	turns *turns
 	*quota
 }
 

@@ -5,7 +5,7 @@ package member
 import (
 	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -30,12 +30,84 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	}, nil
 }
 
+// drip is a body of which a byte comes every 5 s.
+type drip struct{ closed chan struct{} }
+
+func (d drip) Read(p []byte) (int, error) {
+	select {
+	case <-d.closed:
+		return 0, io.ErrClosedPipe
+	case <-time.After(5 * time.Second):
+		return copy(p, "k"), nil
+	}
+}
+
+func (d drip) Close() error {
+	select {
+	case <-d.closed:
+	default:
+		close(d.closed)
+	}
+	return nil
+}
+
+type server func() io.ReadCloser
+
+func (s server) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}, Body: s()}, nil
+}
+
+// TestSlowServers: servers that answer a byte at a time, for as long as they may and again, hold up the list of another
+// member for a moment only. Members behind one server hold up each other.
+func TestSlowServers(t *testing.T) {
+	page := encode(t, &discoveryv1.EndpointSliceList{})
+	for name, row := range map[string]struct {
+		host func(i int) string
+		wait time.Duration
+	}{
+		"each its own":   {func(i int) string { return fmt.Sprint("slow-", i) }, pageWithin},
+		"behind a proxy": {func(int) string { return "proxy" }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				of := newTurns(listsAtOnce)
+				get := func(ctx context.Context, host string, answers server) error {
+					ours := &turn{of: of}
+					defer ours.end()
+					request, err := http.NewRequestWithContext(ours.with(ctx), http.MethodGet, "https://"+host+"/", http.NoBody)
+					if err != nil {
+						return err
+					}
+					_, err = (&frameLimiter{base: answers}).RoundTrip(request)
+					return err
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				for i := range 2 * listsAtOnce {
+					go func() {
+						for ctx.Err() == nil {
+							_ = get(ctx, row.host(i), func() io.ReadCloser { return drip{make(chan struct{})} })
+						}
+					}()
+				}
+				time.Sleep(time.Minute)
+				began := time.Now()
+				err := get(t.Context(), "honest", func() io.ReadCloser { return io.NopCloser(bytes.NewReader(page)) })
+				if took := time.Since(began); err != nil || took > row.wait {
+					t.Errorf("the page of another member took %s: %v", took, err)
+				}
+				stop()
+				time.Sleep(2 * pageWithin)
+			})
+		})
+	}
+}
+
 // TestPagesAreReadInTurn: so many pages of lists are held at once and no more,
 // and a server that does not answer keeps no member waiting.
 func TestPagesAreReadInTurn(t *testing.T) {
 	page := encode(t, &discoveryv1.EndpointSliceList{})
 	synctest.Test(t, func(t *testing.T) {
-		of := make(chan struct{}, 2)
+		of := newTurns(2)
 		answer, never := make(chan struct{}), make(chan struct{})
 		close(answer)
 		read := make(chan *turn, 10)
@@ -64,8 +136,8 @@ func TestPagesAreReadInTurn(t *testing.T) {
 		}
 		for left := 5; left > 0; left-- {
 			synctest.Wait()
-			if want := min(2, left); len(read) != want || len(of) != want {
-				t.Fatalf("with %d left %d pages are held, by %d", left, len(read), len(of))
+			if want := min(2, left); len(read) != want || len(of.all) != want {
+				t.Fatalf("with %d left %d pages are held, by %d", left, len(read), len(of.all))
 			}
 			held := <-read
 			held.end()
@@ -75,75 +147,8 @@ func TestPagesAreReadInTurn(t *testing.T) {
 		for range 3 {
 			(<-read).end()
 		}
-		if len(of) != 0 {
-			t.Errorf("%d turns were not given back", len(of))
+		if len(of.all) != 0 {
+			t.Errorf("%d turns were not given back", len(of.all))
 		}
 	})
-}
-
-// A drip is a body of which a byte arrives every five seconds, until it is closed.
-type drip struct{ closed chan struct{} }
-
-func (d drip) Read(p []byte) (int, error) {
-	select {
-	case <-d.closed:
-		return 0, io.ErrClosedPipe
-	case <-time.After(5 * time.Second):
-		return copy(p, "k"), nil
-	}
-}
-
-func (d drip) Close() error {
-	select {
-	case <-d.closed:
-	default:
-		close(d.closed)
-	}
-	return nil
-}
-
-// TestSlowPagesKeepNoTurn: servers that send their pages slowly keep another member waiting for a moment only.
-func TestSlowPagesKeepNoTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		of := make(chan struct{}, 2)
-		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
-		defer stop()
-		get := func(body io.ReadCloser) error {
-			page := turn{of: of}
-			defer page.end()
-			request, err := http.NewRequestWithContext(page.with(ctx), http.MethodGet, "https://west/", http.NoBody)
-			if err != nil {
-				return err
-			}
-			response, err := (&frameLimiter{base: whole{body}}).RoundTrip(request)
-			if err == nil {
-				response.Body.Close()
-			}
-			return err
-		}
-		slow := make(chan error, cap(of))
-		for range cap(of) {
-			go func() { slow <- get(drip{make(chan struct{})}) }()
-		}
-		synctest.Wait()
-		began := time.Now()
-		err := get(io.NopCloser(bytes.NewReader(encode(t, &discoveryv1.EndpointSliceList{}))))
-		if took := time.Since(began); err != nil || took > pageWithin {
-			t.Errorf("the page of another member took %s: %v", took, err)
-		}
-		for range cap(of) {
-			if err := <-slow; !errors.Is(err, errSlow) {
-				t.Errorf("a slow page: %v", err)
-			}
-		}
-	})
-}
-
-// whole is a server with one answer.
-type whole struct{ body io.ReadCloser }
-
-func (w whole) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}, Body: w.body,
-	}, nil
 }
