@@ -69,11 +69,11 @@ func definitionsWith(t *testing.T, serviceImport string, exports ...string) http
 	}
 }
 
-// TestAnUnreadableObjectStopsItsServiceAlone: nothing of the service is written or removed, and the object says why.
-func TestAnUnreadableObjectStopsItsServiceAlone(t *testing.T) {
-	server := httptest.NewServer(definitionsWith(t,
-		`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",`+
-			`"metadata":{"namespace":"demo","name":"web","uid":"u","resourceVersion":"1"},"spec":{"ports":"http"}}`))
+// TestAnUnreadableExportStopsItsServiceAlone: nothing of the service is written or removed, and the object says why.
+func TestAnUnreadableExportStopsItsServiceAlone(t *testing.T) {
+	server := httptest.NewServer(definitionsWith(t, "",
+		`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport",`+
+			`"metadata":{"namespace":"demo","name":"web","uid":"u","resourceVersion":"1"},"spec":{"exportedLabels":"http"}}`))
 	defer server.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -100,7 +100,7 @@ func TestAnUnreadableObjectStopsItsServiceAlone(t *testing.T) {
 		t.Fatalf("%d Events, want 1", len(events.Events))
 	}
 	if event := <-events.Events; !strings.HasPrefix(event,
-		"Warning Unreadable ServiceImport demo/web cannot be decoded") || !strings.Contains(event, "ports") {
+		"Warning Unreadable ServiceExport demo/web cannot be decoded") || !strings.Contains(event, "exportedLabels") {
 		t.Errorf("the Event is %q", event)
 	}
 }

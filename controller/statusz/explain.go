@@ -151,11 +151,6 @@ func (e *explanation) export(from merge.Contribution, role merge.Role) {
 	for i := range from.View.Slices {
 		for _, endpoint := range from.View.Slices[i].Endpoints {
 			ready[endpoint.Addresses[0]] = ptr.Deref(endpoint.Conditions.Ready, true)
-			if role.Outside {
-				e.Endpoints = append(e.Endpoints, state.Endpoint{
-					Address: endpoint.Addresses[0], Cluster: cluster, State: state.Outside, Reason: strings.Join(role.Rules, ", "),
-				})
-			}
 		}
 	}
 	for _, slice := range e.result.EndpointSlices {
@@ -191,6 +186,8 @@ func (e *explanation) use(from merge.Contribution, who Publisher, slice *discove
 	}
 	ready := ptr.Deref(endpoint.Conditions.Ready, true)
 	switch {
+	case role.Outside:
+		return state.Outside, strings.Join(role.Rules, ", ")
 	case ready && !e.headless() && len(slice.Ports) == 0:
 		return state.Unused, "the Service in " + who.Cluster + " has none of the imported ports"
 	case ready && demoted != "":
