@@ -3,6 +3,7 @@
 package apiserver
 
 import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,7 @@ var builtIn = func() map[schema.GroupVersionResource]*kind {
 	kinds := map[schema.GroupVersionResource]*kind{}
 	core, apps, rbac := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
 	discovery, networking := discoveryv1.SchemeGroupVersion, networkingv1.SchemeGroupVersion
+	admission := admissionregistrationv1.SchemeGroupVersion
 	for _, each := range []kind{
 		{GroupVersionKind: core.WithKind("Namespace"), resource: "namespaces", short: []string{"ns"}, status: true},
 		{GroupVersionKind: core.WithKind("Node"), resource: "nodes", short: []string{"no"}, status: true},
@@ -99,6 +101,12 @@ var builtIn = func() map[schema.GroupVersionResource]*kind {
 		{GroupVersionKind: rbac.WithKind("Role"), resource: "roles", namespaced: true},
 		{GroupVersionKind: rbac.WithKind("RoleBinding"), resource: "rolebindings", namespaced: true},
 		{GroupVersionKind: networking.WithKind("ServiceCIDR"), resource: "servicecidrs", status: true},
+		// Policies are kept, and enforced by real API servers alone.
+		{
+			GroupVersionKind: admission.WithKind("ValidatingAdmissionPolicy"), resource: "validatingadmissionpolicies",
+			status: true, generations: true,
+		},
+		{GroupVersionKind: admission.WithKind("ValidatingAdmissionPolicyBinding"), resource: "validatingadmissionpolicybindings"},
 		{
 			GroupVersionKind: definitions.GroupVersion().WithKind("CustomResourceDefinition"),
 			resource:         definitions.Resource, short: []string{"crd"}, status: true, generations: true,
