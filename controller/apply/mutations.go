@@ -223,11 +223,12 @@ func (a *mutations) noteDeleted(slice *discoveryv1.EndpointSlice) {
 	a.deleted[slice.UID] = slice.UID != ""
 }
 
-// withoutDeleted returns the cached slices without those that were deleted. It drops deletions that the caches show.
+// withoutDeleted returns the cached slices without those that were deleted, unless a finalizer holds them. It drops
+// deletions that the caches show.
 func (a *mutations) withoutDeleted(cached []*discoveryv1.EndpointSlice) (left []*discoveryv1.EndpointSlice) {
 	deleted := map[types.UID]bool{}
 	for _, slice := range cached {
-		if a.deleted[slice.UID] {
+		if a.deleted[slice.UID] && slice.DeletionTimestamp == nil {
 			deleted[slice.UID] = true
 		} else {
 			left = append(left, slice)

@@ -57,6 +57,11 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 			p.foreign(before)
 			continue
 		}
+		if before != nil && before.DeletionTimestamp != nil && cluster == p.observed.Cluster {
+			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s is being deleted, so that other clusters ignore it. Remove its finalizers.",
+				before.Namespace, before.Name))
+			continue
+		}
 		update := desired
 		if before != nil {
 			update = withOthers(before, desired)

@@ -114,7 +114,7 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/apply/mutations.go",
-		text: `if a.deleted[slice.UID] {`, replacement: `if a.deleted[slice.UID] && slice.UID == "" {`,
+		text: `if a.deleted[slice.UID] && slice.DeletionTimestamp == nil {`, replacement: `if a.deleted[slice.UID] && slice.UID == "" {`,
 		harm: "an export that was withdrawn comes back",
 	},
 	{

@@ -48,6 +48,34 @@ func TestHeldSlice(t *testing.T) {
 		west.Withdraw("web")
 		sim.Wait(10 * time.Second)
 		expect(t, east, map[string]string{"web": "-> NXDOMAIN"})
+
+		// Exported again, it waits, and says so.
+		west.Export("web")
+		sim.Wait(time.Minute)
+		expect(t, east, map[string]string{"web": "-> NXDOMAIN"})
+		exports := west.Dynamic.Resource(imports.GroupVersion().WithResource(v1beta1.ServiceExportPluralName)).Namespace(sim.Namespace)
+		object, err := exports.Get(t.Context(), "web", metav1.GetOptions{})
+		must(t, err)
+		var exported v1beta1.ServiceExport
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &exported))
+		if ready := meta.FindStatusCondition(exported.Status.Conditions, "Ready"); ready == nil ||
+			ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "Remove its finalizers") {
+			t.Errorf("the condition Ready is %+v", ready)
+		}
+		release := func() {
+			_, err := client.Patch(t.Context(), list.Items[0].Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+				metav1.PatchOptions{})
+			must(t, err)
+		}
+		release()
+		sim.Wait(time.Minute)
+		expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
+		_, err = client.Patch(t.Context(), list.Items[0].Name, types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":["example.org/held"]}}`), metav1.PatchOptions{})
+		must(t, err)
+		west.Withdraw("web")
+		sim.Wait(10 * time.Second)
+		expect(t, east, map[string]string{"web": "-> NXDOMAIN"})
 		set.Network.Cut("east", "west", network.Both)
 		east.StopController()
 		east.StartController()
