@@ -198,7 +198,8 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName,
 	catchUp(&existing, shown)
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil &&
 		existing.Observed.DerivedService == nil {
-		existing.Observed.TakenIPs = g.Local.OtherHolders(derived, serviceImport.Spec.IPs, merge.Adopted(serviceImport))
+		existing.Observed.TakenIPs = g.Local.OtherHolders(derived, serviceImport.Spec.IPs,
+			merge.Adopted(serviceImport) || !g.Set.Manages(serviceImport))
 	}
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil && !export.IsManaged(serviceImport) {
 		existing.Observed.HandMadeSlices = g.Local.HandMadeSlices(service)

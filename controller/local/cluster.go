@@ -30,8 +30,8 @@ const (
 	byManagedService = "managed-service"
 	// byManagedNamespace: the same, by their namespace.
 	byManagedNamespace = "managed-namespace"
-	// byClusterIP: derived Services, also those of other cluster sets, by their IPs.
-	byClusterIP = "derived-ip"
+	// byClusterIP indexes Services by their IPs.
+	byClusterIP = "cluster-ip"
 	// byHandMadeService: EndpointSlices that another writer made for a multi-cluster service.
 	byHandMadeService = "hand-made-service"
 	// bySourceCluster: EndpointSlices that this controller made, by the cluster that exports the endpoints.
@@ -259,12 +259,12 @@ func (c *Cluster) DerivedServices(service types.NamespacedName) []*corev1.Servic
 	return informer.ByIndex[*corev1.Service](c.Services.Indexer(), byManagedService, service.String())
 }
 
-// OtherHolders returns those of the IPs that Services of other names have. If the import is adopted, a Service in its namespace
-// may be the one that the import had before, and frees the IP in the end.
-func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, adopted bool) (held []string) {
+// OtherHolders returns those of the IPs that Services of other names have. If the import was or is not the controller's, a
+// Service in its namespace may be the one that it has the IP of, and frees it in the end.
+func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, theirs bool) (held []string) {
 	for _, ip := range ips {
 		for _, service := range informer.ByIndex[*corev1.Service](c.Services.Indexer(), byClusterIP, ip) {
-			before := adopted && service.Namespace == derived.Namespace && !export.IsManaged(service)
+			before := theirs && service.Namespace == derived.Namespace && !export.IsManaged(service)
 			if !before && (service.Namespace != derived.Namespace || service.Name != derived.Name) {
 				held = append(held, ip)
 			}

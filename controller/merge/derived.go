@@ -199,7 +199,7 @@ func knownIPs(observed Observed) []string {
 	if derived := observed.DerivedService; derived != nil && !foreignService(observed) {
 		ips = append(ips, derived.Spec.ClusterIPs...)
 	}
-	// A hand-made import keeps the IPs that its author wrote.
+	// A hand-made import keeps the IPs that its author wrote, unless a Service of another namespace has them.
 	if imported := observed.ServiceImport; imported != nil {
 		ips = append(ips, imported.Spec.IPs...)
 	}
