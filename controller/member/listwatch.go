@@ -88,7 +88,7 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 	defer page.end()
 	for {
 		list, err := client.List(page.with(ctx), options)
-		if errors.Is(err, errTooLarge) && options.Limit > 1 {
+		if (errors.Is(err, errTooLarge) || errors.Is(err, errLate)) && options.Limit > 1 {
 			page.end()
 			options.Limit /= 2
 			fitting = 0

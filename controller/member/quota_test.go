@@ -3,6 +3,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -35,13 +36,15 @@ func sized(name string, endpoints int) *discoveryv1.EndpointSlice {
 type pages struct {
 	slices []*discoveryv1.EndpointSlice
 	most   int64
-	asked  []int64
+	// err is that of a page with more slices than most; nil means that it is too large.
+	err   error
+	asked []int64
 }
 
 func (p *pages) List(_ context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
 	p.asked = append(p.asked, options.Limit)
 	if options.Limit > p.most {
-		return nil, &url.Error{Op: "Get", URL: "https://west", Err: errTooLarge}
+		return nil, &url.Error{Op: "Get", URL: "https://west", Err: cmp.Or(p.err, errTooLarge)}
 	}
 	from := 0
 	if options.Continue != "" {
@@ -317,5 +320,18 @@ func TestExcessTells(t *testing.T) {
 	}
 	if err := (Excess{}).err("west", export.DefaultLimits); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSlowPagesGetSmaller: a member behind a slow link is listed all the same.
+func TestSlowPagesGetSmaller(t *testing.T) {
+	server := &pages{most: 3, err: errLate}
+	for i := range 10 {
+		server.slices = append(server.slices, sized(fmt.Sprint("s", i), 1))
+	}
+	list, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize},
+		newSliceStore(func(types.NamespacedName) {}, func(bool) {}))
+	if err != nil || len(list.Items) != 10 {
+		t.Errorf("got %v, %v after %v", list, err, server.asked)
 	}
 }

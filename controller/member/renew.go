@@ -19,6 +19,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+
+	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // requestsTokens requests tokens of a member.
@@ -57,7 +59,7 @@ func (m *Member) renewToken(ctx context.Context, accounts requestsTokens, creden
 			said = ""
 		case err.Error() != said:
 			said = err.Error()
-			logger.Error(err, "Cannot renew the token of the member; before it expires, run kubectl clusterset join",
+			logger.Error(errors.New(documents.Safe(said)), "Cannot renew the token of the member; before it expires, run kubectl clusterset join",
 				"expires", has.Expires)
 		}
 	}

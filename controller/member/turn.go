@@ -4,6 +4,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -78,13 +79,16 @@ func (t *turn) end() {
 	t.taken = nil
 }
 
+// errLate reports an answer that took longer than pageWithin.
+var errLate = errors.New("the answer takes too long")
+
 // readWithin reads a body of at most limit bytes and one more, and closes it.
 func readWithin(body io.ReadCloser, limit int, within time.Duration) ([]byte, error) {
 	late := time.AfterFunc(within, func() { _ = body.Close() })
 	defer body.Close()
 	whole, err := io.ReadAll(io.LimitReader(body, int64(limit)+1))
 	if !late.Stop() && err != nil {
-		return nil, fmt.Errorf("the answer took more than %s: %w", within, err)
+		return nil, fmt.Errorf("%w: more than %s", errLate, within)
 	}
 	return whole, err
 }

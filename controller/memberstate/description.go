@@ -12,6 +12,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+
+	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // redescribeEvery is the time after a change of what a member says of itself within which no other one counts: changes
@@ -103,7 +105,7 @@ func (t *Tracker) accept(m *tracked) {
 	properties, policy := m.accepted.Properties, m.policy
 	changed, err := m.accept()
 	if err != nil {
-		t.reporter.Logger.Error(err, "Ignored a part of what a member says of itself; what was known of that stays",
+		t.reporter.Logger.Error(errors.New(documents.Safe(err.Error())), "Ignored a part of what a member says of itself; what was known of that stays",
 			"member", m.Cluster)
 	}
 	if changed {

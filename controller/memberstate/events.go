@@ -85,7 +85,7 @@ func (r *Reporter) source(problem member.Problem) {
 	if problem.Err == nil {
 		logger.Info("Read the source of members again")
 	} else {
-		logger.Error(problem.Err, "Cannot read a source of members; its members stay")
+		logger.Error(errors.New(documents.Safe(problem.Err.Error())), "Cannot read a source of members; its members stay")
 		reason, kind = EventMemberSourceUnreadable, corev1.EventTypeWarning
 		message = "Cannot read --members-from=" + problem.Source + ", so its members stay as they were: " +
 			documents.Safe(problem.Err.Error())
