@@ -79,12 +79,12 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	probe := func(ctx context.Context) ([]corev1.IPFamily, error) {
 		return apply.AskIPFamilies(ctx, c.client, c.options.Namespace)
 	}
-	families, serviceIPs, err := local.ServiceIPFamilies(ctx, c.client, probe)
+	services, err := local.Services(ctx, c.client, probe)
 	if err != nil {
 		return err
 	}
-	r.IPFamilies = families
-	r.Limit(c.options.MaxImports, maxImportIPs(serviceIPs))
+	r.IPFamilies, r.ServiceCIDRs = services.Families, services.CIDRs
+	r.Limit(c.options.MaxImports, maxImportIPs(services.IPs))
 	uid := r.Local.KubeSystemUID()
 	if uid == "" {
 		return errors.New("the local cluster has no namespace kube-system")

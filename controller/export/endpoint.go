@@ -52,6 +52,8 @@ type endpointReader struct {
 	own bool
 	// within restricts the addresses; empty means no restriction.
 	within []netip.Prefix
+	// services are the ranges of Services of the reader.
+	services []netip.Prefix
 	// demoted are the original conditions of endpoints that a merge demoted, by index.
 	demoted map[int]discoveryv1.EndpointConditions
 	object  string
@@ -144,7 +146,12 @@ func (r *endpointReader) usable(before []string, text string) (canonical string,
 		r.found.add(ReasonBadAddress, r.object, "%s is repeated in one endpoint", address)
 		return "", false
 	}
-	if len(r.within) > 0 && !slices.ContainsFunc(r.within, func(p netip.Prefix) bool { return p.Contains(address) }) {
+	holds := func(p netip.Prefix) bool { return p.Contains(address) }
+	if slices.ContainsFunc(r.services, holds) {
+		r.found.add(ReasonBadAddress, r.object, "%s is in the range of Services of this cluster", address)
+		return "", false
+	}
+	if len(r.within) > 0 && !slices.ContainsFunc(r.within, holds) {
 		r.found.add(ReasonForeignAddress, r.object, "%s is outside the ranges of its cluster", address)
 		return "", false
 	}

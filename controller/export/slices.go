@@ -24,6 +24,8 @@ type Source struct {
 	Set Set
 	// CIDRs restrict the addresses of endpoints; empty means no restriction.
 	CIDRs []netip.Prefix
+	// Services are the ranges of Services of the local cluster, in which no pod of another cluster is reached.
+	Services []netip.Prefix
 	// Reader is the local cluster. Slices for chosen clusters that do not include it do not exist for it.
 	Reader selector.Cluster
 }
@@ -111,6 +113,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 	endpoints := endpointReader{
 		addressType: slice.AddressType,
 		within:      r.from.CIDRs,
+		services:    r.from.Services,
 		demoted:     conditionsBefore(decoded.demoted),
 		object:      object,
 		found:       &r.found,

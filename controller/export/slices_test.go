@@ -418,3 +418,18 @@ func TestKeptSlices(t *testing.T) {
 		t.Errorf("an export without slices is still there: %v", gone)
 	}
 }
+
+// TestServicesOfTheReader: no member leads clients to a Service of this cluster, with or without ranges of its own.
+func TestServicesOfTheReader(t *testing.T) {
+	slices := hostile(func(s *discoveryv1.EndpointSlice) {
+		s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}, {Addresses: []string{"10.96.0.1"}}}
+	})
+	for _, cidrs := range [][]netip.Prefix{nil, {netip.MustParsePrefix("10.0.0.0/8")}} {
+		from := Source{Cluster: "east", CIDRs: cidrs, Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}
+		view, problems := FromSlices(from, types.NamespacedName{Namespace: "demo", Name: "web"}, slices, nil)
+		if len(view.Slices[0].Endpoints) != 1 || len(problems) != 1 || problems[0].Reason != ReasonBadAddress ||
+			problems[0].Message != "10.96.0.1 is in the range of Services of this cluster" {
+			t.Errorf("got %+v, %+v", view.Slices[0].Endpoints, problems)
+		}
+	}
+}

@@ -40,8 +40,9 @@ type Gatherer struct {
 	Denied []string
 	// Accept are the patterns of what members without patterns of their own may contribute.
 	Accept accept.Patterns
-	// IPFamilies are those of Services of the local cluster.
-	IPFamilies []corev1.IPFamily
+	// IPFamilies and ServiceCIDRs are those of Services of the local cluster.
+	IPFamilies   []corev1.IPFamily
+	ServiceCIDRs []netip.Prefix
 	// Prefer is that of merge.Observed.
 	Prefer string
 
@@ -142,7 +143,7 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 // Source returns how slices of a member are read.
 func (g *Gatherer) Source(m *member.Member) export.Source {
 	return export.Source{
-		Cluster: m.Cluster(), Set: g.Set, CIDRs: m.CIDRs(),
+		Cluster: m.Cluster(), Set: g.Set, CIDRs: m.CIDRs(), Services: g.ServiceCIDRs,
 		Reader: selector.Cluster{ID: g.Cluster, Properties: g.Properties.All()},
 	}
 }

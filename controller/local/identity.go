@@ -81,50 +81,57 @@ const defaultServiceCIDR = "kubernetes"
 // mostIPs is the largest size of a range of Service IPs that is counted.
 const mostIPs = 1 << 30
 
-// ServiceIPFamilies returns the IP families of Services, the preferred family first, and how many Services can have an
-// IP. The number is 0 if the API server does not serve ServiceCIDRs; the families are those that probe returns then.
-// Both change only when an API server restarts. It retries until the API server answers or the context ends.
-func ServiceIPFamilies(
+// A ServiceRange is what the local cluster has for the IPs of Services. It changes only when an API server restarts.
+type ServiceRange struct {
+	// Families are the IP families of Services, the preferred one first.
+	Families []corev1.IPFamily
+	// CIDRs are the ranges, and IPs how many Services can have an IP; none if the API server does not serve ServiceCIDRs.
+	CIDRs []netip.Prefix
+	IPs   int
+}
+
+// Services returns the range of Services. Without ServiceCIDRs it has the families that probe returns. It retries until the
+// API server answers or the context ends.
+func Services(
 	ctx context.Context, client kubernetes.Interface, probe func(context.Context) ([]corev1.IPFamily, error),
-) (families []corev1.IPFamily, ips int, err error) {
+) (services ServiceRange, err error) {
 	told := false
 	err = listwatch.Retry(ctx, func(ctx context.Context) (_ bool, err error) {
-		if families, ips, err = readServiceCIDR(ctx, client); apierrors.IsNotFound(err) {
-			families, err = probe(ctx)
+		if services, err = readServiceCIDR(ctx, client); apierrors.IsNotFound(err) {
+			services.Families, err = probe(ctx)
 		}
 		if err != nil && !told {
 			klog.FromContext(ctx).Error(err, "Cannot learn the IP families of Services yet")
 			told = true
 		}
-		return err == nil && len(families) > 0, nil
+		return err == nil && len(services.Families) > 0, nil
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("IP families of Services: %w", err)
+		return services, fmt.Errorf("IP families of Services: %w", err)
 	}
-	return families, ips, nil
+	return services, nil
 }
 
-func readServiceCIDR(ctx context.Context, client kubernetes.Interface) (families []corev1.IPFamily, ips int,
-	err error,
-) {
+func readServiceCIDR(ctx context.Context, client kubernetes.Interface) (services ServiceRange, err error) {
 	serviceCIDR, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, defaultServiceCIDR, metav1.GetOptions{})
 	if err != nil {
-		return nil, 0, err
+		return services, err
 	}
-	ips = mostIPs
+	services.IPs = mostIPs
 	for _, text := range serviceCIDR.Spec.CIDRs {
 		prefix, err := netip.ParsePrefix(text)
 		if err == nil {
-			ips = min(ips, 1<<min(30, prefix.Addr().BitLen()-prefix.Bits()))
+			services.IPs = min(services.IPs, 1<<min(30, prefix.Addr().BitLen()-prefix.Bits()))
+			services.CIDRs = append(services.CIDRs, prefix.Masked())
 		}
 		switch {
 		case err != nil:
-			return nil, 0, fmt.Errorf("ServiceCIDR %s: %w", defaultServiceCIDR, err)
+			return ServiceRange{}, fmt.Errorf("ServiceCIDR %s: %w", defaultServiceCIDR, err)
 		case prefix.Addr().Is4():
-			families = append(families, corev1.IPv4Protocol)
+			services.Families = append(services.Families, corev1.IPv4Protocol)
 		default:
-			families = append(families, corev1.IPv6Protocol)
+			services.Families = append(services.Families, corev1.IPv6Protocol)
 		}
 	}
-	return families, ips, nil
+	return services, nil
 }
