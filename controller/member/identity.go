@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // An identity compares the id of a member's credential with the ids in its heartbeat.
@@ -15,7 +17,12 @@ type identity struct {
 	holder  string // of the heartbeat, empty if missing
 	uid     string // of the heartbeat, empty if missing
 	source  string // of the credential: "the Secret" or "the flag --member"
+	pin     string // UIDAnnotation of the credential, empty if it has none
 }
+
+// UIDAnnotation on the Secret of a member is the UID of its namespace kube-system, which join read there. A member may say
+// that it has the UID of another one. That one then has its own, and is not blamed.
+const UIDAnnotation = export.Domain + "/uid"
 
 // wrong reports whether the heartbeat has another cluster id.
 func (i identity) wrong() bool { return i.holder != "" && i.holder != i.cluster }
@@ -33,7 +40,14 @@ func misidentified(is identity, own, ownUID string, others []identity) error {
 		problems = append(problems, fmt.Errorf(
 			"this is the same cluster as %s, which this controller runs in: correct its kubeconfig", own))
 	}
+	if is.pin != "" && is.uid != "" && is.uid != is.pin {
+		problems = append(problems, fmt.Errorf("the UID of its namespace kube-system is %s, and was %s when it joined: if it is a new "+
+			"cluster, run `kubectl clusterset join` again", is.uid, is.pin))
+	}
 	for _, other := range others {
+		if is.pin == is.uid && other.pin != other.uid {
+			continue
+		}
 		if is.uid != "" && other.cluster != is.cluster && other.uid == is.uid && (is.wrong() || !other.wrong()) {
 			problems = append(problems, fmt.Errorf(
 				"this is the same cluster as member %s, by the UID of namespace kube-system: remove one of the two",
@@ -147,6 +161,6 @@ func identityOf(m *Member) identity {
 	heard := m.Heartbeat()
 	return identity{
 		cluster: m.cluster, holder: heard.Cluster, uid: heard.KubeSystemUID,
-		source: "the " + m.source.candidate.Load().Kind,
+		source: "the " + m.source.candidate.Load().Kind, pin: m.source.candidate.Load().Annotations[UIDAnnotation],
 	}
 }

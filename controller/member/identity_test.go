@@ -17,7 +17,7 @@ import (
 
 func TestMisidentified(t *testing.T) {
 	for name, test := range map[string]struct {
-		// members as <credential> <own word> <UID>, the first is judged.
+		// members as <credential> <own word> <UID>, and the UID of the credential if any; the first is judged.
 		members []string
 		// wrong are parts of the error, none where there is none.
 		wrong []string
@@ -42,7 +42,14 @@ func TestMisidentified(t *testing.T) {
 			[]string{"a c uid-c", "b c uid-c"},
 			[]string{"calls itself c", "same cluster as member b"},
 		},
-		"a copy of another member": {[]string{"a a uid-c", "b b uid-c"}, []string{"same cluster as member b"}},
+		"its UID is copied": {[]string{"a a uid-a uid-a", "b b uid-a uid-b"}, nil},
+		"a copied UID": {
+			[]string{"b b uid-a uid-b", "a a uid-a uid-a"},
+			[]string{"is uid-a, and was uid-b when it joined", "same cluster as member a"},
+		},
+		"its UID is copied by one whose UID is not known": {[]string{"a a uid-a uid-a", "b b uid-a _"}, nil},
+		"a new cluster with its name":                     {[]string{"a a uid-2 uid-1"}, []string{"run `kubectl clusterset join` again"}},
+		"a copy of another member":                        {[]string{"a a uid-c", "b b uid-c"}, []string{"same cluster as member b"}},
 	} {
 		var identities []identity
 		for _, member := range test.members {
@@ -50,7 +57,7 @@ func TestMisidentified(t *testing.T) {
 			for i := range words {
 				words[i] = strings.TrimPrefix(words[i], "_")
 			}
-			identities = append(identities, identity{words[0], words[1], words[2], "the Secret"})
+			identities = append(identities, identity{words[0], words[1], words[2], "the Secret", append(words, "")[3]})
 		}
 		for range 2 {
 			slices.Reverse(identities[1:])

@@ -40,6 +40,7 @@ const (
 	StateAnnotation  = domain + "/state"
 	DrainAnnotation  = domain + "/drain"
 	CIDRsAnnotation  = domain + "/cidrs"
+	UIDAnnotation    = domain + "/uid"
 	// SetLabel names the cluster set of an object, and in the heartbeat, as an annotation, that of the controller.
 	SetLabel       = domain + "/clusterset"
 	ManagedByLabel = "app.kubernetes.io/managed-by"

@@ -54,6 +54,8 @@ type peering struct {
 	readerID, sourceID string
 	// set is that of both.
 	set cluster.Set
+	// uid is that of the namespace kube-system of the source, by which its reader knows it.
+	uid string
 
 	// ranges confine the endpoints of the source; unconfined is why they are unknown.
 	ranges     []netip.Prefix
@@ -103,7 +105,7 @@ func Join(ctx context.Context, o Options) error {
 			}
 			p := &peering{
 				Options: o, reader: reader, readerID: identities[j].ID, source: source, sourceID: identities[i].ID,
-				set: identities[i].Set, ranges: ranges, unconfined: unconfined,
+				set: identities[i].Set, uid: identities[i].UID, ranges: ranges, unconfined: unconfined,
 			}
 			if err := p.give(ctx); err != nil {
 				return err
@@ -172,6 +174,7 @@ func (p *peering) give(ctx context.Context) error {
 	}
 	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{cluster.ClusterLabel: p.sourceID}).
 		WithData(map[string][]byte{cluster.KubeconfigKey: kubeconfig})
+	secret.WithAnnotations(map[string]string{cluster.UIDAnnotation: p.uid})
 	if cidrs != "" {
 		secret.WithAnnotations(map[string]string{cluster.CIDRsAnnotation: cidrs})
 	}
