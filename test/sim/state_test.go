@@ -105,14 +105,18 @@ func TestState(t *testing.T) {
 				t.Errorf("%s: the findings are %q: %+v", what, names, is.Findings)
 			}
 		}
+		confine := func(to string) {
+			for _, id := range []string{"north", "west"} {
+				_, err := east.Kube.CoreV1().Secrets(member.DefaultNamespace).Patch(t.Context(), "member-"+id, types.MergePatchType,
+					[]byte(`{"metadata":{"annotations":{"`+member.CIDRsAnnotation+`":`+to+`}}}`), metav1.PatchOptions{})
+				must(t, err)
+			}
+			sim.Wait(time.Minute)
+		}
+		confine("null")
 		is, _ := look()
 		has("open to all addresses", is, "member-confined north", "member-confined west")
-		for _, id := range []string{"north", "west"} {
-			_, err := east.Kube.CoreV1().Secrets(member.DefaultNamespace).Patch(t.Context(), "member-"+id, types.MergePatchType,
-				[]byte(`{"metadata":{"annotations":{"`+member.CIDRsAnnotation+`":"10.64.0.0/12"}}}`), metav1.PatchOptions{})
-			must(t, err)
-		}
-		sim.Wait(time.Minute)
+		confine(`"10.64.0.0/12"`)
 		is, web := look()
 		has("healthy", is)
 		if is.Version != state.Version || is.Cluster != "east" || is.Controller != "v1" || len(is.Members) != 2 ||

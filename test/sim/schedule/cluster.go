@@ -49,6 +49,8 @@ type cluster struct {
 	contribution contribution
 	contributed  []time.Time
 	unread       bool
+	// shown is when a slice of that service was last seen to change.
+	shown time.Time
 }
 
 // A backup is one of the API server, and of what is known of it.

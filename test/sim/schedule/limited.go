@@ -66,7 +66,7 @@ func (l limited) service(number int) workload.Service {
 }
 
 // addressOf is the endpoint of a cluster. Those of other services begin with 200.
-func addressOf(number int) netip.Addr { return netip.AddrFrom4([4]byte{10, 100, 0, byte(number + 1)}) }
+func addressOf(number int) netip.Addr { return netip.AddrFrom4([4]byte{10, 90, 0, byte(number + 1)}) }
 
 // admits tells whether a cluster may use the endpoints of another.
 func (l limited) admits(reader, source string) bool { return reader == source || l.inside[source] }

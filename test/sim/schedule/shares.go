@@ -118,7 +118,7 @@ func (w *weighted) drawEndpoints(random *rand.Rand, number int) {
 		if random.IntN(3) > 0 {
 			is := random.IntN(4) < ready
 			w.endpoints = append(w.endpoints, truth.Endpoint{
-				Address: netip.AddrFrom4([4]byte{10, 101, byte(number), byte(i + 1)}), Ready: is, Serving: is,
+				Address: netip.AddrFrom4([4]byte{10, 91, byte(number), byte(i + 1)}), Ready: is, Serving: is,
 			})
 		}
 	}
@@ -208,6 +208,7 @@ func conditions(slice *discoveryv1.EndpointSlice) (ready, demoted []string) {
 // seeWeighted asserts of each state of a slice that the endpoints that it has in use are before those that are left out
 // in one order, which is the same in all clusters and at all times.
 func (c *cluster) seeWeighted(slice *discoveryv1.EndpointSlice) {
+	c.shown = time.Now()
 	ready, demoted := conditions(slice)
 	for _, one := range ready {
 		for _, other := range demoted {
@@ -266,6 +267,9 @@ func (c *cluster) knows(other *cluster) (is contribution, silent, certain bool) 
 	return told.contribution, true, true
 }
 
+// publishes is more than the time between two answers of DNS while a service changes all the time.
+const publishes = 200 * time.Millisecond
+
 // askWeighted asserts of a cluster what is used and answered now.
 func (c *cluster) askWeighted() {
 	got, ready, demoted := map[string]int{}, []string{}, []string{}
@@ -283,7 +287,7 @@ func (c *cluster) askWeighted() {
 	if len(ready) == 0 && len(demoted) > 0 {
 		c.r.find("%s: %s demotes all endpoints of %s: %v", time.Now().Format(time.TimeOnly), c.Name, weightedName, demoted)
 	}
-	if !c.down && len(ready) > 0 {
+	if !c.down && len(ready) > 0 && time.Since(c.shown) > publishes {
 		_, answer := c.Ask(weightedName)
 		for _, address := range answer {
 			if !slices.Contains(ready, address.String()) {
