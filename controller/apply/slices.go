@@ -58,7 +58,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 			continue
 		}
 		if before != nil && before.DeletionTimestamp != nil && cluster == p.observed.Cluster {
-			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s is being deleted, so that other clusters ignore it. Remove its finalizers.",
+			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s is being deleted, so that other clusters ignore it: remove its finalizers",
 				before.Namespace, before.Name))
 			continue
 		}

@@ -78,7 +78,10 @@ func TestSlowServers(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					_, err = (&frameLimiter{base: answers}).RoundTrip(request)
+					response, err := (&frameLimiter{base: answers}).RoundTrip(request)
+					if err == nil {
+						response.Body.Close()
+					}
 					return err
 				}
 				ctx, stop := context.WithCancel(t.Context())
@@ -89,14 +92,14 @@ func TestSlowServers(t *testing.T) {
 						}
 					}()
 				}
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				began := time.Now()
 				err := get(t.Context(), "honest", func() io.ReadCloser { return io.NopCloser(bytes.NewReader(page)) })
 				if took := time.Since(began); err != nil || took > row.wait {
 					t.Errorf("the page of another member took %s: %v", took, err)
 				}
 				stop()
-				time.Sleep(2 * pageWithin)
+				<-time.After(2 * pageWithin)
 			})
 		})
 	}

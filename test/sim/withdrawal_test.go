@@ -59,7 +59,7 @@ func TestHeldSlice(t *testing.T) {
 		var exported v1beta1.ServiceExport
 		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &exported))
 		if ready := meta.FindStatusCondition(exported.Status.Conditions, "Ready"); ready == nil ||
-			ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "Remove its finalizers") {
+			ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "remove its finalizers") {
 			t.Errorf("the condition Ready is %+v", ready)
 		}
 		release := func() {
