@@ -234,8 +234,8 @@ func (r *Record) Stuck(longer time.Duration) string {
 	return ""
 }
 
-// stopped reports whether no reconcile began, ended, or had a write answered for so long although some are in progress. The caller holds the
-// lock.
+// stopped reports whether no reconcile began, ended, or had a write answered for so long although some are in progress. The
+// caller holds the lock.
 func (r *Record) stopped(longer time.Duration) bool {
 	return r.working > 0 && r.config.Clock.Since(r.progress) >= longer
 }
