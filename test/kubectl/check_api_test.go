@@ -93,6 +93,7 @@ done`,
 		name: "two clusters with one id", says: []string{"cluster-id east", "cluster-id north"},
 		also: []string{
 			"member-identity east", "member-identity west", "corefile-cluster north", "credential-usable north",
+			"member-ranges west",
 		},
 		do: func(t *testing.T, b *bed) {
 			b.stopController(t, b.north)

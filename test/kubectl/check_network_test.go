@@ -11,7 +11,7 @@ import (
 var networkFaults = []fault{
 	{
 		name: "two clusters with one range of pods", round: "networks",
-		says: []string{"pod-ranges east", "pod-ranges north"},
+		says: []string{"pod-ranges east", "pod-ranges north", "member-ranges east", "member-ranges west"},
 		do: func(t *testing.T, b *bed) {
 			b.node(t, b.north, "twin", "{topology.kubernetes.io/zone: north-a}",
 				strings.Split(b.pods(b.east), ",")[0], "")
