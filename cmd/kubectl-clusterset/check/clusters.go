@@ -131,9 +131,7 @@ var clusterChecks = []Check{
 					continue
 				}
 				for _, pods := range other.PodCIDRs {
-					if !slices.ContainsFunc(prefixes(c.State.Members[at].CIDRs), func(p netip.Prefix) bool {
-						return p.Bits() <= pods.Bits() && p.Contains(pods.Addr())
-					}) {
+					if !join.Covers(prefixes(c.State.Members[at].CIDRs), pods) {
 						found.fail("kubectl clusterset join "+c.Context+" "+other.Context+c.system(),
 							"Endpoints of %s in its pod range %s are refused: its annotation cidrs has %s.", other.ID, pods,
 							strings.Join(c.State.Members[at].CIDRs, ","))

@@ -39,7 +39,7 @@ func podRanges(ctx context.Context, c *cluster.Cluster) (ranges []netip.Prefix, 
 		pod := &pods.Items[i]
 		for _, ip := range pod.Status.PodIPs {
 			address, err := netip.ParseAddr(ip.IP)
-			if err == nil && !pod.Spec.HostNetwork && !covers(ranges, netip.PrefixFrom(address, address.BitLen())) {
+			if err == nil && !pod.Spec.HostNetwork && !Covers(ranges, netip.PrefixFrom(address, address.BitLen())) {
 				return nil, fmt.Errorf("pod %s/%s has the address %s, outside of the podCIDRs of the nodes", pod.Namespace, pod.Name, ip.IP)
 			}
 		}
@@ -50,14 +50,15 @@ func podRanges(ctx context.Context, c *cluster.Cluster) (ranges []netip.Prefix, 
 // add adds the prefixes that are not in others, and ignores invalid ones.
 func add(prefixes []netip.Prefix, texts ...string) []netip.Prefix {
 	for _, text := range texts {
-		if prefix, err := netip.ParsePrefix(text); err == nil && !covers(prefixes, prefix) {
+		if prefix, err := netip.ParsePrefix(text); err == nil && !Covers(prefixes, prefix) {
 			prefixes = append(prefixes, prefix.Masked())
 		}
 	}
 	return prefixes
 }
 
-func covers(prefixes []netip.Prefix, other netip.Prefix) bool {
+// Covers reports whether one of the prefixes, which are masked, contains all of another one.
+func Covers(prefixes []netip.Prefix, other netip.Prefix) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Bits() <= other.Bits() && p.Contains(other.Addr()) })
 }
 
