@@ -40,11 +40,8 @@ type Existing struct {
 
 // Own returns what exists of the slices that the local cluster publishes, without the import and what that owns.
 func (e Existing) Own() Existing {
-	cluster := e.Observed.Cluster
 	e.Observed.ServiceImport, e.Observed.DerivedService = nil, nil
-	e.EndpointSlices = slices.DeleteFunc(slices.Clone(e.EndpointSlices), func(slice *discoveryv1.EndpointSlice) bool {
-		return slice.Labels[export.LabelSourceCluster] != cluster
-	})
+	e.EndpointSlices = export.SlicesOf(e.Observed.Cluster, e.EndpointSlices)
 	return e
 }
 

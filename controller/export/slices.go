@@ -30,6 +30,13 @@ type Source struct {
 	Reader selector.Cluster
 }
 
+// SlicesOf returns the slices whose label names the cluster as their source, in a new list.
+func SlicesOf(cluster string, all []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
+	return slices.DeleteFunc(slices.Clone(all), func(slice *discoveryv1.EndpointSlice) bool {
+		return slice.Labels[LabelSourceCluster] != cluster
+	})
+}
+
 // counts reports whether the controllers of the set maintain a slice. One that is being deleted is withdrawn: a finalizer of
 // somebody else may hold it for long.
 func (s Source) counts(slice *discoveryv1.EndpointSlice) bool {

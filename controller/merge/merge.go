@@ -117,12 +117,7 @@ type Result struct {
 
 // Own returns the part of the result that a cluster publishes: its slices, and the conditions of its ServiceExport.
 func (r Result) Own(cluster string) Result {
-	return Result{
-		ExportConditions: r.ExportConditions,
-		EndpointSlices: slices.DeleteFunc(slices.Clone(r.EndpointSlices), func(slice *discoveryv1.EndpointSlice) bool {
-			return slice.Labels[export.LabelSourceCluster] != cluster
-		}),
-	}
+	return Result{ExportConditions: r.ExportConditions, EndpointSlices: export.SlicesOf(cluster, r.EndpointSlices)}
 }
 
 // Merge merges the contributions of all clusters.
