@@ -217,14 +217,12 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		derived, slices := r.Local.DerivedServices(service), r.Local.ManagedSlices(service)
 		return r.Applier.Clean(ctx, r.Cluster, derived, slices, lost.Exports, lost.Imports)
 	}
-	ownOnly := false
+	var unreadableExport, ownOnly bool
 	if r.Set.Takes(namespace) {
-		switch ofExport, ofImport := r.unreadable(access, service); {
-		case ofExport:
-			return nil
-		case ofImport:
-			ownOnly = true
-		}
+		unreadableExport, ownOnly = r.unreadable(access, service)
+	}
+	if unreadableExport {
+		return nil
 	}
 	r.shares.load(r.Cluster, r.Set, access.Imports)
 	in := r.Gather(access, service)
@@ -248,7 +246,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		r.enqueue(service)
 	case outcome.After > 0:
 		r.queue.AddAfter(service, outcome.After)
-	case err == nil && result.Plan != nil && !outcome.Again && !ownOnly:
+	case err == nil && result.Plan != nil && !outcome.Again:
 		r.plans.set(service, &plan{Plan: result.Plan, access: access, problems: in.Problems})
 	}
 	return err

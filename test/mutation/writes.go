@@ -203,11 +203,10 @@ var writing = []mutant{
 		harm:        "a headless import that answers becomes one that answers nothing",
 	},
 	{
-		file: "controller/reconciler/reconciler.go",
-		text: `		case ofImport:
-			ownOnly = true`, replacement: `		case ofImport:
-			return nil`,
-		harm: "an unreadable import stops what its cluster publishes, and its heartbeat vouches for it",
+		file:        "controller/reconciler/reconciler.go",
+		text:        `	if unreadableExport {`,
+		replacement: `	if unreadableExport || ownOnly {`,
+		harm:        "an unreadable import stops what its cluster publishes, and its heartbeat vouches for it",
 	},
 	{
 		file: "controller/export/slices.go",
