@@ -20,8 +20,8 @@ type identity struct {
 	pin     string // UIDAnnotation of the credential, empty if it has none
 }
 
-// UIDAnnotation on the Secret of a member is the UID of its namespace kube-system, which join read there. A member may say
-// that it has the UID of another one. That one then has its own, and is not blamed.
+// UIDAnnotation on the Secret of a member is the UID of its namespace kube-system, as join read it there. If a hostile member
+// claims the UID of another member, the annotation of the other member proves the owner.
 const UIDAnnotation = export.Domain + "/uid"
 
 // wrong reports whether the heartbeat has another cluster id.

@@ -12,7 +12,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
-
 	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 

@@ -95,9 +95,9 @@ func demote(endpoints []discoveryv1.Endpoint, only func(discoveryv1.Endpoint) bo
 	return endpoints, demoted
 }
 
-// hide returns the endpoints with every one neither ready nor serving, and the indices of those that are ready. Neither
-// kube-proxy nor DNS uses such endpoints. Of the others it is forgotten that they serve while they terminate. The input stays
-// unchanged.
+// hide returns copies of the endpoints that are neither ready nor serving, and the indices of the endpoints that were ready.
+// Neither kube-proxy nor DNS uses such endpoints. The result does not tell which of the other endpoints were serving and
+// terminating. The input stays unchanged.
 func hide(endpoints []discoveryv1.Endpoint) (hidden []discoveryv1.Endpoint, ready []int) {
 	hidden = slices.Clone(endpoints)
 	for i := range hidden {

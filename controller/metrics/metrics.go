@@ -65,7 +65,7 @@ var (
 	importsDesc    = describe("imports", "ServiceImports that this controller created, by type.", "type")
 	conditionsDesc = describe("conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. A condition with several reasons counts for each.", "kind", "type", "status", "reason")
 	unreadableDesc = describe("unreadable_objects",
-		"ServiceExports and ServiceImports that cannot be decoded, so that their services stay as they are, by kind.",
+		"ServiceExports and ServiceImports that cannot be decoded, so that the controller does not change them, by kind.",
 		"kind")
 	refusedDesc   = describe("member_credentials_invalid", "Secrets of members that are invalid and not used.")
 	connectedDesc = describe("member_connected", "1 if reading a member works and its heartbeat arrives, else 0.",
