@@ -127,8 +127,8 @@ var scoping = []mutant{
 	},
 	{
 		file:        "cmd/kubectl-clusterset/join/cidrs.go",
-		text:        `!pod.Spec.HostNetwork && !covers`,
-		replacement: `false && !covers`,
+		text:        `!pod.Spec.HostNetwork && !Covers`,
+		replacement: `false && !Covers`,
 		harm:        "join refuses the endpoints of a CNI that ignores the ranges of nodes",
 	},
 	{
