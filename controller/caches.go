@@ -33,7 +33,7 @@ func (c *Controller) newCaches() (*caches, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := local.New(c.client, c.metadata, gate, c.options.Namespace, c.options.ClusterSet)
+	own := local.New(c.client, gate, c.options.Namespace, c.options.ClusterSet)
 	return &caches{
 		gate: gate, local: own, api: api, properties: local.NewProperties(c.dynamic, c.options.Clock),
 		full: make(chan struct{}),

@@ -15,7 +15,6 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
@@ -44,7 +43,6 @@ type Controller struct {
 	httpClient *http.Client
 	client     kubernetes.Interface
 	dynamic    dynamic.Interface
-	metadata   metadata.Interface
 	metrics    *metrics.Metrics
 	readiness  readiness
 	// stuck is why the process must restart.
@@ -79,17 +77,13 @@ func New(options Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
-	metadataClient, err := metadata.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, fmt.Errorf("local cluster: %w", err)
-	}
 	counted, err := metrics.New(options.Registry, options.Version)
 	if err != nil {
 		return nil, err
 	}
 	return &Controller{
 		options: options, config: config, httpClient: httpClient,
-		client: client, dynamic: dynamicClient, metadata: metadataClient, metrics: counted, states: statusz.NewServer(),
+		client: client, dynamic: dynamicClient, metrics: counted, states: statusz.NewServer(),
 	}, nil
 }
 

@@ -54,6 +54,8 @@ type endpointReader struct {
 	within []netip.Prefix
 	// services are the ranges of Services of the reader.
 	services []netip.Prefix
+	// owns reports whether the reader has an address; nil for none.
+	owns func(string) bool
 	// demoted are the original conditions of endpoints that a merge demoted, by index.
 	demoted map[int]discoveryv1.EndpointConditions
 	object  string
@@ -149,6 +151,10 @@ func (r *endpointReader) usable(before []string, text string) (canonical string,
 	holds := func(p netip.Prefix) bool { return p.Contains(address) }
 	if slices.ContainsFunc(r.services, holds) {
 		r.found.add(ReasonBadAddress, r.object, "%s is in the range of Services of this cluster", address)
+		return "", false
+	}
+	if r.owns != nil && r.owns(canonical) {
+		r.found.add(ReasonBadAddress, r.object, "%s is the address of a node or of the API server of this cluster", address)
 		return "", false
 	}
 	if len(r.within) > 0 && !slices.ContainsFunc(r.within, holds) {

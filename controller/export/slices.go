@@ -26,6 +26,8 @@ type Source struct {
 	CIDRs []netip.Prefix
 	// Services are the ranges of Services of the local cluster, in which no pod of another cluster is reached.
 	Services []netip.Prefix
+	// Owns reports whether an address, in canonical form, is one of a node or of the API server of the local cluster; nil for none.
+	Owns func(address string) bool
 	// Reader is the local cluster. Slices for chosen clusters that do not include it do not exist for it.
 	Reader selector.Cluster
 }
@@ -121,6 +123,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 		addressType: slice.AddressType,
 		within:      r.from.CIDRs,
 		services:    r.from.Services,
+		owns:        r.from.Owns,
 		demoted:     conditionsBefore(decoded.demoted),
 		object:      object,
 		found:       &r.found,

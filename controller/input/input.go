@@ -140,10 +140,10 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 	return in, used
 }
 
-// Source returns how slices of a member are read.
+// Source returns how slices of a member are read, none of whose endpoints has an address that the local cluster owns.
 func (g *Gatherer) Source(m *member.Member) export.Source {
 	return export.Source{
-		Cluster: m.Cluster(), Set: g.Set, CIDRs: m.CIDRs(), Services: g.ServiceCIDRs,
+		Cluster: m.Cluster(), Set: g.Set, CIDRs: m.CIDRs(), Services: g.ServiceCIDRs, Owns: g.Local.Owns(),
 		Reader: selector.Cluster{ID: g.Cluster, Properties: g.Properties.All()},
 	}
 }

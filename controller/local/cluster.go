@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
@@ -58,8 +57,7 @@ func (c *Caches) Term() *Cluster { return &Cluster{Caches: c} }
 // New returns the caches, which are empty until Start. Secrets are read in one namespace, and only if they carry
 // member.ClusterLabel. The objects of this controller are those of its cluster set.
 func New(
-	client kubernetes.Interface, metadataClient metadata.Interface, gate *informer.FreshnessGate, namespace string,
-	set export.Set,
+	client kubernetes.Interface, gate *informer.FreshnessGate, namespace string, set export.Set,
 ) *Caches {
 	core, all := client.CoreV1(), metav1.NamespaceAll
 	foreign := func(object metav1.Object) bool { return !export.IsManaged(object) }
@@ -90,7 +88,7 @@ func New(
 			Resource: "Secrets", Example: &corev1.Secret{},
 			Narrow: func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel },
 		}),
-		Nodes: newNodes(metadataClient),
+		Nodes: newNodes(core.Nodes()),
 	}
 }
 

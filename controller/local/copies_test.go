@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
@@ -45,8 +44,7 @@ func textOf(copies []*discoveryv1.EndpointSlice) string {
 // TestCopies plays passes over one service.
 func TestCopies(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
-	c := New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
-		&informer.FreshnessGate{}, "", "").Term()
+	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "").Term()
 	pass := func(existing, want string) {
 		t.Helper()
 		copies := c.Copies(web, copiesOf(existing))["west"]

@@ -3,42 +3,84 @@
 package local
 
 import (
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/metadata"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
-// byZone indexes nodes by their zone, empty for those that have none.
-const byZone = "zone"
+// Indexes of the nodes.
+const (
+	// byZone: by their zone, empty for those that have none.
+	byZone = "zone"
+	// byAddress: by their IP addresses in canonical form.
+	byAddress = "address"
+)
 
-// newNodes returns the cache of the nodes. It keeps the name of a node and the label of its zone. Only hints depend on
-// nodes, so the cache has a gate of its own: nothing else waits for it.
-func newNodes(client metadata.Interface) *informer.Informer {
-	return informer.New(&informer.FreshnessGate{}, client.Resource(corev1.SchemeGroupVersion.WithResource("nodes")), informer.Options{
-		Resource: "Nodes", Example: &metav1.PartialObjectMetadata{},
+// newNodes returns the cache of the nodes. It keeps the name of a node, the label of its zone, and its addresses. Hints
+// and the refusal of addresses depend on nodes, no export does, so the cache has a gate of its own: nothing else waits for it.
+func newNodes(client typedcorev1.NodeInterface) *informer.Informer {
+	return informer.New(&informer.FreshnessGate{}, client, informer.Options{
+		Resource: "Nodes", Example: &corev1.Node{},
 		Indexers: cache.Indexers{
-			byZone: func(object any) ([]string, error) { return []string{zoneOf(object)}, nil },
+			byZone:    func(object any) ([]string, error) { return []string{zoneOf(object)}, nil },
+			byAddress: addressesOf,
 		},
 		Transform: func(object any) (any, error) {
-			node, ok := object.(*metav1.PartialObjectMetadata)
+			node, ok := object.(*corev1.Node)
 			if !ok {
 				return object, nil
 			}
-			kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-				Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
-			}}
+			kept := &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
+				Status:     corev1.NodeStatus{Addresses: node.Status.Addresses},
+			}
 			if zone := zoneOf(node); zone != "" {
 				kept.Labels = map[string]string{corev1.LabelTopologyZone: zone}
 			}
 			return kept, nil
 		},
 	})
+}
+
+// addressesOf returns the IP addresses of a node.
+func addressesOf(object any) (addresses []string, _ error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil, nil
+	}
+	for _, each := range node.Status.Addresses {
+		if address, err := netip.ParseAddr(each.Address); err == nil {
+			addresses = append(addresses, address.String())
+		}
+	}
+	return addresses, nil
+}
+
+// APIServer is the Service whose EndpointSlices have the addresses of the API server.
+var APIServer = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
+
+// Owns returns a function that reports whether a node or the API server has an address, which is in canonical form. Nodes
+// that are not known, because they may not be listed, have none.
+func (c *Cluster) Owns() func(address string) bool {
+	var servers []string
+	for _, slice := range c.KubernetesSlices(APIServer) {
+		for i := range slice.Endpoints {
+			servers = append(servers, slice.Endpoints[i].Addresses...)
+		}
+	}
+	nodes := c.Nodes.Indexer()
+	return func(address string) bool {
+		names, err := nodes.IndexKeys(byAddress, address)
+		return err == nil && len(names) > 0 || slices.Contains(servers, address)
+	}
 }
 
 func zoneOf(object any) string {

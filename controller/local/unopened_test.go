@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
@@ -17,8 +16,7 @@ import (
 
 // TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
 func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
-	c := New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
-		&informer.FreshnessGate{}, "", "").Term()
+	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "").Term()
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "a", Labels: map[string]string{
 		export.LabelService: "web", export.LabelSliceManagedBy: export.Manager, export.LabelSourceCluster: "west",
 	}}}

@@ -4,7 +4,6 @@ package reconciler
 
 import (
 	"k8s.io/client-go/kubernetes/fake"
-	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
@@ -24,12 +23,11 @@ func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 	if err != nil {
 		panic(err)
 	}
-	metadata := metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())
 	r := New(Config{
 		Gatherer: &input.Gatherer{
 			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{},
 			Properties: local.NewProperties(nil, nil),
-			Local:      local.New(fake.NewClientset(), metadata, gate, "clusterset-dns", "").Term(),
+			Local:      local.New(fake.NewClientset(), gate, "clusterset-dns", "").Term(),
 			Members:    member.New(member.Config{}),
 			Tracker:    &memberstate.Tracker{},
 		},

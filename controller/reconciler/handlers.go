@@ -3,9 +3,9 @@
 package reconciler
 
 import (
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,7 +17,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -155,7 +154,7 @@ func (r *Reconciler) sliceHandler() cache.ResourceEventHandler {
 	each.UpdateFunc = func(before, after any) {
 		old, ok := before.(*discoveryv1.EndpointSlice)
 		current, alsoOK := after.(*discoveryv1.EndpointSlice)
-		if !ok || !alsoOK || relabelled(old, current) || member.ServiceOf(current).Name != "" {
+		if !ok || !alsoOK || relabelled(old, current) || member.ServiceOf(current).Name != "" || ofAPIServer(current) {
 			update(before, after)
 			return
 		}
@@ -178,6 +177,13 @@ func (r *Reconciler) sliceChanged(object change) {
 	if service, exported := r.exportedBy(slice); exported {
 		r.enqueue(service)
 	}
+	if ofAPIServer(slice) {
+		r.EnqueueAll() // no member may have its addresses
+	}
+}
+
+func ofAPIServer(slice *discoveryv1.EndpointSlice) bool {
+	return slice.Namespace == local.APIServer.Namespace && slice.Labels[export.LabelKubernetesService] == local.APIServer.Name
 }
 
 // exportedBy returns the exported Service of an EndpointSlice.
@@ -242,28 +248,18 @@ func (r *Reconciler) enqueueNamespace(namespace string) {
 	}
 }
 
-// nodeHandler enqueues all services when the zones of the nodes change.
+// nodeHandler enqueues all services when the nodes, their zones or their addresses change: hints depend on the zones, and no
+// member may have an address of a node.
 func (r *Reconciler) nodeHandler() cache.ResourceEventHandler {
-	return onChange(func(change) {
-		if r.zones.change(r.Local.Zones) {
+	each := onChange(func(change) { r.EnqueueAll() })
+	each.UpdateFunc = func(before, after any) {
+		old, ok := before.(*corev1.Node)
+		current, alsoOK := after.(*corev1.Node)
+		if ok && alsoOK && (!maps.Equal(old.Labels, current.Labels) || !slices.Equal(old.Status.Addresses, current.Status.Addresses)) {
 			r.EnqueueAll()
 		}
-	})
-}
-
-// zones are those of the nodes when all services were enqueued last. They are safe for concurrent use.
-type zones struct {
-	mu   sync.Mutex
-	last locality.Nodes
-}
-
-// change reads the zones, and reports whether they changed.
-func (z *zones) change(read func() locality.Nodes) bool {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	last := z.last
-	z.last = read()
-	return last.SomeWithoutZone != z.last.SomeWithoutZone || !slices.Equal(last.Zones, z.last.Zones)
+	}
+	return each
 }
 
 // enqueueCluster enqueues all services that a cluster exports or exported.

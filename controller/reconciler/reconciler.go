@@ -50,7 +50,6 @@ type Reconciler struct {
 	plans  plans
 	// refusals are those that were reported.
 	refusals refusals
-	zones    zones
 	turn     turn
 	// record is set by Run.
 	record *heartbeat.Record
@@ -77,7 +76,6 @@ func (r *Reconciler) Attach() {
 	r.Local.Nodes.Handle(r.nodeHandler())
 	r.Local.Secrets.Handle(onChange(func(change) { r.Members.Refresh() }))
 
-	r.zones.change(r.Local.Zones)
 	if namespace := r.Local.Namespace(r.Namespace); namespace != nil {
 		r.checkRank(namespace)
 	}

@@ -132,6 +132,13 @@ var scoping = []mutant{
 		harm:        "join refuses the endpoints of a CNI that ignores the ranges of nodes",
 	},
 	{
+		file:        "controller/export/endpoint.go",
+		text:        `if r.owns != nil && r.owns(canonical) {`,
+		replacement: `if false {`,
+		harm:        "a member leads clients to the nodes and the API server of their cluster",
+		first:       simulation,
+	},
+	{
 		file:        "cmd/kubectl-clusterset/command/set.go",
 		text:        `if args[0] == "" {`,
 		replacement: `if false {`,
