@@ -129,7 +129,7 @@ LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy quickstart controlle
 test-bed: bed tools ## Run the tests on real control planes, but for the scenarios.
 	@echo '== tests on real control planes: each package reports when all before it have ended'
 	@$(GO_RACE) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test(Contract)?Scenarios$$' \
-	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(soak|images|release|conventions|demo)$$|/test/sim')
+	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(images|release|conventions|demo)$$|/test/sim')
 
 # Alone, since their clocks are six times as fast.
 .PHONY: test-scenarios
@@ -142,10 +142,10 @@ test-kubeproxy: ## Hold the hints against kube-proxy's own code.
 	@cd test/kubeproxy && GOWORK=off $(GO_RACE) ./...
 
 .PHONY: test-release
-test-release: bed ## Soak for two minutes, build the images twice, and install, upgrade and uninstall a release.
-	@echo '== a soak of two minutes, the images, and a release from its files'
+test-release: bed ## Build the images twice, and install, upgrade and uninstall a release.
+	@echo '== the images, and a release from its files'
 	@cd test/tools/images && GOWORK=off $(BOUND) go test -vet=off ./...
-	@$(GO_RACE) -count=1 -v -timeout 20m ./test/soak ./test/images ./test/release
+	@$(GO_RACE) -count=1 -v -timeout 20m ./test/images ./test/release
 
 .PHONY: test-datapath
 test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.
@@ -197,11 +197,6 @@ CHANGES  ?= 10m
 .PHONY: scale
 scale: bed ## Measure with 511 and with 50 simulated clusters, whose endpoints change for CHANGES (10m); writes docs/scale.md.
 	@for shape in wide deep; do $(BOUND) go run ./test/scale -shape $$shape -memory $(MEMORY) -changes $(CHANGES) -results test/scale/results -out docs/scale.md; done
-
-SOAK ?= 20m
-.PHONY: soak
-soak: bed $(BIN)/soak build ## Change and break three clusters at random for SOAK (20m), and hold every answer against what happened; SEED=n repeats.
-	@$(BOUND) $(BIN)/soak -for $(SOAK) $(if $(SEED),-seed $(SEED)) $(if $(LOGS),-logs $(LOGS))
 
 FUZZTIME ?= 30s
 .PHONY: fuzz
@@ -280,11 +275,6 @@ images: ## Build the images of both programs, for amd64 and arm64, into bin/imag
 .PHONY: bed
 bed: ## Build the control planes that the demo and the tests start (cached).
 	@$(BOUND) go run ./test/controlplane/cmd/build-binaries
-
-.PHONY: $(BIN)/soak
-$(BIN)/soak: $(BIN)/%:
-	@mkdir -p $(BIN)
-	@go build -o $@ ./test/$*
 
 $(TOOLS)/%:
 	@echo 'building golangci-lint and govulncheck in one build, once for this machine; it takes minutes'

@@ -20,9 +20,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/outcome"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/workload"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/outcome"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
 )
 
 // A cluster is one of a run.

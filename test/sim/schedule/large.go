@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
 )
 
 const (

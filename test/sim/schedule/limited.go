@@ -16,8 +16,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/truth"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/workload"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
 )
 
 // limitedName is the service of limited.

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/outcome"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/truth"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/outcome"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
 )
 
 // look judges what clients see now.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/workload"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
 )
 
 const (

@@ -29,7 +29,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/soak/workload"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
 )
 
 // A Schedule is what happens to some clusters.

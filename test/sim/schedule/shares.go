@@ -21,9 +21,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/truth"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/workload"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
 )
 
 // weightedName is a headless service that all clusters export. Its weights, what says that clusters are saturated, and

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/soak/truth"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
 )
 
 // A State is what one cluster has of one service.
@@ -313,33 +313,6 @@ func (j *Judge) SeesIPs(in, name string, ips []netip.Addr, now time.Time) {
 		}
 		r.doubts = slices.DeleteFunc(r.doubts, func(d doubt) bool { return d.name == name && d.address == each })
 	}
-}
-
-// HadIPs reports the IPs that an import had at that time, read again because of a doubt. SeesIPs misses IPs that the
-// import had only while its watch was interrupted.
-func (j *Judge) HadIPs(in, name string, ips []netip.Addr, now time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	r := j.readers[in]
-	if r.ips[name] == nil {
-		r.ips[name] = map[netip.Addr]ip{}
-	}
-	for _, each := range ips {
-		if known, ok := r.ips[name][each]; !ok {
-			r.ips[name][each] = ip{from: now, until: now}
-		} else if known.until.Before(now) {
-			known.until = now
-			r.ips[name][each] = known
-		}
-		r.doubts = slices.DeleteFunc(r.doubts, func(d doubt) bool { return d.name == name && d.address == each })
-	}
-}
-
-// Doubts tells whether answers of a name have an address that no import was seen to have yet.
-func (j *Judge) Doubts(reader, name string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.ContainsFunc(j.readers[reader].doubts, func(d doubt) bool { return d.name == name })
 }
 
 // note keeps the first proof of a period.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/soak/truth"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
 )
 
 // mostEndpoints are those of one Service.

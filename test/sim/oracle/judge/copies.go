@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/soak/truth"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
 )
 
 // readiness notes which endpoints of an export are ready from now on.

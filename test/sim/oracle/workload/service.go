@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package workload changes the services of a cluster at random: what application
-// teams do while a soak, or a random schedule, breaks things.
+// teams do while a random schedule breaks things.
 //
 // It is pure but for the random numbers that it is given: it says which state a
 // service gets and which objects to write, and writes none.
@@ -20,8 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/soak/truth"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
 )
 
 // A Service is what one cluster has under one name.

@@ -2,7 +2,7 @@
 
 // Package truth says what the exports of all clusters must come to: what is imported, and what is answered. It is a
 // second, small reading of KEP-1645 and of the DNS specification beside it, shares nothing with the controller and the
-// plugin, and is what a soak holds them against.
+// plugin, and is what schedules hold them against.
 //
 // It is pure: the same answer for the same exports in any order.
 package truth
