@@ -7,6 +7,7 @@ package local
 import (
 	"context"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -42,7 +43,14 @@ const (
 // Caches are the caches of the local cluster. They last while the process does, whether or not it leads.
 type Caches struct {
 	Services, EndpointSlices, Namespaces, Secrets, Nodes *informer.Informer
+
+	// nodesWaited is closed when Nodes are no longer waited for.
+	nodesWaited chan struct{}
 }
+
+// nodesWait is how long Nodes are waited for: without them a restart would take back the hints and the refusals of addresses.
+// They are optional, because the right to list them may be missing.
+const nodesWait = 5 * time.Second
 
 // A Cluster is what one term of a leader knows of the local cluster. The objects that its methods return are shared and
 // must not be changed.
@@ -88,7 +96,7 @@ func New(
 			Resource: "Secrets", Example: &corev1.Secret{},
 			Narrow: func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel },
 		}),
-		Nodes: newNodes(core.Nodes()),
+		Nodes: newNodes(core.Nodes()), nodesWaited: make(chan struct{}),
 	}
 }
 
@@ -155,6 +163,7 @@ func (c *Caches) Start(ctx context.Context, group *sync.WaitGroup) {
 	for _, each := range c.informers() {
 		group.Go(func() { each.Run(ctx) })
 	}
+	time.AfterFunc(nodesWait, func() { close(c.nodesWaited) })
 }
 
 // Handle replaces the handlers of all caches by one: see informer.Informer.Handle.
@@ -164,15 +173,18 @@ func (c *Caches) Handle(handler cache.ResourceEventHandler) {
 	}
 }
 
-// WaitForSync returns true once the caches are full, or false if the context ends before. Nodes are optional.
+// WaitForSync returns true once the caches are full, or false if the context ends before. Nodes are waited for until 5 s
+// after Start.
 func (c *Caches) WaitForSync(ctx context.Context) bool {
 	for _, each := range c.informers() {
+		var waited <-chan struct{} // never for the others
 		if each == c.Nodes {
-			continue
+			waited = c.nodesWaited
 		}
 		select {
 		case <-ctx.Done():
 			return false
+		case <-waited:
 		case <-each.Synced():
 		}
 	}
