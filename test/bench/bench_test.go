@@ -4,10 +4,7 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,68 +17,28 @@ func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
 var must = controlplanetest.Must
 
-// TestAQuickRunMeasuresEverything holds the figures that a run takes against those of docs/benchmarks.md: the same, but
-// for the sizes, and each with a number. None is held to its goal.
+// TestAQuickRunMeasuresEverything holds none of the figures to its goal, but each part has some, and each is a number.
 func TestAQuickRunMeasuresEverything(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "benchmarks.md")
 	var stdout bytes.Buffer
-	must(t, command(t.Context(), []string{"-quick", "-rounds", "1", "-out", out}, &stdout, t.Output()))
-	written, err := os.ReadFile(out)
-	must(t, err)
-	if !bytes.Equal(written, stdout.Bytes()) {
-		t.Error("what is written is not what is printed")
+	must(t, command(t.Context(), []string{"-quick", "-rounds", "1"}, &stdout, t.Output()))
+	run := stdout.String()
+	if tables := strings.Count(run, "\n## "); tables < len(parts) {
+		t.Errorf("%d parts have %d tables", len(parts), tables)
 	}
-	published, err := os.ReadFile("../../docs/benchmarks.md")
-	must(t, err)
-	if problems := unmeasured(string(written), string(published), wire.HaveDnsperf() == nil); len(problems) > 0 {
-		t.Errorf("%s\nin\n%s", strings.Join(problems, "\n"), written)
+	dnsperf := wire.HaveDnsperf() == nil
+	for _, found := range row.FindAllStringSubmatch(run, -1) {
+		what, cell := found[1], found[2]
+		ours, _, _ := strings.Cut(cell, " | ")
+		switch skipped := strings.HasSuffix(cell, figure.NotMeasured.String()); {
+		case what == "what", what == "---", skipped && !dnsperf:
+		case skipped, !strings.ContainsAny(ours, "123456789"), strings.Contains(cell, "NaN"),
+			strings.Contains(cell, "Inf"), strings.Contains(cell, "%!"):
+			t.Errorf("not a figure: %s: %s", what, cell)
+		}
+	}
+	if t.Failed() {
+		t.Log(run)
 	}
 }
 
-// unmeasured compares the figures of a run with those that should be taken. Without dnsperf a figure may say that it
-// was not measured.
-func unmeasured(run, published string, dnsperf bool) (problems []string) {
-	got, want := measurements(run), measurements(published)
-	for what := range want {
-		if _, ok := got[what]; !ok {
-			problems = append(problems, "missing: "+what)
-		}
-	}
-	for what, cells := range got {
-		if _, ok := want[what]; !ok {
-			problems = append(problems, "not in docs/benchmarks.md: "+what)
-		}
-		for _, cell := range cells {
-			ours, _, _ := strings.Cut(cell, " | ")
-			switch skipped := strings.HasSuffix(cell, figure.NotMeasured.String()); {
-			case skipped && !dnsperf:
-			case skipped, !strings.ContainsAny(ours, "123456789"), strings.Contains(cell, "NaN"),
-				strings.Contains(cell, "Inf"), strings.Contains(cell, "%!"):
-				problems = append(problems, "not a figure: "+what+": "+cell)
-			}
-		}
-	}
-	slices.Sort(problems)
-	return problems
-}
-
-var (
-	row    = regexp.MustCompile(`(?m)^(?:## (.*)|\| (.*?) \| (.* \| .*) \|)$`)
-	number = regexp.MustCompile(`[0-9]+(?:,[0-9]{3})*`)
-)
-
-// measurements are the cells of each row of a document after what was measured, by that and the title of its table,
-// with every number as 0: sizes differ.
-func measurements(document string) map[string][]string {
-	all, title := map[string][]string{}, ""
-	for _, found := range row.FindAllStringSubmatch(document, -1) {
-		switch {
-		case found[1] != "":
-			title = found[1]
-		case found[2] != "what" && found[2] != "---":
-			what := title + ": " + number.ReplaceAllString(found[2], "0")
-			all[what] = append(all[what], found[3])
-		}
-	}
-	return all
-}
+var row = regexp.MustCompile(`(?m)^\| (.*?) \| (.* \| .*) \|$`)

@@ -108,7 +108,7 @@ func requirement(ctx context.Context, path string) (string, error) {
 	return strings.TrimSpace(string(version)), nil
 }
 
-// document is what a run prints and keeps.
+// document is what a run prints.
 func document(about string, tables []figure.Table) string {
 	count := figure.Count(tables)
 	var b strings.Builder
@@ -117,14 +117,12 @@ func document(about string, tables []figure.Table) string {
 Our CoreDNS (*ours*) beside CoreDNS's plugin *kubernetes* with its option *multicluster* (*stock*),
 on the same objects of a real API server. *Prebuilt* is a CoreDNS server that looks up prebuilt
 records and writes them, the limit for any plugin. In parentheses: ours divided by the other, the
-median of all rounds. [Scale](scale.md) has large cluster sets.
+median of all rounds.
 
 `)
 	b.WriteString(about)
 	fmt.Fprintf(&b, "- Goals: %d met, %d missed, %d not measured.\n\n", count[figure.Met], count[figure.Missed],
 		count[figure.NotMeasured])
-	b.WriteString("`make bench` writes this file, with Go, taskset (util-linux) and dnsperf installed.\n" +
-		"`go run ./test/bench -only mixed -rounds 5` measures a part; `-help` lists the parts.\n\n")
 	for i, table := range tables {
 		if i > 0 {
 			b.WriteString("\n")

@@ -41,7 +41,6 @@ type options struct {
 	rounds int
 	quick  bool
 	only   *regexp.Regexp
-	out    string
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
@@ -51,7 +50,6 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	set.SetOutput(stderr)
 	set.IntVar(&o.rounds, "rounds", 7, "how many `rounds` each comparison has")
 	set.BoolVar(&o.quick, "quick", false, "a short run that shows that everything works; its figures mean nothing")
-	set.StringVar(&o.out, "out", "", "write the tables to this `file`")
 	set.Func("only", "run only the parts whose name matches this `regexp`: "+names(parts),
 		func(text string) (err error) {
 			o.only, err = regexp.Compile(text)
@@ -84,14 +82,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	text := document(about, tables)
-	if _, err := io.WriteString(stdout, text); err != nil {
-		return err
-	}
-	if o.out == "" {
-		return nil
-	}
-	return os.WriteFile(o.out, []byte(text), 0o644)
+	_, err = io.WriteString(stdout, document(about, tables))
+	return err
 }
 
 // part measures some of the figures.

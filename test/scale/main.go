@@ -51,10 +51,6 @@ type options struct {
 	// memory is the limit of the controller's container in bytes.
 	memory int64
 	only   *regexp.Regexp
-	// results is the folder that keeps the figures, and out the document that is written of them.
-	results, out string
-	// document writes that document and measures nothing.
-	document bool
 }
 
 // shapes are the cluster sets that can be named.
@@ -83,9 +79,6 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	set.IntVar(&o.readers, "readers", 510, "`number` of other clusters that read the own API server")
 	set.IntVar(&o.exports, "exports", 1000, "`number` of services that the local cluster exports when its leader is killed")
 	set.Int64Var(&o.memory, "memory", 512, "memory limit of the controller's container in `MiB`")
-	set.StringVar(&o.results, "results", "", "keep the figures in this `folder`")
-	set.StringVar(&o.out, "out", "", "write the tables of that folder to this `file`")
-	set.BoolVar(&o.document, "document", false, "measure nothing, and write the document")
 	set.Func("only", "run only the parts whose name matches this `regexp`: "+names(parts),
 		func(text string) (err error) {
 			o.only, err = regexp.Compile(text)
@@ -116,9 +109,6 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-rate %d -silent %d -memory %d: use 1 or more, and no more silent members than there are",
 			o.rate, o.silent, o.memory>>20)
 	}
-	if (o.out != "" || o.document) && o.results == "" {
-		return o, errors.New("-out and -document need -results")
-	}
 	return o, o.shape.Validate()
 }
 
@@ -128,26 +118,10 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	var failure error
-	if !o.document {
-		var measured *result
-		measured, failure = measure(ctx, o, stderr)
-		// What was measured before a failure says what failed.
-		if _, err := io.WriteString(stdout, measured.table().Markdown()); err != nil || o.results == "" {
-			return errors.Join(failure, err)
-		}
-		if err := measured.keep(o.results); err != nil {
-			return errors.Join(failure, err)
-		}
-	}
-	if o.out == "" {
-		return failure
-	}
-	text, err := document(o.results)
-	if err != nil {
-		return errors.Join(failure, err)
-	}
-	return errors.Join(failure, os.WriteFile(o.out, []byte(text), 0o644))
+	measured, failure := measure(ctx, o, stderr)
+	// What was measured before a failure says what failed.
+	_, err = io.WriteString(stdout, measured.table().Markdown())
+	return errors.Join(failure, err)
 }
 
 // part measures some of the figures.

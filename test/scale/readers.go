@@ -17,21 +17,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
 )
 
-// units are what one reader costs an API server.
-type units struct {
-	// Memory is that of a connection with its watches, in bytes.
-	Memory float64
-	// Heartbeat, Change and Other are the processor time in nanoseconds of a renewed heartbeat, of a changed slice
-	// that is published, and of one that is not.
-	Heartbeat, Change, Other float64
-	// HeartbeatBytes and ChangeBytes are what the reader receives.
-	HeartbeatBytes, ChangeBytes float64
-	// List is the processor time in nanoseconds of a list, and Write that of a write without readers.
-	List, Write float64
-	// Slices is the number of slices in the cluster meanwhile.
-	Slices int
-}
-
 // writesPerReading is how many writes of a kind are measured.
 const writesPerReading = 60
 
@@ -90,16 +75,10 @@ func readers(ctx context.Context, b *bed) (err error) {
 	if err != nil {
 		return err
 	}
-	b.Units = &units{
-		Memory:    (after - before) / float64(b.readers),
-		Heartbeat: each[0], Change: each[1], Other: each[2],
-		HeartbeatBytes: received[0], ChangeBytes: received[1],
-		List: float64(listing) / lists, Write: float64(alones[1]) / writesPerReading, Slices: slices,
-	}
 	b.add(
 		figure.Figure{
 			What:  fmt.Sprintf("%d readers at a real API server: its memory per reader", b.readers),
-			Cells: cell("%s", figure.Bytes(b.Units.Memory)),
+			Cells: cell("%s", figure.Bytes((after-before)/float64(b.readers))),
 		},
 		figure.Figure{
 			What:  "its processor time per reader: renewed heartbeat, changed published slice, any other slice",
@@ -111,11 +90,11 @@ func readers(ctx context.Context, b *bed) (err error) {
 		},
 		figure.Figure{
 			What:  fmt.Sprintf("its processor time per list of one published slice among %s", thousands(slices)),
-			Cells: cell("%s", figure.Time(b.Units.List)),
+			Cells: cell("%s", figure.Time(float64(listing)/lists)),
 		},
 		figure.Figure{
 			What:  "its processor time, with etcd's, per write of a slice that nobody reads",
-			Cells: cell("%s", figure.Time(b.Units.Write)),
+			Cells: cell("%s", figure.Time(float64(alones[1])/writesPerReading)),
 		})
 	return nil
 }
