@@ -47,7 +47,7 @@ func TestMetricsInDocumentsExist(t *testing.T) {
 	seen := map[string]bool{}
 	for path, text := range texts {
 		names := named.FindAllString(text, -1)
-		if path == failureModes { // which leaves the prefix out
+		if path == failures { // which leaves the prefix out
 			for _, match := range short.FindAllStringSubmatch(text, -1) {
 				if match[1] != "startup_timeout" && !strings.HasPrefix(match[1], "coredns_") {
 					names = append(names, "clusterset_controller_"+match[1])
@@ -67,9 +67,8 @@ func TestMetricsInDocumentsExist(t *testing.T) {
 }
 
 const (
-	failureModes = "docs/operate/failure-modes.md"
-	runbooks     = "docs/operate/runbooks.md"
-	annotations  = "docs/reference/annotations-and-labels.md"
+	failures    = "docs/operate/failures.md"
+	annotations = "docs/reference/annotations-and-labels.md"
 )
 
 // foreignNames are those of Kubernetes, and of tests, that documents name as they name reasons.
@@ -250,18 +249,18 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllSubmatch(alerts, -1) {
 		name := string(match[1])
 		want = append(want, name)
-		url := "runbook_url: https://github.com/clusterset-dns/clusterset-dns/blob/main/" + runbooks + "#" +
+		url := "runbook_url: https://github.com/clusterset-dns/clusterset-dns/blob/main/" + failures + "#" +
 			strings.ToLower(name)
 		if strings.Count(string(alerts), url+"\n") != 1 {
 			t.Errorf("alert %s has no annotation %s", name, url)
 		}
 	}
 	var got []string
-	for _, match := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(documents(t)[runbooks], -1) {
+	for _, match := range regexp.MustCompile(`(?m)^### (ClusterSet\w+)$`).FindAllStringSubmatch(documents(t)[failures], -1) {
 		got = append(got, match[1])
 	}
 	if len(want) < 10 || !slices.Equal(got, want) {
-		t.Errorf("%s has sections for %q, want %q", runbooks, got, want)
+		t.Errorf("%s has sections for %q, want %q", failures, got, want)
 	}
 }
 

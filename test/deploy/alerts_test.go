@@ -109,7 +109,7 @@ func parse(t *testing.T, text string) map[string]any {
 
 // TestOnePageForADeadMember: the example for Alertmanager groups and inhibits by alerts and a label that exist.
 func TestOnePageForADeadMember(t *testing.T) {
-	_, example, _ := strings.Cut(read(t, root+"/docs/operate/runbooks.md"), "```yaml\nroute:")
+	_, example, _ := strings.Cut(read(t, root+"/docs/operate/failures.md"), "```yaml\nroute:")
 	example, _, _ = strings.Cut(example, "```")
 	parsed := parse(t, "route:"+example)
 	alerts := map[string]string{}
