@@ -30,7 +30,7 @@ type Existing struct {
 	Exported bool
 	// Failures is the number of consecutive failed reconciles of the service.
 	Failures int
-	// Observed is the input of the merge. Its objects may be stale: see CatchUp.
+	// Observed is the input of the merge.
 	Observed merge.Observed
 	// EndpointSlices are the service's slices with the label of this controller.
 	EndpointSlices []*discoveryv1.EndpointSlice
@@ -43,6 +43,23 @@ func (e Existing) Own() Existing {
 	e.Observed.ServiceImport, e.Observed.DerivedService = nil, nil
 	e.EndpointSlices = export.SlicesOf(e.Observed.Cluster, e.EndpointSlices)
 	return e
+}
+
+// objects are those that an Applier writes.
+func (e Existing) objects() (objects []metav1.Object) {
+	if e.Observed.ServiceImport != nil {
+		objects = append(objects, e.Observed.ServiceImport)
+	}
+	if e.Observed.ServiceExport != nil {
+		objects = append(objects, e.Observed.ServiceExport)
+	}
+	if e.Observed.DerivedService != nil {
+		objects = append(objects, e.Observed.DerivedService)
+	}
+	for _, slice := range e.EndpointSlices {
+		objects = append(objects, slice)
+	}
+	return objects
 }
 
 // FailuresToReport is the number of consecutive failures after which a condition reports them. Some pass soon: the API
@@ -73,10 +90,10 @@ type Applier struct {
 	reported    reported
 	fights      fights
 	unsupported unsupported
-	mutations   mutationCache
+	tracker     tracker
 }
 
-// Changed reports whether a pass failed because a cached object was stale. The next pass uses the object that was read.
+// Changed reports whether a pass failed because a cached object was stale.
 func Changed(err error) bool { return errors.Is(err, errChanged) }
 
 // An Outcome says when a service is to be reconciled again.
@@ -155,11 +172,6 @@ func terminating(serviceImport *v1beta1.ServiceImport) bool {
 
 func (p *pass) namespace() string { return p.observed.Service.Namespace }
 
-// serviceMutations returns the mutations of the service, to be added to.
-func (p *pass) serviceMutations() *mutations {
-	return p.mutations.forUpdate(p.observed.Service, p.Clock.Now())
-}
-
 // gainsIP reports whether a headless import becomes a ClusterSetIP one and has no IP yet. Until then it stays headless,
 // because DNS cannot answer for a ClusterSetIP import without an IP.
 func (p *pass) gainsIP() bool {
@@ -203,7 +215,6 @@ func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 	if serviceImport == before {
 		return
 	}
-	p.serviceMutations().serviceImport = strip(serviceImport)
 	p.observed.ServiceImport = serviceImport
 	if before == nil || !p.observed.Set.Manages(before) {
 		p.outcome.Again = true
@@ -257,7 +268,6 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 		if err := remove(ctx, client, existing); err != nil {
 			return failed(err)
 		}
-		p.serviceMutations().derivedService = nil
 		p.unfinished = true
 		return nil
 	}
@@ -265,9 +275,6 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 		return changesOf(cmp.Or(existing, &corev1.Service{}), desired, desired.Spec)
 	})
 	written, err := write(ctx, guard, client, desired.Name, existing, desired, equalService)
-	if written != existing {
-		p.serviceMutations().derivedService = strip(written)
-	}
 	if p.refusesDistribution(ctx, written, err) {
 		p.outcome.Again = true
 		return nil
@@ -317,9 +324,6 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	written, err := write(ctx, guard, client, before.Name, before, desired, equalExportStatus)
 	if errors.Is(err, errChanged) && (written == nil || written.UID != before.UID) {
 		return nil // deleted meanwhile: an event brings the next pass
-	}
-	if written != before {
-		p.serviceMutations().serviceExport = strip(written)
 	}
 	if err != nil {
 		return fmt.Errorf("status of ServiceExport %s: %w", p.observed.Service, err)

@@ -233,9 +233,9 @@ func TestForgottenServicesAreForgotten(t *testing.T) {
 	applier := &Applier{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
 	applier.reported.unreported(web, []metav1.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "1"}}})
-	applier.mutations.forUpdate(web, applier.Clock.Now())
+	applier.tracker.wrote(web, &metav1.ObjectMeta{UID: "2"}, applier.Clock.Now())
 	applier.Forget(web)
-	if len(applier.reported.objects) > 0 || len(applier.mutations.services) > 0 {
-		t.Errorf("left are %v and %v", applier.reported.objects, applier.mutations.services)
+	if len(applier.reported.objects) > 0 || len(applier.tracker.services) > 0 {
+		t.Errorf("left are %v and %v", applier.reported.objects, applier.tracker.services)
 	}
 }

@@ -191,9 +191,8 @@ func (g *guard[P]) wrote(written metav1.Object, content uint64, creation, asDesi
 	if !asDesired {
 		g.pass.outcome.Again = true
 	}
-	known := g.pass.serviceMutations()
-	known.echoes = append(known.echoes, newEcho(written))
 	now := g.pass.Clock.Now()
+	g.pass.tracker.wrote(g.pass.observed.Service, written, now)
 	if g.pass.fights.wrote(g.object, content, creation, written.GetResourceVersion(), now) > 0 {
 		g.pass.Metrics.Repeated(g.object.kind)
 	}

@@ -71,9 +71,6 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 				[]any{desired.Endpoints, desired.Ports})
 		})
 		written, err := write(ctx, guard, client, desired.Name, before, update, equalSlice)
-		if written != before {
-			p.serviceMutations().noteSlice(p.observed.Set, desired.Name, strip(written))
-		}
 		switch {
 		case errors.Is(err, errChanged) && written != nil && !p.observed.Set.Manages(written):
 			p.foreign(written)
@@ -145,9 +142,8 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 	}
 	var errs []error
 	// note records the outcome of a deletion.
-	note := func(kind, name string, err error, gone func(*mutations)) {
+	note := func(kind, name string, err error) {
 		if err == nil {
-			gone(p.serviceMutations())
 			p.progresses()
 			p.fights.forget(objectKey{kind: kind, namespace: p.namespace(), name: name})
 		}
@@ -161,18 +157,16 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 			continue
 		}
 		err := remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)
-		note("EndpointSlice", slice.Name, p.publishing(slice.Labels[export.LabelSourceCluster], err),
-			func(a *mutations) { a.noteDeleted(slice) })
+		note("EndpointSlice", slice.Name, p.publishing(slice.Labels[export.LabelSourceCluster], err))
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
 		p.observed.Set.IsDerivedFor(service, p.observed.Service.Name) {
-		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service),
-			func(a *mutations) { a.derivedService = nil })
+		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
 	}
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil &&
 		p.observed.Set.Manages(serviceImport) {
 		note(v1beta1.ServiceImportKindName, serviceImport.Name, remove(ctx, p.access.ServiceImports(p.namespace()),
-			serviceImport), func(a *mutations) { a.serviceImport = nil })
+			serviceImport))
 	}
 	return errors.Join(errs...)
 }

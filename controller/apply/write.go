@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errChanged reports that a cached object was stale. The next pass uses the object that was read.
+// errChanged reports that a cached object was stale.
 var errChanged = errors.New("it changed meanwhile")
 
 // object is a pointer to an API object.

@@ -120,10 +120,6 @@ func TestChosenAmongOthers(t *testing.T) {
 			}
 		}
 	}
-	states := []*discoveryv1.EndpointSlice{publish(wide)[0], publish(narrow)[0]}
-	if _, same := PublishedSlices(Source{Cluster: "east", Reader: inUS}, web, wide.Spec, states); same {
-		t.Error("another choice is not noticed")
-	}
 	// Chosen readers keep the last known state of a refused slice.
 	known := abroad(wide)
 	broken := publish(wide)

@@ -67,14 +67,14 @@ type Input struct {
 
 // Gather returns the current input for a pass over a service.
 func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) Input {
-	in, used := g.gather(g.existing(access, service, g.Applier.CatchUp), service)
+	in, used := g.gather(g.existing(access, service), service)
 	g.Local.Use(service, used)
 	return in
 }
 
 // Look returns the input for a service as the caches show it. It changes nothing, so that a pass may run meanwhile.
 func (g *Gatherer) Look(access *mcsapi.Access, service types.NamespacedName) Input {
-	in, _ := g.gather(g.existing(access, service, func(*apply.Existing, apply.Versions) {}), service)
+	in, _ := g.gather(g.existing(access, service), service)
 	return in
 }
 
@@ -164,15 +164,8 @@ func (in *Input) note(cluster string, problems []export.Problem) {
 	}
 }
 
-// existing returns the objects of a service in the local cluster. catchUp adds what the caches do not show yet.
-func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName,
-	catchUp func(*apply.Existing, apply.Versions),
-) apply.Existing {
-	shown := apply.Versions{
-		Services:       g.Local.Services.Indexer().LastStoreSyncResourceVersion(),
-		EndpointSlices: g.Local.EndpointSlices.Indexer().LastStoreSyncResourceVersion(),
-	}
-	shown.ServiceImports, shown.ServiceExports = access.Shown()
+// existing returns the objects of a service in the local cluster.
+func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName) apply.Existing {
 	derived := types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)}
 	existing := apply.Existing{
 		Observed: merge.Observed{
@@ -196,7 +189,6 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName,
 		EndpointSlices: g.Local.ManagedSlices(service),
 		BehindDerived:  g.Local.KubernetesSlices(derived),
 	}
-	catchUp(&existing, shown)
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil &&
 		existing.Observed.DerivedService == nil {
 		existing.Observed.TakenIPs = g.Local.OtherHolders(derived, serviceImport.Spec.IPs,

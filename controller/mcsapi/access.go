@@ -118,11 +118,6 @@ func (a *Access) ServiceImport(key types.NamespacedName) *v1beta1.ServiceImport 
 	return informer.Get[*v1beta1.ServiceImport](a.imports.Indexer(), key.String())
 }
 
-// Shown returns the resourceVersions up to which the caches show what exists.
-func (a *Access) Shown() (imports, exports string) {
-	return a.imports.Indexer().LastStoreSyncResourceVersion(), a.exports.Indexer().LastStoreSyncResourceVersion()
-}
-
 // Exports lists the cached ServiceExports, in no order.
 func (a *Access) Exports() []*v1beta1.ServiceExport {
 	return informer.List[*v1beta1.ServiceExport](a.exports.Indexer())

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -72,11 +71,8 @@ type Tracker interface {
 
 // A Handler requests reconciles. Its methods must not block.
 type Handler interface {
-	// ServiceChanged is called for each service of which a member's slices changed otherwise than as SliceChanged says.
-	// The cluster is empty if it left.
-	ServiceChanged(cluster string, service types.NamespacedName)
-	// SliceChanged is called for a published slice that changed and belongs to the same service as before.
-	SliceChanged(cluster string, before, after *discoveryv1.EndpointSlice)
+	// ServiceChanged is called for each service of which a member's slices changed.
+	ServiceChanged(service types.NamespacedName)
 	// MemberChanged is called when a cluster joined, synced, changed its annotations or left. All its services must be
 	// reconciled.
 	MemberChanged(cluster string)
@@ -307,7 +303,7 @@ func (s *Members) change(
 		s.handler.MemberChanged(cluster)
 	}
 	for _, service := range published {
-		s.handler.ServiceChanged("", service)
+		s.handler.ServiceChanged(service)
 	}
 }
 
@@ -316,17 +312,13 @@ func (s *Members) change(
 func (s *Members) join(ctx context.Context, source *source, recovering bool) *connection {
 	cluster := source.cluster
 	var member *Member
-	changed := func(service types.NamespacedName) { s.handler.ServiceChanged(cluster, service) }
-	member = newMember(cluster, s.config.Clock, changed, func() {
+	member = newMember(cluster, s.config.Clock, s.handler.ServiceChanged, func() {
 		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
 		s.handler.MemberChanged(cluster)
 	}, func(err error) {
 		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 	})
 	member.source, member.set, member.keep = source, s.config.Set, s.config.Keep
-	member.slices.updated = func(before, after *discoveryv1.EndpointSlice) {
-		s.handler.SliceChanged(cluster, before, after)
-	}
 	member.heartbeat.handler = memberLease{s, cluster}
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
 	member.slices.limits = s.config.Limits

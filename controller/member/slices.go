@@ -24,10 +24,8 @@ const byService = "service"
 // writer and any number of readers.
 type sliceStore struct {
 	indexer *informer.Packed
-	// changed is called for each service that changed, after the change is visible. updated is called instead if one
-	// slice of it was updated; nil calls changed.
+	// changed is called for each service that changed, after the change is visible.
 	changed func(types.NamespacedName)
-	updated func(before, after *discoveryv1.EndpointSlice)
 	// listed is called after each complete list; the first one makes the store synced.
 	listed func(first bool)
 	// listing is called with the services of a complete list before the list is visible. It is optional.
@@ -141,10 +139,6 @@ func (s *sliceStore) put(obj any) error {
 		return err
 	}
 	s.noteReplaced(old, slice)
-	if old != nil && !moved && s.updated != nil {
-		s.updated(old, slice)
-		return nil
-	}
 	s.tell(service)
 	if moved {
 		s.tell(ServiceOf(old))

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -39,13 +38,7 @@ func (s *surroundings) Untrack(string)                                         {
 func (s *surroundings) LeaseRead(_, _ string, _ time.Time, _, _ bool)          {}
 func (s *surroundings) Described(string, Description)                          {}
 func (s *surroundings) Listed(string, []types.NamespacedName)                  {}
-func (s *surroundings) ServiceChanged(_ string, service types.NamespacedName) {
-	call(s.serviceChanged, service)
-}
-
-func (s *surroundings) SliceChanged(_ string, _, after *discoveryv1.EndpointSlice) {
-	call(s.serviceChanged, ServiceOf(after))
-}
+func (s *surroundings) ServiceChanged(service types.NamespacedName)            { call(s.serviceChanged, service) }
 
 func (s *surroundings) MemberChanged(cluster string) { call(s.memberChanged, cluster) }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -100,11 +99,9 @@ func (l *lookout) Credentials() []*corev1.Secret {
 	return slices.Collect(maps.Values(l.secrets))
 }
 func (l *lookout) Imported(string) map[types.NamespacedName]export.Weight { return nil }
-func (l *lookout) ServiceChanged(string, types.NamespacedName)            {}
-func (l *lookout) SliceChanged(string, *discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice) {
-}
-func (l *lookout) MemberChanged(string)  {}
-func (l *lookout) Report(member.Problem) {}
+func (l *lookout) ServiceChanged(types.NamespacedName)                    {}
+func (l *lookout) MemberChanged(string)                                   {}
+func (l *lookout) Report(member.Problem)                                  {}
 
 func inDemo(words string) (services []types.NamespacedName) {
 	for _, name := range strings.Fields(words) {

@@ -113,9 +113,9 @@ func New(registry *prometheus.Registry, version string) (*Metrics, error) {
 		version: version,
 		reconciles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    prefix + "reconcile_duration_seconds",
-			Help:    "Duration of a reconcile, by result (ok, error) and scope: one whole service, or only its slices that changed (service, slice).",
+			Help:    "Duration of a reconcile, by result (ok, error).",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
-		}, []string{"result", "scope"}),
+		}, []string{"result"}),
 		propagation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    prefix + "propagation_duration_seconds",
 			Help:    "Time from the change of an endpoint in its cluster, by that cluster's clock, to the slice written here, by origin (local, remote).",
@@ -134,19 +134,13 @@ func New(registry *prometheus.Registry, version string) (*Metrics, error) {
 	return m, nil
 }
 
-// The scopes of a reconcile.
-const (
-	ScopeService = "service"
-	ScopeSlice   = "slice"
-)
-
-// Reconciled observes one reconcile of a scope.
-func (m *Metrics) Reconciled(scope string, took time.Duration, err error) {
+// Reconciled observes one reconcile.
+func (m *Metrics) Reconciled(took time.Duration, err error) {
 	result := "ok"
 	if err != nil {
 		result = "error"
 	}
-	m.reconciles.WithLabelValues(result, scope).Observe(took.Seconds())
+	m.reconciles.WithLabelValues(result).Observe(took.Seconds())
 }
 
 // Problems replaces the problems of the exports of a service, by cluster.

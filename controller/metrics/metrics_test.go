@@ -64,8 +64,8 @@ func TestMetricsOfAStandby(t *testing.T) {
 	if _, err := New(registry, "v1"); err == nil {
 		t.Error("two controllers share a registry")
 	}
-	m.Reconciled(ScopeService, time.Second, nil)
-	m.Reconciled(ScopeService, time.Second, errors.New("no"))
+	m.Reconciled(time.Second, nil)
+	m.Reconciled(time.Second, errors.New("no"))
 	m.propagated(originRemote, -time.Minute) // their clock is ahead
 	families, err := registry.Gather()
 	if err != nil {

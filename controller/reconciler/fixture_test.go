@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
@@ -25,7 +26,7 @@ func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 	}
 	r := New(Config{
 		Gatherer: &input.Gatherer{
-			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{},
+			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
 			Properties: local.NewProperties(nil, nil),
 			Local:      local.New(fake.NewClientset(), gate, "clusterset-dns", "").Term(),
 			Members:    member.New(member.Config{}),

@@ -37,9 +37,7 @@ func (r *Reconciler) enqueue(service types.NamespacedName) { r.queue.Add(service
 func (r *Reconciler) Retry(service types.NamespacedName) { r.queue.Retry(service) }
 
 // ServiceChanged implements member.Handler.
-func (r *Reconciler) ServiceChanged(cluster string, service types.NamespacedName) {
-	r.queue.AddFrom(cluster, service)
-}
+func (r *Reconciler) ServiceChanged(service types.NamespacedName) { r.queue.Add(service) }
 
 // VerdictChanged implements memberstate.Handler.
 func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) }
@@ -59,11 +57,9 @@ func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool)
 
 // enqueueShown enqueues a service because of an object that this controller may have written.
 func (r *Reconciler) enqueueShown(service types.NamespacedName, change change) {
-	if change.gone {
+	if r.Applier.Sees(service, change.Object, change.gone) {
 		r.enqueue(service)
-		return
 	}
-	r.queue.AddShown(service, change.Object)
 }
 
 // accessHandler implements mcsapi.Handler.
@@ -141,31 +137,8 @@ func (r *Reconciler) adoptable(access *mcsapi.Access, object metav1.Object) {
 	}
 }
 
-// SliceChanged implements member.Handler.
-func (r *Reconciler) SliceChanged(cluster string, before, after *discoveryv1.EndpointSlice) {
-	r.queue.AddSlice(member.ServiceOf(after), cluster, before, after)
-}
-
-// sliceHandler enqueues the service of an EndpointSlice, which was made for a multi-cluster service or belongs to an
-// exported Service. An update of the latter enqueues the slice alone.
-func (r *Reconciler) sliceHandler() cache.ResourceEventHandler {
-	each := onChange(r.sliceChanged)
-	update := each.UpdateFunc
-	each.UpdateFunc = func(before, after any) {
-		old, ok := before.(*discoveryv1.EndpointSlice)
-		current, alsoOK := after.(*discoveryv1.EndpointSlice)
-		if !ok || !alsoOK || relabelled(old, current) || member.ServiceOf(current).Name != "" || ofAPIServer(current) {
-			update(before, after)
-			return
-		}
-		if service, exported := r.exportedBy(current); exported {
-			r.queue.AddSlice(service, r.Cluster, old, current)
-		}
-	}
-	return each
-}
-
-// sliceChanged enqueues the whole service of an EndpointSlice.
+// sliceChanged enqueues the service of an EndpointSlice, which was made for a multi-cluster service or belongs to an exported
+// Service.
 func (r *Reconciler) sliceChanged(object change) {
 	slice, ok := object.Object.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -265,11 +238,11 @@ func (r *Reconciler) nodeHandler() cache.ResourceEventHandler {
 // enqueueCluster enqueues all services that a cluster exports or exported.
 func (r *Reconciler) enqueueCluster(cluster string) {
 	for service := range r.Local.ServicesFrom(cluster) {
-		r.queue.AddFrom(cluster, service)
+		r.enqueue(service)
 	}
 	if m := r.Members.Get(cluster); m != nil {
 		for _, service := range m.Services() {
-			r.queue.AddFrom(cluster, service)
+			r.enqueue(service)
 		}
 	}
 }

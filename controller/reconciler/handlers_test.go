@@ -89,7 +89,7 @@ func withAPI(t *testing.T, answers http.HandlerFunc) *Reconciler {
 // queued empties the queue.
 func queued(r *Reconciler) (services []string) {
 	for r.queue.Len() > 0 {
-		service, _, _ := r.queue.Get()
+		service, _ := r.queue.Get()
 		services = append(services, service.String())
 		r.queue.Done(service)
 	}
@@ -121,7 +121,7 @@ func TestATermBeginsWithExports(t *testing.T) {
 	r.Attach()
 	defer r.ShutDown()
 	for i := range 104 {
-		service, _, _ := r.queue.Get()
+		service, _ := r.queue.Get()
 		if ours := strings.HasPrefix(service.Name, "ours-"); ours != (i < 3) {
 			t.Errorf("in place %d is %s", i, service)
 		}
@@ -161,7 +161,7 @@ func TestPropertiesAfterATerm(t *testing.T) {
 		t.Errorf("enqueued are %v", got)
 	}
 	r.ShutDown()
-	r.queue = newQueue(r.Cluster, r.Applier)
+	r.queue = newQueue()
 	value = "us"
 	list()
 	if got := queued(r); len(got) > 0 {

@@ -44,7 +44,7 @@ func TestRankOfTheLocalCluster(t *testing.T) {
 			t.Errorf("%s: looked at again: %t", what, got)
 		}
 		for r.queue.Len() > 0 {
-			service, _, _ := r.queue.Get()
+			service, _ := r.queue.Get()
 			r.queue.Done(service)
 		}
 		got := ""

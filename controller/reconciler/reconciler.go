@@ -25,7 +25,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -47,17 +46,17 @@ type Reconciler struct {
 	Config
 	shares *shares
 	queue  *queue
-	plans  plans
 	// refusals are those that were reported.
 	refusals refusals
-	turn     turn
+	// large is held while a large service is reconciled, so that the memory that passes need is bounded.
+	large sync.Mutex
 	// record is set by Run.
 	record *heartbeat.Record
 }
 
 // New returns a Reconciler that handles the events of the members. It is to be called before they run.
 func New(config Config) *Reconciler {
-	r := &Reconciler{Config: config, queue: newQueue(config.Cluster, config.Applier)}
+	r := &Reconciler{Config: config, queue: newQueue()}
 	r.Members.Handle(r)
 	r.Tracker.Handle(r)
 	return r
@@ -71,7 +70,7 @@ func (r *Reconciler) Attach() {
 	r.setClusterSet()
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
 	r.Local.Services.Handle(onChange(r.serviceChanged))
-	r.Local.EndpointSlices.Handle(r.sliceHandler())
+	r.Local.EndpointSlices.Handle(onChange(r.sliceChanged))
 	r.Local.Namespaces.Handle(r.namespaceHandler())
 	r.Local.Nodes.Handle(r.nodeHandler())
 	r.Local.Secrets.Handle(onChange(func(change) { r.Members.Refresh() }))
@@ -97,11 +96,8 @@ func (r *Reconciler) ImportLimit() state.Limit {
 	return state.Limit{Name: "max-imports", Used: of.Admitted(), Max: of.most}
 }
 
-// Pending returns the number of services that wait to be reconciled, also those that failed and are due later.
-func (r *Reconciler) Pending() int { return r.queue.pending() + r.turn.len() }
-
 // QueueLength returns the number of services that wait to be reconciled.
-func (r *Reconciler) QueueLength() int { return r.queue.Len() + r.turn.len() }
+func (r *Reconciler) QueueLength() int { return r.queue.Len() }
 
 // Run reconciles with so many workers until the context ends, and notes in the record how that goes.
 func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Record) {
@@ -127,66 +123,68 @@ func (r *Reconciler) ShutDown() {
 // work reconciles services from the queue until it is shut down.
 func (r *Reconciler) work(ctx context.Context) {
 	for {
-		service, changes, shutdown := r.queue.Get()
+		service, shutdown := r.queue.Get()
 		if shutdown {
 			return
 		}
-		if ctx.Err() != nil {
-			r.queue.Done(service) // Get returns what is left before it reports the shutdown
-			continue
-		}
-		reading := r.Gate.Wait(ctx)
-		if r.queue.more(service) {
-			changes = nil // what an informer listed meanwhile belongs to the slices
-		}
-		begin := r.Clock.Now()
-		scope, done, err := r.pass(ctx, service, changes, reading)
-		if !done {
-			r.queue.Done(service)
-			continue
-		}
-		if ctx.Err() != nil {
-			r.record.Ends(service, nil) // the term ends
-		} else {
-			r.record.Ends(service, unpublished(err))
-		}
-		if apply.Changed(err) {
-			r.Metrics.Reconciled(scope, r.Clock.Since(begin), nil)
-		} else {
-			r.Metrics.Reconciled(scope, r.Clock.Since(begin), err)
-		}
-		switch {
-		case err == nil:
-			r.queue.Forget(service)
-		case ctx.Err() == nil:
-			if r.queue.NumRequeues(service) == apply.FailuresToReport {
-				klog.FromContext(ctx).Error(err, "Cannot reconcile a service; retrying", "service", service)
-			}
-			r.queue.AddRateLimited(service)
+		if ctx.Err() == nil { // Get returns what is left before it reports the shutdown
+			r.pass(ctx, service)
 		}
 		r.queue.Done(service)
 	}
 }
 
-// pass reconciles the slices of a service that changed if that suffices, and otherwise everything. It begins what the
-// caller notes the end of in the record. It returns false if the service waits for its turn instead.
-func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName, changes map[sliceKey][]*packed.Slice,
-	reading informer.Reading,
-) (scope string, done bool, err error) {
-	if changes != nil {
-		r.record.Begins()
-		if r.reconcileSlices(ctx, service, changes, reading) {
-			return metrics.ScopeSlice, true, nil
+// large is from which size on, in encoded form, the slices of a service count as large. They take about ten times as much
+// once they are decoded.
+const large = 256 << 10
+
+// retryLarge is after how long a large service is due again if another one is reconciled.
+const retryLarge = 50 * time.Millisecond
+
+// pass reconciles a service once, and makes it due again if that is not the end of it.
+func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
+	if r.Encoded(service) >= large {
+		if !r.large.TryLock() {
+			r.queue.AddAfter(service, retryLarge)
+			return
 		}
-		r.record.PutsOff()
+		defer r.large.Unlock()
 	}
-	mayBegin, endTurn := r.takeTurn(service)
-	if !mayBegin {
-		return "", false, nil
-	}
-	defer endTurn()
+	reading := r.Gate.Wait(ctx)
+	begin := time.Now()
 	r.record.Begins()
-	return metrics.ScopeService, true, r.reconcile(ctx, service, reading)
+	outcome, err := r.reconcile(ctx, service, reading)
+	took := time.Since(begin)
+	r.queue.Rest(service, took)
+	if outcome.After > 0 {
+		r.queue.AddAfter(service, outcome.After)
+	}
+	switch {
+	case errors.Is(err, errBehind):
+		r.record.PutsOff()
+		return
+	case ctx.Err() != nil:
+		r.record.Ends(service, nil) // the term ends
+		return
+	}
+	r.record.Ends(service, unpublished(err))
+	switch {
+	case apply.Changed(err):
+		r.Metrics.Reconciled(took, nil)
+		r.queue.AddAfter(service, restAtLeast) // the caches show then what another writer wrote
+	case err != nil:
+		r.Metrics.Reconciled(took, err)
+		if r.queue.NumRequeues(service) == apply.FailuresToReport {
+			klog.FromContext(ctx).Error(err, "Cannot reconcile a service; retrying", "service", service)
+		}
+		r.queue.AddRateLimited(service)
+	default:
+		r.Metrics.Reconciled(took, nil)
+		r.queue.Forget(service)
+		if outcome.Again {
+			r.queue.AddNow(service)
+		}
+	}
 }
 
 // unpublished returns why slices that the local cluster publishes are out of date, nil if they are not.
@@ -197,9 +195,11 @@ func unpublished(err error) error {
 	return nil
 }
 
+// errBehind is the error of a pass that did nothing, because the caches do not show yet what was written of the service.
+var errBehind = errors.New("the caches are behind")
+
 // reconcile reconciles one service. The caches were waited for before: reading.
-func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName, reading informer.Reading) error {
-	r.plans.set(service, nil)
+func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName, reading informer.Reading) (apply.Outcome, error) {
 	access, lost := r.API.Access()
 	namespace := r.Local.Namespace(service.Namespace)
 	if namespace == nil || terminating(namespace) {
@@ -207,26 +207,29 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		r.Local.Use(service, nil)
 		r.shares.release(service)
 		r.Applier.Forget(service)
-		return nil // its objects are deleted with it; a new one enqueues its services
+		return apply.Outcome{}, nil // its objects are deleted with it; a new one enqueues its services
 	}
 	if access == nil {
 		// All services are enqueued once the API is served.
 		r.Applier.Forget(service)
 		derived, slices := r.Local.DerivedServices(service), r.Local.ManagedSlices(service)
-		return r.Applier.Clean(ctx, r.Cluster, derived, slices, lost.Exports, lost.Imports)
+		return apply.Outcome{}, r.Applier.Clean(ctx, r.Cluster, derived, slices, lost.Exports, lost.Imports)
 	}
 	var unreadableExport, ownOnly bool
 	if r.Set.Takes(namespace) {
 		unreadableExport, ownOnly = r.unreadable(access, service)
 	}
 	if unreadableExport {
-		return nil
+		return apply.Outcome{}, nil
 	}
 	r.shares.load(r.Cluster, r.Set, access.Imports)
 	in := r.Gather(access, service)
 	if !r.Gate.Holds(reading) {
 		// Some of the input may predate an outage.
 		return r.reconcile(ctx, service, r.Gate.Wait(ctx))
+	}
+	if r.Applier.Waits(in.Existing) {
+		return apply.Outcome{}, errBehind
 	}
 	r.Metrics.Problems(service, in.Problems)
 	r.reportRefusals(ctx, service, in.Refused)
@@ -238,16 +241,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if ownOnly {
 		result = result.Own(r.Cluster)
 	}
-	outcome, err := r.Applier.ApplyService(ctx, access, in.Existing, result)
-	switch {
-	case outcome.Again && err == nil:
-		r.enqueue(service)
-	case outcome.After > 0:
-		r.queue.AddAfter(service, outcome.After)
-	case err == nil && result.Plan != nil && !outcome.Again:
-		r.plans.set(service, &plan{Plan: result.Plan, access: access, problems: in.Problems})
-	}
-	return err
+	return r.Applier.ApplyService(ctx, access, in.Existing, result)
 }
 
 // unreadable reports whether the ServiceExport or the ServiceImport of a service cannot be decoded, and records an Event on
@@ -270,12 +264,12 @@ func (r *Reconciler) unreadable(access *mcsapi.Access, service types.NamespacedN
 	return ofExport, ofImport
 }
 
-// catchUpAfter is after how long a service is reconciled again if the caches do not show what was written of it.
-const catchUpAfter = 10 * time.Second
+// catchUpEvery is how often services are looked for that wait in vain.
+const catchUpEvery = 5 * time.Second
 
-// catchUp enqueues the services that the caches are behind of.
+// catchUp enqueues the services that waited for the caches for too long.
 func (r *Reconciler) catchUp(ctx context.Context) {
-	ticker := r.Clock.NewTicker(catchUpAfter)
+	ticker := r.Clock.NewTicker(catchUpEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -283,8 +277,8 @@ func (r *Reconciler) catchUp(ctx context.Context) {
 			return
 		case <-ticker.C():
 		}
-		for _, service := range r.Applier.Behind(catchUpAfter) {
-			r.queue.AddBehind(service)
+		for _, service := range r.Applier.Expired() {
+			r.enqueue(service)
 		}
 	}
 }

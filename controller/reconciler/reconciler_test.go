@@ -93,7 +93,7 @@ func TestAnUnreadableExportStopsItsServiceAlone(t *testing.T) {
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
 	running.Go(func() { r.API.Run(ctx) })
 	r.API.WaitForSync(ctx)
-	if err := r.reconcile(ctx, types.NamespacedName{Namespace: "demo", Name: "web"}, r.Gate.Wait(ctx)); err != nil {
+	if _, err := r.reconcile(ctx, types.NamespacedName{Namespace: "demo", Name: "web"}, r.Gate.Wait(ctx)); err != nil {
 		t.Errorf("got %v", err)
 	}
 	if len(events.Events) != 1 {

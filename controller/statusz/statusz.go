@@ -205,7 +205,7 @@ func (l *Leader) status() state.Cluster {
 	out := state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set),
 		Controller: l.Version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
-		InputsLate: l.Gate.Late(0), Isolated: judgement.Isolated, Drained: own.Demote, Rank: own.Rank, Queue: l.Pending() + l.Record.Working(),
+		InputsLate: l.Gate.Late(0), Isolated: judgement.Isolated, Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength() + l.Record.Working(),
 		Limits:  []state.Limit{l.ImportLimit(), l.Members.MemoryLimit()},
 		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
 	}

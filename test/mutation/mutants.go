@@ -83,29 +83,6 @@ var reading = []mutant{
 		harm:        "a slice that cannot be understood takes the last endpoints away",
 	},
 	{
-		file: "controller/reconciler/lanes.go",
-		text: `l.turns = append(l.turns, cluster)
-	} else {`, replacement: `l.turns = append([]string{cluster}, l.turns...)
-	} else {`,
-		harm: "a cluster that changes much delays what changes in all others",
-	},
-	{
-		file: "controller/merge/plan.go",
-		text: `p.covered != nil && anyReady(&state) != anyReady(first)`, replacement: `false`,
-		harm: "the last ready endpoint goes, and the endpoints of a silent cluster stay demoted",
-	},
-	{
-		file: "controller/merge/plan.go",
-		text: `cluster == p.observed.Cluster && p.hints.DependOnOwn()`, replacement: `false`,
-		harm: "clients in a zone that lost its endpoints are not sent to another one",
-	},
-	{
-		file:        "controller/export/change.go",
-		text:        `!bytes.Equal(specText, read.specText)`,
-		replacement: `bytes.Equal(specText, nil)`,
-		harm:        "a port that a cluster adds is not imported until something else changes",
-	},
-	{
 		file:        "controller/input/input.go",
 		text:        `view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing))`,
 		replacement: `view != nil && !view.Absent()`,
@@ -113,9 +90,14 @@ var reading = []mutant{
 		first:       simulation,
 	},
 	{
-		file: "controller/apply/mutations.go",
-		text: `if a.deleted[slice.UID] && slice.DeletionTimestamp == nil {`, replacement: `if a.deleted[slice.UID] && slice.UID == "" {`,
-		harm: "an export that was withdrawn comes back",
+		file: "controller/apply/tracker.go",
+		text: `return gone || version != shown.GetResourceVersion()`, replacement: `return gone`,
+		harm: "what others change right after the controller stays as they left it",
+	},
+	{
+		file: "controller/reconciler/queue.go",
+		text: `max(restAtLeast, restTimes*took)`, replacement: `0`,
+		harm: "a service that changes all the time takes the processor from all others",
 	},
 	{
 		file: "controller/local/copies.go",

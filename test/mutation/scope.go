@@ -35,12 +35,6 @@ var scoping = []mutant{
 		harm:        "a cluster imports what is not for it",
 	},
 	{
-		file:        "controller/export/change.go",
-		text:        ` || read.Clusters != result[0].Clusters`,
-		replacement: ``,
-		harm:        "the copies of an export say that it is for clusters that it is no longer for",
-	},
-	{
 		file:        "controller/reconciler/reconciler.go",
 		text:        `r.Properties.Handle(r.propertiesChanged)`,
 		replacement: `r.Properties.Handle(func() {})`,

@@ -27,18 +27,6 @@ var merging = []mutant{
 		harm:        "endpoints outside of a border are used",
 	},
 	{
-		file:        "controller/merge/plan.go",
-		text:        `p.cuts != nil && !maps.Equal(readyAddresses(&state), readyAddresses(first))`,
-		replacement: `p.cuts != nil && !maps.Equal(readyAddresses(first), readyAddresses(first))`,
-		harm:        "shares of clusters stay as they were when endpoints come and go",
-	},
-	{
-		file:        "controller/merge/plan.go",
-		text:        `p.observed.ServiceExport.GetAnnotations()[export.AnnotationSaturatedBelow] != ""`,
-		replacement: `false`,
-		harm:        "a cluster that is overloaded below a share of ready endpoints does not say so",
-	},
-	{
 		file:        "controller/export/saturated.go",
 		text:        `100*ready < until*all && was()`,
 		replacement: `100*ready < until*all && false`,

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestTracker plays writes, what caches show, and passes.
+func TestTracker(t *testing.T) {
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	object := func(uid, version string) metav1.Object {
+		return &metav1.ObjectMeta{UID: types.UID(uid), ResourceVersion: version}
+	}
+	start := time.Unix(1000, 0)
+	type step struct {
+		do     string // wrote, shows, gone, pass, or expired
+		object metav1.Object
+		after  time.Duration
+		want   bool
+	}
+	for name, steps := range map[string][]step{
+		"what others write is due":            {{"shows", object("a", "5"), 0, true}},
+		"what was written is not":             {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, true}},
+		"others overtook it":                  {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "7"), 0, true}},
+		"what it replaced is not":             {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "4"), 0, false}, {"pass", object("a", "4"), 0, true}},
+		"another object is":                   {{"wrote", object("a", "5"), 0, false}, {"shows", object("b", "6"), 0, true}},
+		"it is deleted":                       {{"wrote", object("a", "5"), 0, false}, {"gone", object("a", "5"), 0, true}, {"pass", nil, 0, false}},
+		"a pass waits":                        {{"wrote", object("a", "5"), 0, false}, {"pass", nil, 0, true}, {"shows", object("a", "5"), 0, true}, {"pass", object("a", "5"), 0, false}},
+		"a pass waits for all":                {{"wrote", object("a", "5"), 0, false}, {"wrote", object("b", "6"), 0, false}, {"pass", nil, 0, true}, {"shows", object("a", "5"), 0, false}, {"shows", object("b", "6"), 0, true}},
+		"the answer comes after the event":    {{"shows", object("a", "5"), 0, true}, {"wrote", object("a", "5"), 0, false}, {"pass", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, true}},
+		"resourceVersions go back":            {{"wrote", object("a", "500"), 0, false}, {"shows", object("a", "4"), unseenFor, true}, {"pass", object("a", "4"), unseenFor, false}},
+		"no cache shows it":                   {{"wrote", object("a", "5"), 0, false}, {"pass", nil, 0, true}, {"expired", nil, unseenFor - 1, false}, {"expired", nil, unseenFor, true}, {"expired", nil, unseenFor, false}, {"pass", nil, unseenFor, false}},
+		"no cache shows it, and nobody waits": {{"wrote", object("a", "5"), 0, false}, {"expired", nil, unseenFor, false}, {"pass", nil, unseenFor, false}},
+	} {
+		var all tracker
+		for i, s := range steps {
+			now, got := start.Add(s.after), false
+			switch s.do {
+			case "wrote":
+				all.wrote(web, s.object, now)
+			case "pass":
+				var cached []metav1.Object
+				if s.object != nil {
+					cached = append(cached, s.object)
+				}
+				got = all.wait(web, cached, now)
+			case "expired":
+				got = len(all.expired(now)) > 0
+			default:
+				got = all.sees(web, s.object, s.do == "gone", now)
+			}
+			if got != s.want {
+				t.Errorf("%s: step %d, %s: %t", name, i, s.do, got)
+			}
+		}
+		if len(all.services) > 1 {
+			t.Errorf("%s: left are %v", name, all.services)
+		}
+	}
+}
