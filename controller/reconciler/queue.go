@@ -17,11 +17,13 @@ const (
 	backoffCap  = 30 * time.Second
 )
 
-// Bounds of how often a service is reconciled: each pass is followed by a rest of at least restAtLeast, and of restTimes
-// what the pass took. So a service that changes all the time has ten passes a second at most, and a fifth of a worker.
+// Bounds of how often a service is reconciled: each pass is followed by a rest of restTimes what the pass took, of at least
+// restAtLeast and at most restAtMost, because a pass may have waited for the API server. So a service that changes all the
+// time has ten passes a second at most, and a fifth of a worker.
 const (
-	restAtLeast = 100 * time.Millisecond
 	restTimes   = 4
+	restAtLeast = 100 * time.Millisecond
+	restAtMost  = time.Second
 )
 
 // A queue holds each service to reconcile once. The first change of a service in a while is due at once, and those that
@@ -85,7 +87,7 @@ func (q *queue) Rest(service types.NamespacedName, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
-	q.rests[service] = now.Add(max(restAtLeast, restTimes*took))
+	q.rests[service] = now.Add(min(restAtMost, max(restAtLeast, restTimes*took)))
 	if len(q.rests) > 2*max(q.purged, 512) {
 		maps.DeleteFunc(q.rests, func(_ types.NamespacedName, until time.Time) bool { return until.Before(now) })
 		q.purged = len(q.rests)

@@ -18,13 +18,14 @@ func TestServicesRest(t *testing.T) {
 		add  func(*queue)
 		want time.Duration
 	}{
-		"a first change":    {-1, func(q *queue) { q.Add(web) }, 0},
-		"a short pass":      {time.Millisecond, func(q *queue) { q.Add(web) }, 100 * time.Millisecond},
-		"a long pass":       {time.Second, func(q *queue) { q.Add(web); q.Add(web) }, 4 * time.Second},
-		"what it wrote":     {time.Second, func(q *queue) { q.AddNow(web) }, 0},
-		"a retry":           {time.Second, func(q *queue) { q.Retry(web) }, 0},
-		"a failure":         {time.Millisecond, func(q *queue) { q.AddRateLimited(web) }, 100 * time.Millisecond},
-		"a change long ago": {time.Second, func(q *queue) { time.Sleep(time.Hour); q.Add(web) }, time.Hour},
+		"a first change":     {-1, func(q *queue) { q.Add(web) }, 0},
+		"a short pass":       {time.Millisecond, func(q *queue) { q.Add(web) }, 100 * time.Millisecond},
+		"a long pass":        {time.Second / 5, func(q *queue) { q.Add(web); q.Add(web) }, 4 * time.Second / 5},
+		"a pass that waited": {time.Minute, func(q *queue) { q.Add(web) }, time.Second},
+		"what it wrote":      {time.Second, func(q *queue) { q.AddNow(web) }, 0},
+		"a retry":            {time.Second, func(q *queue) { q.Retry(web) }, 0},
+		"a failure":          {time.Millisecond, func(q *queue) { q.AddRateLimited(web) }, 100 * time.Millisecond},
+		"a change long ago":  {time.Second, func(q *queue) { time.Sleep(time.Hour); q.Add(web) }, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

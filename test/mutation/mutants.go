@@ -96,7 +96,7 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/reconciler/queue.go",
-		text: `max(restAtLeast, restTimes*took)`, replacement: `0`,
+		text: `min(restAtMost, max(restAtLeast, restTimes*took))`, replacement: `0`,
 		harm: "a service that changes all the time takes the processor from all others",
 	},
 	{
