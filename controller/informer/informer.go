@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // retry is short because all services wait for the API server.
@@ -45,12 +46,11 @@ type Options struct {
 	Exports bool
 	// Indexers are those of the cache.
 	Indexers cache.Indexers
-	// Indexer returns the empty cache with the Indexers; nil for one of client-go.
-	Indexer func(cache.Indexers) cache.Indexer
 }
 
 // An Informer caches the objects of one resource, and calls a handler for each change, one at a time. Handlers must
-// return quickly. Lists are always the newest state, never from a cache of the API server.
+// return quickly; of a packed.Slice, they get the metadata alone. Lists are always the newest state, never from a cache of
+// the API server.
 type Informer struct {
 	gate      *FreshnessGate
 	options   Options
@@ -71,17 +71,12 @@ func New[L runtime.Object](gate *FreshnessGate, client listwatch.Client[L], opti
 	if options.Transform == nil {
 		options.Transform = stripManagedFields
 	}
-	if options.Indexer == nil {
-		options.Indexer = func(indexers cache.Indexers) cache.Indexer {
-			return cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, indexers)
-		}
-	}
 	if options.Narrow == nil {
 		options.Narrow = func(*metav1.ListOptions) {}
 	}
 	i := &Informer{
 		gate: gate, options: options,
-		indexer: options.Indexer(options.Indexers),
+		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, options.Indexers),
 		handler: Ignore,
 		synced:  make(chan struct{}),
 	}
@@ -131,6 +126,7 @@ func (i *Informer) Handle(handler cache.ResourceEventHandler) {
 
 // tell calls the handler: before is nil for an object that is new, and after for one that is gone.
 func (i *Informer) tell(before, after any, isInInitialList bool) {
+	before, after = handled(before), handled(after)
 	i.handling.Lock()
 	defer i.handling.Unlock()
 	switch {
@@ -141,6 +137,14 @@ func (i *Informer) tell(before, after any, isInInitialList bool) {
 	default:
 		i.handler.OnUpdate(before, after)
 	}
+}
+
+// handled returns an object as handlers know it.
+func handled(object any) any {
+	if slice, ok := object.(*packed.Slice); ok {
+		return slice.OpenMetadata()
+	}
+	return object
 }
 
 // Indexer returns the cache. Its objects are shared and must not be changed.

@@ -5,7 +5,6 @@ package informer
 import (
 	"fmt"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
@@ -61,11 +60,16 @@ func (s store) Delete(object any) error {
 }
 
 // Replace caches a list, and removes what is not in it. The handler is not called for unchanged objects. The store owns
-// the list and the EndpointSlices in it.
+// the list.
 func (s store) Replace(list []any, resourceVersion string) error {
-	first := !s.read()
-	cached, isPacked := s.indexer.(*Packed)
-	names := make(map[string]bool, len(list))
+	cached := map[string]any{}
+	for _, object := range s.indexer.List() {
+		key, err := cache.MetaNamespaceKeyFunc(object)
+		if err != nil {
+			return err
+		}
+		cached[key] = object
+	}
 	type change struct{ before, after any }
 	var changed []change
 	for i, object := range list {
@@ -77,68 +81,31 @@ func (s store) Replace(list []any, resourceVersion string) error {
 		if err != nil {
 			return fmt.Errorf("an object of a list of %s: %w", s.options.Resource, err)
 		}
-		names[key] = true
-		var before any
-		var exists bool
-		if isPacked {
-			object, err = take(object)
-			before, exists = cached.packed(key)
-		} else {
-			before, exists, err = s.indexer.GetByKey(key)
-		}
-		switch {
-		case err != nil:
-			return err
-		case exists && same(before, object):
+		if before := cached[key]; before != nil && same(before, object) {
 			object = before
-		case exists:
+		} else {
 			changed = append(changed, change{before, object})
-		default:
-			changed = append(changed, change{nil, object})
 		}
+		delete(cached, key)
 		list[i] = object
 	}
-	for _, key := range s.indexer.ListKeys() {
-		if names[key] {
-			continue
-		}
-		if isPacked {
-			before, _ := cached.packed(key)
-			changed = append(changed, change{before: before})
-		} else if before, exists, err := s.indexer.GetByKey(key); err == nil && exists {
-			changed = append(changed, change{before: before})
-		}
+	for _, gone := range cached {
+		changed = append(changed, change{before: gone})
 	}
 
+	first := !s.read()
 	s.gate.begins(s.Informer)
 	if err := s.indexer.Replace(list, resourceVersion); err != nil {
 		return err
 	}
 	for _, each := range changed {
-		s.tell(opened(each.before), opened(each.after), first)
+		s.tell(each.before, each.after, first)
 	}
 	s.gate.ends(s.Informer)
 	if first {
 		close(s.synced)
 	}
 	return nil
-}
-
-// take packs a slice and empties the decoded object, because client-go keeps references to the list.
-func take(object any) (any, error) {
-	slice, _, err := pack(object)
-	if decoded, ok := object.(*discoveryv1.EndpointSlice); ok {
-		*decoded = discoveryv1.EndpointSlice{}
-	}
-	return slice, err
-}
-
-// opened returns an object as handlers know it.
-func opened(object any) any {
-	if slice, ok := object.(*packed.Slice); ok {
-		return slice.Open()
-	}
-	return object
 }
 
 // Bookmark notes up to which resourceVersion the cache is complete.

@@ -6,11 +6,13 @@ package local
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -20,22 +22,23 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
-// Indexes of the EndpointSlices and Services.
+// byAll is the index of EndpointSlices and Services, of these kinds of values.
 const (
+	byAll = "all"
 	// byKubernetesService: EndpointSlices of a Service, not managed by this controller.
-	byKubernetesService = "kubernetes-service"
+	byKubernetesService = "kubernetes-service:"
 	// byManagedService: EndpointSlices and derived Services that this controller made for a multi-cluster service.
-	byManagedService = "managed-service"
-	// byManagedNamespace: the same, by their namespace.
-	byManagedNamespace = "managed-namespace"
+	byManagedService = "managed-service:"
+	// byHandMadeService: EndpointSlices that another writer made for a multi-cluster service.
+	byHandMadeService = "hand-made-service:"
+	// bySourceCluster: EndpointSlices that this controller made, by the cluster that exports the endpoints.
+	bySourceCluster = "source-cluster:"
+
 	// byClusterIP indexes Services by their IPs.
 	byClusterIP = "cluster-ip"
-	// byHandMadeService: EndpointSlices that another writer made for a multi-cluster service.
-	byHandMadeService = "hand-made-service"
-	// bySourceCluster: EndpointSlices that this controller made, by the cluster that exports the endpoints.
-	bySourceCluster = "source-cluster"
 	// byAccepted: namespaces with the label accept.Label, by "true".
 	byAccepted = "accepted"
 )
@@ -68,25 +71,16 @@ func New(
 	client kubernetes.Interface, gate *informer.FreshnessGate, namespace string, set export.Set,
 ) *Caches {
 	core, all := client.CoreV1(), metav1.NamespaceAll
-	foreign := func(object metav1.Object) bool { return !export.IsManaged(object) }
 	return &Caches{
 		Services: informer.New(gate, core.Services(all), informer.Options{
 			Resource: "Services", Example: &corev1.Service{}, Exports: true,
 			Indexers: cache.Indexers{
-				byManagedService: byService(export.LabelService, set.Manages), byManagedNamespace: managedNamespace(set),
-				byClusterIP: clusterIPs,
+				byAll: indexed(set), byClusterIP: clusterIPs,
 			},
 		}),
 		EndpointSlices: informer.New(gate, client.DiscoveryV1().EndpointSlices(all), informer.Options{
 			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true,
-			Indexer: func(indexers cache.Indexers) cache.Indexer { return informer.NewPacked(indexers) },
-			Indexers: cache.Indexers{
-				byKubernetesService: byService(export.LabelKubernetesService, foreign),
-				byManagedService:    byService(export.LabelService, set.Manages),
-				byManagedNamespace:  managedNamespace(set),
-				byHandMadeService:   byService(export.LabelService, foreign),
-				bySourceCluster:     sourceCluster(set),
-			},
+			Transform: packed.Transform, Indexers: cache.Indexers{byAll: indexed(set)},
 		}),
 		Namespaces: informer.New(gate, core.Namespaces(), informer.Options{
 			Resource: "Namespaces", Example: &corev1.Namespace{},
@@ -100,25 +94,30 @@ func New(
 	}
 }
 
-// byService indexes the objects that are indexed by the service that a label names.
-func byService(label string, indexed func(metav1.Object) bool) cache.IndexFunc {
-	return func(object any) ([]string, error) {
-		labelled, ok := object.(metav1.Object)
-		if !ok || labelled.GetLabels()[label] == "" || !indexed(labelled) {
-			return nil, nil
+// indexed is the index of EndpointSlices and Services by all but IPs: a packed slice is opened once for all values. Each
+// begins with the kind of its index.
+func indexed(set export.Set) cache.IndexFunc {
+	return func(object any) (values []string, err error) {
+		of, err := meta.Accessor(object)
+		if err != nil {
+			return nil, err
 		}
-		return []string{labelled.GetNamespace() + "/" + labelled.GetLabels()[label]}, nil
-	}
-}
-
-// managedNamespace indexes the objects that this controller manages for services by their namespace.
-func managedNamespace(set export.Set) cache.IndexFunc {
-	return func(object any) ([]string, error) {
-		labelled, ok := object.(metav1.Object)
-		if !ok || labelled.GetLabels()[export.LabelService] == "" || !set.Manages(labelled) {
-			return nil, nil
+		labels := of.GetLabels()
+		add := func(kind, prefix, value string) {
+			if value != "" {
+				values = append(values, kind+prefix+value)
+			}
 		}
-		return []string{labelled.GetNamespace()}, nil
+		namespace, service := of.GetNamespace()+"/", labels[export.LabelService]
+		switch {
+		case !export.IsManaged(of):
+			add(byKubernetesService, namespace, labels[export.LabelKubernetesService])
+			add(byHandMadeService, namespace, service)
+		case set.Manages(of) && service != "":
+			add(byManagedService, namespace, service)
+			add(bySourceCluster, "", labels[export.LabelSourceCluster])
+		}
+		return values, nil
 	}
 }
 
@@ -142,16 +141,6 @@ func accepted(object any) ([]string, error) {
 // namespace may be nil.
 func Accepted(namespace *corev1.Namespace) bool {
 	return namespace != nil && namespace.Labels[accept.Label] == "true"
-}
-
-func sourceCluster(set export.Set) cache.IndexFunc {
-	return func(object any) ([]string, error) {
-		slice, ok := object.(*discoveryv1.EndpointSlice)
-		if !ok || slice.Labels[export.LabelService] == "" || !set.Manages(slice) {
-			return nil, nil
-		}
-		return []string{slice.Labels[export.LabelSourceCluster]}, nil
-	}
 }
 
 func (c *Caches) informers() []*informer.Informer {
@@ -226,7 +215,10 @@ func (c *Cluster) Credentials() []*corev1.Secret {
 
 // EndpointSlice returns an EndpointSlice, or nil if it does not exist.
 func (c *Cluster) EndpointSlice(namespace, name string) *discoveryv1.EndpointSlice {
-	return informer.Get[*discoveryv1.EndpointSlice](c.EndpointSlices.Indexer(), namespace+"/"+name)
+	if slice := informer.Get[*packed.Slice](c.EndpointSlices.Indexer(), namespace+"/"+name); slice != nil {
+		return slice.Open()
+	}
+	return nil
 }
 
 // KubernetesSlices returns the EndpointSlices of a Service of the local cluster.
@@ -242,17 +234,8 @@ func (c *Cluster) ManagedSlices(service types.NamespacedName) []*discoveryv1.End
 // Encoded returns how large the KubernetesSlices and the ManagedSlices of a service are in encoded form, without decoding
 // them.
 func (c *Cluster) Encoded(service types.NamespacedName) int {
-	cached := c.packed()
-	return cached.Encoded(byKubernetesService, service.String()) + cached.Encoded(byManagedService, service.String())
-}
-
-// packed returns the cache of EndpointSlices.
-func (c *Cluster) packed() *informer.Packed {
-	cached, ok := c.EndpointSlices.Indexer().(*informer.Packed)
-	if !ok {
-		panic("local: EndpointSlices are not packed") // see New
-	}
-	return cached
+	return packed.Encoded(c.packed(byKubernetesService, service.String())) +
+		packed.Encoded(c.packed(byManagedService, service.String()))
 }
 
 // HandMadeSlices returns the EndpointSlices that another writer made for a multi-cluster service.
@@ -260,13 +243,19 @@ func (c *Cluster) HandMadeSlices(service types.NamespacedName) []*discoveryv1.En
 	return c.slices(byHandMadeService, service.String())
 }
 
-func (c *Cluster) slices(index, value string) []*discoveryv1.EndpointSlice {
-	return informer.ByIndex[*discoveryv1.EndpointSlice](c.EndpointSlices.Indexer(), index, value)
+func (c *Cluster) slices(kind, value string) []*discoveryv1.EndpointSlice {
+	return packed.Open(c.packed(kind, value))
+}
+
+// packed returns slices without opening them. The metadata of a slice costs less than all of it, and the slices less if
+// one is opened at a time.
+func (c *Cluster) packed(kind, value string) []*packed.Slice {
+	return informer.ByIndex[*packed.Slice](c.EndpointSlices.Indexer(), byAll, kind+value)
 }
 
 // DerivedServices returns the Services that this controller made for a multi-cluster service.
 func (c *Cluster) DerivedServices(service types.NamespacedName) []*corev1.Service {
-	return informer.ByIndex[*corev1.Service](c.Services.Indexer(), byManagedService, service.String())
+	return informer.ByIndex[*corev1.Service](c.Services.Indexer(), byAll, byManagedService+service.String())
 }
 
 // OtherHolders returns those of the IPs that Services of other names have. If the import was or is not the controller's, a
@@ -285,28 +274,25 @@ func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, their
 
 // ManagedServices returns the multi-cluster services that this controller made EndpointSlices or a derived Service for.
 // A service may occur twice.
-func (c *Cluster) ManagedServices() (services []types.NamespacedName) {
+func (c *Cluster) ManagedServices() []types.NamespacedName { return c.managed("") }
+
+// ManagedServicesIn returns those of the ManagedServices that are in a namespace.
+func (c *Cluster) ManagedServicesIn(namespace string) []types.NamespacedName {
+	return c.managed(namespace + "/")
+}
+
+// managed returns the ManagedServices whose keys have a prefix.
+func (c *Cluster) managed(prefix string) (services []types.NamespacedName) {
 	for _, each := range []*informer.Informer{c.EndpointSlices, c.Services} {
-		for _, value := range each.Indexer().ListIndexFuncValues(byManagedService) {
-			if namespace, name, err := cache.SplitMetaNamespaceKey(value); err == nil {
+		for _, value := range each.Indexer().ListIndexFuncValues(byAll) {
+			key, managed := strings.CutPrefix(value, byManagedService)
+			if !managed || !strings.HasPrefix(key, prefix) {
+				continue
+			}
+			if namespace, name, err := cache.SplitMetaNamespaceKey(key); err == nil {
 				services = append(services, types.NamespacedName{Namespace: namespace, Name: name})
 			}
 		}
-	}
-	return services
-}
-
-// ManagedServicesIn returns those of the ManagedServices that are in a namespace. A service may occur often.
-func (c *Cluster) ManagedServicesIn(namespace string) (services []types.NamespacedName) {
-	add := func(object metav1.Object) {
-		services = append(services,
-			types.NamespacedName{Namespace: namespace, Name: object.GetLabels()[export.LabelService]})
-	}
-	for _, slice := range c.packed().Unopened(byManagedNamespace, namespace) {
-		add(slice.OpenMetadata())
-	}
-	for _, service := range informer.ByIndex[metav1.Object](c.Services.Indexer(), byManagedNamespace, namespace) {
-		add(service)
 	}
 	return services
 }

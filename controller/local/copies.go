@@ -87,7 +87,7 @@ func (c *copies) usedFrom(cluster string) []types.NamespacedName {
 // map.
 func (c *Cluster) Imported(cluster string) map[types.NamespacedName]export.Weight {
 	services := map[types.NamespacedName]export.Weight{}
-	for _, each := range c.packed().Unopened(bySourceCluster, cluster) {
+	for _, each := range c.packed(bySourceCluster, cluster) {
 		slice := each.Open() // one at a time
 		service := member.ServiceOf(slice)
 		services[service] = services[service].Plus(export.WeightOf(slice))
@@ -102,7 +102,7 @@ func (c *Cluster) Imported(cluster string) map[types.NamespacedName]export.Weigh
 // a new map.
 func (c *Cluster) ServicesFrom(cluster string) map[types.NamespacedName]struct{} {
 	services := map[types.NamespacedName]struct{}{}
-	for _, slice := range c.packed().Unopened(bySourceCluster, cluster) {
+	for _, slice := range c.packed(bySourceCluster, cluster) {
 		services[member.ServiceOf(slice.OpenMetadata())] = struct{}{}
 	}
 	for _, service := range c.usedFrom(cluster) {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // endless is a server without end of slices.
@@ -141,22 +141,22 @@ func TestMemoryAtTheLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 			took := heap() - before
-			t.Logf("%d slices, %d endpoints: %.1f MiB are counted, %.1f are held", store.count(), store.endpoints,
+			t.Logf("%d slices, %d endpoints: %.2f MiB are counted, %.2f are held", store.count(), store.endpoints,
 				float64(store.bytes)/(1<<20), float64(took)/(1<<20))
 			if took > part || store.bytes > part || of.budget.Held("west") != store.bytes {
 				t.Errorf("%d bytes are held and %d counted, with room for %d", took, store.bytes, part)
 			}
-			copies := informer.NewPacked(cache.Indexers{
+			copies := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 				"a": func(any) ([]string, error) { return []string{"a"}, nil },
 			})
 			for _, object := range store.indexer.List() {
-				if one, ok := object.(*discoveryv1.EndpointSlice); ok {
-					copied := one.DeepCopy()
+				if one, ok := object.(*packed.Slice); ok {
+					copied := one.Open()
 					copied.OwnerReferences = []metav1.OwnerReference{{
 						APIVersion: "v1", Kind: "ServiceImport",
 						Name: "x", Controller: ptr.To(true),
 					}}
-					if err := copies.Add(copied); err != nil {
+					if err := copies.Add(packed.New(copied)); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -23,7 +24,8 @@ const byService = "service"
 // sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it. It is safe for one
 // writer and any number of readers.
 type sliceStore struct {
-	indexer *informer.Packed
+	// indexer has each as a packed.Slice.
+	indexer cache.Indexer
 	// changed is called for each service that changed, after the change is visible.
 	changed func(types.NamespacedName)
 	// listed is called after each complete list; the first one makes the store synced.
@@ -44,15 +46,14 @@ var _ cache.ReflectorStore = (*sliceStore)(nil)
 
 func newSliceStore(changed func(types.NamespacedName), listed func(first bool)) *sliceStore {
 	return &sliceStore{
-		indexer: informer.NewPacked(cache.Indexers{
+		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 			byService: func(obj any) ([]string, error) {
-				slice, ok := obj.(*discoveryv1.EndpointSlice)
+				slice, ok := obj.(*packed.Slice)
 				if !ok {
 					return nil, fmt.Errorf("unexpected object %T", obj)
 				}
-				return []string{ServiceOf(slice).String()}, nil
+				return []string{ServiceOf(slice.OpenMetadata()).String()}, nil
 			},
-			cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 		}),
 		changed:  changed,
 		listed:   listed,
@@ -69,35 +70,36 @@ func ServiceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 
 // of returns the slices of a service in no order. The objects are new.
 func (s *sliceStore) of(service types.NamespacedName) []*discoveryv1.EndpointSlice {
-	return informer.ByIndex[*discoveryv1.EndpointSlice](s.indexer, byService, service.String())
+	return packed.Open(informer.ByIndex[*packed.Slice](s.indexer, byService, service.String()))
 }
 
 // encoded returns how large the slices of a service, as "namespace/name", are in encoded form, 0 if there are none.
-func (s *sliceStore) encoded(service string) int { return s.indexer.Encoded(byService, service) }
+func (s *sliceStore) encoded(service string) int {
+	return packed.Encoded(informer.ByIndex[*packed.Slice](s.indexer, byService, service))
+}
 
 // slice returns a slice, nil if there is none. The object is new.
 func (s *sliceStore) slice(namespace, name string) *discoveryv1.EndpointSlice {
-	return informer.Get[*discoveryv1.EndpointSlice](s.indexer, namespace+"/"+name)
+	if slice := informer.Get[*packed.Slice](s.indexer, namespace+"/"+name); slice != nil {
+		return slice.Open()
+	}
+	return nil
 }
 
 // services returns every service that has a slice.
-func (s *sliceStore) services() []types.NamespacedName {
-	values := s.indexer.ListIndexFuncValues(byService)
-	result := make([]types.NamespacedName, 0, len(values))
-	for _, value := range values {
-		namespace, name, err := cache.SplitMetaNamespaceKey(value)
-		if err == nil && name != "" {
-			result = append(result, types.NamespacedName{Namespace: namespace, Name: name})
-		}
-	}
-	return result
+func (s *sliceStore) services() []types.NamespacedName { return s.keyed("") }
+
+// servicesIn returns the services of a namespace that have a slice.
+func (s *sliceStore) servicesIn(namespace string) []types.NamespacedName {
+	return s.keyed(namespace + "/")
 }
 
-// servicesIn returns the services of a namespace that have a slice. A service may occur often.
-func (s *sliceStore) servicesIn(namespace string) (services []types.NamespacedName) {
-	for _, slice := range s.indexer.Unopened(cache.NamespaceIndex, namespace) {
-		if service := ServiceOf(slice.OpenMetadata()); service.Name != "" {
-			services = append(services, service)
+// keyed returns the services that have a slice and whose keys have a prefix.
+func (s *sliceStore) keyed(prefix string) (services []types.NamespacedName) {
+	for _, value := range s.indexer.ListIndexFuncValues(byService) {
+		namespace, name, err := cache.SplitMetaNamespaceKey(value)
+		if err == nil && name != "" && strings.HasPrefix(value, prefix) {
+			services = append(services, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
 	return services
@@ -116,11 +118,7 @@ func (s *sliceStore) put(obj any) error {
 		return fmt.Errorf("unexpected object %T in a watch of EndpointSlices", obj)
 	}
 	slice, _ = s.limits.Fitting(export.Strip(slice))
-	before, _, err := s.indexer.Get(slice)
-	if err != nil {
-		return err
-	}
-	old, _ := before.(*discoveryv1.EndpointSlice)
+	old := s.slice(slice.Namespace, slice.Name)
 	service := ServiceOf(slice)
 	if service.Name == "" {
 		return s.Delete(slice) // it belongs to no service anymore
@@ -135,7 +133,7 @@ func (s *sliceStore) put(obj any) error {
 		}
 		return nil
 	}
-	if err := s.indexer.Update(slice); err != nil {
+	if err := s.indexer.Update(packed.New(slice)); err != nil {
 		return err
 	}
 	s.noteReplaced(old, slice)
@@ -147,20 +145,22 @@ func (s *sliceStore) put(obj any) error {
 }
 
 func (s *sliceStore) Delete(obj any) error {
-	before, exists, err := s.indexer.Get(obj)
-	if slice, ok := obj.(*discoveryv1.EndpointSlice); ok && !exists && s.isWithheld(ServiceOf(slice)) {
-		s.requestRelist()
+	slice, ok := obj.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return fmt.Errorf("unexpected object %T in a watch of EndpointSlices", obj)
 	}
-	if err != nil || !exists {
+	old := s.slice(slice.Namespace, slice.Name)
+	if old == nil {
+		if s.isWithheld(ServiceOf(slice)) {
+			s.requestRelist()
+		}
+		return nil
+	}
+	if err := s.indexer.Delete(slice); err != nil {
 		return err
 	}
-	if err := s.indexer.Delete(obj); err != nil {
-		return err
-	}
-	if old, ok := before.(*discoveryv1.EndpointSlice); ok {
-		s.noteReplaced(old, nil)
-		s.tell(ServiceOf(old))
-	}
+	s.noteReplaced(old, nil)
+	s.tell(ServiceOf(old))
 	return nil
 }
 
@@ -172,7 +172,7 @@ func nameOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 // Replace stores a complete list of packed slices, as of listSelection. It calls changed only for services that did.
 func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	before := map[types.NamespacedName]*packed.Slice{}
-	for _, slice := range s.indexer.All() {
+	for _, slice := range informer.List[*packed.Slice](s.indexer) {
 		before[nameOf(slice.OpenMetadata())] = slice
 	}
 	changed := map[types.NamespacedName]struct{}{}
@@ -209,7 +209,7 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	if err := s.indexer.Replace(objects, resourceVersion); err != nil {
 		return err
 	}
-	s.endList(s.indexer.All())
+	s.endList(informer.List[*packed.Slice](s.indexer))
 	first := !s.synced.Swap(true)
 	for service := range changed {
 		s.tell(service)

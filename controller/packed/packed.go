@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package packed holds EndpointSlices in little memory: encoded and compressed, and decoded each time that one is read.
-// A decoded slice takes several times as much, in objects that each garbage collection visits.
+// In a cache of client-go, each endpoint takes 33 to 61 B in slices of ten and 8 to 11 B in slices of a hundred. A decoded
+// slice takes several times as much, in objects that each garbage collection visits: 511 clusters with 250,000 endpoints
+// would not fit in 512 MiB.
 package packed
 
 import (
@@ -23,7 +25,10 @@ type Slice struct {
 	endpoints int32
 }
 
-var _ runtime.Object = (*Slice)(nil)
+var (
+	_ runtime.Object            = (*Slice)(nil)
+	_ metav1.ObjectMetaAccessor = (*Slice)(nil)
+)
 
 // New returns a slice as it is now.
 func New(slice *discoveryv1.EndpointSlice) *Slice {
@@ -105,11 +110,44 @@ func (s *Slice) OpenMetadata() *discoveryv1.EndpointSlice {
 	return slice
 }
 
+// GetObjectMeta implements metav1.ObjectMetaAccessor, so that caches of client-go can hold slices. It is a new object.
+func (s *Slice) GetObjectMeta() metav1.Object { return s.OpenMetadata() }
+
+// Transform is a cache.TransformFunc that packs EndpointSlices, without their managed fields. It empties what it packs,
+// because client-go keeps references to a list while it is cached.
+func Transform(object any) (any, error) {
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return object, nil
+	}
+	slice.ManagedFields = nil
+	packed := New(slice)
+	*slice = discoveryv1.EndpointSlice{}
+	return packed, nil
+}
+
 // GetObjectKind implements runtime.Object.
 func (s *Slice) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject implements runtime.Object.
 func (s *Slice) DeepCopyObject() runtime.Object { return s }
+
+// Open opens all slices.
+func Open(all []*Slice) []*discoveryv1.EndpointSlice {
+	opened := make([]*discoveryv1.EndpointSlice, 0, len(all))
+	for _, each := range all {
+		opened = append(opened, each.Open())
+	}
+	return opened
+}
+
+// Encoded returns the Encoded size of all slices.
+func Encoded(all []*Slice) (size int) {
+	for _, each := range all {
+		size += each.Encoded()
+	}
+	return size
+}
 
 // A List is a list of slices, which a reflector can store.
 type List struct {

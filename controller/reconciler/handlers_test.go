@@ -30,6 +30,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
@@ -100,11 +101,11 @@ func queued(r *Reconciler) (services []string) {
 // addSlice adds a slice that the controller made of what a cluster exports to the cache.
 func addSlice(t *testing.T, r *Reconciler, cluster, namespace, service string) {
 	t.Helper()
-	if err := r.Local.EndpointSlices.Indexer().Add(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+	if err := r.Local.EndpointSlices.Indexer().Add(packed.New(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: service, Labels: map[string]string{
 			export.LabelService: service, export.LabelSourceCluster: cluster, export.LabelSliceManagedBy: export.Manager,
 		},
-	}}); err != nil {
+	}})); err != nil {
 		t.Fatal(err)
 	}
 }
