@@ -3,7 +3,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,10 +185,7 @@ func (p *pass) writeImport(ctx context.Context) error {
 		return nil
 	}
 	client := p.access.ServiceImports(p.namespace())
-	guard := guarding(p, v1beta1.ServiceImportKindName, p.observed.Service.Name,
-		func(existing, desired *v1beta1.ServiceImport) any {
-			return changesOf(cmp.Or(existing, &v1beta1.ServiceImport{}), desired, desired.Spec)
-		})
+	guard := guarding(p, v1beta1.ServiceImportKindName, p.observed.Service.Name)
 	guard.object.schema = p.access.Schema()
 	desired := p.unsupported.supported(p.result.ServiceImport, p.access.Schema())
 	before := p.observed.ServiceImport
@@ -231,7 +227,7 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	p.date(desired.Status.Conditions)
 	imports := p.access.ServiceImports(p.namespace())
 	client := statusClient[*v1beta1.ServiceImport]{client: imports, updateStatus: imports.UpdateStatus}
-	guard := importStatusGuard(p, p.observed.Service.Name)
+	guard := guardingStatus(p, v1beta1.ServiceImportKindName, p.observed.Service.Name)
 	guard.object.schema = p.access.Schema()
 	written, err := write(ctx, guard, client, p.observed.Service.Name, before, desired, equalImportStatus)
 	p.seeImport(written)
@@ -271,10 +267,7 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 		p.unfinished = true
 		return nil
 	}
-	guard := guarding(p, "Service", desired.Name, func(existing, desired *corev1.Service) any {
-		return changesOf(cmp.Or(existing, &corev1.Service{}), desired, desired.Spec)
-	})
-	written, err := write(ctx, guard, client, desired.Name, existing, desired, equalService)
+	written, err := write(ctx, guarding(p, "Service", desired.Name), client, desired.Name, existing, desired, equalService)
 	if p.refusesDistribution(ctx, written, err) {
 		p.outcome.Again = true
 		return nil
@@ -292,10 +285,10 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 func (p *pass) labelHandMade(ctx context.Context) error {
 	var errs []error
 	for _, labelled := range p.result.HandMadeSlices {
-		guard := guarding(p, "EndpointSlice", labelled.Name,
-			func(_, desired *discoveryv1.EndpointSlice) any { return desired.Labels })
-		_, err := write(ctx, guard, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), labelled.Name, labelled,
-			labelled, func(_, _ *discoveryv1.EndpointSlice) bool { return false })
+		before := p.observed.HandMadeSlices[slices.IndexFunc(p.observed.HandMadeSlices,
+			func(each *discoveryv1.EndpointSlice) bool { return each.Name == labelled.Name })]
+		_, err := write(ctx, guarding(p, "EndpointSlice", labelled.Name),
+			p.Core.DiscoveryV1().EndpointSlices(p.namespace()), labelled.Name, before, labelled, equalSlice)
 		if err != nil && !errors.Is(err, errChanged) { // an event brings the next pass
 			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), labelled.Name, err))
 		}
@@ -319,7 +312,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	p.date(desired.Status.Conditions)
 	exports := p.access.ServiceExports(p.namespace())
 	client := statusClient[*v1beta1.ServiceExport]{client: exports, updateStatus: exports.UpdateStatus}
-	guard := exportStatusGuard(p, before.Name)
+	guard := guardingStatus(p, v1beta1.ServiceExportKindName, before.Name)
 	guard.object.schema = p.access.Schema()
 	written, err := write(ctx, guard, client, before.Name, before, desired, equalExportStatus)
 	if errors.Is(err, errChanged) && (written == nil || written.UID != before.UID) {

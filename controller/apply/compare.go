@@ -23,28 +23,6 @@ func equalMetadata(a, b metav1.Object) bool {
 		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
 }
 
-// same reports whether two objects have the same identity and are equal in the fields that the controller decides.
-func same(a, b metav1.Object) bool {
-	if a.GetUID() != b.GetUID() || a.GetGeneration() != b.GetGeneration() {
-		return false
-	}
-	switch a := a.(type) {
-	case *v1beta1.ServiceImport:
-		b, ok := b.(*v1beta1.ServiceImport)
-		return ok && equalImport(a, b) && equalImportStatus(a, b)
-	case *v1beta1.ServiceExport:
-		b, ok := b.(*v1beta1.ServiceExport)
-		return ok && equalMetadata(a, b) && equality.Semantic.DeepEqual(a.Spec, b.Spec) && equalExportStatus(a, b)
-	case *corev1.Service:
-		b, ok := b.(*corev1.Service)
-		return ok && equalService(a, b)
-	case *discoveryv1.EndpointSlice:
-		b, ok := b.(*discoveryv1.EndpointSlice)
-		return ok && equalSlice(a, b)
-	}
-	return false
-}
-
 func equalImport(a, b *v1beta1.ServiceImport) bool {
 	return equalMetadata(a, b) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }

@@ -3,7 +3,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,10 +65,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		if before != nil {
 			update = withOthers(before, desired)
 		}
-		guard := guarding(p, "EndpointSlice", desired.Name, func(existing, desired *discoveryv1.EndpointSlice) any {
-			return changesOf(cmp.Or(existing, &discoveryv1.EndpointSlice{}), desired,
-				[]any{desired.Endpoints, desired.Ports})
-		})
+		guard := guarding(p, "EndpointSlice", desired.Name)
 		written, err := write(ctx, guard, client, desired.Name, before, update, equalSlice)
 		switch {
 		case errors.Is(err, errChanged) && written != nil && !p.observed.Set.Manages(written):

@@ -30,27 +30,29 @@ type client[P any] interface {
 // write creates the desired object or updates the existing one (nil for none), and returns the stored object. desired
 // has the resourceVersion of existing; if it is nil, write changes nothing. If existing is stale, write returns the
 // live object (nil for none) and errChanged. If the guard delays the write, write returns existing.
-func write[T any, P object[T]](ctx context.Context, guard *guard[P], client client[P], name string, existing, desired P,
+func write[T any, P object[T]](ctx context.Context, guard *guard, client client[P], name string, existing, desired P,
 	equal func(a, b P) bool,
 ) (P, error) {
 	if desired == nil || existing != nil && equal(existing, desired) {
 		return existing, nil
 	}
+	var seen metav1.Object
 	version := ""
 	if existing != nil {
-		version = existing.GetResourceVersion()
+		seen, version = existing, existing.GetResourceVersion()
 	}
-	content, allowed, reports := guard.allows(existing, desired, version)
-	if !allowed {
-		return existing, nil
-	}
-	if reports {
-		// Managed fields name the other writer until this write; caches do not hold them.
+	content := guard.content(seen, desired)
+	allowed, begins := guard.allows(content, version)
+	if begins {
+		// Managed fields name the other writer; caches do not hold them.
 		if live, err := read(ctx, client, name); err == nil && live != nil {
 			guard.report(live)
 		} else {
 			guard.report(desired)
 		}
+	}
+	if !allowed {
+		return existing, nil
 	}
 	// Older CustomResourceDefinitions lack fields, which would cause a warning each.
 	var written P
@@ -71,10 +73,15 @@ func write[T any, P object[T]](ctx context.Context, guard *guard[P], client clie
 		return existing, err
 	}
 	if existing != nil && written.GetResourceVersion() == existing.GetResourceVersion() {
-		guard.settled(content, existing)
+		guard.wrote(content, existing, false, true)
 		return existing, nil // the API server or a webhook reverted the change
 	}
-	guard.wrote(strip(written), content, existing == nil, equal(written, desired))
+	guard.wrote(content, strip(written), existing == nil, false)
+	if guard != nil {
+		guard.pass.tracker.wrote(guard.pass.observed.Service, written, guard.pass.Clock.Now())
+		// What the API server or a webhook changed may concern the merge.
+		guard.pass.outcome.Again = guard.pass.outcome.Again || !equal(written, desired)
+	}
 	return written, nil
 }
 
