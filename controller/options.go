@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -34,10 +35,9 @@ const (
 	DefaultRenewDeadline = 10 * time.Second
 	DefaultRetryPeriod   = 2 * time.Second
 	DefaultStaleAfter    = 30 * time.Second // values.yaml of the chart has it, too
-	// DefaultMaxImports is what Kubernetes supports of Services.
-	DefaultMaxImports = 10_000
-	// DefaultMaxImportIPs is a quarter of a /20, a small range of Services.
-	DefaultMaxImportIPs = 1_000
+	// DefaultMaxImportIPs is a quarter of a /20, a small range of Services. MostImportIPs is how many Services Kubernetes
+	// supports.
+	DefaultMaxImportIPs, MostImportIPs = 1_000, 10_000
 	// DefaultMaxImportMemory fits a container with the chart's 512 MiB.
 	DefaultMaxImportMemory = 92 << 20
 )
@@ -80,11 +80,8 @@ type Options struct {
 	// cluster may last before its own heartbeat stops. 0 means DefaultStaleAfter, and the least is four times
 	// member.HeartbeatInterval. GoneAfter is how long before what it contributes is removed; 0 means never.
 	StaleAfter, GoneAfter time.Duration
-	// MemberLimits bound what a member may contribute; 0 means what export.DefaultLimits has.
-	MemberLimits export.Limits
-	// MaxImports is how many services are imported of all members together. 0 means DefaultMaxImports. Half of the range
-	// of Services, or DefaultMaxImportIPs of them if the range is not known, may have a cluster IP.
-	MaxImports int
+	// MemberLimits bound what a member may contribute; 0 means what limits.Default has.
+	MemberLimits limits.Limits
 	// MaxImportMemory is about how many bytes the slices of all members may take as they are read. The copies in the
 	// local cluster take about as much again, and so do, for a moment, those that are listed anew. 0 means a fifth of
 	// Go's soft memory limit (GOMEMLIMIT), or DefaultMaxImportMemory if there is none.
@@ -152,27 +149,20 @@ func (o Options) complete() (Options, error) {
 	if err := locality.ValidatePreference(o.Prefer); err != nil {
 		return o, fmt.Errorf("--prefer: %w", err)
 	}
-	limits := []struct {
+	most := []struct {
 		value *int
 		to    int
 		what  string
 	}{
-		{&o.MemberLimits.Services, export.DefaultLimits.Services, "--member-services"},
-		{&o.MemberLimits.Endpoints, export.DefaultLimits.Endpoints, "--member-endpoints"},
-		{&o.MemberLimits.SliceBytes, export.DefaultLimits.SliceBytes, "bytes of a member's slice"},
+		{&o.MemberLimits.Services, limits.Default.Services, "--member-services"},
+		{&o.MemberLimits.Endpoints, limits.Default.Endpoints, "--member-endpoints"},
+		{&o.MemberLimits.SliceBytes, limits.Default.SliceBytes, "bytes of a member's slice"},
 	}
-	for _, limit := range limits {
+	for _, limit := range most {
 		if *limit.value < 0 {
 			return o, fmt.Errorf("%s %d: use 1 or more", limit.what, *limit.value)
 		}
 		setDefault(limit.value, limit.to)
-	}
-	if o.MaxImports < 0 {
-		return o, fmt.Errorf("--max-imports %d: use 1 or more", o.MaxImports)
-	}
-	setDefault(&o.MaxImports, DefaultMaxImports)
-	if o.MaxImportMemory < 0 {
-		return o, fmt.Errorf("--max-import-memory %d: use 0 or more", o.MaxImportMemory)
 	}
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		setDefault(&o.MaxImportMemory, int(limit/5))
@@ -250,7 +240,7 @@ func setDefault[T comparable](value *T, to T) {
 // not known.
 func maxImportIPs(serviceIPs int) int {
 	if serviceIPs > 0 {
-		return serviceIPs / 2
+		return min(serviceIPs/2, MostImportIPs)
 	}
 	return DefaultMaxImportIPs
 }

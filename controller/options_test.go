@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -24,8 +24,8 @@ func TestOptions(t *testing.T) {
 		"a wrong deny":  {Options{Config: config, DeniedNamespaces: []string{"["}}, "--denied-namespaces"},
 		"preference":    {Options{Config: config, Prefer: "cluster"}, ""},
 		"a wrong one":   {Options{Config: config, Prefer: "one two"}, `"one two" is no list of tiers`},
-		"a limit":       {Options{Config: config, MemberLimits: export.Limits{Services: 1, SliceBytes: 2 << 20}}, ""},
-		"a wrong limit": {Options{Config: config, MemberLimits: export.Limits{Endpoints: -1}}, "--member-endpoints -1"},
+		"a limit":       {Options{Config: config, MemberLimits: limits.Limits{Services: 1, SliceBytes: 2 << 20}}, ""},
+		"a wrong limit": {Options{Config: config, MemberLimits: limits.Limits{Endpoints: -1}}, "--member-endpoints -1"},
 		"own id": {
 			Options{Config: config, Cluster: "east", Members: []member.Static{{Cluster: "east"}}},
 			"id of the local cluster",
@@ -55,15 +55,15 @@ func TestOptions(t *testing.T) {
 	}
 	if completed.Namespace != member.DefaultNamespace ||
 		completed.Clock == nil ||
-		completed.LeaseDuration != DefaultLeaseDuration || completed.MemberLimits != export.DefaultLimits ||
+		completed.LeaseDuration != DefaultLeaseDuration || completed.MemberLimits != limits.Default ||
 		completed.Registry == nil {
 		t.Errorf("got %+v", completed)
 	}
 }
 
-// TestMaxImportIPs: half of the range, else a default.
+// TestMaxImportIPs: half of the range up to what Kubernetes supports, else a default.
 func TestMaxImportIPs(t *testing.T) {
-	for _, test := range [][2]int{{4096, 2048}, {0, DefaultMaxImportIPs}} {
+	for _, test := range [][2]int{{4096, 2048}, {1 << 20, MostImportIPs}, {0, DefaultMaxImportIPs}} {
 		if got := maxImportIPs(test[0]); got != test[1] {
 			t.Errorf("range %d: %d, want %d", test[0], got, test[1])
 		}

@@ -84,7 +84,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		return err
 	}
 	r.IPFamilies, r.ServiceCIDRs = services.Families, services.CIDRs
-	r.Limit(c.options.MaxImports, maxImportIPs(services.IPs))
+	r.LimitIPs(maxImportIPs(services.IPs))
 	uid := r.Local.KubeSystemUID()
 	if uid == "" {
 		return errors.New("the local cluster has no namespace kube-system")
@@ -127,13 +127,12 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		_, lost := r.API.Access()
 		return lost.Reason
 	})
-	policy := input.PolicyPublisher{Policy: r.Policy}
 	beat := heartbeat.NewRenewer(heartbeat.Config{
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
 		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
 		Annotations: func() map[string]string {
 			return map[string]string{
-				accept.PublishedAnnotation: policy.Text(klog.FromContext(ctx)), properties.Annotation: r.Properties.Text(),
+				accept.PublishedAnnotation: r.PolicyText(klog.FromContext(ctx)), properties.Annotation: r.Properties.Text(),
 				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
 				member.DrainAnnotation:        drains(r.Local.Namespace(c.options.Namespace)),
 			}
@@ -276,9 +275,9 @@ func (c *Controller) newReconciler(
 	accepts, _ := o.accepts() // complete reports the error
 	return reconciler.New(reconciler.Config{
 		Gatherer: &input.Gatherer{
-			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Denied: o.DeniedNamespaces, Accept: accepts,
-			Prefer: o.Prefer,
-			Local:  own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
+			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Prefer: o.Prefer,
+			Admission: accept.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
+			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 		},
 		API: caches.api, Gate: caches.gate, Recorder: recorder, Clock: o.Clock, Metrics: c.metrics,
 	})

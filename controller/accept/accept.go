@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accept decides what members may contribute, by patterns of services.
+// Package accept decides what members may contribute, by patterns of services and of denied namespaces.
 //
 // The package is pure. docs/design/scope.md describes the patterns and their publication.
 package accept
@@ -88,6 +88,31 @@ func (p Patterns) Equal(other Patterns) bool { return slices.Equal(p.words, othe
 
 // String returns the patterns, sorted and separated by commas.
 func (p Patterns) String() string { return strings.Join(p.words, ",") }
+
+// An Admission decides which services of members are imported. The zero value admits none.
+type Admission struct {
+	// Denied are patterns, as of path.Match, of namespaces that are neither exported nor imported.
+	Denied []string
+	// Accept are the patterns for members without patterns of their own.
+	Accept Patterns
+}
+
+// Denies reports whether a namespace takes no part in the cluster set.
+func (a Admission) Denies(namespace string) bool {
+	return slices.ContainsFunc(a.Denied, func(pattern string) bool { return matches(pattern, namespace) })
+}
+
+// Admit returns the rule by which a service of a member is not imported, empty if it is. own are the patterns of the
+// member, nil for none, and labelled is whether the namespace has Label.
+func (a Admission) Admit(service types.NamespacedName, own *Patterns, labelled bool) (reason string) {
+	switch {
+	case own != nil && own.Accepts(service), own == nil && (labelled || a.Accept.Accepts(service)):
+		return ""
+	case own != nil:
+		return fmt.Sprintf("annotation %s of its Secret has %q", Annotation, own)
+	}
+	return fmt.Sprintf("--accept has %q, and its namespace lacks the label %s=true", a.Accept, Label)
+}
 
 // A Policy is what a cluster accepts of its members. The zero value accepts nothing.
 type Policy struct {

@@ -124,3 +124,57 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestAdmit: patterns of a member's own are all that counts for it.
+func TestAdmit(t *testing.T) {
+	parse := func(text string) Patterns {
+		patterns, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return patterns
+	}
+	for _, test := range []struct {
+		others, own string // own is "-" for none
+		labelled    bool
+		rule        string
+	}{
+		{"*", "-", false, ""},
+		{"", "-", false, "--accept"},
+		{"", "-", true, ""},
+		{"shop", "-", false, "--accept"},
+		{"demo/web", "-", false, ""},
+		{"*", "", true, "annotation"},
+		{"*", "shop", false, "annotation"},
+		{"", "demo/*", false, ""},
+	} {
+		var own *Patterns
+		if test.own != "-" {
+			patterns := parse(test.own)
+			own = &patterns
+		}
+		rule := Admission{Accept: parse(test.others)}.Admit(types.NamespacedName{Namespace: "demo", Name: "web"}, own, test.labelled)
+		if (rule == "") != (test.rule == "") || !strings.HasPrefix(rule, test.rule) {
+			t.Errorf("%+v: got %q", test, rule)
+		}
+	}
+}
+
+func TestDenied(t *testing.T) {
+	for _, test := range []struct {
+		patterns  []string
+		namespace string
+		want      bool
+	}{
+		{[]string{"kube-*"}, "kube-system", true},
+		{[]string{"kube-*"}, "kube", false},
+		{[]string{"kube-*"}, "demo", false},
+		{[]string{"a", "b?"}, "b1", true},
+		{[]string{"a", "b?"}, "b", false},
+		{[]string{}, "kube-system", false},
+	} {
+		if got := (Admission{Denied: test.patterns}).Denies(test.namespace); got != test.want {
+			t.Errorf("%v %s: got %t", test.patterns, test.namespace, got)
+		}
+	}
+}

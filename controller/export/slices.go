@@ -156,9 +156,6 @@ func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason,
 	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
 		return snapshot{}, ReasonBadAddressType, fmt.Errorf("address type %.100q is not known", slice.AddressType)
 	}
-	if IsStandIn(slice) {
-		return snapshot{}, ReasonTooLarge, fmt.Errorf("it is larger than a slice of a member may be")
-	}
 	decoded, reason, err := readSnapshot(slice.Annotations)
 	switch {
 	case err != nil:

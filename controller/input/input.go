@@ -7,7 +7,6 @@ package input
 import (
 	"fmt"
 	"net/netip"
-	"path"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,10 +35,7 @@ type Gatherer struct {
 	Cluster, Namespace string
 	// Set is the cluster set of the controller.
 	Set export.Set
-	// Denied are patterns of namespaces that are neither exported nor imported.
-	Denied []string
-	// Accept are the patterns of what members without patterns of their own may contribute.
-	Accept accept.Patterns
+	accept.Admission
 	// IPFamilies and ServiceCIDRs are those of Services of the local cluster.
 	IPFamilies   []corev1.IPFamily
 	ServiceCIDRs []netip.Prefix
@@ -53,6 +49,8 @@ type Gatherer struct {
 	Tracker    *memberstate.Tracker
 	// Applier knows what it wrote and the caches do not show yet.
 	Applier *apply.Applier
+
+	omitted bool // see PolicyText
 }
 
 // Input is everything that concerns one service.
@@ -87,7 +85,7 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 		observed.Denied, observed.ServiceExport = true, nil
 		return in, nil
 	}
-	if observed.Denied = denied(g.Denied, service.Namespace); observed.Denied {
+	if observed.Denied = g.Denies(service.Namespace); observed.Denied {
 		if observed.ServiceExport != nil {
 			observed.Invalid = &export.Invalid{
 				Reason: InvalidDenied,
@@ -112,13 +110,13 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 	var used []*discoveryv1.EndpointSlice
 	copies := g.Local.Copies(service, in.Existing.EndpointSlices)
 	name := service.String()
-	accepted := local.Accepted(g.Local.Namespace(service.Namespace))
+	labelled := local.Accepted(g.Local.Namespace(service.Namespace))
 	for _, m := range g.Members.List() {
 		encoded := m.Encoded(name)
 		if encoded == 0 && len(copies[m.Cluster()]) == 0 {
 			continue // of hundreds of members a few export a service
 		}
-		if rule := g.refuses(m, service, accepted); rule != "" {
+		if rule := g.Admit(service, m.Accept(), labelled); rule != "" {
 			if encoded > 0 {
 				in.Refused[m.Cluster()] = rule
 			}
@@ -248,18 +246,7 @@ func evidenceOf(
 	return e, verdict
 }
 
-// Denies reports whether a namespace takes no part in the cluster set by the list of the operator.
-func (g *Gatherer) Denies(namespace string) bool { return denied(g.Denied, namespace) }
-
 // Drained reports whether the endpoints of a member are demoted on purpose.
 func (g *Gatherer) Drained(m *member.Member) bool {
 	return m.Heartbeat().Drained || m.Annotations()[memberstate.AnnotationDrain] == "true"
-}
-
-// denied reports whether a namespace takes no part in the set.
-func denied(patterns []string, namespace string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		matched, err := path.Match(pattern, namespace)
-		return err == nil && matched
-	})
 }

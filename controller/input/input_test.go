@@ -103,22 +103,3 @@ func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
 		})
 	}
 }
-
-func TestDenied(t *testing.T) {
-	for _, test := range []struct {
-		patterns  []string
-		namespace string
-		want      bool
-	}{
-		{[]string{"kube-*"}, "kube-system", true},
-		{[]string{"kube-*"}, "kube", false},
-		{[]string{"kube-*"}, "demo", false},
-		{[]string{"a", "b?"}, "b1", true},
-		{[]string{"a", "b?"}, "b", false},
-		{[]string{}, "kube-system", false},
-	} {
-		if got := denied(test.patterns, test.namespace); got != test.want {
-			t.Errorf("%v %s: got %t", test.patterns, test.namespace, got)
-		}
-	}
-}

@@ -4,38 +4,16 @@ package input
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
-
-// refuses returns the rule by which a contribution of a member is not accepted, empty if it is. accepted is whether the
-// label of the namespace accepts it.
-func (g *Gatherer) refuses(m *member.Member, service types.NamespacedName, accepted bool) string {
-	return Refuses(g.Accept, m.Accept(), service, accepted)
-}
-
-// Refuses returns the rule by which a contribution of a member with patterns of its own, nil for none, is not accepted,
-// empty if it is. others are the patterns for members without, and accepted is whether the label of the namespace
-// accepts it.
-func Refuses(others accept.Patterns, own *accept.Patterns, service types.NamespacedName, accepted bool) string {
-	switch {
-	case own != nil && own.Accepts(service), own == nil && (accepted || others.Accepts(service)):
-		return ""
-	case own != nil:
-		return fmt.Sprintf("annotation %s of its Secret has %q", accept.Annotation, own)
-	}
-	return fmt.Sprintf("--accept has %q, and its namespace lacks the label %s=true", others, accept.Label)
-}
 
 // Policy returns what the local cluster accepts of its members. The label of a namespace becomes a pattern.
 func (g *Gatherer) Policy() accept.Policy {
@@ -51,35 +29,21 @@ func (g *Gatherer) Policy() accept.Policy {
 	return policy
 }
 
-// A PolicyPublisher encodes the Policy for the heartbeat. One goroutine uses it.
-type PolicyPublisher struct {
-	// Policy returns the current Policy.
-	Policy func() accept.Policy
-	// omitted is set while the Policy does not fit, as reported.
-	omitted bool
-}
-
-// Text returns the Policy as the heartbeat has it, empty if it accepts everything or does not fit. The latter is logged
-// once.
-func (p *PolicyPublisher) Text(logger klog.Logger) string {
-	text := p.Policy().Encode()
+// PolicyText returns the Policy as the heartbeat has it, empty if it accepts everything or does not fit. The latter is
+// logged once. One goroutine calls it.
+func (g *Gatherer) PolicyText(logger klog.Logger) string {
+	text := g.Policy().Encode()
 	omitted := len(text) > accept.MaxBytes
-	switch {
-	case omitted && !p.omitted:
+	if omitted && !g.omitted {
 		logger.Error(nil, "What this cluster accepts of its members does not fit into its heartbeat, so that exporters do "+
 			"not see what it refuses. Use fewer or shorter patterns in --accept and in the annotation of members' Secrets, "+
 			"or label fewer namespaces", "bytes", len(text), "limit", accept.MaxBytes, "annotation", accept.Annotation)
-	case !omitted && p.omitted:
-		logger.Info("The heartbeat has again what this cluster accepts of its members")
 	}
-	if p.omitted = omitted; omitted {
+	if g.omitted = omitted; omitted {
 		return ""
 	}
 	return text
 }
-
-// maxNamed bounds the clusters that a message names.
-const maxNamed = 20
 
 // reach returns which members an export of the local cluster reaches, nil if it is for all and none is known to refuse
 // it.
@@ -123,10 +87,11 @@ func (g *Gatherer) reach(view *export.View) *merge.Reach {
 	}
 }
 
-// named returns a list of sorted ids as text.
+// named returns a list of sorted ids as text, of which a message has at most maxNamed.
 func named(ids []string) string {
+	const maxNamed = 20
 	if len(ids) > maxNamed {
 		return fmt.Sprintf("%s and %d more", strings.Join(ids[:maxNamed], ", "), len(ids)-maxNamed)
 	}
-	return strings.Join(slices.Clone(ids), ", ")
+	return strings.Join(ids, ", ")
 }

@@ -8,45 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
-
-func TestRefuses(t *testing.T) {
-	parse := func(text string) accept.Patterns {
-		patterns, err := accept.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return patterns
-	}
-	for _, test := range []struct {
-		others, own string // own is "-" for none
-		labelled    bool
-		rule        string
-	}{
-		{"*", "-", false, ""},
-		{"", "-", false, "--accept"},
-		{"", "-", true, ""},
-		{"shop", "-", false, "--accept"},
-		{"demo/web", "-", false, ""},
-		{"*", "", true, "annotation"},
-		{"*", "shop", false, "annotation"},
-		{"", "demo/*", false, ""},
-	} {
-		var own *accept.Patterns
-		if test.own != "-" {
-			patterns := parse(test.own)
-			own = &patterns
-		}
-		rule := Refuses(parse(test.others), own, types.NamespacedName{Namespace: "demo", Name: "web"}, test.labelled)
-		if (rule == "") != (test.rule == "") || !strings.HasPrefix(rule, test.rule) {
-			t.Errorf("%+v: got %q", test, rule)
-		}
-	}
-}
 
 func TestNamed(t *testing.T) {
 	if got := named([]string{"a", "b"}); got != "a, b" {
@@ -57,32 +26,32 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestPolicyPublisher: a policy that does not fit into the heartbeat is not published, and logged once.
-func TestPolicyPublisher(t *testing.T) {
-	policy := accept.Policy{Others: accept.All}
-	publisher := PolicyPublisher{Policy: func() accept.Policy { return policy }}
+// TestPolicyText: a policy that does not fit into the heartbeat is not published, and logged once.
+func TestPolicyText(t *testing.T) {
+	g := &Gatherer{Members: member.New(member.Config{}), Admission: accept.Admission{Accept: accept.All}}
+	g.Local = local.New(fake.NewClientset(), &informer.FreshnessGate{}, "clusterset-dns", "").Term()
 	var log bytes.Buffer
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
 	expect := func(when, text string, lines int) {
 		t.Helper()
 		for range 2 {
-			if got := publisher.Text(logger); got != text || strings.Count(log.String(), "\n") != lines {
+			if got := g.PolicyText(logger); got != text || strings.Count(log.String(), "\n") != lines {
 				t.Errorf("%s: published %.100q, logged %s", when, got, &log)
 			}
 		}
 	}
 	expect("everything", "", 0)
-	policy.Others = accept.Patterns{}
+	g.Accept = accept.Patterns{}
 	expect("nothing", `{"*":""}`, 0)
 	var namespaces []string
 	for i := range 500 {
 		namespaces = append(namespaces, fmt.Sprintf("team-%d", i))
 	}
-	policy.Others = policy.Others.With(namespaces)
+	g.Accept = g.Accept.With(namespaces)
 	expect("500 namespaces", "", 1)
-	if !strings.Contains(log.String(), fmt.Sprintf("bytes=%d limit=%d", len(policy.Encode()), accept.MaxBytes)) {
+	if !strings.Contains(log.String(), fmt.Sprintf("bytes=%d limit=%d", len(g.Policy().Encode()), accept.MaxBytes)) {
 		t.Errorf("logged %s", &log)
 	}
-	policy.Others = accept.Patterns{}
-	expect("nothing again", `{"*":""}`, 2)
+	g.Accept = accept.Patterns{}
+	expect("nothing again", `{"*":""}`, 1)
 }

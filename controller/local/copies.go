@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
@@ -85,15 +86,15 @@ func (c *copies) usedFrom(cluster string) []types.NamespacedName {
 
 // Imported returns the services that are imported from a cluster, with the weight of the copies that exist, in a new
 // map.
-func (c *Cluster) Imported(cluster string) map[types.NamespacedName]export.Weight {
-	services := map[types.NamespacedName]export.Weight{}
+func (c *Cluster) Imported(cluster string) map[types.NamespacedName]limits.Weight {
+	services := map[types.NamespacedName]limits.Weight{}
 	for _, each := range c.packed(bySourceCluster, cluster) {
 		slice := each.Open() // one at a time
 		service := member.ServiceOf(slice)
-		services[service] = services[service].Plus(export.WeightOf(slice))
+		services[service] = services[service].Plus(limits.WeightOf(slice))
 	}
 	for _, service := range c.usedFrom(cluster) {
-		services[service] = services[service].Plus(export.Weight{})
+		services[service] = services[service].Plus(limits.Weight{})
 	}
 	return services
 }

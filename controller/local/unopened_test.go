@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
@@ -34,7 +35,7 @@ func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
 	if _, found := c.ServicesFrom("west")[web]; !found || len(c.ServicesFrom("east")) > 0 {
 		t.Errorf("the services of west are %v", c.ServicesFrom("west"))
 	}
-	if got, want := c.Imported("west")[web], export.WeightOf(slice); got != want {
+	if got, want := c.Imported("west")[web], limits.WeightOf(slice); got != want {
 		t.Errorf("the copies weigh %v, want %v", got, want)
 	}
 	for name, read := range map[string]func(){

@@ -79,10 +79,10 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 ) (_ *packed.List, err error) {
 	defer func() {
 		if err != nil {
-			store.account.abandon()
+			store.account.Abandon()
 		}
 	}()
-	selection := export.NewSelection(store.limits, store.imported(), store.account.claim)
+	selection := store.account.List(store.imported())
 	result := &packed.List{}
 	page, fitting := turn{of: store.turns}, 0
 	defer page.end()
@@ -102,7 +102,7 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 			return nil, err
 		}
 		for i := range list.Items {
-			slice, _ := store.limits.Fitting(export.Strip(&list.Items[i]))
+			slice := export.Strip(&list.Items[i])
 			if service := ServiceOf(slice); service.Name != "" {
 				selection.Offer(service, slice)
 			}
@@ -117,7 +117,7 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 		}
 	}
 	result.Items = selection.Slices()
-	store.noteSelection(selection)
+	store.account.Note(selection)
 	return result, nil
 }
 
@@ -127,7 +127,7 @@ func (s *sliceStore) lacks(list *packed.List) bool {
 	for _, slice := range list.Items {
 		delete(missing, ServiceOf(slice.OpenMetadata()))
 	}
-	for service := range s.nextWithheld {
+	for service := range s.account.Withheld() {
 		delete(missing, service)
 	}
 	return len(missing) > 0

@@ -33,6 +33,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
@@ -43,13 +44,6 @@ var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.
 const (
 	retryReset = time.Minute
 	lasting    = 5 * time.Second
-)
-
-// The delay before the slices of a member that exceeds a limit are relisted. It doubles with each list that leaves
-// something out, so that a member that stays at its limits is seldom listed.
-const (
-	relistAfter  = 5 * time.Second
-	relistAtMost = 10 * time.Minute
 )
 
 // The watches of a member, in its problems.
@@ -149,7 +143,9 @@ func (m *Member) Slice(namespace, name string) *discoveryv1.EndpointSlice {
 
 // Withheld reports whether the limits exclude all slices of an imported service, so that their copies count. Call it
 // before and after Slices to be sure.
-func (m *Member) Withheld(service types.NamespacedName) bool { return m.slices.isWithheld(service) }
+func (m *Member) Withheld(service types.NamespacedName) bool {
+	return m.slices.account.IsWithheld(service)
+}
 
 // Services returns every service with a published slice.
 func (m *Member) Services() []types.NamespacedName { return m.slices.services() }
@@ -159,13 +155,8 @@ func (m *Member) ServicesIn(namespace string) []types.NamespacedName {
 	return m.slices.servicesIn(namespace)
 }
 
-// Excess returns the limits that the member exceeds, in a new map.
-func (m *Member) Excess() Excess { return m.slices.get() }
-
-// SetLimited records that a limit which all members share refuses a service of the member, or none if service is nil.
-func (m *Member) SetLimited(limit export.Limit, service *types.NamespacedName) {
-	m.slices.set(limit, service)
-}
+// Account counts what the member contributes, and has what of it is left out.
+func (m *Member) Account() *limits.Account { return m.slices.account }
 
 // Published returns the number of slices that the member publishes.
 func (m *Member) Published() int { return m.slices.count() }
@@ -249,7 +240,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	}
 	// Published slices have managed fields and others, which the limit does not count.
 	httpClient.Transport = &frameLimiter{
-		base: httpClient.Transport, event: maxOther + 2*m.slices.limits.SliceBytes,
+		base: httpClient.Transport, event: maxOther + 2*m.slices.account.Limits().SliceBytes,
 		patience: m.patience,
 	}
 	config := rest.CopyConfig(credential.Config)
@@ -288,7 +279,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 			}
 			from, err := resumer.read(ctx)
 			if err != nil {
-				m.slices.account.abandon()
+				m.slices.account.Abandon()
 				return nil, fmt.Errorf("read the heartbeat after the slices: %w", err)
 			}
 			resumer.listed.Store(&from)
@@ -300,7 +291,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 
 	var watches sync.WaitGroup
 	watches.Go(func() {
-		m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.relist)
+		m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.account.Relist())
 	})
 	watches.Go(func() {
 		m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil)
@@ -366,7 +357,7 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 		began := time.Now()
 		round, end := context.WithCancel(ctx)
 		var waiting sync.WaitGroup
-		waiting.Go(func() { endAfter(round, end, relist, m.slices.relistDelay) })
+		waiting.Go(func() { endAfter(round, end, relist, m.slices.account.RelistDelay) })
 		if err := reflector.ListAndWatchWithContext(round); err != nil {
 			logger.V(4).Info("Retrying member", "watched", name, "err", err)
 		}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +18,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // A Problem is a problem with a member or its credential. Unless one of the flags is set, the member cannot be read.
@@ -47,7 +48,7 @@ type Local interface {
 	Credentials() []*corev1.Secret
 	// Imported returns the services that are imported from a member, with the weight of the copies of its slices. The
 	// map is new.
-	Imported(cluster string) map[types.NamespacedName]export.Weight
+	Imported(cluster string) map[types.NamespacedName]limits.Weight
 }
 
 // A Tracker tracks the state of members. Its methods must not block.
@@ -97,7 +98,7 @@ type Config struct {
 	// Sources propose more members.
 	Sources []Source
 	// Limits apply to each member.
-	Limits export.Limits
+	Limits limits.Limits
 	// Memory bounds the slices of all members, approximately, in bytes; 0 means no limit.
 	Memory   int
 	Local    Local
@@ -123,8 +124,8 @@ type Members struct {
 	known   chan struct{}
 	changed chan struct{}
 	refused atomic.Pointer[[]Problem]
-	memory  *memory
-	turns   *turns // see turn
+	memory  *limits.Pool // nil for no limit
+	turns   *turns       // see turn
 
 	identifying sync.Mutex
 	identities  identities
@@ -133,20 +134,29 @@ type Members struct {
 	connections map[string]*connection
 	parsed      map[any]*source
 	sources     []*polled
-
-	limiting sync.Mutex
-	limited  map[string]string // last report, by cluster
 }
 
 // New returns Members without members; they join in Run.
 func New(config Config) *Members {
 	s := &Members{
-		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1), limited: map[string]string{},
-		memory: newMemory(config.Memory), turns: newTurns(listsAtOnce),
+		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1),
+		turns:       newTurns(listsAtOnce),
 		connections: map[string]*connection{}, identities: newIdentities(),
+	}
+	if config.Memory > 0 {
+		s.memory = limits.NewPool(config.Memory)
 	}
 	s.members.Store(newRoster(nil))
 	return s
+}
+
+// MemoryLimit returns what all members use of the memory for slices, in bytes. Max is 0 for no limit.
+func (s *Members) MemoryLimit() state.Limit {
+	limit := state.Limit{Name: string(limits.Memory)}
+	if s.memory != nil {
+		limit.Used, limit.Max = s.memory.Use()
+	}
+	return limit
 }
 
 // Handle sets the handler. Call it before Run.
@@ -242,7 +252,6 @@ func (s *Members) change(
 			published = append(published, connected.member.Services()...)
 			connected.leave()
 			delete(s.connections, cluster)
-			s.unlimited(cluster)
 			left = append(left, cluster)
 			klog.FromContext(ctx).Info("Member left", "member", cluster)
 			affected = append(affected, cluster)
@@ -280,7 +289,9 @@ func (s *Members) change(
 		joined = append(joined, s.connections[cluster])
 		affected = append(affected, cluster)
 	}
-	s.memory.setMembers(slices.Collect(maps.Keys(s.connections)))
+	if s.memory != nil {
+		s.memory.SetMembers(slices.Collect(maps.Keys(s.connections)))
+	}
 	members := make(map[string]*Member, len(s.connections))
 	for cluster, connected := range s.connections {
 		members[cluster] = connected.member
@@ -321,11 +332,12 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 	member.source, member.set, member.keep = source, s.config.Set, s.config.Keep
 	member.heartbeat.handler = memberLease{s, cluster}
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
-	member.slices.limits = s.config.Limits
-	member.slices.imported = func() map[types.NamespacedName]export.Weight { return s.config.Local.Imported(cluster) }
+	member.slices.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }
 	member.slices.turns = s.turns
-	member.slices.account = s.memory.open(cluster, member.slices.imported, member.slices.relist)
-	member.slices.exceeded = func(excess Excess) { s.exceeded(cluster, source, excess) }
+	member.slices.account = limits.NewAccount(cluster, s.config.Limits, s.memory, member.slices.imported())
+	member.slices.account.Changed = func(err error) {
+		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err, Limited: true})
+	}
 	if recovering {
 		member.recovering()
 	}
@@ -348,31 +360,10 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 			s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err, Refused: true})
 		}
 	}
-	return &connection{member: member, source: source, leave: leave, read: read}
-}
-
-// exceeded reports the limits that a member exceeds if they changed.
-func (s *Members) exceeded(cluster string, source *source, excess Excess) {
-	var names []string
-	for limit := range excess {
-		names = append(names, string(limit))
-	}
-	slices.Sort(names)
-	kinds := strings.Join(names, " ")
-	s.limiting.Lock()
-	before := s.limited[cluster]
-	s.limited[cluster] = kinds
-	s.limiting.Unlock()
-	if kinds != before {
-		err := excess.err(cluster, s.config.Limits)
-		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err, Limited: true})
-	}
-}
-
-func (s *Members) unlimited(cluster string) {
-	s.limiting.Lock()
-	defer s.limiting.Unlock()
-	delete(s.limited, cluster)
+	return &connection{member: member, source: source, read: read, leave: func() {
+		leave()
+		member.slices.account.Close()
+	}}
 }
 
 // report reports the problems that differ from those before, and returns the messages of all, by Candidate.key.

@@ -154,8 +154,7 @@ func TestConnectionsAreLogged(t *testing.T) {
 	var group sync.WaitGroup
 	set.refresh(ctx, &group, nil, nil)
 	for range 2 {
-		if err := set.Get("west").slices.Replace(listed(slice("web-1", "web", "1"), slice("web-2", "web", "1")),
-			"1"); err != nil {
+		if err := replace(set.Get("west").slices, "1", slice("web-1", "web", "1"), slice("web-2", "web", "1")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -207,7 +206,7 @@ func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
 			secrets = []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
 			set.refresh(ctx, &group, nil, nil)
 		}
-		if err := set.Get("west").slices.Replace(listed(slice("web-1", "web", "1")), "1"); err != nil {
+		if err := replace(set.Get("west").slices, "1", slice("web-1", "web", "1")); err != nil {
 			t.Fatal(err)
 		}
 		changed = nil

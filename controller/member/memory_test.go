@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
@@ -118,19 +119,19 @@ func TestMemoryAtTheLimits(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			of := newMemory(limit)
+			of := limits.NewPool(limit)
 			store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
-			store.account = of.open("west", store.imported, store.relist)
-			of.setMembers([]string{"west", "north"})
-			part := of.budget.Room("west")
+			store.account = limits.NewAccount("west", limits.Default, of, nil)
+			of.SetMembers([]string{"west", "north"})
+			const part = limit*9/16 - 8
 			before := heap()
 			list, err := listSelection(t.Context(),
-				&endless{make: make1, most: 3 * part / 2 / export.WeightOf(export.Strip(make1(0))).Bytes},
+				&endless{make: make1, most: 3 * part / 2 / limits.WeightOf(export.Strip(make1(0))).Bytes},
 				metav1.ListOptions{Limit: pageSize}, store)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, full := store.get()[export.LimitMemory]; !full && store.get()[export.LimitEndpoints] == "" {
+			if full := store.account.Excess(); full[limits.Memory] == "" && full[limits.Endpoints] == "" {
 				t.Error("no limit is met")
 			}
 			objects := make([]any, len(list.Items))
@@ -141,10 +142,12 @@ func TestMemoryAtTheLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 			took := heap() - before
-			t.Logf("%d slices, %d endpoints: %.2f MiB are counted, %.2f are held", store.count(), store.endpoints,
-				float64(store.bytes)/(1<<20), float64(took)/(1<<20))
-			if took > part || store.bytes > part || of.budget.Held("west") != store.bytes {
-				t.Errorf("%d bytes are held and %d counted, with room for %d", took, store.bytes, part)
+			endpoints := store.account.Use()[1].Used
+			counted, _ := of.Use()
+			t.Logf("%d slices, %d endpoints: %.2f MiB are counted, %.2f are held", store.count(), endpoints,
+				float64(counted)/(1<<20), float64(took)/(1<<20))
+			if took > part || counted > part {
+				t.Errorf("%d bytes are held and %d counted, with room for %d", took, counted, part)
 			}
 			copies := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 				"a": func(any) ([]string, error) { return []string{"a"}, nil },
@@ -167,106 +170,5 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			runtime.KeepAlive(store)
 			runtime.KeepAlive(copies)
 		})
-	}
-}
-
-// TestMembersShareTheMemory: a member at the limit takes nothing from another
-// one, keeps what it has, and gets what others give back.
-func TestMembersShareTheMemory(t *testing.T) {
-	one := export.WeightOf(sized("a", 1)).Bytes
-	of := newMemory(16 * one)
-	of.setMembers([]string{"hostile", "honest"})
-	stores := map[string]*sliceStore{}
-	for _, cluster := range []string{"hostile", "honest"} {
-		store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
-		store.account = of.open(cluster, store.imported, store.relist)
-		stores[cluster] = store
-	}
-	put := func(cluster string, i int) bool {
-		if err := stores[cluster].Update(sized(string(rune('a'+i)), 1)); err != nil {
-			t.Fatal(err)
-		}
-		return len(stores[cluster].of(types.NamespacedName{Namespace: "demo", Name: string(rune('a' + i))})) > 0
-	}
-	for i := range 9 {
-		if !put("hostile", i) {
-			t.Fatalf("slice %d was refused", i)
-		}
-	}
-	if put("hostile", 9) || stores["hostile"].get()[export.LimitMemory] != "demo/j" {
-		t.Errorf("the excess is %v", stores["hostile"].get())
-	}
-	if !put("hostile", 3) {
-		t.Error("a change that does not grow was refused")
-	}
-	if !put("honest", 0) {
-		t.Error("another member has no room")
-	}
-	if put("honest", 1) {
-		t.Error("another member took what is guaranteed to those that join later")
-	}
-	// A third member leaves, and what it had is free.
-	of.setMembers([]string{"hostile", "honest", "third"})
-	third := of.open("third", func() map[types.NamespacedName]export.Weight { return nil }, make(chan struct{}, 1))
-	third.settle(3 * one)
-	before := of.budget.Room("honest")
-	of.setMembers([]string{"hostile", "honest"})
-	if third.settle(one); of.budget.Held("third") != 0 || before > of.budget.Room("honest") {
-		t.Error("a member that left still holds something")
-	}
-	drain := func(store *sliceStore) bool {
-		select {
-		case <-store.relist:
-			return true
-		default:
-			return false
-		}
-	}
-	drain(stores["honest"])
-	drain(stores["hostile"])
-	if put("honest", 1) {
-		t.Error("honest has room")
-	}
-	if err := stores["hostile"].Delete(sized("a", 1)); err != nil {
-		t.Fatal(err)
-	}
-	if !drain(stores["honest"]) {
-		t.Error("a member is not told that another one made room")
-	}
-	if !drain(stores["hostile"]) {
-		t.Error("a member that made room is not listed anew")
-	}
-}
-
-// TestCopiesHoldTheirPlace: before a member is listed after a restart, what is imported of it is held, so that no other
-// member takes its place; a list that fails gives back what it claimed.
-func TestCopiesHoldTheirPlace(t *testing.T) {
-	of := newMemory(16_000)
-	of.setMembers([]string{"west", "north"})
-	west := of.open("west", func() map[types.NamespacedName]export.Weight {
-		return map[types.NamespacedName]export.Weight{{Name: "a"}: {Bytes: 4000}, {Name: "b"}: {Bytes: 5000}}
-	}, make(chan struct{}, 1))
-	north := of.open("north", func() map[types.NamespacedName]export.Weight { return nil }, make(chan struct{}, 1))
-	if north.claim(1001) || !north.claim(1000) {
-		t.Error("north takes the place of what is imported of west")
-	}
-	north.abandon()
-	if of.budget.Held("north") != 0 {
-		t.Error("what a failed list claimed stays claimed")
-	}
-	if !west.claim(9000) || west.claim(9001) {
-		t.Error("west has not the room that it had")
-	}
-	if west.claim(50); north.claim(1001) {
-		t.Error("north takes the place of what is held of west while west is listed")
-	}
-	west.settle(100)
-	if !north.claim(9000) {
-		t.Error("what west gave back is not free")
-	}
-	north.settle(9000)
-	of.open("west", func() map[types.NamespacedName]export.Weight { return nil }, make(chan struct{}, 1))
-	if west.settle(1000); of.budget.Held("west") != 100 {
-		t.Error("an account counts whose place another one took")
 	}
 }

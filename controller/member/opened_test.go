@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
 // TestOpenedSlices: what a service takes once its slices are decoded is in proportion to what they count, whatever a
@@ -31,7 +32,8 @@ func TestOpenedSlices(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
+			store, of := newSliceStore(func(types.NamespacedName) {}, func(bool) {}), limits.NewPool(1<<30)
+			store.account = limits.NewAccount("west", limits.Default, of, nil)
 			read := map[string]string{
 				export.AnnotationSnapshotPrefix + "v9": "s", export.AnnotationTriggerTime: "t",
 			}
@@ -47,7 +49,7 @@ func TestOpenedSlices(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			weight := store.bytes
+			weight, _ := of.Use()
 			before := heap()
 			opened := store.of(types.NamespacedName{Namespace: "demo", Name: "web"})
 			took := heap() - before

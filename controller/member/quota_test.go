@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
 // sized is a slice "name" of service "name", or "service/name", with so many endpoints.
@@ -71,12 +73,12 @@ func (p *pages) Watch(context.Context, metav1.ListOptions) (watch.Interface, err
 // TestLimits plays what a reflector does with a member that exceeds its limits.
 func TestLimits(t *testing.T) {
 	var told []string
-	var reports []string
+	reported := false
 	var listed []string
 	store := newSliceStore(func(service types.NamespacedName) { told = append(told, service.Name) }, func(bool) {})
-	store.limits = export.Limits{Services: 3, Endpoints: 10, SliceBytes: 4 << 10}
-	imported := map[types.NamespacedName]export.Weight{}
-	store.imported = func() map[types.NamespacedName]export.Weight { return imported }
+	store.account = limits.NewAccount("west", limits.Limits{Services: 3, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
+	imported := map[types.NamespacedName]limits.Weight{}
+	store.imported = func() map[types.NamespacedName]limits.Weight { return maps.Clone(imported) }
 	store.listing = func(services []types.NamespacedName) {
 		listed = nil
 		for _, service := range services {
@@ -84,25 +86,26 @@ func TestLimits(t *testing.T) {
 		}
 		slices.Sort(listed)
 	}
-	store.exceeded = func(excess Excess) {
-		var limits []string
-		for limit, of := range excess {
-			limits = append(limits, string(limit)+" "+of)
+	store.account.Changed = func(error) { reported = true }
+	excess := func() string {
+		var texts []string
+		for limit, of := range store.account.Excess() {
+			texts = append(texts, string(limit)+" "+of)
 		}
-		slices.Sort(limits)
-		reports = append(reports, strings.Join(limits, ", "))
+		slices.Sort(texts)
+		return strings.Join(texts, ", ")
 	}
 	room := func() bool {
 		select {
-		case <-store.relist:
+		case <-store.account.Relist():
 			return true
 		default:
 			return false
 		}
 	}
-	step := func(name string, do func() error, wantTold, wantHeld, wantReports string, wantRoom bool) {
+	step := func(name string, do func() error, wantTold, wantHeld, wantReport string, wantRoom bool) {
 		t.Helper()
-		told, reports = nil, nil
+		told, reported = nil, false
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
@@ -110,11 +113,7 @@ func TestLimits(t *testing.T) {
 		var held []string
 		for _, service := range store.services() {
 			for _, each := range store.of(service) {
-				text := fmt.Sprintf("%s/%s=%d", service.Name, each.Name, len(each.Endpoints))
-				if export.IsStandIn(each) {
-					text += "!"
-				}
-				held = append(held, text)
+				held = append(held, fmt.Sprintf("%s/%s=%d", service.Name, each.Name, len(each.Endpoints)))
 			}
 		}
 		slices.Sort(held)
@@ -124,8 +123,8 @@ func TestLimits(t *testing.T) {
 		if got := strings.Join(held, " "); got != wantHeld {
 			t.Errorf("%s: holds %q, want %q", name, got, wantHeld)
 		}
-		if got := strings.Join(reports, "; "); got != wantReports {
-			t.Errorf("%s: reported %q, want %q", name, got, wantReports)
+		if got := excess(); reported != (wantReport != "") || reported && strings.TrimPrefix(wantReport, "-") != got {
+			t.Errorf("%s: reported %q: %t, want %q", name, got, reported, wantReport)
 		}
 		if got := room(); got != wantRoom {
 			t.Errorf("%s: room is %t", name, got)
@@ -163,18 +162,18 @@ func TestLimits(t *testing.T) {
 	step("list", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2), sized("b", 3)}, most: 100}), "a b",
 		"a/a=2 b/b=3", "", false)
 	step("a third service", put("c", 1), "c", "a/a=2 b/b=3 c/c=1", "", false)
-	step("a fourth", put("d", 1), "", "a/a=2 b/b=3 c/c=1", "services demo/d", false)
-	step("and a fifth is not told again", put("e", 1), "", "a/a=2 b/b=3 c/c=1", "", false)
+	step("a fourth", put("d", 1), "", "a/a=2 b/b=3 c/c=1", "services demo/d", true)
+	step("and a fifth is not told again", put("e", 1), "", "a/a=2 b/b=3 c/c=1", "", true)
 	step("growth", put("a", 6), "a", "a/a=6 b/b=3 c/c=1", "", false)
-	step("too much of it", put("a", 7), "", "a/a=6 b/b=3 c/c=1", "endpoints demo/a, services demo/e", false)
-	step("another slice", put("a/more", 1), "", "a/a=6 b/b=3 c/c=1", "", false)
+	step("too much of it", put("a", 7), "", "a/a=6 b/b=3 c/c=1", "endpoints demo/a, services demo/e", true)
+	step("another slice", put("a/more", 1), "", "a/a=6 b/b=3 c/c=1", "", true)
 	step("a change without growth", put("b", 3), "b", "a/a=6 b/b=3 c/c=1", "", false)
 	step("less", put("b", 2), "b", "a/a=6 b/b=2 c/c=1", "", true)
 	step("one service less", remove("c"), "c", "a/a=6 b/b=2", "", true)
 
 	// What is imported comes first, whatever comes before it by name.
-	imported[types.NamespacedName{Namespace: "demo", Name: "y"}] = export.WeightOf(sized("y", 2))
-	imported[types.NamespacedName{Namespace: "demo", Name: "z"}] = export.WeightOf(sized("z", 2))
+	imported[types.NamespacedName{Namespace: "demo", Name: "y"}] = limits.WeightOf(sized("y", 2))
+	imported[types.NamespacedName{Namespace: "demo", Name: "z"}] = limits.WeightOf(sized("z", 2))
 	server := &pages{most: 2, slices: []*discoveryv1.EndpointSlice{
 		sized("a", 2), sized("b", 2), sized("c", 2), sized("y", 2), sized("z/1", 2), sized("z/2", 2), sized("", 1),
 	}}
@@ -183,17 +182,17 @@ func TestLimits(t *testing.T) {
 		t.Errorf("asked for pages of %s", got)
 	}
 	// What is imported and left out is exported all the same.
-	imported[types.NamespacedName{Namespace: "demo", Name: "a"}] = export.WeightOf(sized("a", 2))
-	imported[types.NamespacedName{Namespace: "demo", Name: "b"}] = export.WeightOf(sized("b", 2))
+	imported[types.NamespacedName{Namespace: "demo", Name: "a"}] = limits.WeightOf(sized("a", 2))
+	imported[types.NamespacedName{Namespace: "demo", Name: "b"}] = limits.WeightOf(sized("b", 2))
 	server.most = 100
-	step("more is imported than may", list(server), "b", "a/a=2 b/b=2 y/y=2 z/1=2 z/2=2", "services demo/c", false)
+	step("more is imported than may", list(server), "b", "a/a=2 b/b=2 y/y=2 z/1=2 z/2=2", "", false)
 	server.slices[4] = sized("z/1", 3)
-	step("more of it than may", list(server), "z", "a/a=2 b/b=2 y/y=2", "endpoints demo/z", false)
+	step("more of it than may", list(server), "z", "a/a=2 b/b=2 y/y=2", "endpoints demo/z, services demo/c", false)
 	if got := strings.Join(listed, " "); got != "a b y z" {
 		t.Errorf("listed %s", got)
 	}
-	if z := (types.NamespacedName{Namespace: "demo", Name: "z"}); !store.isWithheld(z) ||
-		store.isWithheld(types.NamespacedName{Namespace: "demo", Name: "b"}) {
+	if z := (types.NamespacedName{Namespace: "demo", Name: "z"}); !store.account.IsWithheld(z) ||
+		store.account.IsWithheld(types.NamespacedName{Namespace: "demo", Name: "b"}) {
 		t.Error("z alone is withheld")
 	}
 	// What was left out whole does not come in by half.
@@ -201,27 +200,30 @@ func TestLimits(t *testing.T) {
 	step("a slice of what is withheld", put("z/1", 2), "", "a/a=2 b/b=2", "", true)
 	step("which goes", remove("z/1"), "", "a/a=2 b/b=2", "", true)
 	step("all of them fit", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2)}, most: 100}), "b z",
-		"a/a=2", "", false)
+		"a/a=2", "-", false)
 	step("there is room for new ones", put("c", 1), "c", "a/a=2 c/c=1", "", false)
 	step("and they go", remove("c"), "c", "a/a=2", "", false)
 
-	step("a slice that is too large", func() error { return store.Update(large("a")) }, "a", "a/a=0!",
-		"slice-bytes demo/a", false)
-	step("and another", func() error { return store.Update(large("b")) }, "b", "a/a=0! b/b=0!", "", false)
-	step("a smaller one", put("a", 1), "a", "a/a=1 b/b=0!", "", false)
-	step("the other goes", remove("b"), "b", "a/a=1", "", false)
-	step("in a list", list(&pages{slices: []*discoveryv1.EndpointSlice{large("a")}, most: 100}), "a", "a/a=0!",
-		"slice-bytes demo/a", false)
-	step("it loses its service", func() error { return store.Update(sized("/a", 1)) }, "a", "", "", false)
-	if len(store.used)+store.endpoints+store.bytes+len(store.standIns) != 0 {
-		t.Errorf("counts %v, %d, %v", store.used, store.endpoints, store.standIns)
+	step("a slice that is too large", func() error { return store.Update(large("a")) }, "", "a/a=2",
+		"slice-bytes demo/a", true)
+	step("and another", func() error { return store.Update(large("b")) }, "", "a/a=2", "", true)
+	step("which is not taken by half", put("b/more", 1), "", "a/a=2", "", true)
+	step("a smaller one", put("a", 1), "a", "a/a=1", "", false)
+	step("the other in a list", list(&pages{slices: []*discoveryv1.EndpointSlice{
+		sized("a", 1), sized("b/a", 1), large("b"), sized("b/z", 1),
+	}, most: 100}), "a b", "a/a=1", "", false)
+	step("both", list(&pages{slices: []*discoveryv1.EndpointSlice{large("a"), large("b")}, most: 100}), "a b", "", "", false)
+	step("one loses its service", func() error { return store.Update(sized("/a", 1)) }, "", "", "", true)
+	step("none is left", list(&pages{most: 100}), "a b", "", "-", false)
+	if use := store.account.Use(); use[0].Used+use[1].Used != 0 {
+		t.Errorf("counts %v", use)
 	}
 }
 
 // TestListTakesTheRoom: a complete list has what there was room for before it, and is not followed by another.
 func TestListTakesTheRoom(t *testing.T) {
 	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
-	store.limits = export.Limits{Services: 2, Endpoints: 10, SliceBytes: 4 << 10}
+	store.account = limits.NewAccount("west", limits.Limits{Services: 2, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
 	put := func(name string) {
 		if err := store.Update(sized(name, 1)); err != nil {
 			t.Fatal(err)
@@ -233,11 +235,11 @@ func TestListTakesTheRoom(t *testing.T) {
 	if err := store.Delete(sized("b", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Replace(listed(sized("a", 1), sized("c", 1)), "9"); err != nil {
+	if err := replace(store, "9", sized("a", 1), sized("c", 1)); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case <-store.relist:
+	case <-store.account.Relist():
 		t.Error("there is still said to be room for what the list has")
 	default:
 	}
@@ -246,7 +248,7 @@ func TestListTakesTheRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-store.relist:
+	case <-store.account.Relist():
 	default:
 		t.Error("room that is made after the list is not told")
 	}
@@ -281,7 +283,7 @@ func (g growing) List(ctx context.Context, options metav1.ListOptions) (*discove
 // TestRelistsBecomeRare: a member that stays at its limits is listed less and less often, until all of it fits.
 func TestRelistsBecomeRare(t *testing.T) {
 	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
-	store.limits = export.Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}
+	store.account = limits.NewAccount("west", limits.Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
 	list := func(names ...string) time.Duration {
 		server := &pages{most: 100}
 		for _, name := range names {
@@ -290,7 +292,7 @@ func TestRelistsBecomeRare(t *testing.T) {
 		if _, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store); err != nil {
 			t.Fatal(err)
 		}
-		return store.relistDelay()
+		return store.account.RelistDelay()
 	}
 	var delays []time.Duration
 	for range 20 {
@@ -302,24 +304,6 @@ func TestRelistsBecomeRare(t *testing.T) {
 	}
 	if got := list("a"); got != 5*time.Second {
 		t.Errorf("a delay of %v after all fit", got)
-	}
-}
-
-// TestExcessTells what to do about each limit.
-func TestExcessTells(t *testing.T) {
-	all := Excess{export.LimitServices: "demo/a", export.LimitEndpoints: "demo/b", export.LimitSliceBytes: "demo/c"}
-	for limit, want := range map[export.Limit]string{
-		export.LimitServices: "--member-services", export.LimitEndpoints: "--member-endpoints",
-		export.LimitSliceBytes: "524288 bytes",
-	} {
-		err := all.err("west", export.DefaultLimits)
-		if err == nil || !strings.Contains(err.Error(), want) ||
-			!strings.Contains(err.Error(), all[limit]) {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	}
-	if err := (Excess{}).err("west", export.DefaultLimits); err != nil {
-		t.Error(err)
 	}
 }
 

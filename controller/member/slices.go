@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
@@ -34,12 +35,12 @@ type sliceStore struct {
 	listing func([]types.NamespacedName)
 	synced  atomic.Bool
 
-	limits export.Limits
+	// account decides what is admitted.
+	account *limits.Account
 	// imported returns the services that are imported from the member, with the weight of the copies of their slices.
-	imported func() map[types.NamespacedName]export.Weight
+	imported func() map[types.NamespacedName]limits.Weight
 	// turns bounds how many lists are read at once; nil for no bound.
 	turns *turns
-	*quota
 }
 
 var _ cache.ReflectorStore = (*sliceStore)(nil)
@@ -57,9 +58,8 @@ func newSliceStore(changed func(types.NamespacedName), listed func(first bool)) 
 		}),
 		changed:  changed,
 		listed:   listed,
-		limits:   export.DefaultLimits,
-		imported: func() map[types.NamespacedName]export.Weight { return nil },
-		quota:    newQuota(),
+		account:  limits.NewAccount("", limits.Default, nil, nil),
+		imported: func() map[types.NamespacedName]limits.Weight { return nil },
 	}
 }
 
@@ -106,18 +106,18 @@ func (s *sliceStore) keyed(prefix string) (services []types.NamespacedName) {
 }
 
 // count returns the number of slices.
-func (s *sliceStore) count() int { return int(s.number.Load()) }
+func (s *sliceStore) count() int { return len(s.indexer.ListKeys()) }
 
 func (s *sliceStore) Add(obj any) error    { return s.put(obj) }
 func (s *sliceStore) Update(obj any) error { return s.put(obj) }
 
-// put stores a slice, unless the quota refuses it: then the old one stays.
+// put stores a slice, unless the limits refuse it: then the old one stays.
 func (s *sliceStore) put(obj any) error {
 	slice, ok := obj.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return fmt.Errorf("unexpected object %T in a watch of EndpointSlices", obj)
 	}
-	slice, _ = s.limits.Fitting(export.Strip(slice))
+	slice = export.Strip(slice)
 	old := s.slice(slice.Namespace, slice.Name)
 	service := ServiceOf(slice)
 	if service.Name == "" {
@@ -126,21 +126,19 @@ func (s *sliceStore) put(obj any) error {
 	if old != nil && packed.Same(old, slice) {
 		return nil
 	}
-	moved := old != nil && ServiceOf(old) != service
-	if !s.admit(s.limits, old, slice) {
-		if moved {
-			return s.Delete(old)
+	if old != nil && ServiceOf(old) != service {
+		if err := s.Delete(old); err != nil {
+			return err
 		}
+		old = nil
+	}
+	if !s.account.Admit(service, old, slice) {
 		return nil
 	}
 	if err := s.indexer.Update(packed.New(slice)); err != nil {
 		return err
 	}
-	s.noteReplaced(old, slice)
 	s.tell(service)
-	if moved {
-		s.tell(ServiceOf(old))
-	}
 	return nil
 }
 
@@ -151,15 +149,13 @@ func (s *sliceStore) Delete(obj any) error {
 	}
 	old := s.slice(slice.Namespace, slice.Name)
 	if old == nil {
-		if s.isWithheld(ServiceOf(slice)) {
-			s.requestRelist()
-		}
+		s.account.Remove(ServiceOf(slice), nil)
 		return nil
 	}
 	if err := s.indexer.Delete(slice); err != nil {
 		return err
 	}
-	s.noteReplaced(old, nil)
+	s.account.Remove(ServiceOf(old), old)
 	s.tell(ServiceOf(old))
 	return nil
 }
@@ -200,16 +196,14 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	}
 	if s.listing != nil {
 		// Withheld services are exported nevertheless.
-		s.listing(slices.AppendSeq(slices.Collect(maps.Keys(listed)), maps.Keys(s.nextWithheld)))
+		s.listing(slices.AppendSeq(slices.Collect(maps.Keys(listed)), maps.Keys(s.account.Withheld())))
 	}
-	for service := range *s.withheld.Load() {
-		changed[service] = struct{}{} // it may be gone
-	}
-	s.beginList()
 	if err := s.indexer.Replace(objects, resourceVersion); err != nil {
 		return err
 	}
-	s.endList(informer.List[*packed.Slice](s.indexer))
+	for service := range s.account.Commit() {
+		changed[service] = struct{}{} // it may be gone
+	}
 	first := !s.synced.Swap(true)
 	for service := range changed {
 		s.tell(service)

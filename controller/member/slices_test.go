@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 func slice(name, service, version string) *discoveryv1.EndpointSlice {
@@ -28,12 +27,20 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 	}
 }
 
-// listed are slices as a list of them has them.
-func listed(slices ...*discoveryv1.EndpointSlice) (all []any) {
+// replace plays a list of these slices.
+func replace(store *sliceStore, version string, slices ...*discoveryv1.EndpointSlice) error {
+	list := store.account.List(store.imported())
 	for _, each := range slices {
-		all = append(all, packed.New(export.Strip(each)))
+		if service := ServiceOf(each); service.Name != "" {
+			list.Offer(service, export.Strip(each))
+		}
 	}
-	return all
+	store.account.Note(list)
+	var objects []any
+	for _, each := range list.Slices() {
+		objects = append(objects, each)
+	}
+	return store.Replace(objects, version)
 }
 
 // TestSliceStore plays what a reflector does, and tells after each step which services were told, and what is held.
@@ -71,7 +78,7 @@ func TestSliceStore(t *testing.T) {
 	if store.synced.Load() {
 		t.Error("synced before the first list")
 	}
-	step("an empty list", func() error { return store.Replace(nil, "1") }, nil, nil)
+	step("an empty list", func() error { return replace(store, "1") }, nil, nil)
 	if !store.synced.Load() {
 		t.Error("not synced after the first list")
 	}
@@ -83,10 +90,10 @@ func TestSliceStore(t *testing.T) {
 		[]string{"db", "web"}, []string{"web/a@3", "web/b@5"})
 	step("of no service", func() error { return store.Add(slice("c", "", "6")) }, nil, []string{"web/a@3", "web/b@5"})
 	step("the same list again", func() error {
-		return store.Replace(listed(slice("a", "web", "3"), slice("b", "web", "5"), slice("c", "", "6")), "7")
+		return replace(store, "7", slice("a", "web", "3"), slice("b", "web", "5"), slice("c", "", "6"))
 	}, nil, []string{"web/a@3", "web/b@5"})
 	step("a list with changes", func() error {
-		return store.Replace(listed(slice("a", "db", "8"), slice("d", "mq", "8")), "8")
+		return replace(store, "8", slice("a", "db", "8"), slice("d", "mq", "8"))
 	}, []string{"db", "mq", "web"}, []string{"db/a@8", "mq/d@8"})
 	step("delete", func() error { return store.Delete(slice("a", "db", "9")) }, []string{"db"}, []string{"mq/d@8"})
 	step("delete what is not there", func() error { return store.Delete(slice("z", "web", "9")) }, nil,
@@ -151,7 +158,7 @@ func TestAListComparesContent(t *testing.T) {
 		t.Helper()
 		one := slice("a", "web", "100")
 		one.Endpoints[0].Addresses = []string{address}
-		if err := store.Replace(listed(one), "100"); err != nil {
+		if err := replace(store, "100", one); err != nil {
 			t.Fatal(err)
 		}
 	}

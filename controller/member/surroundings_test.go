@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
 // surroundings are all that Members call. A nil function does nothing.
@@ -31,7 +31,7 @@ func call[T any](function func(T), argument T) {
 func (s *surroundings) KubeSystemUID() string { return s.kubeSystemUID }
 
 func (s *surroundings) Credentials() []*corev1.Secret                          { return s.secrets() }
-func (s *surroundings) Imported(string) map[types.NamespacedName]export.Weight { return nil }
+func (s *surroundings) Imported(string) map[types.NamespacedName]limits.Weight { return nil }
 func (s *surroundings) Track(m *Member)                                        { call(s.tracked, m) }
 func (s *surroundings) Before() []*Candidate                                   { return s.before }
 func (s *surroundings) Untrack(string)                                         {}
@@ -46,7 +46,7 @@ func (s *surroundings) Report(problem Problem) { call(s.reported, problem) }
 
 // of returns a configuration with these surroundings.
 func (s *surroundings) of(config Config) Config {
-	config.Local, config.Tracker, config.Reporter = s, s, s
+	config.Local, config.Tracker, config.Reporter, config.Limits = s, s, s, limits.Default
 	return config
 }
 

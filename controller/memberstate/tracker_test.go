@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -98,7 +98,7 @@ func (l *lookout) KubeSystemUID() string { return "" }
 func (l *lookout) Credentials() []*corev1.Secret {
 	return slices.Collect(maps.Values(l.secrets))
 }
-func (l *lookout) Imported(string) map[types.NamespacedName]export.Weight { return nil }
+func (l *lookout) Imported(string) map[types.NamespacedName]limits.Weight { return nil }
 func (l *lookout) ServiceChanged(types.NamespacedName)                    {}
 func (l *lookout) MemberChanged(string)                                   {}
 func (l *lookout) Report(member.Problem)                                  {}

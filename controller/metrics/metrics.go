@@ -21,6 +21,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -235,8 +236,8 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 		gauge(mistakenDesc, number(member.Misidentified() != nil), cluster)
 		gauge(syncedDesc, number(member.Synced()), cluster)
 		gauge(publishedDesc, float64(member.Published()), cluster)
-		excess := member.Excess()
-		for _, limit := range export.AllLimits {
+		excess := member.Account().Excess()
+		for _, limit := range limits.All {
 			_, exceeded := excess[limit]
 			gauge(overLimitDesc, number(exceeded), cluster, string(limit))
 		}

@@ -6,7 +6,6 @@
 package properties
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -34,32 +33,18 @@ var WellKnown = []string{ClusterSet, ClusterID}
 // omitted, those that are WellKnown last, the others in the order of their names; their names are returned. The text
 // depends only on the properties.
 func Encode(all map[string]string) (text string, omitted []string) {
-	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
-	})
-	fit, size := map[string]string{}, len("{}")
-	for _, name := range names {
-		entry := encoded(map[string]string{name: all[name]})
-		need := len(entry) - len("{}")
-		if len(fit) > 0 {
-			need += len(",")
-		}
-		if size+need > MaxBytes {
-			omitted = append(omitted, name)
+	fit := map[string]string{}
+	for _, name := range slices.Concat(WellKnown, slices.Sorted(maps.Keys(all))) {
+		value, found := all[name]
+		if _, seen := fit[name]; seen || !found {
 			continue
 		}
-		size += need
-		fit[name] = all[name]
+		if fit[name] = value; len(encoded(fit)) > MaxBytes {
+			delete(fit, name)
+			omitted = append(omitted, name)
+		}
 	}
 	return encoded(fit), omitted
-}
-
-// rank returns the place of a name among those that are WellKnown, and the same one after them for all others.
-func rank(name string) int {
-	if i := slices.Index(WellKnown, name); i >= 0 {
-		return i
-	}
-	return len(WellKnown)
 }
 
 func encoded(all map[string]string) string {

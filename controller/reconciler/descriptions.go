@@ -45,7 +45,7 @@ func (r *Reconciler) MemberChanged(cluster string) {
 	for _, m := range r.Members.List() {
 		members = append(members, m.Cluster())
 	}
-	r.shares.setMembers(members)
+	r.shares.SetMembers(members)
 	r.enqueueCluster(cluster)
 	r.enqueueExports(dependsOnMembers)
 }

@@ -34,6 +34,6 @@ func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 		},
 		API: api, Gate: gate, Recorder: recorder,
 	})
-	r.Limit(0, 0)
+	r.LimitIPs(0)
 	return r
 }

@@ -19,13 +19,11 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
-	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // EventUnreadable is the reason of the Event on a ServiceExport or ServiceImport that cannot be decoded.
@@ -82,18 +80,6 @@ func (r *Reconciler) Attach() {
 		r.enqueue(service)
 	}
 	r.EnqueueAll()
-}
-
-// Limit bounds the imports of all members together, and those with a cluster IP. It is to be called before the members
-// run.
-func (r *Reconciler) Limit(imports, ips int) { r.shares = newShares(imports, ips, r) }
-
-// ImportLimit returns how many services are imported of members, and how many may be.
-func (r *Reconciler) ImportLimit() state.Limit {
-	r.shares.mu.Lock()
-	defer r.shares.mu.Unlock()
-	of := r.shares.kinds[export.LimitImports]
-	return state.Limit{Name: "max-imports", Used: of.Admitted(), Max: of.most}
 }
 
 // QueueLength returns the number of services that wait to be reconciled.
@@ -205,7 +191,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if namespace == nil || terminating(namespace) {
 		r.Metrics.Problems(service, nil)
 		r.Local.Use(service, nil)
-		r.shares.release(service)
+		r.shares.Admit(service, nil, false)
 		r.Applier.Forget(service)
 		return apply.Outcome{}, nil // its objects are deleted with it; a new one enqueues its services
 	}
@@ -222,7 +208,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if unreadableExport {
 		return apply.Outcome{}, nil
 	}
-	r.shares.load(r.Cluster, r.Set, access.Imports)
+	r.shares.loadImports(r.Cluster, r.Set, access.Imports)
 	in := r.Gather(access, service)
 	if !r.Gate.Holds(reading) {
 		// Some of the input may predate an outage.

@@ -17,29 +17,20 @@ import (
 // EventContributionRefused is the reason of an Event on the Secret of a member whose contribution is not accepted.
 const EventContributionRefused = "ContributionRefused"
 
-// refusals remember what is not accepted of members, so that it is reported once. It is safe for concurrent use.
-type refusals struct {
-	mu sync.Mutex
-	// of are the rules that refuse a service, by cluster.
-	of map[types.NamespacedName]map[string]string
-}
+// refusals remember what is not accepted of members, so that it is reported once. It is safe for concurrent use for
+// different services.
+type refusals struct{ of sync.Map } // rules by cluster, by service
 
-// set replaces the refusals of a service, and returns the clusters whose refusal is new, sorted.
+// set replaces the rules that refuse a service, by cluster, and returns the clusters whose refusal is new, sorted.
 func (r *refusals) set(service types.NamespacedName, rules map[string]string) (added []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, cluster := range slices.Sorted(maps.Keys(rules)) {
-		if r.of[service][cluster] != rules[cluster] {
-			added = append(added, cluster)
-		}
+	last, _ := r.of.LoadAndDelete(service)
+	before, _ := last.(map[string]string)
+	if len(rules) > 0 {
+		r.of.Store(service, rules)
 	}
-	if r.of == nil {
-		r.of = map[types.NamespacedName]map[string]string{}
-	}
-	if r.of[service] = rules; len(rules) == 0 {
-		delete(r.of, service)
-	}
-	return added
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(rules)), func(cluster string) bool {
+		return before[cluster] == rules[cluster]
+	})
 }
 
 // reportRefusals reports what is not accepted of members. It is no Warning: an administrator decided it.

@@ -29,7 +29,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("step %d: reported %q, want %q", i, got, step.want)
 		}
 	}
-	if len(r.of) > 0 {
-		t.Errorf("%v is left", r.of)
+	for left := range r.of.Range {
+		t.Errorf("%v is left", left)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
@@ -30,31 +31,27 @@ type sharing struct {
 	told []string
 }
 
-func (s *sharing) enqueue(service types.NamespacedName) { s.due = append(s.due, service) }
-
-func (s *sharing) limited(cluster string, limit export.Limit, service *types.NamespacedName) {
-	text := "none"
-	if service != nil {
-		text = service.Name
-	}
-	s.told = append(s.told, cluster+" "+string(limit)+" "+text)
-}
-
-func newSharing(imports, ips int, members ...string) *sharing {
+func newSharing(ips int, members ...string) *sharing {
 	s := &sharing{
 		cluster: "east",
 		imports: map[types.NamespacedName]*v1beta1.ServiceImport{},
 		derived: map[types.NamespacedName]*corev1.Service{},
 	}
-	s.restart(imports, ips, members...)
+	s.restart(ips, members...)
 	return s
 }
 
 // restart forgets all but what the cluster has.
-func (s *sharing) restart(imports, ips int, members ...string) {
-	s.shares = newShares(imports, ips, s)
-	s.setMembers(members)
-	s.load(s.cluster, "", func() []*v1beta1.ServiceImport {
+func (s *sharing) restart(ips int, members ...string) {
+	s.shares = &shares{IPs: limits.NewIPs(ips, func(cluster string, service *types.NamespacedName) {
+		text := "none"
+		if service != nil {
+			text = service.Name
+		}
+		s.told = append(s.told, cluster+" "+text)
+	}, func(service types.NamespacedName) { s.due = append(s.due, service) })}
+	s.SetMembers(members)
+	s.loadImports(s.cluster, "", func() []*v1beta1.ServiceImport {
 		var all []*v1beta1.ServiceImport
 		for _, each := range s.imports {
 			all = append(all, each)
@@ -115,7 +112,7 @@ func (s *sharing) reconcileOnce(service types.NamespacedName, kind v1beta1.Servi
 // cluster itself need. What exists stays, also over a restart.
 func TestClusterIPsOfOneMember(t *testing.T) {
 	const total = 256 // of a small range, so that the test is quick
-	s := newSharing(100_000, total, "hostile", "honest")
+	s := newSharing(total, "hostile", "honest")
 	count := map[string]int{}
 	for i := range 2000 {
 		count[s.reconcile(t, fmt.Sprintf("x-%05d", i), v1beta1.ClusterSetIP, "hostile")]++
@@ -124,7 +121,7 @@ func TestClusterIPsOfOneMember(t *testing.T) {
 	if count["IP"] != most || count[merge.ReasonClusterIPLimit] != 2000-most {
 		t.Errorf("got %v, want %d with an IP", count, most)
 	}
-	if want := []string{fmt.Sprintf("hostile cluster-ips x-%05d", most)}; !slices.Equal(s.told, want) {
+	if want := []string{fmt.Sprintf("hostile x-%05d", most)}; !slices.Equal(s.told, want) {
 		t.Errorf("reported %q, want %q", s.told, want)
 	}
 	message := s.imports[types.NamespacedName{Namespace: "demo", Name: "x-01999"}].Status.Conditions[0].Message
@@ -159,7 +156,7 @@ func TestClusterIPsOfOneMember(t *testing.T) {
 	}
 
 	// A restart with a smaller limit takes nothing away.
-	s.restart(100_000, 16, "hostile", "honest")
+	s.restart(16, "hostile", "honest")
 	for _, i := range []int{1999, most - 1, most, 0} {
 		want := "IP"
 		if i >= most {
@@ -174,7 +171,7 @@ func TestClusterIPsOfOneMember(t *testing.T) {
 // TestNameCollisionClaimsNoIP: the derived Service of another service of the
 // same name is no IP of the one that lacks it.
 func TestNameCollisionClaimsNoIP(t *testing.T) {
-	s := newSharing(100, 1, "west")
+	s := newSharing(1, "west")
 	winner := types.NamespacedName{Namespace: "demo", Name: "s-k1qtda5r7c"}
 	loser := types.NamespacedName{Namespace: "demo", Name: "s-g9sgelsm7d"}
 	if got := s.reconcile(t, winner.Name, v1beta1.ClusterSetIP, "east"); got != "IP" {
@@ -193,13 +190,13 @@ func TestNameCollisionClaimsNoIP(t *testing.T) {
 	}
 }
 
-// TestImportsOfOneMember: what has no place among the imports is not imported, and takes the place of what goes.
-func TestImportsOfOneMember(t *testing.T) {
-	s := newSharing(16, 1000, "hostile", "honest")
+// TestIPsThatAreGivenBack go to a service that was refused, and the member is told.
+func TestIPsThatAreGivenBack(t *testing.T) {
+	s := newSharing(16, "hostile", "honest")
 	for i := range 10 {
 		want := "IP"
 		if i == 9 {
-			want = "none"
+			want = merge.ReasonClusterIPLimit
 		}
 		if got := s.reconcile(t, fmt.Sprint("x", i), v1beta1.ClusterSetIP, "hostile"); got != want {
 			t.Errorf("x%d: %s, want %s", i, got, want)
@@ -208,7 +205,7 @@ func TestImportsOfOneMember(t *testing.T) {
 	if got := s.reconcile(t, "web", v1beta1.ClusterSetIP, "honest"); got != "IP" {
 		t.Errorf("web of another member: %s", got)
 	}
-	if want := []string{"hostile imports x9"}; !slices.Equal(s.told, want) || len(s.due) > 0 {
+	if want := []string{"hostile x9"}; !slices.Equal(s.told, want) || len(s.due) > 0 {
 		t.Errorf("reported %q, want %q; enqueued %v", s.told, want, s.due)
 	}
 	s.told = nil
@@ -221,14 +218,14 @@ func TestImportsOfOneMember(t *testing.T) {
 	if got := s.reconcile(t, "x9", v1beta1.ClusterSetIP, "hostile"); got != "IP" {
 		t.Errorf("x9 when there is room: %s", got)
 	}
-	if want := []string{"hostile imports none"}; !slices.Equal(s.told, want) {
+	if want := []string{"hostile none"}; !slices.Equal(s.told, want) {
 		t.Errorf("reported %q, want %q", s.told, want)
 	}
 	// Its namespace goes while it is refused.
 	s.reconcile(t, "x10", v1beta1.ClusterSetIP, "hostile")
 	s.told = nil
-	s.release(types.NamespacedName{Namespace: "demo", Name: "x10"})
-	if want := []string{"hostile imports none"}; !slices.Equal(s.told, want) {
+	s.Admit(types.NamespacedName{Namespace: "demo", Name: "x10"}, nil, false)
+	if want := []string{"hostile none"}; !slices.Equal(s.told, want) {
 		t.Errorf("reported %q, want %q", s.told, want)
 	}
 }

@@ -136,7 +136,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		found.add(state.Warning, "member-confined", "member "+id, l.annotate(m, member.CIDRsAnnotation, "<ranges of its pods>"),
 			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
 	}
-	if why := m.OverLimits(); why != nil {
+	if why := m.Account().Err(); why != nil {
 		found.add(state.Warning, "member-limits", "member "+id, "Export less in "+id+", or raise the limit in "+l.Cluster+".",
 			"%s exceeds a limit, and the excess is not imported: %v.", id, why)
 	}

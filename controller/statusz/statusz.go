@@ -152,7 +152,7 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 		})
 		known := slices.ContainsFunc(subject.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster() })
 		if len(published) == 0 && !known {
-			why := cmp.Or(m.Problem(), m.OverLimits())
+			why := cmp.Or(m.Problem(), m.Account().Err())
 			if why == nil && !m.Synced() {
 				why = errors.New("it was not read yet")
 			}
@@ -162,7 +162,7 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 			continue
 		}
 		who := Publisher{
-			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m), Unread: m.Problem(), Limits: m.OverLimits(),
+			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m), Unread: m.Problem(), Limits: m.Account().Err(),
 			For: chosen(published, l.Source(m).Reader), Accept: l.accept(m, service), Confine: l.confine(m),
 		}
 		subject.Members = append(subject.Members, who)
@@ -206,7 +206,7 @@ func (l *Leader) status() state.Cluster {
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set),
 		Controller: l.Version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
 		InputsLate: l.Gate.Late(0), Isolated: judgement.Isolated, Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength() + l.Record.Working(),
-		Limits:  []state.Limit{l.ImportLimit(), l.Members.MemoryLimit()},
+		Limits:  []state.Limit{l.IPLimit(), l.Members.MemoryLimit()},
 		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
 	}
 	places := map[string]int{}
@@ -257,7 +257,7 @@ func (l *Leader) status() state.Cluster {
 func (l *Leader) member(m *member.Member, verdict liveness.Verdict) state.Member {
 	out := state.Member{
 		Cluster: m.Cluster(), Controller: m.Heartbeat().Version, State: verdict.State.String(),
-		Since: l.Tracker.Since(m.Cluster()).UTC(), Reason: string(verdict.Reason), Limits: m.Limits(),
+		Since: l.Tracker.Since(m.Cluster()).UTC(), Reason: string(verdict.Reason), Limits: m.Account().Use(),
 		Path: l.Tracker.Path(m.Cluster()).String(), Drained: l.Drained(m), Rank: m.Rank(),
 		Heard: m.Heartbeat().Heard.UTC(), Synced: m.Synced(), Published: m.Published(), Credential: m.Candidate().String(),
 		Expires: m.Life().Expires.UTC(), UID: m.Heartbeat().KubeSystemUID,

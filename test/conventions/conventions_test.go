@@ -26,7 +26,7 @@ const (
 
 // pure are the packages that take values and return values.
 var pure = []string{
-	"controller/accept", "controller/budget", "controller/export", "controller/liveness", "controller/locality",
+	"controller/accept", "controller/export", "controller/limits", "controller/liveness", "controller/locality",
 	"controller/merge", "controller/packed", "controller/properties", "controller/state",
 	"controller/selector", "controller/traffic",
 	"plugin/multicluster/answer", "plugin/multicluster/index", "plugin/multicluster/name", "plugin/multicluster/object",

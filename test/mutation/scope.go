@@ -42,16 +42,16 @@ var scoping = []mutant{
 		first:       simulation,
 	},
 	{
-		file:        "controller/input/scope.go",
-		text:        `case own != nil && own.Accepts(service), own == nil && (accepted || others.Accepts(service)):`,
+		file:        "controller/accept/accept.go",
+		text:        `case own != nil && own.Accepts(service), own == nil && (labelled || a.Accept.Accepts(service)):`,
 		replacement: `case own == nil, own.Accepts(service):`,
 		harm:        "members contribute what --accept does not have",
 		first:       simulation,
 	},
 	{
-		file:        "controller/input/scope.go",
-		text:        `own == nil && (accepted ||`,
-		replacement: `(accepted ||`,
+		file:        "controller/accept/accept.go",
+		text:        `own == nil && (labelled ||`,
+		replacement: `(labelled ||`,
 		harm:        "the label of a namespace, or --accept, widens what a member was limited to",
 	},
 	{

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
 // imports waits until exactly these services are imported.
@@ -35,7 +36,7 @@ func (c *Cluster) imports(want string) {
 }
 
 // overLimit waits until the metric says so of west; 1 is over.
-func (c *Cluster) overLimit(limit export.Limit, over float64) {
+func (c *Cluster) overLimit(limit limits.Limit, over float64) {
 	c.set.Helper()
 	c.ExpectMetric(over, "clusterset_controller_member_over_limit", "member", "west", "limit", string(limit))
 }
@@ -52,22 +53,22 @@ func endpointsUpTo(service string, count int) string {
 // overItsLimits: what is imported stays and follows its changes, what is beyond
 // a limit is left out and reported, and takes its place once there is room.
 func overItsLimits(s *Set, east, west *Cluster) {
-	east.Options.MemberLimits = export.Limits{Services: 3, Endpoints: 20, SliceBytes: 16 << 10}
+	east.Options.MemberLimits = limits.Limits{Services: 3, Endpoints: 20, SliceBytes: 16 << 10}
 	east.Restart()
 	west.Export("c:10.65.9.1", "d:10.65.9.1", "e:10.65.9.1")
 	east.imports("c d e")
 	west.Export("a:10.65.9.1")
-	east.overLimit(export.LimitServices, 1)
+	east.overLimit(limits.Services, 1)
 	west.SetEndpoints("c", "10.65.8.1", "10.65.8.2")
 	s.Expect(View{"c": "west/10.65.8.1 west/10.65.8.2 -> VIP"})
 
 	// A restart imports the same ones, though others come first by name.
 	east.Restart()
-	east.overLimit(export.LimitServices, 1)
+	east.overLimit(limits.Services, 1)
 	east.imports("c d e")
 	west.Withdraw("d")
 	east.imports("a c e")
-	east.overLimit(export.LimitServices, 0)
+	east.overLimit(limits.Services, 0)
 
 	// Too many endpoints: what is new waits, what is known changes.
 	count := func(want int) {
@@ -83,23 +84,23 @@ func overItsLimits(s *Set, east, west *Cluster) {
 	west.Export(endpointsUpTo("e", 17))
 	count(17)
 	west.Export(endpointsUpTo("e", 18))
-	east.overLimit(export.LimitEndpoints, 1)
+	east.overLimit(limits.Endpoints, 1)
 	west.SetEndpoints("c", "10.65.8.3", "10.65.8.4")
 	s.Expect(View{"c": "west/10.65.8.3 west/10.65.8.4 -> VIP"})
 	west.SetEndpoints("c", "10.65.8.3")
 	s.Expect(View{"c": "west/10.65.8.3 -> VIP"})
 	count(18)
-	east.overLimit(export.LimitEndpoints, 0)
+	east.overLimit(limits.Endpoints, 0)
 
 	// Too large a slice: what was known of it stays.
 	west.PutExport("c", "{exportedAnnotations: {note: "+strings.Repeat("x", 20<<10)+"}}")
-	east.overLimit(export.LimitSliceBytes, 1)
+	east.overLimit(limits.SliceBytes, 1)
 	west.SetEndpoints("c", "10.65.8.5")
 	s.Expect(View{"c": "west/10.65.8.5 -> VIP"}, west)
 	s.Expect(View{"c": "west/10.65.8.3 -> VIP"}, east)
 	west.PutExport("c", "{exportedAnnotations: {note: short}}")
 	s.Expect(View{"c": "west/10.65.8.5 -> VIP"})
-	east.overLimit(export.LimitSliceBytes, 0)
+	east.overLimit(limits.SliceBytes, 0)
 }
 
 // hostile: a member that is full of slices of its id costs no more than the
@@ -125,9 +126,9 @@ func hostile(s *Set, east, west *Cluster) {
 	for i := range 20 {
 		put(i)
 	}
-	east.Options.MemberLimits = export.Limits{Services: 25, Endpoints: limit}
+	east.Options.MemberLimits = limits.Limits{Services: 25, Endpoints: limit}
 	east.Start()
-	east.overLimit(export.LimitEndpoints, 1)
+	east.overLimit(limits.Endpoints, 1)
 	for i := range 5 {
 		put(20 + i)
 		east.Export(fmt.Sprintf("own:10.64.0.%d", i+1))
@@ -142,7 +143,7 @@ func hostile(s *Set, east, west *Cluster) {
 			metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
 	west.Export("web:10.65.0.10")
 	s.Expect(web(ofWest))
-	east.overLimit(export.LimitEndpoints, 0)
+	east.overLimit(limits.Endpoints, 0)
 }
 
 // quiet: a second look, and a restart, write nothing but Leases. What many new

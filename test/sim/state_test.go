@@ -130,7 +130,7 @@ func TestState(t *testing.T) {
 			}
 			return text
 		}
-		if got := limits(is.Limits) + limits(is.Members[1].Limits); !strings.HasPrefix(got, "max-imports 1/10000, max-import-memory ") ||
+		if got := limits(is.Limits) + limits(is.Members[1].Limits); !strings.HasPrefix(got, "cluster-ips 1/10000, memory ") ||
 			!strings.HasSuffix(got, "member-services 1/10000, member-endpoints 1/150000, ") || is.Limits[1].Used == 0 {
 			t.Errorf("the limits are %s", got)
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership"
@@ -90,18 +90,10 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 		"how long a member may send no heartbeat before its endpoints are used only if no other cluster has a ready one, and how long a fault here may last before the local heartbeat stops")
 	set.DurationVar(&f.GoneAfter, "gone-after", 0,
 		"how long a member may send no heartbeat before its imports are removed; 0 means never")
-	set.IntVar(&f.MemberLimits.Services, "member-services", export.DefaultLimits.Services,
+	set.IntVar(&f.MemberLimits.Services, "member-services", limits.Default.Services,
 		"maximum number of services imported from a member")
-	set.IntVar(&f.MemberLimits.Endpoints, "member-endpoints", export.DefaultLimits.Endpoints,
+	set.IntVar(&f.MemberLimits.Endpoints, "member-endpoints", limits.Default.Endpoints,
 		"maximum number of endpoints of a member's services; a slice counts as one at least, and a dual-stack pod once")
-	set.IntVar(&f.MaxImports, "max-imports", controller.DefaultMaxImports,
-		"maximum number of services imported from all members, which share it")
-	set.Func("max-import-memory", "approximate `memory` of the slices of all members, such as 100Mi; 0 means a fifth of the "+
-		"soft memory limit, or 92Mi if there is none", func(text string) error {
-		quantity, err := resource.ParseQuantity(text)
-		f.MaxImportMemory = int(quantity.Value())
-		return err
-	})
 	set.BoolVar(&f.LeaderElection, "leader-elect", true,
 		"elect a leader among the replicas; without it, this must be the only replica")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080",

@@ -94,7 +94,6 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		"--member=west":                                 "--member",
 		"--member=west=/does/not/exist":                 "/does/not/exist",
 		"--member-services=-1":                          "--member-services -1",
-		"--max-import-memory=lots":                      "--max-import-memory",
 		"--cluster-id=east --member=east=" + kubeconfig: "id of the local cluster",
 		"--cluster-id=east --member=w=" + kubeconfig + " --member=w=" + kubeconfig: "the same id",
 		"--cluster-id=a_b --bind-address=":                                         "a_b",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package budget
+package limits
 
 import (
 	"fmt"
@@ -68,7 +68,7 @@ func TestRoom(t *testing.T) {
 		"an empty budget": {0, []string{"a"}, nil, map[string]int{"a": 0}},
 	} {
 		for range 2 {
-			b := New(test.total)
+			b := NewPool(test.total)
 			// The order of the two does not matter.
 			hold := func() {
 				for member, amount := range test.held {
@@ -80,7 +80,7 @@ func TestRoom(t *testing.T) {
 			b.SetMembers(test.members)
 			hold()
 			for member, want := range test.want {
-				if got := b.Room(member); got != want {
+				if got := b.room(member); got != want {
 					t.Errorf("%s: room of %s is %d, want %d", name, member, got, want)
 				}
 			}
@@ -98,12 +98,12 @@ func TestNobodyStarves(t *testing.T) {
 		for i := range members {
 			members[i] = fmt.Sprint("m", i)
 		}
-		b := New(total)
+		b := NewPool(total)
 		b.SetMembers(members)
 		for range 200 {
 			member := members[random.IntN(count)]
-			before := b.Held(member)
-			room := b.Room(member)
+			before := b.held[member]
+			room := b.room(member)
 			if room < before {
 				t.Fatalf("seed %d: %s holds %d, and has room for %d", seed, member, before, room)
 			}
@@ -117,9 +117,9 @@ func TestNobodyStarves(t *testing.T) {
 			}
 			sum := 0
 			for _, each := range members {
-				sum += b.Held(each)
-				if guaranteed := total / 2 / max(8, count); b.Room(each) < guaranteed {
-					t.Fatalf("seed %d: the room of %s is %d, below %d", seed, each, b.Room(each), guaranteed)
+				sum += b.held[each]
+				if guaranteed := total / 2 / max(8, count); b.room(each) < guaranteed {
+					t.Fatalf("seed %d: the room of %s is %d, below %d", seed, each, b.room(each), guaranteed)
 				}
 			}
 			if sum > total {
@@ -132,17 +132,17 @@ func TestNobodyStarves(t *testing.T) {
 // TestMembersThatJoinHaveRoom: a member that took all that it could before
 // others joined leaves them their parts, up to seven at least.
 func TestMembersThatJoinHaveRoom(t *testing.T) {
-	b := New(1600)
+	b := NewPool(1600)
 	members := []string{"first"}
 	b.SetMembers(members)
-	b.Hold("first", b.Room("first"))
+	b.Hold("first", b.room("first"))
 	for i := range 7 {
 		members = append(members, fmt.Sprint("m", i))
 		b.SetMembers(members)
 		last := members[len(members)-1]
-		if got := b.Room(last); got != 100 {
+		if got := b.room(last); got != 100 {
 			t.Errorf("member %d has room for %d, want 100", i, got)
 		}
-		b.Hold(last, b.Room(last))
+		b.Hold(last, b.room(last))
 	}
 }

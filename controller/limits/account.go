@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package limits
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// After a list that left something out, the next one waits relistAfter, and twice as long each time up to relistAtMost,
+// so that a member that stays at its limits is seldom listed.
+const (
+	relistAfter  = 5 * time.Second
+	relistAtMost = 10 * time.Minute
+)
+
+// An Account counts what one member contributes, and decides what of it is admitted. One goroutine lists and changes;
+// all other methods are safe for concurrent use.
+type Account struct {
+	// Changed is called when other limits are exceeded than before, with Err. It must not call the account.
+	Changed func(error)
+
+	cluster string
+	limits  Limits
+	memory  *Pool // nil for no limit
+	relist  chan struct{}
+
+	mu sync.Mutex
+	tally
+	// withheld are the services that the last list left out as a whole although they are imported, or because a slice of
+	// them is too large. Their copies in the local cluster count.
+	withheld map[types.NamespacedName]Weight
+	listed   *List // a list whose slices are about to be visible
+	excess   Excess
+	told     string // the limits that Changed was called with
+	// truncated is the number of consecutive lists that left something out.
+	truncated int
+}
+
+// tally is the weight of services.
+type tally struct {
+	services         map[types.NamespacedName]Weight
+	endpoints, bytes int
+}
+
+// set replaces the weight of a service, which is none without a slice.
+func (t *tally) set(service types.NamespacedName, weight Weight) {
+	before := t.services[service]
+	if t.services[service] = weight; weight == (Weight{}) {
+		delete(t.services, service)
+	}
+	t.endpoints += weight.Endpoints() - before.Endpoints()
+	t.bytes += weight.Bytes - before.Bytes
+}
+
+func tallyOf(services map[types.NamespacedName]Weight) tally {
+	t := tally{services: make(map[types.NamespacedName]Weight, len(services))}
+	for service, weight := range services {
+		t.set(service, weight)
+		t.services[service] = weight // also if its copies were deleted
+	}
+	return t
+}
+
+// NewAccount returns the account of a member, with its part of the memory; a nil Pool is no limit. Until the member is
+// listed, it holds the place of what is imported of it.
+func NewAccount(cluster string, limits Limits, memory *Pool, imported map[types.NamespacedName]Weight) *Account {
+	a := &Account{
+		Changed: func(error) {}, cluster: cluster, limits: limits, memory: memory, relist: make(chan struct{}, 1),
+		withheld: map[types.NamespacedName]Weight{}, excess: Excess{}, told: "[]",
+	}
+	a.count(func() { a.tally = tallyOf(imported) })
+	return a
+}
+
+// Close gives back the member's part of the memory, of which the account takes no more.
+func (a *Account) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.count(func() { a.tally = tallyOf(nil) })
+	a.memory = nil
+}
+
+// Limits returns the member's own limits.
+func (a *Account) Limits() Limits { return a.limits }
+
+// Use returns how much of the member's own limits is admitted or withheld.
+func (a *Account) Use() []state.Limit {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return []state.Limit{
+		{Name: "member-services", Used: len(a.services), Max: a.limits.Services},
+		{Name: "member-endpoints", Used: a.endpoints, Max: a.limits.Endpoints},
+	}
+}
+
+// Excess returns the exceeded limits in a new map.
+func (a *Account) Excess() Excess {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.excess)
+}
+
+// Err reports what is left out and what to do about it, nil for nothing.
+func (a *Account) Err() error { return a.Excess().err(a.cluster, a.limits) }
+
+// IsWithheld reports whether the limits exclude all slices of a service, so that their copies count.
+func (a *Account) IsWithheld(service types.NamespacedName) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, withheld := a.withheld[service]
+	if !withheld && a.listed != nil {
+		_, withheld = a.listed.withheld[service]
+	}
+	return withheld
+}
+
+// Refused records that a limit which is counted elsewhere refuses a service, or none if service is nil.
+func (a *Account) Refused(limit Limit, service *types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if delete(a.excess, limit); service != nil {
+		a.excess[limit] = service.String()
+	}
+	a.tell()
+}
+
+// Admit reports whether a slice of a service may take the place of an older one, nil for none, and counts it then. One
+// that does not grow may. While anything is left out, new services are admitted by a list alone, as a whole.
+func (a *Account) Admit(service types.NamespacedName, old, slice *discoveryv1.EndpointSlice) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, withheld := a.withheld[service]; withheld {
+		a.askForList()
+		return false
+	}
+	before, known := a.services[service]
+	weight := before.minus(WeightOf(old)).Plus(WeightOf(slice))
+	var limit Limit
+	for _, each := range []Limit{Memory, Endpoints, Services} {
+		if _, left := a.excess[each]; left && !known {
+			limit = each
+		}
+	}
+	if limit == "" {
+		limit = a.exceeds(&a.tally, service, weight, slice)
+	}
+	if limit == "" {
+		a.count(func() { a.set(service, weight) })
+		return true
+	}
+	if limit == SliceBytes && !known {
+		a.withheld[service] = Weight{} // its other slices are not all of it
+	}
+	a.excess[limit] = service.String()
+	a.tell()
+	a.askForList()
+	return false
+}
+
+// Remove counts a slice of a service that is gone, nil for one that was not admitted.
+func (a *Account) Remove(service types.NamespacedName, slice *discoveryv1.EndpointSlice) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if slice != nil {
+		a.count(func() { a.set(service, a.services[service].minus(WeightOf(slice))) })
+	} else if len(a.withheld) > 0 {
+		a.askForList()
+	}
+}
+
+// exceeds returns a limit that a service of that weight exceeds because of a slice, empty for none.
+func (a *Account) exceeds(of *tally, service types.NamespacedName, weight Weight, slice *discoveryv1.EndpointSlice) Limit {
+	before, known := of.services[service]
+	endpoints, bytes := weight.Endpoints()-before.Endpoints(), weight.Bytes-before.Bytes
+	switch {
+	case slice.Size() > a.limits.SliceBytes:
+		return SliceBytes
+	case !known && len(of.services) >= a.limits.Services:
+		return Services
+	case endpoints > 0 && of.endpoints+endpoints > a.limits.Endpoints:
+		return Endpoints
+	case bytes > 0 && a.memory != nil && !a.memory.Claim(a.cluster, of.bytes+bytes, a.askForList):
+		return Memory
+	}
+	return ""
+}
+
+// count changes what is counted. If it is less of what anything is left out for, there may be room for it.
+func (a *Account) count(change func()) {
+	services, endpoints, bytes := len(a.services), a.endpoints, a.bytes
+	change()
+	if a.memory != nil {
+		a.memory.Hold(a.cluster, a.bytes)
+	}
+	if a.excess[Services] != "" && len(a.services) < services || a.excess[Endpoints] != "" && a.endpoints < endpoints ||
+		a.excess[Memory] != "" && a.bytes < bytes {
+		a.askForList()
+	}
+}
+
+func (a *Account) tell() {
+	if limits := fmt.Sprint(slices.Sorted(maps.Keys(a.excess))); limits != a.told {
+		a.told = limits
+		a.Changed(a.excess.err(a.cluster, a.limits))
+	}
+}
+
+// Relist receives when the member is to be listed anew after RelistDelay: there may be room for what was left out.
+func (a *Account) Relist() <-chan struct{} { return a.relist }
+
+// RelistDelay grows with each list that leaves something out.
+func (a *Account) RelistDelay() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return min(relistAtMost, relistAfter<<min(10, max(0, a.truncated-1)))
+}
+
+func (a *Account) askForList() {
+	select {
+	case a.relist <- struct{}{}:
+	default: // a signal already pending covers this change
+	}
+}

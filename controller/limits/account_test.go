@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package limits
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// sized is a slice with so many endpoints.
+func sized(name string, endpoints int) *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{Endpoints: make([]discoveryv1.Endpoint, endpoints)}
+	slice.Namespace, slice.Name = "demo", name
+	if strings.HasSuffix(name, "/6") {
+		slice.AddressType = discoveryv1.AddressTypeIPv6
+	}
+	return slice
+}
+
+func demo(service string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "demo", Name: service}
+}
+
+// offer offers slices of services in the namespace demo, each as "service/name=endpoints".
+func offer(list *List, text string) {
+	for _, word := range strings.Fields(text) {
+		var endpoints int
+		name, count, _ := strings.Cut(word, "=")
+		if _, err := fmt.Sscan(count, &endpoints); err != nil {
+			panic(err)
+		}
+		service, _, _ := strings.Cut(name, "/")
+		list.Offer(demo(service), sized(name, endpoints))
+	}
+}
+
+// asked reports whether the account asked for a list, and answers it.
+func (a *Account) asked() bool {
+	select {
+	case <-a.Relist():
+		return true
+	default:
+		return false
+	}
+}
+
+// counts are the services and endpoints in Use.
+func (a *Account) counts() (services, endpoints int) {
+	use := a.Use()
+	return use[0].Used, use[1].Used
+}
+
+// TestList: whole services are taken, and what is imported has its place.
+func TestList(t *testing.T) {
+	for name, test := range map[string]struct {
+		services, endpoints int
+		imported            string // each as service=endpoints of its copies
+		offered             string
+		want                string // the slices
+		left                string // the limits with a service, and those withheld
+		bytes               int    // of how many slices with one endpoint; 0 for no limit
+		again               bool
+	}{
+		"nothing":  {services: 1, endpoints: 1},
+		"all fits": {services: 2, endpoints: 5, offered: "a/1=2 a/2=2 b/1=1", want: "a/1 a/2 b/1"},
+		"a service too many": {
+			services: 2, endpoints: 100, offered: "a/1=2 b/1=1 c/1=1 d/1=1 a/2=1",
+			want: "a/1 a/2 b/1", left: "services=c",
+		},
+		"those imported have their place": {
+			services: 2, endpoints: 100, imported: "d=1 c=1", offered: "a/1=2 b/1=1 c/1=1 d/1=1",
+			want: "c/1 d/1", left: "services=a",
+		},
+		"more are imported than may": {
+			services: 2, endpoints: 3, imported: "a=1 b=1 c=1 d=1", offered: "e/1=1 a/1=1 b/1=1 c/1=1 d/1=1",
+			want: "a/1 b/1 c/1 d/1", left: "services=e",
+		},
+		"imported ones that outgrow the limit are withheld as a whole": {
+			services: 9, endpoints: 6, imported: "a=1 b=1 c=2 d=1",
+			offered: "a/1=1 a/2=1 b/1=2 b/2=3 c/1=2 d/1=1 e/1=1",
+			want:    "a/1 a/2 c/1 d/1", left: "endpoints=b ~b",
+		},
+		"what is withheld counts as it was": {
+			services: 9, endpoints: 5, imported: "a=1 b=3", offered: "a/1=2 a/2=1 b/1=5",
+			left: "endpoints=a ~a ~b",
+		},
+		"one that is imported is no longer exported": {
+			services: 1, endpoints: 100, imported: "z=1", offered: "a/1=2", left: "services=a", again: true,
+		},
+		"one without copies is imported all the same": {
+			services: 1, endpoints: 100, imported: "z=-1", offered: "a/1=2 z/1=1", want: "z/1", left: "services=a",
+		},
+		"memory": {
+			services: 9, endpoints: 9, bytes: 2, offered: "a/1=1 b/1=1 c/1=1", want: "a/1 b/1", left: "memory=c",
+		},
+		"memory of what is imported": {
+			services: 9, endpoints: 9, bytes: 2, imported: "c=1 d=1 e=1",
+			offered: "a/1=1 c/1=1 d/1=1 e/1=1", want: "c/1 d/1 e/1", left: "memory=a",
+		},
+		"an endpoint counts for one family": {
+			services: 9, endpoints: 3, offered: "a/1=3 a/6=3 b/6=1", want: "a/1 a/6", left: "endpoints=b",
+		},
+		"an endpoint too many, and no new service after it": {
+			services: 9, endpoints: 4, offered: "a/1=2 a/2=1 b/1=2 c/1=1", want: "a/1 a/2", left: "endpoints=b",
+		},
+		"a slice without endpoints counts": {
+			services: 9, endpoints: 2, offered: "a/1=0 b/1=0 c/1=0", want: "a/1 b/1", left: "endpoints=c",
+		},
+		"the first alone is too much": {
+			services: 9, endpoints: 4, offered: "a/1=3 a/2=2 a/3=1 b/1=1", left: "endpoints=a",
+		},
+		"a slice that is too large": {
+			services: 9, endpoints: 9000, imported: "a=1", offered: "a/1=2000 a/2=1 b/1=1 b/2=2000 b/3=1 c/1=1",
+			want: "c/1", left: "slice-bytes=a ~a ~b",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			imported := map[types.NamespacedName]Weight{}
+			for word := range strings.FieldsSeq(test.imported) {
+				service, count, _ := strings.Cut(word, "=")
+				var endpoints int
+				if _, err := fmt.Sscan(count, &endpoints); err != nil {
+					t.Fatal(err)
+				}
+				imported[demo(service)] = Weight{}
+				if endpoints >= 0 {
+					imported[demo(service)] = WeightOf(sized("a/1", endpoints))
+				}
+			}
+			var memory *Pool
+			if test.bytes > 0 {
+				memory = NewPool(test.bytes*WeightOf(sized("a/1", 1)).Bytes*16/9 + 16) // of which one member gets 9/16
+				memory.SetMembers([]string{"west"})
+			}
+			a := NewAccount("west", Limits{test.services, test.endpoints, 4000}, memory, imported)
+			list := a.List(imported)
+			offer(list, test.offered)
+			a.Note(list)
+			var got, left []string
+			for _, each := range list.Slices() {
+				got = append(got, each.OpenMetadata().Name)
+			}
+			for limit, service := range a.Excess() {
+				left = append(left, string(limit)+"="+strings.TrimPrefix(service, "demo/"))
+			}
+			withheld := a.Withheld()
+			for service := range withheld {
+				left = append(left, "~"+service.Name)
+				if !a.IsWithheld(service) {
+					t.Errorf("%s is not withheld before the list is visible", service.Name)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(left)
+			if text := strings.Join(got, " "); text != test.want {
+				t.Errorf("took %q, want %q", text, test.want)
+			}
+			if text := strings.Join(left, " "); text != test.left {
+				t.Errorf("left out %q, want %q", text, test.left)
+			}
+			if a.Commit(); a.asked() != test.again {
+				t.Errorf("another list is asked for: %t", !test.again)
+			}
+		})
+	}
+}
+
+// TestListHoldsNoMoreThanItMay offers without end.
+func TestListHoldsNoMoreThanItMay(t *testing.T) {
+	a := NewAccount("west", Limits{Services: 10, Endpoints: 20, SliceBytes: 4000}, nil, nil)
+	list := a.List(nil)
+	for i := range 10_000 {
+		offer(list, fmt.Sprintf("s%d/1=1 s%d/2=1", i, i))
+		if len(list.taken) > 10 || list.endpoints > 20 || len(list.services) != len(list.taken) || len(list.withheld) > 0 {
+			t.Fatalf("%d services of weight %d are held", len(list.taken), list.endpoints)
+		}
+	}
+	a.Note(list)
+	a.Commit()
+	if services, endpoints := a.counts(); len(list.Slices()) != 20 || services != 10 || endpoints != 20 {
+		t.Errorf("took %d slices, %d services, %d endpoints", len(list.Slices()), services, endpoints)
+	}
+}
+
+// TestDualStackPodsCountOnce: 80,000 dual-stack pods have an endpoint in a slice of each family, and fit into a limit of
+// 150,000.
+func TestDualStackPodsCountOnce(t *testing.T) {
+	a := NewAccount("west", Default, nil, nil)
+	list := a.List(nil)
+	for service := range 800 {
+		offer(list, fmt.Sprintf("s%d/4=100 s%d/6=100", service, service))
+	}
+	a.Note(list)
+	a.Commit()
+	if _, endpoints := a.counts(); len(a.Excess()) > 0 || endpoints != 80_000 {
+		t.Errorf("%v is left out; %d endpoints", a.Excess(), endpoints)
+	}
+}
+
+// TestWhatIsCountedIsHeld: whatever changes and lists a member sends, what is counted is what is held, and within the
+// limits.
+func TestWhatIsCountedIsHeld(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		memory := NewPool(40_000)
+		memory.SetMembers([]string{"west", "north"})
+		limits := Limits{Services: 6, Endpoints: 60, SliceBytes: 4000}
+		imported := map[types.NamespacedName]Weight{}
+		for i := range random.IntN(4) {
+			imported[demo(fmt.Sprint("s", i))] = WeightOf(sized("s/1", 1+random.IntN(10)))
+		}
+		a := NewAccount("west", limits, memory, imported)
+		a.Note(a.List(imported))
+		a.Commit()
+		held := map[string]*discoveryv1.EndpointSlice{} // by service/name
+		of := func(name string) types.NamespacedName {
+			service, _, _ := strings.Cut(name, "/")
+			return demo(service)
+		}
+		for step := range 200 {
+			name := fmt.Sprintf("s%d/%d", random.IntN(10), random.IntN(3))
+			slice := sized(name, random.IntN(20))
+			switch random.IntN(8) {
+			case 0:
+				list := a.List(imported)
+				for i := range random.IntN(30) {
+					name := fmt.Sprintf("s%d/%d", random.IntN(10), i)
+					list.Offer(of(name), sized(name, random.IntN(12)))
+				}
+				if random.IntN(4) == 0 {
+					a.Abandon()
+					break
+				}
+				a.Note(list)
+				clear(held)
+				for _, each := range list.Slices() {
+					held[each.OpenMetadata().Name] = each.Open()
+				}
+				a.Commit()
+			case 1, 2:
+				a.Remove(of(name), held[name])
+				delete(held, name)
+			default:
+				if a.Admit(of(name), held[name], slice) {
+					held[name] = slice
+				}
+			}
+			want := tallyOf(a.withheld)
+			for name, slice := range held {
+				want.set(of(name), want.services[of(name)].Plus(WeightOf(slice)))
+			}
+			services, endpoints := a.counts()
+			if services != len(want.services) || endpoints != want.endpoints || memory.held["west"] != want.bytes {
+				t.Fatalf("seed %d, step %d: counted are %d services, %d endpoints, %d bytes; held are %d, %d, %d", seed, step,
+					services, endpoints, memory.held["west"], len(want.services), want.endpoints, want.bytes)
+			}
+			if services > limits.Services || endpoints > limits.Endpoints || memory.held["west"] > 40_000*9/16+8 {
+				t.Fatalf("seed %d, step %d: %d services, %d endpoints", seed, step, services, endpoints)
+			}
+		}
+		a.Close()
+		if a.Admit(demo("late"), nil, sized("late/1", 1)); memory.held["west"] != 0 {
+			t.Fatal("a member that left holds memory")
+		}
+	}
+}
+
+// TestMembersShareTheMemory: a member at the limit takes nothing from another one, keeps what it has, and is listed once
+// others give back.
+func TestMembersShareTheMemory(t *testing.T) {
+	one := WeightOf(sized("a/1", 1)).Bytes
+	memory := NewPool(16 * one)
+	memory.SetMembers([]string{"hostile", "honest"})
+	hostile, honest := NewAccount("hostile", Default, memory, nil), NewAccount("honest", Default, memory, nil)
+	put := func(a *Account, i int) bool {
+		return a.Admit(demo(fmt.Sprint(i)), nil, sized("a/1", 1))
+	}
+	for i := range 9 {
+		if !put(hostile, i) {
+			t.Fatalf("slice %d was refused", i)
+		}
+	}
+	if put(hostile, 9) || hostile.Excess()[Memory] != "demo/9" {
+		t.Errorf("the excess is %v", hostile.Excess())
+	}
+	if !hostile.Admit(demo("3"), sized("a/1", 1), sized("a/1", 1)) {
+		t.Error("a change that does not grow was refused")
+	}
+	if !put(honest, 0) {
+		t.Error("another member has no room")
+	}
+	if put(honest, 1) {
+		t.Error("another member took what is reserved for those that join later")
+	}
+	hostile.asked()
+	honest.asked()
+	if hostile.Remove(demo("0"), sized("a/1", 1)); !honest.asked() || !hostile.asked() {
+		t.Error("a member is not listed anew although there is room")
+	}
+}
+
+// TestCopiesHoldTheirPlace: before a member is listed after a restart, what is imported of it is held, so that no other
+// member takes its place; a list that fails gives back what it claimed.
+func TestCopiesHoldTheirPlace(t *testing.T) {
+	memory := NewPool(16_000)
+	memory.SetMembers([]string{"west", "north"})
+	imported := map[types.NamespacedName]Weight{{Name: "a"}: {IPv4: 1, Bytes: 4000}, {Name: "b"}: {IPv4: 1, Bytes: 5000}}
+	west := NewAccount("west", Default, memory, imported)
+	north := NewAccount("north", Default, memory, nil)
+	if north.Admit(demo("a"), nil, sized("a/1", 400)) {
+		t.Error("north takes the place of what is imported of west")
+	}
+	if list := north.List(nil); memory.held["north"] != 0 {
+		t.Error("nothing is held of north yet")
+	} else if offer(list, "b/1=1"); memory.held["north"] == 0 {
+		t.Error("a list claims nothing")
+	}
+	if north.Abandon(); memory.held["north"] != 0 {
+		t.Error("what a failed list claimed stays claimed")
+	}
+	offer(west.List(imported), "a/1=1")
+	if west.Abandon(); memory.held["west"] != 9000 {
+		t.Errorf("%d bytes are held of west", memory.held["west"])
+	}
+	west.Note(west.List(imported))
+	if west.Commit(); memory.held["west"] != 0 || !north.asked() {
+		t.Error("what west gave back is not free")
+	}
+}

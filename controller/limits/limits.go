@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package limits bounds what members contribute, so that none takes what the others need: services, endpoints and the
+// size of a slice for each member, and for all together the memory of their slices and the cluster IPs of their
+// imports. All of it is counted on admission. What is imported keeps its place, and what is new comes first come, first
+// served, with half of what members share reserved for them in equal parts.
+package limits
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// Limits bound the exports of one member. All are positive.
+type Limits struct {
+	// Services is the maximum number of services.
+	Services int
+	// Endpoints is the maximum number of their endpoints, as of Weight.
+	Endpoints int
+	// SliceBytes is the maximum size of one EndpointSlice in protobuf.
+	SliceBytes int
+}
+
+// Default are Kubernetes' own limits of a cluster: 10,000 Services and 150,000 pods. A slice of 1000 endpoints, the
+// maximum of the API, has about 200 KiB with its snapshot.
+var Default = Limits{Services: 10_000, Endpoints: 150_000, SliceBytes: 512 << 10}
+
+// A Limit is the name of a limit. The set is fixed, so that it can label a metric.
+type Limit string
+
+// The limits.
+const (
+	Services   Limit = "services"
+	Endpoints  Limit = "endpoints"
+	SliceBytes Limit = "slice-bytes"
+	// Shared by all members:
+	ClusterIPs Limit = "cluster-ips"
+	Memory     Limit = "memory"
+)
+
+// All are all limits, in the order in which they are reported.
+var All = []Limit{Services, Endpoints, SliceBytes, ClusterIPs, Memory}
+
+// Excess maps the limits that a member exceeds to the name of a service that is left out because of them.
+type Excess map[Limit]string
+
+// err reports what of a cluster is left out and what to do, nil for nothing.
+func (e Excess) err(cluster string, limits Limits) error {
+	var errs []error
+	for _, limit := range slices.Sorted(maps.Keys(e)) {
+		var text string
+		switch limit {
+		case Services:
+			text = fmt.Sprintf("more than %d services (--member-services): service %s is not imported, possibly others",
+				limits.Services, e[limit])
+		case Endpoints:
+			text = fmt.Sprintf("more than %d endpoints (--member-endpoints): those of service %s are not imported, possibly others",
+				limits.Endpoints, e[limit])
+		case SliceBytes:
+			text = fmt.Sprintf("an EndpointSlice of more than %d bytes: service %s stays as last known. Shorten what the export says of it, or its endpoints",
+				limits.SliceBytes, e[limit])
+		case ClusterIPs:
+			text = fmt.Sprintf("more services than its share of the cluster IPs for imports: the import of service %s has no IP, possibly others. Withdraw exports, or use headless services",
+				e[limit])
+		case Memory:
+			text = fmt.Sprintf("more slices than its share of the memory: changes of service %s are not imported, possibly of others. Raise the memory limit of the controller",
+				e[limit])
+		}
+		errs = append(errs, fmt.Errorf("cluster %s has %s", cluster, text))
+	}
+	return errors.Join(errs...)
+}
+
+// A Weight is what slices count toward the limits. The zero Weight is that of no slice.
+type Weight struct {
+	// IPv4 and IPv6 are the numbers of endpoints of each family. An empty slice counts as one.
+	IPv4, IPv6 int
+	// Bytes estimates the memory of the slices as package packed holds them. It is more for what compresses well, and
+	// never much less.
+	Bytes int
+}
+
+// Endpoints returns the number of endpoints. A dual-stack pod, which has one in a slice of each family, counts once.
+func (w Weight) Endpoints() int { return max(w.IPv4, w.IPv6) }
+
+// Plus returns the sum of two weights.
+func (w Weight) Plus(other Weight) Weight {
+	return Weight{IPv4: w.IPv4 + other.IPv4, IPv6: w.IPv6 + other.IPv6, Bytes: w.Bytes + other.Bytes}
+}
+
+// minus returns the difference of two weights.
+func (w Weight) minus(other Weight) Weight {
+	return Weight{IPv4: w.IPv4 - other.IPv4, IPv6: w.IPv6 - other.IPv6, Bytes: w.Bytes - other.Bytes}
+}
+
+// atLeast returns the larger numbers of both weights.
+func (w Weight) atLeast(other Weight) Weight {
+	return Weight{IPv4: max(w.IPv4, other.IPv4), IPv6: max(w.IPv6, other.IPv6), Bytes: max(w.Bytes, other.Bytes)}
+}
+
+// sizeOfSlice is what a slice takes besides its encoded form: its places in a store and its indexes.
+// TestMemoryAtTheLimits of the package member holds it against what is measured.
+const sizeOfSlice = 512
+
+// WeightOf returns the weight of one slice, and the zero Weight for nil.
+func WeightOf(slice *discoveryv1.EndpointSlice) Weight {
+	if slice == nil {
+		return Weight{}
+	}
+	endpoints := max(1, len(slice.Endpoints))
+	weight := Weight{Bytes: sizeOfSlice + slice.Size()}
+	if slice.AddressType == discoveryv1.AddressTypeIPv6 {
+		weight.IPv6 = endpoints
+	} else {
+		weight.IPv4 = endpoints
+	}
+	return weight
+}

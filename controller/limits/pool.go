@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package limits
+
+import "sync"
+
+// fewest is the number of reserved parts if there are fewer members, so that members that join later have theirs.
+const fewest = 8
+
+// A Pool is an amount that members share. Half of it is reserved for them in equal parts; the other half goes to the
+// members that ask first. Members keep what they hold: neither another member nor a smaller total takes it away. It is
+// safe for concurrent use.
+type Pool struct {
+	total int
+
+	mu      sync.Mutex
+	members map[string]bool
+	held    map[string]int    // by cluster, also one that is no member
+	short   map[string]func() // called when anything is given back, by the member whose claim was refused
+}
+
+// NewPool returns a pool without members of which nothing is held.
+func NewPool(total int) *Pool {
+	return &Pool{total: total, members: map[string]bool{}, held: map[string]int{}, short: map[string]func(){}}
+}
+
+// SetMembers replaces the members. Nothing is reserved for other clusters.
+func (p *Pool) SetMembers(members []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.members)
+	for _, member := range members {
+		p.members[member] = true
+	}
+	p.wake()
+}
+
+// Use returns what all hold together, and the total.
+func (p *Pool) Use() (used, total int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, held := range p.held {
+		used += held
+	}
+	return used, p.total
+}
+
+// Hold sets what a member holds, in any case.
+func (p *Pool) Hold(member string, amount int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	less := amount < p.held[member]
+	if p.held[member] = amount; less {
+		p.wake()
+	}
+}
+
+// Claim reports whether a member may hold that amount in total, and has it hold no less then. If not, again, which must
+// not block, is called once anything is given back.
+func (p *Pool) Claim(member string, amount int, again func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if amount > p.room(member) {
+		p.short[member] = again
+		return false
+	}
+	p.held[member] = max(p.held[member], amount)
+	return true
+}
+
+func (p *Pool) wake() {
+	for _, again := range p.short {
+		again()
+	}
+	clear(p.short)
+}
+
+// room returns the most that a member may hold now: its reserved part, or more as long as the reserved parts of all other
+// members stay free. It is never less than what the member holds.
+func (p *Pool) room(member string) int {
+	part := p.total / 2 / max(fewest, len(p.members))
+	free, lent := p.total, p.total-part*max(0, fewest-len(p.members))
+	for other, held := range p.held {
+		if other != member {
+			free -= held
+			lent -= held
+		}
+	}
+	for other := range p.members {
+		if other != member {
+			lent -= max(0, part-p.held[other])
+		}
+	}
+	if !p.members[member] {
+		part = 0
+	}
+	return max(p.held[member], min(free, max(part, lent)))
+}
