@@ -89,12 +89,14 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	if uid == "" {
 		return errors.New("the local cluster has no namespace kube-system")
 	}
+	var paths *canary.Paths
+	if c.options.Canary != nil {
+		paths = canary.NewPaths(c.options.limits(), klog.FromContext(ctx), r.Tracker.Reconsider)
+		r.Tracker.Add(paths)
+	}
 	leases, err := memberstate.NewLeases(ctx, c.client, c.options.Namespace, r.Tracker)
 	if err != nil {
 		return err
-	}
-	if c.options.Canary == nil {
-		r.Tracker.ForgetPaths()
 	}
 	if err := r.Properties.Begin(ctx, c.client, c.options.Namespace, cluster, uid); err != nil {
 		return nil // the term ends
@@ -135,15 +137,16 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 				accept.PublishedAnnotation: r.PolicyText(klog.FromContext(ctx)), properties.Annotation: r.Properties.Text(),
 				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
 				member.DrainAnnotation:        drains(r.Local.Namespace(c.options.Namespace)),
+
+				member.HeartbeatCanariesAnnotation: c.canaries(r.Local),
 			}
 		},
-		Canaries: func() string { return c.canaries(r.Local) },
 	})
 	beat.Announce(ctx)
 	group.Go(func() { beat.Run(ctx) })
 	group.Go(func() { leases.Run(ctx) })
 	if c.options.Canary != nil {
-		group.Go(func() { c.prober(r.Members, r.Tracker).Run(ctx) })
+		group.Go(func() { c.prober(r.Members, paths).Run(ctx) })
 	}
 	group.Go(func() {
 		followVersion(ctx, c.client.Discovery().RESTClient(), c.options.Clock, func() {
@@ -232,7 +235,7 @@ func (c *Controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canar
 }
 
 // prober returns what probes the canaries of the members.
-func (c *Controller) prober(members *member.Members, tracker *memberstate.Tracker) *canary.Prober {
+func (c *Controller) prober(members *member.Members, paths *canary.Paths) *canary.Prober {
 	return &canary.Prober{
 		Members: func() (probed []canary.Member) {
 			for _, each := range members.List() {
@@ -240,7 +243,7 @@ func (c *Controller) prober(members *member.Members, tracker *memberstate.Tracke
 			}
 			return probed
 		},
-		Tracker: tracker, Dial: c.options.DialCanary,
+		Paths: paths, Dial: c.options.DialCanary,
 	}
 }
 

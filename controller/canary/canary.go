@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package canary probes the pod network between clusters (docs/design/path.md). Each replica of the controller answers
+// Package canary probes the pod network between clusters (docs/design.md). Each replica of the controller answers
 // on a port of its pod. The leader publishes these canaries in its heartbeat, and probes those of the members.
 package canary
 

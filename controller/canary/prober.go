@@ -3,7 +3,6 @@
 package canary
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"errors"
@@ -18,18 +17,13 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
 const (
 	// interval is the time between two probes of a canary, and atMost how many connections are opened in it: above, it
 	// grows.
-	interval = time.Second
-	atMost   = 256
-	// hurried is the interval for a moment after a probe that Tracker.Probed calls for.
-	hurried = interval / 2
-	moment  = time.Second
+	interval = 750 * time.Millisecond
+	atMost   = 192
 	// connectWithin is how long a connection may take, and answerWithin the whole probe.
 	connectWithin = 750 * time.Millisecond
 	answerWithin  = 2 * time.Second
@@ -37,9 +31,6 @@ const (
 	// goroutine looks each pulse.
 	lateBy = 200 * time.Millisecond
 	pulse  = 50 * time.Millisecond
-	// forgetAfter is how long a member may offer no canary before its path is forgotten: its replicas may all be unready
-	// for a moment.
-	forgetAfter = 30 * time.Second
 )
 
 // A Member is another cluster with canaries.
@@ -54,50 +45,32 @@ type Member interface {
 	CIDRs() []netip.Prefix
 }
 
-// A Tracker judges by probes. Its methods must not block.
-type Tracker interface {
-	// Offer replaces the canaries of a member.
-	Offer(cluster string, canaries []Canary)
-	// Probed is called after each probe, in the order in which those of a canary ended. It reports whether the next
-	// probes decide on a path, so that they should follow sooner.
-	Probed(liveness.Probe) (doubtful bool)
-}
-
 // A Prober probes the canaries of the members.
 type Prober struct {
-	// Members returns the members, which must be comparable. It is called once for each round of probes.
+	// Members returns the members. It is called once for each round of probes.
 	Members func() []Member
-	Tracker Tracker
+	Paths   *Paths
 	// Dial connects to a canary; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// offered are the canaries of each member. Only Run uses them.
-	offered map[string]offer
+	// invalid are the canaries of members that were reported. Only Run uses them.
+	invalid map[string]string
 	// late is how late the timers of watch were, all together, and looked when watch last looked, since began. Both are
 	// in nanoseconds.
 	late, looked atomic.Int64
-	// hurry is until when probes follow sooner, in nanoseconds since began.
-	hurry atomic.Int64
-	began time.Time
-}
-
-// An offer is what a member offered last.
-type offer struct {
-	member   Member // another one if it left and joined again
-	text     string
-	cidrs    []netip.Prefix
-	canaries []Canary
-	// empty is since when there are none, and forgotten is set once the Tracker knows.
-	empty     time.Time
-	forgotten bool
+	began        time.Time
 }
 
 // A target is a canary of a member, with its Key.
-type target struct{ cluster, canary, key string }
+type target struct {
+	cluster string
+	canary  netip.AddrPort
+	key     string
+}
 
 // Run probes until the context ends. It may be called once.
 func (p *Prober) Run(ctx context.Context) {
-	p.offered, p.began = map[string]offer{}, time.Now()
+	p.invalid, p.began = map[string]string{}, time.Now()
 	if p.Dial == nil {
 		p.Dial = (&net.Dialer{}).DialContext
 	}
@@ -113,8 +86,12 @@ func (p *Prober) Run(ctx context.Context) {
 		watching, stop := context.WithCancel(ctx)
 		probes.Go(func() { p.watch(watching) })
 		for _, each := range targets {
-			probes.Go(func() { p.probe(ctx, each) })
-			gap := p.gap(len(targets))
+			probes.Go(func() {
+				if probed := p.probe(ctx, each); ctx.Err() == nil {
+					p.Paths.probed(probed)
+				}
+			})
+			gap := max(interval/time.Duration(len(targets)), interval/atMost)
 			// The mean of the gaps is kept, and their jitter lets probers drift apart.
 			next = next.Add(gap)
 			pause(ctx, time.Until(next)+time.Duration((rand.Float64()-0.5)*0.2*float64(gap)))
@@ -126,43 +103,24 @@ func (p *Prober) Run(ctx context.Context) {
 	}
 }
 
-// targets returns the canaries of all members in a stable order, and tells the Tracker what changed.
+// targets returns the canaries of all members in a stable order, and offers them to the Paths.
 func (p *Prober) targets(ctx context.Context) (targets []target) {
-	members := p.Members()
-	present := make(map[string]bool, len(members))
-	for _, m := range members {
-		cluster := m.Cluster()
-		present[cluster] = true
+	present := map[string]bool{}
+	for _, m := range p.Members() {
+		present[m.Cluster()] = true
 		text, read := m.Canaries()
 		if !read {
 			continue
 		}
-		is, known := p.offered[cluster]
-		if cidrs := m.CIDRs(); !known || is.member != m || is.text != text || !slices.Equal(is.cidrs, cidrs) {
-			is = offer{member: m, text: text, cidrs: cidrs, canaries: p.accept(ctx, cluster, text, cidrs)}
-			if len(is.canaries) > 0 {
-				p.Tracker.Offer(cluster, is.canaries)
-			} else {
-				is.empty = time.Now()
-			}
-			p.offered[cluster] = is
-		}
-		if len(is.canaries) == 0 && !is.forgotten && time.Since(is.empty) >= forgetAfter {
-			is.forgotten = true
-			p.offered[cluster] = is
-			p.Tracker.Offer(cluster, nil)
-		}
-		for _, each := range is.canaries {
-			targets = append(targets, target{cluster, each.Address.String(), m.CanaryKey()})
+		canaries := p.accept(ctx, m.Cluster(), text, m.CIDRs())
+		p.Paths.offer(time.Now(), m.Cluster(), canaries)
+		for _, each := range canaries {
+			targets = append(targets, target{m.Cluster(), each.Address, m.CanaryKey()})
 		}
 	}
-	for cluster := range p.offered {
-		if !present[cluster] {
-			delete(p.offered, cluster)
-		}
-	}
+	p.Paths.retain(present)
 	// The probes of one member are spread over the interval.
-	slices.SortFunc(targets, func(a, b target) int { return cmp.Compare(a.canary, b.canary) })
+	slices.SortFunc(targets, func(a, b target) int { return a.canary.Compare(b.canary) })
 	return targets
 }
 
@@ -170,7 +128,10 @@ func (p *Prober) targets(ctx context.Context) (targets []target) {
 func (p *Prober) accept(ctx context.Context, cluster, text string, cidrs []netip.Prefix) []Canary {
 	canaries, err := Decode(text)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Ignored the canaries of a member, which is not probed", "member", cluster)
+		if p.invalid[cluster] != text {
+			p.invalid[cluster] = text
+			klog.FromContext(ctx).Error(err, "Ignored the canaries of a member, which is not probed", "member", cluster)
+		}
 		return nil
 	}
 	return slices.DeleteFunc(canaries, func(c Canary) bool {
@@ -178,15 +139,6 @@ func (p *Prober) accept(ctx context.Context, cluster, text string, cidrs []netip
 			return prefix.Contains(c.Address.Addr())
 		})
 	})
-}
-
-// gap returns the time between two probes of so many canaries.
-func (p *Prober) gap(canaries int) time.Duration {
-	long := interval
-	if int64(time.Since(p.began)) < p.hurry.Load() {
-		long = hurried
-	}
-	return max(long/time.Duration(canaries), interval/atMost)
 }
 
 // watch notes how late its timers are, until the context ends.
@@ -204,33 +156,29 @@ func (p *Prober) lateness() time.Duration {
 	return time.Duration(p.late.Load() + max(0, current))
 }
 
-// probe probes one canary, and tells the Tracker unless the context ended.
-func (p *Prober) probe(ctx context.Context, t target) {
+// probe probes one canary.
+func (p *Prober) probe(ctx context.Context, t target) Probe {
 	began, lateness := time.Now(), p.lateness()
 	outcome := p.connect(ctx, began, t)
 	ended := time.Now()
-	if outcome != liveness.Answered && (ended.Sub(began) > answerWithin+lateBy ||
-		outcome == liveness.Unanswered && ended.Sub(began) > connectWithin+lateBy ||
+	if outcome != Answered && (ended.Sub(began) > answerWithin+lateBy ||
+		outcome == Unanswered && ended.Sub(began) > connectWithin+lateBy ||
 		p.lateness()-lateness > lateBy) {
-		outcome = liveness.Void
+		outcome = Void
 	}
-	if ctx.Err() == nil && p.Tracker.Probed(liveness.Probe{
-		Cluster: t.cluster, Canary: t.canary, Began: began, Ended: ended, Outcome: outcome,
-	}) {
-		p.hurry.Store(int64(time.Since(p.began) + moment))
-	}
+	return Probe{Cluster: t.cluster, Canary: t.canary, Began: began, Ended: ended, Outcome: outcome}
 }
 
 // connect returns the outcome of one connection.
-func (p *Prober) connect(ctx context.Context, began time.Time, t target) liveness.Outcome {
+func (p *Prober) connect(ctx context.Context, began time.Time, t target) Outcome {
 	connecting, cancel := context.WithDeadline(ctx, began.Add(connectWithin))
 	defer cancel()
-	conn, err := p.Dial(connecting, "tcp", t.canary)
+	conn, err := p.Dial(connecting, "tcp", t.canary.String())
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
-		return liveness.Impaired
+		return Impaired
 	case err != nil:
-		return liveness.Unanswered
+		return Unanswered
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -239,13 +187,13 @@ func (p *Prober) connect(ctx context.Context, began time.Time, t target) livenes
 	}
 	asked, answer := asking(), make([]byte, size)
 	if conn.SetDeadline(began.Add(answerWithin)) != nil {
-		return liveness.Impaired
+		return Impaired
 	}
 	if _, err := conn.Write(asked); err != nil {
-		return liveness.Impaired
+		return Impaired
 	}
 	if _, err := io.ReadFull(conn, answer); err != nil || !hmac.Equal(answer, answerOf(t.cluster, t.key, asked)) {
-		return liveness.Impaired
+		return Impaired
 	}
-	return liveness.Answered
+	return Answered
 }

@@ -10,13 +10,13 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
 // serveOne serves one connection, and returns the other end.
@@ -39,39 +39,39 @@ func TestOutcome(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		dial  func(ctx context.Context) (net.Conn, error)
-		want  liveness.Outcome
+		want  Outcome
 		after time.Duration
 	}{
 		{"answered", func(context.Context) (net.Conn, error) {
 			return serveOne(t, canary("west")), nil
-		}, liveness.Answered, 0},
+		}, Answered, 0},
 		{"answered late", func(context.Context) (net.Conn, error) {
 			return serveOne(t, func(conn net.Conn) {
 				<-time.After(1900 * time.Millisecond)
 				canary("west")(conn)
 			}), nil
-		}, liveness.Answered, 1900 * time.Millisecond},
+		}, Answered, 1900 * time.Millisecond},
 		{"another cluster", func(context.Context) (net.Conn, error) {
 			return serveOne(t, canary("west2")), nil
-		}, liveness.Impaired, 0},
+		}, Impaired, 0},
 		{"a program that does not know the key", func(context.Context) (net.Conn, error) {
 			return serveOne(t, func(conn net.Conn) { serve(conn, "west", "another key") }), nil
-		}, liveness.Impaired, 0},
+		}, Impaired, 0},
 		{"the answer to another probe", func(context.Context) (net.Conn, error) {
 			return serveOne(t, func(conn net.Conn) {
 				_, _ = io.ReadFull(conn, make([]byte, size))
 				_, _ = conn.Write(answerOf("west", "key", asking()))
 			}), nil
-		}, liveness.Impaired, 0},
+		}, Impaired, 0},
 		{"another program", func(context.Context) (net.Conn, error) {
 			return serveOne(t, func(conn net.Conn) {
 				_, _ = io.ReadFull(conn, make([]byte, size))
 				_, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
 			}), nil
-		}, liveness.Impaired, 0},
+		}, Impaired, 0},
 		{"no answer", func(context.Context) (net.Conn, error) {
 			return serveOne(t, silent), nil
-		}, liveness.Impaired, answerWithin},
+		}, Impaired, answerWithin},
 		{"the first packet only", func(context.Context) (net.Conn, error) {
 			return serveOne(t, func(conn net.Conn) {
 				asked := make([]byte, size)
@@ -79,38 +79,36 @@ func TestOutcome(t *testing.T) {
 				_, _ = conn.Write(answerOf("west", "key", asked)[:1400])
 				silent(conn)
 			}), nil
-		}, liveness.Impaired, answerWithin},
+		}, Impaired, answerWithin},
 		{"nothing large gets there", func(context.Context) (net.Conn, error) {
 			return serveOne(t, func(conn net.Conn) {
 				_, _ = io.ReadFull(conn, make([]byte, 1400))
 				<-time.After(time.Minute)
 			}), nil
-		}, liveness.Impaired, answerWithin},
+		}, Impaired, answerWithin},
 		{"refused", func(context.Context) (net.Conn, error) {
 			return nil, &net.OpError{Err: syscall.ECONNREFUSED}
-		}, liveness.Impaired, 0},
+		}, Impaired, 0},
 		{"no route", func(context.Context) (net.Conn, error) {
 			return nil, &net.OpError{Err: syscall.EHOSTUNREACH}
-		}, liveness.Unanswered, 0},
+		}, Unanswered, 0},
 		{"no connection", func(ctx context.Context) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
-		}, liveness.Unanswered, connectWithin},
+		}, Unanswered, connectWithin},
 		{"its timer is late", func(context.Context) (net.Conn, error) {
 			<-time.After(connectWithin + lateBy + 1)
 			return nil, context.DeadlineExceeded
-		}, liveness.Void, connectWithin + lateBy + 1},
+		}, Void, connectWithin + lateBy + 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				probed := &record{}
-				p := &Prober{Tracker: probed, began: time.Now(), Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				p := &Prober{began: time.Now(), Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 					return row.dial(ctx)
 				}}
 				go p.watch(t.Context())
 				synctest.Wait()
-				p.probe(t.Context(), target{"west", "10.1.0.1:8081", "key"})
-				got := probed.probes[0]
+				got := p.probe(t.Context(), ofWest)
 				if took := got.Ended.Sub(got.Began); got.Outcome != row.want || took != row.after {
 					t.Errorf("got %v after %s, want %v after %s", got.Outcome, took, row.want, row.after)
 				}
@@ -123,8 +121,7 @@ func TestOutcome(t *testing.T) {
 // TestStarved: what fails while the process is starved shows nothing, and what is answered does.
 func TestStarved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		probed := &record{}
-		p := &Prober{Tracker: probed, began: time.Now()}
+		p := &Prober{began: time.Now()}
 		for _, answered := range []bool{false, true} {
 			p.Dial = func(context.Context, string, string) (net.Conn, error) {
 				<-time.After(time.Millisecond)
@@ -134,44 +131,16 @@ func TestStarved(t *testing.T) {
 				}
 				return nil, errors.New("no route")
 			}
-			p.probe(t.Context(), target{"west", "10.1.0.1:8081", "key"})
-		}
-		if probed.probes[0].Outcome != liveness.Void || probed.probes[1].Outcome != liveness.Answered {
-			t.Errorf("got %v", probed.probes)
+			want := map[bool]Outcome{true: Answered, false: Void}[answered]
+			if got := p.probe(t.Context(), ofWest); got.Outcome != want {
+				t.Errorf("got %v, want %v", got.Outcome, want)
+			}
 		}
 	})
 }
 
-// A record is a Tracker.
-type record struct {
-	mu     sync.Mutex
-	offers []string
-	probes []liveness.Probe
-	// doubtful is what Probed returns.
-	doubtful bool
-}
-
-func (r *record) Offer(cluster string, canaries []Canary) {
-	r.offers = append(r.offers, cluster+" "+Encode(canaries))
-}
-
-func (r *record) Probed(p liveness.Probe) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.probes = append(r.probes, p)
-	return r.doubtful
-}
-
-func (r *record) since(moment time.Time) (count int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range r.probes {
-		if p.Began.After(moment) {
-			count++
-		}
-	}
-	return count
-}
+// ofWest is a canary that a test probes.
+var ofWest = target{"west", netip.MustParseAddrPort("10.1.0.1:8081"), "key"}
 
 // A fakeMember is a Member.
 type fakeMember struct {
@@ -188,23 +157,20 @@ func (m *fakeMember) CIDRs() []netip.Prefix    { return m.cidrs }
 // everywhere are the ranges of a member that is not confined.
 var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
 
-// TestRate: each canary is probed each second, in doubt twice, and above 256 each in its turn. It ends at once.
+// TestRate: each canary is probed each 0.75 s, and above 192 each in its turn. It ends at once.
 func TestRate(t *testing.T) {
 	for _, row := range []struct {
-		members, canaries, want int
-		doubtful                bool
+		members, canaries int
+		want              float64
 	}{
-		{0, 0, 0, false},
-		{1, 1, 1, false},
-		{1, 2, 2, false},
-		{10, 3, 30, false},
-		{128, 2, 256, false},
-		{511, 2, 256, false},
-		{1, 2, 4, true},
-		{10, 3, 60, true},
-		{128, 2, 256, true},
+		{0, 0, 0},
+		{1, 1, 1 / 0.75},
+		{1, 2, 2 / 0.75},
+		{10, 3, 30 / 0.75},
+		{96, 2, 256},
+		{511, 2, 256},
 	} {
-		t.Run(fmt.Sprint(row.members, " with ", row.canaries, " ", row.doubtful), func(t *testing.T) {
+		t.Run(fmt.Sprint(row.members, " with ", row.canaries), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var members []Member
 				for i := range row.members {
@@ -215,10 +181,11 @@ func TestRate(t *testing.T) {
 					}
 					members = append(members, &fakeMember{cluster: fmt.Sprint("member-", i), text: Encode(canaries), cidrs: everywhere})
 				}
-				probed := &record{doubtful: row.doubtful}
+				var probed atomic.Int64
 				p := &Prober{
-					Members: func() []Member { return members }, Tracker: probed,
+					Members: func() []Member { return members }, Paths: newPaths(),
 					Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+						probed.Add(1)
 						<-ctx.Done()
 						return nil, ctx.Err()
 					},
@@ -227,10 +194,10 @@ func TestRate(t *testing.T) {
 				var running sync.WaitGroup
 				running.Go(func() { p.Run(ctx) })
 				<-time.After(10 * time.Second)
-				began := time.Now()
+				before := probed.Load()
 				<-time.After(time.Minute)
-				if got := float64(probed.since(began)) / 60; got < 0.96*float64(row.want) || got > 1.02*float64(row.want) {
-					t.Errorf("%.2f probes a second, want %d", got, row.want)
+				if got := float64(probed.Load()-before) / 60; got < 0.96*row.want || got > 1.02*row.want {
+					t.Errorf("%.2f probes a second, want %.2f", got, row.want)
 				}
 				ending := time.Now()
 				stop()
@@ -243,52 +210,47 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestOffers: the Tracker gets what a member may offer, each time that it changes, and that it offers nothing after a
-// while.
+// TestOffers: what a member may offer is probed, and what it offers no more is forgotten after a while.
 func TestOffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		west, north := &fakeMember{cluster: "west", unread: true}, &fakeMember{cluster: "north"}
-		members, offered := []Member{west, north}, &record{}
-		p := &Prober{Members: func() []Member { return members }, Tracker: offered, offered: map[string]offer{}}
+		members := []Member{west, north}
+		p := &Prober{Members: func() []Member { return members }, Paths: newPaths(), invalid: map[string]string{}}
 		expect := func(what string, targets int, want ...string) {
 			t.Helper()
 			got := p.targets(t.Context())
-			if len(got) != targets || fmt.Sprint(offered.offers) != fmt.Sprint(want) {
-				t.Errorf("%s: %d targets after %q, want %d after %q", what, len(got), offered.offers, targets, want)
+			var known []string
+			for _, each := range p.Paths.Witnesses() {
+				known = append(known, each.Cluster+" "+Encode([]Canary{{each.Address, each.Zone}}))
 			}
-			offered.offers = nil
+			if len(got) != targets || !slices.Equal(known, want) {
+				t.Errorf("%s: %d targets, known are %q, want %d and %q", what, len(got), known, targets, want)
+			}
 		}
 		expect("nothing was read of west, and north has none", 0)
-		<-time.After(forgetAfter)
-		expect("north has none for a while", 0, "north ")
-		expect("nothing changed", 0)
 		west.unread, west.text = false, "10.1.0.1:8081=a,10.2.0.1:8081=b"
 		expect("the ranges of west are unknown", 0)
-		<-time.After(forgetAfter)
-		expect("they are unknown for a while", 0, "west ")
 		west.cidrs = everywhere
-		expect("two canaries", 2, "west 10.1.0.1:8081=a,10.2.0.1:8081=b")
-		expect("nothing changed", 2)
+		expect("two canaries", 2, "west 10.1.0.1:8081=a", "west 10.2.0.1:8081=b")
+		expect("nothing changed", 2, "west 10.1.0.1:8081=a", "west 10.2.0.1:8081=b")
 		west.cidrs = []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}
 		expect("it is confined", 1, "west 10.2.0.1:8081=b")
 		west.text = ""
-		expect("it has none", 0)
+		expect("it has none", 0, "west 10.2.0.1:8081=b")
 		<-time.After(forgetAfter - 1)
-		expect("it has none for a moment", 0)
+		expect("it has none for a moment", 0, "west 10.2.0.1:8081=b")
 		west.text = "10.2.0.2:8081"
 		expect("it has another", 1, "west 10.2.0.2:8081")
 		west.text = "10.2.0.1:22"
-		expect("it is invalid", 0)
+		expect("it is invalid", 0, "west 10.2.0.2:8081")
 		<-time.After(forgetAfter)
-		expect("it is invalid for a while", 0, "west ")
+		expect("it is invalid for a while", 0)
 		west.text = "10.2.0.2:8081"
 		expect("it is valid", 1, "west 10.2.0.2:8081")
 		members = members[1:]
 		expect("it left", 0)
 		members = append(members, west)
 		expect("it is back", 1, "west 10.2.0.2:8081")
-		members = []Member{north, &fakeMember{cluster: "west", text: west.text, cidrs: west.cidrs}}
-		expect("it left and joined between", 1, "west 10.2.0.2:8081")
 	})
 }
 
@@ -301,15 +263,12 @@ func TestServe(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
 	serving.Go(func() { Serve(ctx, listener, "west", func() string { return "key" }) })
-	probed := &record{}
-	p := &Prober{Tracker: probed, began: time.Now(), Dial: (&net.Dialer{}).DialContext}
+	p := &Prober{began: time.Now(), Dial: (&net.Dialer{}).DialContext}
 	address := listener.Addr().String()
+	canary := target{"west", netip.MustParseAddrPort(address), "key"}
 	for range 100 {
-		p.probe(t.Context(), target{"west", address, "key"})
-	}
-	for _, each := range probed.probes {
-		if each.Outcome != liveness.Answered {
-			t.Fatalf("got %v", each)
+		if got := p.probe(t.Context(), canary); got.Outcome != Answered {
+			t.Fatalf("got %v", got)
 		}
 	}
 	conn, err := net.Dial("tcp", address)
@@ -330,8 +289,7 @@ func TestServe(t *testing.T) {
 	defer open.Close()
 	stop()
 	serving.Wait()
-	p.probe(t.Context(), target{"west", address, "key"})
-	if got := probed.probes[100].Outcome; got != liveness.Impaired {
+	if got := p.probe(t.Context(), canary).Outcome; got != Impaired {
 		t.Errorf("a canary that ended: got %v, want that it refuses", got)
 	}
 }
@@ -359,10 +317,8 @@ func TestSilentConnections(t *testing.T) {
 			_, _ = conn.Read(make([]byte, 1))
 		}
 	}
-	probed := &record{}
-	p := &Prober{Tracker: probed, began: time.Now(), Dial: (&net.Dialer{}).DialContext}
-	p.probe(t.Context(), target{"west", address, "key"})
-	if got := probed.probes[0].Outcome; got != liveness.Answered {
+	p := &Prober{began: time.Now(), Dial: (&net.Dialer{}).DialContext}
+	if got := p.probe(t.Context(), target{"west", netip.MustParseAddrPort(address), "key"}).Outcome; got != Answered {
 		t.Errorf("got %v, want an answer", got)
 	}
 }
@@ -376,8 +332,8 @@ func BenchmarkProbe(b *testing.B) {
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()
 	go Serve(ctx, listener, "west", func() string { return "key" })
-	p := &Prober{Tracker: &record{}, began: time.Now(), Dial: (&net.Dialer{}).DialContext}
-	t := target{"west", listener.Addr().String(), "key"}
+	p := &Prober{began: time.Now(), Dial: (&net.Dialer{}).DialContext}
+	t := target{"west", netip.MustParseAddrPort(listener.Addr().String()), "key"}
 	b.ReportAllocs()
 	for b.Loop() {
 		p.probe(ctx, t)

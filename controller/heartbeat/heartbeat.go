@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package heartbeat renews the heartbeat of the local cluster while the EndpointSlices that the cluster publishes are
-// kept up to date (docs/design/heartbeat.md).
+// kept up to date (docs/design.md).
 package heartbeat
 
 import (
@@ -48,11 +48,9 @@ type Config struct {
 	Record *Record
 	// Queue retries the services whose slices could not be written.
 	Queue Queue
-	// Annotations returns the description of the cluster: further annotations of the heartbeat, as they are now. Empty
-	// ones are left out.
+	// Annotations returns further annotations of the heartbeat, as they are now: the description of the cluster, and its
+	// canaries. Empty ones are left out.
 	Annotations func() map[string]string
-	// Canaries returns the text of the canaries of the cluster, empty for none. Optional.
-	Canaries func() string
 }
 
 // A Renewer renews the Lease by which other members see that the slices of this cluster are kept up to date. One
@@ -101,14 +99,13 @@ func (h *Renewer) Announce(ctx context.Context) {
 	h.sleep(ctx, member.HeartbeatInterval)
 }
 
-// doubt returns how long to wait before the next renewal because the slices are out of date, 0 if they are not. It
-// reports each change.
-func (h *Renewer) doubt(ctx context.Context) time.Duration {
+// doubtful reports whether the slices are out of date, and reports each change of that.
+func (h *Renewer) doubtful(ctx context.Context) bool {
 	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
 	reason, message := h.Record.Doubt(asking)
 	if ctx.Err() != nil {
-		return retryAfter
+		return true
 	}
 	lease := &corev1.ObjectReference{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: h.Namespace, Name: member.HeartbeatLease,
@@ -125,30 +122,25 @@ func (h *Renewer) doubt(ctx context.Context) time.Duration {
 		h.Recorder.Event(lease, corev1.EventTypeNormal, EventHeartbeatResumed,
 			"The EndpointSlices of this cluster are maintained again")
 	}
-	if reason == None {
-		if before == WritesFail {
-			for _, service := range h.Record.Unpublished() {
-				h.Queue.Retry(service)
-			}
+	if reason == None && before == WritesFail {
+		for _, service := range h.Record.Unpublished() {
+			h.Queue.Retry(service)
 		}
-		return 0
 	}
-	return member.HeartbeatInterval
+	return reason != None
 }
 
 // sleep returns after some time, or once the context ends.
 func (h *Renewer) sleep(ctx context.Context, long time.Duration) {
-	timer := h.Clock.NewTimer(long)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C():
+	case <-h.Clock.After(long):
 	}
 }
 
 // Run renews until the context ends, as long as the slices are kept up to date.
 func (h *Renewer) Run(ctx context.Context) {
-	failing := false
+	failing, next := false, time.Duration(0)
 	select {
 	case <-ctx.Done():
 	case <-h.Record.Seen():
@@ -158,62 +150,52 @@ func (h *Renewer) Run(ctx context.Context) {
 		// own.
 		h.sleep(ctx, member.HeartbeatInterval)
 	}
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; h.sleep(ctx, next) {
 		h.Record.Beats()
-		if wait := h.doubt(ctx); wait > 0 {
-			h.sleep(ctx, wait)
+		next = member.HeartbeatInterval
+		if h.doubtful(ctx) {
 			continue
 		}
-		next := member.HeartbeatInterval
 		err := h.renew(ctx)
+		lease := klog.KRef(h.Namespace, member.HeartbeatLease)
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil:
-			if !failing {
-				klog.FromContext(ctx).Error(err, "Cannot renew the heartbeat",
-					"lease", klog.KRef(h.Namespace, member.HeartbeatLease))
-			}
-			next = retryAfter
-		case failing:
-			klog.FromContext(ctx).Info("Renewed the heartbeat again", "lease",
-				klog.KRef(h.Namespace, member.HeartbeatLease))
+		case err != nil && !failing:
+			klog.FromContext(ctx).Error(err, "Cannot renew the heartbeat", "lease", lease)
+		case err == nil && failing:
+			klog.FromContext(ctx).Info("Renewed the heartbeat again", "lease", lease)
 		}
-		failing = err != nil
-		h.sleep(ctx, next)
+		if failing = err != nil; failing {
+			next = retryAfter
+		}
 	}
 }
 
 // renew writes the Lease. After a failure, whose outcome is not known, the next call reads it first.
-func (h *Renewer) renew(ctx context.Context) error {
+func (h *Renewer) renew(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
-	if h.last == nil {
-		leases := h.Client.CoordinationV1().Leases(h.Namespace)
-		existing, err := leases.Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: member.HeartbeatLease}}
-			h.stamp(lease)
-			created, err := h.Client.CoordinationV1().Leases(h.Namespace).Create(ctx, lease, metav1.CreateOptions{})
-			if err == nil {
-				h.last = created
-			}
-			return err
-		case err != nil:
-			return err
-		}
-		h.last = existing
+	leases := h.Client.CoordinationV1()
+	lease := h.last
+	h.last = nil
+	if lease == nil {
+		lease, err = leases.Leases(h.Namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 	}
-	lease := h.last.DeepCopy()
-	h.stamp(lease)
-	updated, err := h.Client.CoordinationV1().Leases(h.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
-	if err != nil {
-		h.last = nil
-		return err
+	switch {
+	case apierrors.IsNotFound(err):
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: member.HeartbeatLease}}
+		h.stamp(lease)
+		lease, err = leases.Leases(h.Namespace).Create(ctx, lease, metav1.CreateOptions{})
+	case err == nil:
+		lease = lease.DeepCopy()
+		h.stamp(lease)
+		lease, err = leases.Leases(h.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
 	}
-	h.last = updated
-	return nil
+	if err == nil {
+		h.last = lease
+	}
+	return err
 }
 
 // stamp makes a Lease that was read or written last a renewal.
@@ -222,9 +204,6 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease) {
 	maps.DeleteFunc(lease.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, export.Domain+"/") })
 	annotations := map[string]string{
 		member.HeartbeatUIDAnnotation: h.KubeSystemUID, member.HeartbeatVersionAnnotation: h.Version,
-	}
-	if h.Canaries != nil {
-		annotations[member.HeartbeatCanariesAnnotation] = h.Canaries()
 	}
 	maps.Copy(annotations, h.Annotations())
 	for key, value := range annotations {

@@ -278,8 +278,10 @@ func TestBytes(t *testing.T) {
 	} {
 		b := newBeating(nil)
 		b.KubeSystemUID, b.Version = "8d7b0d4e-5b0b-4e5a-9d0c-2f1c7a1b2c3d", "0.1.0"
-		b.annotations = map[string]string{properties.Annotation: test.properties, accept.PublishedAnnotation: test.accepts}
-		b.Canaries = func() string { return test.canaries }
+		b.annotations = map[string]string{
+			properties.Annotation: test.properties, accept.PublishedAnnotation: test.accepts,
+			member.HeartbeatCanariesAnnotation: test.canaries,
+		}
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Name: member.HeartbeatLease, Namespace: member.DefaultNamespace, UID: types.UID(b.KubeSystemUID),
 			ResourceVersion: "123456789", CreationTimestamp: metav1.Now(),
@@ -307,21 +309,4 @@ func TestBytes(t *testing.T) {
 			t.Errorf("%s: %d bytes, want %d to %d", name, size, test.least, test.most)
 		}
 	}
-}
-
-// TestCanaries: the heartbeat has the canaries of its last renewal.
-func TestCanaries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBeating(nil)
-		for _, want := range []string{"", "10.1.0.1:8081=a", "10.1.0.2:8081", ""} {
-			<-time.After(member.HeartbeatInterval)
-			b.Canaries = func() string { return want }
-			if err := b.renew(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if got := member.CanariesOf(b.last); got != want {
-				t.Errorf("got %q, want %q", got, want)
-			}
-		}
-	})
 }

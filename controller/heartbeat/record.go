@@ -51,7 +51,7 @@ type RecordConfig struct {
 }
 
 // A Record decides during one term of a leader whether the heartbeat may be renewed: whether the EndpointSlices that
-// the local cluster publishes are kept up to date (docs/design/heartbeat.md), and whether the process is stuck. It is
+// the local cluster publishes are kept up to date (docs/design.md), and whether the process is stuck. It is
 // safe for concurrent use.
 type Record struct {
 	config RecordConfig

@@ -4,19 +4,8 @@ package liveness
 
 import (
 	"iter"
-	"slices"
 	"time"
 )
-
-// maxSilences is how many silences of a member are kept.
-const maxSilences = 16
-
-// A Silence is a time in which no heartbeat of a member arrived.
-type Silence struct {
-	Until time.Time
-	// Missed is how much of it counts as a failure of the member: see Tick.
-	Missed time.Duration
-}
 
 // Arrivals are a member's heartbeats. They are immutable: Seen and Heard return new Arrivals.
 type Arrivals struct {
@@ -32,8 +21,10 @@ type Arrivals struct {
 	Since time.Time
 	// Missed is how much of the time since the last heartbeat counts as a failure of the member: see Tick.
 	Missed time.Duration
-	// Silences are the last 16 that ended, oldest first. Each is longer than two heartbeat intervals.
-	Silences []Silence
+	// Steady is when the last silence ended; zero if there was none. A silence is longer than two heartbeat intervals.
+	Steady time.Time
+	// Failures are when silences ended in which much was missed.
+	Failures Failures
 }
 
 // Seen returns the Arrivals after a Lease with a UID was read that may be old.
@@ -55,8 +46,10 @@ func (a Arrivals) Heard(at time.Time, uid string, limits Limits) Arrivals {
 	}
 	a = a.Seen(at, uid)
 	if from := a.silentFrom(); at.Sub(from) > limits.quiet() {
-		a.Silences = append(slices.Clone(a.Silences), Silence{at, a.Missed})
-		a.Silences = a.Silences[max(0, len(a.Silences)-maxSilences):]
+		a.Steady = at
+		if a.Missed >= limits.StaleAfter {
+			a.Failures = a.Failures.And(at)
+		}
 	}
 	a.Last, a.Missed = at, 0
 	return a
@@ -70,21 +63,20 @@ func (a Arrivals) silentFrom() time.Time {
 	return a.Last
 }
 
-// steadyFrom returns since when the member is heard without a silence.
-func (a Arrivals) steadyFrom() time.Time {
-	if len(a.Silences) == 0 {
-		return a.Joined
-	}
-	return a.Silences[len(a.Silences)-1].Until
-}
-
 // steady reports whether the member was heard for a time after a moment without a silence. Only arrivals count: the
 // time since the last one proves nothing.
 func (a Arrivals) steady(after time.Time, long time.Duration) bool {
-	if from := a.steadyFrom(); from.After(after) {
-		after = from
+	for _, from := range []time.Time{a.Joined, a.Steady} {
+		if from.After(after) {
+			after = from
+		}
 	}
 	return !a.Last.IsZero() && a.Last.Sub(after) >= long
+}
+
+// flapping reports whether the member failed repeatedly, and was not heard long enough since the last failure.
+func (a Arrivals) flapping(limits Limits) bool {
+	return len(a.Failures) > 0 && a.Failures.Flapping(a.Last, a.Failures[len(a.Failures)-1], limits)
 }
 
 // Tick adds a time that passed until now to what members missed, unless none of several members is heard: then the fault

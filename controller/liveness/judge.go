@@ -2,11 +2,7 @@
 
 package liveness
 
-import (
-	"cmp"
-	"slices"
-	"time"
-)
+import "time"
 
 // A State of a member. The order is from best to worst.
 type State int
@@ -80,8 +76,6 @@ type Member struct {
 	Confirmed string
 	// Drained asks for demotion on purpose.
 	Drained bool
-	// Path is the path to its pods.
-	Path Path
 }
 
 // A Verdict is what follows for one member.
@@ -98,25 +92,6 @@ type Verdict struct {
 	Token string
 }
 
-// A Judgement is what follows for all members.
-type Judgement struct {
-	// Members are sorted by cluster.
-	Members []Verdict
-	// Isolated is set while none of several members is heard: the fault is probably local.
-	Isolated bool
-}
-
-// Of returns the verdict on a member. An unknown member is Fresh.
-func (j Judgement) Of(cluster string) Verdict {
-	i, found := slices.BinarySearchFunc(j.Members, cluster, func(v Verdict, cluster string) int {
-		return cmp.Compare(v.Cluster, cluster)
-	})
-	if !found {
-		return Unknown(cluster)
-	}
-	return j.Members[i]
-}
-
 // Unknown is the verdict on a cluster that is no member.
 func Unknown(cluster string) Verdict { return Verdict{Cluster: cluster, Reason: NotYetHeard} }
 
@@ -129,9 +104,17 @@ func LostMost(before, after int) bool {
 	return after == 0 && before > 0 || before >= 3 && 2*after < before
 }
 
-// Judge judges a member by what was heard of it until now. The limits must be valid. A demotion is relative: it takes no
-// endpoint away unless another cluster has a ready one. So it does not matter whether the fault is local.
-func Judge(now time.Time, limits Limits, member Member) Verdict {
+// An Opinion is what other evidence than heartbeats says of a member. The zero value has nothing against it.
+type Opinion struct {
+	State  State
+	Reason Reason
+	Keep   bool
+}
+
+// Judge judges a member by what was heard of it until now, and by further opinions: the worst one counts. The limits must
+// be valid. A demotion is relative: it takes no endpoint away unless another cluster has a ready one. So it does not
+// matter whether the fault is local.
+func Judge(now time.Time, limits Limits, member Member, opinions ...Opinion) Verdict {
 	verdict := Verdict{Cluster: member.Cluster}
 	var before State
 	if member.Arrivals.Last.IsZero() {
@@ -145,14 +128,18 @@ func Judge(now time.Time, limits Limits, member Member) Verdict {
 		verdict.State, verdict.Reason = Stale, Silent
 	case quarantined != "":
 		verdict.State, verdict.Reason = Stale, quarantined
-	case flapping(limits, member.Arrivals):
+	case member.Arrivals.flapping(limits):
 		verdict.State, verdict.Reason = Stale, Flapping
-	case member.Path == Unreachable:
-		verdict.State, verdict.Reason = Stale, PodsUnreachable
 	case member.Arrivals.Last.IsZero():
 		verdict.Reason = NotYetHeard
 	default:
 		verdict.Reason = Heard
+	}
+	for _, opinion := range opinions {
+		if opinion.State > verdict.State {
+			verdict.State, verdict.Reason = opinion.State, opinion.Reason
+		}
+		verdict.Keep = verdict.Keep || opinion.Keep
 	}
 	verdict.Demote = verdict.State != Fresh || member.Drained
 	return verdict
@@ -191,17 +178,3 @@ func (v *Verdict) quarantine(limits Limits, member Member) Reason {
 
 // tokenOf names a list that lost most exports.
 func tokenOf(lost time.Time) string { return lost.UTC().Format(time.RFC3339) }
-
-// flapping reports whether the member failed repeatedly, and was not heard long enough since.
-func flapping(limits Limits, arrivals Arrivals) bool {
-	failed := 0
-	var last time.Time
-	for _, silence := range arrivals.Silences {
-		if arrivals.Last.Sub(silence.Until) <= flapWindow*limits.StaleAfter &&
-			silence.Missed >= limits.StaleAfter {
-			failed++
-			last = silence.Until
-		}
-	}
-	return failed >= flaps && arrivals.Last.Sub(last) < settle*limits.StaleAfter
-}

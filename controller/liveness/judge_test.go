@@ -66,22 +66,31 @@ func tick(now time.Time, passed time.Duration, members []Member) (isolated bool)
 	})
 }
 
+// A judgement is what follows for all members.
+type judgement struct {
+	members  []Verdict
+	isolated bool
+}
+
 // judgeAll judges members in the order of their clusters.
-func judgeAll(now time.Time, limits Limits, members []Member) (j Judgement) {
-	j.Isolated = tick(now, 0, members)
-	for _, m := range members {
-		j.Members = append(j.Members, Judge(now, limits, m))
+func judgeAll(now time.Time, limits Limits, members []Member, ofFirst ...Opinion) (j judgement) {
+	j.isolated = tick(now, 0, members)
+	for i, m := range members {
+		if i > 0 {
+			ofFirst = nil
+		}
+		j.members = append(j.members, Judge(now, limits, m, ofFirst...))
 	}
 	return j
 }
 
 // text is a judgement as "isolated; west stale Silent demote".
-func text(j Judgement) string {
+func text(j judgement) string {
 	var parts []string
-	if j.Isolated {
+	if j.isolated {
 		parts = append(parts, "isolated")
 	}
-	for _, v := range j.Members {
+	for _, v := range j.members {
 		part := fmt.Sprintf("%s %s %s", v.Cluster, v.State, v.Reason)
 		if v.Demote {
 			part += " demote"
@@ -101,12 +110,14 @@ func TestJudge(t *testing.T) {
 	gone := limits
 	gone.GoneAfter = time.Hour
 	flapped := "west 5-100 140 180 220" // three times silent for 40 s
+	unreachable := Opinion{State: Stale, Reason: PodsUnreachable}
 	tests := []struct {
 		name    string
 		now     int
 		limits  Limits
 		members []string
 		change  func([]Member)
+		opinion Opinion // of the first one
 		want    string
 	}{
 		{name: "nobody to judge", want: ""},
@@ -127,29 +138,30 @@ func TestJudge(t *testing.T) {
 
 		{
 			name: "heard, and its pods are not reached", now: 104, limits: gone, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].Path = Unreachable },
-			want:   "west stale PodsUnreachable demote",
+			opinion: unreachable,
+			want:    "west stale PodsUnreachable demote",
 		},
 		{
 			name: "nor is it heard", now: 131, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].Path = Unreachable },
-			want:   "west stale Silent demote",
+			opinion: unreachable,
+			want:    "west stale Silent demote",
 		},
 		{
 			name: "gone counts from the last heartbeat", now: 3700, limits: gone, members: []string{"west 5-3700"},
-			change: func(m []Member) { m[0].Path = Unreachable },
-			want:   "west stale PodsUnreachable demote",
+			opinion: unreachable,
+			want:    "west stale PodsUnreachable demote",
 		},
 		{
 			name: "no member is heard, and the pods of one are not reached", now: 170,
 			members: []string{"west 5-100", "north 5-100"},
-			change:  func(m []Member) { m[0].Path = Unreachable },
+			opinion: unreachable,
 			want:    "isolated; west stale Silent demote; north stale Silent demote",
 		},
+
 		{
-			name: "all is reached", now: 104, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].Path = Reachable },
-			want:   "west fresh Heard",
+			name: "what is known otherwise keeps the exports", now: 104, members: []string{"west 5-100", "north 5-100"},
+			opinion: Opinion{Keep: true},
+			want:    "west fresh Heard keep; north fresh Heard",
 		},
 
 		{name: "just joined", now: 29, members: []string{"west"}, want: "west fresh NotYetHeard"},
@@ -358,7 +370,7 @@ func TestJudge(t *testing.T) {
 			if test.limits == (Limits{}) {
 				test.limits = limits
 			}
-			if got := text(judgeAll(at(test.now), test.limits, members)); got != test.want {
+			if got := text(judgeAll(at(test.now), test.limits, members, test.opinion)); got != test.want {
 				t.Errorf("got\n%s, want\n%s", got, test.want)
 			}
 		})
@@ -422,16 +434,6 @@ func TestLostMost(t *testing.T) {
 		if got := LostMost(test.before, test.after); got != test.want {
 			t.Errorf("%d of %d left: %v, want %v", test.after, test.before, got, test.want)
 		}
-	}
-}
-
-func TestTheVerdictOnAStrangerDemotesNothing(t *testing.T) {
-	judgement := judgeAll(at(100), limits, members(t, 100, "north", "west"))
-	if got := judgement.Of("east"); got != (Verdict{Cluster: "east", Reason: NotYetHeard}) {
-		t.Errorf("got %+v", got)
-	}
-	if got := judgement.Of("west").Cluster; got != "west" {
-		t.Errorf("got the verdict on %q", got)
 	}
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package liveness judges by their heartbeats which member clusters are alive, by probes which of them are reached, and
-// which of their slices count. It is pure. The rules are documented in docs/design/liveness.md and path.md.
+// which of their slices count. It is pure. The rules are documented in docs/design.md.
 package liveness
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -54,3 +55,16 @@ func (l Limits) Validate() error {
 
 // quiet is the longest time between two heartbeats that is not a silence.
 func (l Limits) quiet() time.Duration { return quietIntervals * l.Interval }
+
+// Failures are when contact with a member failed last, oldest first. They are immutable.
+type Failures []time.Time
+
+// And returns the Failures after another one.
+func (f Failures) And(at time.Time) Failures {
+	return append(slices.Clone(f[max(0, len(f)-flaps+1):]), at)
+}
+
+// Flapping reports whether contact failed repeatedly until now, and was not steady for long enough since.
+func (f Failures) Flapping(now, steady time.Time, limits Limits) bool {
+	return len(f) == flaps && now.Sub(f[0]) <= flapWindow*limits.StaleAfter && now.Sub(steady) < settle*limits.StaleAfter
+}

@@ -65,8 +65,8 @@ func TestSilenceOnlyGetsWorse(t *testing.T) {
 			now = now.Add(passed)
 			tick(now, passed, members)
 			after := judgeAll(now, l, members)
-			for i := range after.Members {
-				was, is := before.Members[i], after.Members[i]
+			for i := range after.members {
+				was, is := before.members[i], after.members[i]
 				if is.State < was.State || was.Demote && !is.Demote || was.Keep != is.Keep {
 					t.Fatalf("%+v became %+v with time alone", was, is)
 				}
@@ -97,7 +97,7 @@ func TestTheInputIsNotChanged(t *testing.T) {
 		before := make([]Member, len(members))
 		for i, m := range members {
 			before[i] = m
-			before[i].Arrivals.Silences = slices.Clone(m.Arrivals.Silences)
+			before[i].Arrivals.Failures = slices.Clone(m.Arrivals.Failures)
 		}
 		for _, m := range members {
 			Judge(now, randomLimits(random), m)
@@ -112,10 +112,11 @@ func TestTheInputIsNotChanged(t *testing.T) {
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	arrivals := Arrivals{Joined: at(0)}
 	for i := range 1000 {
+		arrivals.Missed = limits.StaleAfter
 		arrivals = arrivals.Heard(at(i*20), "uid-1", limits)
 	}
-	if len(arrivals.Silences) != maxSilences || !arrivals.Last.Equal(at(999*20)) {
-		t.Errorf("%d silences are kept, the last heartbeat at %s", len(arrivals.Silences), arrivals.Last)
+	if len(arrivals.Failures) != flaps || cap(arrivals.Failures) > 2*flaps || !arrivals.Last.Equal(at(999*20)) {
+		t.Errorf("%d failures are kept, the last heartbeat at %s", len(arrivals.Failures), arrivals.Last)
 	}
 	if again := arrivals.Heard(at(100), "uid-2", limits); !reflect.DeepEqual(again, arrivals) {
 		t.Errorf("an old heartbeat changed %+v to %+v", arrivals, again)

@@ -26,8 +26,8 @@ func BenchmarkHeartbeat(b *testing.B) {
 			klog.SetLogger(logr.Discard())
 			defer klog.ClearLogger()
 			l := newLookout(b, nil, clusters...)
-			leases := &Leases{client: fake.NewClientset(), namespace: "system", tracker: l.Tracker}
-			if _, err := leases.load(b.Context()); err != nil {
+			leases, err := NewLeases(b.Context(), fake.NewClientset(), "system", l.Tracker)
+			if err != nil {
 				b.Fatal(err)
 			}
 			beat := func(i int) {

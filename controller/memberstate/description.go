@@ -9,7 +9,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
@@ -19,63 +18,62 @@ import (
 // concern many services.
 const redescribeEvery = time.Minute
 
-// A description is what a member says of itself, as far as it is accepted. A member that is quarantined may be another
-// cluster, so that what it says is accepted with its data.
+// A description is what a member says of itself.
 type description struct {
-	// read is what was read last, heard what counts of that, and looked what was last looked at of the latter.
-	read, heard, looked member.Description
-	// next is when another change counts.
-	next time.Time
-	// accepted is valid, and the others are what it has.
-	accepted   member.Description
+	// received is what was read last, with the last valid text instead of one that is invalid. It is heard at once if next
+	// is over. A member that is quarantined may be another cluster, so that what is heard is accepted with its data.
+	received, heard, accepted member.Description
+	next                      time.Time
+	// set is the cluster set by what was heard: it may be why that is not accepted. The others are of what was accepted.
+	set        ClusterSet
 	properties map[string]string
 	policy     accept.Policy
-	// set is the cluster set of the member as last read. Before it said anything in this term, its name is not known.
-	set  ClusterSet
-	said bool
 }
 
 // describe returns the description that the previous leader accepted.
 func describe(accepted member.Description) description {
 	d := description{policy: accept.Policy{Others: accept.All}}
-	d.read = accepted
+	_ = d.receive(accepted) // what the controller wrote is valid, or another writer changed it
 	d.hear(time.Time{})
-	_, _ = d.accept() // what the controller wrote is valid, or another writer changed it
+	d.next = time.Time{}
+	d.accept()
 	return d
 }
 
-// hear has what was read last count, now or at a later heartbeat. The cluster set counts before the rest is accepted: it
-// may be why it is not. A cluster whose properties become unknown stays in its sets.
+// receive takes what was read, and returns an error about what is invalid.
+func (d *description) receive(is member.Description) error {
+	_, propertiesErr := properties.Parse(is.Properties)
+	if propertiesErr != nil {
+		is.Properties = d.received.Properties
+	}
+	_, acceptsErr := accept.Decode(is.Accepts)
+	if acceptsErr != nil {
+		is.Accepts = d.received.Accepts
+	}
+	d.received = is
+	return errors.Join(propertiesErr, acceptsErr)
+}
+
+// hear has what was received count, now or later. A cluster whose properties become unknown stays in its sets.
 func (d *description) hear(now time.Time) {
-	if d.read == d.heard || now.Before(d.next) {
+	if d.received == d.heard || now.Before(d.next) {
 		return
 	}
 	if d.heard != (member.Description{}) || !d.next.IsZero() {
 		d.next = now.Add(redescribeEvery)
 	}
-	d.heard = d.read
+	d.heard = d.received
 	d.set.Name = export.Set(d.heard.ClusterSet)
-	if parsed, err := properties.Parse(d.heard.Properties); err == nil && parsed != nil {
+	if parsed, _ := properties.Parse(d.heard.Properties); parsed != nil {
 		d.set.Listed = properties.Sets(parsed)
 	}
 }
 
-// accept accepts what was heard last and reports whether that changed anything. What is invalid changes nothing.
-func (d *description) accept() (changed bool, err error) {
-	if d.heard == d.looked {
-		return false, nil
-	}
-	d.looked = d.heard
-	before := d.accepted
-	parsed, propertiesErr := properties.Parse(d.heard.Properties)
-	if propertiesErr == nil {
-		d.accepted.Properties, d.properties = d.heard.Properties, parsed
-	}
-	policy, acceptsErr := accept.Decode(d.heard.Accepts)
-	if acceptsErr == nil {
-		d.accepted.Accepts, d.policy = d.heard.Accepts, policy
-	}
-	return d.accepted != before, errors.Join(propertiesErr, acceptsErr)
+// accept accepts what was heard.
+func (d *description) accept() {
+	d.accepted = d.heard
+	d.properties, _ = properties.Parse(d.accepted.Properties)
+	d.policy, _ = accept.Decode(d.accepted.Accepts)
 }
 
 // A Redescription is a change of what a member says of itself.
@@ -89,31 +87,25 @@ type Redescription struct {
 
 // Described implements member.Tracker.
 func (t *Tracker) Described(cluster string, is member.Description) {
-	t.judge(func(now time.Time) []liveness.Change {
-		m := t.members[cluster]
-		if m == nil {
-			return nil
+	t.update(cluster, func(m *tracked) {
+		if err := m.receive(is); err != nil {
+			t.reporter.Logger.Error(errors.New(documents.Safe(err.Error())), "Ignored a part of what a member says of itself; what was known of that stays",
+				"member", m.Cluster)
 		}
-		m.read, m.said = is, true
-		return t.put(now, m)
 	})
 }
 
 // accept accepts what a member says of itself. The caller holds the lock.
 func (t *Tracker) accept(m *tracked) {
-	properties, policy := m.accepted.Properties, m.policy
-	changed, err := m.accept()
-	if err != nil {
-		t.reporter.Logger.Error(errors.New(documents.Safe(err.Error())), "Ignored a part of what a member says of itself; what was known of that stays",
-			"member", m.Cluster)
+	if m.heard == m.accepted {
+		return
 	}
-	if changed {
-		t.notePolicy(m)
-		t.redescribed = append(t.redescribed, Redescription{
-			Cluster: m.Cluster, Properties: m.accepted.Properties != properties, Before: policy, After: m.policy,
-		})
-		t.unshown[m.Cluster] = struct{}{}
-	}
+	before, policy := m.accepted.Properties, m.policy
+	m.description.accept()
+	t.notePolicy(m)
+	t.redescribed = append(t.redescribed, Redescription{
+		Cluster: m.Cluster, Properties: m.accepted.Properties != before, Before: policy, After: m.policy,
+	})
 }
 
 // A ClusterSet is what is known of the cluster set of a controller.
@@ -124,11 +116,10 @@ type ClusterSet struct {
 	Listed []string
 }
 
-// excludes reports whether a member is of another cluster set. A member whose cluster lists no sets may be of this one;
-// named is whether its name is known.
-func (s ClusterSet) excludes(member ClusterSet, named bool) bool {
+// excludes reports whether a member is of another cluster set. A member whose cluster lists no sets may be of this one.
+func (s ClusterSet) excludes(member ClusterSet) bool {
 	switch {
-	case named && s.Name != member.Name:
+	case s.Name != member.Name:
 		return true
 	case len(member.Listed) == 0:
 		return false
@@ -142,31 +133,15 @@ func (s ClusterSet) excludes(member ClusterSet, named bool) bool {
 // SetClusterSet sets the cluster set of the local cluster, before anything is known of members, and when it changes.
 // Members of others are quarantined.
 func (t *Tracker) SetClusterSet(set ClusterSet) {
-	t.mu.Lock()
-	same := t.set.Name == set.Name && slices.Equal(t.set.Listed, set.Listed)
-	t.mu.Unlock()
-	if same {
-		return
-	}
-	t.judge(func(now time.Time) (changes []liveness.Change) {
+	t.change(func(now time.Time) {
 		t.set = set
-		for _, m := range t.members {
-			changes = append(changes, t.put(now, m)...)
-		}
-		return changes
+		t.putAll(now)
 	})
 }
 
 // Properties returns the ClusterProperties of a member, name to value, as last known, nil if they never were. The map is
 // shared and must not be changed.
-func (t *Tracker) Properties(cluster string) map[string]string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if m := t.members[cluster]; m != nil {
-		return m.properties
-	}
-	return nil
-}
+func (t *Tracker) Properties(cluster string) map[string]string { return t.of(cluster).properties }
 
 // notePolicy notes whether a member may refuse something.
 func (t *Tracker) notePolicy(m *tracked) {
@@ -179,11 +154,4 @@ func (t *Tracker) notePolicy(m *tracked) {
 func (t *Tracker) AnyPolicy() bool { return t.limiting.Load() }
 
 // Policy returns what a member accepts of its members, as last known.
-func (t *Tracker) Policy(cluster string) accept.Policy {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if m := t.members[cluster]; m != nil {
-		return m.policy
-	}
-	return accept.Policy{Others: accept.All}
-}
+func (t *Tracker) Policy(cluster string) accept.Policy { return t.of(cluster).policy }

@@ -79,18 +79,17 @@ func TestProperties(t *testing.T) {
 	region("eu", "[]")
 
 	client := fake.NewClientset()
-	leases := &Leases{client: client, namespace: "system", tracker: l.Tracker}
-	if _, err := leases.load(t.Context()); err != nil {
+	leases, err := NewLeases(t.Context(), client, "system", l.Tracker)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := leases.write(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	left, err := leases.load(t.Context())
-	if err != nil {
+	if _, err := NewLeases(t.Context(), client, "system", l.Tracker); err != nil {
 		t.Fatal(err)
 	}
-	again := newLookout(t, left, "north", "west")
+	again := newLookout(t, l.left, "north", "west")
 	if again.pass(600, "north"); !again.AnyPolicy() {
 		t.Error("after a restart, no member refuses anything")
 	}
@@ -218,7 +217,7 @@ func TestExcludes(t *testing.T) {
 		set := func(name export.Set, text string) ClusterSet {
 			return ClusterSet{Name: name, Listed: properties.Sets(map[string]string{properties.ClusterSet: text})}
 		}
-		if got := set(test.own, test.lists).excludes(set(test.member, test.memberLists), true); got != test.want {
+		if got := set(test.own, test.lists).excludes(set(test.member, test.memberLists)); got != test.want {
 			t.Errorf("%+v: got %v", test, got)
 		}
 	}
@@ -243,9 +242,9 @@ func TestNamedSet(t *testing.T) {
 	if l.Properties("west")["region"] != "eu" || l.Properties("north") != nil {
 		t.Errorf("west has %v, north %v", l.Properties("west"), l.Properties("north"))
 	}
-	left := map[string]state{
-		"west":  {state: liveness.Fresh, description: member.Description{Properties: is.Properties}},
-		"north": {state: liveness.Stale},
+	left := map[string]memory{
+		"west":  {StateAnnotation: "fresh", properties.Annotation: is.Properties},
+		"north": {StateAnnotation: "stale"},
 	}
 	again := newLookoutOf(t, blue, left, "west", "north")
 	again.pass(60, "west", "north")

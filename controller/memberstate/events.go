@@ -100,21 +100,20 @@ func (r *Reporter) source(problem member.Problem) {
 func (r *Reporter) judged(
 	wasIsolated, isIsolated bool, changes []liveness.Change, source func(cluster string) *member.Member,
 ) {
-	if wasIsolated != isIsolated {
-		if isIsolated {
-			r.Logger.Error(nil,
-				"No heartbeat from any member: this cluster is probably isolated. Check its network")
-		} else {
-			r.Logger.Info("Heartbeats from members arrive again")
-		}
+	switch {
+	case isIsolated && !wasIsolated:
+		r.Logger.Error(nil, "No heartbeat from any member: this cluster is probably isolated. Check its network")
+	case wasIsolated && !isIsolated:
+		r.Logger.Info("Heartbeats from members arrive again")
 	}
 	for _, change := range changes {
 		was, is := change.Was, change.Is
-		if is.State == was.State && is.Reason == was.Reason {
-			continue
+		reason, message := Describe(is)
+		kind := corev1.EventTypeWarning
+		if reason == "" && was.State != liveness.Fresh {
+			reason, message, kind = EventMemberRecovered, "Cluster "+is.Cluster+" is fresh again", corev1.EventTypeNormal
 		}
-		reason, kind, message := eventOf(was, is)
-		if reason == "" {
+		if is.State == was.State && is.Reason == was.Reason || reason == "" {
 			continue
 		}
 		r.Logger.Info(message, "member", is.Cluster, "state", is.State.String(), "reason", is.Reason)
@@ -126,43 +125,34 @@ func (r *Reporter) judged(
 
 // Describe returns the reason of the Event for a verdict and its message, empty for a member that is fresh.
 func Describe(is liveness.Verdict) (reason, message string) {
-	reason, _, message = eventOf(is, is)
-	return reason, message
-}
-
-// eventOf returns the Event for a new verdict; the reason is empty if there is none.
-func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
-	cluster := "Cluster " + is.Cluster
-	confirm := "or until the annotation " + AnnotationConfirm + " of this Secret is " + is.Token
+	cluster := "cluster " + is.Cluster
+	const (
+		stays   = "its previous exports stay until its heartbeats have arrived for a while, or until the annotation "
+		demoted = "its endpoints are used only if no other cluster has a ready one"
+	)
+	confirm := stays + AnnotationConfirm + " of this Secret is " + is.Token
 	switch {
 	case is.State == liveness.Gone:
-		return EventMemberGone, corev1.EventTypeWarning,
-			"No heartbeat from cluster " + is.Cluster + " for --gone-after: its endpoints are removed"
+		return EventMemberGone, "No heartbeat from " + cluster + " for --gone-after: its endpoints are removed"
 	case is.Reason == liveness.AnotherCluster:
-		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " has another UID than before: " +
-			"its previous exports stay until its heartbeats have arrived for a while, " + confirm
+		return EventMemberQuarantined, "Cluster " + is.Cluster + " has another UID than before: " + confirm
+	case is.Reason == liveness.ExportsLost:
+		return EventMemberQuarantined, "Cluster " + is.Cluster + " lost most or all of its exports at once: " + confirm
 	case is.Reason == liveness.ClusterIDMismatch:
-		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " has another id in its heartbeat: " +
-			"its previous exports stay. Correct --cluster-id of its controller or the id of this Secret, " +
-			"or delete the Secret if the cluster left the set"
+		return EventMemberQuarantined, "Cluster " + is.Cluster + " has another id in its heartbeat: its previous exports stay. " +
+			"Correct --cluster-id of its controller or the id of this Secret, or delete the Secret if the cluster left the set"
 	case is.Reason == liveness.OtherClusterSet:
-		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " is of another cluster set: its ClusterProperty " +
+		return EventMemberQuarantined, "Cluster " + is.Cluster + " is of another cluster set: its ClusterProperty " +
 			properties.ClusterSet + " or its --clusterset names none of those of this cluster. " +
 			"Its previous exports stay, and no others are imported. Correct these in one of the two, or delete the Secret"
-	case is.Reason == liveness.ExportsLost:
-		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " lost most or all of its exports at once: " +
-			"its previous exports stay until its heartbeats have arrived for a while, " + confirm
 	case is.Reason == liveness.Flapping:
-		return EventMemberStale, corev1.EventTypeWarning, "Contact with cluster " + is.Cluster + " was lost repeatedly: " +
+		return EventMemberStale, "Contact with " + cluster + " was lost repeatedly: " +
 			"its endpoints stay demoted until its heartbeats have arrived for a while"
 	case is.Reason == liveness.PodsUnreachable:
-		return EventMemberStale, corev1.EventTypeWarning, "The pods of cluster " + is.Cluster + " are unreachable: " +
-			"its endpoints are used only if no other cluster has a ready one. Check the pod network between the clusters"
+		return EventMemberStale, "The pods of " + cluster + " are unreachable: " + demoted +
+			". Check the pod network between the clusters"
 	case is.State == liveness.Stale:
-		return EventMemberStale, corev1.EventTypeWarning, "No heartbeat from cluster " + is.Cluster + ": " +
-			"its endpoints are used only if no other cluster has a ready one"
-	case was.State != liveness.Fresh:
-		return EventMemberRecovered, corev1.EventTypeNormal, cluster + " is fresh again"
+		return EventMemberStale, "No heartbeat from " + cluster + ": " + demoted
 	}
-	return "", "", ""
+	return "", ""
 }

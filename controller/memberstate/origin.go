@@ -18,19 +18,19 @@ var remembered = []string{member.CIDRsAnnotation, member.RankAnnotation, accept.
 // secrets stands for the source of a candidate that is a Secret with member.ClusterLabel.
 const secrets = "-"
 
-// noteOrigin writes the origin of a member into its Lease, so that the next leader prefers it to another candidate with the
-// same id, and knows the member if the source cannot be read.
-func noteOrigin(lease *coordinationv1.Lease, candidate *member.Candidate) {
+// noteOrigin notes the origin of a member, so that the next leader prefers it to another candidate with the same id, and
+// knows the member if the source cannot be read.
+func noteOrigin(memory map[string]string, candidate *member.Candidate) {
 	if candidate.Source == "" && candidate.Object == nil {
 		return // of a flag
 	}
-	lease.Annotations[OriginAnnotation] = cmp.Or(candidate.Source, secrets) + " " + candidate.Kind + " " + candidate.Name
+	memory[OriginAnnotation] = cmp.Or(candidate.Source, secrets) + " " + candidate.Kind + " " + candidate.Name
 	if candidate.Source == "" {
 		return
 	}
 	for _, key := range remembered {
 		if value, found := candidate.Annotations[key]; found {
-			lease.Annotations[key] = value
+			memory[key] = value
 		}
 	}
 }

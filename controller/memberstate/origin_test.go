@@ -21,16 +21,16 @@ func TestOrigin(t *testing.T) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Labels: map[string]string{member.ClusterLabel: "west"}, Annotations: map[string]string{},
 	}}
-	noteOrigin(lease, &member.Candidate{Cluster: "west", Kind: "flag --member", Name: "/x"})
+	noteOrigin(lease.Annotations, &member.Candidate{Cluster: "west", Kind: "flag --member", Name: "/x"})
 	if candidateOf(lease) != nil {
 		t.Error("a member of a flag has an origin")
 	}
 	held := &member.Candidate{Cluster: "west", Kind: "Secret", Name: "clusterset-dns/member-west", Object: &corev1.Secret{}}
-	noteOrigin(lease, held)
+	noteOrigin(lease.Annotations, held)
 	if got := candidateOf(lease); got == nil || got.Source != "" || got.String() != held.String() {
 		t.Errorf("%v is %+v, want %+v", lease.Annotations, got, held)
 	}
-	noteOrigin(lease, is)
+	noteOrigin(lease.Annotations, is)
 	got := candidateOf(lease)
 	if got == nil || got.Cluster != is.Cluster || got.Source != is.Source || got.String() != is.String() ||
 		len(got.Annotations) != 2 || got.Annotations[AnnotationDrain] != "true" {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package memberstate tracks the state of the member clusters: it collects what is read of them, has liveness judge it,
-// shows the result in Leases and Events, and hands it to the next leader (docs/design/liveness.md).
+// shows the result in Leases and Events, and hands it to the next leader (docs/design.md).
 package memberstate
 
 import (
 	"cmp"
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -52,7 +50,7 @@ type Tracker struct {
 	reporter *Reporter
 	handler  Handler
 	// left is what the previous leader left, by cluster.
-	left map[string]state
+	left map[string]memory
 	// before are the members of sources that the previous leader left.
 	before []*member.Candidate
 
@@ -61,12 +59,11 @@ type Tracker struct {
 	// ticked is when tick last ran, and isolated whether none of several members was heard then.
 	ticked   time.Time
 	isolated bool
-	paths    *liveness.Paths
-	// canaries are those of each member, by their names.
-	canaries map[string]map[string]canary.Canary
+	layer    Layer // nil if there is none
 	// unshown are the members whose Leases do not show their state.
 	unshown map[string]struct{}
-	// redescribed are the members whose description changed; judge notifies the handler.
+	// changes and redescribed are what change tells the handler.
+	changes     []liveness.Change
 	redescribed []Redescription
 	set         ClusterSet // of the local cluster
 	// limiting is set if the Policy of a member may refuse something.
@@ -83,18 +80,9 @@ type tracked struct {
 	since time.Time
 	// drains is set if the member asks in its heartbeat to be drained.
 	drains bool
-	// shownUID is the KnownUID in the Lease, or to be shown there.
-	shownUID string
+	// memory is what the Lease has, or is to have. It is immutable.
+	memory memory
 	description
-}
-
-// A state is what one leader leaves to the next about a member.
-type state struct {
-	state       liveness.State
-	uid         string
-	path        liveness.Path
-	drains      bool
-	description member.Description
 }
 
 var _ member.Tracker = (*Tracker)(nil)
@@ -103,53 +91,37 @@ var _ member.Tracker = (*Tracker)(nil)
 func NewTracker(limits liveness.Limits, now clock.WithTicker, exports Exports, reporter *Reporter) *Tracker {
 	return &Tracker{
 		limits: limits, clock: now, exports: exports, reporter: reporter,
-		members:  map[string]*tracked{},
-		ticked:   now.Now(),
-		paths:    liveness.NewPaths(limits),
-		canaries: map[string]map[string]canary.Canary{},
-		unshown:  map[string]struct{}{},
-		shown:    make(chan struct{}, 1),
+		members: map[string]*tracked{},
+		ticked:  now.Now(),
+		unshown: map[string]struct{}{},
+		shown:   make(chan struct{}, 1),
 	}
 }
 
 // Handle sets the handler. It is to be called before Run, and before anything is read of members.
 func (t *Tracker) Handle(handler Handler) { t.handler = handler }
 
-// Verdict returns the verdict on a member.
-func (t *Tracker) Verdict(cluster string) liveness.Verdict {
+// of returns what is known of a cluster, which may be no member.
+func (t *Tracker) of(cluster string) tracked {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.verdict(cluster)
+	if m := t.members[cluster]; m != nil {
+		return *m
+	}
+	return tracked{verdict: liveness.Unknown(cluster), description: describe(member.Description{})}
 }
 
-// verdict returns the verdict on a member. The caller holds the lock.
-func (t *Tracker) verdict(cluster string) liveness.Verdict {
-	if m := t.members[cluster]; m != nil {
-		return m.verdict
-	}
-	return liveness.Unknown(cluster)
-}
+// Verdict returns the verdict on a member.
+func (t *Tracker) Verdict(cluster string) liveness.Verdict { return t.of(cluster).verdict }
 
 // Since returns when a member was judged to be in its state first, by this leader; zero if it is unknown.
-func (t *Tracker) Since(cluster string) time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if m := t.members[cluster]; m != nil {
-		return m.since
-	}
-	return time.Time{}
-}
+func (t *Tracker) Since(cluster string) time.Time { return t.of(cluster).since }
 
-// Judgement returns the verdicts on all members. It costs in proportion to their number.
-func (t *Tracker) Judgement() liveness.Judgement {
+// Isolated reports whether none of several members is heard: the fault is probably local.
+func (t *Tracker) Isolated() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	judgement := liveness.Judgement{Isolated: t.isolated}
-	for _, m := range t.members {
-		judgement.Members = append(judgement.Members, m.verdict)
-	}
-	slices.SortFunc(judgement.Members, func(a, b liveness.Verdict) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	return judgement
+	return t.isolated
 }
 
 // Before implements member.Tracker.
@@ -157,38 +129,24 @@ func (t *Tracker) Before() []*member.Candidate { return t.before }
 
 // Track implements member.Tracker.
 func (t *Tracker) Track(m *member.Member) {
-	t.judge(func(now time.Time) []liveness.Change {
+	t.change(func(now time.Time) {
 		known := t.members[m.Cluster()]
 		if known == nil {
-			left := t.left[m.Cluster()]
-			if left.description != (member.Description{}) {
-				left.description.ClusterSet = string(t.set.Name) // it was accepted
-			}
+			known = t.recall(now, m.Cluster(), t.left[m.Cluster()])
 			delete(t.left, m.Cluster()) // a member that leaves and joins again is new
-			known = &tracked{since: now, verdict: liveness.Unknown(m.Cluster()), drains: left.drains, shownUID: left.uid, description: describe(left.description), Member: liveness.Member{
-				Cluster:  m.Cluster(),
-				Arrivals: liveness.Arrivals{Joined: now},
-				Before:   left.state,
-				KnownUID: left.uid,
-			}}
 			t.members[m.Cluster()] = known
-			t.paths.Restore(m.Cluster(), left.path)
 			t.notePolicy(known)
-			t.unshown[m.Cluster()] = struct{}{}
 		}
 		known.source = m
-		return t.put(now, known)
+		t.put(now, known)
 	})
 }
 
 // Untrack implements member.Tracker.
 func (t *Tracker) Untrack(cluster string) {
-	t.judge(func(time.Time) []liveness.Change {
+	t.change(func(time.Time) {
 		delete(t.members, cluster)
-		delete(t.canaries, cluster)
-		t.paths.Remove(cluster)
 		t.unshown[cluster] = struct{}{}
-		return nil
 	})
 }
 
@@ -247,69 +205,58 @@ func (t *Tracker) compare(cluster string, services []types.NamespacedName) (befo
 
 // update changes the facts of a member and judges it. It does nothing for a cluster that is no member.
 func (t *Tracker) update(cluster string, change func(*tracked)) {
-	t.judge(func(now time.Time) []liveness.Change {
-		m := t.members[cluster]
-		if m == nil {
-			return nil
+	t.change(func(now time.Time) {
+		if m := t.members[cluster]; m != nil {
+			change(m)
+			t.put(now, m)
 		}
-		change(m)
-		return t.put(now, m)
 	})
 }
 
 // put judges the facts of a member. The caller holds the lock.
-func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
+func (t *Tracker) put(now time.Time, m *tracked) {
 	annotations := m.source.Annotations()
 	if heard := m.source.Heartbeat(); !heard.Heard.IsZero() && heard.Drained != m.drains {
 		m.drains = heard.Drained
-		t.unshown[m.Cluster] = struct{}{}
 	}
 	m.Drained = m.drains || annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
 	m.hear(now)
-	if path := t.paths.Of(m.Cluster); m.Path != path {
-		m.Path = path
-		t.unshown[m.Cluster] = struct{}{}
+	var opinion liveness.Opinion
+	if t.layer != nil {
+		opinion = t.layer.Opinion(m.Cluster)
 	}
-	m.OtherSet = t.set.excludes(m.set, m.said)
+	m.OtherSet = t.set.excludes(m.set)
 	was := m.verdict
-	m.verdict = liveness.Judge(now, t.limits, m.Member)
+	m.verdict = liveness.Judge(now, t.limits, m.Member, opinion)
 	if m.verdict.Token == "" && !m.Mistaken && !m.OtherSet {
 		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}
 		m.KnownUID = cmp.Or(m.Arrivals.UID, m.KnownUID)
 		t.accept(m)
 	}
-	if m.shownUID != m.KnownUID {
-		m.shownUID = m.KnownUID
-		t.unshown[m.Cluster] = struct{}{}
+	t.remember(m)
+	if m.verdict.State != was.State {
+		m.since = now
 	}
-	if m.verdict == was {
-		return nil
+	if m.verdict != was {
+		t.changes = append(t.changes, liveness.Change{Was: was, Is: m.verdict})
 	}
-	return []liveness.Change{{Was: was, Is: m.verdict}}
 }
 
-// judge calls change with the lock, and notifies the handler and the reporter of what it returns.
-func (t *Tracker) judge(change func(now time.Time) []liveness.Change) {
+// change calls do with the lock, and tells the handler and the reporter what changed.
+func (t *Tracker) change(do func(now time.Time)) {
 	t.mu.Lock()
-	was := t.isolated
-	now := t.clock.Now()
-	changes := change(now)
-	is := t.isolated
-	for _, change := range changes {
-		if change.Was.State != change.Is.State {
-			t.unshown[change.Is.Cluster] = struct{}{}
-			if m := t.members[change.Is.Cluster]; m != nil {
-				m.since = now
-			}
+	wasIsolated := t.isolated
+	do(t.clock.Now())
+	isIsolated, changes, redescribed := t.isolated, t.changes, t.redescribed
+	t.changes, t.redescribed = nil, nil
+	if len(t.unshown) > 0 {
+		select {
+		case t.shown <- struct{}{}:
+		default: // a signal already pending covers this change
 		}
 	}
-	if len(t.unshown) > 0 {
-		trigger(t.shown)
-	}
-	redescribed := t.redescribed
-	t.redescribed = nil
 	t.mu.Unlock()
 
 	for _, change := range redescribed {
@@ -322,12 +269,12 @@ func (t *Tracker) judge(change func(now time.Time) []liveness.Change) {
 			t.handler.VerdictChanged(is.Cluster)
 		}
 	}
-	t.reporter.judged(was, is, changes, t.source)
+	t.reporter.judged(wasIsolated, isIsolated, changes, func(cluster string) *member.Member { return t.of(cluster).source })
 }
 
 // tick judges what time alone changed.
 func (t *Tracker) tick() {
-	t.judge(func(now time.Time) (changes []liveness.Change) {
+	t.change(func(now time.Time) {
 		t.isolated = liveness.Tick(now, now.Sub(t.ticked), t.limits, func(yield func(*liveness.Arrivals) bool) {
 			for _, m := range t.members {
 				if !yield(&m.Arrivals) {
@@ -336,28 +283,14 @@ func (t *Tracker) tick() {
 			}
 		})
 		t.ticked = now
-		for _, m := range t.members {
-			changes = append(changes, t.put(now, m)...)
-		}
-		return changes
+		t.putAll(now)
 	})
 }
 
-// source returns a member, or nil if it left.
-func (t *Tracker) source(cluster string) *member.Member {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if m := t.members[cluster]; m != nil {
-		return m.source
-	}
-	return nil
-}
-
-// trigger does a non-blocking send; a signal already pending covers this change.
-func trigger(channel chan<- struct{}) {
-	select {
-	case channel <- struct{}{}:
-	default:
+// putAll judges all members. The caller holds the lock.
+func (t *Tracker) putAll(now time.Time) {
+	for _, m := range t.members {
+		t.put(now, m)
 	}
 }
 

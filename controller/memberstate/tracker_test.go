@@ -34,12 +34,12 @@ type lookout struct {
 	looked chan string
 }
 
-func newLookout(t testing.TB, left map[string]state, clusters ...string) *lookout {
+func newLookout(t testing.TB, left map[string]memory, clusters ...string) *lookout {
 	t.Helper()
 	return newLookoutOf(t, ClusterSet{}, left, clusters...)
 }
 
-func newLookoutOf(t testing.TB, set ClusterSet, left map[string]state, clusters ...string) *lookout {
+func newLookoutOf(t testing.TB, set ClusterSet, left map[string]memory, clusters ...string) *lookout {
 	t.Helper()
 	l := &lookout{
 		now:      clocktesting.NewFakeClock(time.Unix(1e9, 0)),
@@ -161,7 +161,7 @@ func TestTrackerSilence(t *testing.T) {
 	// Both at once.
 	l.pass(7200)
 	l.expect(t, "west", "stale Silent demoted", "north west")
-	if !l.Judgement().Isolated {
+	if !l.Isolated() {
 		t.Error("nobody is heard, and nothing is suspected here")
 	}
 }
@@ -181,7 +181,7 @@ func TestTrackerDrain(t *testing.T) {
 
 // TestTrackerDrainOfThePredecessor: a new leader knows that a member asked to be drained before it hears the member.
 func TestTrackerDrainOfThePredecessor(t *testing.T) {
-	l := newLookout(t, map[string]state{"west": {drains: true}}, "west")
+	l := newLookout(t, map[string]memory{"west": {DrainsAnnotation: "true"}}, "west")
 	if verdict := l.Verdict("west"); !verdict.Demote || verdict.State != liveness.Fresh {
 		t.Errorf("the verdict is %+v", verdict)
 	}
@@ -242,9 +242,9 @@ func TestTrackerLostExports(t *testing.T) {
 // TestTrackerPredecessor: what another process left of a member counts until
 // its first heartbeat, and for a member that leaves and joins again it does not.
 func TestTrackerPredecessor(t *testing.T) {
-	l := newLookout(t, map[string]state{
-		"north": {state: liveness.Stale, uid: "uid-of-north"},
-		"west":  {state: liveness.Stale, uid: "uid-of-another"},
+	l := newLookout(t, map[string]memory{
+		"north": {StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "uid-of-north"},
+		"west":  {StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "uid-of-another"},
 	}, "north", "west")
 	l.expect(t, "north", "stale Silent demoted", "north west")
 	l.pass(5, "north", "west")
@@ -264,7 +264,7 @@ func TestTrackerPredecessor(t *testing.T) {
 // TestTrackerNeverBelievesAMistake: who calls itself otherwise does not become
 // the cluster that it is said to be, however long it is heard.
 func TestTrackerNeverBelievesAMistake(t *testing.T) {
-	l := newLookout(t, map[string]state{"west": {uid: "uid-of-west"}}, "north", "west", "south")
+	l := newLookout(t, map[string]memory{"west": {member.HeartbeatUIDAnnotation: "uid-of-west"}}, "north", "west", "south")
 	for range 120 {
 		l.now.Step(member.HeartbeatInterval)
 		l.LeaseRead("north", "uid-of-north", l.now.Now(), true, false)

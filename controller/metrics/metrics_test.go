@@ -13,7 +13,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -66,7 +69,9 @@ func TestMetricsOfAStandby(t *testing.T) {
 	}
 	m.Reconciled(time.Second, nil)
 	m.Reconciled(time.Second, errors.New("no"))
-	m.propagated(originRemote, -time.Minute) // their clock is ahead
+	Writer{Metrics: m, Cluster: "east", Clock: clock.RealClock{}}.Written(nil, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Annotations: map[string]string{export.AnnotationTriggerTime: time.Now().Add(time.Minute).Format(time.RFC3339Nano)}, // their clock is ahead
+	}})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -91,25 +96,28 @@ func TestMetricsOfAStandby(t *testing.T) {
 	}
 }
 
-func TestProblemCounts(t *testing.T) {
-	var counts problemCounts
+func TestProblems(t *testing.T) {
+	m, err := New(prometheus.NewRegistry(), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
 	web, db := types.NamespacedName{Name: "web"}, types.NamespacedName{Name: "db"}
 	bad := export.Problem{Reason: export.ReasonBadAddress}
-	counts.set(web, map[string][]export.Problem{"east": {bad, bad}, "west": {bad}})
-	counts.set(db, map[string][]export.Problem{"east": {bad}})
-	key := problemKey{"east", export.ReasonBadAddress}
-	if got := counts.count()[key]; got != 2 {
+	m.Problems(web, map[string][]export.Problem{"east": {bad, bad}, "west": {bad}})
+	m.Problems(db, map[string][]export.Problem{"east": {bad}})
+	key := problem{"east", export.ReasonBadAddress}
+	if got := m.countProblems()[key]; got != 2 || len(m.Problematic()) != 2 {
 		t.Errorf("got %d services, want 2", got)
 	}
-	counts.set(web, nil)
-	counts.set(db, map[string][]export.Problem{"east": nil})
-	if got := counts.count(); len(got) != 0 || len(counts.services) != 0 {
+	m.Problems(web, nil)
+	m.Problems(db, map[string][]export.Problem{"east": nil})
+	if got := m.countProblems(); len(got) != 0 || len(m.Problematic()) != 0 {
 		t.Errorf("got %v, want none", got)
 	}
-	counts.set(db, map[string][]export.Problem{"east": {bad}})
-	counts.clear()
-	counts.set(web, map[string][]export.Problem{"east": {bad}})
-	if got := counts.count(); len(got) != 1 || got[key] != 1 {
+	m.Problems(db, map[string][]export.Problem{"east": {bad}})
+	m.Lead(nil)
+	m.Problems(web, map[string][]export.Problem{"east": {bad}})
+	if got := m.countProblems(); len(got) != 1 || got[key] != 1 {
 		t.Errorf("got %v after another term began, want one service", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -30,7 +31,7 @@ func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 			Properties: local.NewProperties(nil, nil),
 			Local:      local.New(fake.NewClientset(), gate, "clusterset-dns", "").Term(),
 			Members:    member.New(member.Config{}),
-			Tracker:    &memberstate.Tracker{},
+			Tracker:    memberstate.NewTracker(liveness.Limits{}, clock.RealClock{}, nil, &memberstate.Reporter{}),
 		},
 		API: api, Gate: gate, Recorder: recorder,
 	})

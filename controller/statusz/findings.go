@@ -45,14 +45,14 @@ func (l *list) add(severity, name, object, fix, format string, args ...any) {
 }
 
 // findings returns the problems that the controller sees.
-func (l *Leader) findings(judgement liveness.Judgement) []state.Finding {
+func (l *Leader) findings() []state.Finding {
 	var found list
 	here := contextOf(l.Cluster)
 	for _, problem := range l.Members.Refused() {
 		l.refused(&found, problem)
 	}
 	for _, m := range l.Members.List() {
-		l.ofMember(&found, m, judgement.Of(m.Cluster()))
+		l.ofMember(&found, m, l.Tracker.Verdict(m.Cluster()))
 	}
 	annotations := map[string]string{}
 	if namespace := l.Local.Namespace(l.Namespace); namespace != nil {
@@ -154,7 +154,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 				"correct, confirm them: " + quoted(l.annotate(m, memberstate.AnnotationConfirm, verdict.Token))
 		}
 		wrong("member-quarantined", fix, "%s.", message)
-	case path == liveness.Unreachable:
+	case path == "unreachable":
 		wrong("pods-reached", "kubectl clusterset test connectivity --contexts "+both, "Connections from %s to the pods of %s "+
 			"fail. %s.", l.Cluster, id, message)
 	case reason == "":
@@ -168,13 +168,13 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		wrong("member-fresh", fmt.Sprintf("Make sure that the API server and the controller of %s run, and that %s can reach "+
 			"them: `kubectl clusterset check --contexts %s`.", id, l.Cluster, both), "%s; %s.", message, ago)
 	}
-	probed := slices.DeleteFunc(l.Tracker.Canaries(), func(c memberstate.ProbedCanary) bool { return c.Cluster != id })
+	probed := slices.DeleteFunc(l.Tracker.Witnesses(), func(c memberstate.Witness) bool { return c.Cluster != id })
 	if len(probed) == 1 {
 		found.add(state.Warning, "pods-reached", "member "+id, "Run two replicas of the controller in "+id+".",
 			"Only one replica of the controller of %s answers probes, and may be a pod that restarts. So failing connections to "+
 				"the pods of %s are noticed after --stale-after, not within 5 s.", id, id)
 	}
-	if len(probed) > 0 && l.Tracker.Path(id) == liveness.PathUnknown && verdict.State == liveness.Fresh {
+	if len(probed) > 0 && l.Tracker.Path(id) == "unknown" && verdict.State == liveness.Fresh {
 		found.add(state.Warning, "pods-reached", "member "+id, "kubectl clusterset test connectivity --contexts "+both,
 			"No prober of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
 				"between the controllers.", id, l.Cluster)

@@ -201,18 +201,18 @@ func (l *Leader) elsewhere(name string) (why, fix string) {
 
 // status returns the state of the cluster.
 func (l *Leader) status() state.Cluster {
-	own, judgement := input.Standing(l.Local.Namespace(l.Namespace)), l.Tracker.Judgement()
+	own := input.Standing(l.Local.Namespace(l.Namespace))
 	out := state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set),
 		Controller: l.Version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
-		InputsLate: l.Gate.Late(0), Isolated: judgement.Isolated, Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength() + l.Record.Working(),
+		InputsLate: l.Gate.Late(0), Isolated: l.Tracker.Isolated(), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength() + l.Record.Working(),
 		Limits:  []state.Limit{l.IPLimit(), l.Members.MemoryLimit()},
 		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
 	}
 	places := map[string]int{}
 	for _, m := range l.Members.List() {
 		places[m.Cluster()] = len(out.Members)
-		out.Members = append(out.Members, l.member(m, judgement.Of(m.Cluster())))
+		out.Members = append(out.Members, l.member(m, l.Tracker.Verdict(m.Cluster())))
 	}
 	access, _ := l.API.Access()
 	if access != nil {
@@ -249,7 +249,7 @@ func (l *Leader) status() state.Cluster {
 			}
 		}
 	}
-	out.Findings = append(out.Findings, l.findings(judgement)...)
+	out.Findings = append(out.Findings, l.findings()...)
 	return out
 }
 
@@ -258,7 +258,7 @@ func (l *Leader) member(m *member.Member, verdict liveness.Verdict) state.Member
 	out := state.Member{
 		Cluster: m.Cluster(), Controller: m.Heartbeat().Version, State: verdict.State.String(),
 		Since: l.Tracker.Since(m.Cluster()).UTC(), Reason: string(verdict.Reason), Limits: m.Account().Use(),
-		Path: l.Tracker.Path(m.Cluster()).String(), Drained: l.Drained(m), Rank: m.Rank(),
+		Path: l.Tracker.Path(m.Cluster()), Drained: l.Drained(m), Rank: m.Rank(),
 		Heard: m.Heartbeat().Heard.UTC(), Synced: m.Synced(), Published: m.Published(), Credential: m.Candidate().String(),
 		Expires: m.Life().Expires.UTC(), UID: m.Heartbeat().KubeSystemUID,
 	}

@@ -263,3 +263,12 @@ func TestFilesAreReadInOneSitting(t *testing.T) {
 		}
 	}
 }
+
+// TestLayersCanBeRemoved: only the wiring imports what the core does without.
+func TestLayersCanBeRemoved(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if !f.test() && strings.HasPrefix(f.folder(), "controller/") && slices.Contains(f.imports, module+"controller/canary") {
+			t.Errorf("%s: imports controller/canary, which is a layer (memberstate.Layer)", f.path)
+		}
+	}
+}

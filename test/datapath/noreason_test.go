@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -38,7 +37,7 @@ func noReason(t *testing.T, b *bed) {
 	for _, reader := range b.all() {
 		for _, source := range b.all() {
 			if source != reader {
-				reader.awaitPath(t, source, liveness.Reachable.String())
+				reader.awaitPath(t, source, string(canary.Reachable))
 			}
 		}
 	}

@@ -134,14 +134,14 @@ var reading = []mutant{
 // judging are mistakes in who is believed.
 var judging = []mutant{
 	{
-		file: "controller/memberstate/tracker.go",
-		text: `		Before:   left.state,
+		file: "controller/memberstate/leases.go",
+		text: `			Before:   liveness.ParseState(left[StateAnnotation]),
 `, replacement: ``,
 		harm: "a restart believes a member again that was silent before",
 	},
 	{
-		file: "controller/memberstate/tracker.go",
-		text: `		KnownUID: left.uid,
+		file: "controller/memberstate/leases.go",
+		text: `			KnownUID: left[member.HeartbeatUIDAnnotation],
 `, replacement: ``,
 		harm: "a restart believes another cluster under a known id at once",
 	},
@@ -170,10 +170,8 @@ var judging = []mutant{
 		harm: "what is judged of a member changes nothing until something else does",
 	},
 	{
-		file: "controller/memberstate/tracker.go",
-		text: `		if change.Was.State != change.Is.State {
-`, replacement: `		if change.Was.State > change.Is.State {
-`,
+		file: "controller/memberstate/leases.go",
+		text: `if !maps.Equal(is, m.memory) {`, replacement: `if m.memory == nil {`,
 		harm: "a restart believes a member again that was silent before",
 	},
 	{
@@ -194,8 +192,8 @@ var judging = []mutant{
 		harm:        "a list that lost nine exports of ten is believed at once",
 	},
 	{
-		file: "controller/liveness/judge.go",
-		text: `return failed >= flaps && `, replacement: `return failed > 1000 && `,
+		file: "controller/liveness/limits.go",
+		text: `return len(f) == flaps && `, replacement: `return len(f) > 1000 && `,
 		harm: "traffic follows a member that comes and goes",
 	},
 	{

@@ -34,39 +34,39 @@ var probing = []mutant{
 		harm: "a cluster that lost all others removes or mistrusts them",
 	},
 	{
-		file: "controller/liveness/paths.go",
+		file: "controller/canary/paths.go",
 		text: `!proven && len(v.members) > 1 {`, replacement: `!proven && len(v.members) > 1000 {`,
 		harm: "a cluster whose pod network fails repeatedly mistrusts all others",
 	},
 	{
-		file: "controller/liveness/paths.go",
+		file: "controller/canary/paths.go",
 		text: ` && p.Began.After(m.elsewhere)`, replacement: ``,
 		harm: "a cluster whose pod network is repaired mistrusts the others",
 	},
 	{
 		file: "controller/liveness/judge.go",
-		text: `case member.Path == Unreachable:`, replacement: `case member.Path == Unreachable && limits.StaleAfter == 0:`,
+		text: `if opinion.State > verdict.State {`, replacement: `if opinion.State > verdict.State && limits.StaleAfter == 0 {`,
 		harm: "half of all connections fail for as long as the pods of a member are not reached",
 	},
 	{
-		file: "controller/liveness/paths.go",
+		file: "controller/canary/paths.go",
 		text: `most := 2*cut > len(m.canaries)`, replacement: `most := cut > 0`,
 		harm: "a cluster that loses a node is demoted",
 	},
 	{
-		file: "controller/liveness/canary.go",
+		file: "controller/canary/verdict.go",
 		text: `	case Void:
-		c.unanswered = 0
+		v.unanswered = 0
 `, replacement: `	case Void:
 `,
 		harm: "a controller that starves demotes others",
 	},
 	{
-		file: "controller/liveness/canary.go",
-		text: `		c.answers, c.unanswered = 0, 0
-`, replacement: `		c.answers = 0
-		c.unanswered++
-		c.cut = c.cut || c.unanswered >= 30
+		file: "controller/canary/verdict.go",
+		text: `		v.answers, v.unanswered = 0, 0
+`, replacement: `		v.answers = 0
+		v.unanswered++
+		v.cut = v.cut || v.unanswered >= 30
 `,
 		harm: "any pod that keeps a prober target busy demotes its cluster in all others",
 	},
@@ -88,22 +88,14 @@ var probing = []mutant{
 	},
 	{
 		file: "controller/canary/prober.go",
-		text: `hurried = interval / 2`, replacement: `hurried = interval`,
+		text: `interval = 750 * time.Millisecond`, replacement: `interval = 1500 * time.Millisecond`,
 		harm: "traffic leaves a member that is cut off after more than 5 s",
 	},
 	{
 		file: "controller/canary/prober.go",
-		text: `		outcome = liveness.Void
-`, replacement: `		_ = liveness.Void
+		text: `		outcome = Void
+`, replacement: `		_ = Void
 `,
 		harm: "a controller that starves demotes others",
-	},
-	{
-		file: "controller/term.go",
-		text: `		r.Tracker.ForgetPaths()
-`, replacement: `		_ = r.Tracker.ForgetPaths
-`,
-		harm:  "a member stays demoted after the canaries were switched off",
-		first: simulation,
 	},
 }

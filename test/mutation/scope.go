@@ -63,7 +63,7 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/memberstate/description.go",
-		text:        `d.read = accepted`,
+		text:        `_ = d.receive(accepted)`,
 		replacement: ``,
 		harm:        "a restart forgets the properties of a silent cluster",
 	},
@@ -76,13 +76,13 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/memberstate/description.go",
-		text:        `err == nil && parsed != nil`,
-		replacement: `err == nil`,
+		text:        `if parsed, _ := properties.Parse(d.heard.Properties); parsed != nil {`,
+		replacement: `if parsed, _ := properties.Parse(d.heard.Properties); true {`,
 		harm:        "a downgrade lets a cluster of another set contribute to this one",
 	},
 	{
 		file:        "controller/memberstate/tracker.go",
-		text:        `t.set.excludes(m.set, m.said)`,
+		text:        `t.set.excludes(m.set)`,
 		replacement: `false`,
 		harm:        "a cluster of another set contributes to this one",
 		first:       simulation,

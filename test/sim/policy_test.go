@@ -286,6 +286,10 @@ func chooses(clusters, name, region string) bool {
 	return err == nil && parsed.Selects(is, is)
 }
 
+// reconnected is the time after the start of an API server within which a controller has surely read its Secrets: more
+// than the longest backoff of its caches. Until then it knows what it accepted before.
+const reconnected = 10 * time.Second
+
 // fault begins a fault, or ends it if it lasts.
 func (p *policies) fault(c *sim.Cluster, other string) {
 	begin := func(what string, begins func() func()) {
@@ -326,7 +330,7 @@ func (p *policies) fault(c *sim.Cluster, other string) {
 			c.StopAPI()
 			return func() {
 				c.StartAPI()
-				sim.Wait(2 * time.Second)
+				sim.Wait(reconnected)
 				r.stale = nil
 			}
 		})
@@ -357,6 +361,9 @@ func (p *policies) backup(c *sim.Cluster) (restore func()) {
 			current.chosen = append(current.chosen, of.clusters)
 		}
 		p.allow()
+		if reset {
+			sim.Wait(reconnected)
+		}
 	}
 }
 

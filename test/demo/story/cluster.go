@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
@@ -164,7 +164,7 @@ func isReady(pod *corev1.Pod) bool {
 }
 
 // awaitPath waits for the path to the pods of another cluster, as the controller of this one sees it.
-func (c *cluster) awaitPath(ctx context.Context, to *cluster, want liveness.Path) error {
+func (c *cluster) awaitPath(ctx context.Context, to *cluster, want canary.Path) error {
 	return poll(ctx, fmt.Sprintf("the path from %s to %s to be %s", c.name, to.name, want),
 		func(ctx context.Context) (bool, error) {
 			lease, err := c.kube.CoordinationV1().Leases(clusterset.Namespace).Get(ctx, memberstate.LeasePrefix+to.name,
@@ -172,7 +172,7 @@ func (c *cluster) awaitPath(ctx context.Context, to *cluster, want liveness.Path
 			if err != nil {
 				return false, c.ended() // it is not there yet
 			}
-			return lease.Annotations[memberstate.PathAnnotation] == want.String(), nil
+			return lease.Annotations[memberstate.PathAnnotation] == string(want), nil
 		})
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 )
 
 const (
@@ -190,7 +190,7 @@ func (s *story) cutPodNetwork(ctx context.Context) error {
 		return nil
 	}
 	s.chapter("the pod network is cut: connections to pods of east get no answer; its heartbeats arrive")
-	if err := s.west.awaitPath(ctx, s.east, liveness.Reachable); err != nil {
+	if err := s.west.awaitPath(ctx, s.east, canary.Reachable); err != nil {
 		return err
 	}
 	if err := s.east.pods.awaitProbes(ctx); err != nil {

@@ -1,26 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package liveness
+package canary
 
 import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
+var limits = liveness.Limits{Interval: 5 * time.Second, StaleAfter: 30 * time.Second}
+
+func at(second int) time.Time { return time.Unix(1e9+int64(second), 0) }
+
+func newPaths() *Paths { return NewPaths(limits, logr.Discard(), func(string) {}) }
+
+// named is the canary of a name that ends with its number, as "west/1".
+func named(name string) Canary {
+	address := netip.AddrFrom4([4]byte{10, name[0], name[1], name[len(name)-1]})
+	return Canary{Address: netip.AddrPortFrom(address, 8081)}
+}
+
 // history is probes of canaries, one a second: "west/1 ++--~~v." is answered, unanswered, impaired, void, and none.
-func history(rows ...string) (probes []Probe, offers map[string][]string) {
-	offers = map[string][]string{}
+func history(rows ...string) (probes []Probe, offers map[string][]Canary) {
+	offers = map[string][]Canary{}
 	for i, row := range rows {
-		canary, outcomes, _ := strings.Cut(row, " ")
-		cluster, _, _ := strings.Cut(canary, "/")
-		offers[cluster] = append(offers[cluster], canary)
+		name, outcomes, _ := strings.Cut(row, " ")
+		cluster, _, _ := strings.Cut(name, "/")
+		offers[cluster] = append(offers[cluster], named(name))
 		for second, mark := range outcomes {
-			p := Probe{Cluster: cluster, Canary: canary, Began: at(second).Add(time.Duration(i) * 50 * time.Millisecond)}
+			p := Probe{Cluster: cluster, Canary: named(name).Address, Began: at(second).Add(time.Duration(i) * 50 * time.Millisecond)}
 			switch mark {
 			case '+':
 				p.Outcome, p.Ended = Answered, p.Began.Add(20*time.Millisecond)
@@ -46,12 +63,12 @@ func course(v *Paths, cluster string, probes []Probe) string {
 	second := 0
 	show := func(until time.Time) {
 		for ; !at(second + 1).After(until); second++ {
-			text.WriteByte("?ru"[v.Of(cluster)])
+			text.WriteByte(map[Path]byte{Unknown: '?', Reachable: 'r', Unreachable: 'u'}[v.Of(cluster)])
 		}
 	}
 	for _, p := range probes {
 		show(p.Ended)
-		v.Probed(p)
+		v.probed(p)
 	}
 	show(at(second + 1))
 	return text.String()
@@ -173,10 +190,10 @@ func TestPaths(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			probes, offers := history(test.rows...)
-			v := NewPaths(limits)
-			v.Restore("west", test.left)
+			v := newPaths()
+			v.Restore("west", string(test.left))
 			for cluster, canaries := range offers {
-				v.Offer(cluster, canaries)
+				v.offer(at(0), cluster, canaries)
 			}
 			if got := course(v, "west", probes); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
@@ -185,90 +202,65 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestOffer: new canaries begin anew, and none is no path.
+// TestOffer: new canaries begin anew, and none for a while is no path.
 func TestOffer(t *testing.T) {
-	v := NewPaths(limits)
+	var changes []string
+	v := NewPaths(limits, logr.Discard(), func(cluster string) { changes = append(changes, cluster) })
 	probes, offers := history("west/1 +---", "west/2 +---")
-	v.Offer("west", offers["west"])
+	v.offer(at(0), "west", offers["west"])
 	course(v, "west", probes)
-	if v.Of("west") != Unreachable {
-		t.Fatal(v.Of("west"))
+	if v.Of("west") != Unreachable || len(changes) != 2 {
+		t.Fatal(v.Of("west"), changes)
+	}
+	if got := v.Opinion("west"); got.State != liveness.Stale || got.Reason != liveness.PodsUnreachable || v.Memory("west") != "unreachable" {
+		t.Errorf("the opinion is %v", got)
+	}
+	if all := v.Witnesses(); len(all) != 2 || !all[0].Fails || all[0].Cluster != "west" || all[0].Address != named("west/1").Address {
+		t.Errorf("the witnesses are %v", all)
 	}
 	answered := func(times int) {
 		for i := range times {
-			for _, canary := range []string{"west/3", "west/4"} {
-				v.Probed(Probe{
-					Cluster: "west", Canary: canary, Began: at(10 + i), Ended: at(10 + i), Outcome: Answered,
+			for _, name := range []string{"west/3", "west/4"} {
+				v.probed(Probe{
+					Cluster: "west", Canary: named(name).Address, Began: at(10 + i), Ended: at(10 + i), Outcome: Answered,
 				})
 			}
 		}
 	}
-	if v.Offer("west", []string{"west/3", "west/4"}); v.Of("west") != Unreachable {
+	if v.offer(at(5), "west", []Canary{named("west/3"), named("west/4")}); v.Of("west") != Unreachable {
 		t.Error("new canaries that were not probed yet make it reachable")
 	}
 	if answered(2); v.Of("west") != Unreachable {
 		t.Error("two answers are enough")
 	}
-	if answered(3); v.Of("west") != Reachable {
+	if answered(3); v.Of("west") != Reachable || v.Opinion("west") != (liveness.Opinion{}) {
 		t.Error("three answers are not enough")
 	}
-	if v.Probed(Probe{Cluster: "west", Canary: "west/1", Outcome: Answered}) || v.Probed(Probe{Cluster: "south"}) {
+	v.probed(Probe{Cluster: "west", Canary: named("west/1").Address, Outcome: Answered})
+	if v.probed(Probe{Cluster: "south"}); len(v.members) != 1 || len(changes) != 3 {
 		t.Error("a canary that is not offered counts")
 	}
-	if !v.Offer("west", nil) || v.Of("west") != PathUnknown || len(v.uncounted) > 0 {
-		t.Errorf("without canaries it is %s, and %d cuts may be counted", v.Of("west"), len(v.uncounted))
+	v.offer(at(20), "west", nil)
+	if v.offer(at(49), "west", nil); v.Of("west") != Reachable {
+		t.Error("without canaries for a moment it is unknown")
 	}
-	if v.Remove("west") {
-		t.Error("it is removed twice")
+	if v.offer(at(50), "west", nil); v.Of("west") != Unknown || len(changes) != 4 || len(v.Witnesses()) > 0 {
+		t.Errorf("without canaries it is %q", v.Of("west"))
 	}
-	for _, path := range AllPaths {
-		if ParsePath(path.String()) != path {
-			t.Errorf("%s is read as %s", path, ParsePath(path.String()))
-		}
+	if v.offer(at(90), "west", nil); len(changes) != 4 || len(v.members) > 0 {
+		t.Error("it is forgotten twice, or a member without canaries tells where a fault is")
 	}
-	if ParsePath("else") != PathUnknown {
+	v.Restore("west", "unreachable")
+	if v.Restore("west", "else"); v.Of("west") != Unreachable {
 		t.Error("an unknown word is a path")
 	}
-}
-
-// TestDoubtful: after a canary stopped answering, probes follow sooner until the member is unreachable, and not for long
-// if it stays reachable.
-func TestDoubtful(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		rows []string
-		want string // in each second, those of the first canary
-	}{
-		{"whole", []string{"west/1 +++++", "west/2 +++++"}, "....."},
-		{"cut", []string{"west/1 +----", "west/2 +----"}, ".???."},
-		{"one lost probe", []string{"west/1 +-+++", "west/2 +++++"}, ".?..."},
-		{"one canary is lost", []string{"west/1 +------", "west/2 +++++++"}, ".????.."},
-		{"impaired and void", []string{"west/1 +~~vv~~", "west/2 +++++++"}, "......."},
-		{"never answered", []string{"west/1 -----", "west/2 +++++"}, "....."},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			probes, offers := history(test.rows...)
-			v := NewPaths(limits)
-			v.Offer("west", offers["west"])
-			var got strings.Builder
-			for _, p := range probes {
-				v.Probed(p)
-				if p.Canary == "west/1" {
-					got.WriteByte(map[bool]byte{true: '?', false: '.'}[v.Doubtful(p)])
-				}
-			}
-			if got.String() != test.want {
-				t.Errorf("got  %s\nwant %s", got.String(), test.want)
-			}
-		})
-	}
-	if NewPaths(limits).Doubtful(Probe{Cluster: "west"}) {
-		t.Error("a member that left is in doubt")
+	if v.retain(map[string]bool{"north": true}); len(v.members) > 0 {
+		t.Error("a member that left is known")
 	}
 }
 
-// A net is what the probes of a simulated reader meet. Its clusters have two canaries each.
-type net struct {
+// A weather is what the probes of a simulated reader meet. Its clusters have two canaries each.
+type weather struct {
 	random *rand.Rand
 	// loss is the share of probes that are lost by chance; starved and slow are those that are void and impaired.
 	loss, starved, slow float64
@@ -279,7 +271,7 @@ type net struct {
 
 // probe returns what a probe of a canary in a second shows. Only one replica of a cluster restarts at a time: the first
 // one in an even minute, the other in an odd one.
-func (n *net) probe(canary string, second int) Outcome {
+func (n *weather) probe(canary string, second int) Outcome {
 	replica := int(canary[len(canary)-1] - '1')
 	if second >= n.down[canary] && second/60%2 == replica && second%60 < 30 && n.random.IntN(3600) == 0 {
 		n.down[canary] = second + 1 + n.random.IntN(25)
@@ -299,38 +291,33 @@ func (n *net) probe(canary string, second int) Outcome {
 }
 
 // falseAlarms returns how often a member becomes unreachable in so many minutes, though no path is ever cut.
-func falseAlarms(n *net, minutes int) (alarms int) {
-	v := NewPaths(limits)
+func falseAlarms(n *weather, minutes int) (alarms int) {
+	alarmed := ""
+	v := NewPaths(limits, logr.Discard(), func(cluster string) { alarmed = cluster })
 	var canaries []string
 	for _, cluster := range []string{"north", "south", "west"} {
 		offered := []string{cluster + "/1", cluster + "/2"}
 		canaries = append(canaries, offered...)
-		v.Offer(cluster, offered)
+		v.offer(at(0), cluster, []Canary{named(offered[0]), named(offered[1])})
 	}
 	took := [...]time.Duration{Void: time.Second, Answered: 20 * time.Millisecond, Impaired: 700 * time.Millisecond, Unanswered: 750 * time.Millisecond}
-	// Rounds are a second apart, and half of that for a second after a probe that left a doubt.
 	var probes []Probe
-	var hurry time.Time
-	for half := range 2 * 60 * minutes {
-		now := at(0).Add(time.Duration(half) * time.Second / 2)
+	for round := range int(time.Duration(minutes) * time.Minute / interval) {
+		now := at(0).Add(time.Duration(round) * interval)
 		ended := 0
 		for ; ended < len(probes) && !probes[ended].Ended.After(now); ended++ {
 			p := probes[ended]
-			if v.Probed(p) && v.Of(p.Cluster) == Unreachable {
+			if v.probed(p); alarmed == p.Cluster && v.Of(p.Cluster) == Unreachable {
 				alarms++
 			}
-			if v.Doubtful(p) {
-				hurry = p.Ended.Add(time.Second)
-			}
+			alarmed = ""
 		}
 		probes = slices.Delete(probes, 0, ended)
-		if half%2 == 1 && !now.Before(hurry) {
-			continue
-		}
 		for i, canary := range canaries {
 			p := Probe{
-				Cluster: canary[:len(canary)-2], Canary: canary, Outcome: n.probe(canary, half/2),
-				Began: now.Add(time.Duration(i) * 20 * time.Millisecond),
+				Cluster: canary[:len(canary)-2], Canary: named(canary).Address,
+				Outcome: n.probe(canary, int(now.Sub(at(0))/time.Second)),
+				Began:   now.Add(time.Duration(i) * 20 * time.Millisecond),
 			}
 			p.Ended = p.Began.Add(took[p.Outcome])
 			probes = append(probes, p)
@@ -341,8 +328,8 @@ func falseAlarms(n *net, minutes int) (alarms int) {
 }
 
 // ordinary is a bad day: 1 % of the connections are lost, 5 % late, replicas restart, and the prober stalls for 20 s.
-func ordinary(seed uint64) *net {
-	return &net{
+func ordinary(seed uint64) *weather {
+	return &weather{
 		random: rand.New(rand.NewPCG(seed, 1)), loss: 0.01, starved: 0.01, slow: 0.05, down: map[string]int{},
 	}
 }

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package canary
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+)
+
+// A Path tells whether connections from the local cluster reach the pods of a member.
+type Path string
+
+// Paths to a member.
+const (
+	// Unknown: it has no canary, or none answered yet.
+	Unknown Path = ""
+	// Reachable: at least half of its canaries are reached.
+	Reachable Path = "reachable"
+	// Unreachable: most of its canaries are not reached.
+	Unreachable Path = "unreachable"
+)
+
+// forgetAfter is how long a member may offer no canary before its path is forgotten: its replicas may all be unready for
+// a moment.
+const forgetAfter = 30 * time.Second
+
+// Paths judge by the probes of their canaries which members are reached (docs/design.md): they are a
+// memberstate.Layer. A probe costs the same however many members there are. They are safe for concurrent use.
+type Paths struct {
+	limits liveness.Limits
+	logger logr.Logger
+	// changed is called without the lock once a path changed.
+	changed func(cluster string)
+
+	mu      sync.Mutex
+	members map[string]*path
+	// uncounted are the Unreachable members whose fault may be local.
+	uncounted map[string]*path
+}
+
+// A path is what is known of the path to one member.
+type path struct {
+	is       Path
+	canaries map[netip.AddrPort]*verdict
+	// empty is since when none is offered; zero while some are.
+	empty time.Time
+	// cuts are when it last became Unreachable by a fault that was not local.
+	cuts liveness.Failures
+	// since is when it last became Unreachable, and elsewhere when a probe began after that which another member
+	// answered; zero if none did.
+	since, elsewhere time.Time
+	// steady is since when at least half of the canaries are reached; zero while they are not.
+	steady time.Time
+}
+
+var _ memberstate.Layer = (*Paths)(nil)
+
+// NewPaths returns the paths to no members. The limits must be valid. changed is called, without locks, with each member
+// whose path changed.
+func NewPaths(limits liveness.Limits, logger logr.Logger, changed func(cluster string)) *Paths {
+	return &Paths{
+		limits: limits, logger: logger, changed: changed, members: map[string]*path{}, uncounted: map[string]*path{},
+	}
+}
+
+// Opinion implements memberstate.Layer.
+func (v *Paths) Opinion(cluster string) liveness.Opinion {
+	if v.Of(cluster) == Unreachable {
+		return liveness.Opinion{State: liveness.Stale, Reason: liveness.PodsUnreachable}
+	}
+	return liveness.Opinion{}
+}
+
+// Of returns the path to a member.
+func (v *Paths) Of(cluster string) Path {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if m := v.members[cluster]; m != nil {
+		return m.is
+	}
+	return Unknown
+}
+
+// Memory implements memberstate.Layer.
+func (v *Paths) Memory(cluster string) string { return string(v.Of(cluster)) }
+
+// Restore implements memberstate.Layer.
+func (v *Paths) Restore(cluster, memory string) {
+	if was := Path(memory); was == Reachable || was == Unreachable {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.member(cluster).is = was
+	}
+}
+
+// retain forgets all other members.
+func (v *Paths) retain(present map[string]bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for cluster := range v.members {
+		if !present[cluster] {
+			v.forget(cluster)
+		}
+	}
+}
+
+// Witnesses implements memberstate.Layer.
+func (v *Paths) Witnesses() (all []memberstate.Witness) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for cluster, m := range v.members {
+		for address, each := range m.canaries {
+			all = append(all, memberstate.Witness{Cluster: cluster, Address: address, Zone: each.zone, Fails: each.cut})
+		}
+	}
+	slices.SortFunc(all, func(a, b memberstate.Witness) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), a.Address.Compare(b.Address))
+	})
+	return all
+}
+
+// offer sets the canaries of a member, in any order. A member that offers none for a while is forgotten.
+func (v *Paths) offer(now time.Time, cluster string, canaries []Canary) {
+	if v.offered(now, cluster, canaries) {
+		v.changed(cluster)
+	}
+}
+
+// offered is offer, and reports whether the path changed.
+func (v *Paths) offered(now time.Time, cluster string, canaries []Canary) (changed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	m := v.members[cluster]
+	switch {
+	case len(canaries) > 0:
+		m = v.member(cluster)
+		before := m.canaries
+		m.canaries, m.empty = make(map[netip.AddrPort]*verdict, len(canaries)), time.Time{}
+		for _, each := range canaries {
+			known := before[each.Address]
+			if known == nil {
+				known = &verdict{cut: m.is == Unreachable} // a new canary proves nothing yet, in either direction
+			}
+			known.zone = each.Zone
+			m.canaries[each.Address] = known
+		}
+	case m == nil:
+	case m.empty.IsZero():
+		m.empty = now
+	case now.Sub(m.empty) >= forgetAfter:
+		v.forget(cluster)
+		return m.is != Unknown
+	}
+	return false
+}
+
+// forget forgets a member. The caller holds the lock.
+func (v *Paths) forget(cluster string) {
+	delete(v.members, cluster)
+	delete(v.uncounted, cluster)
+}
+
+// probed takes the result of a probe. It ignores a canary that is not offered. Probes of one canary are to be passed in
+// the order in which they ended.
+func (v *Paths) probed(p Probe) {
+	v.mu.Lock()
+	m := v.members[p.Cluster]
+	if m == nil || m.canaries[p.Canary] == nil {
+		v.mu.Unlock()
+		return
+	}
+	probed, was := m.canaries[p.Canary], m.is
+	wasCut := probed.cut
+	probed.probed(p, len(m.canaries) == 1, v.limits.StaleAfter)
+	if p.Outcome == Answered {
+		v.answered(p)
+	}
+	m.is = v.judge(m, p)
+	switch {
+	case m.is != Unreachable:
+		delete(v.uncounted, p.Cluster)
+	case was != Unreachable:
+		m.since, m.elsewhere = p.Ended, time.Time{}
+		v.uncounted[p.Cluster] = m
+	}
+	v.count(m, p)
+	changed, isCut, zone := m.is != was, probed.cut, probed.zone
+	v.mu.Unlock()
+	if isCut != wasCut {
+		message := "A canary of a member is reached again"
+		if isCut {
+			message = "A canary of a member is not reached"
+		}
+		v.logger.Info(message, "member", p.Cluster, "canary", p.Canary, "zone", zone)
+	}
+	if changed {
+		v.changed(p.Cluster)
+	}
+}
+
+// member returns what is known of a member, which may be new. The caller holds the lock.
+func (v *Paths) member(cluster string) *path {
+	m := v.members[cluster]
+	if m == nil {
+		m = &path{}
+		v.members[cluster] = m
+	}
+	return m
+}
+
+// judge returns the path to a member after a probe of it. The caller holds the lock.
+func (v *Paths) judge(m *path, p Probe) Path {
+	cut := 0
+	for _, each := range m.canaries {
+		if each.cut {
+			cut++
+		}
+	}
+	most := 2*cut > len(m.canaries)
+	switch {
+	case most:
+		m.steady = time.Time{}
+	case m.steady.IsZero():
+		m.steady = p.Ended
+	}
+	switch {
+	case m.is == Unknown && p.Outcome != Answered:
+		return Unknown
+	case m.is == Unreachable && (most || m.cuts.Flapping(p.Ended, m.steady, v.limits)):
+		return Unreachable
+	case !most:
+		return Reachable
+	}
+	return Unreachable
+}
+
+// count counts a cut of the path to a member once the fault is not local: another member answered a probe that began
+// since, and a later probe of this one failed. A repair of a local fault so proves nothing. Without another member,
+// nothing tells where the fault is, and each cut counts.
+func (v *Paths) count(m *path, p Probe) {
+	proven := !m.elsewhere.IsZero() && p.Outcome == Unanswered && p.Began.After(m.elsewhere)
+	if v.uncounted[p.Cluster] != m || !proven && len(v.members) > 1 {
+		return
+	}
+	delete(v.uncounted, p.Cluster)
+	m.cuts = m.cuts.And(m.since)
+}
+
+// answered takes a probe that was answered.
+func (v *Paths) answered(p Probe) {
+	for cluster, m := range v.uncounted {
+		if cluster != p.Cluster && m.elsewhere.IsZero() && p.Began.After(m.since) {
+			m.elsewhere = p.Began
+		}
+	}
+}

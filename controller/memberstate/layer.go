@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memberstate
+
+import (
+	"net/netip"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+)
+
+// A Layer has further evidence than heartbeats, of the paths to the pods of members. Its methods must not block. The
+// tracker works without one.
+type Layer interface {
+	// Opinion returns what the layer says of a member. Once it says something else, it calls Tracker.Reconsider.
+	Opinion(cluster string) liveness.Opinion
+	// Memory returns what the next leader is to know of a path, as PathAnnotation has it; empty if nothing.
+	Memory(cluster string) string
+	// Restore sets what the previous leader knew, before the layer learns anything else of the member.
+	Restore(cluster, memory string)
+	// Witnesses returns what the opinions are based on, sorted by cluster and address.
+	Witnesses() []Witness
+}
+
+// A Witness is a pod of a member that a Layer tries to reach.
+type Witness struct {
+	Cluster string
+	Address netip.AddrPort
+	// Zone is that of its node, empty if the node has none.
+	Zone string
+	// Fails is set while it is not reached.
+	Fails bool
+}
+
+// Add adds a layer, before the tracker has members.
+func (t *Tracker) Add(layer Layer) { t.layer = layer }
+
+// Reconsider judges a member again because the Opinion of a layer changed.
+func (t *Tracker) Reconsider(cluster string) { t.update(cluster, func(*tracked) {}) }
+
+// Witnesses returns those of the layer.
+func (t *Tracker) Witnesses() []Witness {
+	if t.layer == nil {
+		return nil
+	}
+	return t.layer.Witnesses()
+}
+
+// Path returns the path to the pods of a member: unknown, reachable or unreachable.
+func (t *Tracker) Path(cluster string) string {
+	if t.layer != nil {
+		if path := t.layer.Memory(cluster); path != "" {
+			return path
+		}
+	}
+	return "unknown"
+}
