@@ -58,7 +58,7 @@ func Explain(s Subject) state.Explanation {
 		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster, Ranked: account.Ranked,
 		Exports: []state.Export{}, Properties: []state.Property{}, Conditions: []state.Condition{},
 		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: []state.Finding{},
-	}}
+	}, absent: map[string]absence{}, unhinted: map[target]bool{}}
 	e.result = merge.Merge(observed, s.Contributions)
 	if observed.ServiceImport != nil {
 		e.imported(observed.ServiceImport)
@@ -92,6 +92,12 @@ type explanation struct {
 	state.Explanation
 	own    string
 	result merge.Result
+	// drained reports whether the local cluster contributes, and is drained.
+	drained bool
+	// absent is why a cluster contributes nothing, as far as findings depend on it.
+	absent map[string]absence
+	// unhinted are the endpoints whose hints no local node follows.
+	unhinted map[target]bool
 }
 
 func (e *explanation) problem(name, fix, format string, args ...any) {
@@ -145,6 +151,7 @@ func (e *explanation) export(from merge.Contribution, role merge.Role) {
 	}
 	if from.Demote && who.Verdict.State == liveness.Fresh {
 		out.State += ", drained"
+		e.drained = e.drained || cluster == e.own
 	}
 	e.Exports = append(e.Exports, out)
 	ready := map[string]bool{} // in its own cluster
@@ -163,9 +170,11 @@ func (e *explanation) export(from merge.Contribution, role merge.Role) {
 			if e.Import == nil {
 				how, why = state.NotHere, "the controller has not written the import"
 			}
+			hintedFor, nobody := hintsOf(endpoint.Hints)
+			e.unhinted[target{cluster, endpoint.Addresses[0]}] = nobody
 			e.Endpoints = append(e.Endpoints, state.Endpoint{
 				Address: endpoint.Addresses[0], Cluster: cluster, State: how, Reason: why, Zone: ptr.Deref(endpoint.Zone, ""),
-				HintedFor: hintsOf(endpoint.Hints),
+				HintedFor: hintedFor,
 			})
 		}
 	}
@@ -221,9 +230,9 @@ func (e *explanation) rest(contributing []string) {
 		case e.Refused[m.Cluster] != "":
 			text = "refused: " + e.Refused[m.Cluster]
 		case slices.ContainsFunc(e.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster }):
-			text = "not exported: " + string(v1beta1.ServiceExportReasonNoService)
+			text, e.absent[m.Cluster] = "not exported: "+string(v1beta1.ServiceExportReasonNoService), noService
 		case m.For != "":
-			text = "not chosen: it is for " + m.For
+			text, e.absent[m.Cluster] = "not chosen: it is for "+m.For, notChosen
 		case m.Verdict.State != liveness.Fresh:
 			text = m.Verdict.State.String()
 		}
@@ -252,7 +261,7 @@ func (e *explanation) rest(contributing []string) {
 // wait marks the endpoints that hints keep waiting: kube-proxy uses those without a local zone or node only if none
 // with one is ready. It ignores all hints if a ready endpoint has none.
 func (e *explanation) wait() {
-	nobody := func(each state.Endpoint) bool { return slices.Equal(each.HintedFor, []string{noLocalZone}) }
+	nobody := func(each state.Endpoint) bool { return e.unhinted[target{each.Cluster, each.Address}] }
 	var first []string
 	for _, each := range e.Endpoints {
 		switch {
@@ -336,14 +345,14 @@ func (e *explanation) findings(account merge.Account) {
 		switch {
 		case e.Refused[m.Cluster] != "":
 			e.problem("refused", m.Accept, "%s does not accept %s of %s: %s.", e.own, e.Service, m.Cluster, e.Refused[m.Cluster])
-		case strings.HasPrefix(each.State, "not chosen: "):
+		case e.absent[m.Cluster] == notChosen:
 			e.problem("not-chosen", fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
 				contextOf(m.Cluster), observed.Service.Namespace, observed.Service.Name, export.AnnotationClusters, m.For, e.own),
 				"The export of %s is not for %s: it is for %q (annotation %s).", m.Cluster, e.own, m.For,
 				export.AnnotationClusters)
 		case reason != "":
 			e.problem("member-fresh", "kubectl clusterset check --contexts "+both, "%s.", strings.TrimSuffix(message, "."))
-		case strings.HasPrefix(each.State, "not exported: ") && each.Cluster != e.own:
+		case e.absent[m.Cluster] == noService:
 			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
 				"%s does not export it: Service %s does not exist there.", m.Cluster, e.Service)
 		case m.Limits != nil && e.Import == nil:
@@ -352,7 +361,7 @@ func (e *explanation) findings(account merge.Account) {
 			e.problem("member-reachable", "kubectl clusterset check --contexts "+both,
 				"The controller cannot read %s, so what changes there is not imported: %v.", m.Cluster, m.Unread)
 		}
-		if m.Drained || each.Cluster == e.own && strings.HasSuffix(each.State, "drained") {
+		if m.Drained || each.Cluster == e.own && e.drained {
 			e.problem("drained", "kubectl clusterset undrain "+each.Cluster+" --contexts "+both,
 				"%s is drained. %s", each.Cluster, onlyIf)
 		}

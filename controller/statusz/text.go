@@ -13,6 +13,20 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
+// An absence is why a cluster that has an export contributes nothing.
+type absence int
+
+const (
+	_ absence = iota
+	// notChosen: the export is for other clusters.
+	notChosen
+	// noService: the Service does not exist in the cluster that exports it.
+	noService
+)
+
+// A target is an address of a cluster.
+type target struct{ cluster, address string }
+
 // summarize sets the summary.
 func (e *explanation) summarize() {
 	if e.Import == nil {
@@ -59,13 +73,10 @@ func (e *explanation) summarize() {
 	e.Summary += " " + traffic + "."
 }
 
-// noLocalZone is the text of hints that no node of the cluster follows.
-const noLocalZone = "no local zone"
-
-// hintsOf returns the local zones and nodes in hints.
-func hintsOf(hints *discoveryv1.EndpointHints) (texts []string) {
+// hintsOf returns the local zones and nodes in hints, and whether no node of the cluster follows the hints.
+func hintsOf(hints *discoveryv1.EndpointHints) (texts []string, nobody bool) {
 	if hints == nil {
-		return nil
+		return nil, false
 	}
 	for _, each := range hints.ForNodes {
 		if !locality.ForNobody(each.Name) {
@@ -78,9 +89,9 @@ func hintsOf(hints *discoveryv1.EndpointHints) (texts []string) {
 		}
 	}
 	if len(texts) == 0 {
-		return []string{noLocalZone}
+		return []string{"no local zone"}, true
 	}
-	return texts
+	return texts, false
 }
 
 func compareAddresses(a, b string) int {

@@ -95,6 +95,9 @@ var clusterChecks = []Check{
 			found.fail("Install it, or set its namespace with --system-namespace: `"+
 				c.chart("install", "--create-namespace --set clusterId=<id> --set image.registry=<registry>")+"`. "+fix,
 				"The controller has never run in namespace %s.", c.System)
+		case errors.Is(c.StateError, cluster.ErrForbidden):
+			found.fail("Have an administrator bind the Role clusterset-viewer of namespace "+c.System+" to you: it has the right that the "+
+				"API server names.", "It is unknown what the controller reports: %v.", c.StateError)
 		case c.State == nil:
 			found.fail(fix, "The controller does not say what it knows: %v.", c.StateError)
 		case c.State.HeartbeatStopped != "":

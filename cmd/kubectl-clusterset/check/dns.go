@@ -84,7 +84,7 @@ var dnsChecks = []Check{
 				return
 			}
 			id := corefile.Option(s.Zone, "cluster")
-			if len(id) == 1 && !strings.EqualFold(id[0], c.ID) && cluster.ValidateID(strings.ToLower(id[0])) == nil {
+			if len(id) == 1 && !strings.EqualFold(id[0], c.ID) && !strings.ContainsAny(id[0], "{%") {
 				found.fail(fix, "The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong cluster.", id[0],
 					c.ID)
 			}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -27,8 +26,7 @@ const (
 	domain = "clusterset-dns.github.io"
 	// DefaultNamespace is the default namespace of the controller.
 	DefaultNamespace = "clusterset-dns"
-	// LeaderLease and HeartbeatLease are Leases of the controller; MemberLease begins the name of the Lease of a member.
-	LeaderLease    = "clusterset-controller"
+	// HeartbeatLease is a Lease of the controller; MemberLease begins the name of the Lease of a member.
 	HeartbeatLease = "clusterset-dns-heartbeat"
 	MemberLease    = "clusterset-dns-member-"
 	// ClusterLabel marks the Secret and the Lease of a member, ReaderLabel the ServiceAccount of a reader.
@@ -71,18 +69,6 @@ func (s Set) Slices() string {
 
 // Account is the name of the ServiceAccount of a reader.
 func Account(reader string) string { return "clusterset-member-" + reader }
-
-// ValidateID returns an error unless id is a valid cluster id: a DNS label, or two joined with a dot (KEP-2149).
-func ValidateID(id string) error {
-	parts := strings.Split(id, ".")
-	for _, part := range parts {
-		if len(parts) > 2 || len(id) > validation.LabelValueMaxLength || len(validation.IsDNS1123Label(part)) > 0 {
-			return fmt.Errorf("cluster id %q: use a DNS label, or two joined with a dot, of at most %d characters", id,
-				validation.LabelValueMaxLength)
-		}
-	}
-	return nil
-}
 
 // FieldManager is the field manager of all writes.
 const FieldManager = "kubectl-clusterset"
@@ -134,6 +120,9 @@ type Identity struct {
 	Set Set
 }
 
+// ErrForbidden is the error of a user who may not ask the controller.
+var ErrForbidden = errors.New("you may not ask the controller")
+
 // ErrNeverRan is the error of a cluster without a heartbeat.
 var ErrNeverRan = errors.New("clusterset-controller has never run")
 
@@ -151,9 +140,10 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	id := ptr.Deref(lease.Spec.HolderIdentity, "")
-	if err := ValidateID(id); err != nil {
-		return Identity{}, fmt.Errorf("context %s: the heartbeat in namespace %s: %w", c.Context, c.Namespace, err)
+	id := ptr.Deref(lease.Spec.HolderIdentity, "") // which selects labels
+	if id == "" || len(validation.IsValidLabelValue(id)) > 0 {
+		return Identity{}, fmt.Errorf("context %s: the heartbeat in namespace %s has the invalid cluster id %q: correct it", c.Context,
+			c.Namespace, id)
 	}
 	return Identity{ID: id, UID: string(namespace.UID), Set: Set(lease.Annotations[SetLabel])}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
@@ -14,7 +13,7 @@ import (
 // TestNamesAreThoseOfTheController holds the API between the two.
 func TestNamesAreThoseOfTheController(t *testing.T) {
 	for here, there := range map[string]string{
-		domain: export.Domain, DefaultNamespace: member.DefaultNamespace, LeaderLease: leader.Lease, HeartbeatLease: member.HeartbeatLease,
+		domain: export.Domain, DefaultNamespace: member.DefaultNamespace, HeartbeatLease: member.HeartbeatLease,
 		MemberLease: memberstate.LeasePrefix, ClusterLabel: member.ClusterLabel, ReaderLabel: member.ReaderLabel,
 		KubeconfigKey: member.KubeconfigKey, StateAnnotation: memberstate.StateAnnotation, OriginAnnotation: memberstate.OriginAnnotation,
 		DrainAnnotation: member.DrainAnnotation, CIDRsAnnotation: member.CIDRsAnnotation, SetLabel: export.LabelSet, ManagedByLabel: export.LabelManagedBy,
@@ -35,11 +34,6 @@ func TestNamesAreThoseOfTheController(t *testing.T) {
 		}
 		if Set(set).String() != of.String() {
 			t.Errorf("%q is %q", Set(set), of)
-		}
-	}
-	for _, id := range []string{"", "east", "east.eu", "a.b.c", "No", "-", string(make([]byte, 64))} {
-		if (ValidateID(id) == nil) != (member.ValidateID(id) == nil) {
-			t.Errorf("the two disagree about the id %q", id)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -145,12 +144,11 @@ with --contexts east,west.`,
 			return nil
 		},
 	}
-	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetOut(o.Out)
 	root.SetErr(o.ErrOut)
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of the kubeconfig; empty means that of kubectl")
-	_ = root.MarkPersistentFlagFilename("kubeconfig")
 	// Of kubectl's flags, those that can apply to several clusters.
 	all := clientcmd.RecommendedConfigOverrideFlags("")
 	auth := all.AuthOverrideFlags
@@ -162,7 +160,6 @@ with --contexts east,west.`,
 		CurrentContext:       all.CurrentContext, Timeout: all.Timeout,
 	})
 	flags.StringVar(&o.systemNamespace, "system-namespace", cluster.DefaultNamespace, "`namespace` of the controller")
-	_ = root.RegisterFlagCompletionFunc("context", o.completeContexts)
 	o.shared = pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.shared.StringSliceVar(&o.contexts, "contexts", nil,
 		"`contexts` of the clusters to read or change, separated by commas; empty means the one of --context")
@@ -208,10 +205,6 @@ func (o *options) with(command *cobra.Command, flags ...string) *cobra.Command {
 	for _, name := range flags {
 		command.Flags().AddFlag(o.shared.Lookup(name))
 	}
-	// Of the two, those that the command has.
-	_ = command.RegisterFlagCompletionFunc("contexts", o.completeContexts)
-	_ = command.RegisterFlagCompletionFunc("output",
-		cobra.FixedCompletions([]cobra.Completion{"wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -294,17 +287,4 @@ func (o *options) service(text string) (types.NamespacedName, error) {
 		}
 	}
 	return service, err
-}
-
-// completeContexts completes the last context of a list.
-func (o *options) completeContexts(_ *cobra.Command, _ []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	raw, err := o.config("").RawConfig()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	contexts, before := slices.Sorted(maps.Keys(raw.Contexts)), text[:strings.LastIndex(text, ",")+1]
-	for i := range contexts {
-		contexts[i] = before + contexts[i]
-	}
-	return contexts, cobra.ShellCompDirectiveNoFileComp
 }

@@ -114,7 +114,6 @@ environment variables of containers. What cannot be read is named in the archive
 	}
 	command.Flags().StringVarP(&file, "output-file", "o", "",
 		"`path` of the archive; empty means clusterset-sysdump-TIME.tar.gz")
-	_ = command.MarkFlagFilename("output-file")
 	return o.with(command, "contexts", "zone", "controller")
 }
 

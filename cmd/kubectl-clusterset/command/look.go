@@ -20,7 +20,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
@@ -265,13 +264,13 @@ func get(ctx context.Context, address, question string, document any, version *s
 // allowed adds to an error what grants a right that the user lacks. That of a port-forward does not tell.
 func allowed(err error, c *cluster.Cluster) error {
 	if apierrors.IsForbidden(err) || strings.Contains(err.Error(), "orbidden") {
-		err = fmt.Errorf("%w: bind the Role clusterset-viewer of namespace %s, or read the conditions of your ServiceExports and "+
-			"ServiceImports", err, c.Namespace)
+		err = fmt.Errorf("%w: %w: bind the Role clusterset-viewer of namespace %s, or read the conditions of your ServiceExports "+
+			"and ServiceImports", cluster.ErrForbidden, err, c.Namespace)
 	}
 	return err
 }
 
-// replicas returns the pods of the controller, first that which the Lease of the leader names.
+// replicas returns the pods of the controller.
 func replicas(ctx context.Context, c *cluster.Cluster) ([]corev1.Pod, error) {
 	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
@@ -282,14 +281,6 @@ func replicas(ctx context.Context, c *cluster.Cluster) ([]corev1.Pod, error) {
 	case len(list.Items) == 0:
 		return nil, fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
 			"namespace with --system-namespace, or its address with --controller", c.Namespace)
-	}
-	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, cluster.LeaderLease, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, allowed(err, c)
-	}
-	leader, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
-	if at := slices.IndexFunc(list.Items, func(pod corev1.Pod) bool { return pod.Name == leader }); at > 0 {
-		list.Items[0], list.Items[at] = list.Items[at], list.Items[0]
 	}
 	return list.Items, nil
 }

@@ -24,8 +24,7 @@ them, and renews the credentials. Run it again to replace them, or to add a clus
 addresses of API servers stay as they are in the Secrets, unless --server sets others.`,
 		Example: `  kubectl clusterset join east west north
   kubectl clusterset join east west --server east=https://10.0.0.1:6443`,
-		Args:              cobra.MinimumNArgs(2),
-		ValidArgsFunction: o.completeContexts,
+		Args: cobra.MinimumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			o.contexts = args
 			for context, server := range servers {
@@ -59,7 +58,7 @@ func (o *options) join() (join.Options, error) {
 
 // newOf completes a command that changes what the clusters know of one of them.
 func newOf(o *options, command *cobra.Command, run func(context.Context, join.Options, string) error) *cobra.Command {
-	command.Args, command.ValidArgsFunction = cobra.ExactArgs(1), o.completeContexts
+	command.Args = cobra.ExactArgs(1)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		if args[0] == "" { // would be all members
 			return usageError{errEmpty}

@@ -5,6 +5,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -122,5 +123,22 @@ func TestStatusWaitsForALeader(t *testing.T) {
 	out, _, err := invoke(t, server.URL, "status", "--controller", strings.TrimPrefix(controller.URL, "http://"))
 	if err != nil || asked != 2 || !strings.Contains(out, "shop/db") {
 		t.Errorf("asked %d times: %v\n%s", asked, err, out)
+	}
+}
+
+// TestStatusOf100MembersTakesOneRequest to the controller, and none to the API server.
+func TestStatusOf100MembersTakesOneRequest(t *testing.T) {
+	server, asked, is := newAPI(t, nil, nil), 0, imports("Ready", "shop/db")
+	for i := range 100 {
+		is.Members = append(is.Members, state.Member{Cluster: fmt.Sprintf("member-%d", i), State: "fresh"})
+	}
+	controller := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_ = json.NewEncoder(w).Encode(is)
+	}))
+	defer controller.Close()
+	out, _, err := invoke(t, server.URL, "status", "--controller", strings.TrimPrefix(controller.URL, "http://"))
+	if err != nil || asked != 1 || len(server.seen()) > 0 || !strings.Contains(out, "member-99") {
+		t.Errorf("asked %d times, and %v: %v\n%s", asked, server.seen(), err, out)
 	}
 }

@@ -125,20 +125,19 @@ func options(t *testing.T, client *fake.Clientset, chart, reloads bool) Options 
 func TestDisableRevertsEnable(t *testing.T) {
 	const added = "\n# BEGIN clusterset.local: added by kubectl clusterset coredns enable, removed by coredns disable\n"
 	for name, test := range map[string]struct{ before, block string }{
-		"kubeadm": {kubeadm(t), "clusterset.local:53 {\n    errors\n    prometheus :9153\n    forward . 10.96.0.99\n}\n"},
-		"access lists, addresses and the log are taken over": {
-			"# mine\nexample.org:53 {\n\tforward . 192.0.2.1 # theirs\n}\ndns://.:1053 {\n\tbind 169.254.20.10\n\tacl {\n" +
-				"\t\tallow net 10.0.0.0/8\n\t\tblock\n\t}\n\tlog\n\treload\n}\n",
-			"dns://clusterset.local:1053 {\n\tacl {\n\t\tallow net 10.0.0.0/8\n\t\tblock\n\t}\n\tbind 169.254.20.10\n\tlog\n",
+		"kubeadm": {kubeadm(t), "clusterset.local:53 {\n    errors\n    forward . 10.96.0.99\n}\n"},
+		"the port is taken over": {
+			"# mine\nexample.org:53 {\n\tforward . 192.0.2.1 # theirs\n}\ndns://.:1053 {\n\tlog\n\treload\n}\n",
+			"dns://clusterset.local:1053 {\n    errors\n",
 		},
-		"line ends of Windows": {". {\r\n  errors\r\n  reload\r\n}\r\n", "clusterset.local {\n  errors\n"},
-		"no line end":          {". {\n  errors\n  reload\n}", "clusterset.local {\n  errors\n"},
+		"line ends of Windows": {". {\r\n  errors\r\n  reload\r\n}\r\n", "clusterset.local {\n    errors\n"},
+		"no line end":          {". {\n  errors\n  reload\n}", "clusterset.local {\n    errors\n"},
 		"files that are elsewhere": {
-			"import custom/*.server\n. {\n  import /etc/hostname\n  errors\n  reload\n}\n", "clusterset.local {\n  errors\n",
+			"import custom/*.server\n. {\n  import /etc/hostname\n  errors\n  reload\n}\n", "clusterset.local {\n    errors\n",
 		},
 		"snippets, and the environment of CoreDNS": {
-			"(logs) {\n\tlog . \"a # b\"\n}\n(nets) {\n\tblock net {$HOME}\n}\n.:{$PORT} {\n\tacl {\n\t\timport nets\n\t}\n\timport logs\n\treload\n}\n",
-			"clusterset.local:{$PORT} {\n\tacl {\n\tblock net {$HOME}\n\t}\n\tlog . \"a # b\"\n",
+			"(logs) {\n\tlog . \"a # b\"\n}\n.:{$PORT} {\n\timport logs\n\treload\n}\n",
+			"clusterset.local:{$PORT} {\n    errors\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,6 +183,7 @@ func TestEnableChangesNothing(t *testing.T) {
 			plain, false, true, false, nil, "the CoreDNS of the chart must answer for clusterset.local first",
 		},
 		"a dry run":                      {plain, true, true, true, nil, ""},
+		"an access list":                 {". {\n  acl\n  reload\n}\n", true, true, false, nil, "acl or bind"},
 		"no plugin reload":               {". {\n  errors\n}\n", true, true, false, nil, "no plugin reload"},
 		"an import after a brace":        {". { import /etc/hostname\n  reload\n}\n", true, true, false, nil, "on a line of its own"},
 		"a Corefile that does not parse": {". {\n  import\n", true, true, false, nil, "does not parse"},

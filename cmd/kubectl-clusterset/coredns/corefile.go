@@ -25,10 +25,7 @@ const (
 
 // A Corefile is its server blocks, in which snippets are expanded. Imported files are ignored: they exist only in the
 // pods of CoreDNS.
-type Corefile struct {
-	text   string
-	blocks []caddyfile.ServerBlock
-}
+type Corefile struct{ blocks []caddyfile.ServerBlock }
 
 var (
 	snippetLine = regexp.MustCompile(`(?m)^[ \t]*\((\S+)\)\s+\{`)
@@ -60,7 +57,7 @@ func ParseCorefile(text string) (*Corefile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the Corefile does not parse: %w", err)
 	}
-	return &Corefile{text, blocks}, nil
+	return &Corefile{blocks}, nil
 }
 
 // By returns the plugin with which the Corefile serves a zone, or an empty string if it shows none. A forward of the
@@ -181,34 +178,20 @@ func normal(zone string) string { return dns.CanonicalName(zone) }
 // name is a zone in messages.
 func name(zone string) string { return strings.TrimSuffix(normal(zone), ".") }
 
-// repeated are the plugins that the new server block has like the block that answered for the zone before.
-var repeated = []string{"acl", "bind", "errors", "log", "prometheus"}
-
 // The lines between which the server block of Enable is.
 const (
 	begin = "# BEGIN %s: added by kubectl clusterset coredns enable, removed by coredns disable"
 	end   = "# END %s"
 )
 
-// block is the server block that forwards a zone to servers. It listens where the block of the Corefile does that
-// answered for the zone, and has the same lines of the repeated plugins.
+// block is the server block that forwards a zone to servers. It listens at the port of the block of the Corefile that
+// answered for the zone.
 func (c *Corefile) block(zone string, servers []string) string {
-	key, lines := name(zone)+":53", []string{"    errors"}
-	if before, like, of := c.blockOf(zone); of != "" {
-		key, lines = show.Replace(keyParts.ReplaceAllString(like, "${1}"+name(zone)+"${3}")), nil
-		text := strings.Split(c.text, "\n")
-		for _, plugin := range repeated {
-			last := 0
-			for _, token := range before.Tokens[plugin] {
-				if token.Line != last {
-					last = token.Line
-					lines = append(lines, strings.TrimRight(text[last-1], " \t\r"))
-				}
-			}
-		}
+	key := name(zone) + ":53"
+	if _, like, of := c.blockOf(zone); of != "" {
+		key = show.Replace(keyParts.ReplaceAllString(like, "${1}"+name(zone)+"${3}"))
 	}
-	lines = append(lines, "    forward . "+strings.Join(servers, " "))
-	return key + " {\n" + strings.Join(lines, "\n") + "\n}\n"
+	return key + " {\n    errors\n    forward . " + strings.Join(servers, " ") + "\n}\n"
 }
 
 // with is a Corefile to which the server block was added. All other text stays as it is.
@@ -218,12 +201,15 @@ func with(text, zone string, servers []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, _, of := before.blockOf(zone)
+	block, _, of := before.blockOf(zone)
 	switch by := before.By(zone); {
 	case by != "":
 		return "", fmt.Errorf("the Corefile already serves %s with the plugin %s: remove that first", name(zone), by)
 	case of == normal(zone):
 		return "", fmt.Errorf("the Corefile already has a server block for %s: remove it first", name(zone))
+	case block.Tokens["acl"] != nil || block.Tokens["bind"] != nil:
+		return "", fmt.Errorf("queries for %s are answered by a server block with the plugin acl or bind: add a block with the same "+
+			"lines of these by hand", name(zone))
 	case !slices.ContainsFunc(before.blocks, func(each caddyfile.ServerBlock) bool { return each.Tokens["reload"] != nil }):
 		return "", errors.New("the Corefile has no plugin reload, so CoreDNS would not read the change: add it first")
 	}

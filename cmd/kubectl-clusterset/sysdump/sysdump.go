@@ -113,6 +113,7 @@ func (d *dump) collect(ctx context.Context) {
 		{"configmaps.v1.", system, "", "metadata.name=coredns-custom"},
 		{"configmaps.v1.", system, "", "metadata.name=kube-dns"},
 		{"configmaps.v1.", system, "", "metadata.name=node-local-dns"},
+		{"configmaps.v1.", system, "", "metadata.name=nodelocaldns"}, // of Kubespray
 	} {
 		options := metav1.ListOptions{LabelSelector: row.labels, FieldSelector: row.fields}
 		resource, _ := schema.ParseResourceArg(row.resource)
