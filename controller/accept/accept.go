@@ -2,7 +2,7 @@
 
 // Package accept decides what members may contribute, by patterns of services and of denied namespaces.
 //
-// The package is pure. docs/design/scope.md describes the patterns and their publication.
+// The package is pure. docs/design.md#scope describes the patterns and their publication.
 package accept
 
 import (

@@ -5,7 +5,7 @@
 // that is not valid are here, too.
 //
 // The package is pure: values in, values out, the same answer for the same
-// input in any order. docs/design/snapshot.md describes the snapshot.
+// input in any order. docs/design.md#snapshot describes the snapshot.
 package export
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
-// document is the format that docs/design/snapshot.md describes. Fields may be added where a reader that does not know
+// document is the format that docs/design.md#snapshot describes. Fields may be added where a reader that does not know
 // them may ignore them without harm; every other change makes another version of AnnotationSnapshot.
 type document struct {
 	Cluster  string          `json:"cluster"`

@@ -3,7 +3,7 @@
 // Package locality decides which endpoints of a service the nodes of this cluster use first, and expresses it in
 // topology hints for kube-proxy.
 //
-// The package is pure. docs/design/locality.md gives the reasons for each decision.
+// The package is pure. docs/design.md#traffic gives the reasons for each decision.
 package locality
 
 import (

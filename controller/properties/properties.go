@@ -2,7 +2,7 @@
 
 // Package properties encodes the ClusterProperties of a cluster (KEP-2149) for its heartbeat.
 //
-// The package is pure. docs/design/scope.md describes the format.
+// The package is pure. docs/design.md#scope describes the format.
 package properties
 
 import (

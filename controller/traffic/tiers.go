@@ -2,7 +2,7 @@
 
 // Package traffic reads what exports ask for the traffic between clusters.
 //
-// The package is pure. docs/design/traffic.md describes the settings.
+// The package is pure. docs/design.md#traffic describes the settings.
 package traffic
 
 import (

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
@@ -212,8 +211,8 @@ func BenchmarkUpdate(b *testing.B) {
 		all := manyImports(bc.others)
 		all.headless("db", bc.endpoints)
 		config := &record.Config{Zones: []string{testZone}, TTL: 5}
-		x := index.New(config)
-		x.Update(testTime, all.changes(config)...)
+		x := record.NewIndex(config)
+		update(x, testTime, all.changes(config)...)
 		imported := object.FromServiceImport(all.imports[len(all.imports)-1])
 		var endpoints []*object.Endpoints
 		for _, slice := range all.slices {
@@ -224,7 +223,7 @@ func BenchmarkUpdate(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				all.slices[0].Endpoints[0].Addresses[0] = fmt.Sprintf("10.9.0.%d", 1+i%250)
 				endpoints[0] = object.FromEndpointSlice(all.slices[0], false)
-				if !x.Update(testTime, index.Change{
+				if !update(x, testTime, Change{
 					Key:     imported.Key,
 					Service: record.Build(config, imported, endpoints),
 				}) {

@@ -110,7 +110,7 @@ const manipulators = `
 
 func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
 	m := newTestPlugin(t, demo)
-	before := slices.Concat(zoneOf(m), sorted(m.apexes[0].records()), sorted(m.snapshot().SOA(0)))
+	before := slices.Concat(zoneOf(m), sorted(m.apexes[0].Records()), sorted(m.index.Load().State().SOA(0)))
 	chains := map[string]string{
 		"no other": "", "manipulators": strings.Replace(manipulators, "RESOLV", searchPath(t), 1),
 	}
@@ -129,7 +129,7 @@ func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
 				t.Errorf("by way of the search path: %v, %v", reply, err)
 			}
 		}
-		after := slices.Concat(zoneOf(m), sorted(m.apexes[0].records()), sorted(m.snapshot().SOA(0)))
+		after := slices.Concat(zoneOf(m), sorted(m.apexes[0].Records()), sorted(m.index.Load().State().SOA(0)))
 		if !slices.Equal(before, after) {
 			t.Fatalf("with %s the records are\n%q\nand were\n%q", name, after, before)
 		}

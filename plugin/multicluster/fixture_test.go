@@ -19,7 +19,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
@@ -71,16 +70,16 @@ func unmarshal(t testing.TB, document string, into any) {
 }
 
 // changes builds the services of the objects.
-func (all fixture) changes(config *record.Config) []index.Change {
+func (all fixture) changes(config *record.Config) []Change {
 	byKey := map[string][]*object.Endpoints{}
 	for _, slice := range all.slices {
 		key := slice.Labels[mcsv1beta1.LabelServiceName] + "." + slice.Namespace
 		byKey[key] = append(byKey[key], object.FromEndpointSlice(slice, false))
 	}
-	var changes []index.Change
+	var changes []Change
 	for _, raw := range all.imports {
 		imported := object.FromServiceImport(raw)
-		changes = append(changes, index.Change{
+		changes = append(changes, Change{
 			Key: imported.Key, Service: record.Build(config, imported, byKey[imported.Key]),
 		})
 	}
@@ -101,8 +100,8 @@ func newTestPlugin(t testing.TB, text string) *Multicluster {
 // serve publishes the objects in a new index.
 func serve(m *Multicluster, all fixture) {
 	config := m.config()
-	x := index.New(config)
-	x.Update(testTime, all.changes(config)...)
+	x := record.NewIndex(config)
+	update(x, testTime, all.changes(config)...)
 	m.index.Store(x)
 }
 
@@ -180,13 +179,22 @@ func endpointSlice(service, cluster, family, ports string, endpoints ...string) 
 }
 
 // zoneOf is what a transfer of the zone has of services, sorted.
-func zoneOf(m *Multicluster) []string { return zoneText(m.snapshot()) }
+func zoneOf(m *Multicluster) []string {
+	_, all := m.index.Load().Snapshot(0)
+	return sorted(slices.Concat(slices.Collect(all)...))
+}
 
-func zoneText(snapshot *index.Snapshot) []string {
-	var all []dns.RR
-	snapshot.Walk(0, func(service []dns.RR) bool {
-		all = append(all, service...)
-		return true
-	})
-	return sorted(all)
+// Change is a new state of a service, which is nil if it is gone.
+type Change struct {
+	Key     string
+	Service *record.Service
+}
+
+// update publishes changes.
+func update(x *record.Index, now uint32, changes ...Change) bool {
+	all := make(map[string]*record.Service, len(changes))
+	for _, change := range changes {
+		all[change.Key] = change.Service
+	}
+	return x.Update(now, all)
 }

@@ -45,13 +45,15 @@ func stopOrphans() error {
 	return nil
 }
 
-// predecessor returns the plugin that the new one replaces: it has answers for one of the zones, in the same server
-// block. It is nil if there is none. Setup asks for it, when no plugin of the new instance has started.
+// predecessor returns the plugin that answers for the one that the new one replaces, in the same server block and for one
+// of the zones. It is nil if there is none with answers. Setup asks for it, when no plugin of the new instance has
+// started.
 func (m *Multicluster) predecessor() *Multicluster {
 	for key := range started.Range {
-		if other := key.(*Multicluster); other.snapshot() != nil && overlap(m.keys, other.keys) &&
-			overlap(m.Zones, other.Zones) {
-			return other
+		if other := key.(*Multicluster); overlap(m.keys, other.keys) && overlap(m.Zones, other.Zones) {
+			if other = other.active(); other.state() != nil {
+				return other
+			}
 		}
 	}
 	return nil

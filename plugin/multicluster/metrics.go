@@ -3,47 +3,30 @@
 package multicluster
 
 import (
-	"errors"
+	"sync"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 var (
-	objects = promauto.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: plugin.Namespace,
-		Subsystem: pluginName,
-		Name:      "objects",
-		Help:      "Number of Kubernetes objects that are held.",
-	}, []string{"resource"})
-
-	services = promauto.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: plugin.Namespace,
-		Subsystem: pluginName,
-		Name:      "services",
-		Help:      "Number of services that are served, by type.",
-	}, []string{"type"})
-
-	addresses = promauto.NewGauge(prometheus.GaugeOpts{
-		Namespace: plugin.Namespace,
-		Subsystem: pluginName,
-		Name:      "addresses",
-		Help:      "Number of addresses that are served.",
-	})
-
-	skipped = promauto.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: plugin.Namespace,
-		Subsystem: pluginName,
-		Name:      "skipped",
-		Help:      "Number of objects, or parts of them, that are left out, by reason.",
-	}, []string{"reason"})
+	objects   = gauge("objects", "Number of Kubernetes objects that are held.", "resource")
+	services  = gauge("services", "Number of services that are served, by type.", "type")
+	addresses = gauge("addresses", "Number of addresses that are served.")
+	skipped   = gauge("skipped", "Number of objects, or parts of them, that are left out, by reason.", "reason")
+	lastSync  = gauge("last_sync_timestamp_seconds",
+		"Unix time at which the API server last confirmed the state of a resource, 0 before the first time.", "resource")
+	watching = gauge("watch_healthy",
+		"1 if the API server accepted the last list or watch of a resource, else 0.", "resource")
 
 	watchErrors = promauto.NewCounterVec(prometheus.CounterOpts{
 		Namespace: plugin.Namespace,
@@ -62,65 +45,31 @@ var (
 	}, []string{"service_kind"})
 )
 
-// watches collects the states of the watched resources. If several watches have the same resource, the worst state
-// counts. A watch that ends no longer counts.
-type watches struct{}
-
-var (
-	lastSync = prometheus.NewDesc(prometheus.BuildFQName(plugin.Namespace, pluginName, "last_sync_timestamp_seconds"),
-		"Unix time at which the API server last confirmed the state of a resource, 0 before the first time.",
-		[]string{"resource"}, nil)
-
-	watching = prometheus.NewDesc(prometheus.BuildFQName(plugin.Namespace, pluginName, "watch_healthy"),
-		"1 if the API server accepted the last list or watch of a resource, else 0.", []string{"resource"}, nil)
-)
-
-func init() { prometheus.MustRegister(watches{}) }
-
-// Describe implements prometheus.Collector.
-func (watches) Describe(descriptions chan<- *prometheus.Desc) {
-	descriptions <- lastSync
-	descriptions <- watching
-}
-
-// Collect implements prometheus.Collector.
-func (watches) Collect(collected chan<- prometheus.Metric) { collectStates(watch.States(), collected) }
-
-func collectStates(states []watch.State, collected chan<- prometheus.Metric) {
-	type worst struct{ synced, healthy float64 }
-	all := make(map[watch.Resource]worst)
-	for _, state := range states {
-		now := worst{}
-		if !state.Synced.IsZero() {
-			now.synced = float64(state.Synced.UnixNano()) / float64(time.Second)
-		}
-		if state.Healthy {
-			now.healthy = 1
-		}
-		if other, ok := all[state.Resource]; ok {
-			now.synced, now.healthy = min(now.synced, other.synced), min(now.healthy, other.healthy)
-		}
-		all[state.Resource] = now
-	}
-	for resource, w := range all {
-		collected <- prometheus.MustNewConstMetric(lastSync, prometheus.GaugeValue, w.synced, string(resource))
-		collected <- prometheus.MustNewConstMetric(watching, prometheus.GaugeValue, w.healthy, string(resource))
-	}
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace, Subsystem: pluginName, Name: name, Help: help,
+	}, labels)
 }
 
 // observer turns what a watch tells into metrics and logs.
 type observer struct {
-	problems problems
+	logged sync.Map // by what is watched: *rate.Sometimes
 }
+
+// watchers counts the watches of each resource.
+var watchers = struct {
+	sync.Mutex
+	of map[watch.Resource]int
+}{of: make(map[watch.Resource]int)}
 
 func (*observer) Objects(resource watch.Resource, delta int) {
 	objects.WithLabelValues(string(resource)).Add(float64(delta))
 }
 
-func (*observer) Totals(before, after index.Totals) {
+func (*observer) Totals(before, after record.Totals) {
 	services.WithLabelValues("ClusterSetIP").Add(float64(after.ClusterSetIP - before.ClusterSetIP))
 	services.WithLabelValues("Headless").Add(float64(after.Headless - before.Headless))
-	addresses.Add(float64(after.Addresses - before.Addresses))
+	addresses.WithLabelValues().Add(float64(after.Addresses - before.Addresses))
 	for _, reason := range object.Reasons() {
 		if delta := after.Skips[reason] - before.Skips[reason]; delta != 0 {
 			skipped.WithLabelValues(string(reason)).Add(float64(delta))
@@ -128,11 +77,49 @@ func (*observer) Totals(before, after index.Totals) {
 	}
 }
 
-func (o *observer) Asked(resource watch.Resource, namespace string, err error) {
-	if err != nil {
-		watchErrors.WithLabelValues(string(resource), reasonOf(err)).Inc()
+func (*observer) Watched(resource watch.Resource, delta int) {
+	watchers.Lock()
+	defer watchers.Unlock()
+	watchers.of[resource] += delta
+	if watchers.of[resource] == 0 { // its age would grow for ever
+		lastSync.DeleteLabelValues(string(resource))
+		watching.DeleteLabelValues(string(resource))
+	} else if delta > 0 {
+		lastSync.WithLabelValues(string(resource)).Set(0)
+		watching.WithLabelValues(string(resource)).Set(0)
 	}
-	o.problems.note(resource, namespace, err)
+}
+
+func (*observer) Confirmed(resource watch.Resource, at time.Time) {
+	lastSync.WithLabelValues(string(resource)).Set(float64(at.UnixNano()) / float64(time.Second))
+}
+
+// Asked logs what keeps a resource from being watched, at most once a minute.
+func (o *observer) Asked(resource watch.Resource, namespace string, err error) {
+	if err == nil {
+		watching.WithLabelValues(string(resource)).Set(1)
+		return
+	}
+	reason := reasonOf(err)
+	watching.WithLabelValues(string(resource)).Set(0)
+	watchErrors.WithLabelValues(string(resource), reason).Inc()
+	watched := string(resource)
+	if namespace != "" {
+		watched += " in namespace " + namespace
+	}
+	limit, _ := o.logged.LoadOrStore(watched, &rate.Sometimes{Interval: time.Minute})
+	limit.(*rate.Sometimes).Do(func() {
+		switch reason {
+		case "expired": // an old watch ends like this, and the next list begins a new one
+		case "not_found":
+			log.Errorf("The API server has no %s: install the CRD; asking again until it is there: %v", watched, err)
+		case "forbidden":
+			log.Errorf("The API server does not let us list and watch %s: grant the right; asking again until it does: %v",
+				watched, err)
+		default:
+			log.Warningf("Cannot watch %s, answering from what is known: %v", watched, err)
+		}
+	})
 }
 
 func (*observer) Undecodable(resource watch.Resource, name string, err error) {
@@ -160,8 +147,6 @@ func reasonOf(err error) string {
 		return "throttled"
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return "expired"
-	case errors.Is(err, watch.ErrUndecodable):
-		return string(object.Undecodable)
 	case apierrors.ReasonForError(err) != "":
 		return "refused"
 	default:

@@ -3,8 +3,7 @@
 package multicluster
 
 import (
-	"fmt"
-	"slices"
+	"errors"
 	"testing"
 	"time"
 
@@ -14,36 +13,49 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
-func TestAResourceIsAsOldAsTheOldestWatchOfIt(t *testing.T) {
-	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
+func value(t *testing.T, of prometheus.Metric) float64 {
+	t.Helper()
+	var metric dto.Metric
+	if err := of.Write(&metric); err != nil {
+		t.Fatal(err)
+	}
+	return metric.GetGauge().GetValue()
+}
+
+func count(of prometheus.Collector) int {
 	collected := make(chan prometheus.Metric, 100)
-	collectStates([]watch.State{
-		{Resource: watch.ServiceImports, Synced: at(200), Healthy: true},
-		{Resource: watch.EndpointSlices, Synced: at(300), Healthy: true},
-		{Resource: watch.ServiceImports, Synced: at(100), Healthy: true},
-		{Resource: watch.EndpointSlices, Synced: at(400)},
-		{Resource: watch.Namespaces},
-	}, collected)
-	close(collected)
-	var got []string
-	for metric := range collected {
-		var value dto.Metric
-		if err := metric.Write(&value); err != nil {
-			t.Fatal(err)
+	of.Collect(collected)
+	return len(collected)
+}
+
+// A reload starts a watch before the last one ends. What is no longer watched has no age that grows.
+func TestOnlyWhatIsWatchedHasMetrics(t *testing.T) {
+	const resource = watch.Resource("things")
+	before := count(lastSync)
+	o := new(observer)
+	expect := func(step string, synced, healthy float64) {
+		t.Helper()
+		if got := value(t, lastSync.WithLabelValues(string(resource))); got != synced {
+			t.Errorf("%s: the last sync is %v, want %v", step, got, synced)
 		}
-		what := "synced"
-		if metric.Desc() == watching {
-			what = "healthy"
+		if got := value(t, watching.WithLabelValues(string(resource))); got != healthy {
+			t.Errorf("%s: healthy is %v, want %v", step, got, healthy)
 		}
-		got = append(got, fmt.Sprint(value.GetLabel()[0].GetValue(), " ", what, " ", value.GetGauge().GetValue()))
 	}
-	slices.Sort(got)
-	want := []string{
-		"endpointslices healthy 0", "endpointslices synced 300",
-		"namespaces healthy 0", "namespaces synced 0",
-		"serviceimports healthy 1", "serviceimports synced 100",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("collected are\n%q\nwant\n%q", got, want)
+	o.Watched(resource, +1)
+	expect("before the first list", 0, 0)
+	o.Asked(resource, "", nil)
+	o.Confirmed(resource, time.Unix(100, 0))
+	expect("listed", 100, 1)
+	o.Asked(resource, "", errors.New("away"))
+	expect("the API server is away", 100, 0)
+	o.Watched(resource, +1)
+	o.Asked(resource, "", nil)
+	o.Confirmed(resource, time.Unix(200, 0))
+	o.Watched(resource, -1)
+	expect("one of two watches ends", 200, 1)
+	o.Watched(resource, -1)
+	if got := count(lastSync) + count(watching); got != 2*before {
+		t.Errorf("after the last watch there are %d metrics, want %d", got, 2*before)
 	}
 }

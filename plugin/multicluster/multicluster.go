@@ -6,35 +6,34 @@
 // ServiceImports and EndpointSlices. Package watch follows them:
 //
 //	ServiceImport ─► object.Import ────┐
-//	                                   ├─► record.Build ─► record.Service ─► Index.Update ─► index.Snapshot
+//	                                   ├─► record.Build ─► record.Service ─► Index.Update ─► record.Snapshot
 //	EndpointSlice ─► object.Endpoints ─┘                                                           │
-//	                                     query ─► name.Request ─► answer.Question ─► Snapshot.Lookup ─► answer.Answer
+//	                                     query ─► record.Request ─► record.Question ─► Snapshot.Lookup ─► record.Answer
 //
 // A query takes one look at an immutable snapshot.
 package multicluster
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
-	"net"
 	"net/netip"
-	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/plugin/pkg/edns"
+	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 const pluginName = "multicluster"
@@ -44,9 +43,9 @@ var log = clog.NewWithPlugin(pluginName)
 // Multicluster is the plugin. Its fields are set before it serves; source and index change.
 type Multicluster struct {
 	Next plugin.Handler
-	// Zones are those it is authoritative for, fully qualified and in lower case.
-	Zones []string
-	// Reverse are the reverse zones that it is authoritative for, likewise. Their numbers follow those of Zones.
+	// Zones are those it is authoritative for, fully qualified and in lower case. Reverse are those of them that are
+	// reverse zones: the last ones.
+	Zones   plugin.Zones
 	Reverse []string
 	// Fall are the zones for which a name that does not exist is passed on.
 	Fall fall.F
@@ -54,19 +53,20 @@ type Multicluster struct {
 	ttl            uint32
 	maxAnswers     int // 0: as many as fit
 	ignoreEmpty    bool
-	prefer         topology.Preference
+	prefer         object.Preference
 	cluster        string // the id of the own one, in lower case; empty: it is not known which endpoints are near
 	signature      int    // octets of the longest signature of a reply (plugin tsig); 0: the server signs none
 	startupTimeout time.Duration
 	options        watch.Options
 
 	instance *caddy.Instance
-	keys     []string      // of the server block
-	previous *Multicluster // the plugin that a reload replaces; nil after the start
+	keys     []string // of the server block
+	// previous answers until this one has answers: the plugin that a reload replaces.
+	previous atomic.Pointer[Multicluster]
 
-	apexes []apex // by the number of the zone
+	apexes []record.Apex // by the number of the zone
 	source atomic.Pointer[watch.Source]
-	index  atomic.Pointer[index.Index]
+	index  atomic.Pointer[record.Index]
 	now    func() time.Time
 }
 
@@ -80,89 +80,87 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 	if zone < 0 || question.Qclass != dns.ClassINET {
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
-	snapshot := m.snapshot()
-	if snapshot == nil && zone >= len(m.Zones) && m.Fall.Through(question.Name) {
+	active := m
+	if previous := m.previous.Load(); previous != nil {
+		if z, b := previous.match(question.Name); z >= 0 {
+			active, zone, below = previous, z, b
+		}
+	}
+	state := active.state()
+	if state == nil && m.isReverse(zone) && m.Fall.Through(question.Name) {
 		// the local cluster's addresses do not wait for others
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
-	if snapshot == nil {
+	if state == nil {
 		return m.serveUnsynced(ctx, w, r, below)
 	}
 	if question.Qtype == dns.TypeAXFR || question.Qtype == dns.TypeIXFR {
 		return dns.RcodeRefused, nil // the transfer plugin answers these
 	}
-	found := m.lookup(w, r, snapshot, zone, below)
-	if found.Result == answer.NotExist && m.Fall.Through(question.Name) && m.Next != nil {
+	found := active.lookup(w, r, state, zone, below)
+	if found.Result == record.NotExist && m.Fall.Through(question.Name) && m.Next != nil {
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
-	return m.reply(w, r, &found, snapshot.SOA(zone))
+	return m.reply(w, r, &found, state.SOA(zone))
 }
 
 // serveUnsynced answers before the first sync, when any service may exist. With fallthrough the other plugins go on to
 // answer for the names they have, as if no service existed. An NXDOMAIN of that time has no SOA record, so that no
 // resolver keeps it (RFC 2308, section 5).
 func (m *Multicluster) serveUnsynced(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, below string) (int, error) {
-	switch kind := name.Parse(below).Kind; {
-	case !m.Fall.Through(r.Question[0].Name), kind == name.Apex, kind == name.Version, kind == name.NameServer,
-		kind == name.Above:
+	switch kind := record.Parse(below).Kind; {
+	case !m.Fall.Through(r.Question[0].Name), record.KindApex <= kind && kind <= record.KindAbove:
 		return dns.RcodeServerFailure, nil
 	case m.Next == nil:
-		return m.reply(w, r, &answer.Answer{Result: answer.NotExist}, nil)
+		return m.reply(w, r, &record.Answer{Result: record.NotExist}, nil)
 	default:
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
 }
 
-func (m *Multicluster) reply(w dns.ResponseWriter, r *dns.Msg, found *answer.Answer, soa []dns.RR) (int, error) {
-	msg := m.newReply(r, found, soa)
-	if err := w.WriteMsg(msg); err != nil {
-		return dns.RcodeServerFailure, err
-	}
-	return msg.Rcode, nil
-}
-
-// lookup finds the answer to a question for a name in a zone. It is a function of its own, as is newReply, so that what
-// they need of the stack is gone when the reply is packed: the server starts a goroutine for each query, with a small
-// stack, and one that has to grow costs as much as the answer.
-//
-//go:noinline
+// lookup finds the answer to a question for a name in a zone.
 func (m *Multicluster) lookup(
-	w dns.ResponseWriter, r *dns.Msg, snapshot *index.Snapshot, zone int, below string,
-) answer.Answer {
+	w dns.ResponseWriter, r *dns.Msg, state *record.State, zone int, below string,
+) record.Answer {
 	question := &r.Question[0]
-	if zone >= len(m.Zones) && below != "" {
-		return snapshot.LookupReverse(question.Name, question.Qtype)
+	if m.isReverse(zone) && below != "" {
+		return m.index.Load().LookupReverse(question.Name, question.Qtype)
 	}
-	q := answer.Question{Name: question.Name, Zone: zone, Type: question.Qtype, Max: m.maxAnswers, Prefer: m.prefer}
-	q.Request = name.Parse(below)
+	q := record.Question{Name: question.Name, Zone: zone, Type: question.Qtype, Max: m.maxAnswers, Prefer: m.prefer}
+	q.Request = record.Parse(below)
 	switch q.Request.Kind {
-	case name.Apex, name.Version, name.NameServer, name.Above:
-		return m.apexes[zone].lookup(q.Request.Kind, question.Qtype, snapshot.SOA(zone))
+	case record.KindApex, record.KindVersion, record.KindNameServer, record.KindAbove:
+		return m.apexes[zone].Lookup(q.Request.Kind, question.Qtype, state.SOA(zone))
 	}
-	return snapshot.Lookup(&q, func() answer.Client { return m.client(w, r) })
+	return m.index.Load().Lookup(&q, func() record.Client { return m.client(w, r) })
 }
 
 // match returns the number of the longest zone that the name is in, or -1, and the part of the name before it.
 func (m *Multicluster) match(qname string) (zone int, below string) {
 	zone = -1
-	longest := 0
-	for list, zones := range [...][]string{m.Zones, m.Reverse} {
-		for i, z := range zones {
-			if len(z) <= longest {
-				continue
-			}
-			if cut, ok := name.Cut(qname, z); ok {
-				zone, below, longest = list*len(m.Zones)+i, cut, len(z)
-			}
+	for i, z := range m.Zones {
+		cut := len(qname) - len(z)
+		if cut < 0 || !strings.EqualFold(qname[cut:], z) || cut > 0 && z != "." && qname[cut-1] != '.' ||
+			zone >= 0 && len(z) < len(m.Zones[zone]) {
+			continue
+		}
+		if strings.IndexByte(qname, '\\') < 0 || dns.IsSubDomain(z, qname) { // a dot may be part of a label
+			zone, below = i, strings.TrimSuffix(qname[:cut], ".")
 		}
 	}
 	return zone, below
 }
 
-// snapshot is the present state of the index, or nil before the first sync.
-func (m *Multicluster) snapshot() *index.Snapshot {
+// isReverse tells whether that is the number of a reverse zone.
+func (m *Multicluster) isReverse(zone int) bool { return zone >= len(m.Zones)-len(m.Reverse) }
+
+// active is the plugin whose answers are served.
+func (m *Multicluster) active() *Multicluster { return cmp.Or(m.previous.Load(), m) }
+
+// state is that of the index, or nil before the first sync.
+func (m *Multicluster) state() *record.State {
 	if x := m.index.Load(); x != nil {
-		return x.Snapshot()
+		return x.State()
 	}
 	return nil
 }
@@ -173,38 +171,23 @@ const sizeOPT = 11
 
 // client collects what bounds and orders an answer: the octets for records, where in a large set to start, and the
 // client's place.
-func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) answer.Client {
+func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) record.Client {
 	state := request.Request{W: w, Req: r}
-	ip := clientIP(w)
-	c := answer.Client{Size: state.Size(), Point: m.point(ip)}
-	if opt := r.IsEdns0(); opt != nil {
-		c.Reserved = sizeOPT
-		if slices.ContainsFunc(opt.Option, func(o dns.EDNS0) bool { return edns.SupportedOption(o.Option()) }) {
-			c.Reserved = dns.Len(opt)
-		}
+	ip := clientIP(&state)
+	c := record.Client{Size: state.Size() - m.signature, Point: m.point(ip)} // perhaps the reply gets no signature
+	if r.IsEdns0() != nil {
+		c.Size -= sizeOPT
 	}
-	c.Reserved += m.signature // it cannot be seen here whether the reply gets one
 	if source := m.source.Load(); source != nil && m.cluster != "" {
-		addr, _ := netip.AddrFromSlice(ip)
-		c.Place = source.Topology().Place(m.cluster, addr)
+		c.Place = source.Topology().Place(m.cluster, ip)
 	}
 	return c
 }
 
-// clientIP returns the client's address, nil if it has none. An address with the data of a proxy (plugin proxyproto)
-// has that of the client inside.
-func clientIP(w dns.ResponseWriter) net.IP {
-	addr := w.RemoteAddr()
-	if proxied, ok := addr.(interface{ Unwrap() net.Addr }); ok {
-		addr = proxied.Unwrap()
-	}
-	switch addr := addr.(type) {
-	case *net.UDPAddr:
-		return addr.IP
-	case *net.TCPAddr:
-		return addr.IP
-	}
-	return nil
+// clientIP returns the client's address, or the zero Addr if it has none.
+func clientIP(state *request.Request) netip.Addr {
+	addr, _ := netip.ParseAddr(state.IP())
+	return addr.Unmap().WithZone("")
 }
 
 // turn is how long a client gets the same part of a set that is too large for an answer.
@@ -213,37 +196,68 @@ const turn = time.Minute
 // point is where a client's part of an answer begins. It is the same for A and AAAA, which a client asks for together
 // and perhaps of two replicas, so the hash has no seed. It moves on in time, so that a cache that asks for many clients
 // does not direct them to the same few endpoints.
-func (m *Multicluster) point(ip net.IP) uint64 {
+func (m *Multicluster) point(ip netip.Addr) uint64 {
 	hash := fnv.New64a()
-	hash.Write(ip.To16()) // an IPv4 address has two forms
+	hash.Write(ip.AsSlice())
 	return hash.Sum64() + uint64(m.now().UnixNano())/uint64(turn)
 }
 
-// message is a reply and its question in one piece.
-type message struct {
-	dns.Msg
-	question [1]dns.Question
-}
-
-// newReply makes a reply of an answer. Sections without records of the answer are left to the SOA.
-//
-//go:noinline
-func (m *Multicluster) newReply(r *dns.Msg, found *answer.Answer, soa []dns.RR) *dns.Msg {
-	msg := new(message)
-	msg.question[0] = r.Question[0]
-	msg.Id, msg.Response, msg.Opcode, msg.Authoritative = r.Id, true, r.Opcode, true
-	msg.RecursionDesired, msg.CheckingDisabled = r.RecursionDesired, r.CheckingDisabled
-	msg.Question = msg.question[:]
+// reply writes an answer. Sections without records of the answer are left to the SOA.
+func (m *Multicluster) reply(w dns.ResponseWriter, r *dns.Msg, found *record.Answer, soa []dns.RR) (int, error) {
+	msg := new(dns.Msg).SetReply(r)
+	msg.Authoritative = true
 	switch found.Result {
-	case answer.Found:
+	case record.Found:
 		msg.Answer, msg.Extra, msg.Truncated = found.Answer, found.Extra, found.Truncated
 		// What fits was chosen for names that are compressed. The server sees to that, except for a message that is
 		// signed.
 		msg.Compress = m.signature > 0
-	case answer.Empty:
+	case record.Empty:
 		msg.Ns = soa
-	case answer.NotExist:
+	case record.NotExist:
 		msg.Ns, msg.Rcode = soa, dns.RcodeNameError
 	}
-	return &msg.Msg
+	if err := w.WriteMsg(msg); err != nil {
+		return dns.RcodeServerFailure, err
+	}
+	return msg.Rcode, nil
+}
+
+// Metadata implements metadata.Provider. The values are in lower case: views and policies compare them.
+func (m *Multicluster) Metadata(ctx context.Context, state request.Request) context.Context {
+	zone, below := m.match(state.Name())
+	if zone < 0 || m.isReverse(zone) {
+		return ctx
+	}
+	asked := record.Parse(below)
+	for label, value := range map[string]string{
+		"multicluster/namespace": asked.Namespace,
+		"multicluster/service":   asked.Service,
+		"multicluster/port-name": asked.Port,
+		"multicluster/protocol":  asked.Protocol,
+		"multicluster/endpoint":  asked.Host,
+		"multicluster/cluster":   asked.Cluster,
+	} {
+		metadata.SetValueFunc(ctx, label, func() string { return value })
+	}
+	return ctx
+}
+
+// Ready implements ready.Readiness. It is true once everything was listed. It is also true where the API server said
+// that a resource is missing or forbidden: that keeps this plugin's zones from being served, and must not keep the
+// server from serving its others.
+func (m *Multicluster) Ready() bool {
+	source := m.source.Load()
+	switch {
+	case m.previous.Load() != nil:
+		return true
+	case source == nil:
+		return false
+	}
+	select {
+	case <-source.Settled():
+		return true
+	default:
+		return false
+	}
 }

@@ -4,27 +4,23 @@ package multicluster
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"golang.org/x/time/rate"
 )
 
 // notifier sends NOTIFY (RFC 1996) to the secondaries of a zone, and returns once they have answered or cannot be
 // reached. The transfer plugin is one.
 type notifier interface{ Notify(zone string) error }
 
-// cadence limits how often the secondaries of a zone get NOTIFY: each one may cost a full transfer to each secondary.
-type cadence struct {
-	start  time.Duration // from the first sync to the first NOTIFY: the server must listen before a secondary asks it
-	gather time.Duration // from a change to its NOTIFY, which covers all changes until then
-	pause  time.Duration // after a NOTIFY, added to gather
-}
-
-var notifyCadence = cadence{start: 5 * time.Second, gather: time.Second, pause: 4 * time.Second}
+// How often the secondaries of a zone get NOTIFY: each one may cost a full transfer to each secondary.
+var (
+	notifyStart  = 5 * time.Second // from the first sync to the first NOTIFY: the server must listen before a secondary asks it
+	notifyGather = time.Second     // from a change to its NOTIFY, which covers all changes until then
+	notifyPause  = 4 * time.Second // after a NOTIFY, added to the last one
+)
 
 // notifySecondaries sends NOTIFY for each zone after the first sync, and again when the serial of the SOA records has
 // moved. The function that it returns ends this and calls stop. It does not wait for a NOTIFY that is being sent.
@@ -35,9 +31,12 @@ func (m *Multicluster) notifySecondaries(handler plugin.Handler, synced <-chan s
 		return stop
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := notifyCadence
-	for _, zone := range slices.Concat(m.Zones, m.Reverse) { // a secondary of one zone does not delay those of another
-		go c.notify(ctx, transfer, zone, synced, m.snapshot)
+	for _, zone := range m.Zones { // a secondary of one zone does not delay those of another
+		go func() {
+			if await(ctx, synced) {
+				m.notify(ctx, transfer, zone)
+			}
+		}()
 	}
 	return func() {
 		cancel()
@@ -45,27 +44,19 @@ func (m *Multicluster) notifySecondaries(handler plugin.Handler, synced <-chan s
 	}
 }
 
-// notify sends NOTIFY for one zone until the context ends. A failure is logged when it begins and when it ends.
-func (c cadence) notify(
-	ctx context.Context, transfer notifier, zone string, synced <-chan struct{}, snapshot func() *index.Snapshot,
-) {
-	if !await(ctx, synced) {
-		return
-	}
-	failing := false
-	for wait := c.start; await(ctx, time.After(wait)); wait = c.gather {
-		outdated := snapshot().Outdated() // taken first: a change while NOTIFY is being sent needs another one
-		err := transfer.Notify(zone)
-		switch {
-		case err != nil && !failing:
-			log.Warningf("NOTIFY for zone %s failed, so secondaries may answer with old records until they refresh: "+
-				"check the addresses after 'to', and that those secondaries accept NOTIFY from this server: %s",
-				zone, strings.ReplaceAll(err.Error(), "\n", "; "))
-		case err == nil && failing:
-			log.Infof("All secondaries of zone %s accept NOTIFY again", zone)
+// notify sends NOTIFY for one zone until the context ends. Failures are logged at most once a minute.
+func (m *Multicluster) notify(ctx context.Context, transfer notifier, zone string) {
+	logged := rate.Sometimes{Interval: time.Minute}
+	for wait := notifyStart; await(ctx, time.After(wait)); wait = notifyGather {
+		outdated := m.state().Outdated // taken first: a change while NOTIFY is being sent needs another one
+		if err := transfer.Notify(zone); err != nil {
+			logged.Do(func() {
+				log.Warningf("NOTIFY for zone %s failed, so secondaries may answer with old records until they refresh: "+
+					"check the addresses after 'to', and that those secondaries accept NOTIFY from this server: %s",
+					zone, strings.ReplaceAll(err.Error(), "\n", "; "))
+			})
 		}
-		failing = err != nil
-		if !await(ctx, time.After(c.pause)) || !await(ctx, outdated) {
+		if !await(ctx, time.After(notifyPause)) || !await(ctx, outdated) {
 			return
 		}
 	}

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -91,12 +90,17 @@ var options = map[string]option{
 		return nil
 	}},
 	"groups": {"GROUP...", 1, unlimited, func(m *Multicluster, args []string) error {
+		known := map[string]watch.Resource{
+			watch.GroupMCS: watch.ServiceImports, watch.GroupGKE: watch.GKEServiceImports,
+		}
 		for _, group := range args {
-			if group != watch.GroupMCS && group != watch.GroupGKE {
+			switch resource, ok := known[group]; {
+			case !ok:
 				return fmt.Errorf("%q is neither %s nor %s", group, watch.GroupMCS, watch.GroupGKE)
+			case !slices.Contains(m.options.Imports, resource):
+				m.options.Imports = append(m.options.Imports, resource)
 			}
 		}
-		m.options.Groups = args
 		return nil
 	}},
 	"fallthrough": {"[ZONES...]", 0, unlimited, func(m *Multicluster, args []string) error {
@@ -126,14 +130,14 @@ var options = map[string]option{
 		return nil
 	}},
 	"prefer": {"none|cluster|zone", 1, 1, func(m *Multicluster, args []string) error {
-		preferences := map[string]topology.Preference{
-			"none": topology.PreferNone, "cluster": topology.PreferCluster, "zone": topology.PreferZone,
+		preferences := map[string]object.Preference{
+			"none": object.PreferNone, "cluster": object.PreferCluster, "zone": object.PreferZone,
 		}
 		var known bool
 		if m.prefer, known = preferences[args[0]]; !known {
 			return fmt.Errorf("%q is no preference", args[0])
 		}
-		m.options.Zones = m.prefer == topology.PreferZone
+		m.options.Zones = m.prefer == object.PreferZone
 		return nil
 	}},
 	"max_answers": {"N", 1, 1, func(m *Multicluster, args []string) error {
@@ -194,27 +198,23 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 			}
 		}
 	}
-	if len(m.options.Namespaces) > 0 && m.options.NamespaceLabels != "" {
+	switch {
+	case len(m.options.Namespaces) > 0 && m.options.NamespaceLabels != "":
 		return nil, c.Err("namespaces and namespace_labels cannot both be set")
-	}
-	if m.options.FallbackEndpoints && m.options.NoEndpoints {
+	case m.options.FallbackEndpoints && m.options.NoEndpoints:
 		return nil, c.Err("fallback endpoints and noendpoints cannot both be set")
-	}
-	if m.ignoreEmpty && m.options.NoEndpoints {
+	case m.ignoreEmpty && m.options.NoEndpoints:
 		return nil, c.Err("ignore empty_service and noendpoints cannot both be set")
-	}
-	if len(m.Zones) == 0 {
-		return nil, c.Errf("%q are reverse zones: list the zone of the names that their records hold as well",
-			m.Reverse)
-	}
-	if len(m.Reverse) > 0 && m.cluster == "" {
+	case len(m.Zones) == 0:
+		return nil, c.Errf("%q are reverse zones: list the zone of the names that their records hold as well", m.Reverse)
+	case len(m.Reverse) > 0 && m.cluster == "":
 		return nil, c.Errf(
 			"%q are reverse zones, which have no records for endpoints of the local cluster: name it with cluster ID",
 			m.Reverse)
-	}
-	if m.prefer > topology.PreferNone && m.cluster == "" {
+	case m.prefer > object.PreferNone && m.cluster == "":
 		return nil, c.Err("prefer needs to know which cluster this is: say it with cluster ID")
 	}
+	m.Zones = append(m.Zones, m.Reverse...)
 	if root := dnsserver.GetConfig(c).Root; root != "" && m.options.Kubeconfig != "" &&
 		!filepath.IsAbs(m.options.Kubeconfig) {
 		m.options.Kubeconfig = filepath.Join(root, m.options.Kubeconfig)

@@ -10,8 +10,9 @@ import (
 
 	"github.com/coredns/caddy"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 func TestParse(t *testing.T) {
@@ -78,13 +79,13 @@ func TestParse(t *testing.T) {
 		},
 		{
 			"prefer none", "multicluster {\nprefer none\n}", nil,
-			func(m *Multicluster) { m.prefer = topology.PreferNone },
+			func(m *Multicluster) { m.prefer = object.PreferNone },
 		},
 		{"prefer cluster", "multicluster {\nprefer cluster\ncluster east\n}", nil, func(m *Multicluster) {
-			m.prefer, m.cluster = topology.PreferCluster, "east"
+			m.prefer, m.cluster = object.PreferCluster, "east"
 		}},
 		{"prefer zone", "multicluster {\ncluster east\nprefer zone\n}", nil, func(m *Multicluster) {
-			m.prefer, m.cluster, m.options.Zones = topology.PreferZone, "east", true
+			m.prefer, m.cluster, m.options.Zones = object.PreferZone, "east", true
 		}},
 	}
 	for _, tc := range tests {
@@ -200,7 +201,7 @@ func TestReverseZonesAreToldFromOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"clusterset.local."}; !slices.Equal(m.Zones, want) {
+	if want := []string{"clusterset.local.", "42.10.in-addr.arpa.", "ip6.arpa."}; !slices.Equal(m.Zones, want) {
 		t.Errorf("the zones are %q, want %q", m.Zones, want)
 	}
 	if want := []string{"42.10.in-addr.arpa.", "ip6.arpa."}; !slices.Equal(m.Reverse, want) {

@@ -19,9 +19,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // section is the text of the README below a heading.
@@ -100,7 +101,7 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 	described := make(chan *prometheus.Desc, 100)
 	var want, lines []string
 	for _, collector := range []prometheus.Collector{
-		objects, services, addresses, skipped, watches{}, watchErrors, programmingDuration,
+		objects, services, addresses, skipped, lastSync, watching, watchErrors, programmingDuration,
 	} {
 		collector.Describe(described)
 	}
@@ -138,7 +139,7 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 	o := new(observer)
 	o.Objects(watch.ServiceImports, 0)
-	o.Totals(index.Totals{}, index.Totals{})
+	o.Totals(record.Totals{}, record.Totals{})
 	o.Asked(watch.ServiceImports, "", nil)
 	families, err := prometheus.DefaultGatherer.Gather()
 	if err != nil {

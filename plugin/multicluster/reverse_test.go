@@ -25,6 +25,7 @@ func newReversePlugin(t *testing.T, text string) *Multicluster {
 	t.Helper()
 	m := newTestPlugin(t, "")
 	m.Reverse, m.cluster = []string{reverse4, reverse6}, "east"
+	m.Zones = append(m.Zones, m.Reverse...)
 	m.setAddresses(nil)
 	serve(m, readObjects(t, text))
 	return m
@@ -151,7 +152,7 @@ func TestAnAddressOfSeveralServicesHasOneName(t *testing.T) {
 		}
 		all := readObjects(t, cache)
 		all.slices = nil
-		m.index.Load().Update(uint32(time.Now().Unix()), all.changes(m.config())...)
+		update(m.index.Load(), uint32(time.Now().Unix()), all.changes(m.config())...)
 		if got := name(); got != "a.west.db.demo.svc.clusterset.local." {
 			t.Errorf("without the first service the name is %s", got)
 		}

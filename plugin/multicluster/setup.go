@@ -7,15 +7,12 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
-	"github.com/miekg/dns"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
@@ -39,17 +36,17 @@ func setup(c *caddy.Controller) error {
 	})
 	m.enlist(c)
 	m.keys = c.ServerBlockKeys
-	if m.previous = m.predecessor(); m.previous != nil {
-		m.source.Store(m.previous.source.Load()) // it is ready before it starts
-	}
+	m.previous.Store(m.predecessor())
 	c.OnStartup(func() error {
 		m.setAddresses(localAddresses(config.ListenHosts))
-		m.signature = signatureSize(config.TsigSecret)
-		source, stop, err := m.start()
+		for key := range config.TsigSecret {
+			m.signature = max(m.signature, sizeSignature+len(key)+1)
+		}
+		stop, err := m.start()
 		if err != nil {
 			return plugin.Error(pluginName, err)
 		}
-		started.Store(m, m.notifySecondaries(config.Handler("transfer"), source.Synced(), stop))
+		started.Store(m, m.notifySecondaries(config.Handler("transfer"), m.source.Load().Synced(), stop))
 		return nil
 	})
 	c.OnShutdown(func() error {
@@ -69,122 +66,66 @@ func newMulticluster() *Multicluster {
 
 // config is that of the index.
 func (m *Multicluster) config() *record.Config {
-	config := &record.Config{Zones: m.Zones, TTL: m.ttl, IgnoreEmpty: m.ignoreEmpty}
-	if len(m.Reverse) > 0 {
-		config.Reverse, config.Cluster = m.Reverse, m.cluster
+	return &record.Config{
+		Zones: m.Zones[:len(m.Zones)-len(m.Reverse)], Reverse: m.Reverse, Cluster: m.cluster,
+		TTL: m.ttl, IgnoreEmpty: m.ignoreEmpty,
 	}
-	return config
 }
 
-// signatureSize is how many octets the longest signature with one of the keys takes in a reply (RFC 8945, section 4.2);
-// 0 without keys.
-func signatureSize(secrets map[string]string) (octets int) {
-	const macSize = 64 // of SHA-512
-	for key := range secrets {
-		octets = max(octets, dns.Len(&dns.TSIG{
-			Hdr: dns.RR_Header{Name: key}, Algorithm: dns.HmacSHA512, MACSize: macSize,
-			MAC: strings.Repeat("00", macSize),
-		}))
-	}
-	return octets
-}
+// sizeSignature is the octets of the longest signature of a reply without the name of its key (RFC 8945, section 4.2):
+// that of hmac-sha512.
+const sizeSignature = 10 + len("hmac-sha512.") + 1 + 16 + 64
 
 // setAddresses makes the records of the zones' apexes.
 func (m *Multicluster) setAddresses(addresses []netip.Addr) {
 	m.apexes = nil
-	for _, zone := range m.Zones {
-		m.apexes = append(m.apexes, newApex(zone, index.NameServer(zone), m.ttl, addresses))
-	}
-	for _, zone := range m.Reverse {
-		m.apexes = append(m.apexes, newReverseApex(zone, index.NameServer(m.Zones[0]), m.ttl, addresses))
+	for zone := range m.Zones {
+		m.apexes = append(m.apexes, record.NewApex(m.config(), zone, addresses))
 	}
 }
 
-// start begins to watch, and returns the watch and what ends it. It returns once there are answers, or once none are to
-// be expected soon. Until there are some, the plugin answers from the objects that its predecessor watches, or else with
-// SERVFAIL.
-func (m *Multicluster) start() (source *watch.Source, stop func(), err error) {
-	previous := m.previous
-	m.previous = nil // it must not outlive its instance
-	source, leave, err := watch.Open(m.options, new(observer))
+// start begins to watch, and returns what ends it. It returns once there are answers, or once none are to be expected
+// soon. Until there are some, the plugin answers as the one that it replaces, or else with SERVFAIL.
+func (m *Multicluster) start() (stop func(), err error) {
+	source, leave, err := watch.Open(m.options, m.config(), new(observer))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	x := source.View(m.config())
-	end := func() {
-		source.Release(x)
-		leave()
-	}
-	if m.await(source) {
-		m.serve(source, x)
-		return source, end, nil
-	}
-	forget := m.servePrevious(previous)
-	if forget == nil {
-		log.Warningf("Starting before %v were listed: names in %v get SERVFAIL until they are", source.Missing(), m.Zones)
-		m.serve(source, x)
-		return source, end, nil
+	m.source.Store(source)
+	m.index.Store(source.Index())
+	previous := m.previous.Load()
+	if m.await(source) || previous == nil || previous.source.Load() == nil {
+		m.previous.Store(nil)
+		if missing := source.Missing(); len(missing) > 0 {
+			log.Warningf("Starting before %v were listed: names in %v get SERVFAIL until they are", missing, m.Zones)
+		}
+		return leave, nil
 	}
 	log.Warningf("Starting before %v were listed: names in %v get the answers of the previous Corefile until they are",
 		source.Missing(), m.Zones)
+	release := previous.source.Load().Share()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		if await(ctx, source.Synced()) {
-			m.serve(source, x)
+			m.previous.Store(nil) // it must not outlive its instance
 			log.Infof("Names in %v get the answers of the present Corefile", m.Zones)
 		}
-		forget()
+		release()
 	}()
-	return source, func() {
-		cancel()
-		end()
-	}, nil
-}
-
-// serve answers from an index of a source from now on.
-func (m *Multicluster) serve(source *watch.Source, x *index.Index) {
-	m.index.Store(x)
-	m.source.Store(source)
-}
-
-// servePrevious answers from the objects that the predecessor watches, with the present zones and TTL, until the
-// function that it returns is called. The function is nil if there is no predecessor.
-func (m *Multicluster) servePrevious(previous *Multicluster) (forget func()) {
-	if previous == nil {
-		return nil
-	}
-	source := previous.source.Load()
-	leave := watch.Share(source)
-	if leave == nil {
-		return nil
-	}
-	x := source.View(m.config())
-	m.serve(source, x)
 	return func() {
-		source.Release(x)
+		cancel()
 		leave()
-	}
+	}, nil
 }
 
 // await waits until everything was listed, and reports whether it was. It gives up after the startup timeout, or when
 // the API server has refused: that can last.
 func (m *Multicluster) await(source *watch.Source) bool {
-	timeout := time.NewTimer(m.startupTimeout)
-	defer timeout.Stop()
 	select {
 	case <-source.Settled():
-		if len(source.Missing()) > 0 {
-			return false
-		}
-	case <-timeout.C:
-		return false
+	case <-time.After(m.startupTimeout):
 	}
-	select {
-	case <-source.Synced(): // what was listed is published
-		return true
-	case <-timeout.C:
-		return false
-	}
+	return m.state() != nil
 }
 
 // localAddresses are the addresses of a server that listens on the hosts: the global ones, or else the link-local ones

@@ -40,7 +40,7 @@ func TestAStartWithoutTheAPIServerServesNothingInItsZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMulticluster()
 		m.Zones, m.options.Kubeconfig = []string{testZone}, path
-		_, stop, err := m.start()
+		stop, err := m.start()
 		if err != nil {
 			t.Fatal(err)
 		}

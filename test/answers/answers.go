@@ -5,17 +5,16 @@ package answers
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/miekg/dns"
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
@@ -23,7 +22,7 @@ import (
 // A DNS knows the names of one cluster.
 type DNS struct {
 	source *watch.Source
-	index  *index.Index
+	states *states
 	stop   func()
 }
 
@@ -34,21 +33,63 @@ func Start(config *rest.Config, observer watch.Observer) (*DNS, error) {
 
 // StartWith is Start with what to watch.
 func StartWith(config *rest.Config, options watch.Options, observer watch.Observer) (*DNS, error) {
-	source, stop, err := watch.New(config, options, observer)
+	kept := &states{Observer: observer, of: make(map[watch.Resource]State)}
+	source, stop, err := watch.New(config, options, &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}, kept)
 	if err != nil {
 		return nil, err
 	}
-	return &DNS{source, source.View(&record.Config{Zones: []string{"clusterset.local."}, TTL: 5}), stop}, nil
+	return &DNS{source, kept, stop}, nil
 }
 
 // Stop ends it.
-func (d *DNS) Stop() {
-	d.source.Release(d.index)
-	d.stop()
+func (d *DNS) Stop() { d.stop() }
+
+// State is that of a watched resource.
+type State struct {
+	// Synced is when the API server last confirmed the state.
+	Synced time.Time
+	// Healthy reports whether the last list or watch began without an error.
+	Healthy bool
+}
+
+// states is an observer that keeps the states.
+type states struct {
+	watch.Observer
+
+	mu sync.Mutex
+	of map[watch.Resource]State
+}
+
+// Watched implements watch.Observer, as the others do.
+func (s *states) Watched(resource watch.Resource, delta int) {
+	s.change(resource, func(*State) {})
+	s.Observer.Watched(resource, delta)
+}
+
+func (s *states) Confirmed(resource watch.Resource, at time.Time) {
+	s.change(resource, func(state *State) { state.Synced = at })
+	s.Observer.Confirmed(resource, at)
+}
+
+func (s *states) Asked(resource watch.Resource, namespace string, err error) {
+	s.change(resource, func(state *State) { state.Healthy = err == nil })
+	s.Observer.Asked(resource, namespace, err)
+}
+
+func (s *states) change(resource watch.Resource, by func(*State)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.of[resource]
+	by(&state)
+	s.of[resource] = state
 }
 
 // States says how each watch is.
-func (d *DNS) States() []watch.State { return d.source.States() }
+func (d *DNS) States() map[watch.Resource]State {
+	d.states.mu.Lock()
+	defer d.states.mu.Unlock()
+	return maps.Clone(d.states.of)
+}
 
 // Ask returns the response code to a question for the A records of a service,
 // and the addresses of the answer in no order.
@@ -65,16 +106,15 @@ func (d *DNS) Ask(service, namespace string) (rcode int, addresses []netip.Addr)
 }
 
 func (d *DNS) ask(service, namespace string, qtype uint16) (rcode int, records []dns.RR) {
-	snapshot := d.index.Snapshot()
-	if snapshot == nil {
+	if d.source.Index().State() == nil {
 		return dns.RcodeServerFailure, nil
 	}
 	query := service + "." + namespace + ".svc"
-	found := snapshot.Lookup(&answer.Question{
+	found := d.source.Index().Lookup(&record.Question{
 		Name: query + ".clusterset.local.", Type: qtype,
-		Request: name.Parse(query),
-	}, func() answer.Client { return answer.Client{Size: dns.MaxMsgSize} })
-	if found.Result == answer.NotExist {
+		Request: record.Parse(query),
+	}, func() record.Client { return record.Client{Size: dns.MaxMsgSize} })
+	if found.Result == record.NotExist {
 		return dns.RcodeNameError, nil
 	}
 	return dns.RcodeSuccess, found.Answer
@@ -122,13 +162,19 @@ type Unobserved struct{}
 func (Unobserved) Objects(watch.Resource, int) {}
 
 // Totals does nothing.
-func (Unobserved) Totals(_, _ index.Totals) {}
+func (Unobserved) Totals(_, _ record.Totals) {}
 
 // Asked does nothing.
 func (Unobserved) Asked(watch.Resource, string, error) {}
 
 // Programmed does nothing.
 func (Unobserved) Programmed(bool, time.Duration) {}
+
+// Watched does nothing.
+func (Unobserved) Watched(watch.Resource, int) {}
+
+// Confirmed does nothing.
+func (Unobserved) Confirmed(watch.Resource, time.Time) {}
 
 // Undecodable does nothing.
 func (Unobserved) Undecodable(watch.Resource, string, error) {}

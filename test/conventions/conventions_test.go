@@ -29,8 +29,7 @@ var pure = []string{
 	"controller/accept", "controller/export", "controller/limits", "controller/liveness", "controller/locality",
 	"controller/merge", "controller/packed", "controller/properties", "controller/state",
 	"controller/selector", "controller/traffic",
-	"plugin/multicluster/answer", "plugin/multicluster/index", "plugin/multicluster/name", "plugin/multicluster/object",
-	"plugin/multicluster/record", "plugin/multicluster/topology",
+	"plugin/multicluster/object", "plugin/multicluster/record",
 }
 
 // impure are imports that a pure package cannot have, with all below them.

@@ -85,7 +85,7 @@ var merging = []mutant{
 	},
 	{
 		file:        "plugin/multicluster/record/build.go",
-		text:        `e.state == waiting && best == waiting`,
+		text:        `e.state == object.Waiting && best == object.Waiting`,
 		replacement: `false`,
 		harm:        "clients of SRV records do not know the clusters that come next",
 		first:       simulation,

@@ -70,9 +70,9 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 // expectStates asserts whether the watches of DNS are healthy, and that they are from after a time.
 func expectStates(t *testing.T, c *sim.Cluster, healthy bool, after time.Time) {
 	t.Helper()
-	for _, state := range c.DNS.States() {
+	for resource, state := range c.DNS.States() {
 		if state.Healthy != healthy || state.Synced.Before(after) {
-			t.Errorf("at %s: %+v, want healthy %v and synced after %s", time.Now().Format(time.TimeOnly), state,
+			t.Errorf("at %s: %s %+v, want healthy %v and synced after %s", time.Now().Format(time.TimeOnly), resource, state,
 				healthy, after.Format(time.TimeOnly))
 		}
 	}

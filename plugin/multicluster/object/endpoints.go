@@ -7,8 +7,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unique"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -29,9 +31,9 @@ type Endpoints struct {
 	// Skips is what was left out.
 	Skips Skips
 
-	addrs []byte    // in network order, one behind the other
-	hosts Hostnames // of the addresses; none if no endpoint has one
-	zones *zones    // of the addresses; nil if none is known or kept, as in most slices
+	addrs []byte     // in network order, one behind the other
+	hosts *Hostnames // of the addresses; nil if no endpoint has one
+	zones []string   // of the addresses; nil if none is known or kept, as in most slices
 }
 
 // FromEndpointSlice reads an EndpointSlice, with the zones of its endpoints if zoned is set.
@@ -47,7 +49,7 @@ func FromEndpointSlice(object *discoveryv1.EndpointSlice, zoned bool) *Endpoints
 	}
 	switch cluster := strings.ToLower(object.Labels[mcsv1beta1.LabelSourceCluster]); {
 	case IsClusterID(cluster):
-		e.Cluster = strings.Clone(cluster)
+		e.Cluster = unique.Make(cluster).Value() // most slices have one of a few
 	case cluster != "":
 		e.Skips.Add(InvalidSourceCluster, 1)
 	case object.Labels[discoveryv1.LabelManagedBy] != MirroredBy:
@@ -65,7 +67,7 @@ func (e *Endpoints) readPorts(object []discoveryv1.EndpointPort) {
 		if from.Port == nil {
 			continue // all ports: no record can say so
 		}
-		port, ok := readPort(deref(from.Name), deref(from.Protocol), *from.Port)
+		port, ok := readPort(ptr.Deref(from.Name, ""), ptr.Deref(from.Protocol, ""), *from.Port)
 		if !ok {
 			e.Skips.Add(InvalidPort, 1)
 			continue
@@ -75,58 +77,37 @@ func (e *Endpoints) readPorts(object []discoveryv1.EndpointPort) {
 	e.Ports = SortPorts(ports)
 }
 
-// deref is what p points to, or the zero value.
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
 // readEndpoints packs the ready endpoints and those that are serving and terminating, of which waits tells by their
 // index if they wait. It may be nil.
 func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, waits func(int) bool) {
-	stateAt := func(i int) state {
-		of := stateOf(endpoints[i].Conditions)
-		if of == terminating && waits != nil && waits(i) {
-			return waiting
-		}
-		return of
-	}
-	count, named := 0, false
+	var inState [Ready + 1][]*discoveryv1.Endpoint
+	named := false
 	for i := range endpoints {
-		endpoint := &endpoints[i]
-		if stateAt(i) == unusable {
-			continue
+		of := stateOf(endpoints[i].Conditions)
+		if of == Terminating && waits != nil && waits(i) {
+			of = Waiting
 		}
-		count += len(endpoint.Addresses)
-		named = named || deref(endpoint.Hostname) != ""
+		inState[of] = append(inState[of], &endpoints[i])
+		named = named || of != unusable && ptr.Deref(endpoints[i].Hostname, "") != ""
 	}
-	if count == 0 {
-		return
-	}
-	e.addrs = make([]byte, 0, count*int(e.Size))
 	var hosts []string
-	var places zones
-	for _, state := range []state{ready, waiting, terminating} {
-		for i := range endpoints {
-			if endpoint := &endpoints[i]; stateAt(i) == state {
-				hosts = e.appendEndpoint(endpoint, hosts)
-				if zoned {
-					places.add(endpoint, e.Len())
-				}
+	for _, of := range []State{Ready, Waiting, Terminating} {
+		for _, endpoint := range inState[of] {
+			hosts = e.appendEndpoint(endpoint, hosts)
+			for zone := ptr.Deref(endpoint.Zone, ""); zoned && len(e.zones) < e.Len(); {
+				e.zones = append(e.zones, unique.Make(zone).Value())
 			}
 		}
-		switch state {
-		case ready:
+		switch of {
+		case Ready:
 			e.Ready = int32(e.Len())
-		case waiting:
+		case Waiting:
 			e.Waiting = int32(e.Len()) - e.Ready
 		}
 	}
-	e.addrs = slices.Clip(e.addrs)
-	if len(places.names) > 1 {
-		e.zones = &zones{slices.Clip(places.names), slices.Clip(places.of)}
+	e.addrs = slices.Clone(e.addrs) // without spare capacity
+	if !slices.ContainsFunc(e.zones, func(zone string) bool { return zone != "" }) {
+		e.zones = nil
 	}
 	if named && len(hosts) > 0 {
 		e.hosts = PackHostnames(hosts)
@@ -135,7 +116,7 @@ func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, 
 
 // appendEndpoint adds the addresses of an endpoint, and for each its hostname.
 func (e *Endpoints) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts []string) []string {
-	host := strings.ToLower(deref(endpoint.Hostname))
+	host := strings.ToLower(ptr.Deref(endpoint.Hostname, ""))
 	if host != "" && !isLabel(host) {
 		e.Skips.Add(InvalidHostname, 1)
 		host = ""
@@ -152,11 +133,16 @@ func (e *Endpoints) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts []strin
 	return hosts
 }
 
-// IsReady reports whether the ith address is that of a ready endpoint.
-func (e *Endpoints) IsReady(i int) bool { return i < int(e.Ready) }
-
-// IsWaiting reports whether the ith address is that of a Waiting endpoint.
-func (e *Endpoints) IsWaiting(i int) bool { return i >= int(e.Ready) && i < int(e.Ready+e.Waiting) }
+// State is that of the endpoint of the ith address.
+func (e *Endpoints) State(i int) State {
+	switch {
+	case i < int(e.Ready):
+		return Ready
+	case i < int(e.Ready+e.Waiting):
+		return Waiting
+	}
+	return Terminating
+}
 
 // Len is the number of addresses.
 func (e *Endpoints) Len() int { return len(e.addrs) / int(e.Size) }
@@ -167,91 +153,50 @@ func (e *Endpoints) Addr(i int) netip.Addr {
 	return addr
 }
 
-// AppendHosts appends the hostnames of all addresses, some of which may be empty. It appends nothing if all are.
-func (e *Endpoints) AppendHosts(hosts []string) []string { return e.hosts.AppendTo(hosts) }
+// Host is the hostname of the ith address; empty if it has none.
+func (e *Endpoints) Host(i int) string {
+	if e.hosts == nil {
+		return ""
+	}
+	return string(e.hosts.Append(nil, i))
+}
 
 // Zone is that of the ith address; empty if unknown.
 func (e *Endpoints) Zone(i int) string {
 	if e.zones == nil {
 		return ""
 	}
-	return e.zones.names[e.zones.of[i]]
-}
-
-// Share makes e use the strings and ports of other if they are equal, so that they are stored once. It may only be
-// called before e is shared itself.
-func (e *Endpoints) Share(other *Endpoints) {
-	if e.Cluster == other.Cluster {
-		e.Cluster = other.Cluster
-	}
-	if slices.Equal(e.Ports, other.Ports) {
-		e.Ports = other.Ports
-	}
-	if e.zones != nil && other.zones != nil && slices.Equal(e.zones.names, other.zones.names) {
-		e.zones.names = other.zones.names
-	}
+	return e.zones[i]
 }
 
 // Equal reports whether both give the same answers.
 func (e *Endpoints) Equal(other *Endpoints) bool {
 	return e.Cluster == other.Cluster && e.Size == other.Size && e.Ready == other.Ready &&
 		e.Waiting == other.Waiting && e.SRV == other.SRV &&
-		string(e.addrs) == string(other.addrs) && e.hosts.Equal(&other.hosts) && slices.Equal(e.Ports, other.Ports) &&
-		e.zones.equal(other.zones) && maps.Equal(e.Skips, other.Skips)
+		string(e.addrs) == string(other.addrs) && e.hosts.Equal(other.hosts) && slices.Equal(e.Ports, other.Ports) &&
+		slices.Equal(e.zones, other.zones) && maps.Equal(e.Skips, other.Skips)
 }
 
-// zones are those of a slice's addresses.
-type zones struct {
-	names []string // each once; the first is empty, for addresses whose zone is unknown
-	of    []byte   // by the number of the address
-}
-
-// maxZones is the number of zones that a slice tells apart.
-const maxZones = 1 << 8
-
-// add notes the zone of an endpoint for its addresses, which are the last ones. Zones beyond the limit are left out.
-func (z *zones) add(endpoint *discoveryv1.Endpoint, addresses int) {
-	if len(z.names) == 0 {
-		z.names = append(z.names, "")
-	}
-	zone := deref(endpoint.Zone)
-	at := slices.Index(z.names, zone)
-	switch {
-	case at < 0 && len(z.names) < maxZones:
-		at = len(z.names)
-		z.names = append(z.names, strings.Clone(zone))
-	case at < 0:
-		at = 0
-	}
-	for len(z.of) < addresses {
-		z.of = append(z.of, byte(at))
-	}
-}
-
-func (z *zones) equal(other *zones) bool {
-	if z == nil || other == nil {
-		return z == other
-	}
-	return slices.Equal(z.of, other.of) && slices.Equal(z.names, other.names)
-}
-
-// state is what the conditions of an endpoint say.
-type state uint8
+// State is how an endpoint can be used. A greater one is better.
+type State uint8
 
 const (
-	unusable state = iota
-	ready
-	waiting     // demoted by a policy: as terminating, and listed by SRV also while others are ready
-	terminating // and serving
+	unusable State = iota
+	// Terminating is serving and terminating: used while no endpoint is ready.
+	Terminating
+	// Waiting is the same, demoted by a policy: listed by SRV also while others are ready.
+	Waiting
+	// Ready is used.
+	Ready
 )
 
 // stateOf reads conditions. An unset ready means true (discovery/v1).
-func stateOf(conditions discoveryv1.EndpointConditions) state {
+func stateOf(conditions discoveryv1.EndpointConditions) State {
 	switch {
-	case conditions.Ready == nil || *conditions.Ready:
-		return ready
-	case deref(conditions.Serving) && deref(conditions.Terminating):
-		return terminating
+	case ptr.Deref(conditions.Ready, true):
+		return Ready
+	case ptr.Deref(conditions.Serving, false) && ptr.Deref(conditions.Terminating, false):
+		return Terminating
 	default:
 		return unusable
 	}

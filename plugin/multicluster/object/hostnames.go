@@ -17,7 +17,7 @@ type Hostnames struct {
 }
 
 // PackHostnames packs hostnames, of which there is at least one.
-func PackHostnames(hosts []string) Hostnames {
+func PackHostnames(hosts []string) *Hostnames {
 	prefix := hosts[0]
 	for _, host := range hosts[1:] {
 		n := 0
@@ -26,7 +26,7 @@ func PackHostnames(hosts []string) Hostnames {
 		}
 		prefix = prefix[:n]
 	}
-	h := Hostnames{prefix: uint8(len(prefix)), ends: make([]uint32, len(hosts))}
+	h := &Hostnames{prefix: uint8(len(prefix)), ends: make([]uint32, len(hosts))}
 	length := len(prefix)
 	for i, host := range hosts {
 		length += len(host) - len(prefix)
@@ -42,8 +42,11 @@ func PackHostnames(hosts []string) Hostnames {
 	return h
 }
 
-// Equal reports whether both lists are the same.
+// Equal reports whether both lists are the same. Either may be nil.
 func (h *Hostnames) Equal(other *Hostnames) bool {
+	if h == nil || other == nil {
+		return h == other
+	}
 	return h.prefix == other.prefix && h.text == other.text && slices.Equal(h.ends, other.ends)
 }
 
@@ -68,17 +71,4 @@ func (h *Hostnames) Compare(i int, other string) int {
 		return cmp.Or(c, 1)
 	}
 	return strings.Compare(h.suffix(i), other[n:])
-}
-
-// AppendTo appends all hostnames to a list, as parts of one string.
-func (h *Hostnames) AppendTo(hosts []string) []string {
-	var text strings.Builder
-	text.Grow(len(h.ends)*int(h.prefix) + len(h.text)) // it never moves
-	for i := range h.ends {
-		start := text.Len()
-		text.WriteString(h.text[:h.prefix])
-		text.WriteString(h.suffix(i))
-		hosts = append(hosts, text.String()[start:])
-	}
-	return hosts
 }

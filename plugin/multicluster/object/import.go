@@ -12,9 +12,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
 // Import is what DNS needs of a ServiceImport. It is immutable.
@@ -28,7 +27,7 @@ type Import struct {
 	// Ports are the distinct ports of the import, sorted.
 	Ports []Port
 	// Prefer is which endpoints come first.
-	Prefer topology.Preference
+	Prefer Preference
 	// Skips is what was left out.
 	Skips Skips
 	// Refused is an import that can have no records at all.
@@ -112,20 +111,20 @@ const AnnotationPrefer = "clusterset-dns.github.io/prefer"
 
 // preferenceOf is the preference of an import itself. "cluster" is stronger than a traffic distribution, which prefers
 // the zone of the client also if it is in another cluster. Unknown values say nothing.
-func preferenceOf(object *mcsv1beta1.ServiceImport) topology.Preference {
+func preferenceOf(object *mcsv1beta1.ServiceImport) Preference {
 	prefer := object.Annotations[AnnotationPrefer]
 	if prefer == "cluster" || prefer == "local" {
-		return topology.PreferCluster
+		return PreferCluster
 	}
-	switch deref(object.Spec.TrafficDistribution) {
+	switch ptr.Deref(object.Spec.TrafficDistribution, "") {
 	case corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone,
 		corev1.ServiceTrafficDistributionPreferSameNode:
-		return topology.PreferZone
+		return PreferZone
 	}
 	if prefer == "none" {
-		return topology.PreferNone
+		return PreferNone
 	}
-	return topology.PreferDefault
+	return PreferDefault
 }
 
 // Equal reports whether two imports give the same answers.

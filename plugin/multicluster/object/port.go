@@ -5,8 +5,10 @@ package object
 import (
 	"cmp"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -58,13 +60,18 @@ func readPort(name string, protocol corev1.Protocol, number int32) (port Port, o
 	if name != "" && (!isLabel(name) || len(name) >= MaxLabel) { // the underscore takes one octet
 		return Port{}, false
 	}
-	return Port{Name: strings.Clone(name), Number: uint16(number), Protocol: Protocol(p)}, true
+	return Port{Name: unique.Make(name).Value(), Number: uint16(number), Protocol: Protocol(p)}, true
 }
 
 // PortName is what the first labels of an SRV name ask for. Without a name it asks for all ports.
 type PortName struct {
 	Name     string // in lower case
 	Protocol Protocol
+}
+
+// Owner is the name of the SRV records of the port of the service with that name.
+func (n PortName) Owner(service string) string {
+	return "_" + n.Name + "._" + n.Protocol.String() + "." + service
 }
 
 // Range returns the range of the sorted ports that have the name and the protocol.
@@ -81,4 +88,32 @@ func (n PortName) Range(ports []Port) (from, to int) {
 func HasNamed(ports []Port, protocol Protocol) bool {
 	end, _ := slices.BinarySearchFunc(ports, Port{Protocol: protocol + 1}, comparePorts)
 	return end > 0 && ports[end-1].Protocol == protocol && ports[end-1].Name != ""
+}
+
+// MaxLabel is the number of octets of a DNS label (RFC 1035, section 2.3.4).
+const MaxLabel = 63
+
+// isLabel reports whether s is an RFC 1123 label in lower case.
+func isLabel(s string) bool {
+	if s == "" || len(s) > MaxLabel || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// IsClusterID reports whether s, in lower case, is a cluster id: one label, or two joined by a dot, of at most 63
+// octets (KEP-2149).
+func IsClusterID(s string) bool {
+	first, second, two := strings.Cut(s, ".")
+	return len(s) <= MaxLabel && isLabel(first) && (!two || isLabel(second))
+}
+
+// IsServiceAddress reports whether a service or an endpoint can have the address.
+func IsServiceAddress(addr netip.Addr) bool {
+	return addr.IsGlobalUnicast() && !addr.Is4In6() && addr.Zone() == ""
 }

@@ -20,7 +20,8 @@ const (
 	InvalidPort Reason = "invalid_port"
 	// InvalidAddress is an address of an endpoint that is not a unicast IP address.
 	InvalidAddress Reason = "invalid_address"
-	// InvalidHostname is a hostname that is not a DNS label. The endpoint is named by its address.
+	// InvalidHostname is a hostname that is not a DNS label, or the label of another address. The endpoint is named by its
+	// address.
 	InvalidHostname Reason = "invalid_hostname"
 	// InvalidAddressType is a slice whose endpoints are not IP addresses.
 	InvalidAddressType Reason = "invalid_address_type"
@@ -49,6 +50,9 @@ type Skips map[Reason]int
 
 // Add counts n more for a reason. A count of 0 is no entry.
 func (s *Skips) Add(reason Reason, n int) {
+	if n == 0 {
+		return
+	}
 	if *s == nil {
 		*s = make(Skips)
 	}

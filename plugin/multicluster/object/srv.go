@@ -33,9 +33,7 @@ func parseSRV(text string) (srv SRV, terminating []int, ok bool) {
 	seen := map[string]bool{}
 	for part := range strings.SplitSeq(text, " ") {
 		key, value, _ := strings.Cut(part, "=")
-		if seen[key] {
-			return SRV{}, nil, false
-		}
+		valid := !seen[key]
 		seen[key] = true
 		var n uint64
 		var err error
@@ -46,34 +44,23 @@ func parseSRV(text string) (srv SRV, terminating []int, ok bool) {
 		case "weight":
 			n, err = strconv.ParseUint(value, 10, 16)
 			srv.Weight = uint16(n)
-			if n == 0 {
-				return SRV{}, nil, false
-			}
+			valid = valid && n > 0
 		case "terminating":
-			terminating, ok = parseIndices(value)
-			if !ok {
-				return SRV{}, nil, false
+			last := -1
+			for index := range strings.SplitSeq(value, ",") {
+				n, err = strconv.ParseUint(index, 10, 16)
+				valid = valid && err == nil && n <= maxIndex && int(n) > last
+				last = int(n)
+				terminating = append(terminating, last)
 			}
 		default:
-			return SRV{}, nil, false
+			valid = false
 		}
-		if err != nil {
+		if !valid || err != nil {
 			return SRV{}, nil, false
 		}
 	}
 	return srv, terminating, true
-}
-
-// parseIndices reads ascending indices of endpoints, separated by commas.
-func parseIndices(text string) (indices []int, ok bool) {
-	for part := range strings.SplitSeq(text, ",") {
-		n, err := strconv.ParseUint(part, 10, 16)
-		if err != nil || n > maxIndex || len(indices) > 0 && int(n) <= indices[len(indices)-1] {
-			return nil, false
-		}
-		indices = append(indices, int(n))
-	}
-	return indices, true
 }
 
 // readSRV reads the annotation and returns how endpoints wait: nil if none does.

@@ -96,9 +96,9 @@ func TestWaiting(t *testing.T) {
 		var got []string
 		for i := range e.Len() {
 			state := "t"
-			if e.IsReady(i) {
+			if e.State(i) == Ready {
 				state = "r"
-			} else if e.IsWaiting(i) {
+			} else if e.State(i) == Waiting {
 				state = "w"
 			}
 			got = append(got, fmt.Sprintf("%s%d", state, e.Addr(i).As4()[3]))

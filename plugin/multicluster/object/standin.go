@@ -122,21 +122,17 @@ func (i *Import) DerivedServices() []string {
 func (i *Import) WithServices(addresses func(service string) []netip.Addr) *Import {
 	var all []netip.Addr
 	for _, name := range i.DerivedServices() {
-		all = append(all, addresses(name)...)
-		if len(i.derived) == 0 && len(all) > 0 {
-			break
+		if len(i.derived) > 0 || len(all) == 0 {
+			all = append(all, addresses(name)...)
 		}
 	}
-	return i.with(all)
+	return i.with(all, i.Ports)
 }
 
 // WithEndpoints is the import with the addresses of its slices if it lacks addresses: the ready ones, or else those
 // that are serving and terminating. Without any it is the import itself. Its ports are those of the slices that it
 // declares, with the slices' numbers, because the numbers belong to the addresses.
 func (i *Import) WithEndpoints(from []*Endpoints) *Import {
-	if !i.LacksAddress() {
-		return i
-	}
 	anyReady := slices.ContainsFunc(from, func(e *Endpoints) bool { return e.Ready > 0 })
 	var addrs []netip.Addr
 	var ports []Port
@@ -154,20 +150,16 @@ func (i *Import) WithEndpoints(from []*Endpoints) *Import {
 			}
 		}
 	}
-	filled := i.with(addrs)
-	if filled != i {
-		filled.Ports = SortPorts(ports)
-	}
-	return filled
+	return i.with(addrs, SortPorts(ports))
 }
 
-// with is a copy of the import that has the addresses, or the import itself if there are none.
-func (i *Import) with(addrs []netip.Addr) *Import {
-	if len(addrs) == 0 {
+// with is a copy of the import that has the addresses and the ports, if there are addresses and it lacks them.
+func (i *Import) with(addrs []netip.Addr, ports []Port) *Import {
+	if len(addrs) == 0 || !i.LacksAddress() {
 		return i
 	}
 	filled := *i
-	filled.Addrs = sortAddrs(slices.Clone(addrs))
+	filled.Addrs, filled.Ports = sortAddrs(addrs), ports
 	return &filled
 }
 

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"net/netip"
-	"slices"
 	"sort"
 	"strings"
 
@@ -18,8 +17,6 @@ import (
 // hostname, if any, a few more. It is immutable.
 type Block struct {
 	Class
-	// HostOctets is the length of the host labels of all addresses.
-	HostOctets int
 
 	addrs []byte            // in network order, one behind the other; at least one
 	hosts *object.Hostnames // of the addresses; nil unless the block is Named
@@ -48,41 +45,28 @@ type Class struct {
 	Weight   uint16
 }
 
-// compare orders the classes of one service: by family and by cluster first. Classes that differ in their ports alone
-// come as their first hosts do.
-func (c *Class) compare(other *Class) int {
-	return cmp.Or(cmp.Compare(c.Size, other.Size), strings.Compare(c.Cluster, other.Cluster),
-		strings.Compare(c.Zone, other.Zone), compareBools(c.Named, other.Named),
-		compareBools(other.InService, c.InService), compareBools(other.InHost, c.InHost),
-		compareBools(other.Target, c.Target), cmp.Compare(c.Priority, other.Priority),
-		cmp.Compare(c.Weight, other.Weight))
+// equal reports whether the blocks of two states of a service give the same answers.
+func (b *Block) equal(other *Block) bool {
+	class, otherClass := b.Class, other.Class
+	class.Ports, otherClass.Ports = nil, nil
+	return class == otherClass && b.Ports.equal(other.Ports) && bytes.Equal(b.addrs, other.addrs) &&
+		b.hosts.Equal(other.hosts)
 }
 
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
+// compare orders the blocks of a service: by family and by cluster first, then as their first hosts come.
+func (b *Block) compare(other *Block) int {
+	if c := cmp.Or(cmp.Compare(b.Size, other.Size), strings.Compare(b.Cluster, other.Cluster)); c != 0 {
+		return c
 	}
-}
-
-// equalBlocks reports whether the blocks of two states of a service give the same answers.
-func equalBlocks(a, b []Block) bool {
-	var ports, others *PortSet // compared last, and equal: most blocks of a service have the same
-	return slices.EqualFunc(a, b, func(x, y Block) bool {
-		if x.Ports != y.Ports && (x.Ports != ports || y.Ports != others) {
-			if !slices.Equal(x.Ports.Ports(), y.Ports.Ports()) {
-				return false
-			}
-			ports, others = x.Ports, y.Ports
-		}
-		xClass, yClass := x.Class, y.Class
-		xClass.Ports, yClass.Ports = nil, nil
-		return xClass == yClass && bytes.Equal(x.addrs, y.addrs) && (!x.Named || x.hosts.Equal(y.hosts))
-	})
+	var label, otherLabel [object.MaxLabel]byte
+	first, otherFirst := label[:0], otherLabel[:0] // empty if the block is not Named
+	if b.Named {
+		first = b.hosts.Append(first, 0)
+	}
+	if other.Named {
+		otherFirst = other.hosts.Append(otherFirst, 0)
+	}
+	return cmp.Or(bytes.Compare(first, otherFirst), bytes.Compare(b.Addr(0), other.Addr(0)))
 }
 
 // Len is the number of addresses.
@@ -123,13 +107,43 @@ func (b *Block) Find(label string, addr netip.Addr) (from, to int) {
 	return from, to
 }
 
-// compareFirst orders blocks by their first hosts.
-func (b *Block) compareFirst(other *Block) int {
-	var label, otherLabel [object.MaxLabel]byte
-	if b.Named && other.Named {
-		if c := bytes.Compare(b.hosts.Append(label[:0], 0), other.hosts.Append(otherLabel[:0], 0)); c != 0 {
-			return c
+// appendHostLabel appends the label of an address: its text with - in place of . and :, and with a 0 if it would begin
+// or end with a -.
+func appendHostLabel(dst []byte, addr netip.Addr) []byte {
+	start := len(dst)
+	dst = addr.AppendTo(dst)
+	if dst[start] == ':' {
+		dst = addr.AppendTo(append(dst[:start], '0'))
+	}
+	for i, c := range dst[start:] {
+		if c == '.' || c == ':' {
+			dst[start+i] = '-'
 		}
 	}
-	return bytes.Compare(b.Addr(0), other.Addr(0))
+	if dst[len(dst)-1] == '-' {
+		dst = append(dst, '0')
+	}
+	return dst
+}
+
+// ParseHostLabel returns the address whose label this is, or the zero Addr. An address has many texts, and only one of
+// them is its label.
+func ParseHostLabel(label string) netip.Addr {
+	other := func(c rune) bool { return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'f') }
+	if strings.Count(label, "-") < 2 || strings.ContainsFunc(label, other) {
+		return netip.Addr{} // most hostnames are not addresses, and must not cost an error
+	}
+	for _, separator := range []string{".", ":"} {
+		addr, err := netip.ParseAddr(strings.ReplaceAll(label, "-", separator))
+		if err == nil && isHostLabel(label, addr) {
+			return addr
+		}
+	}
+	return netip.Addr{}
+}
+
+// isHostLabel reports whether the label is that of the address of an endpoint.
+func isHostLabel(label string, addr netip.Addr) bool {
+	var text [object.MaxLabel]byte
+	return object.IsServiceAddress(addr) && string(appendHostLabel(text[:0], addr)) == label
 }

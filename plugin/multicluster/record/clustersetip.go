@@ -3,118 +3,72 @@
 package record
 
 import (
-	"cmp"
-	"slices"
-	"strings"
-
 	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
-// ClusterSetIP is the records of a ClusterSetIP service in one zone. All slices are full to their capacity.
-type ClusterSetIP struct {
-	A, AAAA []dns.RR
-	// SRV are the records of the service name: each port number once.
-	SRV []dns.RR
-	// Extra are A and AAAA: the addresses of the target of all SRV records.
-	Extra []dns.RR
-
-	ports []namedPort
-}
-
-// namedPort is the records of a named port.
-type namedPort struct {
-	object.PortName
-	srv []dns.RR
-}
-
-// Port returns the SRV records of a named port. There are none if the service has no such port.
-func (c *ClusterSetIP) Port(wanted object.PortName) []dns.RR {
-	at, ok := slices.BinarySearchFunc(c.ports, wanted, func(port namedPort, wanted object.PortName) int {
-		return cmp.Or(cmp.Compare(port.Protocol, wanted.Protocol), strings.Compare(port.Name, wanted.Name))
-	})
-	if !ok {
-		return nil
-	}
-	return c.ports[at].srv
-}
-
-// single is a ClusterSetIP service with room for its records in one zone and its A record. In one piece, they take few
-// lines of the processor's cache.
-type single struct {
-	Service
-	zones [1]ClusterSetIP
-	a     dns.A
-	extra [1]dns.RR
-	addr  [4]byte
-}
-
-// build makes the records of the service in each zone, or none while it has no address.
-func (s *single) build(config *Config) {
-	imported := s.Import
-	if len(imported.Addrs) == 0 {
-		return
-	}
-	var named []object.Port
-	for _, port := range imported.Ports {
-		switch {
-		case port.Name == "":
-		case config.tooLong(imported, port):
-			s.Skips.Add(object.NameTooLong, 1)
-		default:
-			named = append(named, port)
+// buildClusterSetIP packs the addresses and the ports of a ClusterSetIP service: a block for each family.
+func (s *Service) buildClusterSetIP(config *Config) {
+	fit, tooLong := config.fitting(s.Import, s.Import.Ports)
+	s.Skips.Add(object.NameTooLong, tooLong)
+	s.Ports = newPortSet(fit)
+	for _, addr := range s.Import.Addrs { // IPv4 before IPv6
+		size := uint8(addr.BitLen() / 8)
+		if last := len(s.Blocks) - 1; last < 0 || s.Blocks[last].Size != size {
+			s.Blocks = append(s.Blocks, Block{Class: Class{Size: size, InService: true}})
 		}
+		b := &s.Blocks[len(s.Blocks)-1]
+		b.addrs = append(b.addrs, addr.AsSlice()...)
 	}
-	s.ClusterSetIP = s.zones[:]
-	if len(config.Zones) > 1 {
-		s.ClusterSetIP = make([]ClusterSetIP, len(config.Zones))
-	}
-	for i, zone := range config.Zones {
-		owner := imported.Key + Suffix(zone)
-		extra := make([]dns.RR, len(imported.Addrs))
-		if i == 0 && len(extra) == 1 && imported.Addrs[0].Is4() {
-			s.addr = imported.Addrs[0].As4()
-			extra = s.extra[:]
-			extra[0] = SetA(&s.a, owner, config.TTL, s.addr[:])
-		} else {
-			for j, addr := range imported.Addrs {
-				extra[j] = addressRecord(owner, config.TTL, addr.AsSlice())
+}
+
+// lookupClusterSetIP answers for a ClusterSetIP service.
+func (s *Service) lookupClusterSetIP(config *Config, q *Question, client func() Client) Answer {
+	switch q.Request.Kind {
+	case KindService:
+		for i := range s.Blocks {
+			if b := &s.Blocks[i]; q.asksFor(b.Size) {
+				return q.addresses(config.TTL, b.Size, b.Len(), b.Addr, client)
 			}
 		}
-		s.ClusterSetIP[i] = newClusterSetIP(owner, config.TTL, imported, extra, named)
+		return s.services(config, q, s.Ports.Named(object.PortName{}), client)
+	case KindPort:
+		wanted, ok := portName(q.Request.Port, q.Request.Protocol)
+		if ports := s.Ports.Named(wanted); ok && len(ports) > 0 {
+			return s.services(config, q, ports, client)
+		}
+	case KindProtocol:
+		wanted, ok := portName("", q.Request.Protocol)
+		if ok && s.Ports != nil && object.HasNamed(s.Ports.ports, wanted.Protocol) {
+			return Answer{Result: Empty}
+		}
 	}
+	return Answer{}
 }
 
-// newClusterSetIP makes the records of a zone. Extra are those of the addresses.
-func newClusterSetIP(
-	owner string, ttl uint32, imported *object.Import, extra []dns.RR, named []object.Port,
-) ClusterSetIP {
-	v4 := 0
-	for v4 < len(extra) && imported.Addrs[v4].Is4() { // they are sorted
-		v4++
+// services answers with the SRV records of the ports and the addresses of their target, if there are some.
+func (s *Service) services(config *Config, q *Question, ports []object.Port, client func() Client) Answer {
+	if q.Type != dns.TypeSRV || len(s.Blocks) == 0 {
+		return Answer{Result: Empty}
 	}
-	c := ClusterSetIP{A: extra[:v4:v4], AAAA: extra[v4:], Extra: extra}
-	numbers := make([]uint16, len(imported.Ports))
-	for i, port := range imported.Ports {
-		numbers[i] = port.Number
+	target := s.Import.Key + Suffix(config.Zones[q.Zone])
+	room, size := client().room(q.Name), sizeSRV+len(target)+1
+	answer := make([]dns.RR, min(len(ports), max(0, room/size)))
+	for i := range answer {
+		answer[i] = serviceRecord(q.Name, config.TTL, target, ports[i].Number)
 	}
-	slices.Sort(numbers)
-	for _, number := range slices.Compact(numbers) {
-		c.SRV = append(c.SRV, serviceRecord(owner, ttl, owner, number))
+	if len(answer) < len(ports) {
+		return answerOf(answer, nil, true)
 	}
-	c.SRV = slices.Clip(c.SRV)
-	for len(named) > 0 {
-		first := object.PortName{Name: named[0].Name, Protocol: named[0].Protocol}
-		name := "_" + first.Name + "._" + first.Protocol.String() + "." + owner
-		_, end := first.Range(named)
-		srv := make([]dns.RR, end)
-		for i, port := range named[:end] {
-			srv[i] = serviceRecord(name, ttl, owner, port.Number)
+	room -= len(answer) * size
+	extra := make([]dns.RR, 0, s.Len())
+	for i := range s.Blocks {
+		b := &s.Blocks[i]
+		for j := 0; j < b.Len() && room >= addressSize(b.Size); j++ {
+			room -= addressSize(b.Size)
+			extra = append(extra, addressRecord(target, config.TTL, b.Addr(j)))
 		}
-		c.ports = append(c.ports, namedPort{first, srv})
-		named = named[end:]
 	}
-	c.ports = slices.Clip(c.ports)
-	return c
+	return answerOf(answer, extra[:len(extra):len(extra)], false)
 }

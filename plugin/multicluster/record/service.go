@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record makes the record set of an imported service.
+// Package record makes the record sets of imported services, and answers from them: which of its records, as many as the
+// client can take.
 //
-// Records of ClusterSetIP services are made when an object changes, and all answers share them. Records of headless
-// services are made when they are asked for, in a few allocations, from packed addresses: a prebuilt record takes ten
+//	name ─► Request ─► Question ─► Index.Lookup ─► Service ─► Answer
+//
+// Records are made when they are asked for, in a few allocations, from packed addresses: a prebuilt record takes ten
 // times the memory of what it is made of, and less time to make than to pack.
 //
 // The package is pure.
@@ -11,8 +13,9 @@ package record
 
 import (
 	"slices"
-	"sort"
 	"strings"
+
+	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
@@ -31,12 +34,6 @@ type Config struct {
 	TTL uint32
 }
 
-// Equal reports whether two configurations give the same answers.
-func (c *Config) Equal(other *Config) bool {
-	return c.TTL == other.TTL && c.Cluster == other.Cluster && c.IgnoreEmpty == other.IgnoreEmpty &&
-		slices.Equal(c.Zones, other.Zones) && slices.Equal(c.Reverse, other.Reverse)
-}
-
 // maxName is the number of octets of a name without its last dot (RFC 1035, section 2.3.4).
 const maxName = 253
 
@@ -50,9 +47,19 @@ func (c *Config) room(imported *object.Import) int {
 	return maxName - longest - len(imported.Key)
 }
 
-// tooLong reports whether the name of the port's record would exceed what DNS can hold.
-func (c *Config) tooLong(imported *object.Import, port object.Port) bool {
-	return port.Name != "" && len("_._.")+len(port.Name)+len(port.Protocol.String()) > c.room(imported)
+// fitting are those of the ports that the import declares and whose records have names that DNS can hold, and how many
+// others it declares.
+func (c *Config) fitting(imported *object.Import, ports []object.Port) (fit []object.Port, tooLong int) {
+	for _, port := range ports {
+		switch {
+		case !imported.Declares(object.PortName{Name: port.Name, Protocol: port.Protocol}):
+		case port.Name != "" && len("_._.")+len(port.Name)+len(port.Protocol.String()) > c.room(imported):
+			tooLong++
+		default:
+			fit = append(fit, port)
+		}
+	}
+	return fit, tooLong
 }
 
 // Suffix is what follows the key of a service in a zone.
@@ -65,9 +72,9 @@ type Service struct {
 	// Headless is that of the import.
 	Headless bool
 
-	// ClusterSetIP are the records of a ClusterSetIP service, by the number of the zone; nil while it has no address.
-	ClusterSetIP []ClusterSetIP
-	// Blocks are the endpoints of a headless service, sorted by address family and then by cluster.
+	// Ports are those of a ClusterSetIP service.
+	Ports *PortSet
+	// Blocks are the addresses, or the endpoints of a headless service, sorted by address family and then by cluster.
 	Blocks []Block
 	// Import is what the service was built from.
 	Import *object.Import
@@ -76,72 +83,104 @@ type Service struct {
 }
 
 // Build makes the record set of an import and its endpoints, in any order. Endpoints count for headless services, and
-// for whether a ClusterSetIP service is empty. The service keeps the import and the list of endpoints: neither may be
-// changed.
+// for whether a ClusterSetIP service is empty. The service keeps the import, which may not be changed.
 func Build(config *Config, imported *object.Import, endpoints []*object.Endpoints) *Service {
-	var service *Service
-	var records *single
-	if imported.Headless {
-		service = new(Service)
-	} else {
-		records = new(single)
-		service = &records.Service
-	}
-	service.Import, service.Headless = imported, imported.Headless
-	service.Skips.AddAll(imported.Skips, +1)
-	if imported.Refused {
-		return service
-	}
-	if config.room(imported) < 0 {
-		service.Skips.Add(object.NameTooLong, 1)
-		return service
-	}
-	if records == nil {
-		service.Blocks = buildBlocks(config, imported, endpoints, &service.Skips)
-		service.Exists = slices.ContainsFunc(service.Blocks, func(b Block) bool { return b.InService })
-	} else {
-		records.build(config)
-		service.Exists = !config.IgnoreEmpty ||
+	s := &Service{Import: imported, Headless: imported.Headless}
+	s.Skips.AddAll(imported.Skips, +1)
+	switch {
+	case imported.Refused:
+	case config.room(imported) < 0:
+		s.Skips.Add(object.NameTooLong, 1)
+	case s.Headless:
+		s.Blocks = buildBlocks(config, imported, endpoints, &s.Skips)
+		s.Exists = slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.InService })
+	default:
+		s.buildClusterSetIP(config)
+		s.Exists = !config.IgnoreEmpty ||
 			slices.ContainsFunc(endpoints, func(e *object.Endpoints) bool { return e.Len() > 0 })
 	}
-	return service
-}
-
-// Key is the service's "<name>.<namespace>". If possible it is a part of the owner name in replies: a lookup that
-// compares it and the packing of the reply then read the same memory, which saves a sixth of a reply among 10,000
-// services.
-func (s *Service) Key() string {
-	if len(s.ClusterSetIP) > 0 && len(s.ClusterSetIP[0].Extra) > 0 {
-		return s.ClusterSetIP[0].Extra[0].Header().Name[:len(s.Import.Key)]
-	}
-	return s.Import.Key
+	return s
 }
 
 // Len is the number of addresses in the service's records.
-func (s *Service) Len() int {
-	count := len(s.Import.Addrs)
+func (s *Service) Len() (count int) {
 	for i := range s.Blocks {
 		count += s.Blocks[i].Len()
 	}
 	return count
 }
 
-// ClusterBlocks returns the range of the blocks with addresses of so many octets in the cluster.
-func (s *Service) ClusterBlocks(size uint8, cluster string) (from, to int) {
-	from = sort.Search(len(s.Blocks), func(i int) bool {
-		b := &s.Blocks[i]
-		return b.Size > size || b.Size == size && b.Cluster >= cluster
-	})
-	for to = from; to < len(s.Blocks) && s.Blocks[to].Size == size && s.Blocks[to].Cluster == cluster; to++ {
-	}
-	return from, to
-}
-
 // AnswersAs reports whether both give the same answers.
 func (s *Service) AnswersAs(other *Service) bool {
 	return s.Exists == other.Exists && s.Headless == other.Headless &&
 		s.Import.Prefer == other.Import.Prefer &&
-		slices.Equal(s.Import.Addrs, other.Import.Addrs) &&
-		(s.Headless || slices.Equal(s.Import.Ports, other.Import.Ports)) &&
-		equalBlocks(s.Blocks, other.Blocks)
+		s.Ports.equal(other.Ports) &&
+		slices.EqualFunc(s.Blocks, other.Blocks, func(a, b Block) bool { return a.equal(&b) })
+}
+
+// Records are all records of the service in the zone with that number: what queries answer, whatever limits they are
+// under. They may be shared and must not be changed.
+func (s *Service) Records(config *Config, zone int) (records []dns.RR) {
+	if !s.Exists {
+		return nil
+	}
+	owner := s.Import.Key + Suffix(config.Zones[zone])
+	if len(s.Blocks) > 0 {
+		s.Ports.each(owner, func(name string, port uint16) {
+			records = append(records, serviceRecord(name, config.TTL, owner, port))
+		})
+	}
+	for i := range s.Blocks {
+		b := &s.Blocks[i]
+		for j := range b.Len() {
+			host := string(b.AppendHost(nil, j)) + "." + b.Cluster + "." + owner
+			if b.InService {
+				records = append(records, addressRecord(owner, config.TTL, b.Addr(j)))
+			}
+			if b.InHost {
+				records = append(records, addressRecord(host, config.TTL, b.Addr(j)))
+			}
+			b.Ports.each(owner, func(name string, port uint16) {
+				srv := &dns.SRV{Priority: uint16(b.Priority), Weight: b.Weight}
+				records = append(records, setSRV(srv, name, config.TTL, host, port))
+			})
+		}
+	}
+	return records
+}
+
+// usualWeight is that of SRV records that have none of their own: no target of a priority is preferred.
+const usualWeight = 100
+
+// setA fills a record in and returns it. The record refers to the octets of the address, which never change.
+func setA(record *dns.A, owner string, ttl uint32, addr []byte) dns.RR {
+	record.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: ttl}
+	record.A = addr
+	return record
+}
+
+// setAAAA is setA for IPv6.
+func setAAAA(record *dns.AAAA, owner string, ttl uint32, addr []byte) dns.RR {
+	record.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeAAAA, Class: dns.ClassINET, Ttl: ttl}
+	record.AAAA = addr
+	return record
+}
+
+// setSRV fills a record in but for priority and weight, and returns it.
+func setSRV(record *dns.SRV, owner string, ttl uint32, target string, port uint16) dns.RR {
+	record.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeSRV, Class: dns.ClassINET, Ttl: ttl}
+	record.Port, record.Target = port, target
+	return record
+}
+
+// addressRecord is the record of one address in network order.
+func addressRecord(owner string, ttl uint32, addr []byte) dns.RR {
+	if len(addr) == 4 {
+		return setA(new(dns.A), owner, ttl, addr)
+	}
+	return setAAAA(new(dns.AAAA), owner, ttl, addr)
+}
+
+func serviceRecord(owner string, ttl uint32, target string, port uint16) dns.RR {
+	return setSRV(&dns.SRV{Weight: usualWeight}, owner, ttl, target, port)
 }

@@ -18,14 +18,14 @@ func TestAChangeAfterABlipOfTheAPIServerIsAnsweredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, Options{})
 		b.free = func() {}
-		x := b.View(config)
+		x := b.Index()
 		ctx, cancel := context.WithCancel(t.Context())
 		b.running.Go(func() { b.publishAll(ctx) })
 		defer b.running.Wait()
 		defer cancel()
 		both := func(err error) {
-			b.imports.asked(err)
-			b.slices.asked(err)
+			b.asked(b.imports.scope, false, err)
+			b.asked(b.slices.scope, false, err)
 		}
 		both(nil)
 		put(t, b.imports.Replace([]any{importOf("db", mcsv1beta1.Headless)}, "1"))

@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,8 @@ func serviceOf(name string, ips ...string) *corev1.Service {
 
 func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	b := newBench(t, Options{FallbackServices: true, FallbackEndpoints: true})
-	services := b.store(scope{resource: Services})
-	x := b.View(config)
+	services := b.storeOf(Services)
+	x := b.Index()
 	b.list()
 	expect := func(step, want string) {
 		t.Helper()
@@ -31,9 +32,9 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step, got, want)
 		}
 	}
-	annotated := func(key, value string) *importObject {
+	annotated := func(key, value string) *unstructured.Unstructured {
 		raw := importOf("web", mcsv1beta1.ClusterSetIP)
-		raw.Annotations = map[string]string{key: value}
+		raw.SetAnnotations(map[string]string{key: value})
 		return raw
 	}
 	put(t, services.Add(serviceOf("named", "10.43.0.1", "fd00::1")))
@@ -64,32 +65,29 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	expect("a Service that goes", "10.45.0.1")
 	put(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	expect("an IP of its own", "10.42.0.1")
-	if len(b.inputs.dependents) > 0 || b.objects[Services] != 1 {
-		t.Errorf("wanted are %v, held %d Services, want none and 1", b.inputs.dependents, b.objects[Services])
+	if b.objects[Services] != 1 {
+		t.Errorf("held are %d Services, want 1", b.objects[Services])
 	}
 	put(t, b.imports.Update(importOf("web", mcsv1beta1.Headless)))
 	expect("a headless import", "10.45.0.1")
-	if len(b.inputs.dependents) > 0 {
-		t.Errorf("a headless import wants %v", b.inputs.dependents)
-	}
 }
 
 func TestWithoutTheOptionNothingStandsIn(t *testing.T) {
 	b := newBench(t, Options{})
-	x := b.View(config)
+	x := b.Index()
 	b.list()
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP)))
 	put(t, b.slices.Add(sliceOf("a", "web", "east", "10.45.0.1")))
 	b.drain()
-	if got := reply(x, "web"); got != "" || len(b.inputs.dependents) > 0 {
-		t.Errorf("answered with %q, wanted are %v", got, b.inputs.dependents)
+	if got := reply(x, "web"); got != "" {
+		t.Errorf("answered with %q", got)
 	}
 }
 
 func TestImportsOfSeveralGroups(t *testing.T) {
-	b := newBench(t, Options{Groups: []string{GroupMCS, GroupGKE}})
-	gke := b.store(scope{resource: GKEServiceImports})
-	x := b.View(config)
+	b := newBench(t, Options{Imports: []Resource{ServiceImports, GKEServiceImports}})
+	gke := b.storeOf(GKEServiceImports)
+	x := b.Index()
 	b.list()
 	for _, step := range []struct {
 		change func() error
@@ -114,7 +112,7 @@ func TestImportsOfSeveralGroups(t *testing.T) {
 
 func TestBookkeepingIsNoName(t *testing.T) {
 	b := newBench(t, Options{})
-	x := b.View(config)
+	x := b.Index()
 	b.list()
 	raw := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")
 	put(t, b.imports.Add(raw))
@@ -124,7 +122,7 @@ func TestBookkeepingIsNoName(t *testing.T) {
 	}
 	// It turns out to stand for a service of another namespace.
 	raw = raw.DeepCopy()
-	raw.Labels = map[string]string{"lighthouse.submariner.io/sourceNamespace": "other"}
+	raw.SetLabels(map[string]string{"lighthouse.submariner.io/sourceNamespace": "other"})
 	put(t, b.imports.Update(raw))
 	b.drain()
 	if got, counted := reply(x, "web"), b.served.Skips[object.Bookkeeping]; got != "" || counted != 1 {

@@ -13,20 +13,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // recorder keeps what a source tells.
 type recorder struct {
 	mu         sync.Mutex
 	objects    map[Resource]int
-	served     index.Totals
+	served     record.Totals
 	programmed []string
 	failures   []string // lists and watches that failed
 	// reported is how often an object began to be undecodable.
 	reported int
+	watched  map[Resource]int
+	synced   map[Resource]time.Time
+	healthy  map[Resource]bool
 }
 
 func (r *recorder) Objects(resource Resource, delta int) {
@@ -38,7 +43,7 @@ func (r *recorder) Objects(resource Resource, delta int) {
 	r.objects[resource] += delta
 }
 
-func (r *recorder) Totals(before, after index.Totals) {
+func (r *recorder) Totals(before, after record.Totals) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !reflect.DeepEqual(before, r.served) {
@@ -50,9 +55,31 @@ func (r *recorder) Totals(before, after index.Totals) {
 func (r *recorder) Asked(resource Resource, _ string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.healthy == nil {
+		r.healthy = make(map[Resource]bool)
+	}
+	r.healthy[resource] = err == nil
 	if err != nil {
 		r.failures = append(r.failures, fmt.Sprintf("%s: %v", resource, err))
 	}
+}
+
+func (r *recorder) Watched(resource Resource, delta int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watched == nil {
+		r.watched = make(map[Resource]int)
+	}
+	r.watched[resource] += delta
+}
+
+func (r *recorder) Confirmed(resource Resource, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.synced == nil {
+		r.synced = make(map[Resource]time.Time)
+	}
+	r.synced[resource] = at
 }
 
 func (r *recorder) Undecodable(Resource, string, error) {
@@ -74,25 +101,30 @@ type bench struct {
 	imports, slices, namespaces *store
 }
 
-func newBench(tb testing.TB, options Options) *bench {
+func newBench(tb testing.TB, options Options) *bench { return newBenchOf(tb, options, config) }
+
+// newBenchOf is newBench with the configuration of the index.
+func newBenchOf(tb testing.TB, options Options, config *record.Config) *bench {
 	tb.Helper()
 	r := new(recorder)
-	s := newSource(options, r, func() {})
+	s := newSource(options, config, r, func() {})
 	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
 	s.inputs.pause = 0
 	s.missing = map[scope]bool{{resource: ServiceImports}: false, {resource: EndpointSlices}: false}
 	return &bench{
 		Source: s, recorder: r,
-		imports:    s.store(scope{resource: ServiceImports}),
-		slices:     s.store(scope{resource: EndpointSlices}),
-		namespaces: s.store(scope{resource: Namespaces}),
+		imports:    s.storeOf(ServiceImports),
+		slices:     s.storeOf(EndpointSlices),
+		namespaces: s.storeOf(Namespaces),
 	}
 }
 
+func (s *Source) storeOf(resource Resource) *store { return &store{scope{resource: resource}, s} }
+
 // list lists what was put in up to now as all there is.
 func (b *bench) list() {
-	b.listed(scope{resource: ServiceImports})
-	b.listed(scope{resource: EndpointSlices})
+	b.note(scope{resource: ServiceImports}, false)
+	b.note(scope{resource: EndpointSlices}, false)
 	b.drain()
 }
 
@@ -109,13 +141,17 @@ func (b *bench) drain() (times int) {
 	}
 }
 
-func importOf(name string, kind mcsv1beta1.ServiceImportType, ips ...string) *importObject {
-	return &importObject{ServiceImport: mcsv1beta1.ServiceImport{
+func importOf(name string, kind mcsv1beta1.ServiceImportType, ips ...string) *unstructured.Unstructured {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&mcsv1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "demo"},
 		Spec: mcsv1beta1.ServiceImportSpec{
 			Type: kind, IPs: ips, Ports: []mcsv1beta1.ServicePort{{Name: "sql", Port: 5432}},
 		},
-	}}
+	})
+	if err != nil {
+		panic(err)
+	}
+	return &unstructured.Unstructured{Object: object}
 }
 
 func sliceOf(name, service, cluster string, addresses ...string) *discoveryv1.EndpointSlice {

@@ -4,53 +4,36 @@ package watch
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
-// inputs holds the objects that services are built from, by service key, and collects the keys of changed services.
+// inputs holds the objects that services are built from, and collects the keys of changed services.
 type inputs struct {
 	observer Observer
+	options  Options
+	// ignoreEmpty tells that ClusterSetIP services without endpoints are left out.
+	ignoreEmpty bool
 	// changed has a value in it while there are changes to take. Its size of one makes many signals one.
 	changed chan struct{}
-	// only are the namespaces served, if the operator lists them.
-	only map[string]struct{}
 	// pause is that between two changes of a service.
 	pause time.Duration
-	// zones tells that the zones of endpoints are kept.
-	zones bool
-	// selecting tells that namespaces are selected by label; selected are those.
-	selecting bool
 
 	mu       sync.Mutex
-	imports  map[Resource]map[string]*object.Import // by namespace/name
-	slices   map[Resource]map[string]held           // by namespace/name
-	services map[string]*service                    // by the services' keys; those of mirrored slices by theirs
-	selected map[string]struct{}
+	objects  map[Resource]map[string]*item  // by namespace/name
+	services map[string]*service            // by the keys of the objects that belong to them, see item
 	members  map[string]map[string]struct{} // the keys in services, by namespace
-	nodes    map[string]*topology.Node
-	moved    bool                   // a node changed
-	dirty    map[string][]time.Time // by key: what the changes' causes were
-	opened   bool                   // everything was listed once
-	// ignoreEmpty is set if a view leaves out ClusterSetIP services without endpoints.
-	ignoreEmpty bool
-
-	fallbacks
+	moved    bool                           // a node changed
+	dirty    map[string][]time.Time         // by key: what the changes' causes were
+	opened   bool                           // everything was listed once
 }
 
-// held is the endpoints of a slice, the service that they belong to, and the time of the change that caused their
-// state, in nanoseconds since 1970.
-type held struct {
-	endpoints *object.Endpoints
-	key       string
-	cause     int64
-}
-
-// service has the objects of one service.
+// service has the objects of one service, or the mirrored slices of a Service.
 type service struct {
 	imported  *object.Import // of ServiceImports
 	other     *object.Import // of GKEServiceImports: counts if there is none of the former
@@ -58,6 +41,9 @@ type service struct {
 	slices    []*object.Endpoints
 	taken     time.Time // when it was last taken to be published
 }
+
+// current is the import that counts, or nil.
+func (s *service) current() *object.Import { return cmp.Or(s.imported, s.other) }
 
 // input is a copy of what a service is built from. The import is nil if there is none to serve.
 type input struct {
@@ -67,47 +53,84 @@ type input struct {
 	causes   []time.Time
 }
 
-func newInputs(options Options, observer Observer) *inputs {
-	in := &inputs{
-		observer:  observer,
-		changed:   make(chan struct{}, 1),
-		pause:     pause,
-		zones:     options.Zones,
-		selecting: options.NamespaceLabels != "",
-		imports:   map[Resource]map[string]*object.Import{ServiceImports: {}, GKEServiceImports: {}},
-		slices:    map[Resource]map[string]held{EndpointSlices: {}, MirroredEndpointSlices: {}},
-		services:  make(map[string]*service),
-		selected:  make(map[string]struct{}),
-		members:   make(map[string]map[string]struct{}),
-		nodes:     make(map[string]*topology.Node),
-		dirty:     make(map[string][]time.Time),
-
-		fallbacks: newFallbacks(options),
+func newInputs(options Options, ignoreEmpty bool, observer Observer) *inputs {
+	return &inputs{
+		observer:    observer,
+		options:     options,
+		ignoreEmpty: ignoreEmpty,
+		changed:     make(chan struct{}, 1),
+		pause:       pause,
+		objects:     make(map[Resource]map[string]*item),
+		services:    make(map[string]*service),
+		members:     make(map[string]map[string]struct{}),
+		dirty:       make(map[string][]time.Time),
 	}
-	if len(options.Namespaces) > 0 {
-		in.only = make(map[string]struct{}, len(options.Namespaces))
-		for _, namespace := range options.Namespaces {
-			in.only[namespace] = struct{}{}
+}
+
+// set puts an object in the place of its last state; nil removes it. It reports whether that changed anything. The lock
+// is held.
+func (in *inputs) set(resource Resource, id string, after *item) (changed bool) {
+	objects := in.objects[resource]
+	if objects == nil {
+		objects = make(map[string]*item)
+		in.objects[resource] = objects
+	}
+	before := objects[id]
+	if before.equal(after) {
+		if before != nil {
+			before.cause = after.cause // what it caused is nothing that DNS shows
+		}
+		return false
+	}
+	count := len(objects)
+	var cause time.Time
+	if after == nil {
+		delete(objects, id)
+	} else {
+		objects[id] = after
+		if before == nil || !before.cause.Equal(after.cause) { // else something else changed the slice
+			cause = after.cause
 		}
 	}
-	return in
+	in.observer.Objects(resource, len(objects)-count)
+	if before != nil && (after == nil || before.key != after.key) {
+		in.replace(resource, before.key, before, nil, cause)
+		before = nil
+	}
+	if after != nil {
+		in.replace(resource, after.key, before, after, cause)
+	}
+	return true
 }
 
-// serves reports whether the operator's list of namespaces has this one.
-func (in *inputs) serves(namespace string) bool {
-	if in.only == nil {
-		return true
+// replace replaces one state of an object by the next in what belongs to the key. Either may be nil. The lock is held.
+func (in *inputs) replace(resource Resource, key string, before, after *item, cause time.Time) {
+	of := cmp.Or(after, before)
+	switch resource {
+	case ServiceImports:
+		in.service(key, of.namespace).imported = after.importOf()
+		in.touch(key, cause)
+	case GKEServiceImports:
+		in.service(key, of.namespace).other = after.importOf()
+		in.touch(key, cause)
+	case EndpointSlices, MirroredEndpointSlices:
+		in.service(key, of.namespace).replace(before, after)
+		if in.answersSlices(key) {
+			in.touch(key, cause)
+		} else {
+			in.drop(key)
+		}
+		in.touchNaming(key, cause)
+	case Services:
+		in.touchNaming(key, cause)
+	case Namespaces:
+		for member := range in.members[of.name] {
+			in.touch(member, cause)
+		}
+	case Nodes:
+		in.moved = true
+		in.signal()
 	}
-	_, ok := in.only[namespace]
-	return ok
-}
-
-// of is the place of the import of a resource.
-func (s *service) of(resource Resource) **object.Import {
-	if resource == GKEServiceImports {
-		return &s.other
-	}
-	return &s.imported
 }
 
 // service returns the objects of a service. The lock is held.
@@ -124,20 +147,28 @@ func (in *inputs) service(key, namespace string) *service {
 	return s
 }
 
-// answersSlices reports whether answers for a service depend on its slices: it is headless, or a view leaves out
-// services without endpoints, or its import lacks addresses that its endpoints stand in for. The lock is held.
-func (in *inputs) answersSlices(key string) bool {
-	s := in.services[key]
-	if s == nil {
-		return false
+// replace replaces one state of a slice by the next. Either may be nil.
+func (s *service) replace(before, after *item) {
+	if before != nil {
+		at := slices.Index(s.slices, before.endpoints)
+		s.slices = slices.Delete(s.slices, at, at+1)
 	}
-	imported := cmp.Or(s.imported, s.other)
-	return imported != nil && (imported.Headless || in.ignoreEmpty || in.fromEndpoints && imported.LacksAddress())
+	if after != nil {
+		s.slices = append(s.slices, after.endpoints)
+	}
+}
+
+// answersSlices reports whether answers for a service depend on its slices: it is headless, or services without
+// endpoints are left out, or its import lacks addresses that its endpoints stand in for. The lock is held.
+func (in *inputs) answersSlices(key string) bool {
+	imported := in.services[key].current()
+	return imported != nil &&
+		(imported.Headless || in.ignoreEmpty || in.options.FallbackEndpoints && imported.LacksAddress())
 }
 
 // drop removes a service without objects. The lock is held.
 func (in *inputs) drop(key string) {
-	if s := in.services[key]; s != nil && s.imported == nil && s.other == nil && len(s.slices) == 0 {
+	if s := in.services[key]; s != nil && s.current() == nil && len(s.slices) == 0 {
 		delete(in.services, key)
 		if delete(in.members[s.namespace], key); len(in.members[s.namespace]) == 0 {
 			delete(in.members, s.namespace)
@@ -154,6 +185,34 @@ func (in *inputs) touch(key string, cause time.Time) {
 	}
 	in.dirty[key] = causes
 	in.signal()
+}
+
+// touchNaming notes that a Service changed, or its mirrored slices, for the services whose imports name it. The lock is
+// held.
+func (in *inputs) touchNaming(key string, cause time.Time) {
+	namespace, name, _ := strings.Cut(key, "/")
+	if !in.opened {
+		return // then all are published
+	}
+	for member := range in.members[namespace] {
+		if slices.Contains(in.names(in.services[member]), name) {
+			in.touch(member, cause)
+		}
+	}
+}
+
+// names are the Services whose addresses or mirrored slices the import of a service needs.
+func (in *inputs) names(s *service) []string {
+	imported := s.current()
+	switch {
+	case imported == nil:
+		return nil
+	case imported == s.other && imported.Headless:
+		return imported.MirroredServices()
+	case in.options.FallbackServices:
+		return imported.DerivedServices()
+	}
+	return nil
 }
 
 // signal wakes the publisher once everything was listed. The lock is held.
@@ -173,114 +232,6 @@ func (in *inputs) open() {
 	defer in.mu.Unlock()
 	in.opened = true
 	in.signal()
-}
-
-// setIgnoreEmpty sets whether a view leaves out ClusterSetIP services without endpoints.
-func (in *inputs) setIgnoreEmpty(ignore bool) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.ignoreEmpty = ignore
-}
-
-// setImport puts an import in the place of that object's last state; nil removes it. It reports whether that changed
-// anything. The lock is held.
-func (in *inputs) setImport(resource Resource, object, namespace string, imported *object.Import) (changed bool) {
-	before := in.imports[resource][object]
-	if before != nil && imported != nil && before.Equal(imported) {
-		return false
-	}
-	if before != nil {
-		in.observer.Objects(resource, -1)
-		delete(in.imports[resource], object)
-		in.setDependent(resource, namespace, before, false)
-		if s := in.services[before.Key]; s != nil {
-			*s.of(resource) = nil
-		}
-		if imported == nil || imported.Key != before.Key {
-			in.touch(before.Key, time.Time{})
-		}
-	}
-	if imported != nil {
-		in.observer.Objects(resource, +1)
-		in.imports[resource][object] = imported
-		in.setDependent(resource, namespace, imported, true)
-		*in.service(imported.Key, namespace).of(resource) = imported
-		in.touch(imported.Key, time.Time{})
-	}
-	return true
-}
-
-// setSlice puts a slice in the place of that object's last state; nil removes it. The key is that of the service it
-// belongs to now, cause is when what changed it happened. The lock is held.
-func (in *inputs) setSlice(resource Resource, object, key, namespace string, slice *object.Endpoints, cause time.Time) {
-	before, had := in.slices[resource][object]
-	stamp := cause.UnixNano()
-	if had && slice != nil && before.key == key && before.endpoints.Equal(slice) {
-		before.cause = stamp // what it caused is nothing that DNS shows
-		in.slices[resource][object] = before
-		return
-	}
-	if before.cause == stamp {
-		cause = time.Time{} // something else changed the slice
-	}
-	if had && (slice == nil || key != before.key) {
-		in.observer.Objects(resource, -1)
-		delete(in.slices[resource], object)
-		in.services[before.key].replace(before.endpoints, nil)
-		in.touchSlices(before.key, cause)
-		had, before.endpoints = false, nil
-	}
-	if slice != nil {
-		if !had {
-			in.observer.Objects(resource, +1)
-		}
-		in.service(key, namespace).replace(before.endpoints, slice)
-		in.slices[resource][object] = held{slice, key, stamp}
-		in.touchSlices(key, cause)
-	}
-}
-
-// replace puts a slice in the place of its last state. Either may be nil. Record sets keep the list of slices, so only
-// what is behind its end is written.
-func (s *service) replace(before, after *object.Endpoints) {
-	if before == nil {
-		for _, sibling := range s.slices[max(0, len(s.slices)-maxSiblings):] {
-			after.Share(sibling)
-		}
-		s.slices = append(s.slices, after)
-		return
-	}
-	i := slices.Index(s.slices, before)
-	s.slices = slices.Clone(s.slices)
-	if after == nil {
-		last := len(s.slices) - 1
-		s.slices[i] = s.slices[last]
-		s.slices[last] = nil
-		s.slices = s.slices[:last:last]
-		return
-	}
-	after.Share(before)
-	s.slices[i] = after
-}
-
-// maxSiblings is with how many slices of its service a new slice may share strings.
-const maxSiblings = 8
-
-// selectNamespace notes whether a namespace has the labels that select it. The lock is held.
-func (in *inputs) selectNamespace(namespace string, selected bool) {
-	if _, was := in.selected[namespace]; was == selected {
-		return
-	}
-	if selected {
-		in.selected[namespace] = struct{}{}
-		in.observer.Objects(Namespaces, +1)
-	} else {
-		delete(in.selected, namespace)
-		in.observer.Objects(Namespaces, -1)
-	}
-	for key := range in.members[namespace] {
-		in.touch(key, time.Time{})
-	}
 }
 
 // pause is how long a service that was published waits with its next change: it is built as a whole each time.
@@ -311,47 +262,53 @@ func (in *inputs) take(now time.Time) (changed []input, wait time.Duration) {
 	return changed, wait
 }
 
-// all returns all services.
-func (in *inputs) all() []input {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	every := make([]input, 0, len(in.services))
-	for key := range in.services {
-		every = append(every, in.copy(key, nil))
-	}
-	return every
-}
-
 // copy returns what a service is built from. The lock is held.
 func (in *inputs) copy(key string, causes []time.Time) input {
 	s := in.services[key]
-	if s == nil {
+	if s == nil || s.current() == nil ||
+		in.options.NamespaceLabels != "" && in.objects[Namespaces][objectID("", s.namespace)] == nil {
 		return input{key: key}
 	}
-	imported := cmp.Or(s.imported, s.other)
-	if imported == nil {
-		return input{key: key}
+	imported, endpoints := s.current(), slices.Clone(s.slices)
+	if in.options.FallbackServices {
+		imported = imported.WithServices(func(name string) []netip.Addr {
+			if known := in.objects[Services][objectID(s.namespace, name)]; known != nil {
+				return known.addrs
+			}
+			return nil
+		})
 	}
-	if in.selecting {
-		if _, ok := in.selected[s.namespace]; !ok {
-			return input{key: key}
+	if in.options.FallbackEndpoints {
+		imported = imported.WithEndpoints(endpoints)
+	}
+	if imported == s.other {
+		for _, name := range imported.MirroredServices() {
+			if mirrored := in.services[objectID(s.namespace, name)]; mirrored != nil {
+				endpoints = append(endpoints, mirrored.slices...)
+			}
 		}
 	}
-	imported = in.fill(s.namespace, imported, s.slices)
-	return input{key: key, imported: imported, slices: in.endpoints(s, imported), causes: causes}
+	return input{key: key, imported: imported, slices: endpoints, causes: causes}
+}
+
+// takeNodes returns all nodes if one changed since the last call.
+func (in *inputs) takeNodes() (nodes []object.Node, moved bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	moved, in.moved = in.moved, false
+	if moved {
+		for _, i := range in.objects[Nodes] {
+			nodes = append(nodes, *i.node)
+		}
+	}
+	return nodes, moved
 }
 
 // forget tells the observer that nothing is held any more.
 func (in *inputs) forget() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for resource, imports := range in.imports {
-		in.observer.Objects(resource, -len(imports))
+	for resource, objects := range in.objects {
+		in.observer.Objects(resource, -len(objects))
 	}
-	in.observer.Objects(Services, -len(in.derived))
-	for resource, slices := range in.slices {
-		in.observer.Objects(resource, -len(slices))
-	}
-	in.observer.Objects(Namespaces, -len(in.selected))
-	in.observer.Objects(Nodes, -len(in.nodes))
 }

@@ -3,6 +3,8 @@
 package watch
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"slices"
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -19,9 +21,9 @@ func mirrored(name, service string, addresses ...string) *discoveryv1.EndpointSl
 }
 
 func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
-	b := newBench(t, Options{Groups: []string{GroupMCS, GroupGKE}})
-	gke, mirrors := b.store(scope{resource: GKEServiceImports}), b.store(scope{resource: MirroredEndpointSlices})
-	x := b.View(config)
+	b := newBench(t, Options{Imports: []Resource{ServiceImports, GKEServiceImports}})
+	gke, mirrors := b.storeOf(GKEServiceImports), b.storeOf(MirroredEndpointSlices)
+	x := b.Index()
 	b.list()
 	expect := func(step, want string) {
 		t.Helper()
@@ -30,9 +32,9 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step, got, want)
 		}
 	}
-	naming := func(kind mcsv1beta1.ServiceImportType, service string) *importObject {
+	naming := func(kind mcsv1beta1.ServiceImportType, service string) *unstructured.Unstructured {
 		raw := importOf("web", kind)
-		raw.Annotations = map[string]string{"net.gke.io/derived-service": service}
+		raw.SetAnnotations(map[string]string{"net.gke.io/derived-service": service})
 		return raw
 	}
 	put(t, mirrors.Add(mirrored("a", "gke-mcs-1", "10.1.0.1")))
@@ -65,16 +67,16 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	put(t, gke.Replace(nil, "4"))
 	put(t, mirrors.Replace(nil, "4"))
 	b.drain()
-	if len(b.inputs.services) > 0 || len(b.inputs.dependents) > 0 || b.objects[MirroredEndpointSlices] != 0 {
-		t.Errorf("held are %v, wanted %v, counted %v", b.inputs.services, b.inputs.dependents, b.objects)
+	if len(b.inputs.services) > 0 || b.objects[MirroredEndpointSlices] != 0 {
+		t.Errorf("held are %v, counted %v", b.inputs.services, b.objects)
 	}
 }
 
 func TestARefusedImportHasNothingInCommonWithMirroredSlices(t *testing.T) {
-	b := newBench(t, Options{Groups: []string{GroupMCS, GroupGKE}})
+	b := newBench(t, Options{Imports: []Resource{ServiceImports, GKEServiceImports}})
 	refused := importOf("web", "Unknown")
 	put(t, b.imports.Add(refused))
-	put(t, b.store(scope{resource: MirroredEndpointSlices}).Add(mirrored("a", "web", "10.1.0.1")))
+	put(t, b.storeOf(MirroredEndpointSlices).Add(mirrored("a", "web", "10.1.0.1")))
 	for key, s := range b.inputs.services {
 		if s.imported != nil && len(s.slices) > 0 {
 			t.Errorf("the refused import demo/web has the slices of Service demo/web, under %q", key)
@@ -88,18 +90,14 @@ func TestMirroredSlicesAreWatchedWhereAskedFor(t *testing.T) {
 		want    bool
 	}{
 		{Options{}, false},
-		{Options{Groups: []string{GroupMCS}}, false},
-		{Options{Groups: []string{GroupMCS, GroupGKE}}, true},
-		{Options{Groups: []string{GroupGKE}}, true},
-		{Options{Groups: []string{GroupGKE}, NoEndpoints: true}, false},
+		{Options{Imports: []Resource{ServiceImports}}, false},
+		{Options{Imports: []Resource{ServiceImports, GKEServiceImports}}, true},
+		{Options{Imports: []Resource{GKEServiceImports}}, true},
+		{Options{Imports: []Resource{GKEServiceImports}, NoEndpoints: true}, false},
 	} {
 		b := newBench(t, test.options)
-		watched := false
-		for _, r := range b.reflectors(&clients{imports: map[Resource]*importClient{
-			ServiceImports: new(importClient), GKEServiceImports: new(importClient),
-		}}, test.options) {
-			watched = watched || r.resource == MirroredEndpointSlices
-		}
+		b.reflectors(new(clients), test.options)
+		watched := slices.Contains(b.resources, MirroredEndpointSlices)
 		if watched != test.want {
 			t.Errorf("%+v: watched is %v", test.options, watched)
 		}

@@ -60,15 +60,15 @@ func granting(t *testing.T, namespaces ...string) *clients {
 }
 
 func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
-	s := start(granting(t, "a", "b"), Options{Namespaces: []string{"b", "a", "b"}}, new(recorder))
+	s := start(granting(t, "a", "b"), Options{Namespaces: []string{"b", "a", "b"}}, config, new(recorder))
 	defer s.close()
-	x := s.View(config)
+	x := s.Index()
 	<-s.Settled()
 	if missing := s.Missing(); len(missing) > 0 {
 		t.Fatalf("missing are %v", missing)
 	}
 	<-s.Synced()
-	if totals := x.Snapshot().Totals(); totals.ClusterSetIP != 2 {
+	if totals := x.State().Totals; totals.ClusterSetIP != 2 {
 		t.Errorf("%d services are served, want 2", totals.ClusterSetIP)
 	}
 }
@@ -76,9 +76,8 @@ func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
 // Names of a namespace that was never listed are not known to be absent.
 func TestANamespaceThatIsForbiddenIsWaitedFor(t *testing.T) {
 	r := new(recorder)
-	s := start(granting(t, "a"), Options{Namespaces: []string{"a", "b"}, NoEndpoints: true}, r)
+	s := start(granting(t, "a"), Options{Namespaces: []string{"a", "b"}, NoEndpoints: true}, config, r)
 	defer s.close()
-	s.View(config)
 	<-s.Settled()
 	if missing := s.Missing(); !slices.Equal(missing, []Resource{ServiceImports}) {
 		t.Errorf("missing are %v", missing)
@@ -92,9 +91,9 @@ func TestANamespaceThatIsForbiddenIsWaitedFor(t *testing.T) {
 
 func TestAListOfOneNamespaceTakesNothingOutOfAnother(t *testing.T) {
 	b := newBench(t, Options{Namespaces: []string{"a", "demo"}})
-	x := b.View(config)
-	other := b.store(scope{ServiceImports, "a"})
-	demo := b.store(scope{ServiceImports, "demo"})
+	x := b.Index()
+	other := &store{scope{ServiceImports, "a"}, b.Source}
+	demo := &store{scope{ServiceImports, "demo"}, b.Source}
 	put(t, demo.Replace([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")}, "1"))
 	b.list()
 	put(t, other.Replace(nil, "2"))
@@ -140,9 +139,9 @@ func TestSelectedNamespacesCostWhatTheirServicesCost(t *testing.T) {
 			var list []any
 			for i := range namespaces {
 				web := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")
-				web.Namespace = fmt.Sprint("n", i)
+				web.SetNamespace(fmt.Sprint("n", i))
 				put(t, b.imports.Add(web))
-				list = append(list, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: web.Namespace}})
+				list = append(list, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: web.GetNamespace()}})
 			}
 			begun := time.Now()
 			put(t, b.namespaces.Replace(list, "1"))

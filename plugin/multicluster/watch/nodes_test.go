@@ -13,10 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 func node(name, zone, address string, ranges ...string) *corev1.Node {
@@ -38,8 +37,8 @@ func node(name, zone, address string, ranges ...string) *corev1.Node {
 // 2.
 func TestNodesTellWhereClientsAre(t *testing.T) {
 	b := newBench(t, Options{Zones: true})
-	nodes := b.store(scope{resource: Nodes})
-	x := b.View(config)
+	nodes := b.storeOf(Nodes)
+	x := b.Index()
 	slice := sliceOf("a", "db", "east", "10.1.0.1", "10.1.0.2")
 	slice.Endpoints[0].Zone, slice.Endpoints[1].Zone = new("a"), new("b")
 	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
@@ -48,11 +47,11 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 	b.list()
 
 	nearest := func(client string) string {
-		reply := x.Snapshot().Lookup(&answer.Question{
-			Name: "db.demo.svc.clusterset.local.", Request: name.Parse("db.demo.svc"), Type: dns.TypeA,
-			Prefer: topology.PreferZone,
-		}, func() answer.Client {
-			return answer.Client{Size: 65535, Place: b.Topology().Place("east", netip.MustParseAddr(client))}
+		reply := x.Lookup(&record.Question{
+			Name: "db.demo.svc.clusterset.local.", Request: record.Parse("db.demo.svc"), Type: dns.TypeA,
+			Prefer: object.PreferZone,
+		}, func() record.Client {
+			return record.Client{Size: 65535, Place: b.Topology().Place("east", netip.MustParseAddr(client))}
 		})
 		var all []string
 		for _, rr := range reply.Answer {
@@ -113,7 +112,7 @@ func TestZonesAreKeptWhereTheyAreAskedFor(t *testing.T) {
 		slice.Endpoints[0].Zone = new("a")
 		put(t, b.slices.Add(slice))
 		want := object.FromEndpointSlice(slice, zones)
-		if got := b.inputs.slices[EndpointSlices]["demo/a"].endpoints; !got.Equal(want) {
+		if got := b.inputs.objects[EndpointSlices]["demo/a"].endpoints; !got.Equal(want) {
 			t.Errorf("zones %t: kept is another slice", zones)
 		}
 	}

@@ -4,18 +4,18 @@ package watch
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // Options select what to watch.
@@ -34,10 +34,10 @@ type Options struct {
 	// ClusterSet is the name of the cluster set whose ServiceImports and EndpointSlices are served: those with that value of
 	// the label LabelClusterSet. Empty means the default set: those without the label.
 	ClusterSet string
-	// Groups are the API groups whose ServiceImports are served: GroupMCS or GroupGKE or both; none means GroupMCS. Of
-	// several the first is waited for, and others that the API server does not have are no reason to wait. Where they
-	// have an import of the same name, that of GroupMCS counts.
-	Groups []string
+	// Imports are the ServiceImports to serve, each once: ServiceImports or GKEServiceImports or both; none means
+	// ServiceImports. Of several the first is waited for, and others that the API server does not have are no reason to
+	// wait. Where both have an import of the same name, that of ServiceImports counts.
+	Imports []Resource
 	// FallbackServices and FallbackEndpoints are sources of addresses for ClusterSetIP imports without usable spec.ips:
 	// the Services behind them, then their EndpointSlices.
 	FallbackServices, FallbackEndpoints bool
@@ -71,22 +71,12 @@ func (o Options) selects(others string) string {
 	return others + "," + selector
 }
 
-// importResources are the ServiceImports of the groups that the options list, in their order.
-func (o Options) importResources() []Resource {
-	if len(o.Groups) == 0 {
+// imports are the ServiceImports to serve, in the order of the options.
+func (o Options) imports() []Resource {
+	if len(o.Imports) == 0 {
 		return []Resource{ServiceImports}
 	}
-	var resources []Resource
-	for _, group := range o.Groups {
-		resource := ServiceImports
-		if group == GroupGKE {
-			resource = GKEServiceImports
-		}
-		if !slices.Contains(resources, resource) {
-			resources = append(resources, resource)
-		}
-	}
-	return resources
+	return o.Imports
 }
 
 // maxNamespaces is up to how many namespaces are watched each on its own: each is a list and a watch for each resource.
@@ -115,11 +105,17 @@ func (o Options) Load() (*rest.Config, error) {
 		&clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, fmt.Errorf("kubeconfig %s: %w", o.Kubeconfig, errNoContext)
+		return nil, fmt.Errorf(
+			"kubeconfig %s: it names no cluster: set a current-context, or name a context after the path", o.Kubeconfig)
 	case err != nil:
 		return nil, fmt.Errorf("kubeconfig %s: %w", o.Kubeconfig, err)
 	}
 	return config, nil
+}
+
+// mirrors reports whether the slices of Endpoints objects are watched.
+func (o Options) mirrors() bool {
+	return !o.NoEndpoints && slices.Contains(o.imports(), GKEServiceImports)
 }
 
 // key identifies what the options result in: equal keys mean equal watches.
@@ -135,103 +131,82 @@ func (o Options) key() (string, error) {
 			path = absolute
 		}
 	}
-	namespaces := slices.Clone(o.Namespaces)
-	slices.Sort(namespaces)
-	return fmt.Sprintf("%q %q %q %q %q %q %v %v %v %q %v %x", path, o.Context, strings.Join(namespaces, " "),
-		o.NamespaceLabels, o.Labels, o.ClusterSet, o.NoEndpoints, o.FallbackServices, o.FallbackEndpoints, o.importResources(),
-		o.Zones, sha256.Sum256(content)), nil
+	o.Kubeconfig, o.Namespaces, o.Imports = path, slices.Sorted(slices.Values(o.Namespaces)), o.imports()
+	return fmt.Sprintf("%#v %x", o, sha256.Sum256(content)), nil
 }
 
-// errNoContext is a kubeconfig that names no API server.
-var errNoContext = errors.New(
-	"the kubeconfig names no cluster: set a current-context, or name a context after the path")
-
-// sources are the running sources. Server blocks with the same options share one, and a reload keeps it.
+// sources are the running sources. Server blocks that want the same share one, and a reload keeps it.
 var sources = struct {
 	sync.Mutex
-	byKey map[string]*shared
-}{byKey: make(map[string]*shared)}
+	byKey map[string]*Source
+}{byKey: make(map[string]*Source)}
 
-type shared struct {
-	source *Source
-	users  int
-}
-
-// Open returns the source for the options. Users of equal options, and equal content of the kubeconfig, share one; the
-// observer is that of the first. The user ends its use by calling the function that is returned, once.
-func Open(options Options, observer Observer) (*Source, func(), error) {
+// Open returns the source for the options and the configuration of the index. Users of equal ones, and equal content of
+// the kubeconfig, share one; the observer is that of the first. The user ends its use by calling the function that is
+// returned, once.
+func Open(options Options, config *record.Config, observer Observer) (*Source, func(), error) {
 	key, err := options.key()
 	if err != nil {
 		return nil, nil, err
 	}
+	key += fmt.Sprintf(" %#v", *config)
 	sources.Lock()
 	defer sources.Unlock()
 	s := sources.byKey[key]
 	if s == nil {
-		config, err := options.Load()
+		rest, err := options.Load()
 		if err != nil {
 			return nil, nil, err
 		}
-		clients, err := newClients(config)
-		if err != nil {
+		if s, _, err = New(rest, options, config, observer); err != nil {
 			return nil, nil, err
 		}
-		s = &shared{source: start(clients, options, observer)}
+		s.key = key
 		sources.byKey[key] = s
 	}
-	return s.source, s.use(key), nil
+	s.users++
+	return s, sync.OnceFunc(s.leave), nil
 }
 
 // Share adds a user to a source that Open returned, as Open does. It returns nil if the source has ended.
-func Share(source *Source) func() {
+func (s *Source) Share() func() {
 	sources.Lock()
 	defer sources.Unlock()
-	for key, s := range sources.byKey {
-		if s.source == source {
-			return s.use(key)
-		}
+	if s.users == 0 {
+		return nil
 	}
-	return nil
-}
-
-// use adds a user, and returns what ends its use. The lock is held.
-func (s *shared) use(key string) func() {
 	s.users++
-	return sync.OnceFunc(func() { leave(key, s) })
+	return sync.OnceFunc(s.leave)
 }
 
-// New returns a source of its own for the API server that config reaches, whatever Options.Kubeconfig says, and the
+// New returns a source of its own for the API server that rest reaches, whatever Options.Kubeconfig says, and the
 // function that ends it.
-func New(config *rest.Config, options Options, observer Observer) (*Source, func(), error) {
-	clients, err := newClients(config)
+func New(rest *rest.Config, options Options, config *record.Config, observer Observer) (*Source, func(), error) {
+	clients, err := newClients(rest)
 	if err != nil {
 		return nil, nil, err
 	}
-	source := start(clients, options, observer)
+	source := start(clients, options, config, observer)
 	return source, source.close, nil
 }
 
-// States are those of all sources that run: as many of a resource as watch it, in no order.
-func States() []State {
+// Running is the number of sources that run.
+func Running() int {
 	sources.Lock()
 	defer sources.Unlock()
-	var states []State
-	for _, s := range sources.byKey {
-		states = append(states, s.source.States()...)
-	}
-	return states
+	return len(sources.byKey)
 }
 
 // leave ends one use, and the source with the last.
-func leave(key string, s *shared) {
+func (s *Source) leave() {
 	sources.Lock()
 	s.users--
 	last := s.users == 0
 	if last {
-		delete(sources.byKey, key)
+		delete(sources.byKey, s.key)
 	}
 	sources.Unlock()
 	if last {
-		s.source.close()
+		s.close()
 	}
 }

@@ -15,7 +15,7 @@ func TestAServiceIsPublishedAtOnceAndThenTenTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, Options{})
 		b.now, b.inputs.pause, b.free = time.Now, pause, func() {}
-		x := b.View(config)
+		x := b.Index()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer b.running.Wait()
 		defer cancel()
@@ -35,13 +35,13 @@ func TestAServiceIsPublishedAtOnceAndThenTenTimesASecond(t *testing.T) {
 
 		change("web", address(1))
 		expect("after the first change", "web", address(1))
-		published := x.Snapshot()
+		published := x.State()
 		publications := 0
 		for i := 2; i <= 1000; i++ {
 			<-time.After(time.Millisecond)
 			change("web", address(i))
 			synctest.Wait()
-			if now := x.Snapshot(); now != published {
+			if now := x.State(); now != published {
 				published = now
 				publications++
 			}

@@ -3,8 +3,10 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -13,12 +15,111 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
+
+// clients ask one API server.
+type clients struct {
+	discovery *discoveryv1client.DiscoveryV1Client
+	core      *corev1client.CoreV1Client
+	imports   dynamic.Interface
+}
+
+// importVersions are the versions of the ServiceImport APIs, the preferred first. What DNS needs of them is the same in
+// all: in both of mcs-api (v0.5.2), and in Google's, which is an older form of it.
+var importVersions = map[Resource][]schema.GroupVersion{
+	ServiceImports:    {{Group: GroupMCS, Version: "v1beta1"}, {Group: GroupMCS, Version: "v1alpha1"}},
+	GKEServiceImports: {{Group: GroupGKE, Version: "v1"}},
+}
+
+func newClients(config *rest.Config) (*clients, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{}      // about deprecated versions, which are known
+	config.DisableCompression = true               // as Kubernetes' own components do: it costs more than it saves
+	config.QPS, config.Burst = 50, 3*maxNamespaces // a start is up to three requests for each namespace and resource
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	protobuf := rest.CopyConfig(config)
+	protobuf.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	protobuf.ContentType = "application/vnd.kubernetes.protobuf"
+	c := new(clients)
+	if c.discovery, err = discoveryv1client.NewForConfigAndClient(protobuf, httpClient); err == nil {
+		c.core, err = corev1client.NewForConfigAndClient(protobuf, httpClient)
+	}
+	if err == nil {
+		c.imports, err = dynamic.NewForConfigAndClient(config, httpClient)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// listImports asks for ServiceImports with the version that was served last, and with the others if that one is not
+// served. It is for one reflector, which asks one thing at a time.
+func (c *clients) listImports(resource Resource, namespace, labels string) *cache.ListWatch {
+	versions := importVersions[resource]
+	served := 0
+	each := func(options *metav1.ListOptions, ask func(dynamic.ResourceInterface) error) (err error) {
+		options.LabelSelector = labels
+		for i := range versions {
+			at := (served + i) % len(versions)
+			asked := ask(c.imports.Resource(versions[at].WithResource(string(ServiceImports))).Namespace(namespace))
+			if !apierrors.IsNotFound(asked) {
+				served = at
+				return asked
+			}
+			err = cmp.Or(err, asked)
+		}
+		return err
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
+			err = each(&options, func(of dynamic.ResourceInterface) (err error) {
+				list, err = of.List(ctx, options)
+				return err
+			})
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (w apiwatch.Interface, err error) {
+			err = each(&options, func(of dynamic.ResourceInterface) (err error) {
+				w, err = of.Watch(ctx, options)
+				return err
+			})
+			return w, err
+		},
+	}
+}
+
+// Label selectors of EndpointSlices. None matches both.
+const (
+	withServiceName = mcsv1beta1.LabelServiceName
+	mirroredOnly    = discoveryv1.LabelManagedBy + "=" + object.MirroredBy + ",!" + mcsv1beta1.LabelServiceName
+)
+
+// servicesWithIP is a field selector that leaves headless Services out: they have no address.
+const servicesWithIP = "spec.clusterIP!=None"
+
+// list asks for the objects of a resource, in one namespace or in all, that labels and fields select.
+func list(from rest.Interface, resource, namespace, labels, fields string) *cache.ListWatch {
+	return cache.NewFilteredListWatchFromClient(from, resource, namespace, func(options *metav1.ListOptions) {
+		options.LabelSelector, options.FieldSelector = labels, fields
+	})
+}
 
 // retry is the backoff between two attempts to list or watch a resource. It never exceeds 3 s: the resources are read
 // again independently after an outage, and in between an answer can combine a new import with old slices.
@@ -31,11 +132,13 @@ var errClosed = errors.New("the connection was closed before the API server answ
 // emptyWatch is the type of such a watch.
 var emptyWatch = reflect.TypeOf(apiwatch.NewEmptyWatch())
 
-// lister lists and watches one resource.
-type lister struct {
-	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
-}
+// errBroken makes a reflector list again after a watch that ended before its timeout, although a watch could go on from
+// its last resourceVersion. If etcd was restored from a backup in between, that version is ahead of it, and the watch
+// would send nothing until etcd is as far.
+var errBroken = apierrors.NewResourceExpired("the last watch broke")
+
+// early is how long before its timeout a watch may end and still count as timed out.
+const early = time.Second
 
 // scope is what one reflector reads: a resource in one namespace, or in all if the namespace is empty.
 type scope struct {
@@ -43,123 +146,92 @@ type scope struct {
 	namespace string
 }
 
-// reflector keeps the inputs like the API server's objects of one scope.
-type reflector struct {
-	scope
-	reflector *cache.Reflector
-}
-
 // reflectors returns the reflectors that the options need.
-func (s *Source) reflectors(clients *clients, options Options) []reflector {
-	var all []reflector
+func (s *Source) reflectors(c *clients, options Options) (all []*cache.Reflector) {
+	add := func(resource Resource, namespace string, optional bool, example runtime.Object, from *cache.ListWatch) {
+		all = append(all, s.reflector(scope{resource, namespace}, optional, example, from))
+	}
+	core, discovery := c.core.RESTClient(), c.discovery.RESTClient()
 	for _, namespace := range options.watchedNamespaces() {
-		all = append(all, s.namespaced(clients, options, namespace)...)
+		for i, resource := range options.imports() {
+			add(resource, namespace, i > 0, new(unstructured.Unstructured),
+				c.listImports(resource, namespace, options.selects(options.Labels)))
+		}
+		if options.FallbackServices {
+			add(Services, namespace, true, new(corev1.Service), list(core, "services", namespace, "", servicesWithIP))
+		}
+		if !options.NoEndpoints {
+			add(EndpointSlices, namespace, false, new(discoveryv1.EndpointSlice),
+				list(discovery, "endpointslices", namespace, options.selects(withServiceName), ""))
+		}
+		if options.mirrors() {
+			add(MirroredEndpointSlices, namespace, false, new(discoveryv1.EndpointSlice),
+				list(discovery, "endpointslices", namespace, mirroredOnly, ""))
+		}
 	}
 	if options.NamespaceLabels != "" {
-		of := scope{resource: Namespaces}
-		all = append(all, s.reflector(of, &corev1.Namespace{},
-			listerOf(clients.core.Namespaces(), options.NamespaceLabels, "")))
+		add(Namespaces, "", false, new(corev1.Namespace), list(core, "namespaces", "", options.NamespaceLabels, ""))
 	}
 	if options.Zones {
-		all = append(all, s.reflector(scope{resource: Nodes}, &corev1.Node{}, listerOf(clients.core.Nodes(), "", "")))
+		add(Nodes, "", true, new(corev1.Node), list(core, "nodes", "", "", ""))
 	}
 	return all
 }
 
-// namespaced are the reflectors of one namespace, or of all if it is empty.
-func (s *Source) namespaced(clients *clients, options Options, namespace string) []reflector {
-	var all []reflector
-	for i, resource := range options.importResources() {
-		of := scope{resource, namespace}
-		from := clients.imports[resource].list(options.selects(options.Labels), namespace)
-		if i > 0 {
-			from = s.optional(of, from)
-		}
-		all = append(all, s.reflector(of, new(importObject), from))
+// asked notes how a list or a watch began. Nothing waits for an optional resource that is missing or forbidden. For a
+// missing group an API server answers "forbidden" to clients without rights on it.
+func (s *Source) asked(of scope, optional bool, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
 	}
-	if options.FallbackServices {
-		of := scope{Services, namespace}
-		from := listerOf(clients.core.Services(namespace), "", servicesWithIP)
-		all = append(all, s.reflector(of, &corev1.Service{}, s.optional(of, from)))
+	s.observer.Asked(of.resource, of.namespace, err)
+	if missing := apierrors.IsNotFound(err) || apierrors.IsForbidden(err); missing || apierrors.IsUnauthorized(err) {
+		s.note(of, !optional || !missing)
 	}
-	slices := clients.discovery.EndpointSlices(namespace)
-	if !options.NoEndpoints {
-		all = append(all, s.reflector(scope{EndpointSlices, namespace}, &discoveryv1.EndpointSlice{},
-			listerOf(slices, options.selects(withServiceName), "")))
-	}
-	if options.mirrors() {
-		all = append(all, s.reflector(scope{MirroredEndpointSlices, namespace}, &discoveryv1.EndpointSlice{},
-			listerOf(slices, mirroredOnly, "")))
-	}
-	return all
 }
 
-// optional marks a resource that nothing waits for if it is missing or forbidden. For a missing group an API server
-// answers "forbidden" to clients without rights on it.
-func (s *Source) optional(of scope, from lister) lister {
-	note := func(err error) {
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			s.listed(of)
-		}
+// reflector keeps the inputs like the API server's objects of one scope. Until everything was listed the source waits
+// for it.
+func (s *Source) reflector(
+	of scope, optional bool, example runtime.Object, from *cache.ListWatch,
+) *cache.Reflector {
+	s.resources = append(s.resources, of.resource)
+	s.observer.Watched(of.resource, +1)
+	if of.resource != Nodes { // names do not wait for what only orders their answers
+		s.missing[of] = false
 	}
-	list, watch := from.list, from.watch
-	from.list = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		objects, err := list(ctx, options)
-		note(err)
-		return objects, err
-	}
-	from.watch = func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-		w, err := watch(ctx, options)
-		note(err)
-		return w, err
-	}
-	return from
-}
-
-func (s *Source) reflector(of scope, example runtime.Object, from lister) reflector {
-	store := s.store(of)
-	from = unlessRestored(from)
-	note := func(err error) {
-		if errors.Is(err, context.Canceled) {
-			return
-		}
-		store.asked(err)
-		s.observer.Asked(of.resource, of.namespace, err)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-			s.refused(of)
-		}
-	}
+	var until time.Time // when the last watch ends by itself; a reflector opens one at a time
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list, err := from.list(ctx, options)
-			note(err)
+			list, err := from.ListWithContext(ctx, options)
+			s.asked(of, optional, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-			w, err := from.watch(ctx, options)
+			if options.SendInitialEvents == nil && time.Until(until) > early {
+				until = time.Time{}
+				return nil, errBroken
+			}
+			begun := time.Now()
+			w, err := from.WatchWithContext(ctx, options)
 			switch {
 			case err == nil && reflect.TypeOf(w) == emptyWatch:
-				note(errClosed)
-			case !lacksWatchList(options, err):
-				note(err)
+				s.asked(of, optional, errClosed)
+				return w, nil
+			case options.SendInitialEvents != nil && apierrors.IsInvalid(err):
+				// Kubernetes before 1.32, and later ones without the feature gate WatchList, do not stream lists. The
+				// reflector then lists, which is no failure.
+			default:
+				s.asked(of, optional, err)
+			}
+			if err == nil && options.TimeoutSeconds != nil {
+				until = begun.Add(time.Duration(*options.TimeoutSeconds) * time.Second)
 			}
 			return w, err
 		},
 	}
 	logger := logr.Discard() // the observer is notified of failures
 	backoff := retry
-	return reflector{of, cache.NewReflectorWithOptions(listWatch, example, store,
-		cache.ReflectorOptions{Name: string(of.resource), Logger: &logger, Backoff: &backoff})}
-}
-
-// lacksWatchList reports whether the API server refused a watch only because it does not stream lists: Kubernetes
-// before 1.32, and later ones without the feature gate WatchList, answer 422. The reflector then lists, which is no
-// failure.
-func lacksWatchList(options metav1.ListOptions, err error) bool {
-	return options.SendInitialEvents != nil && apierrors.IsInvalid(err)
-}
-
-// run lists and watches until the context ends.
-func (r reflector) run(ctx context.Context) {
-	r.reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
+	return cache.NewReflectorWithOptions(listWatch, example, &store{of, s},
+		cache.ReflectorOptions{Name: string(of.resource), Logger: &logger, Backoff: &backoff})
 }

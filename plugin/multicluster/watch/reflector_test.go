@@ -10,9 +10,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 )
 
 // kubernetes#135583: API servers without the feature gate WatchList refuse a watch that asks for the initial events.
@@ -39,11 +41,11 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, Options{})
-				r := b.reflector(scope{resource: ServiceImports}, new(importObject), lister{
-					list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-						return &importList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
+				r := b.reflector(scope{resource: ServiceImports}, false, new(unstructured.Unstructured), &cache.ListWatch{
+					ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+						return &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}, nil
 					},
-					watch: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+					WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 						if test.refuses(options) {
 							return nil, invalid
 						}
@@ -54,14 +56,14 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 					},
 				})
 				ctx, cancel := context.WithCancel(t.Context())
-				b.running.Go(func() { r.run(ctx) })
+				b.running.Go(func() { r.RunWithContext(ctx) })
 				synctest.Wait()
 				cancel()
 				b.running.Wait()
 				if !slices.Equal(b.failures, test.fails) {
 					t.Errorf("the failures are %q, want %q", b.failures, test.fails)
 				}
-				if healthy := b.States()[3].Healthy; healthy != (len(test.fails) == 0) {
+				if healthy := b.healthy[ServiceImports]; healthy != (len(test.fails) == 0) {
 					t.Errorf("healthy is %v", healthy)
 				}
 			})

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,11 +14,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
 // item is the compact form of an object. A reflector's buffer holds items during the first list, so that objects are
@@ -25,13 +27,16 @@ import (
 type item struct {
 	*metav1.ObjectMeta // noMeta: a reflector asks for name and namespace alone
 	namespace, name    string
-	imported           *object.Import
-	undecodable        error // why the object is left out
-	endpoints          *object.Endpoints
-	addrs              []netip.Addr // of a Service
-	node               *topology.Node
-	service            string    // the key of the endpoints' service, or that of a mirrored one's Service
-	cause              time.Time // time of the change behind the slice, if known
+	// key is that of the service that an import or a slice belongs to. The slices that Kubernetes mirrors of Endpoints
+	// belong to their Service, and it has the key namespace/name, with the one slash that no import's key has.
+	key       string
+	cause     time.Time // of the change behind the slice, if known
+	imported  *object.Import
+	endpoints *object.Endpoints
+	addrs     []netip.Addr // of a Service
+	node      *object.Node
+	// undecodable is why an import is left out.
+	undecodable error
 }
 
 var noMeta = &metav1.ObjectMeta{}
@@ -42,8 +47,31 @@ func (i *item) GetName() string { return i.name }
 // GetNamespace is the object's namespace.
 func (i *item) GetNamespace() string { return i.namespace }
 
-// object identifies the object.
-func (i *item) object() string { return i.namespace + "/" + i.name }
+// importOf is that of the item, which may be nil.
+func (i *item) importOf() *object.Import {
+	if i == nil {
+		return nil
+	}
+	return i.imported
+}
+
+// equal reports whether two states of an object give the same answers. Either may be nil.
+func (i *item) equal(other *item) bool {
+	switch {
+	case i == nil || other == nil:
+		return i == other
+	case i.imported != nil:
+		return i.imported.Equal(other.imported)
+	case i.endpoints != nil:
+		return i.key == other.key && i.endpoints.Equal(other.endpoints)
+	case i.node != nil:
+		return i.node.Equal(other.node) // most changes of a node are signs of its life
+	}
+	return slices.Equal(i.addrs, other.addrs)
+}
+
+// objectID identifies an object of a resource.
+func objectID(namespace, name string) string { return namespace + "/" + name }
 
 // item converts an object, unless it is an item already.
 func (s *store) item(from any) (*item, error) {
@@ -56,28 +84,40 @@ func (s *store) item(from any) (*item, error) {
 	}
 	i := &item{ObjectMeta: noMeta, namespace: accessor.GetNamespace(), name: accessor.GetName()}
 	switch from := from.(type) {
-	case *importObject:
-		if i.undecodable = from.undecodable; i.undecodable != nil {
-			i.imported = object.FromUndecodable(&from.ServiceImport)
-		} else {
-			i.imported = object.FromServiceImport(&from.ServiceImport)
-		}
+	case *unstructured.Unstructured:
+		i.imported, i.undecodable = decodeImport(from)
+		i.key = i.imported.Key
 	case *corev1.Service:
 		i.addrs = object.ServiceAddresses(from)
+		i.key = objectID(i.namespace, i.name)
 	case *discoveryv1.EndpointSlice:
-		i.endpoints = object.FromEndpointSlice(from, s.inputs.zones)
-		i.service = from.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
+		i.endpoints = object.FromEndpointSlice(from, s.inputs.options.Zones)
+		i.key = from.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
 		if s.resource == MirroredEndpointSlices {
-			i.service = mirroredKeyOf(from)
+			i.key = objectID(i.namespace, from.Labels[discoveryv1.LabelServiceName])
 		}
 		i.cause = causeOf(from)
 	case *corev1.Namespace:
 	case *corev1.Node:
-		i.node = topology.FromNode(from)
+		i.node = object.FromNode(from)
 	default:
 		return nil, fmt.Errorf("not an object that is watched: %T", from)
 	}
 	return i, nil
+}
+
+// decodeImport reads the spec of an import, and what DNS needs of its metadata, in any of the versions: it is the same
+// in all. The schema of a CRD accepts what Go's types do not. Such an object must not fail the list or the watch that it
+// is in: the error says why it is left out.
+func decodeImport(from *unstructured.Unstructured) (*object.Import, error) {
+	imported := &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{
+		Name: from.GetName(), Namespace: from.GetNamespace(), Labels: from.GetLabels(), Annotations: from.GetAnnotations(),
+	}}
+	spec, _ := from.Object["spec"].(map[string]any)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &imported.Spec); err != nil {
+		return object.FromUndecodable(imported), err
+	}
+	return object.FromServiceImport(imported), nil
 }
 
 // annotationTriggerTime is what clusterset-controller writes in place of Kubernetes' key, which kube-proxy reads too.
@@ -87,9 +127,6 @@ const annotationTriggerTime = "clusterset-dns.github.io/last-change-trigger-time
 // the one that copied it, says so. It is zero if none does.
 func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
 	text := cmp.Or(slice.Annotations[annotationTriggerTime], slice.Annotations[corev1.EndpointsLastChangeTriggerTime])
-	if text == "" {
-		return time.Time{}
-	}
 	cause, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return time.Time{}
@@ -100,22 +137,7 @@ func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
 // store puts what a reflector gets into the inputs.
 type store struct {
 	scope
-	inputs  *inputs
-	held    map[string]struct{} // the objects in the inputs, by namespace/name; their lock guards it
-	contact *contact
-	listed  func()
-	now     func() time.Time
-}
-
-// store makes the store of a scope. The source has one for each.
-func (s *Source) store(of scope) *store {
-	c := &contact{resource: of.resource}
-	s.contacts = append(s.contacts, c)
-	return &store{
-		scope: of, inputs: s.inputs, held: make(map[string]struct{}), contact: c,
-		listed: func() { s.listed(of) },
-		now:    func() time.Time { return s.now() },
-	}
+	*Source
 }
 
 var (
@@ -139,7 +161,7 @@ func (s *store) Update(object any) error {
 	}
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
-	s.assign(i.namespace, i.name, i)
+	s.put(objectID(i.namespace, i.name), i)
 	return nil
 }
 
@@ -154,7 +176,7 @@ func (s *store) Delete(object any) error {
 	}
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
-	s.assign(accessor.GetNamespace(), accessor.GetName(), nil)
+	s.inputs.set(s.resource, objectID(accessor.GetNamespace(), accessor.GetName()), nil)
 	return nil
 }
 
@@ -166,61 +188,36 @@ func (s *store) Replace(list []any, _ string) error {
 		if err != nil {
 			return err
 		}
-		items[i.object()] = i
+		items[objectID(i.namespace, i.name)] = i
 	}
 	s.inputs.mu.Lock()
-	for object := range s.held {
-		if _, ok := items[object]; !ok {
-			namespace, name, _ := strings.Cut(object, "/")
-			s.assign(namespace, name, nil)
+	for id, i := range s.inputs.objects[s.resource] {
+		if items[id] == nil && (s.namespace == "" || s.namespace == i.namespace) {
+			s.inputs.set(s.resource, id, nil)
 		}
 	}
-	for _, i := range items {
-		s.assign(i.namespace, i.name, i)
+	for id, i := range items {
+		s.put(id, i)
 	}
 	s.inputs.mu.Unlock()
 	s.UpdateResourceVersion("")
-	s.listed()
+	s.note(s.scope, false)
 	return nil
 }
 
-// UpdateResourceVersion records a sign of life of the watch. A reflector calls it after each event and bookmark.
-func (s *store) UpdateResourceVersion(string) {
-	s.contact.synced.Store(s.now().UnixNano())
+// put puts an object in, unless the operator lists other namespaces. The inputs' lock is held.
+func (s *store) put(id string, i *item) {
+	if only := s.inputs.options.Namespaces; i.namespace != "" && len(only) > 0 && !slices.Contains(only, i.namespace) {
+		return
+	}
+	i.namespace, i.name, _ = strings.Cut(id, "/") // one string in memory
+	if s.inputs.set(s.resource, id, i) && i.undecodable != nil {
+		s.observer.Undecodable(s.resource, id, i.undecodable)
+	}
 }
 
-// asked notes how a list or a watch began.
-func (s *store) asked(err error) {
-	s.contact.healthy.Store(err == nil)
-}
+// UpdateResourceVersion records a sign of life of the watch. A reflector calls it after each event and bookmark.
+func (s *store) UpdateResourceVersion(string) { s.observer.Confirmed(s.resource, s.now()) }
 
 // Resync does nothing: nothing is derived but what the inputs derive.
 func (s *store) Resync() error { return nil }
-
-// assign puts the state of an object into the inputs; nil removes it. Their lock is held.
-func (s *store) assign(namespace, name string, i *item) {
-	object, exists := namespace+"/"+name, i != nil
-	switch {
-	case !exists:
-		i = new(item)
-		delete(s.held, object)
-	case namespace != "" && !s.inputs.serves(namespace):
-		return
-	default:
-		s.held[object] = struct{}{}
-	}
-	switch s.resource {
-	case ServiceImports, GKEServiceImports:
-		if s.inputs.setImport(s.resource, object, namespace, i.imported) && i.undecodable != nil {
-			s.inputs.observer.Undecodable(s.resource, object, i.undecodable)
-		}
-	case Services:
-		s.inputs.setService(object, i.addrs)
-	case EndpointSlices, MirroredEndpointSlices:
-		s.inputs.setSlice(s.resource, object, i.service, namespace, i.endpoints, i.cause)
-	case Namespaces:
-		s.inputs.selectNamespace(name, exists)
-	case Nodes:
-		s.inputs.setNode(name, i.node)
-	}
-}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch feeds indexes from a Kubernetes API server.
+// Package watch feeds an index from a Kubernetes API server.
 //
 // The data flows one way:
 //
-//	API server ── reflector per scope ──► inputs (compact, by service) ── keys that changed ──► publisher ──► indexes
+//	API server ── reflector per scope ──► inputs (compact, by service) ── keys that changed ──► publisher ──► index
 //
 // A scope is a resource, in one namespace or in all. A client-go reflector lists and watches it and puts the objects
 // into the inputs, in the compact form of package object. The inputs hold the import and the slices of each service and
@@ -17,16 +17,18 @@ package watch
 
 import (
 	"context"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
 // Resource is the plural name of what is watched.
@@ -39,9 +41,13 @@ const (
 	ServiceImports    Resource = "serviceimports"
 	GKEServiceImports Resource = "serviceimports.net.gke.io"
 	EndpointSlices    Resource = "endpointslices"
-	Services          Resource = "services"
-	Namespaces        Resource = "namespaces"
-	Nodes             Resource = "nodes"
+	// MirroredEndpointSlices are those that Kubernetes makes of Endpoints objects, unless they are among EndpointSlices.
+	// They are watched if GKEServiceImports and endpoints are: behind a headless import of GKE is an Endpoints object.
+	// No label of its slices names the import, which names its Service instead.
+	MirroredEndpointSlices Resource = "endpointslices.mirrored"
+	Services               Resource = "services"
+	Namespaces             Resource = "namespaces"
+	Nodes                  Resource = "nodes"
 )
 
 // Observer observes a source for metrics and the log. Its methods must be quick and safe for concurrent use.
@@ -49,92 +55,60 @@ type Observer interface {
 	// Objects is called with the change of the number of objects of a resource.
 	Objects(resource Resource, delta int)
 	// Totals is called with what a source served before and serves now.
-	Totals(before, after index.Totals)
+	Totals(before, after record.Totals)
 	// Asked is called with the outcome of the beginning of a list or watch of a resource, in one namespace or, if that
 	// is empty, in all.
 	Asked(resource Resource, namespace string, err error)
+	// Watched is called with the change of the number of watches of a resource.
+	Watched(resource Resource, delta int)
+	// Confirmed is called with the time of each list, event and bookmark; bookmarks come every minute or two.
+	Confirmed(resource Resource, at time.Time)
 	// Undecodable is called once with the error of an object that cannot be decoded and is left out.
 	Undecodable(resource Resource, object string, err error)
 	// Programmed is called with the latency of a change of endpoints, from its cause to the answer.
 	Programmed(headless bool, latency time.Duration)
 }
 
-// State is the state of a resource of a source.
-type State struct {
-	Resource Resource
-	// Synced is the time of the last list, event or bookmark; bookmarks come every minute or two. It is zero before the
-	// first list.
-	Synced time.Time
-	// Healthy reports whether the last list or watch began without an error.
-	Healthy bool
-}
-
-// Source is a running watch of one API server. Its methods are safe for concurrent use.
+// Source is a running watch of one API server, and the index that it feeds. Its methods are safe for concurrent use.
 type Source struct {
 	inputs   *inputs
 	observer Observer
-	contacts []*contact
+	config   *record.Config
+	index    *record.Index
 	now      func() time.Time
 	free     func() // returns memory to the operating system
 	stop     context.CancelFunc
 	running  sync.WaitGroup
+	topology atomic.Pointer[object.Topology]
 
-	topology atomic.Pointer[topology.Topology]
-
-	// publishing is held while an index is updated or the list of views changes.
-	publishing sync.Mutex
-	views      []*view
-	serial     uint32       // the greatest that any view had
-	counted    index.Totals // last reported to the observer
-
-	mu      sync.Mutex
-	missing map[scope]bool // not listed yet; true if the API server refuses to
-	synced  chan struct{}
-	settled chan struct{}
-}
-
-// contact is a source's State with a resource.
-type contact struct {
-	resource Resource
-	synced   atomic.Int64 // in nanoseconds since 1970, or 0
-	healthy  atomic.Bool
-}
-
-func (c *contact) state() State {
-	state := State{Resource: c.resource, Healthy: c.healthy.Load()}
-	if synced := c.synced.Load(); synced != 0 {
-		state.Synced = time.Unix(0, synced)
-	}
-	return state
-}
-
-// view is an index and the number of its users.
-type view struct {
-	index *index.Index
+	key   string // of a shared source, and the number of its users; the lock of sources guards them
 	users int
+
+	mu        sync.Mutex
+	resources []Resource     // that are watched
+	missing   map[scope]bool // not listed yet; true if the API server refuses to
+	synced    chan struct{}
+	settled   chan struct{}
+	settle    func() // closes settled
 }
 
 // start runs the reflectors and the publisher until close.
-func start(clients *clients, options Options, observer Observer) *Source {
+func start(clients *clients, options Options, config *record.Config, observer Observer) *Source {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := newSource(options, observer, cancel)
-	reflectors := s.reflectors(clients, options)
-	for _, r := range reflectors {
-		if r.resource != Nodes { // names do not wait for what only orders their answers
-			s.missing[r.scope] = false
-		}
-	}
-	for _, r := range reflectors {
-		s.running.Go(func() { r.run(ctx) })
+	s := newSource(options, config, observer, cancel)
+	for _, r := range s.reflectors(clients, options) {
+		s.running.Go(func() { r.RunWithContext(klog.NewContext(ctx, logr.Discard())) })
 	}
 	s.running.Go(func() { s.publishAll(ctx) })
 	return s
 }
 
-func newSource(options Options, observer Observer, stop context.CancelFunc) *Source {
+func newSource(options Options, config *record.Config, observer Observer, stop context.CancelFunc) *Source {
 	s := &Source{
-		inputs:   newInputs(options, observer),
+		inputs:   newInputs(options, config.IgnoreEmpty, observer),
 		observer: observer,
+		config:   config,
+		index:    record.NewIndex(config),
 		now:      time.Now,
 		free:     debug.FreeOSMemory,
 		stop:     stop,
@@ -142,7 +116,8 @@ func newSource(options Options, observer Observer, stop context.CancelFunc) *Sou
 		synced:   make(chan struct{}),
 		settled:  make(chan struct{}),
 	}
-	s.topology.Store(topology.New(nil))
+	s.settle = sync.OnceFunc(func() { close(s.settled) })
+	s.topology.Store(object.NewTopology(nil))
 	return s
 }
 
@@ -151,17 +126,25 @@ func (s *Source) close() {
 	s.stop()
 	s.running.Wait()
 	s.inputs.forget()
-	s.publishing.Lock()
-	defer s.publishing.Unlock()
-	s.views = nil
-	s.count()
+	if state := s.index.State(); state != nil {
+		s.observer.Totals(state.Totals, record.Totals{})
+	}
+	for _, resource := range s.resources {
+		s.observer.Watched(resource, -1)
+	}
 }
+
+// Index is what the source feeds. It has a state as soon as the source is synced.
+func (s *Source) Index() *record.Index { return s.index }
+
+// Topology is where clients are, as far as known.
+func (s *Source) Topology() *object.Topology { return s.topology.Load() }
 
 // Synced is closed once everything was listed.
 func (s *Source) Synced() <-chan struct{} { return s.synced }
 
-// Settled is closed once nothing is to be waited for: everything was listed, or the API server said that a resource is
-// missing or forbidden, which only an administrator can change.
+// Settled is closed once nothing is to be waited for: the source is synced, or the API server said that all that is
+// missing does not exist or is forbidden, which only an administrator can change.
 func (s *Source) Settled() <-chan struct{} { return s.settled }
 
 // Missing are the resources that were not listed yet, sorted.
@@ -176,117 +159,22 @@ func (s *Source) Missing() []Resource {
 	return slices.Compact(resources)
 }
 
-// States returns the state of each resource.
-func (s *Source) States() []State {
-	states := make([]State, len(s.contacts))
-	for i, c := range s.contacts {
-		states[i] = c.state()
-	}
-	return states
-}
-
-// listed notes that all objects of the scope are in the inputs.
-func (s *Source) listed(of scope) {
+// note notes what came of a scope that was missing: all its objects are in the inputs, or the API server has no such
+// resource or does not let us see it. What is listed settles when it is published.
+func (s *Source) note(of scope, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.missing[of]; !ok {
 		return
 	}
-	delete(s.missing, of)
-	s.settle()
+	if s.missing[of] = refused; !refused {
+		delete(s.missing, of)
+	}
 	if len(s.missing) == 0 {
 		s.inputs.open()
-	}
-}
-
-// refused notes that the API server has no such resource, or does not let us see it.
-func (s *Source) refused(of scope) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.missing[of]; ok {
-		s.missing[of] = true
+	} else if !slices.Contains(slices.Collect(maps.Values(s.missing)), false) {
 		s.settle()
 	}
-}
-
-// settle closes settled if no resource is left to wait for. The lock is held.
-func (s *Source) settle() {
-	for _, refused := range s.missing {
-		if !refused {
-			return
-		}
-	}
-	select {
-	case <-s.settled:
-	default:
-		close(s.settled)
-	}
-}
-
-// View returns the index of a configuration. Users of equal configurations share one. It has a snapshot as soon as the
-// source is synced. The user gives it back with Release.
-func (s *Source) View(config *record.Config) *index.Index {
-	s.publishing.Lock()
-	defer s.publishing.Unlock()
-	for _, v := range s.views {
-		if v.index.Config().Equal(config) {
-			v.users++
-			return v.index
-		}
-	}
-	v := &view{index: index.New(config), users: 1}
-	s.views = append(s.views, v)
-	s.setIgnoreEmpty() // before the view gets what there is, so that no change is between them
-	select {
-	case <-s.synced:
-		s.update(v, s.inputs.all())
-		s.count()
-	default: // the first publication is of all there is
-	}
-	return v.index
-}
-
-// Release gives back what View returned.
-func (s *Source) Release(x *index.Index) {
-	s.publishing.Lock()
-	defer s.publishing.Unlock()
-	for i, v := range s.views {
-		if v.index != x {
-			continue
-		}
-		if v.users--; v.users == 0 {
-			s.views = slices.Delete(s.views, i, i+1)
-			s.setIgnoreEmpty()
-			s.count()
-		}
-		return
-	}
-}
-
-// setIgnoreEmpty tells the inputs whether a view ignores empty services.
-func (s *Source) setIgnoreEmpty() {
-	s.inputs.setIgnoreEmpty(slices.ContainsFunc(s.views, func(v *view) bool { return v.index.Config().IgnoreEmpty }))
-}
-
-// count reports to the observer what is served. All views have the same objects, so a service or a skip counts once,
-// although a name may be too long in the zones of one view alone.
-func (s *Source) count() {
-	var totals index.Totals
-	for _, v := range s.views {
-		snapshot := v.index.Snapshot()
-		if snapshot == nil {
-			continue
-		}
-		of := snapshot.Totals()
-		totals.ClusterSetIP = max(totals.ClusterSetIP, of.ClusterSetIP)
-		totals.Headless = max(totals.Headless, of.Headless)
-		totals.Addresses = max(totals.Addresses, of.Addresses)
-		if len(totals.Skips) == 0 || of.Skips[object.NameTooLong] > totals.Skips[object.NameTooLong] {
-			totals.Skips = of.Skips
-		}
-	}
-	s.observer.Totals(s.counted, totals)
-	s.counted = totals
 }
 
 // publishAll publishes what changes until the context ends.
@@ -309,73 +197,38 @@ func (s *Source) publishAll(ctx context.Context) {
 	}
 }
 
-// publish updates all views with the services that changed since the last time. It returns in how long to publish
-// again, or 0 if nothing waits.
+// publish updates the index with the services that changed since the last time. It returns in how long to publish again,
+// or 0 if nothing waits.
 func (s *Source) publish() (wait time.Duration) {
-	s.publishing.Lock()
-	defer s.publishing.Unlock()
-	s.place()
-	now := s.now()
-	changed, wait := s.inputs.take(now)
-	select {
-	case <-s.synced:
-		if len(changed) == 0 {
-			return wait
+	if nodes, moved := s.inputs.takeNodes(); moved {
+		s.topology.Store(object.NewTopology(nodes))
+	}
+	changed, wait := s.inputs.take(s.now())
+	before := s.index.State()
+	if len(changed) == 0 && before != nil {
+		return wait
+	}
+	changes := make(map[string]*record.Service, len(changed))
+	for _, service := range changed {
+		changes[service.key] = nil
+		if service.imported != nil {
+			changes[service.key] = record.Build(s.config, service.imported, service.slices)
 		}
-	default:
-		defer close(s.synced)
 	}
-	for _, v := range s.views {
-		s.update(v, changed)
+	s.index.Update(uint32(s.now().Unix()), changes)
+	var served record.Totals
+	if before != nil {
+		served = before.Totals
+	} else {
+		close(s.synced)
+		s.settle()
 	}
-	s.count()
-	now = s.now()
+	s.observer.Totals(served, s.index.State().Totals)
+	now := s.now()
 	for _, service := range changed {
 		for _, cause := range service.causes {
 			s.observer.Programmed(service.imported.Headless, now.Sub(cause))
 		}
 	}
 	return wait
-}
-
-// update builds the services for one view.
-func (s *Source) update(v *view, changed []input) {
-	config := v.index.Config()
-	changes := build(config, changed)
-	now := uint32(s.now().Unix())
-	if v.index.Snapshot() == nil && int32(now-s.serial) <= 0 && s.serial != 0 {
-		now = s.serial + 1 // another view of these services was ahead of the clock
-	}
-	v.index.Update(now, changes...)
-	snapshot := v.index.Snapshot()
-	if s.serial == 0 || int32(snapshot.Serial()-s.serial) > 0 {
-		s.serial = snapshot.Serial()
-	}
-}
-
-// fewServices are built on one processor.
-const fewServices = 256
-
-// build makes the record sets of services. Many, as after the first list, are built on all processors.
-func build(config *record.Config, changed []input) []index.Change {
-	changes := make([]index.Change, len(changed))
-	part := func(start, end int) {
-		for i, service := range changed[start:end] {
-			change := &changes[start+i]
-			change.Key = service.key
-			if service.imported != nil {
-				change.Service = record.Build(config, service.imported, service.slices)
-			}
-		}
-	}
-	if len(changed) <= fewServices {
-		part(0, len(changed))
-		return changes
-	}
-	var building sync.WaitGroup
-	for start := 0; start < len(changed); start += fewServices {
-		building.Go(func() { part(start, min(start+fewServices, len(changed))) })
-	}
-	building.Wait()
-	return changes
 }

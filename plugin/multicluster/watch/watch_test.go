@@ -5,6 +5,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,24 +19,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 var config = &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}
 
 // answer is what the index answers to an A query for a service of namespace demo, as text.
-func reply(x *index.Index, service string) string {
-	snapshot := x.Snapshot()
-	if snapshot == nil {
+func reply(x *record.Index, service string) string {
+	if x.State() == nil {
 		return "SERVFAIL"
 	}
-	reply := snapshot.Lookup(&answer.Question{
-		Name: service + ".demo.svc.clusterset.local.", Request: name.Parse(service + ".demo.svc"), Type: dns.TypeA,
-	}, func() answer.Client { return answer.Client{Size: 65535} })
+	reply := x.Lookup(&record.Question{
+		Name: service + ".demo.svc.clusterset.local.", Request: record.Parse(service + ".demo.svc"), Type: dns.TypeA,
+	}, func() record.Client { return record.Client{Size: 65535} })
 	var all []string
 	for _, rr := range reply.Answer {
 		all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
@@ -54,7 +50,7 @@ func put(tb testing.TB, err error) {
 
 func TestThereIsNoAnswerBeforeEverythingWasListed(t *testing.T) {
 	b := newBench(t, Options{})
-	x := b.View(config)
+	x := b.Index()
 	put(t, b.imports.Replace([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")}, "1"))
 	b.drain()
 	if got := reply(x, "web"); got != "SERVFAIL" {
@@ -74,7 +70,7 @@ func TestThereIsNoAnswerBeforeEverythingWasListed(t *testing.T) {
 
 func TestObjectsComeChangeAndGo(t *testing.T) {
 	b := newBench(t, Options{})
-	x := b.View(config)
+	x := b.Index()
 	b.list()
 	expect := func(step, want string) {
 		t.Helper()
@@ -103,8 +99,8 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 	expect("no import", "")
 	put(t, b.slices.Delete(sliceOf("c", "db", "east")))
 	expect("nothing", "")
-	if held := len(b.inputs.services) + len(b.inputs.slices[EndpointSlices]) +
-		len(b.inputs.imports[ServiceImports]); held > 0 {
+	if held := len(b.inputs.services) + len(b.inputs.objects[EndpointSlices]) +
+		len(b.inputs.objects[ServiceImports]); held > 0 {
 		t.Errorf("%d inputs are still held", held)
 	}
 	if b.objects[ServiceImports] != 0 || b.objects[EndpointSlices] != 0 {
@@ -114,14 +110,14 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 
 func TestNamespacesAreSelected(t *testing.T) {
 	listed := newBench(t, Options{Namespaces: []string{"other"}})
-	x := listed.View(config)
+	x := listed.Index()
 	put(t, listed.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	listed.list()
 	if got := reply(x, "web"); got != "" {
 		t.Errorf("a namespace that is not listed has %q", got)
 	}
 	labelled := newBench(t, Options{NamespaceLabels: "a=b"})
-	x = labelled.View(config)
+	x = labelled.Index()
 	put(t, labelled.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	labelled.list()
 	demo := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
@@ -145,10 +141,10 @@ func TestNamespacesAreSelected(t *testing.T) {
 
 func TestAFloodOfUpdatesToOneServiceIsOnePublication(t *testing.T) {
 	b := newBench(t, Options{})
-	x := b.View(config)
+	x := b.Index()
 	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
 	b.list()
-	before := x.Snapshot().Serial()
+	before := x.State().Serial
 	const updates = 1000
 	for i := range updates {
 		put(t, b.slices.Update(sliceOf("a", "db", "east", address(i+1))))
@@ -156,7 +152,7 @@ func TestAFloodOfUpdatesToOneServiceIsOnePublication(t *testing.T) {
 	if times := b.drain(); times != 1 {
 		t.Errorf("%d updates were published %d times", updates, times)
 	}
-	if got := x.Snapshot().Serial() - before; got != 1 {
+	if got := x.State().Serial - before; got != 1 {
 		t.Errorf("the serial moved %d times", got)
 	}
 	if got, want := reply(x, "db"), address(updates); got != want {
@@ -167,7 +163,7 @@ func TestAFloodOfUpdatesToOneServiceIsOnePublication(t *testing.T) {
 func TestChangesDoNotWaitForMemoryToBeReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, Options{})
-		x := b.View(config)
+		x := b.Index()
 		returned := make(chan struct{})
 		b.free = func() { <-returned }
 		ctx, cancel := context.WithCancel(t.Context())
@@ -188,7 +184,6 @@ func TestChangesDoNotWaitForMemoryToBeReturned(t *testing.T) {
 
 func TestAnUpdateThatChangesNothingIsNotPublished(t *testing.T) {
 	b := newBench(t, Options{})
-	b.View(config)
 	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
 	put(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1")))
 	b.list()
@@ -196,46 +191,15 @@ func TestAnUpdateThatChangesNothingIsNotPublished(t *testing.T) {
 	changed.ResourceVersion, changed.Labels["a"] = "2", "b"
 	put(t, b.slices.Update(changed))
 	imported := importOf("db", mcsv1beta1.Headless)
-	imported.Status.Clusters = []mcsv1beta1.ClusterStatus{{Cluster: "east"}}
+	imported.Object["status"] = map[string]any{"clusters": []any{map[string]any{"cluster": "east"}}}
 	put(t, b.imports.Update(imported))
 	if times := b.drain(); times != 0 {
 		t.Errorf("published %d times", times)
 	}
 }
 
-func TestViewsOfEqualConfigurationsAreShared(t *testing.T) {
-	b := newBench(t, Options{})
-	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	first, again := b.View(config), b.View(&record.Config{Zones: []string{"clusterset.local."}, TTL: 5})
-	if first != again {
-		t.Error("equal configurations have two views")
-	}
-	b.list()
-	other := b.View(&record.Config{Zones: []string{"clusterset.local."}, TTL: 30})
-	if other == first {
-		t.Error("another configuration has the same view")
-	}
-	if got := reply(other, "web"); got != "10.42.0.1" {
-		t.Errorf("a view that comes later answers %q", got)
-	}
-	if other.Snapshot().Serial() <= first.Snapshot().Serial() {
-		t.Errorf("a view that comes later has serial %d, an older one %d", other.Snapshot().Serial(),
-			first.Snapshot().Serial())
-	}
-	b.Release(first)
-	if b.View(config) != first {
-		t.Error("a view with a user left is gone")
-	}
-	b.Release(first)
-	b.Release(first)
-	if b.View(config) == first {
-		t.Error("a view without users is still there")
-	}
-}
-
 func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	b := newBench(t, Options{})
-	b.View(config)
 	caused := func(slice *discoveryv1.EndpointSlice, seconds int64) *discoveryv1.EndpointSlice {
 		at := time.Unix(1_800_000_000-seconds, 0).UTC().Format(time.RFC3339Nano)
 		slice.Annotations[corev1.EndpointsLastChangeTriggerTime] = at
@@ -275,7 +239,7 @@ func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
 	for name, test := range map[string]struct {
 		options  Options
 		ignore   bool
-		imported *importObject
+		imported *unstructured.Unstructured
 		times    int
 	}{
 		"no import":                  {Options{}, false, nil, 0},
@@ -294,12 +258,7 @@ func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
 		"ignore empty_service": {Options{}, true, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 1},
 		"headless":             {Options{}, false, importOf("web", mcsv1beta1.Headless), 1},
 	} {
-		b := newBench(t, test.options)
-		b.View(config)
-		x := b.View(&record.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
-		if !test.ignore {
-			b.Release(x)
-		}
+		b := newBenchOf(t, test.options, &record.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: test.ignore})
 		if test.imported != nil {
 			put(t, b.imports.Add(test.imported))
 		}
@@ -315,36 +274,19 @@ func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
 	}
 }
 
-func TestServicesOfTwoViewsCountOnce(t *testing.T) {
+func TestWhatIsServedIsCounted(t *testing.T) {
 	b := newBench(t, Options{})
-	first := b.View(config)
-	long := b.View(&record.Config{Zones: []string{strings.Repeat("a.", 100)}, TTL: 5})
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	other := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.2")
-	other.Namespace = strings.Repeat("n", 63)
-	put(t, b.imports.Add(other))
 	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
 	put(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1")))
 	b.list()
-	expect := func(step string, services, tooLong int) {
-		t.Helper()
-		headless := min(services, 1)
-		if got, left := b.served, b.served.Skips[object.NameTooLong]; got.ClusterSetIP != services ||
-			got.Headless != headless || left != tooLong {
-			t.Errorf("%s: %+v and %d names that are too long, want %d services, %d headless, and %d", step, got, left,
-				services, headless, tooLong)
-		}
+	if got := b.served; got.ClusterSetIP != 1 || got.Headless != 1 || got.Addresses != 2 {
+		t.Errorf("served are %+v", got)
 	}
-	if first == long {
-		t.Fatal("there is one view")
-	}
-	expect("two views", 2, 1)
-	b.Release(long)
-	expect("one view", 2, 0)
-	b.View(&record.Config{Zones: config.Zones, TTL: 30})
-	expect("another one", 2, 0)
 	b.close()
-	expect("the end", 0, 0)
+	if got := b.served; got.ClusterSetIP+got.Headless+got.Addresses != 0 {
+		t.Errorf("after the end are served %+v", got)
+	}
 }
 
 func TestSettledIsSyncedOrRefused(t *testing.T) {
@@ -357,15 +299,15 @@ func TestSettledIsSyncedOrRefused(t *testing.T) {
 			return false
 		}
 	}
-	b.listed(scope{resource: ServiceImports})
+	b.note(scope{resource: ServiceImports}, false)
 	if settled() {
 		t.Error("settled while slices may come")
 	}
-	b.refused(scope{resource: EndpointSlices})
+	b.note(scope{resource: EndpointSlices}, true)
 	if got := b.Missing(); !settled() || len(got) != 1 || got[0] != EndpointSlices {
 		t.Errorf("settled %v, missing %v", settled(), got)
 	}
-	b.listed(scope{resource: EndpointSlices})
+	b.note(scope{resource: EndpointSlices}, false)
 	b.drain()
 	if got := b.Missing(); len(got) > 0 {
 		t.Errorf("missing %v", got)
@@ -376,26 +318,22 @@ func TestTheStateIsOfTheLastListEventOrBookmark(t *testing.T) {
 	b := newBench(t, Options{})
 	now := time.Unix(1_800_000_000, 0)
 	b.now = func() time.Time { return now }
-	if got, want := b.States()[0], (State{Resource: ServiceImports}); got != want {
-		t.Errorf("before the first list: %+v, want %+v", got, want)
-	}
 	put(t, b.imports.Replace(nil, "1"))
-	if got := b.States()[0].Synced; !got.Equal(now) {
+	if got := b.recorder.synced[ServiceImports]; !got.Equal(now) {
 		t.Errorf("after a list: %v, want %v", got, now)
 	}
 	now = now.Add(time.Minute)
 	b.imports.UpdateResourceVersion("2")
-	if got := b.States()[0].Synced; !got.Equal(now) {
+	if got := b.recorder.synced[ServiceImports]; !got.Equal(now) {
 		t.Errorf("after an event or a bookmark: %v, want %v", got, now)
 	}
-	if got := b.States()[1]; got.Resource != EndpointSlices || !got.Synced.IsZero() {
-		t.Errorf("another resource is %+v", got)
+	if got := b.recorder.synced[EndpointSlices]; !got.IsZero() {
+		t.Errorf("another resource is synced at %v", got)
 	}
 }
 
 func TestUpdatesLeakNothing(t *testing.T) {
 	b := newBench(t, Options{})
-	b.View(config)
 	const services = 100
 	for i := range services {
 		put(t, b.imports.Add(importOf(fmt.Sprintf("db-%d", i), mcsv1beta1.Headless)))
@@ -444,7 +382,7 @@ func BenchmarkHeap(b *testing.B) {
 			for b.Loop() {
 				before := heap()
 				s := newBench(b, Options{})
-				x := s.View(config)
+				x := s.Index()
 				endpoint := 0
 				for i := range 5000 {
 					service := fmt.Sprintf("service-%d", i)
@@ -467,7 +405,7 @@ func BenchmarkHeap(b *testing.B) {
 				}
 				s.list()
 				b.ReportMetric((heap()-before)/float64(endpoint), "octets/endpoint")
-				b.ReportMetric(float64(x.Snapshot().Totals().Addresses), "addresses")
+				b.ReportMetric(float64(x.State().Totals.Addresses), "addresses")
 				runtime.KeepAlive(s)
 			}
 		})
@@ -475,8 +413,8 @@ func BenchmarkHeap(b *testing.B) {
 }
 
 func TestEndpointsDecideWhetherAClusterSetIPServiceIsEmpty(t *testing.T) {
-	b := newBench(t, Options{})
-	x := b.View(&record.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
+	b := newBenchOf(t, Options{}, &record.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
+	x := b.Index()
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	b.list()
 	if got := reply(x, "web"); got != "" {

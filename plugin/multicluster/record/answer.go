@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+)
+
+// Question is a question for a service.
+type Question struct {
+	// Name is the name in question, as it came. Records that are made for the answer have it as their owner.
+	Name string
+	// Request is what the name asks for in the zone with the number Zone.
+	Request Request
+	Zone    int
+	Type    uint16
+	// Prefer is the preference for services without one.
+	Prefer object.Preference
+	// Max is the greatest number of records in the answer, or 0 for all that fit.
+	Max int
+}
+
+// Client is what a client can take.
+type Client struct {
+	// Size is the number of octets that the message may have, without an OPT record and a signature.
+	Size int
+	// Point selects the records if not all are taken. Clients with many different points get all records equally often.
+	Point uint64
+	// Place is the location of the client. If it is unknown, all endpoints are alike.
+	Place object.Place
+}
+
+// Result is what there is at a name.
+type Result uint8
+
+const (
+	// NotExist is NXDOMAIN: there is no such name.
+	NotExist Result = iota
+	// Empty is NODATA: the name has no records of that type, or only names below it have records.
+	Empty
+	// Found is at least one record.
+	Found
+)
+
+// Answer has the records for a question. They may be shared with other answers and must not be changed. Its slices have
+// no spare capacity.
+type Answer struct {
+	Result    Result
+	Answer    []dns.RR
+	Extra     []dns.RR
+	Truncated bool
+}
+
+// lookup answers a question for a name of the service. It calls client only if there may be more records than any client
+// can take.
+func (s *Service) lookup(config *Config, q *Question, client func() Client) Answer {
+	switch {
+	case !s.Exists:
+		return Answer{}
+	case s.Headless:
+		return headless{s, config}.lookup(q, client)
+	default:
+		return s.lookupClusterSetIP(config, q, client)
+	}
+}
+
+// Octets of records whose owner is compressed to a pointer (RFC 1035, section 4.1.4). The target of an SRV record is
+// never compressed (RFC 2782).
+const (
+	sizeHeader  = 12 // of a message
+	sizePointer = 2
+	sizeFixed   = sizePointer + 10 // type, class, TTL, length of the data
+	sizeSRV     = sizeFixed + 6    // and the target
+	maxPointer  = 1<<14 - 1        // what a pointer can point to
+)
+
+// addressSize is the size of the record of an address of that many octets.
+func addressSize(octets uint8) int { return sizeFixed + int(octets) }
+
+// room is how many octets a client has for records behind a question of that name.
+func (c Client) room(name string) int {
+	return c.Size - sizeHeader - (len(name) + 1) - 4 // type and class
+}
+
+// answerOf is the answer with these records, which have no spare capacity.
+func answerOf(answer, extra []dns.RR, truncated bool) Answer {
+	if len(answer) == 0 && !truncated {
+		return Answer{Result: Empty}
+	}
+	return Answer{Result: Found, Answer: answer, Extra: extra, Truncated: truncated}
+}
+
+// portName reads labels of a query, in any case and without their underscores. ok is false if no port can have them.
+func portName(port, protocol string) (wanted object.PortName, ok bool) {
+	for p := object.TCP; p <= object.SCTP; p++ {
+		if strings.EqualFold(p.String(), protocol) {
+			return object.PortName{Name: strings.ToLower(port), Protocol: p}, true
+		}
+	}
+	return object.PortName{}, false
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/miekg/dns"
+)
+
+// Join puts labels before a zone.
+func Join(labels, zone string) string {
+	if zone == "." {
+		return labels + "."
+	}
+	return labels + "." + zone
+}
+
+// nameServer is the name of the server of a zone. That of a reverse zone is in the first of the others.
+func (c *Config) nameServer(zone int) string {
+	if zone >= len(c.Zones) {
+		zone = 0
+	}
+	return Join("ns.dns", c.Zones[zone])
+}
+
+// makeSOA makes the SOA records of all zones.
+func makeSOA(config *Config, serial uint32) (soa [][]dns.RR) {
+	for i, zone := range slices.Concat(config.Zones, config.Reverse) {
+		server := config.nameServer(i)
+		soa = append(soa, []dns.RR{&dns.SOA{
+			Hdr:     dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: config.TTL},
+			Ns:      server,
+			Mbox:    "hostmaster" + server[len("ns.dns"):],
+			Serial:  serial,
+			Refresh: 7200, // as CoreDNS's kubernetes plugin has it, and the next two
+			Retry:   1800,
+			Expire:  86400,
+			Minttl:  config.TTL,
+		}})
+	}
+	return soa
+}
+
+// Apex are the records of a zone that are not of a service. They are shared by all answers and never changed; the slices
+// have no spare capacity.
+type Apex struct {
+	version, ns []dns.RR
+	address     []dns.RR // of the name server
+}
+
+// NewApex makes the records of the zone with that number, whose name server has these addresses.
+func NewApex(config *Config, zone int, addresses []netip.Addr) Apex {
+	server := config.nameServer(zone)
+	origin := slices.Concat(config.Zones, config.Reverse)[zone]
+	z := Apex{
+		ns: []dns.RR{&dns.NS{
+			Hdr: dns.RR_Header{Name: origin, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: config.TTL}, Ns: server,
+		}},
+		address: make([]dns.RR, len(addresses)),
+	}
+	if zone < len(config.Zones) {
+		// the version of the multicluster DNS specification, and how long it may be kept (specification.md of KEP-1645)
+		z.version = []dns.RR{&dns.TXT{
+			Hdr: dns.RR_Header{
+				Name: Join("dns-version", origin), Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 28800,
+			},
+			Txt: []string{"1.0.0"},
+		}}
+	}
+	for i, addr := range addresses {
+		z.address[i] = addressRecord(server, config.TTL, addr.AsSlice())
+	}
+	return z
+}
+
+// Lookup answers for a name that is not of a service. It always exists. The SOA record is that of the zone.
+func (z *Apex) Lookup(kind Kind, qtype uint16, soa []dns.RR) Answer {
+	switch {
+	case kind == KindApex && qtype == dns.TypeSOA:
+		return answerOf(soa, nil, false)
+	case kind == KindApex && qtype == dns.TypeNS:
+		return answerOf(z.ns, z.address, false)
+	case kind == KindVersion && qtype == dns.TypeTXT:
+		return answerOf(z.version, nil, false)
+	case kind == KindNameServer:
+		other := func(rr dns.RR) bool { return rr.Header().Rrtype != qtype }
+		return answerOf(slices.Clip(slices.DeleteFunc(slices.Clone(z.address), other)), nil, false)
+	}
+	return Answer{Result: Empty}
+}
+
+// Records are all of them in the zone but the SOA.
+func (z *Apex) Records() []dns.RR {
+	if z.version == nil { // a reverse zone
+		return z.ns
+	}
+	return slices.Concat(z.ns, z.address, z.version)
+}

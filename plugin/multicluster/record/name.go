@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import "strings"
+
+// The grammar of names is that of the multicluster DNS specification 1.0.0 (KEP-1645, specification.md). Below a zone
+// there are
+//
+//	dns-version                                TXT, the version of the specification
+//	ns.dns                                     the address of the name server
+//	<service>.<namespace>.svc                  a service
+//	_<port>._<proto>.<service>.<namespace>.svc a named port of a service
+//	<host>.<cluster>.<service>.<namespace>.svc an endpoint of a headless service
+//
+// and the names above these, which exist and hold no record. A cluster id is one label or two (KEP-2149).
+//
+// Names are in the presentation form of miekg/dns. Labels with an escape in them name nothing that Kubernetes can hold,
+// so the parts need no unescaping: they match nothing.
+
+// Kind is what a name is for.
+type Kind uint8
+
+// The kinds of names. Whether a name of kind Namespace or deeper exists is for the index to say.
+const (
+	// KindUnknown is a name that cannot exist below a zone.
+	KindUnknown Kind = iota
+	// KindApex is the zone itself.
+	KindApex
+	// KindVersion is dns-version, which holds the version of the specification.
+	KindVersion
+	// KindNameServer is ns.dns, the target of the zone's NS record.
+	KindNameServer
+	// KindAbove is a name that always exists and never holds a record: dns and svc.
+	KindAbove
+	// KindNamespace is <namespace>.svc.
+	KindNamespace
+	// KindService is <service>.<namespace>.svc.
+	KindService
+	// KindProtocol is _<proto>.<service>.<namespace>.svc.
+	KindProtocol
+	// KindPort is _<port>._<proto>.<service>.<namespace>.svc.
+	KindPort
+	// KindCluster is a single label before a service: a cluster id, or the last label of one.
+	KindCluster
+	// KindHost is two or three labels before a service: a host and a cluster id, or, where there are two, a cluster id.
+	KindHost
+)
+
+// Request is what a name asks for. Its strings are parts of the name.
+type Request struct {
+	// Kind tells which of the other fields are set.
+	Kind Kind
+	// KindNamespace is set from kind Namespace on.
+	Namespace string
+	// KindService is set from kind Service on.
+	Service string
+	// Key is "<service>.<namespace>", set from kind Service on.
+	Key string
+	// KindPort is the port's name without its underscore, set for kind Port.
+	Port string
+	// KindProtocol is the protocol's name without its underscore, set for kinds Protocol and Port.
+	Protocol string
+	// KindHost is the first label, set for kind Host.
+	Host string
+	// KindCluster is the label or labels after the host, set for kinds Cluster and Host.
+	Cluster string
+}
+
+const (
+	labelVersion    = "dns-version"
+	labelNameServer = "ns"
+	labelDNS        = "dns"
+	labelService    = "svc"
+)
+
+// Parse tells what a name below a zone asks for. That is without the dot before the zone, and empty for
+// the zone itself. Case does not matter. What it returns are parts of the name, in the case in which they came.
+func Parse(below string) (r Request) {
+	if below == "" {
+		r.Kind = KindApex
+		return r
+	}
+	rest, last := cutLast(below)
+	switch {
+	case strings.EqualFold(last, labelService):
+		if rest == "" && last != below {
+			break // an empty label
+		}
+		r.parseService(rest)
+	case last == below && strings.EqualFold(last, labelVersion):
+		r.Kind = KindVersion
+	case last == below && strings.EqualFold(last, labelDNS):
+		r.Kind = KindAbove
+	case strings.EqualFold(last, labelDNS) && strings.EqualFold(rest, labelNameServer):
+		r.Kind = KindNameServer
+	}
+	return r
+}
+
+// parseService parses the labels before svc. An empty label leaves the kind unknown.
+func (r *Request) parseService(below string) {
+	if below == "" {
+		r.Kind = KindAbove
+		return
+	}
+	before, namespace := cutLast(below)
+	if namespace == "" {
+		return
+	}
+	if len(namespace) == len(below) {
+		r.Kind, r.Namespace = KindNamespace, namespace
+		return
+	}
+	prefix, service := cutLast(before)
+	if service == "" {
+		return
+	}
+	r.Namespace, r.Service, r.Key = namespace, service, below[len(before)-len(service):]
+	if len(service) == len(before) {
+		r.Kind = KindService
+		return
+	}
+	r.parsePrefix(prefix)
+}
+
+// parsePrefix parses the labels before the service.
+func (r *Request) parsePrefix(prefix string) {
+	first, rest, several := strings.Cut(prefix, ".")
+	second, third, three := strings.Cut(rest, ".")
+	switch {
+	case first == "" || several && second == "" || three && third == "":
+		*r = Request{} // an empty label
+	case strings.IndexByte(third, '.') >= 0:
+		*r = Request{} // more than a host and a cluster id of two labels
+	case first[0] == '_' && !several && len(first) > 1:
+		r.Kind, r.Protocol = KindProtocol, first[1:]
+	case first[0] == '_' && several && !three && second[0] == '_' && len(first) > 1 && len(second) > 1:
+		r.Kind, r.Port, r.Protocol = KindPort, first[1:], second[1:]
+	case first[0] == '_' || several && second[0] == '_' || three && third[0] == '_':
+		*r = Request{} // a port name has both underscores, a host name has none
+	case !several:
+		r.Kind, r.Cluster = KindCluster, prefix
+	default:
+		r.Kind, r.Host, r.Cluster = KindHost, first, rest
+	}
+}
+
+// cutLast splits s before its last label. No label of s is empty.
+func cutLast(s string) (before, label string) {
+	i := strings.LastIndexByte(s, '.')
+	if i < 0 {
+		return "", s
+	}
+	return s[:i], s[i+1:]
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/miekg/dns"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+)
+
+var reverseConfig = &record.Config{
+	Zones: []string{zone}, TTL: 5, Reverse: []string{"10.in-addr.arpa.", "ip6.arpa."},
+	Cluster: "east",
+}
+
+// pointers are the text of all PTR records.
+func pointers(snapshot *record.Index) (records []dns.RR) {
+	for number := range reverseConfig.Reverse {
+		_, all := snapshot.Snapshot(len(reverseConfig.Zones) + number)
+		for some := range all {
+			records = append(records, some...)
+		}
+	}
+	return records
+}
+
+// TestPointersDependOnWhatThereIsAlone changes services that share addresses at random, and holds the PTR records
+// against those of an index that learns the last states at once, in another order.
+func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	x := record.NewIndex(reverseConfig)
+	last := map[string]*record.Service{}
+	found := 0
+	for step := range 1000 {
+		octets := make([]byte, random.IntN(300))
+		for i := range octets {
+			octets[i] = byte(random.Uint32())
+		}
+		s := &source{octets}
+		raw := s.serviceImport()
+		raw.Name, raw.Namespace = fmt.Sprintf("db-%d", random.IntN(4)), "demo"
+		if random.IntN(4) > 0 {
+			raw.Spec.Type = mcsv1beta1.Headless
+		}
+		imported := object.FromServiceImport(raw)
+		var all []*object.Endpoints
+		for range s.n(4) {
+			all = append(all, object.FromEndpointSlice(s.slice(), false))
+		}
+		change := Change{Key: imported.Key, Service: record.Build(reverseConfig, imported, all)}
+		last[change.Key] = change.Service
+		if random.IntN(5) == 0 {
+			change.Service = nil
+			delete(last, change.Key)
+		}
+		update(x, uint32(step), change)
+		fresh := record.NewIndex(reverseConfig)
+		var changes []Change
+		for key, service := range last {
+			changes = append(changes, Change{Key: key, Service: service})
+		}
+		update(fresh, 1, changes...)
+		got := pointers(x)
+		if want := pointers(fresh); !slices.Equal(text(got), text(want)) {
+			t.Fatalf("step %d: the records are\n%q\nwant\n%q", step, text(got), text(want))
+		}
+		for _, rr := range got {
+			found++
+			checkPointer(t, x, rr)
+		}
+	}
+	if found < 200 {
+		t.Errorf("%d records were seen, too few to prove anything", found)
+	}
+}
+
+// checkPointer asks for the record, and for the address of the name in it.
+func checkPointer(t *testing.T, snapshot *record.Index, rr dns.RR) {
+	t.Helper()
+	owner, target := rr.Header().Name, rr.(*dns.PTR).Ptr
+	if reply := snapshot.LookupReverse(owner, dns.TypePTR); !slices.Equal(text(reply.Answer), text([]dns.RR{rr})) {
+		t.Errorf("%s is answered with %v, and transferred with %v", owner, reply.Answer, rr)
+	}
+	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		for _, address := range ask(snapshot, target, qtype).Answer {
+			if reverse, err := dns.ReverseAddr(dataOf(address)); err == nil && reverse == owner {
+				return
+			}
+		}
+	}
+	t.Errorf("%s has the name %s, which does not resolve to it", owner, target)
+}
+
+func TestWithoutReverseZonesThereAreNoPointers(t *testing.T) {
+	snapshot := snapshotOf(build(t, sql, from("west", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}")))
+	if reply := snapshot.LookupReverse("1.0.1.10.in-addr.arpa.", dns.TypePTR); reply.Result != record.NotExist {
+		t.Errorf("the answer is %v: names take memory that is for nothing", reply.Answer)
+	}
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/miekg/dns"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+)
+
+func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T) {
+	one := from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}")
+	steps := []struct {
+		name  string
+		spec  string // none: the service is deleted
+		from  []string
+		moves bool
+	}{
+		{"the first list", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}", nil, true},
+		{"nothing", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}", nil, false},
+		{"an IP that is none", "{type: ClusterSetIP, ips: [10.42.0.1, None], ports: []}", nil, false},
+		{
+			"endpoints of a ClusterSetIP service", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}",
+			[]string{one},
+			false,
+		},
+		{"another IP", "{type: ClusterSetIP, ips: [10.42.0.2], ports: []}", nil, true},
+		{"a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: a, port: 1}]}", nil, true},
+		{"another name of a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: b, port: 1}]}", nil, true},
+		{"another number of a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: b, port: 2}]}", nil, true},
+		{"another type", sql, nil, true}, // without endpoints: the name goes
+		{
+			"an endpoint that is not ready", sql,
+			[]string{from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], conditions: {ready: false}}")},
+			false,
+		},
+		{"a ready one", sql, []string{one}, true},
+		{"the same in two slices", sql, []string{one, one}, false},
+		{"a port that is not declared", sql, []string{from("east", "IPv4",
+			"[{name: sql, port: 5432}, {name: x, port: 1}]",
+			"{addresses: [10.1.0.1], hostname: a}")}, false},
+		{
+			"another number of a declared port in the import", "{type: Headless, ports: [{name: sql, port: 1}]}",
+			[]string{one},
+			false,
+		},
+		{"another number of a declared port in the slice", sql, []string{from("east", "IPv4", "[{name: sql, port: 1}]",
+			"{addresses: [10.1.0.1], hostname: a}")}, true},
+		{"another hostname", sql, []string{from("east", "IPv4", "[{name: sql, port: 1}]",
+			"{addresses: [10.1.0.1], hostname: b}")}, true},
+		{"another cluster", sql, []string{from("west", "IPv4", "[{name: sql, port: 1}]",
+			"{addresses: [10.1.0.1], hostname: b}")}, true},
+		{"deletion", "", nil, true},
+		{"deletion of what is not there", "", nil, false},
+	}
+	const start = 1000
+	x := record.NewIndex(config)
+	for i, step := range steps {
+		var before uint32
+		var outdated <-chan struct{}
+		if state := x.State(); state != nil {
+			before, outdated = state.Serial, state.Outdated
+		}
+		change := Change{Key: "db.demo"}
+		if step.spec != "" {
+			change.Service = build(t, step.spec, step.from...)
+		}
+		moved := update(x, uint32(start+10*i), change)
+		serial := x.State().Serial
+		if moved != step.moves || (serial != before) != step.moves {
+			t.Errorf("%s: the serial went from %d to %d", step.name, before, serial)
+		}
+		select {
+		case <-outdated:
+			if !moved {
+				t.Errorf("%s: the snapshot is outdated", step.name)
+			}
+		case <-x.State().Outdated:
+			t.Errorf("%s: the present snapshot is outdated", step.name)
+		default:
+			if moved && outdated != nil {
+				t.Errorf("%s: the snapshot is not outdated", step.name)
+			}
+		}
+		if moved && serial != uint32(start+10*i) {
+			t.Errorf("%s: the serial is %d, want the time", step.name, serial)
+		}
+		soa, ok := x.State().SOA(0)[0].(*dns.SOA)
+		if !ok || soa.Serial != serial {
+			t.Errorf("%s: the SOA record is %v", step.name, soa)
+		}
+	}
+}
+
+func TestTheSerialNeverGoesBack(t *testing.T) {
+	x := record.NewIndex(config)
+	for i, step := range []struct{ now, want uint32 }{
+		{100, 100},
+		{100, 101},
+		{100, 102},
+		{50, 103},
+		{200, 200},
+		{1<<32 - 1, 201},
+		{300, 300},
+		{1 << 31, 1 << 31},
+		{1<<32 - 1, 1<<32 - 1},
+		{1<<32 - 1, 0},
+		{5, 5},
+	} {
+		update(x, step.now, Change{
+			Key: "db.demo", Service: build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.42.0.%d], ports: []}", i+1)),
+		})
+		if got := x.State().Serial; got != step.want {
+			t.Errorf("step %d: the serial at %d is %d, want %d", i, step.now, got, step.want)
+		}
+	}
+}
+
+func TestASnapshotStaysAsItWas(t *testing.T) {
+	x := record.NewIndex(config)
+	if x.State() != nil {
+		t.Error("there is a state before the first update")
+	}
+	update(x, 1, Change{Key: "db.demo", Service: build(t, "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}")})
+	want := text(walk(x))
+	state, old := x.Snapshot(0)
+	if got := ask(x, "demo.svc."+zone, dns.TypeA).Result; got != record.Empty {
+		t.Errorf("the namespace of a service is %v", got)
+	}
+	update(x, 2, Change{Key: "db.demo", Service: build(t, "{type: ClusterSetIP, ips: [10.42.0.2], ports: []}")})
+	update(x, 3, Change{Key: "db.demo"})
+	if got := text(slices.Concat(slices.Collect(old)...)); !slices.Equal(got, want) || state.Serial != 1 {
+		t.Errorf("an old snapshot has %q and serial %d", got, state.Serial)
+	}
+	if got := ask(x, "demo.svc."+zone, dns.TypeA).Result; got != record.NotExist {
+		t.Errorf("the namespace of no service is %v", got)
+	}
+	if totals := x.State().Totals; totals.ClusterSetIP+totals.Headless+totals.Addresses+len(totals.Skips) != 0 {
+		t.Errorf("an empty index holds %+v", totals)
+	}
+}
+
+func TestRepliesHaveNoSpareCapacity(t *testing.T) {
+	services := []*record.Service{
+		build(t, "{type: ClusterSetIP, ips: [10.42.0.1, 10.42.0.2, 'fd00::1'], ports: [{name: a, port: 1}, {name: b, port: 2}]}"),
+		build(t, sql, from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}",
+			"{addresses: [10.1.0.2], hostname: a}"),
+			from("east", "IPv6", sqlPorts, "{addresses: ['fd00::1'], hostname: a}")),
+	}
+	for _, service := range services {
+		snapshot := snapshotOf(service)
+		for _, qname := range []string{
+			"db.demo.svc.", "_a._tcp.db.demo.svc.", "_sql._tcp.db.demo.svc.",
+			"a.east.db.demo.svc.",
+		} {
+			for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV} {
+				reply := ask(snapshot, qname+zone, qtype)
+				for _, section := range [][]dns.RR{reply.Answer, reply.Extra, snapshot.State().SOA(0)} {
+					if len(section) != cap(section) {
+						t.Errorf("%s %s: %d records in a slice of %d", qname, dns.TypeToString[qtype], len(section),
+							cap(section))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestManyServicesComeAndGo(t *testing.T) {
+	x := record.NewIndex(config)
+	service := func(i int) *record.Service {
+		return build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.42.%d.%d], ports: []}", i/250, 1+i%250))
+	}
+	key := func(i int) string { return fmt.Sprintf("web-%d.demo", i) }
+	const count = 1000
+	for i := range count {
+		update(x, 1, Change{Key: key(i), Service: service(i)})
+	}
+	if got := x.State().Totals; got.ClusterSetIP != count || got.Addresses != count {
+		t.Errorf("the index holds %+v", got)
+	}
+	for i := 0; i < count; i += 2 {
+		update(x, 1, Change{Key: key(i)})
+	}
+	if got := x.State().Totals; got.ClusterSetIP != count/2 {
+		t.Errorf("the index holds %+v", got)
+	}
+	for i := range count {
+		want := record.Found
+		if i%2 == 0 {
+			want = record.NotExist
+		}
+		if got := ask(x, key(i)+".svc."+zone, dns.TypeA).Result; got != want {
+			t.Errorf("%s is %v, want %v", key(i), got, want)
+		}
+	}
+}
+
+func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {
+	strict := &record.Config{Zones: config.Zones, TTL: config.TTL, IgnoreEmpty: true}
+	const web = "{type: ClusterSetIP, ips: [10.42.0.1], ports: [{name: http, port: 80}]}"
+	x := record.NewIndex(strict)
+	for i, step := range []struct {
+		conditions string // of the one endpoint
+		want       record.Result
+	}{
+		{"{ready: true}", record.Found},
+		{"{ready: false}", record.NotExist},
+		{"{ready: false, serving: true, terminating: true}", record.Found},
+		{"{ready: false, serving: false, terminating: true}", record.NotExist},
+		{"", record.NotExist},
+	} {
+		raw := new(mcsv1beta1.ServiceImport)
+		unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: "+web, raw)
+		var endpoints []*object.Endpoints
+		if step.conditions != "" {
+			slice := new(discoveryv1.EndpointSlice)
+			unmarshal(t, from("east", "IPv4", "[]", "{addresses: [10.1.0.1], conditions: "+step.conditions+"}"), slice)
+			endpoints = append(endpoints, object.FromEndpointSlice(slice, false))
+		}
+		service := record.Build(strict, object.FromServiceImport(raw), endpoints)
+		if moved := update(x, uint32(i+1), Change{Key: service.Import.Key, Service: service}); moved != (i < 4) {
+			t.Errorf("%q: the serial moved: %v", step.conditions, moved)
+		}
+		for qname, qtype := range map[string]uint16{"db.demo.svc.": dns.TypeA, "_http._tcp.db.demo.svc.": dns.TypeSRV} {
+			if got := ask(x, qname+zone, qtype).Result; got != step.want {
+				t.Errorf("with an endpoint %q %s is %v, want %v", step.conditions, qname, got, step.want)
+			}
+		}
+		lenient := snapshotOf(record.Build(config, object.FromServiceImport(raw), endpoints))
+		if got := ask(lenient, "db.demo.svc."+zone, dns.TypeA).Result; got != record.Found {
+			t.Errorf("without the option it is %v", got)
+		}
+	}
+}

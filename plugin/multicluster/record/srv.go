@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+)
+
+// target is a target of SRV records: an endpoint, and its name.
+type target struct {
+	*Block
+	entry int
+	name  string
+}
+
+// targets answers with the SRV records of the ports that are asked for, and with the addresses of their targets.
+func (s headless) targets(q *Question, wanted object.PortName, client Client) Answer {
+	parts := s.parts(q, &client, func(b *Block) []object.Port { return b.Ports.Named(wanted) })
+	n := 0
+	for i := range parts {
+		n += parts[i].records()
+	}
+	if n == 0 {
+		return Answer{Result: Empty}
+	}
+	limit, room := q.limit(n), client.room(q.Name)
+	tail := "." + s.Import.Key + Suffix(s.config.Zones[q.Zone])
+	most := max(0, min(limit, room/(sizeSRV+len("0..")+len(tail)+1)+1))
+	records, answer := make([]dns.SRV, 0, most), make([]dns.RR, 0, most)
+	var targets []target
+	var names strings.Builder // of the targets, one behind the other
+	var label [object.MaxLabel]byte
+	each(parts, client.Point, func(p *part, entry int, port *object.Port) bool {
+		if len(answer) == limit {
+			return false
+		}
+		last := len(targets) - 1
+		if last < 0 || targets[last].Block != p.Block || targets[last].entry != entry {
+			start := names.Len()
+			names.Write(p.AppendHost(label[:0], entry))
+			names.WriteByte('.')
+			names.WriteString(p.Cluster)
+			names.WriteString(tail)
+			targets = append(targets, target{p.Block, entry, names.String()[start:]})
+			last++
+		}
+		size := sizeSRV + len(targets[last].name) + 1
+		if room < size {
+			return false
+		}
+		room -= size
+		records = append(records, dns.SRV{})
+		srv := &records[len(records)-1]
+		answer = append(answer, setSRV(srv, q.Name, s.config.TTL, targets[last].name, port.Number))
+		srv.Priority, srv.Weight = p.priority, p.Weight
+		return true
+	})
+	answer = slices.Clip(answer)
+	if len(answer) < limit {
+		return answerOf(answer, nil, true) // the client asks again over TCP
+	}
+	return answerOf(answer, s.extra(targets, client.Size-room, room), false)
+}
+
+// maxLooks is in how many blocks additional addresses are searched for one answer. Only services of hundreds of clusters
+// come near it.
+const maxLooks = 1 << 16
+
+// extra makes the address records of the targets, as many as there is room for behind the octets that are used. Clients
+// ask for the others.
+func (s headless) extra(targets []target, used, room int) (records []dns.RR) {
+	if len(targets) > 1 && targets[0].name == targets[len(targets)-1].name {
+		targets = targets[1:] // the answer begins and ends with ports of one endpoint
+	}
+	looks := 0
+	add := func(owner string, addr []byte) {
+		size := addressSize(uint8(len(addr)))
+		if used > maxPointer {
+			size += len(owner) + 1 - sizePointer // some are not compressed
+		}
+		if size <= room {
+			room -= size
+			records = append(records, addressRecord(owner, s.config.TTL, addr))
+		}
+	}
+	for _, t := range targets {
+		if room < addressSize(4) {
+			break
+		}
+		if !t.Named { // the address names the target, and no other address has that name
+			add(t.name, t.Addr(t.entry))
+			continue
+		}
+		label := t.name[:strings.IndexByte(t.name, '.')]
+		for i := range s.Blocks {
+			b := &s.Blocks[i]
+			if looks++; looks > maxLooks {
+				return slices.Clip(records)
+			}
+			if !b.InHost || !b.Named || b.Cluster != t.Cluster {
+				continue
+			}
+			for from, to := b.Find(label, netip.Addr{}); from < to; from++ {
+				add(t.name, b.Addr(from))
+			}
+		}
+	}
+	return slices.Clip(records)
+}

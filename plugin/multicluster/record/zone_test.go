@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+)
+
+const zone = "clusterset.local."
+
+var config = &record.Config{Zones: []string{zone}, TTL: 5}
+
+// large is a client that can take all.
+var large = record.Client{Size: 1 << 30}
+
+// below is the part of a name before the zone.
+func below(qname string) string {
+	if !dns.IsSubDomain(zone, qname) {
+		panic(qname)
+	}
+	return strings.TrimSuffix(qname[:len(qname)-len(zone)], ".")
+}
+
+// ask looks a name up, for a client that can take all.
+func ask(snapshot *record.Index, qname string, qtype uint16) record.Answer {
+	below := below(qname)
+	return lookup(snapshot, record.Question{Name: qname, Request: record.Parse(below), Type: qtype}, large)
+}
+
+// lookup asks for a client.
+func lookup(snapshot *record.Index, q record.Question, client record.Client) record.Answer {
+	return snapshot.Lookup(&q, func() record.Client { return client })
+}
+
+// text is the text of records, sorted.
+func text(records []dns.RR) []string {
+	lines := make([]string, len(records))
+	for i, rr := range records {
+		lines[i] = rr.String()
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// walk is all records of the zone.
+func walk(snapshot *record.Index) (records []dns.RR) {
+	_, all := snapshot.Snapshot(0)
+	for service := range all {
+		records = append(records, service...)
+	}
+	return records
+}
+
+// checkZone holds what queries answer against what a transfer has.
+func checkZone(t *testing.T, snapshot *record.Index) {
+	t.Helper()
+	records := walk(snapshot)
+	sets := map[dns.Question][]dns.RR{}
+	exists := map[string]bool{}
+	for _, rr := range records {
+		header := rr.Header()
+		question := dns.Question{Name: header.Name, Qtype: header.Rrtype}
+		sets[question] = append(sets[question], rr)
+		for qname := header.Name; qname != zone; _, qname, _ = strings.Cut(qname, ".") {
+			exists[qname] = true
+		}
+		checkName(t, header.Name)
+		if srv, ok := rr.(*dns.SRV); ok {
+			checkName(t, srv.Target)
+			if len(sets[dns.Question{Name: srv.Target, Qtype: dns.TypeA}])+
+				len(ask(snapshot, srv.Target, dns.TypeAAAA).Answer)+
+				len(ask(snapshot, srv.Target, dns.TypeA).Answer) == 0 {
+				t.Errorf("target %s has no address", srv.Target)
+			}
+		}
+	}
+	for question, set := range sets {
+		reply := ask(snapshot, question.Name, question.Qtype)
+		got, want := text(reply.Answer), text(set)
+		if reply.Result != record.Found || !slices.Equal(got, want) {
+			t.Errorf("%s is answered with\n%q\nand transferred as\n%q", question.String(), got, want)
+		}
+		if compact := slices.Compact(slices.Clone(want)); len(compact) != len(want) {
+			t.Errorf("%s has records twice: %q", question.String(), want)
+		}
+		checkExtra(t, sets, reply)
+		if upper := ask(snapshot, strings.ToUpper(question.Name), question.Qtype); len(upper.Answer) != len(set) {
+			t.Errorf("%s in upper case has %d records, want %d", question.Name, len(upper.Answer), len(set))
+		}
+	}
+	for qname := range exists {
+		for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT} {
+			reply := ask(snapshot, qname, qtype)
+			if _, ok := sets[dns.Question{Name: qname, Qtype: qtype}]; !ok && reply.Result != record.Empty &&
+				qname != "svc."+zone {
+				t.Errorf("%s %s is %v, want NODATA: it exists, and has no such record", qname, dns.TypeToString[qtype],
+					reply.Result)
+			}
+		}
+	}
+}
+
+// checkExtra holds the additional records against the sets.
+func checkExtra(t *testing.T, sets map[dns.Question][]dns.RR, reply record.Answer) {
+	t.Helper()
+	var want []string
+	seen := map[string]bool{}
+	for _, rr := range reply.Answer {
+		srv, ok := rr.(*dns.SRV)
+		if !ok || seen[srv.Target] {
+			continue
+		}
+		seen[srv.Target] = true
+		for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
+			want = append(want, text(sets[dns.Question{Name: srv.Target, Qtype: qtype}])...)
+		}
+	}
+	slices.Sort(want)
+	if got := text(reply.Extra); !slices.Equal(got, want) {
+		t.Errorf("additional records are\n%q\nwant\n%q", got, want)
+	}
+}
+
+// checkName holds a name against what DNS and Kubernetes allow.
+func checkName(t *testing.T, qname string) {
+	t.Helper()
+	if len(qname) > 254 {
+		t.Errorf("%s has %d octets", qname, len(qname))
+	}
+	if qname != strings.ToLower(qname) {
+		t.Errorf("%s is not in lower case", qname)
+	}
+	for label := range strings.SplitSeq(strings.TrimSuffix(qname, "."), ".") {
+		plain := strings.TrimPrefix(label, "_")
+		if plain == "" || len(label) > 63 || plain[0] == '-' || plain[len(plain)-1] == '-' {
+			t.Errorf("%q in %s is no label", label, qname)
+		}
+	}
+}
+
+// snapshotOf publishes services.
+func snapshotOf(services ...*record.Service) *record.Index {
+	x := record.NewIndex(config)
+	changes := make([]Change, len(services))
+	for i, service := range services {
+		changes[i] = Change{Key: service.Import.Key, Service: service}
+	}
+	update(x, 1, changes...)
+	return x
+}
+
+func skips(s object.Skips) string {
+	var parts []string
+	for _, reason := range object.Reasons() {
+		if n := s[reason]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s=%d", reason, n))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// Change is a new state of a service, which is nil if it is gone.
+type Change struct {
+	Key     string
+	Service *record.Service
+}
+
+// update publishes changes.
+func update(x *record.Index, now uint32, changes ...Change) bool {
+	all := make(map[string]*record.Service, len(changes))
+	for _, change := range changes {
+		all[change.Key] = change.Service
+	}
+	return x.Update(now, all)
+}
