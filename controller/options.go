@@ -21,9 +21,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 )
 
 // workers is how many services are worked on at once.
@@ -74,7 +74,7 @@ type Options struct {
 	// Accept are patterns of what members without patterns of their own may contribute: see accept.Parse. nil means
 	// everything, an empty list nothing.
 	Accept []string
-	// Prefer is the preference of imports without one, as in traffic.ParseTiers.
+	// Prefer is the preference of imports without one, as in placement.ParseTiers.
 	Prefer string
 	// StaleAfter is how long a member may be silent before its endpoints are demoted, and how long a fault of the local
 	// cluster may last before its own heartbeat stops. 0 means DefaultStaleAfter, and the least is four times
@@ -146,7 +146,7 @@ func (o Options) complete() (Options, error) {
 	if _, err := o.accepts(); err != nil {
 		return o, fmt.Errorf("--accept: %w", err)
 	}
-	if err := locality.ValidatePreference(o.Prefer); err != nil {
+	if _, err := placement.ParseTiers(o.Prefer); err != nil {
 		return o, fmt.Errorf("--prefer: %w", err)
 	}
 	most := []struct {

@@ -242,7 +242,7 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 func ofGeneration(conditions []metav1.Condition, generation int64) []metav1.Condition {
 	for i := range conditions {
 		if kind := conditions[i].Type; kind == string(v1beta1.ServiceImportConditionReady) ||
-			slices.Contains(merge.ImportConditions, kind) {
+			merge.IsOwnCondition(kind) {
 			conditions[i].ObservedGeneration = generation
 		}
 	}
@@ -306,7 +306,8 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	desired := before.DeepCopy()
 	existing := before.Status.Conditions
 	if len(p.result.ExportConditions) > 0 {
-		existing = merge.WithoutReach(existing)
+		existing = slices.DeleteFunc(slices.Clone(existing),
+			func(c metav1.Condition) bool { return merge.IsOwnCondition(c.Type) })
 	}
 	desired.Status.Conditions = mergeConditions(existing, withFailure(p.result.ExportConditions, before, slicesErr))
 	p.date(desired.Status.Conditions)

@@ -37,44 +37,44 @@ type View struct {
 func (v *View) Absent() bool { return v.Spec == nil }
 
 // A Spec has the properties of an export that apply to the whole service (KEP-1645, "Constraints and Conflict
-// Resolution").
+// Resolution"). Its tags are the format of a snapshot.
 type Spec struct {
 	// Created is the creationTimestamp of the ServiceExport in UTC and whole seconds, from June 2014 to the end of
 	// 9999. The oldest export wins conflicts between clusters of the same rank.
-	Created time.Time
+	Created time.Time `json:"created"`
 	// Type is Headless for a Service with clusterIP None, else ClusterSetIP.
-	Type v1beta1.ServiceImportType
+	Type v1beta1.ServiceImportType `json:"type"`
 	// Ports are the ports of the Service in its order; Protocol is never empty.
-	Ports []Port
+	Ports []Port `json:"ports,omitempty"`
 	// IPFamilies are the families of the Service in its order: one or two.
-	IPFamilies []corev1.IPFamily
+	IPFamilies []corev1.IPFamily `json:"ipFamilies"`
 	// SessionAffinity is never empty; SessionAffinityConfig is nil if it is None.
-	SessionAffinity       corev1.ServiceAffinity
-	SessionAffinityConfig *corev1.SessionAffinityConfig
+	SessionAffinity       corev1.ServiceAffinity        `json:"sessionAffinity,omitempty"`
+	SessionAffinityConfig *corev1.SessionAffinityConfig `json:"sessionAffinityConfig,omitempty"`
 	// InternalTrafficPolicy is never empty: nil in the Service means Cluster.
-	InternalTrafficPolicy corev1.ServiceInternalTrafficPolicy
+	InternalTrafficPolicy corev1.ServiceInternalTrafficPolicy `json:"internalTrafficPolicy,omitempty"`
 	// TrafficDistribution is empty if the Service has none.
-	TrafficDistribution string
+	TrafficDistribution string `json:"trafficDistribution,omitempty"`
 	// Clusters is the cluster selector of the clusters that the export is for, empty for all. A reader takes it from
 	// each slice: see Slice.Clusters.
-	Clusters string
+	Clusters string `json:"-"`
 	// Labels and Annotations are the exported ones of the ServiceExport, without reserved keys.
-	Labels      map[string]string
-	Annotations map[string]string
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 	// Saturated reports whether the cluster is overloaded for the service.
-	Saturated bool
+	Saturated bool `json:"saturated,omitempty"`
 }
 
 // A Port is one port of an exported Service.
 type Port struct {
 	// Name is a DNS label. It may be empty if the Service has a single port.
-	Name string
+	Name string `json:"name,omitempty"`
 	// Protocol is TCP, UDP or SCTP.
-	Protocol corev1.Protocol
+	Protocol corev1.Protocol `json:"protocol"`
 	// Number is the Service's port, 1 to 65535.
-	Number int32
+	Number int32 `json:"port"`
 	// AppProtocol is empty if the Service has none.
-	AppProtocol string
+	AppProtocol string `json:"appProtocol,omitempty"`
 }
 
 // A Slice has the endpoints of one EndpointSlice of the exporting cluster.
@@ -100,8 +100,8 @@ type Slice struct {
 // A Target is the target port of the endpoints of a slice for one port of a Service.
 type Target struct {
 	// Protocol and Number identify the port of the Service.
-	Protocol corev1.Protocol
-	Number   int32
+	Protocol corev1.Protocol `json:"protocol"`
+	Number   int32           `json:"port"`
 	// Port is the number that the endpoints listen on, 1 to 65535.
-	Port int32
+	Port int32 `json:"target"`
 }

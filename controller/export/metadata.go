@@ -32,10 +32,9 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 	exportedAnnotations map[string]string,
 ) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		value, place := labels[key], placeOf(key)
+		value := labels[key]
 		switch {
-		case place != "":
-			found.misplaced(object, key, fieldExportedLabels, place)
+		case slices.Contains(ownKeys, key), slices.Contains(ExportedKeys, key): // see misplaced
 		case len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0:
 			found.add(ReasonBadMetadata, object, "exported label %.100q is not valid and left out", key)
 		case IsReservedKey(key):
@@ -45,13 +44,12 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		value, place := annotations[key], placeOf(key)
+		value := annotations[key]
 		switch {
-		case place != "" && place != fieldExportedAnnotations:
-			found.misplaced(object, key, fieldExportedAnnotations, place)
+		case slices.Contains(ownKeys, key): // see misplaced
 		case len(validation.IsQualifiedName(strings.ToLower(key))) > 0 || !utf8.ValidString(value):
 			found.add(ReasonBadMetadata, object, "exported annotation %.100q is not valid and left out", key)
-		case IsReservedKey(key) && place == "":
+		case IsReservedKey(key) && !slices.Contains(ExportedKeys, key):
 			found.add(ReasonReservedKey, object, "exported annotation %q is reserved and left out", key)
 		default:
 			exportedAnnotations = set(exportedAnnotations, key, value)

@@ -41,10 +41,10 @@ func TestMisplaced(t *testing.T) {
 			labels:         keys{AnnotationWithin: "local"},
 			exportedLabels: keys{AnnotationWithin: "local", AnnotationPrefer: "east > west", AnnotationSaturated: "true"},
 			problems: []string{
-				problem + "within has no effect in metadata.labels: move it to spec.exportedAnnotations",
-				problem + "prefer has no effect in spec.exportedLabels: move it to spec.exportedAnnotations",
 				problem + "saturated has no effect in spec.exportedLabels: move it to metadata.annotations",
+				problem + "prefer has no effect in spec.exportedLabels: move it to spec.exportedAnnotations",
 				problem + "within has no effect in spec.exportedLabels: move it to spec.exportedAnnotations",
+				problem + "within has no effect in metadata.labels: move it to spec.exportedAnnotations",
 			},
 		},
 		"clusters, exported": {

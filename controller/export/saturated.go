@@ -57,7 +57,7 @@ func saidSaturated(cluster string, published []*discoveryv1.EndpointSlice) bool 
 			return false
 		}
 		decoded, _, err := readSnapshot(slice.Annotations)
-		if err != nil || decoded.absent {
+		if err != nil || decoded.Absent {
 			return false
 		}
 		spec, err := decoded.spec()

@@ -40,7 +40,9 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 	}
 	var found problems
 	object := "ServiceExport " + name.String()
-	misplacedKeys(serviceExport, object, &found)
+	misplaced(serviceExport, func(key, field, place string) {
+		found.addFor(key+" "+field, ReasonMisplacedKey, object, "%s has no effect in %s: move it to %s", key, field, place)
+	})
 	spec, err := validSpec(specOf(serviceExport, service), object, &found)
 	if err != nil {
 		return nil, nil, &Invalid{Reason: InvalidSpec, Message: fmt.Sprintf("Service %s cannot be exported: %v.", name,
@@ -97,10 +99,13 @@ func absentView(cluster string, service types.NamespacedName, clusters string) *
 func ChosenClusters(serviceExport *v1beta1.ServiceExport) (string, error) {
 	text, chosen := serviceExport.Annotations[AnnotationClusters]
 	if !chosen {
-		if field := misplacedClusters(serviceExport); field != "" {
-			return "", fmt.Errorf("it is in %s: move it to %s", field, fieldAnnotations)
-		}
-		return "", nil
+		var err error
+		misplaced(serviceExport, func(key, field, place string) {
+			if key == AnnotationClusters && err == nil {
+				err = fmt.Errorf("it is in %s: move it to %s", field, place)
+			}
+		})
+		return "", err
 	}
 	parsed, err := selector.ParseAbsolute(text)
 	if err != nil || parsed.All() {

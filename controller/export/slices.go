@@ -90,10 +90,8 @@ type viewReader struct {
 
 type readableSlice struct {
 	Slice
-	object   string
-	absent   bool
-	spec     func() (Spec, error)
-	specText []byte
+	object  string
+	decoded snapshot
 }
 
 func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
@@ -107,40 +105,28 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 	if text := decoded.clusters.String(); text != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader) {
 		return
 	}
-	if r.names[decoded.name] {
-		r.found.add(ReasonDuplicate, object, "another slice has the name %q too", decoded.name)
+	name := decoded.Slice.Name
+	if r.names[name] {
+		r.found.add(ReasonDuplicate, object, "another slice has the name %q too", name)
 		return
 	}
-	r.names[decoded.name] = true
-	if decoded.absent {
-		r.readable = append(r.readable, readableSlice{
-			Slice:  Slice{Name: decoded.name, AddressType: slice.AddressType, Clusters: decoded.clusters.String()},
-			object: object, absent: true,
-		})
-		return
+	r.names[name] = true
+	out := Slice{Name: name, AddressType: slice.AddressType, Clusters: decoded.clusters.String()}
+	if !decoded.Absent {
+		endpoints := endpointReader{
+			addressType: slice.AddressType,
+			within:      r.from.CIDRs,
+			services:    r.from.Services,
+			owns:        r.from.Owns,
+			demoted:     decoded.before(),
+			object:      object,
+			found:       &r.found,
+		}
+		out.Targets = r.targets(decoded.Slice.Targets, object)
+		out.Endpoints = endpoints.read(slice.Endpoints)
+		out.TriggerTime = triggerTime(slice)
 	}
-	endpoints := endpointReader{
-		addressType: slice.AddressType,
-		within:      r.from.CIDRs,
-		services:    r.from.Services,
-		owns:        r.from.Owns,
-		demoted:     conditionsBefore(decoded.demoted),
-		object:      object,
-		found:       &r.found,
-	}
-	r.readable = append(r.readable, readableSlice{
-		Slice: Slice{
-			Name:        decoded.name,
-			AddressType: slice.AddressType,
-			Clusters:    decoded.clusters.String(),
-			Targets:     r.targets(decoded.targets, object),
-			Endpoints:   endpoints.read(slice.Endpoints),
-			TriggerTime: triggerTime(slice),
-		},
-		object:   object,
-		spec:     decoded.spec,
-		specText: decoded.specText,
-	})
+	r.readable = append(r.readable, readableSlice{Slice: out, object: object, decoded: decoded})
 }
 
 // accept decodes the snapshot of a slice, or returns why the slice is refused as a whole.
@@ -160,11 +146,11 @@ func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason,
 	switch {
 	case err != nil:
 		return snapshot{}, reason, err
-	case decoded.cluster != r.from.Cluster:
+	case decoded.Cluster != r.from.Cluster:
 		return snapshot{}, ReasonWrongCluster, fmt.Errorf("its snapshot is of cluster %.100q, but it was read from %q",
-			decoded.cluster, r.from.Cluster)
-	case len(validation.IsDNS1123Subdomain(decoded.name)) > 0:
-		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("slice name %.100q is not valid", decoded.name)
+			decoded.Cluster, r.from.Cluster)
+	case len(validation.IsDNS1123Subdomain(decoded.Slice.Name)) > 0:
+		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("slice name %.100q is not valid", decoded.Slice.Name)
 	}
 	return decoded, "", nil
 }
@@ -183,25 +169,12 @@ func (r *viewReader) targets(in []Target, object string) []Target {
 	return slices.CompactFunc(out, func(a, b Target) bool { return a.Protocol == b.Protocol && a.Number == b.Number })
 }
 
-func conditionsBefore(demoted []demotion) map[int]discoveryv1.EndpointConditions {
-	var before map[int]discoveryv1.EndpointConditions
-	for _, group := range demoted {
-		if before == nil {
-			before = make(map[int]discoveryv1.EndpointConditions, len(group.endpoints))
-		}
-		for _, i := range group.endpoints[:min(len(group.endpoints), maxEndpoints)] {
-			before[i] = Conditions(true, group.serving, group.terminating)
-		}
-	}
-	return before
-}
-
 // view returns the view of the slices that were read, nil if there are none.
 func (r *viewReader) view() *View {
 	slices.SortFunc(r.readable, func(a, b readableSlice) int { return cmp.Compare(a.Name, b.Name) })
 	view := &View{Cluster: r.from.Cluster, Service: r.service}
 	for _, slice := range r.readable {
-		if slice.absent {
+		if slice.decoded.Absent {
 			continue
 		}
 		// The first slice by name has the spec of the service.
@@ -229,7 +202,7 @@ func (r *viewReader) view() *View {
 }
 
 func (r *viewReader) spec(slice readableSlice) (*Spec, error) {
-	unchecked, err := slice.spec()
+	unchecked, err := slice.decoded.spec()
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +228,7 @@ func (r *viewReader) keep(view *View) {
 // absentView returns the view of an export whose slices report that its Service does not exist, nil if none does.
 func (r *viewReader) absentView() *View {
 	for _, slice := range r.readable {
-		if slice.absent {
+		if slice.decoded.Absent {
 			return &View{Cluster: r.from.Cluster, Service: r.service, Slices: []Slice{slice.Slice}}
 		}
 	}

@@ -106,7 +106,7 @@ func TestRefusedSlices(t *testing.T) {
 		},
 		"no time": {
 			snapshot(`2026-03-01T12:00:00Z`, `yesterday`),
-			`BadSnapshot: EndpointSlice demo/web-east-1: its creation time "yesterday" is not one of RFC 3339`,
+			"BadSnapshot: EndpointSlice demo/web-east-1: parsing time \"yesterday\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"yesterday\" as \"2006\"",
 		},
 		"a year that cannot be written": {
 			snapshot(`2026-03-01T12:00:00Z`, `9999-12-31T23:59:59-23:00`),
@@ -134,7 +134,7 @@ func TestRefusedSlices(t *testing.T) {
 		},
 		"ports no list": {
 			snapshot(`[{"protocol":"TCP","port":80}]`, `7`),
-			`BadSnapshot: EndpointSlice demo/web-east-1: json: cannot unmarshal number into Go struct field serviceDocument.ports of type []export.portDocument`,
+			`BadSnapshot: EndpointSlice demo/web-east-1: json: cannot unmarshal number into Go struct field Spec.ports of type []export.Port`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

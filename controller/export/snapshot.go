@@ -5,34 +5,44 @@ package export
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
-// A snapshot is a slice's part of an export, with valid syntax and otherwise unchecked.
+// A snapshot is a slice's part of an export, in the format of AnnotationSnapshot; decoded, its syntax is valid and nothing
+// else is checked. Fields may be added where a reader that does not know them may ignore them without harm; every other
+// change makes another version.
 type snapshot struct {
-	cluster string
-	// absent is set for an export without its Service, which has no spec: see View.Absent.
-	absent bool
-	// clusters is the zero Selector for a slice that is for all clusters.
+	Cluster  string `json:"cluster"`
+	Clusters string `json:"clusters,omitempty"`
+	// Absent is set for an export without its Service, which has no spec: see View.Absent.
+	Absent bool `json:"absent,omitempty"`
+	// Service is a Spec. All slices of an export have it, and only one slice's is decoded.
+	Service json.RawMessage `json:"service,omitempty"`
+	Slice   struct {
+		Name    string     `json:"name"`
+		Targets []Target   `json:"targets,omitempty"`
+		Demoted []demotion `json:"demoted,omitempty"`
+	} `json:"slice"`
+
+	// clusters is the decoded selector, the zero Selector for a slice that is for all clusters.
 	clusters selector.Selector
-	// spec is decoded on demand, because only one slice's is used. specText is its encoded form.
-	spec     func() (Spec, error)
-	specText []byte
-	name     string
-	targets  []Target
-	demoted  []demotion
 }
 
-// A demotion is a group of endpoints of a slice that were ready before a merge
-// changed their conditions, and that had the other two conditions in common.
+// A demotion is a group of endpoints of a slice that were ready before a merge changed their conditions, and that had the
+// other two conditions in common.
 type demotion struct {
-	endpoints            []int
-	serving, terminating bool
+	Endpoints []int `json:"endpoints"`
+	// Serving is not nil only if it is false.
+	Serving     *bool `json:"serving,omitempty"`
+	Terminating bool  `json:"terminating,omitempty"`
 }
 
 // An Encoder encodes the snapshots of one view's slices.
@@ -46,7 +56,7 @@ type Encoder struct {
 func NewEncoder(view *View) *Encoder {
 	e := &Encoder{view: view}
 	if !view.Absent() {
-		e.service = encodeService(view.Spec)
+		e.service = marshal(view.Spec)
 	}
 	return e
 }
@@ -54,7 +64,9 @@ func NewEncoder(view *View) *Encoder {
 // Annotations returns the annotations of a published slice or its copy in a new map: the snapshot and the trigger time.
 // demoted are the ascending indices of endpoints that a merge demotes; they are ready in the view.
 func (e *Encoder) Annotations(slice *Slice, demoted []int) map[string]string {
-	annotations := map[string]string{AnnotationSnapshot: e.encode(slice, demotions(slice, demoted))}
+	out := snapshot{Cluster: e.view.Cluster, Clusters: slice.Clusters, Absent: e.view.Absent(), Service: e.service}
+	out.Slice.Name, out.Slice.Targets, out.Slice.Demoted = slice.Name, slice.Targets, demotions(slice, demoted)
+	annotations := map[string]string{AnnotationSnapshot: string(marshal(out))}
 	if slice.TriggerTime != "" {
 		annotations[AnnotationTriggerTime] = slice.TriggerTime
 	}
@@ -67,16 +79,43 @@ func demotions(slice *Slice, demoted []int) []demotion {
 		conditions := slice.Endpoints[i].Conditions
 		serving, terminating := isTrue(conditions.Serving, true), isTrue(conditions.Terminating, false)
 		at := slices.IndexFunc(groups, func(g demotion) bool {
-			return g.serving == serving &&
-				g.terminating == terminating
+			return isTrue(g.Serving, true) == serving && g.Terminating == terminating
 		})
 		if at < 0 {
 			at = len(groups)
-			groups = append(groups, demotion{serving: serving, terminating: terminating})
+			groups = append(groups, demotion{Terminating: terminating})
+			if !serving {
+				groups[at].Serving = condition(false)
+			}
 		}
-		groups[at].endpoints = append(groups[at].endpoints, i)
+		groups[at].Endpoints = append(groups[at].Endpoints, i)
 	}
 	return groups
+}
+
+// before returns the conditions of demoted endpoints before the merge, by index, nil for none.
+func (s *snapshot) before() map[int]discoveryv1.EndpointConditions {
+	if len(s.Slice.Demoted) == 0 {
+		return nil
+	}
+	before := map[int]discoveryv1.EndpointConditions{}
+	for _, group := range s.Slice.Demoted {
+		for _, i := range group.Endpoints[:min(len(group.Endpoints), maxEndpoints)] {
+			before[i] = Conditions(true, isTrue(group.Serving, true), group.Terminating)
+		}
+	}
+	return before
+}
+
+// spec returns the unchecked spec.
+func (s *snapshot) spec() (spec Spec, err error) {
+	if len(s.Service) == 0 {
+		return Spec{}, errors.New("it has no service")
+	}
+	if err := json.Unmarshal(s.Service, &spec); err != nil {
+		return Spec{}, syntaxError(err)
+	}
+	return spec, nil
 }
 
 // maxSnapshot bounds one snapshot in bytes, to the API server's limit for all annotations of an object.
@@ -97,11 +136,34 @@ func readSnapshot(annotations map[string]string) (snapshot, Reason, error) {
 	if len(text) > maxSnapshot {
 		return snapshot{}, ReasonTooLarge, fmt.Errorf("its snapshot has %d bytes; the limit is %d", len(text), maxSnapshot)
 	}
-	decoded, err := decode(text)
-	if err != nil {
-		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("its snapshot does not parse: %w", err)
+	var out snapshot
+	err := json.Unmarshal([]byte(text), &out)
+	if err == nil && out.Clusters != "" {
+		out.clusters, err = selector.ParseAbsolute(out.Clusters)
 	}
-	return decoded, "", nil
+	if err != nil {
+		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("its snapshot does not parse: %w", syntaxError(err))
+	}
+	if out.clusters.All() {
+		out.clusters = selector.Selector{}
+	}
+	return out, "", nil
+}
+
+// ClustersOf returns the cluster selector in the snapshot of a published slice, empty if the slice is for all clusters or
+// cannot be read.
+func ClustersOf(slice *discoveryv1.EndpointSlice) string {
+	decoded, _, _ := readSnapshot(slice.Annotations)
+	return decoded.clusters.String()
+}
+
+// syntaxError replaces errors of the decoder that quote the text at any length.
+func syntaxError(err error) error {
+	text := err.Error()
+	if len(text) > 200 {
+		text = text[:200] + "..."
+	}
+	return errors.New(text)
 }
 
 // marshal returns compact JSON without HTML escapes. The value must always marshal.

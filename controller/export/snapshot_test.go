@@ -196,7 +196,7 @@ func TestUnknownFields(t *testing.T) {
 	diff(t, "view", read, abroad(view))
 }
 
-// TestSnapshotSize keeps docs/design.md#snapshot true.
+// TestSnapshotSize bounds what a snapshot takes.
 func TestSnapshotSize(t *testing.T) {
 	view := mustView(t, newExport(), newService("http:80/TCP"), newSlice("a", "http:8080/TCP", "10.1.0.1"))
 	text := publish(view)[0].Annotations[AnnotationSnapshot]

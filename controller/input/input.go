@@ -23,6 +23,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
@@ -39,7 +40,7 @@ type Gatherer struct {
 	// IPFamilies and ServiceCIDRs are those of Services of the local cluster.
 	IPFamilies   []corev1.IPFamily
 	ServiceCIDRs []netip.Prefix
-	// Prefer is that of merge.Observed.
+	// Prefer is that of placement.Here.
 	Prefer string
 
 	Local *local.Cluster
@@ -102,9 +103,9 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 		in.note(g.Cluster, problems)
 		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {
 			own := Standing(g.Local.Namespace(g.Namespace))
-			own.View, own.Properties = view, observed.Properties
+			own.View = view
 			in.Contributions = append(in.Contributions, own)
-			observed.Reach = g.reach(view)
+			observed.ExportConditions = g.reach(view)
 		}
 	}
 	var used []*discoveryv1.EndpointSlice
@@ -128,7 +129,7 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 		in.note(m.Cluster(), problems)
 		if view != nil {
 			in.Contributions = append(in.Contributions, merge.Contribution{
-				View: view, Demote: verdict.Demote, Rank: m.Rank(), Properties: g.Tracker.Properties(m.Cluster()),
+				View: view, Demote: verdict.Demote, Rank: m.Rank(),
 			})
 		}
 	}
@@ -143,6 +144,14 @@ func (g *Gatherer) Source(m *member.Member) export.Source {
 	return export.Source{
 		Cluster: m.Cluster(), Set: g.Set, CIDRs: m.CIDRs(), Services: g.ServiceCIDRs, Owns: g.Local.Owns(),
 		Reader: selector.Cluster{ID: g.Cluster, Properties: g.Properties.All()},
+	}
+}
+
+// here returns what the local cluster has to do with the order in which endpoints are used.
+func (g *Gatherer) here() placement.Here {
+	return placement.Here{
+		Cluster: selector.Cluster{ID: g.Cluster, Properties: g.Properties.All()}, Properties: g.Tracker.Properties,
+		Prefer: g.Prefer, Nodes: g.Local.Zones(), NoNodeHints: g.Applier.Unsupported().NodeHints,
 	}
 }
 
@@ -172,9 +181,7 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 			Service:        service,
 			APIVersion:     access.APIVersion(),
 			IPFamilies:     g.IPFamilies,
-			Nodes:          g.Local.Zones(),
-			Prefer:         g.Prefer,
-			Properties:     g.Properties.All(),
+			Place:          g.here().Of,
 			ServiceImport:  access.ServiceImport(service),
 			ServiceExport:  access.ServiceExport(service),
 			DerivedService: g.Local.Service(derived),

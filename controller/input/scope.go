@@ -11,7 +11,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
@@ -45,9 +44,20 @@ func (g *Gatherer) PolicyText(logger klog.Logger) string {
 	return text
 }
 
-// reach returns which members an export of the local cluster reaches, nil if it is for all and none is known to refuse
-// it.
-func (g *Gatherer) reach(view *export.View) *merge.Reach {
+// ConditionReach is the type of the condition of a ServiceExport that tells which members it reaches. It exists only if
+// clusters are chosen or refuse the export.
+const ConditionReach = export.Domain + "/Reach"
+
+// Reasons of ConditionReach.
+const (
+	ReasonChosenClusters = "ChosenClusters"
+	ReasonRefused        = "Refused"
+	ReasonNoCluster      = "NoCluster"
+)
+
+// reach returns the ConditionReach of an export of the local cluster, none if it is for all and no member is known to
+// refuse it.
+func (g *Gatherer) reach(view *export.View) []metav1.Condition {
 	text := view.Slices[0].Clusters
 	clusters, err := selector.ParseAbsolute(text)
 	restricted := text != "" && err == nil
@@ -72,19 +82,17 @@ func (g *Gatherer) reach(view *export.View) *merge.Reach {
 		if len(reached) > 0 {
 			message += " It is for " + named(reached) + "."
 		}
-		return &merge.Reach{Status: metav1.ConditionFalse, Reason: merge.ReasonRefused, Message: message}
+		return reach(metav1.ConditionFalse, ReasonRefused, message)
 	case !restricted:
 		return nil
 	case len(reached) == 0:
-		return &merge.Reach{
-			Status: metav1.ConditionFalse, Reason: merge.ReasonNoCluster,
-			Message: fmt.Sprintf("The cluster selector %q selects no member.", text),
-		}
+		return reach(metav1.ConditionFalse, ReasonNoCluster, fmt.Sprintf("The cluster selector %q selects no member.", text))
 	}
-	return &merge.Reach{
-		Status: metav1.ConditionTrue, Reason: merge.ReasonChosenClusters,
-		Message: "The export is for " + named(reached) + ".",
-	}
+	return reach(metav1.ConditionTrue, ReasonChosenClusters, "The export is for "+named(reached)+".")
+}
+
+func reach(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
+	return []metav1.Condition{{Type: ConditionReach, Status: status, Reason: reason, Message: message}}
 }
 
 // named returns a list of sorted ids as text, of which a message has at most maxNamed.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRoom: half of a budget is guaranteed in equal parts, at least eight, and the other half is lent.
+// TestRoom: half of a pool is reserved in equal parts, at least eight, and the other half is lent.
 func TestRoom(t *testing.T) {
 	for name, test := range map[string]struct {
 		total   int
@@ -65,7 +65,7 @@ func TestRoom(t *testing.T) {
 			map[string]int{"a": 90},
 			map[string]int{"a": 90, "b": 10, "c": 0},
 		},
-		"an empty budget": {0, []string{"a"}, nil, map[string]int{"a": 0}},
+		"an empty pool": {0, []string{"a"}, nil, map[string]int{"a": 0}},
 	} {
 		for range 2 {
 			b := NewPool(test.total)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 )
 
 // Indexes of the nodes.
@@ -91,18 +91,18 @@ func zoneOf(object any) string {
 }
 
 // Zones returns the zones of the nodes, which hints depend on. Before the nodes are known there are no hints.
-func (c *Cluster) Zones() locality.Nodes {
+func (c *Cluster) Zones() placement.Nodes {
 	select {
 	case <-c.Nodes.Synced():
 	default:
-		return locality.Nodes{SomeWithoutZone: true}
+		return placement.Nodes{SomeWithoutZone: true}
 	}
 	zones := c.Nodes.Indexer().ListIndexFuncValues(byZone)
 	slices.Sort(zones)
 	if len(zones) > 0 && zones[0] == "" {
-		return locality.Nodes{Zones: zones[1:], SomeWithoutZone: true}
+		return placement.Nodes{Zones: zones[1:], SomeWithoutZone: true}
 	}
-	return locality.Nodes{Zones: zones}
+	return placement.Nodes{Zones: zones}
 }
 
 // NodesWithoutZone returns the names of the nodes that hints have no effect on.

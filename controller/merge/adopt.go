@@ -26,10 +26,3 @@ func adopts(observed Observed, contributions []Contribution) bool {
 	return foreign(observed) && !export.IsManaged(observed.ServiceImport) && Adopted(observed.ServiceImport) &&
 		len(contributions) > 0
 }
-
-// adopted returns a copy of the import with this controller's labels.
-func adopted(observed Observed) *v1beta1.ServiceImport {
-	ours := observed.ServiceImport.DeepCopy()
-	observed.Set.Mark(ours)
-	return ours
-}

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
 // A member is one cluster of a random clusterset: what it has of the service
@@ -38,12 +37,7 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 		m := &member{
 			observed: Observed{
 				Cluster: cluster, Service: web, IPFamilies: randomFamilies(r),
-				Prefer:     pick(r, "", "", locality.PreferCluster, "west > same(region)"),
-				Properties: pick(r, nil, map[string]string{"region": "eu"}, map[string]string{"region": "us"}),
-				Nodes: locality.Nodes{
-					Zones:           pick(r, nil, []string{"zone-a"}, []string{"zone-a", "zone-b"}),
-					SomeWithoutZone: r.IntN(4) == 0,
-				},
+				Place: pick(r, nil, nil, somewhere(i)),
 			},
 			demote: r.IntN(4) == 0,
 			rank:   pick(r, 0, 0, 0, -1, 2),
@@ -59,6 +53,39 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 		members = append(members, m)
 	}
 	return members
+}
+
+// somewhere returns a Placing by the names of clusters and the addresses of endpoints, which leaves one cluster out.
+func somewhere(shift int) Placing {
+	return func(imported *v1beta1.ServiceImport, _ []Contribution) Placement {
+		return &someOrder{shift: shift, hinted: imported.Spec.Type != v1beta1.Headless}
+	}
+}
+
+type someOrder struct {
+	demotedLast
+	shift  int
+	hinted bool
+}
+
+func (o *someOrder) Level(from Contribution, _ *export.Slice, endpoint *discoveryv1.Endpoint) (use, cover Level) {
+	place := (len(from.View.Cluster) + o.shift) % 5
+	if place == 4 {
+		return Unused, Unused
+	}
+	level := Level(place + len(endpoint.Addresses[0])%2)
+	if from.Demote {
+		level += 10
+	}
+	return level, level
+}
+
+func (o *someOrder) Hinted() bool { return o.hinted }
+
+func (o *someOrder) Conditions() []metav1.Condition {
+	return []metav1.Condition{{
+		Type: export.Domain + "/Place", Status: metav1.ConditionTrue, Reason: "Shifted", Message: fmt.Sprint(o.shift),
+	}}
 }
 
 // republished is a member's view as another cluster reads it from the slices that the member publishes.
@@ -92,7 +119,7 @@ func contributionsIn(r *rand.Rand, cluster string, members []*member) []Contribu
 			view = m.own
 		}
 		if view != nil {
-			all = append(all, Contribution{View: view, Demote: m.demote, Rank: m.rank, Properties: m.observed.Properties})
+			all = append(all, Contribution{View: view, Demote: m.demote, Rank: m.rank})
 		}
 	}
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -255,13 +282,14 @@ func copyOfSlices(all []export.Slice) []export.Slice {
 func copyOfAll(contributions []Contribution) []Contribution {
 	var all []Contribution
 	for _, c := range contributions {
-		all = append(all, Contribution{View: copyOf(c.View), Demote: c.Demote, Rank: c.Rank, Properties: c.Properties})
+		all = append(all, Contribution{View: copyOf(c.View), Demote: c.Demote, Rank: c.Rank})
 	}
 	return all
 }
 
 func copyOfObserved(observed Observed) Observed {
 	observed.IPFamilies = append([]corev1.IPFamily(nil), observed.IPFamilies...)
+	observed.Place = nil // functions cannot be compared
 	observed.ServiceImport = observed.ServiceImport.DeepCopy()
 	observed.ServiceExport = observed.ServiceExport.DeepCopy()
 	observed.DerivedService = observed.DerivedService.DeepCopy()

@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // exportConditions returns the conditions of this cluster's ServiceExport, none if it does not exist. There are also
@@ -36,10 +38,14 @@ func exportConditions(observed Observed, contributions []Contribution, agreed de
 			validMessage(observed))
 		set(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonReady),
 			"The service is exported.")
-		status, reason, message := conflictCondition(agreed.conflicts)
-		set(v1beta1.ServiceExportConditionConflict, status, reason, message)
-		if reach := observed.Reach; reach != nil {
-			set(ConditionReach, reach.Status, reach.Reason, shorten(reach.Message))
+		if agreed.reason == "" {
+			set(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse,
+				string(v1beta1.ServiceExportReasonNoConflicts), "The exports of all clusters agree.")
+		} else {
+			set(v1beta1.ServiceExportConditionConflict, metav1.ConditionTrue, agreed.reason, agreed.message)
+		}
+		for _, more := range observed.ExportConditions {
+			set(v1beta1.ServiceExportConditionType(more.Type), more.Status, more.Reason, shorten(more.Message))
 		}
 	case observed.Invalid != nil:
 		set(v1beta1.ServiceExportConditionValid, metav1.ConditionFalse, observed.Invalid.Reason,
@@ -52,11 +58,7 @@ func exportConditions(observed Observed, contributions []Contribution, agreed de
 		set(v1beta1.ServiceExportConditionReady, metav1.ConditionUnknown, string(v1beta1.ServiceExportReasonPending),
 			"The Service was not reconciled yet.")
 	}
-	before := serviceExport.Status.Conditions
-	if !slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Type == ConditionReach }) {
-		before = WithoutReach(before)
-	}
-	return withObserved(before, conditions)
+	return withObserved(serviceExport.Status.Conditions, conditions)
 }
 
 // maxProblems bounds the problems in a message.
@@ -73,28 +75,18 @@ func validMessage(observed Observed) string {
 	return message
 }
 
-// conflictCondition reports all conflicts in one condition.
-func conflictCondition(conflicts []conflict) (status metav1.ConditionStatus, reason, message string) {
-	if len(conflicts) == 0 {
-		return metav1.ConditionFalse, string(v1beta1.ServiceExportReasonNoConflicts),
-			"The exports of all clusters agree."
-	}
-	reasons := make([]string, 0, len(conflicts))
-	messages := make([]string, 0, len(conflicts))
-	for _, conflict := range conflicts {
-		reasons = append(reasons, string(conflict.reason))
-		messages = append(messages, conflict.message)
-	}
-	return metav1.ConditionTrue, strings.Join(reasons, ","), strings.Join(messages, " ")
-}
+// IsOwnCondition reports whether a condition is of a type that only this controller writes: one that it does not want
+// is removed.
+func IsOwnCondition(kind string) bool { return strings.HasPrefix(kind, export.Domain+"/") }
 
-// withObserved returns the desired conditions and the observed ones of other types, sorted by type. A condition with
+// withObserved returns the desired conditions and the observed ones of other writers, sorted by type. A condition with
 // the same status keeps its transition time.
 func withObserved(observed, desired []metav1.Condition) []metav1.Condition {
 	result := slices.Clone(desired)
 	for _, old := range observed {
 		i := slices.IndexFunc(result, func(c metav1.Condition) bool { return c.Type == old.Type })
 		switch {
+		case i < 0 && IsOwnCondition(old.Type): // is removed
 		case i < 0:
 			result = append(result, old)
 		case result[i].Status == old.Status:

@@ -15,23 +15,34 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// A conflict is a property that exports disagree on.
-type conflict struct {
-	reason  v1beta1.ServiceExportConditionReason
-	message string
+// A Property is a property of the import that exports can disagree on: its value is that of the first export in
+// precedence. Values have the form of condition messages.
+type Property struct {
+	// Field is its name in the API.
+	Field string
+	// Reason is the reason of the condition Conflict if exports disagree.
+	Reason v1beta1.ServiceExportConditionReason
+	// Dissent are the exports that have another value, in their precedence.
+	Dissent []*export.View
+
+	*property
 }
 
-// A property is a part of an export whose value is that of the first export in precedence.
+// Text returns the value of a spec, empty if it has none.
+func (p Property) Text(spec *export.Spec) string { return p.text(spec) }
+
+// A property is how exports are compared.
 type property struct {
 	field  string
 	reason v1beta1.ServiceExportConditionReason
-	equal  func(a, b *export.Spec) bool
 	text   func(*export.Spec) string
+	// differs returns which specs disagree with the decision.
+	differs func(decision) func(*export.Spec) bool
 	// details are the differences of views to the first one, each sentence after a space; nil for none.
-	details func(views []*export.View) string
+	details func(views []*export.View, merged union) string
 }
 
-var properties = []property{
+var properties = []*property{
 	of("type", v1beta1.ServiceExportReasonTypeConflict,
 		func(s *export.Spec) v1beta1.ServiceImportType { return s.Type }),
 	of("sessionAffinity", v1beta1.ServiceExportReasonSessionAffinityConflict,
@@ -46,24 +57,42 @@ var properties = []property{
 		func(s *export.Spec) map[string]string { return s.Labels }),
 	ofMap("exportedAnnotations", v1beta1.ServiceExportReasonAnnotationsConflict,
 		func(s *export.Spec) map[string]string { return s.Annotations }),
+	{
+		field: "ports", reason: v1beta1.ServiceExportReasonPortConflict,
+		text: func(s *export.Spec) string { return portsText(s.Ports) },
+		differs: func(d decision) func(*export.Spec) bool {
+			first := setOf(d.spec.Ports)
+			return func(s *export.Spec) bool { return !first.equal(s.Ports) }
+		},
+		details: portDetails,
+	},
+	{
+		field: "ipFamilies", reason: v1beta1.ServiceExportReasonIPFamilyConflict,
+		text: func(s *export.Spec) string { return familiesText(s.IPFamilies) },
+		differs: func(d decision) func(*export.Spec) bool {
+			return func(s *export.Spec) bool { return outOfReach(d.spec.Type, s.IPFamilies, d.families) }
+		},
+	},
 }
 
-func of[T ~string](field string, reason v1beta1.ServiceExportConditionReason, value func(*export.Spec) T) property {
-	return property{
-		field: field, reason: reason,
-		equal: func(a, b *export.Spec) bool { return value(a) == value(b) },
-		text:  func(s *export.Spec) string { return string(value(s)) },
+func of[T ~string](field string, reason v1beta1.ServiceExportConditionReason, value func(*export.Spec) T) *property {
+	return &property{
+		field: field, reason: reason, text: func(s *export.Spec) string { return string(value(s)) },
+		differs: func(d decision) func(*export.Spec) bool {
+			return func(s *export.Spec) bool { return value(s) != value(d.spec) }
+		},
 	}
 }
 
 func ofMap(field string, reason v1beta1.ServiceExportConditionReason,
 	value func(*export.Spec) map[string]string,
-) property {
-	return property{
-		field: field, reason: reason,
-		equal:   func(a, b *export.Spec) bool { return maps.Equal(value(a), value(b)) },
-		text:    func(s *export.Spec) string { return mapText(value(s)) },
-		details: func(views []*export.View) string { return mapDetails(views, value) },
+) *property {
+	return &property{
+		field: field, reason: reason, text: func(s *export.Spec) string { return mapText(value(s)) },
+		differs: func(d decision) func(*export.Spec) bool {
+			return func(s *export.Spec) bool { return !maps.Equal(value(s), value(d.spec)) }
+		},
+		details: func(views []*export.View, _ union) string { return mapDetails(views, value) },
 	}
 }
 
@@ -94,48 +123,45 @@ func mapDetails(views []*export.View, value func(*export.Spec) map[string]string
 	return found.all()
 }
 
-// conflicts returns the conflicts of views in their precedence, sorted by reason. They depend only on the specs and the
-// precedence. ranked means that the first view is not the oldest.
-func conflicts(views []*export.View, ranked bool, merged union, families []corev1.IPFamily) []conflict {
+// compare returns all properties of the decision. They depend only on the specs of the views and the precedence.
+func compare(views []*export.View, agreed decision) []Property {
+	all := make([]Property, 0, len(properties))
+	for _, p := range properties {
+		property := Property{Field: p.field, Reason: p.reason, property: p}
+		differs := p.differs(agreed)
+		for _, view := range views {
+			if differs(view.Spec) {
+				property.Dissent = append(property.Dissent, view)
+			}
+		}
+		all = append(all, property)
+	}
+	return all
+}
+
+// conflicts returns the reason and the message of the condition Conflict, empty without conflicts. They are sorted by
+// reason. ranked means that the first view is not the oldest.
+func conflicts(views []*export.View, ranked bool, agreed decision) (reason, message string) {
 	first, why := views[0], "oldest"
 	if ranked {
 		why = "first-ranked"
 	}
-	var found []conflict
-	add := func(field string, reason v1beta1.ServiceExportConditionReason, used string,
-		disagrees func(*export.Spec) bool, details func() string,
-	) {
-		count := 0
-		for _, view := range views {
-			if disagrees(view.Spec) {
-				count++
-			}
+	var reasons, messages []string
+	for _, p := range slices.SortedFunc(slices.Values(agreed.properties),
+		func(a, b Property) int { return cmp.Compare(a.Reason, b.Reason) }) {
+		if len(p.Dissent) == 0 {
+			continue
 		}
-		if count == 0 {
-			return
-		}
-		message := fmt.Sprintf("Conflicting %s. Using %q from %s service export in %q. %d/%d clusters disagree.",
-			field, shorten(used), why, first.Cluster, count, len(views))
-		found = append(found, conflict{reason, message + details()})
-	}
-	none := func() string { return "" }
-
-	for _, p := range properties {
-		details := none
+		used := *first.Spec
+		used.IPFamilies = agreed.families
+		text := fmt.Sprintf("Conflicting %s. Using %q from %s service export in %q. %d/%d clusters disagree.",
+			p.Field, shorten(p.Text(&used)), why, first.Cluster, len(p.Dissent), len(views))
 		if p.details != nil {
-			details = func() string { return p.details(views) }
+			text += p.details(views, agreed.union)
 		}
-		add(p.field, p.reason, p.text(first.Spec), func(s *export.Spec) bool { return !p.equal(s, first.Spec) }, details)
+		reasons, messages = append(reasons, string(p.Reason)), append(messages, text)
 	}
-	ports := setOf(first.Spec.Ports)
-	add("ports", v1beta1.ServiceExportReasonPortConflict, portsText(first.Spec.Ports),
-		func(s *export.Spec) bool { return !ports.equal(s.Ports) },
-		func() string { return portDetails(views, ports, merged) })
-	add("ipFamilies", v1beta1.ServiceExportReasonIPFamilyConflict, familiesText(families),
-		func(s *export.Spec) bool { return outOfReach(first.Spec.Type, s.IPFamilies, families) }, none)
-
-	slices.SortFunc(found, func(a, b conflict) int { return cmp.Compare(a.reason, b.reason) })
-	return found
+	return strings.Join(reasons, ","), strings.Join(messages, " ")
 }
 
 // outOfReach reports whether some clients of an import with the families used cannot reach backends with the families

@@ -23,12 +23,14 @@ type decision struct {
 	families []corev1.IPFamily
 	// clusters are sorted.
 	clusters []string
-	// conflicts are sorted by reason.
-	conflicts []conflict
+	// properties are all that exports can disagree on, in the order of the API. reason and message are those of the
+	// condition Conflict, empty without conflicts.
+	properties      []Property
+	reason, message string
 }
 
 // decide applies the rules of KEP-1645, "Constraints and Conflict Resolution", to contributions in their precedence.
-func decide(contributions []Contribution) decision {
+func decide(contributions []Contribution) (agreed decision) {
 	if len(contributions) == 0 {
 		return decision{}
 	}
@@ -39,15 +41,10 @@ func decide(contributions []Contribution) decision {
 		clusters = append(clusters, contribution.View.Cluster)
 	}
 	slices.Sort(clusters)
-	union := unite(views)
-	families := commonFamilies(views)
-	return decision{
-		spec:      views[0].Spec,
-		union:     union,
-		families:  families,
-		clusters:  clusters,
-		conflicts: conflicts(views, byRank(contributions), union, families),
-	}
+	agreed = decision{spec: views[0].Spec, union: unite(views), families: commonFamilies(views), clusters: clusters}
+	agreed.properties = compare(views, agreed)
+	agreed.reason, agreed.message = conflicts(views, byRank(contributions), agreed)
+	return agreed
 }
 
 // byRank reports whether the first contribution is not the oldest export, so that its rank resolves the conflicts.

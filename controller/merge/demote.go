@@ -21,54 +21,51 @@ type served struct {
 }
 
 // covers has the lowest level of which some cluster has a ready endpoint.
-type covers map[served]level
+type covers map[served]Level
 
-// coverage is nil if all endpoints have the first level.
-func coverage(contributions []Contribution, parts map[string]part, cuts *cuts) covers {
-	if cuts == nil &&
-		!slices.ContainsFunc(contributions, func(c Contribution) bool { return parts[c.View.Cluster].level > 0 }) {
-		return nil
-	}
+func coverage(contributions []Contribution, placement Placement) covers {
 	covered := make(covers)
 	for _, contribution := range contributions {
-		part := parts[contribution.View.Cluster]
-		if part.outside {
-			continue
-		}
 		for i := range contribution.View.Slices {
 			slice := &contribution.View.Slices[i]
-			if !anyReady(slice) {
+			lowest := Unused
+			for j := range slice.Endpoints {
+				if endpoint := &slice.Endpoints[j]; isReady(endpoint) {
+					if use, cover := placement.Level(contribution, slice, endpoint); use != Unused {
+						lowest = min(lowest, cover)
+					}
+				}
+				if lowest == 0 {
+					break
+				}
+			}
+			if lowest == Unused {
 				continue
 			}
-			counts := part.counts
-			if left := cuts.surplus(contribution.View.Cluster, slice); left != nil &&
-				!slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return isReady(e) && !left(e) }) {
-				counts |= surplus
-			}
-			covered.add(served{addressType: slice.AddressType}, counts)
+			covered.add(served{addressType: slice.AddressType}, lowest)
 			for _, target := range slice.Targets {
-				covered.add(served{slice.AddressType, target.Protocol, target.Number}, counts)
+				covered.add(served{slice.AddressType, target.Protocol, target.Number}, lowest)
 			}
 		}
 	}
 	return covered
 }
 
-func (c covers) add(what served, by level) {
+func (c covers) add(what served, by Level) {
 	if lowest, covered := c[what]; !covered || by < lowest {
 		c[what] = by
 	}
 }
 
 // before reports whether a ready endpoint of a lower level covers this.
-func (c covers) before(of level, what served) bool {
+func (c covers) before(of Level, what served) bool {
 	lowest, covered := c[what]
 	return covered && lowest < of
 }
 
-// all reports whether a slice of the level can be demoted: there is a ready endpoint of a lower level for everything
-// that its endpoints serve. kube-proxy knows the conditions of an endpoint for all its ports, and each family apart.
-func (c covers) all(of level, agreed decision, slice *export.Slice) bool {
+// all reports whether endpoints of the level in a slice can be demoted: there is a ready endpoint of a lower level for
+// everything that they serve. kube-proxy knows the conditions of an endpoint for all its ports, and each family apart.
+func (c covers) all(of Level, agreed decision, slice *export.Slice) bool {
 	if of == 0 || agreed.spec.Type == v1beta1.Headless && !c.before(of, served{addressType: slice.AddressType}) {
 		return false
 	}
@@ -78,39 +75,34 @@ func (c covers) all(of level, agreed decision, slice *export.Slice) bool {
 	})
 }
 
-// demote returns the endpoints with every ready one serving and terminating instead, and the indices of these. If only
-// is not nil it tells which. kube-proxy uses such endpoints only if none is ready. The input stays unchanged.
-func demote(endpoints []discoveryv1.Endpoint, only func(discoveryv1.Endpoint) bool) ([]discoveryv1.Endpoint, []int) {
-	var demoted []int
-	for i := range endpoints {
-		if !isReady(endpoints[i]) || only != nil && !only(endpoints[i]) {
+// place returns the endpoints of a slice with their conditions, and the indices of those that are ready and wait. These
+// are serving and terminating instead, and kube-proxy uses them only if none is ready. Endpoints that serve nobody are
+// neither ready nor serving, so that neither kube-proxy nor DNS uses them. The view stays unchanged.
+func (c covers) place(agreed decision, placement Placement, from Contribution, slice *export.Slice,
+) (endpoints []discoveryv1.Endpoint, waiting []int) {
+	endpoints = slice.Endpoints
+	last, covered, changed := Level(0), false, false // level 0 is never covered
+	for i := range slice.Endpoints {
+		endpoint := &slice.Endpoints[i]
+		level, _ := placement.Level(from, slice, endpoint)
+		if level != last {
+			last, covered = level, level != Unused && c.all(level, agreed, slice)
+		}
+		ready := isReady(endpoint)
+		if level != Unused && !(ready && covered) {
 			continue
 		}
-		if demoted == nil {
-			endpoints = slices.Clone(endpoints)
+		if !changed {
+			endpoints, changed = slices.Clone(endpoints), true
 		}
-		endpoints[i].Conditions = export.Conditions(false, true, true)
-		demoted = append(demoted, i)
+		endpoints[i].Conditions = export.Conditions(false, level != Unused, level != Unused)
+		if ready {
+			waiting = append(waiting, i)
+		}
 	}
-	return endpoints, demoted
+	return endpoints, waiting
 }
 
-// hide returns copies of the endpoints that are neither ready nor serving, and the indices of the endpoints that were ready.
-// Neither kube-proxy nor DNS uses such endpoints. The result does not tell which of the other endpoints were serving and
-// terminating. The input stays unchanged.
-func hide(endpoints []discoveryv1.Endpoint) (hidden []discoveryv1.Endpoint, ready []int) {
-	hidden = slices.Clone(endpoints)
-	for i := range hidden {
-		if isReady(hidden[i]) {
-			ready = append(ready, i)
-		}
-		hidden[i].Conditions = export.Conditions(false, false, false)
-	}
-	return hidden, ready
-}
-
-func anyReady(slice *export.Slice) bool { return slices.ContainsFunc(slice.Endpoints, isReady) }
-
-func isReady(endpoint discoveryv1.Endpoint) bool {
+func isReady(endpoint *discoveryv1.Endpoint) bool {
 	return endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready
 }

@@ -44,7 +44,7 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 		SessionAffinityConfig: derivedAffinity(spec),
 		InternalTrafficPolicy: ptr.To(ptr.Deref(spec.InternalTrafficPolicy,
 			corev1.ServiceInternalTrafficPolicyCluster)),
-		TrafficDistribution: derivedDistribution(observed.Unsupported, spec.TrafficDistribution),
+		TrafficDistribution: observed.Unsupported.distribution(ptr.Deref(spec.TrafficDistribution, "")),
 	}
 	if service.Spec.SessionAffinity == "" {
 		service.Spec.SessionAffinity = corev1.ServiceAffinityNone

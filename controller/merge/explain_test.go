@@ -88,9 +88,9 @@ func accountText(account Account) string {
 		if len(property.Dissent) == 0 {
 			continue
 		}
-		text += fmt.Sprintf("; %s %q", property.Field, property.Value)
+		text += fmt.Sprintf("; %s %q", property.Field, property.Text(account.Spec))
 		for _, dissent := range property.Dissent {
-			text += fmt.Sprintf(" (%s %q)", dissent.Cluster, dissent.Value)
+			text += fmt.Sprintf(" (%s %q)", dissent.Cluster, property.Text(dissent.Spec))
 		}
 	}
 	return text

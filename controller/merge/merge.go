@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
 // Observed is the state of the local cluster that a merge depends on.
@@ -43,8 +42,8 @@ type Observed struct {
 	Invalid *export.Invalid
 	// Problems are what was left out of this cluster's view, for the condition Valid.
 	Problems []export.Problem
-	// Reach is which members the export of this cluster reaches; nil if it has no ConditionReach.
-	Reach *Reach
+	// ExportConditions are more conditions of the ServiceExport while it contributes, of types that IsOwnCondition tells.
+	ExportConditions []metav1.Condition
 	// DerivedService is the existing Service with the name export.DerivedServiceName, nil for none. It may belong to
 	// another service whose derived Service has the same name: see Namesakes.
 	DerivedService *corev1.Service
@@ -60,12 +59,8 @@ type Observed struct {
 	// HandMadeSlices are the EndpointSlices with the service's name in the label export.LabelService and no managed-by
 	// label.
 	HandMadeSlices []*discoveryv1.EndpointSlice
-	// Nodes is the part of this cluster's Nodes that hints depend on.
-	Nodes locality.Nodes
-	// Prefer is what the operator prefers for imports that prefer nothing themselves, as in traffic.ParseTiers.
-	Prefer string
-	// Properties are the ClusterProperties of this cluster. They are not changed.
-	Properties map[string]string
+	// Place decides in which order endpoints are used; nil uses those of demoted contributions last.
+	Place Placing
 	// NoIP is why the import may not get a cluster IP, empty if it may. It is set only for imports without an IP.
 	NoIP string
 	// Unsupported is what the API server does not know.
@@ -83,8 +78,6 @@ type Contribution struct {
 	// Rank is the cluster's rank, 0 by default. A lower rank precedes a higher one regardless of creation times, which
 	// clusters state themselves. Imports are the same in all clusters only if ranks are.
 	Rank int
-	// Properties are the ClusterProperties of the cluster, as last known, nil if they never were. They are not changed.
-	Properties map[string]string
 }
 
 // Result is the desired state of this cluster. Its objects are new, and the caller may set their fields. Pointers and
@@ -105,8 +98,6 @@ type Result struct {
 	DerivedService *corev1.Service
 	// EndpointSlices are this cluster's published slices and the copies of members' slices, sorted by name.
 	EndpointSlices []*discoveryv1.EndpointSlice
-	// Plan is how EndpointSlices were made; nil if no contribution has any.
-	Plan *Plan
 	// HandMadeSlices are copies of the observed ones whose label for the derived Service must be added or removed,
 	// sorted by name. They are never deleted.
 	HandMadeSlices []*discoveryv1.EndpointSlice
@@ -136,25 +127,27 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		return result
 	}
 	if adopts(observed, contributions) {
-		observed.ServiceImport = adopted(observed)
+		observed.ServiceImport = observed.ServiceImport.DeepCopy()
+		observed.Set.Mark(observed.ServiceImport)
 	}
 	if foreign(observed) {
 		// Members read this cluster's slices regardless of the import.
-		result.EndpointSlices, result.Plan = endpointSlices(observed, agreed, onlyOwn(observed, contributions),
-			order{}, nil)
+		result.EndpointSlices = endpointSlices(observed, agreed, onlyOwn(observed, contributions), demotedLast{})
 		result.EndpointSlices = append(result.EndpointSlices, absentSlices(observed, onlyOwn(observed, absent))...)
 		if !export.IsManaged(observed.ServiceImport) {
 			retireHandMade(observed, &result)
 		}
 		return result
 	}
+	var placement Placement
 	switch {
 	case len(contributions) > 0:
 		result.ServiceImport = serviceImport(observed, agreed)
-		result.EndpointSlices, result.Plan = endpointSlices(observed, agreed, contributions,
-			orderOf(observed, result.ServiceImport), hintsOf(observed, result.ServiceImport, contributions))
+		placement = observed.PlacementOf(result.ServiceImport, contributions)
+		result.EndpointSlices = endpointSlices(observed, agreed, contributions, placement)
 	case observed.ServiceImport != nil && len(absent) > 0:
 		result.ServiceImport = observed.ServiceImport.DeepCopy()
+		placement = observed.PlacementOf(result.ServiceImport, nil)
 	default:
 		// Without an import nothing owns copies of members' slices.
 		result.EndpointSlices = absentSlices(observed, onlyOwn(observed, absent))
@@ -163,15 +156,16 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	result.EndpointSlices = append(result.EndpointSlices, absentSlices(observed, absent)...)
 	slices.SortFunc(result.EndpointSlices, byName)
 	result.DerivedService = derivedService(observed, result.ServiceImport)
-	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil {
-		derived.Spec.TrafficDistribution = hintedDistribution(observed, result.ServiceImport)
+	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil && placement.Hinted() {
+		// The value that most data planes know.
+		derived.Spec.TrafficDistribution = observed.Unsupported.distribution(corev1.ServiceTrafficDistributionPreferClose)
 	}
 	if existing, derived := observed.DerivedService, result.DerivedService; agreed.spec == nil && derived != nil &&
 		existing != nil && observed.Set.Manages(existing) {
 		// No export changes it, and an older schema of the import may have dropped fields.
 		derived.Spec = *existing.Spec.DeepCopy()
 	}
-	setStatus(observed, agreed, absent, &result)
+	setStatus(observed, agreed, absent, placement, &result)
 	if imported := result.ServiceImport; waitsForIP(observed, imported) {
 		imported.Spec.Type = v1beta1.Headless
 		delete(imported.Annotations, export.AnnotationDerivedService)

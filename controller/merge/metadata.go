@@ -30,18 +30,11 @@ func parseExportedKeys(text string) exportedKeys {
 
 // formatExportedKeys returns the value of the annotation, empty if nothing is exported.
 func formatExportedKeys(spec *export.Spec) string {
-	keys := exportedKeys{
-		Labels:      slices.Sorted(maps.Keys(spec.Labels)),
-		Annotations: slices.Sorted(maps.Keys(spec.Annotations)),
-	}
-	if len(keys.Labels) == 0 && len(keys.Annotations) == 0 {
+	if len(spec.Labels) == 0 && len(spec.Annotations) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(keys)
-	if err != nil {
-		return "" // strings always marshal
-	}
-	return string(text)
+	text, _ := json.Marshal(exportedKeys{slices.Sorted(maps.Keys(spec.Labels)), slices.Sorted(maps.Keys(spec.Annotations))})
+	return string(text) // strings always marshal
 }
 
 // importMetadata returns the exported labels or annotations and the observed ones of other writers, which are those

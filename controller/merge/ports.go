@@ -126,7 +126,8 @@ func (d *details) all() string {
 }
 
 // portDetails reports how each port was merged that differs from the first export, in one sentence each.
-func portDetails(views []*export.View, first portSet, merged union) string {
+func portDetails(views []*export.View, merged union) string {
+	first := setOf(views[0].Spec.Ports)
 	var found details
 	for i, port := range merged.defined {
 		if port.Name != merged.ports[i].Name {

@@ -127,7 +127,7 @@ func TestManyPorts(t *testing.T) {
 	}
 	// What comes after the limit is not called a clash of names.
 	views = append(withPorts(3, each), newView("last", 20, "x:65000/TCP p0-0:65001/TCP p1-1:102/TCP", ""))
-	details := portDetails([]*export.View{views[0], views[3]}, setOf(views[0].Spec.Ports), unite(views))
+	details := portDetails([]*export.View{views[0], views[3]}, unite(views))
 	for _, want := range []string{
 		`"x:65000/TCP" of "last" is not served, because the import has 300 ports already.`,
 		`"p0-0:65001/TCP" of "last" is not served, because its name is taken.`,

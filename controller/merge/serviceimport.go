@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -75,7 +74,7 @@ func localFamilies(observed Observed, agreed decision) []corev1.IPFamily {
 }
 
 // setStatus sets the status of the import of the result.
-func setStatus(observed Observed, agreed decision, absent []Contribution, result *Result) {
+func setStatus(observed Observed, agreed decision, absent []Contribution, placement Placement, result *Result) {
 	imported := result.ServiceImport
 	status := v1beta1.ServiceImportStatus{EndpointSliceObjects: v1beta1.EndpointSliceObjectsAbsent}
 	if agreed.spec != nil {
@@ -88,19 +87,11 @@ func setStatus(observed Observed, agreed decision, absent []Contribution, result
 	ready.Type = string(v1beta1.ServiceImportConditionReady)
 	ready.ObservedGeneration = imported.Generation
 	conditions := []metav1.Condition{ready}
-	for _, condition := range []*metav1.Condition{
-		preferCondition(observed, agreed, imported), withinCondition(imported, result.Plan),
-		weightsCondition(imported, result.Plan),
-	} {
-		if condition != nil {
-			condition.ObservedGeneration = imported.Generation
-			conditions = append(conditions, *condition)
-		}
+	for _, condition := range placement.Conditions() {
+		condition.ObservedGeneration = imported.Generation
+		conditions = append(conditions, condition)
 	}
-	before := slices.DeleteFunc(slices.Clone(imported.Status.Conditions), func(c metav1.Condition) bool {
-		return slices.Contains(ImportConditions, c.Type) && meta.FindStatusCondition(conditions, c.Type) == nil
-	})
-	status.Conditions = withObserved(before, conditions)
+	status.Conditions = withObserved(imported.Status.Conditions, conditions)
 	imported.Status = status
 }
 

@@ -14,25 +14,31 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
-// endpointSlices returns the slices of all contributions, one for each slice of a view, sorted by name, and the plan by
-// which they are made. hints may be nil.
-func endpointSlices(observed Observed, agreed decision, contributions []Contribution,
-	order order, hints *locality.Hints,
-) ([]*discoveryv1.EndpointSlice, *Plan) {
-	plan := newPlan(observed, agreed, contributions, order, hints)
+// endpointSlices returns the slices of all contributions, one for each slice of a view, sorted by name. A slice has the
+// ports of the import that its endpoints serve. One that serves none is kept without ports: kube-proxy sends it no
+// traffic, a headless name still has its addresses but no SRV records, and its snapshot remains readable.
+func endpointSlices(observed Observed, agreed decision, contributions []Contribution, placement Placement,
+) []*discoveryv1.EndpointSlice {
+	covered := coverage(contributions, placement)
 	var result []*discoveryv1.EndpointSlice
 	for _, contribution := range contributions {
 		view := contribution.View
 		encoder := export.NewEncoder(view)
 		for i := range view.Slices {
-			result = append(result, plan.slice(view, encoder, &view.Slices[i]))
+			slice := &view.Slices[i]
+			endpoints, waiting := covered.place(agreed, placement, contribution, slice)
+			object := endpointSlice(observed, view, slice)
+			labelForKubeProxy(observed, agreed, object.Labels)
+			object.Annotations = encoder.Annotations(slice, waiting)
+			object.Endpoints, object.Ports = endpoints, slicePorts(agreed, slice)
+			placement.Decorate(object, contribution, slice, waiting)
+			result = append(result, object)
 		}
 	}
 	slices.SortFunc(result, byName)
-	return result, plan
+	return result
 }
 
 // absentSlices returns the slices of absent contributions, sorted by name. They have a snapshot and no endpoints.
@@ -101,9 +107,9 @@ func sliceName(observed Observed, view *export.View, slice *export.Slice) string
 	return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)
 }
 
-// labelBehind adds the label with which kube-proxy finds or ignores a slice. If the name of the derived Service is
+// labelForKubeProxy adds the label with which kube-proxy finds or ignores a slice. If the name of the derived Service is
 // taken, no slice gets it: the other Service would serve endpoints of this import.
-func labelBehind(observed Observed, agreed decision, labels map[string]string) {
+func labelForKubeProxy(observed Observed, agreed decision, labels map[string]string) {
 	switch {
 	case agreed.spec.Type == v1beta1.Headless:
 		labels[export.LabelHeadless] = ""

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 )
 
 // Unsupported is what an older API server refuses or drops. The zero value is an API server that knows everything.
@@ -18,28 +17,18 @@ type Unsupported struct {
 	NodeHints bool
 }
 
-// distribution returns the known value that is nearest to the requested one, nil for none. PreferClose is the older
-// name of PreferSameZone.
+// distribution returns the value that a derived Service has for the requested one, nil for none: the API server would
+// refuse a Service with a value that it does not know. PreferClose is the older name of PreferSameZone.
 func (u Unsupported) distribution(value string) *string {
 	if value == corev1.ServiceTrafficDistributionPreferSameZone && slices.Contains(u.Distributions, value) {
 		value = corev1.ServiceTrafficDistributionPreferClose
 	}
-	if slices.Contains(u.Distributions, value) {
-		return nil
+	switch value {
+	case corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone,
+		corev1.ServiceTrafficDistributionPreferSameNode:
+		if !slices.Contains(u.Distributions, value) {
+			return &value
+		}
 	}
-	return ptr.To(value)
-}
-
-// derivedDistribution drops values that this program or the API server does not know, because the API server would
-// refuse the Service.
-func derivedDistribution(unsupported Unsupported, value *string) *string {
-	known := []string{
-		corev1.ServiceTrafficDistributionPreferClose,
-		corev1.ServiceTrafficDistributionPreferSameZone,
-		corev1.ServiceTrafficDistributionPreferSameNode,
-	}
-	if value == nil || !slices.Contains(known, *value) {
-		return nil
-	}
-	return unsupported.distribution(*value)
+	return nil
 }

@@ -7,9 +7,6 @@ import (
 	"testing"
 
 	"k8s.io/utils/ptr"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
 // TestUnsupported: how a trafficDistribution that this cluster's API server does not know is translated. The import
@@ -34,23 +31,16 @@ func TestUnsupported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := newObserved("east")
-			observed.Nodes = locality.Nodes{Zones: []string{"a"}}
 			observed.Unsupported = Unsupported{
 				Distributions: strings.Fields(test.unsupported),
-				NodeHints:     test.unsupported != "",
 			}
-			view := newView("east", 1, "80/TCP", "10.1.0.1", in("a"), distribution(test.distribution))
-			view.Slices[0].Endpoints[0].NodeName = ptr.To("node")
+			view := newView("east", 1, "80/TCP", "10.1.0.1", distribution(test.distribution))
 			if test.prefer != "" {
-				view.Spec.Annotations = map[string]string{export.AnnotationPrefer: test.prefer}
+				observed.Place = somewhere(0)
 			}
 			_, result := settled(t, observed, contribute(view))
 			diff(t, "derived Service", ptr.Deref(result.DerivedService.Spec.TrafficDistribution, ""), test.want)
 			diff(t, "import", ptr.Deref(result.ServiceImport.Spec.TrafficDistribution, ""), test.distribution)
-			hints := result.EndpointSlices[0].Endpoints[0].Hints
-			diff(t, "hints for nodes", len(hints.ForNodes) > 0,
-				test.distribution == "PreferSameNode" && test.unsupported == "")
-			diff(t, "hints for zones", len(hints.ForZones), 1)
 		})
 	}
 }

@@ -2,7 +2,7 @@
 
 // Package selector selects clusters by id and by their properties (KEP-2149).
 //
-// The package is pure. docs/design.md#scope describes the terms.
+// The package is pure. docs/use/choose-clusters.md describes the terms.
 package selector
 
 import (

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -64,20 +65,16 @@ func Explain(s Subject) state.Explanation {
 		e.imported(observed.ServiceImport)
 	}
 	for _, property := range account.Properties {
-		out := state.Property{Field: property.Field, Value: property.Value, From: account.Precedence[0]}
+		out := state.Property{Field: property.Field, Value: property.Text(account.Spec), From: account.Precedence[0]}
 		for _, dissent := range property.Dissent {
-			out.Dissent = append(out.Dissent, dissent.Cluster+": "+cmp.Or(dissent.Value, "none"))
+			out.Dissent = append(out.Dissent, dissent.Cluster+": "+cmp.Or(property.Text(dissent.Spec), "none"))
 		}
 		e.Properties = append(e.Properties, out)
 	}
-	roles := merge.Roles(observed, s.Contributions)
-	if at := slices.Index(roles[e.own].Rules, "saturated"); at >= 0 && observed.ServiceExport != nil &&
-		observed.ServiceExport.Annotations[export.AnnotationSaturated] != "true" {
-		roles[e.own].Rules[at] = "saturated-below " + observed.ServiceExport.Annotations[export.AnnotationSaturatedBelow]
-	}
+	e.placement = observed.PlacementOf(e.result.ServiceImport, s.Contributions)
 	for _, cluster := range account.Precedence {
 		at := slices.IndexFunc(s.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == cluster })
-		e.export(s.Contributions[at], roles[cluster])
+		e.export(s.Contributions[at])
 	}
 	e.rest(account.Precedence)
 	e.wait()
@@ -90,8 +87,9 @@ func Explain(s Subject) state.Explanation {
 type explanation struct {
 	Subject
 	state.Explanation
-	own    string
-	result merge.Result
+	own       string
+	result    merge.Result
+	placement merge.Placement
 	// drained reports whether the local cluster contributes, and is drained.
 	drained bool
 	// absent is why a cluster contributes nothing, as far as findings depend on it.
@@ -121,7 +119,7 @@ func (e *explanation) publisher(cluster string) Publisher {
 func (e *explanation) imported(serviceImport *v1beta1.ServiceImport) {
 	found := importOf(serviceImport)
 	e.Import = &found
-	for _, kind := range merge.ImportConditions {
+	for _, kind := range placement.Kinds {
 		if told := meta.FindStatusCondition(serviceImport.Status.Conditions, kind); told != nil {
 			e.Conditions = append(e.Conditions, state.Condition{
 				Type: kind, Status: string(told.Status), Reason: told.Reason, Message: told.Message,
@@ -144,10 +142,15 @@ func (e *explanation) imported(serviceImport *v1beta1.ServiceImport) {
 }
 
 // export adds the export of a cluster that contributes, and its endpoints.
-func (e *explanation) export(from merge.Contribution, role merge.Role) {
+func (e *explanation) export(from merge.Contribution) {
 	cluster, who := from.View.Cluster, e.publisher(from.View.Cluster)
+	rules := e.placement.Rules(cluster)
+	if at := slices.Index(rules, "saturated"); at >= 0 && cluster == e.own && e.Existing.Observed.ServiceExport != nil &&
+		e.Existing.Observed.ServiceExport.Annotations[export.AnnotationSaturated] != "true" {
+		rules[at] = "saturated-below " + e.Existing.Observed.ServiceExport.Annotations[export.AnnotationSaturatedBelow]
+	}
 	out := state.Export{
-		Cluster: cluster, State: who.Verdict.State.String(), Since: from.View.Spec.Created, Rules: role.Rules,
+		Cluster: cluster, State: who.Verdict.State.String(), Since: from.View.Spec.Created, Rules: rules,
 	}
 	if from.Demote && who.Verdict.State == liveness.Fresh {
 		out.State += ", drained"
@@ -166,7 +169,7 @@ func (e *explanation) export(from merge.Contribution, role merge.Role) {
 		}
 		for i := range slice.Endpoints {
 			endpoint := &slice.Endpoints[i]
-			how, why := e.use(from, who, slice, endpoint, ready[endpoint.Addresses[0]], role)
+			how, why := e.use(from, who, slice, endpoint, ready[endpoint.Addresses[0]], rules)
 			if e.Import == nil {
 				how, why = state.NotHere, "the controller has not written the import"
 			}
@@ -182,7 +185,7 @@ func (e *explanation) export(from merge.Contribution, role merge.Role) {
 
 // use returns the state of an endpoint, and why.
 func (e *explanation) use(from merge.Contribution, who Publisher, slice *discoveryv1.EndpointSlice,
-	endpoint *discoveryv1.Endpoint, wasReady bool, role merge.Role,
+	endpoint *discoveryv1.Endpoint, wasReady bool, rules []string,
 ) (how, why string) {
 	demoted := ""
 	switch {
@@ -194,9 +197,10 @@ func (e *explanation) use(from merge.Contribution, who Publisher, slice *discove
 		demoted = who.Cluster + " is drained"
 	}
 	ready := ptr.Deref(endpoint.Conditions.Ready, true)
+	level, _ := e.placement.Level(from, &export.Slice{AddressType: slice.AddressType}, endpoint)
 	switch {
-	case role.Outside:
-		return state.Outside, strings.Join(role.Rules, ", ")
+	case level == merge.Unused:
+		return state.Outside, strings.Join(rules, ", ")
 	case ready && !e.headless() && len(slice.Ports) == 0:
 		return state.Unused, "the Service in " + who.Cluster + " has none of the imported ports"
 	case ready && demoted != "":
@@ -206,7 +210,7 @@ func (e *explanation) use(from merge.Contribution, who Publisher, slice *discove
 	case wasReady && demoted != "":
 		return state.Demoted, demoted + ", and another cluster has a ready endpoint"
 	case wasReady:
-		return state.Demoted, strings.Join(role.Rules, ", ") + ", and endpoints that come before are ready"
+		return state.Demoted, strings.Join(rules, ", ") + ", and endpoints that come before are ready"
 	case ptr.Deref(endpoint.Conditions.Terminating, false):
 		return state.NotReady, "terminating"
 	}
@@ -328,7 +332,8 @@ func (e *explanation) findings(account merge.Account) {
 	if observed.Invalid != nil {
 		e.problem("exports-valid", withdraw(e.own, e.Service), "%s does not export it: %s", e.own, observed.Invalid.Message)
 	}
-	if reach := observed.Reach; reach != nil && reach.Status != metav1.ConditionTrue && observed.Invalid == nil {
+	reach := meta.FindStatusCondition(observed.ExportConditions, input.ConditionReach)
+	if reach != nil && reach.Status != metav1.ConditionTrue && observed.Invalid == nil {
 		e.problem("exports-reach", "", "The export of %s does not reach all members. %s", e.own, reach.Message)
 	}
 	for _, each := range e.Exports {

@@ -23,6 +23,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
@@ -53,7 +54,12 @@ func exported(cluster string, kind v1beta1.ServiceImportType, port int32, day in
 // observed is east with the import of the service, as the first pass writes it.
 func observed(t *testing.T, contributions []merge.Contribution, annotations map[string]string) merge.Observed {
 	t.Helper()
-	out := merge.Observed{Cluster: "east", Service: web, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}}
+	out := merge.Observed{
+		Cluster: "east", Service: web, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+		Place: placement.Here{
+			Cluster: selector.Cluster{ID: "east"}, Properties: func(string) map[string]string { return nil },
+		}.Of,
+	}
 	for i := range contributions {
 		for key, value := range annotations {
 			contributions[i].View.Spec.Annotations = map[string]string{key: value}
@@ -201,7 +207,9 @@ func TestWhy(t *testing.T) {
 				o.ServiceExport = &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
 					Annotations: map[string]string{export.AnnotationSaturatedBelow: "45"},
 				}}
-				o.Reach = &merge.Reach{Status: metav1.ConditionFalse, Message: "These members do not accept it: west."}
+				o.ExportConditions = []metav1.Condition{{
+					Type: input.ConditionReach, Status: metav1.ConditionFalse, Message: "These members do not accept it: west.",
+				}}
 			},
 			"east fresh [saturated-below 45]\n" +
 				"exports-reach: The export of east does not reach all members. These members do not accept it: west. > ",

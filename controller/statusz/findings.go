@@ -25,6 +25,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -297,12 +298,12 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found l
 		found.add(state.Failed, "imports-ready", object, fix, "Import %s is not ready: %s", name, ready.Message)
 	}
 	for kind, annotation := range map[string]string{
-		merge.ConditionPreferCluster: export.AnnotationPrefer, merge.ConditionWithin: export.AnnotationWithin,
-		merge.ConditionWeights: export.AnnotationWeights,
+		placement.ConditionPreferCluster: export.AnnotationPrefer, placement.ConditionWithin: export.AnnotationWithin,
+		placement.ConditionWeights: export.AnnotationWeights,
 	} {
 		told := meta.FindStatusCondition(from.Status.Conditions, kind)
 		if !export.IsManaged(from) || told == nil || told.Status != metav1.ConditionFalse ||
-			told.Reason == merge.ReasonOtherShares {
+			told.Reason == placement.ReasonOtherShares {
 			continue
 		}
 		fix := "Correct the flag --prefer of the controller."

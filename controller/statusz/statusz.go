@@ -33,10 +33,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
-	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 )
 
 // A Leader is what the answers are made from.
@@ -300,7 +300,7 @@ func importOf(from *v1beta1.ServiceImport) state.Import {
 	for _, each := range from.Status.Clusters {
 		out.Clusters = append(out.Clusters, each.Cluster)
 	}
-	if prefer := from.Annotations[export.AnnotationPrefer]; prefer == traffic.PreferCluster || prefer == traffic.PreferLocal {
+	if prefer := from.Annotations[export.AnnotationPrefer]; prefer == placement.PreferCluster || prefer == placement.PreferLocal {
 		out.Prefers = prefer
 	}
 	out.Prefers = cmp.Or(ptr.Deref(from.Spec.TrafficDistribution, ""), out.Prefers)

@@ -9,7 +9,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -79,12 +79,12 @@ func hintsOf(hints *discoveryv1.EndpointHints) (texts []string, nobody bool) {
 		return nil, false
 	}
 	for _, each := range hints.ForNodes {
-		if !locality.ForNobody(each.Name) {
+		if !placement.ForNobody(each.Name) {
 			texts = append(texts, "node "+each.Name)
 		}
 	}
 	for _, each := range hints.ForZones {
-		if !locality.ForNobody(each.Name) {
+		if !placement.ForNobody(each.Name) {
 			texts = append(texts, "zone "+each.Name)
 		}
 	}

@@ -70,7 +70,7 @@ func (*observer) Totals(before, after record.Totals) {
 	services.WithLabelValues("ClusterSetIP").Add(float64(after.ClusterSetIP - before.ClusterSetIP))
 	services.WithLabelValues("Headless").Add(float64(after.Headless - before.Headless))
 	addresses.WithLabelValues().Add(float64(after.Addresses - before.Addresses))
-	for _, reason := range object.Reasons() {
+	for _, reason := range object.Reasons {
 		if delta := after.Skips[reason] - before.Skips[reason]; delta != 0 {
 			skipped.WithLabelValues(string(reason)).Add(float64(delta))
 		}

@@ -6,11 +6,9 @@
 // ServiceImports and EndpointSlices. Package watch follows them:
 //
 //	ServiceImport ─► object.Import ────┐
-//	                                   ├─► record.Build ─► record.Service ─► Index.Update ─► record.Snapshot
-//	EndpointSlice ─► object.Endpoints ─┘                                                           │
-//	                                     query ─► record.Request ─► record.Question ─► Snapshot.Lookup ─► record.Answer
-//
-// A query takes one look at an immutable snapshot.
+//	                                   ├─► record.Build ─► record.Service ─► record.Index
+//	EndpointSlice ─► object.Endpoints ─┘                                          │
+//	                              query ─► record.Request ─► record.Question ─► Lookup ─► record.Answer
 package multicluster
 
 import (

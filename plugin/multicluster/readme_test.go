@@ -127,7 +127,7 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 		}
 	}
 	var reasons []string
-	for _, reason := range object.Reasons() {
+	for _, reason := range object.Reasons {
 		reasons = append(reasons, string(reason))
 	}
 	slices.Sort(reasons)

@@ -3,15 +3,17 @@
 package multicluster
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/transfer"
 	"github.com/miekg/dns"
+	"golang.org/x/time/rate"
 )
-
-var errNotSynced = errors.New("the zone cannot be transferred before all its objects were listed")
 
 // Transfer implements transfer.Transferer. It walks a snapshot, so that what is sent is of one moment. IXFR is answered
 // in full, or with the SOA where the client's serial is the present one or a newer (RFC 1995, section 2).
@@ -23,7 +25,7 @@ func (m *Multicluster) Transfer(zone string, serial uint32) (<-chan []dns.RR, er
 	active := m.active()
 	number = slices.Index(active.Zones, strings.ToLower(zone))
 	if number < 0 || active.state() == nil {
-		return nil, errNotSynced
+		return nil, errors.New("the zone cannot be transferred before all its objects were listed")
 	}
 	state, all := active.index.Load().Snapshot(number)
 	records := make(chan []dns.RR)
@@ -40,4 +42,65 @@ func (m *Multicluster) Transfer(zone string, serial uint32) (<-chan []dns.RR, er
 		records <- state.SOA(number)
 	}()
 	return records, nil
+}
+
+// notifier sends NOTIFY (RFC 1996) to the secondaries of a zone, and returns once they have answered or cannot be
+// reached. The transfer plugin is one.
+type notifier interface{ Notify(zone string) error }
+
+// How often the secondaries of a zone get NOTIFY: each one may cost a full transfer to each secondary.
+var (
+	notifyStart  = 5 * time.Second // from the first sync to the first NOTIFY: the server must listen before a secondary asks it
+	notifyGather = time.Second     // from a change to its NOTIFY, which covers all changes until then
+	notifyPause  = 4 * time.Second // after a NOTIFY, added to the last one
+)
+
+// notifySecondaries sends NOTIFY for each zone after the first sync, and again when the serial of the SOA records has
+// moved. The function that it returns ends this and calls stop. It does not wait for a NOTIFY that is being sent.
+// Nothing runs without the transfer plugin, which is the handler.
+func (m *Multicluster) notifySecondaries(handler plugin.Handler, synced <-chan struct{}, stop func()) func() {
+	transfer, ok := handler.(notifier)
+	if !ok {
+		return stop
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	for _, zone := range m.Zones { // a secondary of one zone does not delay those of another
+		go func() {
+			if await(ctx, synced) {
+				m.notify(ctx, transfer, zone)
+			}
+		}()
+	}
+	return func() {
+		cancel()
+		stop()
+	}
+}
+
+// notify sends NOTIFY for one zone until the context ends. Failures are logged at most once a minute.
+func (m *Multicluster) notify(ctx context.Context, transfer notifier, zone string) {
+	logged := rate.Sometimes{Interval: time.Minute}
+	for wait := notifyStart; await(ctx, time.After(wait)); wait = notifyGather {
+		outdated := m.state().Outdated // taken first: a change while NOTIFY is being sent needs another one
+		if err := transfer.Notify(zone); err != nil {
+			logged.Do(func() {
+				log.Warningf("NOTIFY for zone %s failed, so secondaries may answer with old records until they refresh: "+
+					"check the addresses after 'to', and that those secondaries accept NOTIFY from this server: %s",
+					zone, strings.ReplaceAll(err.Error(), "\n", "; "))
+			})
+		}
+		if !await(ctx, time.After(notifyPause)) || !await(ctx, outdated) {
+			return
+		}
+	}
+}
+
+// await reports whether the event came before the end of the context.
+func await[T any](ctx context.Context, event <-chan T) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-event:
+		return ctx.Err() == nil
+	}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
@@ -40,7 +40,7 @@ func TestOlderAPIServer(t *testing.T) {
 			east.PutEndpoints(service, fields, "10.64.0.10")
 			east.PutExport(service, "{}")
 		}
-		east.Prefer("both", locality.PreferCluster)
+		east.Prefer("both", placement.PreferCluster)
 		east.ExpectHints("node-1", "east=east-a PreferSameNode")
 		look := func() {
 			t.Helper()

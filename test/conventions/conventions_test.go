@@ -26,9 +26,9 @@ const (
 
 // pure are the packages that take values and return values.
 var pure = []string{
-	"controller/accept", "controller/export", "controller/limits", "controller/liveness", "controller/locality",
-	"controller/merge", "controller/packed", "controller/properties", "controller/state",
-	"controller/selector", "controller/traffic",
+	"controller/accept", "controller/export", "controller/limits", "controller/liveness",
+	"controller/merge", "controller/packed", "controller/placement", "controller/properties", "controller/selector",
+	"controller/state",
 	"plugin/multicluster/object", "plugin/multicluster/record",
 }
 
@@ -133,6 +133,22 @@ func TestPurePackagesImportNothingImpure(t *testing.T) {
 	for _, folder := range pure {
 		if !seen[folder] {
 			t.Errorf("%s: no such package", folder)
+		}
+	}
+}
+
+// TestMergeKnowsNoLayer: the core of the controller takes what layers decide as values, or through an interface of its
+// own.
+func TestMergeKnowsNoLayer(t *testing.T) {
+	known := []string{"controller/export"}
+	for _, f := range goFiles(t) {
+		if f.test() || f.folder() != "controller/merge" {
+			continue
+		}
+		for _, imported := range f.imports {
+			if own, ok := strings.CutPrefix(imported, module); ok && !slices.Contains(known, own) {
+				t.Errorf("%s: imports %s", f.path, own)
+			}
 		}
 	}
 }

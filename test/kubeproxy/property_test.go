@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 )
 
 // TestNeverABlackHole checks in random clustersets what kube-proxy chooses on each node: the nearest ready endpoints,
@@ -67,19 +67,20 @@ func checkChoices(t *testing.T, seed uint64) {
 		corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode)
 	east.Spec.Annotations = pick(r, nil,
 		map[string]string{export.AnnotationPrefer: pick(r, "cluster", "cluster", "none")})
-	operator := pick(r, "", locality.PreferCluster)
-	nodes := locality.Nodes{
+	operator := pick(r, "", placement.PreferCluster)
+	nodes := placement.Nodes{
 		Zones: pick(r, nil, []string{"a"}, []string{"a", "b"}, []string{"a", "b", "e"},
 			strings.Split("abcdefgh", ""), strings.Split("abcdefghi", "")),
 		SomeWithoutZone: r.IntN(3) == 0,
 	}
 	result := merged(t, nodes, operator, contributions)
-	preference, err := locality.PreferenceOf(east.Spec.TrafficDistribution,
-		east.Spec.Annotations[export.AnnotationPrefer], operator)
-	if err != nil {
-		t.Fatal(err)
+	asked := east.Spec.Annotations[export.AnnotationPrefer]
+	preference := preference{
+		Node: east.Spec.TrafficDistribution == corev1.ServiceTrafficDistributionPreferSameNode,
+		Zone: east.Spec.TrafficDistribution != "" && len(nodes.Zones) > 0,
+		Cluster: nodes.CanPreferCluster() && (asked == placement.PreferCluster ||
+			asked == "" && east.Spec.TrafficDistribution == "" && operator == placement.PreferCluster),
 	}
-	preference.Cluster = preference.Cluster && nodes.CanPreferCluster()
 
 	// Also a node that the controller has not seen yet.
 	zones := append([]string{"z"}, nodes.Zones...)
@@ -133,9 +134,12 @@ func those(all []endpoint, match func(endpoint) bool) []string {
 	return addresses
 }
 
+// preference is what clients of a service use first.
+type preference struct{ Node, Zone, Cluster bool }
+
 // checkChoice compares a choice with the preference. known tells that the node's zone is one of ours, drained that the
 // own endpoints are demoted where they can be.
-func checkChoice(t *testing.T, name string, preference locality.Preference, at node, known, drained bool,
+func checkChoice(t *testing.T, name string, preference preference, at node, known, drained bool,
 	all []endpoint, got []string,
 ) {
 	t.Helper()

@@ -19,8 +19,9 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
 var web = types.NamespacedName{Namespace: "demo", Name: "web"}
@@ -91,13 +92,17 @@ func addressOf(cluster string, family corev1.IPFamily, slice, i int) string {
 }
 
 // merged is what east makes of the contributions, at rest.
-func merged(t testing.TB, zones locality.Nodes, operator string, contributions []merge.Contribution) merge.Result {
+func merged(t testing.TB, zones placement.Nodes, operator string, contributions []merge.Contribution) merge.Result {
 	t.Helper()
 	observed := merge.Observed{
-		Cluster: "east", Service: web, Nodes: zones, Prefer: operator,
+		Cluster: "east", Service: web,
 		IPFamilies:    []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
 		ServiceExport: &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name}},
 	}
+	observed.Place = placement.Here{
+		Cluster: selector.Cluster{ID: "east"}, Properties: func(string) map[string]string { return nil },
+		Prefer: operator, Nodes: zones,
+	}.Of
 	result := merge.Merge(observed, contributions)
 	if result.DerivedService == nil {
 		t.Fatal("there is no derived Service")

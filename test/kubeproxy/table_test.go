@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 )
 
 // What a test of the table does to a merge before kube-proxy sees it.
@@ -104,7 +104,7 @@ func TestCategorizeEndpoints(t *testing.T) {
 			if test.with == local {
 				east.Spec.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
 			}
-			result := merged(t, locality.Nodes{Zones: strings.Fields(test.zones)}, "",
+			result := merged(t, placement.Nodes{Zones: strings.Fields(test.zones)}, "",
 				[]merge.Contribution{
 					{View: east, Demote: test.with == drain}, {View: west, Demote: test.with == silence},
 				})

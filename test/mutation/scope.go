@@ -12,14 +12,14 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/export/service.go",
-		text:        `if field := misplacedClusters(serviceExport); field != "" {`,
-		replacement: `if field := misplacedClusters(serviceExport); field == "" && field != "" {`,
+		text:        `if key == AnnotationClusters && err == nil {`,
+		replacement: `if false {`,
 		harm:        "an export whose choice of clusters is misplaced is for all clusters",
 	},
 	{
 		file:        "controller/export/service.go",
-		text:        `misplacedKeys(serviceExport, object, &found)`,
-		replacement: ``,
+		text:        `found.addFor(key+" "+field, ReasonMisplacedKey,`,
+		replacement: `new(problems).addFor(key+" "+field, ReasonMisplacedKey,`,
 		harm:        "a misplaced border has no effect, and nothing says so",
 	},
 	{
@@ -29,9 +29,9 @@ var scoping = []mutant{
 		harm:        "ids separated by commas select no cluster, and nothing says so",
 	},
 	{
-		file:        "controller/export/format.go",
-		text:        `if in.Clusters != "" {`,
-		replacement: `if in.Clusters == "" {`,
+		file:        "controller/export/snapshot.go",
+		text:        `out.Clusters != "" {`,
+		replacement: `out.Clusters == "" {`,
 		harm:        "a cluster imports what is not for it",
 	},
 	{

@@ -6,7 +6,7 @@ package main
 var merging = []mutant{
 	{
 		file: "controller/merge/demote.go",
-		text: `if !anyReady(slice) {`, replacement: `if len(slice.Endpoints) == 0 {`,
+		text: `if endpoint := &slice.Endpoints[j]; isReady(endpoint) {`, replacement: `if endpoint := &slice.Endpoints[j]; true {`,
 		harm: "the last resort is demoted in favor of a cluster without a ready endpoint",
 	},
 	{
@@ -22,8 +22,8 @@ var merging = []mutant{
 	},
 	{
 		file:        "controller/merge/demote.go",
-		text:        `hidden[i].Conditions = export.Conditions(false, false, false)`,
-		replacement: `hidden[i].Conditions = export.Conditions(false, true, true)`,
+		text:        `export.Conditions(false, level != Unused, level != Unused)`,
+		replacement: `export.Conditions(false, true, true)`,
 		harm:        "endpoints outside of a border are used",
 	},
 	{
@@ -46,33 +46,33 @@ var merging = []mutant{
 		harm:        "an import that its author gave an IP, or that is adopted, gets another one",
 	},
 	{
-		file: "controller/traffic/weights.go",
+		file: "controller/placement/weights.go",
 		text: `slices.SortFunc(places, Place.Compare)`, replacement: `_ = Place.Compare`,
 		harm: "replicas use other endpoints of a cluster with a weight",
 	},
 	{
-		file:        "controller/merge/traffic.go",
+		file:        "controller/placement/conditions.go",
 		text:        `case weight > 0 && w.ready[cluster] == 0:`,
-		replacement: `case off < -most && w.ready[cluster] == 0:`,
+		replacement: `case off < 0 && w.ready[cluster] == 0:`,
 		harm:        "a share of a cluster that gets no traffic is said to be in effect",
 	},
 	{
-		file: "controller/traffic/weights.go",
+		file: "controller/placement/weights.go",
 		text: `float64(n)*scale), 1)`, replacement: `float64(n)*scale), 0)`,
 		harm: "a cluster with many pods and a small share comes after all others in SRV answers",
 	},
 	{
-		file: "controller/traffic/weights.go",
+		file: "controller/placement/weights.go",
 		text: `if exponent < 5 {`, replacement: `if exponent < 50 {`,
 		harm: "each pod that comes or goes rewrites all slices of its cluster",
 	},
 	{
-		file: "controller/merge/srv.go",
-		text: `		part.demote && len(demoted) > 0 || `, replacement: `		`,
+		file: "controller/placement/srv.go",
+		text: ` || from.Demote && len(waiting) > 0 ||`, replacement: ` ||`,
 		harm: "clients of SRV records go to silent clusters next",
 	},
 	{
-		file: "controller/merge/srv.go",
+		file: "controller/placement/srv.go",
 		text: `	if len(terminating) > 0 {
 `, replacement: `	if false {
 `,
@@ -91,15 +91,15 @@ var merging = []mutant{
 		first:       simulation,
 	},
 	{
-		file: "controller/merge/order.go",
-		text: `	if own && o.hinted {
+		file: "controller/placement/placement.go",
+		text: `	if own && p.hinted {
 `, replacement: `	if false {
 `,
 		harm: "where hints put a cluster first, nothing is ready when it fails",
 	},
 	{
 		file: "controller/merge/demote.go",
-		text: `export.Conditions(false, true, true)`, replacement: `export.Conditions(false, false, true)`,
+		text: `export.Conditions(false, level != Unused,`, replacement: `export.Conditions(false, false,`,
 		harm: "demoted endpoints get no traffic even as the last resort",
 	},
 	{
@@ -202,9 +202,12 @@ var writing = []mutant{
 		harm: "a finalizer of somebody else keeps a withdrawn export alive everywhere",
 	},
 	{
-		file:        "controller/merge/plan.go",
-		text:        `endpoints, indices = hide(endpoints)`,
-		replacement: `endpoints = nil`,
-		harm:        "a border that is lifted while a member is silent leaves nothing of it",
+		file: "controller/merge/demote.go",
+		text: `		endpoints[i].Conditions = export`,
+		replacement: `		if level == Unused {
+			return nil, nil
+		}
+		endpoints[i].Conditions = export`,
+		harm: "a border that is lifted while a member is silent leaves nothing of it",
 	},
 }

@@ -15,8 +15,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 )
 
 // Prefer creates or changes a ServiceExport that exports the annotation.
@@ -53,7 +52,7 @@ func (c *Cluster) Hints(service string) (string, error) {
 		return "", err
 	}
 	if condition := meta.FindStatusCondition(imported.Status.Conditions,
-		merge.ConditionPreferCluster); condition != nil {
+		placement.ConditionPreferCluster); condition != nil {
 		texts = append(texts, string(condition.Status)+" "+condition.Reason)
 	}
 	return strings.Join(texts, " "), nil
@@ -94,7 +93,7 @@ func (c *Cluster) RemoveNode(name string) {
 func preferCluster(s *Set, east, west *Cluster) {
 	for _, c := range []*Cluster{east, west} {
 		c.Serve(map[*Cluster]string{east: "web:10.64.0.10", west: "web:10.65.0.10"}[c])
-		c.Prefer("web", locality.PreferCluster)
+		c.Prefer("web", placement.PreferCluster)
 	}
 	const home = "east=east-a,east-b west=elsewhere PreferClose True Hinted"
 	east.ExpectHints("web", home)
@@ -110,11 +109,11 @@ func preferCluster(s *Set, east, west *Cluster) {
 	east.ExpectMetric(1, "clusterset_controller_nodes_without_zone")
 	east.RemoveNode("new")
 	east.ExpectHints("web", home)
-	for i := range locality.MaxZones - 1 {
+	for i := range placement.MaxZones - 1 {
 		east.PutNode(fmt.Sprintf("new-%d", i), fmt.Sprintf("zone-%d", i))
 	}
 	east.ExpectHints("web", "east=- west=- - True Demoted")
-	for i := range locality.MaxZones - 1 {
+	for i := range placement.MaxZones - 1 {
 		east.RemoveNode(fmt.Sprintf("new-%d", i))
 	}
 	east.ExpectHints("web", home)
@@ -139,11 +138,11 @@ func preferCluster(s *Set, east, west *Cluster) {
 
 // preferByFlag: the operator's preference is for imports that have none.
 func preferByFlag(s *Set, east, west *Cluster) {
-	east.Options.Prefer = locality.PreferCluster
+	east.Options.Prefer = placement.PreferCluster
 	east.Restart()
 	for c, at := range map[*Cluster][2]string{east: {"10.64.0.10", "east-a"}, west: {"10.65.0.10", "west-b"}} {
 		for service, prefer := range map[string]string{
-			"plain": "", "refuses": locality.PreferNone, "zone": "", "both": locality.PreferCluster,
+			"plain": "", "refuses": placement.PreferNone, "zone": "", "both": placement.PreferCluster,
 		} {
 			distribution := ""
 			if service == "zone" || service == "both" {
@@ -171,13 +170,13 @@ func preferByFlag(s *Set, east, west *Cluster) {
 // stay as they were, and the derived Service is not written.
 func preferenceStays(s *Set, east, _ *Cluster) {
 	east.Serve("web:10.64.0.10")
-	east.Prefer("web", locality.PreferCluster)
+	east.Prefer("web", placement.PreferCluster)
 	const home = "east=east-a,east-b PreferClose True Hinted"
 	east.ExpectHints("web", home)
 	s.Quiet(east)
 	before := east.service(east.derived("web")).ResourceVersion
 	since := meta.FindStatusCondition(east.Import("web").Status.Conditions,
-		merge.ConditionPreferCluster).LastTransitionTime
+		placement.ConditionPreferCluster).LastTransitionTime
 	watched := east.watchImports("web")
 	east.DeleteService("web")
 	s.Expect(web("-> VIP (Pending) [Conflict=NoConflicts Ready=Failed Valid=NoService]"), east)
@@ -194,7 +193,7 @@ func preferenceStays(s *Set, east, _ *Cluster) {
 		if !ok || event.Type != watch.Modified {
 			s.Fatalf("the import is %s: %v", event.Type, event.Object)
 		}
-		condition := meta.FindStatusCondition(imported.Status.Conditions, merge.ConditionPreferCluster)
+		condition := meta.FindStatusCondition(imported.Status.Conditions, placement.ConditionPreferCluster)
 		if condition == nil || !condition.LastTransitionTime.Equal(&since) {
 			s.Errorf("version %s of the import has the conditions %v", imported.ResourceVersion,
 				imported.Status.Conditions)

@@ -19,9 +19,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 )
 
 // namespaceFile is where a pod finds the namespace that it runs in.
@@ -84,7 +84,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	set.StringSliceVar(&f.Accept, "accept", []string{accept.Everything},
 		"`patterns` of what members may contribute, namespace or namespace/service, unless their Secrets have annotation "+
 			accept.Annotation+"; empty means nothing. Namespaces opt in with the label of the same name")
-	set.StringVar(&f.Prefer, "prefer", locality.PreferNone,
+	set.StringVar(&f.Prefer, "prefer", placement.PreferNone,
 		"`tiers` of clusters whose endpoints are used first if an import has no preference: cluster (the local one), cluster selectors separated by >, or none")
 	set.DurationVar(&f.StaleAfter, "stale-after", controller.DefaultStaleAfter,
 		"how long a member may send no heartbeat before its endpoints are used only if no other cluster has a ready one, and how long a fault here may last before the local heartbeat stops")

@@ -36,13 +36,10 @@ const (
 	NameTooLong Reason = "name_too_long"
 )
 
-// Reasons returns all reasons.
-func Reasons() []Reason {
-	return []Reason{
-		Bookkeeping, Undecodable, InvalidName, InvalidType, InvalidIP, InvalidPort, InvalidAddress, InvalidHostname,
-		InvalidAddressType, MissingSourceCluster, InvalidSourceCluster, InvalidSRV,
-		NameTooLong,
-	}
+// Reasons are all reasons.
+var Reasons = []Reason{
+	Bookkeeping, Undecodable, InvalidName, InvalidType, InvalidIP, InvalidPort, InvalidAddress, InvalidHostname,
+	InvalidAddressType, MissingSourceCluster, InvalidSourceCluster, InvalidSRV, NameTooLong,
 }
 
 // Skips counts what was left out. Nil counts nothing.

@@ -34,11 +34,7 @@ type Node struct {
 // FromNode reads a Node. Its clients are its pods, and what runs in its own network, such as a DNS cache.
 func FromNode(object *corev1.Node) *Node {
 	node := &Node{Zone: object.Labels[corev1.LabelTopologyZone], Region: object.Labels[corev1.LabelTopologyRegion]}
-	ranges := object.Spec.PodCIDRs
-	if len(ranges) == 0 && object.Spec.PodCIDR != "" {
-		ranges = []string{object.Spec.PodCIDR}
-	}
-	for _, text := range ranges {
+	for _, text := range object.Spec.PodCIDRs {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
 			node.Prefixes = append(node.Prefixes, prefix.Masked())
 		}

@@ -67,13 +67,6 @@ type Request struct {
 	Cluster string
 }
 
-const (
-	labelVersion    = "dns-version"
-	labelNameServer = "ns"
-	labelDNS        = "dns"
-	labelService    = "svc"
-)
-
 // Parse tells what a name below a zone asks for. That is without the dot before the zone, and empty for
 // the zone itself. Case does not matter. What it returns are parts of the name, in the case in which they came.
 func Parse(below string) (r Request) {
@@ -83,16 +76,16 @@ func Parse(below string) (r Request) {
 	}
 	rest, last := cutLast(below)
 	switch {
-	case strings.EqualFold(last, labelService):
+	case strings.EqualFold(last, "svc"):
 		if rest == "" && last != below {
 			break // an empty label
 		}
 		r.parseService(rest)
-	case last == below && strings.EqualFold(last, labelVersion):
+	case last == below && strings.EqualFold(last, "dns-version"):
 		r.Kind = KindVersion
-	case last == below && strings.EqualFold(last, labelDNS):
+	case last == below && strings.EqualFold(last, "dns"):
 		r.Kind = KindAbove
-	case strings.EqualFold(last, labelDNS) && strings.EqualFold(rest, labelNameServer):
+	case strings.EqualFold(last, "dns") && strings.EqualFold(rest, "ns"):
 		r.Kind = KindNameServer
 	}
 	return r

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record makes the record sets of imported services, and answers from them: which of its records, as many as the
+// Package record makes the record sets of imported services, and answers from them: which of their records, as many as the
 // client can take.
 //
 //	name ─► Request ─► Question ─► Index.Lookup ─► Service ─► Answer

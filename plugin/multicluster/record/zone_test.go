@@ -159,7 +159,7 @@ func snapshotOf(services ...*record.Service) *record.Index {
 
 func skips(s object.Skips) string {
 	var parts []string
-	for _, reason := range object.Reasons() {
+	for _, reason := range object.Reasons {
 		if n := s[reason]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s=%d", reason, n))
 		}

@@ -105,13 +105,16 @@ func (in *inputs) set(resource Resource, id string, after *item) (changed bool) 
 
 // replace replaces one state of an object by the next in what belongs to the key. Either may be nil. The lock is held.
 func (in *inputs) replace(resource Resource, key string, before, after *item, cause time.Time) {
-	of := cmp.Or(after, before)
+	of, imported := cmp.Or(after, before), (*object.Import)(nil)
+	if after != nil {
+		imported = after.imported
+	}
 	switch resource {
 	case ServiceImports:
-		in.service(key, of.namespace).imported = after.importOf()
+		in.service(key, of.namespace).imported = imported
 		in.touch(key, cause)
 	case GKEServiceImports:
-		in.service(key, of.namespace).other = after.importOf()
+		in.service(key, of.namespace).other = imported
 		in.touch(key, cause)
 	case EndpointSlices, MirroredEndpointSlices:
 		in.service(key, of.namespace).replace(before, after)

@@ -79,7 +79,7 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 	put(t, nodes.Update(node("one", "", "", "10.64.1.0/24")))
 	expect("a node without a zone", "10.64.1.9", "1 2")
 	old := node("three", "a", "172.16.0.3")
-	old.Spec.PodCIDR = "10.64.3.0/24"
+	old.Spec.PodCIDRs = []string{"10.64.3.0/24"}
 	put(t, nodes.Add(old))
 	expect("a node of one range", "10.64.3.9", "1")
 	put(t, nodes.Delete(node("two", "b", "")))

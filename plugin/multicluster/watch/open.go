@@ -113,11 +113,6 @@ func (o Options) Load() (*rest.Config, error) {
 	return config, nil
 }
 
-// mirrors reports whether the slices of Endpoints objects are watched.
-func (o Options) mirrors() bool {
-	return !o.NoEndpoints && slices.Contains(o.imports(), GKEServiceImports)
-}
-
 // key identifies what the options result in: equal keys mean equal watches.
 func (o Options) key() (string, error) {
 	content := []byte{}

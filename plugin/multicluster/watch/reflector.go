@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -164,7 +165,7 @@ func (s *Source) reflectors(c *clients, options Options) (all []*cache.Reflector
 			add(EndpointSlices, namespace, false, new(discoveryv1.EndpointSlice),
 				list(discovery, "endpointslices", namespace, options.selects(withServiceName), ""))
 		}
-		if options.mirrors() {
+		if !options.NoEndpoints && slices.Contains(options.imports(), GKEServiceImports) {
 			add(MirroredEndpointSlices, namespace, false, new(discoveryv1.EndpointSlice),
 				list(discovery, "endpointslices", namespace, mirroredOnly, ""))
 		}

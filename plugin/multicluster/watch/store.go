@@ -47,14 +47,6 @@ func (i *item) GetName() string { return i.name }
 // GetNamespace is the object's namespace.
 func (i *item) GetNamespace() string { return i.namespace }
 
-// importOf is that of the item, which may be nil.
-func (i *item) importOf() *object.Import {
-	if i == nil {
-		return nil
-	}
-	return i.imported
-}
-
 // equal reports whether two states of an object give the same answers. Either may be nil.
 func (i *item) equal(other *item) bool {
 	switch {

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 )
 
 // TestShares: the oracle and the controller, which share no code, understand the rules in the same way.
@@ -27,7 +27,7 @@ func TestShares(t *testing.T) {
 		if len(weights) == 0 || len(ready) == 0 {
 			continue
 		}
-		want := traffic.Weights(weights).Used(ready)
+		want := placement.Weights(weights).Used(ready)
 		maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
 		if len(want) == 0 {
 			want = ready

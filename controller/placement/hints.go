@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package locality
+package placement
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -20,7 +19,7 @@ const MaxZones = 8
 const elsewhere = "elsewhere." + export.Domain
 
 // ForNobody reports whether the zone or node of a hint matches no node of this cluster.
-func ForNobody(name string) bool { return strings.HasPrefix(name, elsewhere) }
+func ForNobody(name string) bool { return name == elsewhere }
 
 // Nodes is the part of this cluster's Nodes that hints depend on.
 type Nodes struct {
@@ -36,13 +35,21 @@ func (n Nodes) CanPreferCluster() bool {
 	return len(n.Zones) > 0 && len(n.Zones) <= MaxZones && !n.SomeWithoutZone
 }
 
-// Hints makes the hints of the endpoints of one service in one cluster. It is not safe for concurrent use.
+// A preference states which endpoints the clients of a service use first. Nearer ones precede: those of the node, then
+// of the zone, then of the cluster. The zero value treats all endpoints alike.
+type preference struct {
+	// Node and Zone come from the Service's trafficDistribution. Node implies Zone.
+	Node, Zone bool
+	// Cluster puts endpoints of the local cluster before those of all others.
+	Cluster bool
+}
+
+// hints makes the hints of the endpoints of one service in one cluster. It is not safe for concurrent use.
 //
 // kube-proxy follows hints only if every ready endpoint of a port has them, so either all endpoints of a service get
 // hints or none.
-type Hints struct {
-	preference Preference
-	zone       string   // a zone that no node of this cluster has
+type hints struct {
+	preference preference
 	all        []string // the zones of this cluster
 	// ready has the ports that ready endpoints of this cluster serve, by zone.
 	ready map[served]bool
@@ -64,51 +71,45 @@ type made struct {
 	zone, node string
 }
 
-// New returns the Hints that implement a preference. own is this cluster's view of the service, nil if it does not
+// newHints returns the hints that implement a preference. own is this cluster's view of the service, nil if it does not
 // export it. The result is nil if endpoints get no hints.
-func New(preference Preference, nodes Nodes, own *export.View) *Hints {
-	preference.Cluster = preference.Cluster && nodes.CanPreferCluster()
+func newHints(wanted preference, nodes Nodes, own *export.View) *hints {
+	wanted.Cluster = wanted.Cluster && nodes.CanPreferCluster()
 	if len(nodes.Zones) == 0 {
-		preference.Zone = false
+		wanted.Zone = false
 	}
-	if preference == (Preference{}) {
+	if wanted == (preference{}) {
 		return nil
 	}
-	h := &Hints{preference: preference, all: nodes.Zones, zone: elsewhere}
-	for slices.Contains(nodes.Zones, h.zone) {
-		h.zone += "x"
-	}
-	if preference.Cluster && preference.Zone {
+	h := &hints{preference: wanted, all: nodes.Zones}
+	if wanted.Cluster && wanted.Zone {
 		h.lookAt(own)
 	}
 	return h
 }
 
-// DependOnOwn reports whether the hints of an endpoint may depend on other endpoints of this cluster.
-func (h *Hints) DependOnOwn() bool { return h != nil && h.ready != nil }
-
-func (h *Hints) lookAt(own *export.View) {
+// lookAt notes the ports that ready endpoints of this cluster serve, by zone.
+func (h *hints) lookAt(own *export.View) {
 	h.ready = make(map[served]bool)
 	if own == nil {
 		return
 	}
-	for i := range own.Slices {
-		slice := &own.Slices[i]
-		for j := range slice.Endpoints {
-			endpoint := &slice.Endpoints[j]
-			if endpoint.Zone == nil || !ptr.Deref(endpoint.Conditions.Ready, true) {
+	for _, slice := range own.Slices {
+		for i := range slice.Endpoints {
+			zone := ptr.Deref(slice.Endpoints[i].Zone, "")
+			if zone == "" || !isReady(&slice.Endpoints[i]) {
 				continue
 			}
 			for _, target := range slice.Targets {
-				h.ready[served{*endpoint.Zone, slice.AddressType, target.Protocol, target.Number}] = true
+				h.ready[served{zone, slice.AddressType, target.Protocol, target.Number}] = true
 			}
 		}
 	}
 }
 
-// Of returns the endpoints with their hints. The endpoints are those of the slice, perhaps with other conditions; own
+// of returns the endpoints with their hints. The endpoints are those of the slice, perhaps with other conditions; own
 // tells that the slice is of this cluster. The input stays unchanged and the result shares parts with it.
-func (h *Hints) Of(own bool, slice *export.Slice, endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
+func (h *hints) of(own bool, slice *export.Slice, endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	if h == nil || len(endpoints) == 0 {
 		return endpoints
 	}
@@ -138,7 +139,7 @@ func (h *Hints) Of(own bool, slice *export.Slice, endpoints []discoveryv1.Endpoi
 
 // without returns the zones in which this cluster has no ready endpoint for some port of the slice. Clients there use
 // endpoints of all its zones.
-func (h *Hints) without(slice *export.Slice) []string {
+func (h *hints) without(slice *export.Slice) []string {
 	if !h.preference.Cluster || !h.preference.Zone {
 		return h.all
 	}
@@ -154,7 +155,7 @@ func (h *Hints) without(slice *export.Slice) []string {
 }
 
 // make returns the hints of an endpoint. bare is the result of without for its slice.
-func (h *Hints) make(at made, bare []string) *discoveryv1.EndpointHints {
+func (h *hints) make(at made, bare []string) *discoveryv1.EndpointHints {
 	var zones []string
 	switch {
 	case h.preference.Cluster && !at.own:
@@ -168,7 +169,7 @@ func (h *Hints) make(at made, bare []string) *discoveryv1.EndpointHints {
 		zones = []string{at.zone}
 	}
 	if len(zones) == 0 {
-		zones = []string{h.zone}
+		zones = []string{elsewhere}
 	}
 	hints := &discoveryv1.EndpointHints{}
 	for _, zone := range zones {

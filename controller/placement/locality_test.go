@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package merge
+package placement
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 func prefers(value string) func(*export.View) {
@@ -130,7 +130,7 @@ func TestLocality(t *testing.T) {
 }
 
 // hintsText is the zones that the endpoints of a cluster are hinted for, which must be the same.
-func hintsText(result Result, cluster string) string {
+func hintsText(result merge.Result, cluster string) string {
 	texts := map[string]bool{}
 	text := ""
 	for _, slice := range result.EndpointSlices {
@@ -155,7 +155,7 @@ func hintsText(result Result, cluster string) string {
 	return text
 }
 
-func preferText(result Result) string {
+func preferText(result merge.Result) string {
 	for _, condition := range result.ServiceImport.Status.Conditions {
 		if condition.Type == ConditionPreferCluster {
 			return fmt.Sprintf("%s %s", condition.Status, condition.Reason)
@@ -168,9 +168,9 @@ func preferText(result Result) string {
 func TestHintsAreNotTheWordOfACluster(t *testing.T) {
 	east, west := newView("east", 1, "80/TCP", "10.1.0.1", prefers("cluster")), newView("west", 2, "80/TCP", "10.2.0.1")
 	observed := newObserved("east")
-	observed.Nodes = locality.Nodes{Zones: []string{"a"}}
-	contributions := []Contribution{{View: east, Demote: true}, {View: west}}
-	result := Merge(observed, contributions)
+	observed.Nodes = Nodes{Zones: []string{"a"}}
+	contributions := []merge.Contribution{{View: east, Demote: true}, {View: west}}
+	result := merged(observed, contributions)
 	diff(t, "hints", hintsText(result, "east")+"/"+hintsText(result, "west"), "a/elsewhere")
 	for _, slice := range result.EndpointSlices {
 		if cluster := slice.Labels[export.LabelSourceCluster]; *slice.Endpoints[0].Conditions.Ready ==
@@ -203,7 +203,7 @@ func checkHints(t *testing.T, name string, all []*discoveryv1.EndpointSlice) {
 			for _, zone := range endpoint.Hints.ForZones {
 				seen[zone.Name] = true
 			}
-			if n := len(endpoint.Hints.ForZones); n < 1 || n > locality.MaxZones || n != len(seen) ||
+			if n := len(endpoint.Hints.ForZones); n < 1 || n > MaxZones || n != len(seen) ||
 				len(endpoint.Hints.ForNodes) > 1 {
 				t.Errorf("%shints %v", name, endpoint.Hints)
 			}
@@ -217,7 +217,7 @@ func checkHints(t *testing.T, name string, all []*discoveryv1.EndpointSlice) {
 // TestConditionIsOfTheImport: what others set stays, and the transition time moves with the status alone.
 func TestConditionIsOfTheImport(t *testing.T) {
 	observed := newObserved("east")
-	observed.Nodes = locality.Nodes{Zones: []string{"a"}}
+	observed.Nodes = Nodes{Zones: []string{"a"}}
 	views := contribute(newView("east", 1, "80/TCP", "10.1.0.1", prefers("cluster")))
 	observed, _ = settled(t, observed, views)
 	at := metav1.NewTime(day(9))
@@ -231,17 +231,17 @@ func TestConditionIsOfTheImport(t *testing.T) {
 	observed.ServiceImport.Status.Conditions = append(observed.ServiceImport.Status.Conditions, theirs)
 	observed.Nodes.Zones = []string{"a", "b"}
 	observed.Nodes.SomeWithoutZone = true
-	conditions := Merge(observed, views).ServiceImport.Status.Conditions
+	conditions := merged(observed, views).ServiceImport.Status.Conditions
 	diff(t, "reason", conditionOf(t, conditions, ConditionPreferCluster).Reason, ReasonDemoted)
 	diff(t, "time", conditionOf(t, conditions, ConditionPreferCluster).LastTransitionTime, at)
 	diff(t, "another's", conditionOf(t, conditions, theirs.Type), theirs)
 	views[0].View.Spec.Annotations[export.AnnotationPrefer] = "one two"
-	conditions = Merge(observed, views).ServiceImport.Status.Conditions
+	conditions = merged(observed, views).ServiceImport.Status.Conditions
 	diff(t, "time of the change", conditionOf(t, conditions, ConditionPreferCluster).LastTransitionTime, metav1.Time{})
-	diff(t, "the derived Service", Merge(observed, views).DerivedService.Spec.TrafficDistribution, (*string)(nil))
+	diff(t, "the derived Service", merged(observed, views).DerivedService.Spec.TrafficDistribution, (*string)(nil))
 	observed.ServiceImport.Annotations[export.AnnotationPrefer] = "one two"
 	observed.Invalid = &export.Invalid{Reason: "NoService"}
-	conditions = Merge(observed, contribute(newAbsent("east"))).ServiceImport.Status.Conditions
+	conditions = merged(observed, contribute(newAbsent("east"))).ServiceImport.Status.Conditions
 	diff(t, "reason while the Service is replaced", conditionOf(t, conditions, ConditionPreferCluster).Reason,
 		ReasonUnknownPreference)
 	diff(t, "another's while the Service is replaced", conditionOf(t, conditions, theirs.Type), theirs)
@@ -251,8 +251,8 @@ func TestConditionIsOfTheImport(t *testing.T) {
 // same, and stays there while the Service is replaced.
 func TestReplacedBehindAnOlderSchema(t *testing.T) {
 	observed := newObserved("east")
-	observed.Nodes = locality.Nodes{Zones: []string{"a"}}
-	observed.Prefer = locality.PreferCluster
+	observed.Nodes = Nodes{Zones: []string{"a"}}
+	observed.Prefer = PreferCluster
 	view := newView("east", 1, "80/TCP", "10.1.0.1", distribution("PreferSameZone"))
 	view.Spec.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
 	view.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
@@ -264,11 +264,11 @@ func TestReplacedBehindAnOlderSchema(t *testing.T) {
 	spec.InternalTrafficPolicy, spec.TrafficDistribution, spec.SessionAffinityConfig, spec.IPFamilies = nil, nil, nil,
 		nil
 	observed.Invalid = &export.Invalid{Reason: string(v1beta1.ServiceExportReasonNoService)}
-	result := Merge(observed, contribute(newAbsent("east")))
+	result := merged(observed, contribute(newAbsent("east")))
 	diff(t, "derived Service", result.DerivedService, observed.DerivedService)
 	diff(t, "condition", preferText(result), "")
 
 	// What somebody changed of its place comes back.
 	observed.DerivedService.OwnerReferences = nil
-	diff(t, "owners", len(Merge(observed, contribute(newAbsent("east"))).DerivedService.OwnerReferences), 1)
+	diff(t, "owners", len(merged(observed, contribute(newAbsent("east"))).DerivedService.OwnerReferences), 1)
 }

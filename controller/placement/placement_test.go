@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package merge
+package placement
 
 import (
 	"strings"
@@ -21,11 +21,11 @@ func TestRoles(t *testing.T) {
 		},
 		"weights": {
 			export.AnnotationWeights, "north=50,west=1", "",
-			"east: ; west: saturated, weight 1 %; north: weight 50 %: 2 of 3 ready IPv4 endpoints",
+			"east: ; west: saturated, weight 1 %; north: weight 50 %",
 		},
 		"the whole": {
 			export.AnnotationWeights, "north=100", "",
-			"east: no weight: 0 of 2 ready IPv4 endpoints; west: saturated; north: weight 100 %: 3 of 3 ready IPv4 endpoints",
+			"east: no weight; west: saturated; north: weight 100 %",
 		},
 	} {
 		views := contribute(newView("east", 1, "80/TCP", addresses(1, 2), asks(test.key, test.value)),
@@ -33,17 +33,11 @@ func TestRoles(t *testing.T) {
 		views[1].View.Spec.Saturated = true
 		observed := newObserved("east")
 		observed.Nodes.Zones = strings.Fields(test.zones)
-		if roles := Roles(observed, views); roles != nil {
-			t.Errorf("%s: roles without an import: %v", name, roles)
-		}
-		observed, _ = settled(t, observed, views)
+		observed, result := settled(t, observed, views)
+		placement := observed.here().Of(result.ServiceImport, views)
 		var all []string
-		roles := Roles(observed, views)
 		for _, cluster := range []string{"east", "west", "north"} {
-			all = append(all, cluster+": "+strings.Join(roles[cluster].Rules, ", "))
-			if outside := name == "border" && cluster == "north"; roles[cluster].Outside != outside {
-				t.Errorf("%s: %s is outside: %t", name, cluster, !outside)
-			}
+			all = append(all, cluster+": "+strings.Join(placement.Rules(cluster), ", "))
 		}
 		diff(t, name, strings.Join(all, "; "), test.want)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package merge
+package placement
 
 import (
 	"fmt"
@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
-	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 func asks(key, value string) func(*export.View) {
@@ -36,10 +35,8 @@ func TestBorder(t *testing.T) {
 			views := contribute(
 				newView("east", 1, "80/TCP", "10.1.0.1", asks(export.AnnotationWithin, test.within)),
 				newView("near", 2, "80/TCP", "10.2.0.1"), newView("west", 3, "80/TCP", "10.3.0.1"))
-			views[1].Properties = map[string]string{"region": "eu"}
-			views[2].Properties = map[string]string{"region": "us"}
 			observed := newObserved("east")
-			observed.Properties = map[string]string{"region": "eu"}
+			observed.Properties = regions
 			_, result := settled(t, observed, views)
 			diff(t, "used", usedText(result), test.used)
 			diff(t, "slices", len(result.EndpointSlices), 3)
@@ -54,7 +51,7 @@ func TestBorder(t *testing.T) {
 
 			// Nothing is left inside.
 			views[0].View.Slices[0].Endpoints, views[1].View.Slices[0].Endpoints = nil, nil
-			used := usedText(Merge(observed, views))
+			used := usedText(merged(observed, views))
 			if inside := strings.Contains(test.used, "10.3.0.1"); inside != (used == "10.3.0.1") || !inside && used != "" {
 				t.Errorf("with nothing else, %q is used", used)
 			}
@@ -67,7 +64,7 @@ func TestOnlyExportsSetTheBorder(t *testing.T) {
 	views := contribute(newView("east", 1, "80/TCP", "10.1.0.1"), newView("west", 2, "80/TCP", "10.2.0.1"))
 	observed, _ := settled(t, newObserved("east"), views)
 	observed.ServiceImport.Annotations[export.AnnotationWithin] = "local"
-	result := Merge(observed, views)
+	result := merged(observed, views)
 	diff(t, "used", usedText(result), "10.1.0.1 10.2.0.1")
 	diff(t, "annotation", result.ServiceImport.Annotations[export.AnnotationWithin], "")
 }
@@ -82,11 +79,11 @@ func addresses(cluster, n int) string {
 }
 
 // readyIn counts the ready endpoints of clusters.
-func readyIn(result Result) map[string]int {
+func readyIn(result merge.Result) map[string]int {
 	all := map[string]int{}
 	for _, slice := range result.EndpointSlices {
 		for _, endpoint := range slice.Endpoints {
-			if isReady(endpoint) {
+			if isReady(&endpoint) {
 				all[slice.Labels[export.LabelSourceCluster]]++
 			}
 		}
@@ -220,13 +217,13 @@ func TestWeights(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var views []Contribution
+			var views []merge.Contribution
 			for i, cluster := range []string{"east", "west", "north"} {
 				view := newView(cluster, i+1, "80/TCP", addresses(i, test.ready[i]), asks(export.AnnotationWeights, test.weights))
 				if test.prefer != "" {
 					view.Spec.Annotations[export.AnnotationPrefer] = test.prefer
 				}
-				views = append(views, Contribution{View: view, Demote: cluster == test.silent})
+				views = append(views, merge.Contribution{View: view, Demote: cluster == test.silent})
 			}
 			_, result := settled(t, newObserved("east"), views)
 			diff(t, "used", readyIn(result), test.used)
@@ -244,27 +241,27 @@ func TestWeightsAtRandom(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		weights := asks(export.AnnotationWeights, fmt.Sprintf("west=%d,north=%d", r.IntN(101), r.IntN(101)))
-		var views []Contribution
+		var views []merge.Contribution
 		for i, cluster := range []string{"east", "west", "north"} {
 			view := newView(cluster, i+1, "a:80/TCP b:81/TCP", addresses(i, r.IntN(9)), weights)
 			for n := range r.IntN(3) {
 				view.Slices = append(view.Slices, newSlice(fmt.Sprintf("web-%s-%d", cluster, n), pick(r, "a:80/TCP", "b:81/TCP"),
 					strings.ReplaceAll(addresses(i, r.IntN(4)), ".0.", fmt.Sprintf(".%d.", n+1))))
 			}
-			views = append(views, Contribution{View: view})
+			views = append(views, merge.Contribution{View: view})
 		}
 		var first string
 		for _, cluster := range []string{"east", "west", "north", "elsewhere"} {
 			r.Shuffle(len(views), func(i, j int) { views[i], views[j] = views[j], views[i] })
-			result := Merge(newObserved(cluster), views)
+			result := merged(newObserved(cluster), views)
 			if used := usedText(result); first == "" {
 				first = used
 			} else if used != first {
 				t.Fatalf("set %d: %s uses %s, another %s", seed, cluster, used, first)
 			}
-			ports := func(all []*discoveryv1.EndpointSlice, matches func(discoveryv1.Endpoint) bool) (names []string) {
+			ports := func(all []*discoveryv1.EndpointSlice, matches func(*discoveryv1.Endpoint) bool) (names []string) {
 				for _, slice := range all {
-					if slices.ContainsFunc(slice.Endpoints, matches) {
+					if slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return matches(&e) }) {
 						for _, port := range slice.Ports {
 							names = append(names, *port.Name)
 						}
@@ -274,7 +271,7 @@ func TestWeightsAtRandom(t *testing.T) {
 				return slices.Compact(names)
 			}
 			diff(t, fmt.Sprintf("set %d: ports with a ready endpoint in %s", seed, cluster), ports(result.EndpointSlices, isReady),
-				ports(result.EndpointSlices, func(discoveryv1.Endpoint) bool { return true }))
+				ports(result.EndpointSlices, func(*discoveryv1.Endpoint) bool { return true }))
 		}
 		left += strings.Count(first, "~")
 	}
@@ -293,9 +290,9 @@ func TestWeightsOfNone(t *testing.T) {
 		if strings.Contains(asks, "north") {
 			observed.Cluster = "east"
 		} else {
-			observed.Nodes = locality.Nodes{Zones: []string{"zone-a"}}
+			observed.Nodes = Nodes{Zones: []string{"zone-a"}}
 		}
-		result := Merge(observed, contribute(
+		result := merged(observed, contribute(
 			newView("east", 1, "80/TCP", "10.1.0.1", annotations(export.AnnotationWeights+"=west=10", asks)),
 			newView("west", 2, "80/TCP", "10.2.0.1")))
 		c := conditionOf(t, result.ServiceImport.Status.Conditions, ConditionWeights)
@@ -310,7 +307,7 @@ func TestWeightsOfFamilies(t *testing.T) {
 	west := newView("west", 2, "80/TCP", addresses(2, 5), both)
 	east.Slices = append(east.Slices, newSlice("web-east-6", "80/TCP", "fd00::1"))
 	west.Slices = append(west.Slices, newSlice("web-west-6", "80/TCP", "fd01::1 fd01::2 fd01::3"))
-	result := Merge(newObserved("north"), contribute(east, west))
+	result := merged(newObserved("north"), contribute(east, west))
 	diff(t, "ready", readyIn(result), map[string]int{"east": 4, "west": 4})
 	diff(t, "told", conditionOf(t, result.ServiceImport.Status.Conditions, ConditionWeights).Message,
 		"The shares are those asked for, as far as whole endpoints allow: west 50 %.")
@@ -320,7 +317,7 @@ func TestWeightsOfFamilies(t *testing.T) {
 func TestUnmetAtRandom(t *testing.T) {
 	for seed := range uint64(5000) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		weights, ready := traffic.Weights{}, map[string]int{"east": 10 + r.IntN(1000)}
+		weights, ready := Weights{}, map[string]int{"east": 10 + r.IntN(1000)}
 		for i := range 1 + r.IntN(4) {
 			cluster := fmt.Sprint("west", i)
 			weights[cluster], ready[cluster] = 10+r.IntN(60), 1000*ready["east"]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package merge
+package placement
 
 import (
 	"fmt"
@@ -14,10 +14,11 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // srvText is the annotations of slices for SRV answers, by cluster, and "~" if endpoints of it are demoted.
-func srvText(result Result) string {
+func srvText(result merge.Result) string {
 	var texts []string
 	for _, slice := range result.EndpointSlices {
 		text := slice.Labels[export.LabelSourceCluster]
@@ -67,7 +68,7 @@ func TestSRV(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var contributions []Contribution
+			var contributions []merge.Contribution
 			for i, cluster := range []string{"east", "near", "west", "south"} {
 				endpoints := addresses(i, 2)
 				if test.odd[cluster] == "down" {
@@ -86,7 +87,7 @@ func TestSRV(t *testing.T) {
 				if test.odd[cluster] == "terminating" {
 					view.Slices[0].Endpoints[1].Conditions = export.Conditions(false, true, true)
 				}
-				contributions = append(contributions, Contribution{View: view, Demote: test.odd[cluster] == "silent"})
+				contributions = append(contributions, merge.Contribution{View: view, Demote: test.odd[cluster] == "silent"})
 			}
 			_, result := settled(t, newObserved("east"), contributions)
 			diff(t, "annotations", srvText(result), test.want)
@@ -95,7 +96,7 @@ func TestSRV(t *testing.T) {
 			for _, c := range contributions {
 				c.View.Spec.Type = v1beta1.ClusterSetIP
 			}
-			if text := srvText(Merge(newObserved("east"), contributions)); strings.Contains(text, "(") {
+			if text := srvText(merged(newObserved("east"), contributions)); strings.Contains(text, "(") {
 				t.Errorf("with a cluster IP: %s", text)
 			}
 		})
@@ -107,42 +108,33 @@ func TestSRV(t *testing.T) {
 func TestSRVAtRandom(t *testing.T) {
 	t.Parallel()
 	waiting, plain, silent := 0, 0, 0
-	for seed := range uint64(4000) {
+	for seed := range uint64(8000) {
 		r := rand.New(rand.NewPCG(seed, 6))
-		members := randomClusterset(t, r)
-		observed := pick(r, members...).observed
-		contributions := copyOfAll(contributionsIn(r, observed.Cluster, members))
-		for _, c := range contributions { // most are headless
-			if !c.View.Absent() && r.IntN(8) > 0 {
-				c.View.Spec.Type = v1beta1.Headless
-			}
+		asked := annotationsAtRandom(r)
+		if r.IntN(3) == 0 {
+			asked[export.AnnotationWeights] = pick(r, "west=10, east=40", "west=100", "east=0", "near=1", "x")
 		}
-		result := Merge(observed, contributions)
-		if result.Plan == nil || result.ServiceImport == nil {
-			continue
-		}
-		present, _ := divide(contributions)
-		for _, c := range present {
+		observed, contributions := atRandom(r, asked)
+		result := merged(observed, contributions)
+		p := observed.here().Of(result.ServiceImport, contributions).(*placement)
+		for _, c := range contributions {
 			if outside(observed, result, c) {
 				continue
 			}
 			for i := range c.View.Slices {
 				slice := &c.View.Slices[i]
-				at := slices.IndexFunc(result.EndpointSlices, func(s *discoveryv1.EndpointSlice) bool {
-					return s.Name == sliceName(observed, c.View, slice)
-				})
-				written := result.EndpointSlices[at]
+				written := written(observed, result, c.View, slice)
 				srv, annotated := written.Annotations[export.AnnotationSRV]
 				var demoted, terminating []string
 				for j, endpoint := range written.Endpoints {
 					switch {
-					case isReady(slice.Endpoints[j]) && !isReady(endpoint):
+					case isReady(&slice.Endpoints[j]) && !isReady(&endpoint):
 						demoted = append(demoted, fmt.Sprint(j))
 					case isDemoted(endpoint):
 						terminating = append(terminating, fmt.Sprint(j))
 					}
 				}
-				settings := result.Plan.srvs == srvOfAll || result.Plan.srvs == srvOfSaturated && c.View.Spec.Saturated
+				settings := p.headless && (p.tiers.Any() || p.weights != nil || c.View.Spec.Saturated || c.Demote)
 				_, told, _ := strings.Cut(srv, "terminating=")
 				switch {
 				case annotated && !settings:
@@ -155,7 +147,7 @@ func TestSRVAtRandom(t *testing.T) {
 					t.Fatalf("cluster set %d: %s does not wait", seed, slice.Name)
 				case annotated && len(demoted) > 0:
 					waiting++
-				case len(demoted) > 0 && result.Plan.srvs != srvOfNone:
+				case len(demoted) > 0 && p.headless:
 					silent++
 				case !annotated:
 					plain++
@@ -176,7 +168,7 @@ func TestSRVIsStable(t *testing.T) {
 		for n := range 30 {
 			count := map[string]int{"east": 50, "west": 30}
 			count[changing] += n
-			result := Merge(newObserved("east"), contribute(
+			result := merged(newObserved("east"), contribute(
 				newView("east", 1, "80/TCP", addresses(1, count["east"]), headless, asks(export.AnnotationWeights, "west=10")),
 				newView("west", 2, "80/TCP", addresses(2, count["west"]), headless)))
 			for _, slice := range result.EndpointSlices {
@@ -193,5 +185,5 @@ func TestSRVIsStable(t *testing.T) {
 
 // isDemoted reports whether an endpoint is serving and terminating, for whatever reason.
 func isDemoted(endpoint discoveryv1.Endpoint) bool {
-	return !isReady(endpoint) && *endpoint.Conditions.Serving && *endpoint.Conditions.Terminating
+	return !isReady(&endpoint) && *endpoint.Conditions.Serving && *endpoint.Conditions.Terminating
 }

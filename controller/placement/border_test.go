@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package placement
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
-// TestBorder: the clusters inside, as east sees them. Of one, the properties are unknown.
-func TestBorder(t *testing.T) {
+// TestParseBorder: the clusters inside, as east sees them. Of one, the properties are unknown.
+func TestParseBorder(t *testing.T) {
 	clusters := append(slices.Clone(clusters), selector.Cluster{ID: "unknown"})
 	for _, test := range []struct {
 		text, inside string
@@ -33,18 +35,22 @@ func TestBorder(t *testing.T) {
 		{"west;", "east", true},
 		{strings.Repeat("x", 1<<16), "east", true},
 	} {
-		border, err := ParseBorder(test.text)
+		border, err := parseBorder(test.text)
 		var inside []string
 		for _, cluster := range clusters {
-			if border.Admits(cluster, clusters[0]) {
+			if place := (&placement{Here: Here{Cluster: clusters[0]}}).place(cluster, border, of(cluster.ID)); !place.outside {
 				inside = append(inside, cluster.ID)
 			}
 		}
 		if got := strings.Join(inside, " "); got != test.inside || (err != nil) != test.wrong ||
-			border.Any() != (test.text != "") {
+			(border != nil) != (test.text != "") {
 			t.Errorf("%.50q: got %s, %v, want %s", test.text, got, err, test.inside)
 		}
 	}
+}
+
+func of(cluster string) merge.Contribution {
+	return merge.Contribution{View: &export.View{Cluster: cluster, Spec: &export.Spec{}}}
 }
 
 // TestReasons: messages have the whole reason, and are bounded.
@@ -58,7 +64,7 @@ func TestReasons(t *testing.T) {
 		"east, west": `"east, west" is no border: cluster selector, term "east, west": it has ids separated by commas: ` +
 			`separate them with ";"`,
 	} {
-		if _, err := ParseBorder(text); err == nil || err.Error() != want {
+		if _, err := parseBorder(text); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
@@ -67,7 +73,7 @@ func TestReasons(t *testing.T) {
 		t.Error(err)
 	}
 	for _, text := range []string{strings.Repeat("x ", 500), "region=" + strings.Repeat("x", 500), "region in (" + strings.Repeat("*", 100)} {
-		if _, err := ParseBorder(text); err == nil || len(err.Error()) > 400 || strings.HasPrefix(text, "region=") && !strings.HasSuffix(err.Error(), "...") {
+		if _, err := parseBorder(text); err == nil || len(err.Error()) > 400 || strings.HasPrefix(text, "region=") && !strings.HasSuffix(err.Error(), "...") {
 			t.Errorf("%d bytes: %v", len(err.Error()), err)
 		}
 	}

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package traffic reads what exports ask for the traffic between clusters.
-//
-// The package is pure. docs/design.md#traffic describes the settings.
-package traffic
+package placement
 
 import (
 	"fmt"
@@ -57,11 +54,25 @@ func ParseTiers(text string) (Tiers, error) {
 	for _, part := range parts {
 		tier, err := selector.Parse(strings.TrimSpace(part))
 		if err != nil {
-			return Tiers{}, fmt.Errorf("%q is no list of tiers: %s", selector.Shorten(text), reason(err))
+			return Tiers{}, refuse(text, "no list of tiers", err)
 		}
 		parsed.tiers = append(parsed.tiers, tier)
 	}
 	return parsed, nil
+}
+
+// tiersOf returns the tiers of an import from its trafficDistribution and its annotation export.AnnotationPrefer, each
+// empty if absent. The operator's list applies to imports with neither, and has no effect if it is invalid. An invalid
+// annotation is an error.
+func tiersOf(trafficDistribution, annotation, operator string) (Tiers, error) {
+	if annotation != "" {
+		return ParseTiers(annotation)
+	}
+	if trafficDistribution != "" {
+		return Tiers{}, nil
+	}
+	tiers, _ := ParseTiers(operator)
+	return tiers, nil
 }
 
 // Any reports whether there is a tier.
@@ -83,18 +94,27 @@ func (t Tiers) Of(cluster, local selector.Cluster) int {
 	return len(t.tiers)
 }
 
-// String returns the list, PreferNone without tiers.
-func (t Tiers) String() string {
-	if !t.Any() {
-		return PreferNone
+// A border is the clusters whose endpoints are used; nil is no border.
+type border = *selector.Selector
+
+// parseBorder returns the border of a text, a cluster selector; empty means none. With the error, which is of a text
+// that is not valid, the border admits no cluster.
+func parseBorder(text string) (border, error) {
+	if text == "" {
+		return nil, nil
 	}
-	return t.text
+	within, err := selector.Parse(text)
+	if err != nil {
+		return &selector.Selector{}, refuse(text, "no border", err)
+	}
+	return &within, nil
 }
 
-// reason returns the text of an error of another package, which may quote another cluster's text.
-func reason(err error) string {
-	if text := err.Error(); len(text) > maxReason {
-		return strings.ToValidUTF8(text[:maxReason-3], "") + "..."
+// refuse returns the error for a text. The reason may quote another cluster's text.
+func refuse(text, what string, err error) error {
+	reason := err.Error()
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason-3], "") + "..."
 	}
-	return err.Error()
+	return fmt.Errorf("%q is %s: %s", selector.Shorten(text), what, reason)
 }

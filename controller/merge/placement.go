@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"math"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// A Level is the place of endpoints in the order of use, from 0. An endpoint is demoted if, and only if, everything that
+// its slice serves has a ready endpoint of a lower level.
+type Level int
+
+// Unused is the level of endpoints that serve nobody. They stay known for when that changes.
+const Unused Level = math.MaxInt
+
+// A Placement decides in which order the endpoints of one import are used, and expresses that in what the merge makes.
+type Placement interface {
+	// Level returns when an endpoint of a slice of the contribution is used: its own level is use, and for others it
+	// counts as one of the level cover.
+	Level(from Contribution, slice *export.Slice, endpoint *discoveryv1.Endpoint) (use, cover Level)
+	// Decorate completes the object that was made of a slice. waiting are the indices of the ready endpoints that are
+	// not ready in the object. The endpoints of the object may be shared, and must be replaced as a whole.
+	Decorate(object *discoveryv1.EndpointSlice, from Contribution, slice *export.Slice, waiting []int)
+	// Hinted reports whether Decorate adds hints of its own, besides those for the trafficDistribution of the import.
+	// The derived Service then has a trafficDistribution, because some data planes follow hints only with it.
+	Hinted() bool
+	// Conditions are those of the import that tell of the placement. Their types are of the domain export.Domain.
+	Conditions() []metav1.Condition
+	// Rules are those that decide when the endpoints of a cluster are used, the strongest first.
+	Rules(cluster string) []string
+}
+
+// Placing returns the Placement of an import, which has its new spec and annotations, and its old status. The
+// contributions are in their precedence, and there may be none.
+type Placing func(imported *v1beta1.ServiceImport, contributions []Contribution) Placement
+
+// PlacementOf returns the Placement of an import of this cluster, as Merge uses it.
+func (o Observed) PlacementOf(imported *v1beta1.ServiceImport, contributions []Contribution) Placement {
+	if o.Place == nil || imported == nil || !o.Set.Manages(imported) {
+		return demotedLast{}
+	}
+	contributions, _ = divide(contributions)
+	return o.Place(imported, contributions)
+}
+
+// demotedLast places the endpoints of demoted contributions after all others.
+type demotedLast struct{}
+
+func (demotedLast) Level(from Contribution, _ *export.Slice, _ *discoveryv1.Endpoint) (use, cover Level) {
+	if from.Demote {
+		return 1, 1
+	}
+	return 0, 0
+}
+
+func (demotedLast) Decorate(*discoveryv1.EndpointSlice, Contribution, *export.Slice, []int) {}
+
+func (demotedLast) Hinted() bool { return false }
+
+func (demotedLast) Conditions() []metav1.Condition { return nil }
+
+func (demotedLast) Rules(string) []string { return nil }

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// ConditionPreferCluster is the type of the condition of an import that tells in which order clusters are used. Only
+// imports that ask for one have the condition.
+const ConditionPreferCluster = export.Domain + "/PreferCluster"
+
+// Reasons of ConditionPreferCluster.
+const (
+	// ReasonHinted: hints put the local cluster first.
+	ReasonHinted = "Hinted"
+	// ReasonDemoted: endpoints of other clusters are demoted.
+	ReasonDemoted = "Demoted"
+	// ReasonUnknownPreference: the annotation export.AnnotationPrefer has an invalid value.
+	ReasonUnknownPreference = "UnknownPreference"
+)
+
+// ConditionWithin is the type of the condition of an import that tells of its border. Only imports that have one have
+// the condition.
+const ConditionWithin = export.Domain + "/Within"
+
+// Reasons of ConditionWithin.
+const (
+	// ReasonLimited: endpoints of clusters outside of the border are not used.
+	ReasonLimited = "Limited"
+	// ReasonInvalidBorder: the annotation export.AnnotationWithin is not valid, and admits the local cluster alone.
+	ReasonInvalidBorder = "InvalidBorder"
+)
+
+// ConditionWeights is the type of the condition of an import that tells whether the shares of the traffic that are asked
+// for are in effect. Only imports with weights have the condition.
+const ConditionWeights = export.Domain + "/Weights"
+
+// Reasons of ConditionWeights.
+const (
+	// ReasonInEffect: the shares are those asked for, as far as whole endpoints allow.
+	ReasonInEffect = "InEffect"
+	// ReasonOtherShares: they are not, because clusters have too few endpoints, are not of those used first, or do not
+	// export the service.
+	ReasonOtherShares = "OtherShares"
+	// ReasonInvalidWeights: the annotation export.AnnotationWeights is not valid and has no effect.
+	ReasonInvalidWeights = "InvalidWeights"
+)
+
+// Kinds are the types of all conditions of placements.
+var Kinds = []string{ConditionPreferCluster, ConditionWithin, ConditionWeights}
+
+// Conditions implements merge.Placement.
+func (p *placement) Conditions() (all []metav1.Condition) {
+	for _, condition := range []*metav1.Condition{p.preferCondition(), p.withinCondition(), p.weightsCondition()} {
+		if condition != nil {
+			all = append(all, *condition)
+		}
+	}
+	return all
+}
+
+// preferCondition returns the ConditionPreferCluster of the import, nil if it has none.
+func (p *placement) preferCondition() *metav1.Condition {
+	if len(p.places) == 0 && meta.FindStatusCondition(p.imported.Status.Conditions, ConditionPreferCluster) == nil {
+		return nil // an older schema of the import may have dropped the preference
+	}
+	const kind = ConditionPreferCluster
+	tiers, err := tiersOf(ptr.Deref(p.imported.Spec.TrafficDistribution, ""),
+		p.imported.Annotations[export.AnnotationPrefer], p.Prefer)
+	switch {
+	case err != nil:
+		return condition(kind, metav1.ConditionFalse, ReasonUnknownPreference, "Exported annotation %s: %v.",
+			export.AnnotationPrefer, err)
+	case !p.tiers.Any():
+		return nil
+	case !p.hinted:
+		return condition(kind, metav1.ConditionTrue, ReasonDemoted,
+			"Endpoints are used in this order of clusters: %s. Those that wait are not ready.", tiers.text)
+	case tiers.OnlyLocal():
+		return condition(kind, metav1.ConditionTrue, ReasonHinted, "Endpoints of this cluster are used first.")
+	}
+	return condition(kind, metav1.ConditionTrue, ReasonHinted,
+		"Endpoints are used in this order of clusters: %s. Hints put this cluster first.", tiers.text)
+}
+
+// withinCondition returns the ConditionWithin of the import, nil without a border.
+func (p *placement) withinCondition() *metav1.Condition {
+	within := p.imported.Annotations[export.AnnotationWithin]
+	border, err := parseBorder(within)
+	switch {
+	case border == nil:
+		return nil
+	case err != nil:
+		return condition(ConditionWithin, metav1.ConditionFalse, ReasonInvalidBorder,
+			"Exported annotation %s: %v. Only endpoints of this cluster are used.", export.AnnotationWithin, err)
+	}
+	var outside []string
+	for _, cluster := range slices.Sorted(maps.Keys(p.places)) {
+		if p.places[cluster].outside {
+			outside = append(outside, strconv.Quote(cluster))
+		}
+	}
+	text := "all exporting clusters are inside"
+	if len(outside) > 0 {
+		text = "not " + listed(outside)
+	}
+	return condition(ConditionWithin, metav1.ConditionTrue, ReasonLimited,
+		"Endpoints of these clusters are used: %s; %s.", within, text)
+}
+
+// weightsCondition returns the ConditionWeights of the import, nil without weights.
+func (p *placement) weightsCondition() *metav1.Condition {
+	_, err := ParseWeights(p.imported.Annotations[export.AnnotationWeights])
+	not := func(reason, format string, args ...any) *metav1.Condition {
+		return condition(ConditionWeights, metav1.ConditionFalse, reason, format, args...)
+	}
+	switch {
+	case err != nil:
+		return not(ReasonInvalidWeights, "Exported annotation %s: %v.", export.AnnotationWeights, err)
+	case p.weights == nil:
+		return nil
+	case len(p.cuts.weighings) == 0:
+		return not(ReasonOtherShares, "No endpoint is ready.")
+	}
+	var families []string
+	for _, each := range p.cuts.weighings {
+		if unmet := each.unmet(p.weights, p.noShare); len(unmet) > 0 {
+			families = append(families, string(each.addressType)+": "+listed(unmet))
+		}
+	}
+	if len(families) > 0 {
+		return not(ReasonOtherShares, "%s.", strings.Join(families, "; "))
+	}
+	var asked []string
+	for _, cluster := range slices.Sorted(maps.Keys(p.weights)) {
+		text := fmt.Sprintf("%s %d %%", cluster, p.weights[cluster])
+		if _, exports := p.places[cluster]; !exports {
+			text += " (" + notExporting + ")"
+		}
+		asked = append(asked, text)
+	}
+	return condition(ConditionWeights, metav1.ConditionTrue, ReasonInEffect,
+		"The shares are those asked for, as far as whole endpoints allow: %s.", listed(asked))
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason, format string, args ...any) *metav1.Condition {
+	return &metav1.Condition{Type: kind, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// notExporting is said of weights for an id that is misspelled, or whose cluster does not export the service yet.
+const notExporting = "no exporting cluster has this id"
+
+// noShare returns why a cluster takes no part in the weighing of any family.
+func (p *placement) noShare(cluster string) string {
+	place, exports := p.places[cluster]
+	switch {
+	case !exports:
+		return notExporting
+	case place.outside:
+		return "it is outside of the border"
+	case p.hinted && cluster == p.Cluster.ID:
+		return "hints put it before the others"
+	}
+	return "no endpoint of it is ready and used first"
+}
+
+// unmet returns what is wrong with each share that differs from the one asked for by more than whole endpoints explain,
+// sorted by cluster. A cluster without a ready endpoint never has the share that it is to have, and why says the reason.
+// It has no numbers of endpoints, so that it stays the same while pods are replaced.
+func (w weighing) unmet(weights Weights, why func(cluster string) string) []string {
+	of := w.used
+	if sum(of) == 0 { // nothing is left for the rest, so all are used
+		of = w.ready
+	}
+	total, whole := sum(of), max(sum(weights), 100)
+	var unmet []string
+	for _, cluster := range slices.Sorted(maps.Keys(weights)) {
+		weight := weights[cluster]
+		text := fmt.Sprintf("%s asked %d %%, has ", cluster, weight)
+		switch off := deviation(of[cluster], total, weight, whole, len(weights)); {
+		case weight > 0 && w.ready[cluster] == 0:
+			unmet = append(unmet, text+"none: "+why(cluster))
+		case off < 0:
+			unmet = append(unmet, text+"less: too few of its endpoints are ready")
+		case off > 0:
+			unmet = append(unmet, text+"more: too few endpoints of others are ready")
+		}
+	}
+	return unmet
+}
+
+// deviation returns 0 if a cluster that is to get weight of whole has its share with used of total endpoints, as far as
+// whole endpoints allow: each of the clusters with a weight may be off by half an endpoint, and with it the total.
+// Otherwise it is negative for too few and positive for too many. With 10 % and 90 % of 10 endpoints, 0.5 to 1.5
+// endpoints are right for 10 %: 1 is, 2 are too many.
+func deviation(used, total, weight, whole, clusters int) int {
+	off := 2 * (used*whole - weight*total) // in units of 1/(2*whole) endpoints, as all that follows
+	allowed := whole + max(0, clusters-2)*weight
+	if off < -allowed || off > allowed {
+		return off
+	}
+	return 0
+}
+
+func sum(of map[string]int) (total int) {
+	for _, n := range of {
+		total += n
+	}
+	return total
+}
+
+// maxListed bounds what a message lists.
+const maxListed = 10
+
+// listed joins texts, at most maxListed of them.
+func listed(texts []string) string {
+	if more := len(texts) - maxListed; more > 0 {
+		texts = append(slices.Clone(texts[:maxListed]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	apidiff "k8s.io/apimachinery/pkg/util/diff"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+)
+
+var web = types.NamespacedName{Namespace: "demo", Name: "web"}
+
+// Observed is the state of a cluster, with what places endpoints there.
+type Observed struct {
+	merge.Observed
+	// Properties are those of all clusters.
+	Properties map[string]map[string]string
+	Prefer     string
+	Nodes      Nodes
+}
+
+func (o Observed) here() Here {
+	return Here{
+		Cluster:    selector.Cluster{ID: o.Cluster, Properties: o.Properties[o.Cluster]},
+		Properties: func(cluster string) map[string]string { return o.Properties[cluster] },
+		Prefer:     o.Prefer, Nodes: o.Nodes,
+	}
+}
+
+// merged is the result of a merge in which the placement has its part.
+func merged(o Observed, contributions []merge.Contribution) merge.Result {
+	o.Place = o.here().Of
+	return merge.Merge(o.Observed, contributions)
+}
+
+// day is the creation time of an export: the first is the oldest.
+func day(n int) time.Time { return time.Date(2026, 3, n, 12, 0, 0, 0, time.UTC) }
+
+// parsePorts reads ports as in "http:80/TCP 53/UDP dns:53/TCP(dns)".
+func parsePorts(text string) []export.Port {
+	var ports []export.Port
+	for _, field := range strings.Fields(text) {
+		name, rest, named := strings.Cut(field, ":")
+		if !named {
+			name, rest = "", field
+		}
+		rest, app, _ := strings.Cut(strings.TrimSuffix(rest, ")"), "(")
+		digits, protocol, _ := strings.Cut(rest, "/")
+		number, err := strconv.ParseInt(digits, 10, 32)
+		if err != nil {
+			panic(err)
+		}
+		ports = append(ports, export.Port{
+			Name: name, Protocol: corev1.Protocol(protocol), Number: int32(number),
+			AppProtocol: app,
+		})
+	}
+	return ports
+}
+
+// newView is an export of a cluster with one slice, web-<cluster>, whose endpoints serve all ports on a number that is
+// 8000 higher. Endpoints are addresses, with "!" before those that are not ready.
+func newView(cluster string, created int, ports, endpoints string, change ...func(*export.View)) *export.View {
+	view := &export.View{
+		Cluster: cluster,
+		Service: web,
+		Spec: &export.Spec{
+			Created:               day(created),
+			Type:                  v1beta1.ClusterSetIP,
+			Ports:                 parsePorts(ports),
+			IPFamilies:            []corev1.IPFamily{corev1.IPv4Protocol},
+			SessionAffinity:       corev1.ServiceAffinityNone,
+			InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicyCluster,
+		},
+	}
+	view.Slices = []export.Slice{newSlice("web-"+cluster, ports, endpoints)}
+	for _, c := range change {
+		c(view)
+	}
+	return view
+}
+
+// newAbsent is an export of a cluster whose Service does not exist.
+func newAbsent(cluster string) *export.View {
+	view, _, _ := export.FromService(cluster,
+		&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name}}, nil, nil)
+	return view
+}
+
+func newSlice(name, ports, endpoints string) export.Slice {
+	slice := export.Slice{Name: name, AddressType: discoveryv1.AddressTypeIPv4}
+	for _, port := range parsePorts(ports) {
+		slice.Targets = append(slice.Targets, export.Target{
+			Protocol: port.Protocol, Number: port.Number,
+			Port: port.Number + 8000,
+		})
+	}
+	for _, field := range strings.Fields(endpoints) {
+		address, unready := strings.CutPrefix(field, "!")
+		if strings.Contains(address, ":") {
+			slice.AddressType = discoveryv1.AddressTypeIPv6
+		}
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{address}, Conditions: export.Conditions(!unready, !unready, false),
+		})
+	}
+	return slice
+}
+
+func headless(view *export.View) { view.Spec.Type = v1beta1.Headless }
+
+func families(list ...corev1.IPFamily) func(*export.View) {
+	return func(view *export.View) { view.Spec.IPFamilies = list }
+}
+
+// newObserved is a cluster with its ServiceExport and nothing else of the service.
+func newObserved(cluster string) Observed {
+	return Observed{Observed: merge.Observed{
+		Cluster:    cluster,
+		Service:    web,
+		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
+		ServiceExport: &v1beta1.ServiceExport{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "uid-of-export", Generation: 3},
+		},
+	}}
+}
+
+func contribute(views ...*export.View) []merge.Contribution {
+	var all []merge.Contribution
+	for _, view := range views {
+		all = append(all, merge.Contribution{View: view})
+	}
+	return all
+}
+
+// settle is what is observed after the result was written: the API server
+// gave the import a UID and the Service the IPs that it lacked.
+func settle(observed Observed, result merge.Result) Observed {
+	if result.ServiceImport == nil {
+		observed.ServiceImport = nil
+	} else {
+		observed.ServiceImport = result.ServiceImport.DeepCopy()
+		observed.ServiceImport.UID = "uid-of-import"
+	}
+	if result.DerivedService == nil {
+		if observed.DerivedService != nil && export.IsManaged(observed.DerivedService) {
+			observed.DerivedService = nil
+		}
+	} else {
+		derived := result.DerivedService.DeepCopy()
+		for i, family := range derived.Spec.IPFamilies {
+			if i == len(derived.Spec.ClusterIPs) {
+				derived.Spec.ClusterIPs = append(derived.Spec.ClusterIPs,
+					map[corev1.IPFamily]string{"IPv4": "10.96.0.7", "IPv6": "fd00:96::7"}[family])
+			}
+		}
+		derived.Spec.ClusterIP = derived.Spec.ClusterIPs[0]
+		for i := range derived.OwnerReferences {
+			derived.OwnerReferences[i].UID = "uid-of-import"
+		}
+		observed.DerivedService = derived
+	}
+	if observed.ServiceExport != nil {
+		observed.ServiceExport = observed.ServiceExport.DeepCopy()
+		observed.ServiceExport.Status.Conditions = result.ExportConditions
+	}
+	return observed
+}
+
+// settled merges until nothing changes.
+func settled(t testing.TB, observed Observed, contributions []merge.Contribution) (Observed, merge.Result) {
+	t.Helper()
+	result := merged(observed, contributions)
+	for range 4 {
+		observed = settle(observed, result)
+		next := merged(observed, contributions)
+		if reflect.DeepEqual(next, result) {
+			return observed, result
+		}
+		result = next
+	}
+	t.Fatal("the merge does not come to rest")
+	return observed, result
+}
+
+func diff(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s (-want +got):\n%s", what, apidiff.Diff(want, got))
+	}
+}
+
+func conditionOf(t *testing.T, conditions []metav1.Condition, kind string) metav1.Condition {
+	t.Helper()
+	for _, condition := range conditions {
+		if condition.Type == kind {
+			return condition
+		}
+	}
+	t.Fatalf("no condition %s in %v", kind, conditions)
+	return metav1.Condition{}
+}
+
+func distribution(value string) func(*export.View) {
+	return func(view *export.View) { view.Spec.TrafficDistribution = value }
+}
+
+func annotations(pairs ...string) func(*export.View) {
+	return func(view *export.View) { view.Spec.Annotations = pairsOf(pairs) }
+}
+
+func pairsOf(pairs []string) map[string]string {
+	m := make(map[string]string)
+	for _, pair := range pairs {
+		key, value, _ := strings.Cut(pair, "=")
+		m[key] = value
+	}
+	return m
+}

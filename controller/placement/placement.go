@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package placement decides in which order the endpoints of clusters are used, by what exports and the operator ask for:
+// near ones first, tiers, borders, weights, saturation. It is the merge.Placement of the product.
+//
+// The package is pure. docs/use/choose-clusters.md describes the settings.
+package placement
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+)
+
+// Here is what placements depend on in the local cluster, besides imports.
+type Here struct {
+	// Cluster is the local cluster.
+	Cluster selector.Cluster
+	// Properties returns the ClusterProperties of another cluster as last known, nil if they never were.
+	Properties func(cluster string) map[string]string
+	// Prefer is the list of tiers for imports that prefer nothing themselves.
+	Prefer string
+	// Nodes is the part of the local cluster's Nodes that hints depend on.
+	Nodes Nodes
+	// NoNodeHints reports that the API server does not know hints for nodes.
+	NoNodeHints bool
+}
+
+// The bits of a level are, from the highest: silent or drained, saturated, the tier, and surplus.
+const (
+	// surplus are the endpoints that a weight leaves out.
+	surplus merge.Level = 1
+	// tier is the distance between two tiers, and hintedTier is after all others.
+	tier       merge.Level = 2
+	hintedTier             = tier * (MaxTiers + 1)
+	saturated  merge.Level = 1 << 5
+	silent     merge.Level = 1 << 6
+)
+
+// A placement is the placement of one import. It is not safe for concurrent use.
+type placement struct {
+	Here
+	imported *v1beta1.ServiceImport
+	headless bool
+	tiers    Tiers
+	// hinted is set if hints put this cluster first. Then it precedes no cluster by its tier: kube-proxy itself turns to
+	// the others when no endpoint of this cluster is ready, and these must be ready.
+	hinted  bool
+	weights Weights
+	hints   *hints
+	cuts    *cuts            // by weights, nil for none
+	places  map[string]place // by cluster
+}
+
+// A place is that of a cluster. All its endpoints have it, but those that a weight leaves out.
+type place struct {
+	outside bool // of the border
+	// use is when the endpoints of the cluster are used, and cover as which level they count for others. The two differ
+	// only for the local cluster with hints.
+	use, cover merge.Level
+}
+
+// Of is a merge.Placing. Invalid settings of the import have no effect, except that an invalid border leaves the local
+// cluster alone; conditions tell of them.
+func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribution) merge.Placement {
+	p := &placement{
+		Here: h, imported: imported, headless: imported.Spec.Type == v1beta1.Headless, places: map[string]place{},
+	}
+	distribution := ptr.Deref(imported.Spec.TrafficDistribution, "")
+	p.tiers, _ = tiersOf(distribution, imported.Annotations[export.AnnotationPrefer], h.Prefer)
+	p.hinted = !p.headless && p.tiers.LocalFirst() && h.Nodes.CanPreferCluster()
+	if p.headless && p.tiers.OnlyLocal() {
+		p.tiers = Tiers{} // the DNS server does it, with the others as the next priority
+	}
+	p.weights, _ = ParseWeights(imported.Annotations[export.AnnotationWeights])
+	border, _ := parseBorder(imported.Annotations[export.AnnotationWithin])
+	var own *export.View
+	for _, contribution := range contributions {
+		view, cluster := contribution.View, h.Cluster
+		if view.Cluster == h.Cluster.ID {
+			own = view
+		} else {
+			cluster = selector.Cluster{ID: view.Cluster, Properties: h.Properties(view.Cluster)}
+		}
+		p.places[view.Cluster] = p.place(cluster, border, contribution)
+	}
+	if !p.headless { // kube-proxy does not see slices of headless imports
+		zone := distribution == corev1.ServiceTrafficDistributionPreferSameZone ||
+			distribution == corev1.ServiceTrafficDistributionPreferClose
+		node := distribution == corev1.ServiceTrafficDistributionPreferSameNode
+		p.hints = newHints(preference{Node: node && !h.NoNodeHints, Zone: zone || node, Cluster: p.hinted}, h.Nodes, own)
+	}
+	p.weigh(contributions)
+	return p
+}
+
+func (p *placement) place(cluster selector.Cluster, within border, contribution merge.Contribution) place {
+	own := cluster.ID == p.Cluster.ID
+	level := tier * merge.Level(p.tiers.Of(cluster, p.Cluster))
+	its := place{outside: !own && within != nil && !(*within).Selects(cluster, p.Cluster), use: level, cover: level}
+	if own && p.hinted {
+		its.cover = hintedTier
+	}
+	if contribution.View.Spec.Saturated {
+		its.use, its.cover = its.use|saturated, its.cover|saturated
+	}
+	if contribution.Demote {
+		its.use, its.cover = its.use|silent, its.cover|silent
+	}
+	return its
+}
+
+// Level implements merge.Placement.
+func (p *placement) Level(from merge.Contribution, slice *export.Slice, endpoint *discoveryv1.Endpoint,
+) (use, cover merge.Level) {
+	place := p.places[from.View.Cluster]
+	switch {
+	case place.outside:
+		return merge.Unused, merge.Unused
+	case p.cuts.leavesOut(from.View.Cluster, slice.AddressType, endpoint):
+		return place.use | surplus, place.cover | surplus
+	}
+	return place.use, place.cover
+}
+
+// Decorate implements merge.Placement.
+func (p *placement) Decorate(object *discoveryv1.EndpointSlice, from merge.Contribution, slice *export.Slice, waiting []int) {
+	if text := p.srv(from, slice, waiting); text != "" {
+		object.Annotations[export.AnnotationSRV] = text
+	}
+	object.Endpoints = p.hints.of(from.View.Cluster == p.Cluster.ID, slice, object.Endpoints)
+}
+
+// Hinted implements merge.Placement.
+func (p *placement) Hinted() bool { return p.hinted }
+
+// Rules implements merge.Placement.
+func (p *placement) Rules(cluster string) (rules []string) {
+	place := p.places[cluster]
+	if place.outside {
+		rules = append(rules, "outside of the border "+p.imported.Annotations[export.AnnotationWithin])
+	}
+	if place.use&saturated != 0 {
+		rules = append(rules, "saturated")
+	}
+	if p.tiers.Any() {
+		text := fmt.Sprintf("tier %d", 1+(place.use&^(saturated|silent))/tier)
+		if cluster == p.Cluster.ID && p.hinted {
+			text += " by hints"
+		}
+		rules = append(rules, text)
+	}
+	if weight, weighted := p.weights[cluster]; weighted {
+		rules = append(rules, fmt.Sprintf("weight %d %%", weight))
+	} else if p.cuts.leavesSome(cluster) {
+		rules = append(rules, "no weight")
+	}
+	return rules
+}

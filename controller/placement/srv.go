@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+// srv returns the value of export.AnnotationSRV for a slice of a headless import of which these endpoints wait, empty
+// for none: the level as priority, so that clients know the next clusters too, and shares in weights, which are finer
+// than endpoints. Endpoints that a weight leaves out are listed with the others of their cluster. Silent and drained
+// clusters are not listed while others are ready.
+func (p *placement) srv(from merge.Contribution, slice *export.Slice, waiting []int) string {
+	place := p.places[from.View.Cluster]
+	if !p.headless || place.outside || from.Demote && len(waiting) > 0 ||
+		!slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return isReady(&e) }) {
+		return ""
+	}
+	priority, weight := place.use, UsualWeight
+	if p.cuts != nil {
+		switch each := p.cuts.each[family{from.View.Cluster, slice.AddressType}]; each {
+		case 0:
+			priority |= surplus
+		default:
+			weight = each
+		}
+	}
+	if priority == 0 && weight == UsualWeight && len(waiting) == 0 {
+		return "" // that is what DNS servers do without the annotation
+	}
+	text := fmt.Sprintf("priority=%d", priority)
+	if weight != UsualWeight {
+		text += fmt.Sprintf(" weight=%d", weight)
+	}
+	var terminating []string
+	for i := range slice.Endpoints {
+		endpoint := &slice.Endpoints[i]
+		if c := endpoint.Conditions; !isReady(endpoint) && ptr.Deref(c.Serving, true) && ptr.Deref(c.Terminating, false) {
+			terminating = append(terminating, strconv.Itoa(i))
+		}
+	}
+	if len(terminating) > 0 {
+		text += " terminating=" + strings.Join(terminating, ",")
+	}
+	return text
+}

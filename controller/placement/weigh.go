@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"maps"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+// A family is an address family of a cluster's contribution.
+type family struct {
+	cluster     string
+	addressType discoveryv1.AddressType
+}
+
+// A weighing is the outcome of weights in one address family: of the clusters of the best level that has ready
+// endpoints, how many are ready and how many are used.
+type weighing struct {
+	addressType discoveryv1.AddressType
+	ready, used map[string]int
+}
+
+// cuts are which endpoints weights leave out.
+type cuts struct {
+	service string
+	// last are the last endpoints in their order that are used, nil for none. Families of which all are used have no
+	// entry.
+	last map[family]*Place
+	// each are the weights of SRV records of single endpoints, 0 for clusters that are left out.
+	each map[family]int
+	// weighings are IPv4 and IPv6, as far as endpoints are ready.
+	weighings []weighing
+}
+
+// weigh makes the cuts for the contributions if the import has weights.
+func (p *placement) weigh(contributions []merge.Contribution) {
+	if p.weights == nil {
+		return
+	}
+	p.cuts = &cuts{
+		service: p.imported.Namespace + "/" + p.imported.Name, last: map[family]*Place{}, each: map[family]int{},
+	}
+	for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		p.weighFamily(addressType, contributions)
+	}
+}
+
+func (p *placement) weighFamily(addressType discoveryv1.AddressType, contributions []merge.Contribution) {
+	places := map[string][]Place{}             // of the ready endpoints
+	levels := map[merge.Level]map[string]int{} // how many they are, by cluster
+	for _, contribution := range contributions {
+		cluster := contribution.View.Cluster
+		place := p.places[cluster]
+		if place.outside || p.hinted && cluster == p.Cluster.ID {
+			continue
+		}
+		ready := p.cuts.placesOf(contribution.View, addressType)
+		if len(ready) == 0 {
+			continue
+		}
+		if levels[place.use] == nil {
+			levels[place.use] = map[string]int{}
+		}
+		places[cluster], levels[place.use][cluster] = ready, len(ready)
+	}
+	if len(levels) == 0 {
+		return
+	}
+	ready := levels[slices.Min(slices.Collect(maps.Keys(levels)))]
+	used := p.weights.Used(ready)
+	for cluster, n := range used {
+		switch {
+		case n == 0:
+			p.cuts.last[family{cluster, addressType}] = nil
+		case n < ready[cluster]:
+			p.cuts.last[family{cluster, addressType}] = ptr.To(Last(places[cluster], n))
+		}
+	}
+	p.cuts.weighings = append(p.cuts.weighings, weighing{addressType, ready, used})
+	for _, ready := range levels {
+		for cluster, weight := range p.weights.Each(ready) {
+			p.cuts.each[family{cluster, addressType}] = weight
+		}
+	}
+}
+
+// placesOf returns the places of the ready endpoints of a view in a family, each once.
+func (c *cuts) placesOf(view *export.View, addressType discoveryv1.AddressType) []Place {
+	var ready []Place
+	seen := map[string]bool{}
+	for i := range view.Slices {
+		slice := &view.Slices[i]
+		if slice.AddressType != addressType {
+			continue
+		}
+		for j := range slice.Endpoints {
+			if address := slice.Endpoints[j].Addresses[0]; isReady(&slice.Endpoints[j]) && !seen[address] {
+				seen[address] = true
+				ready = append(ready, PlaceOf(c.service, address))
+			}
+		}
+	}
+	return ready
+}
+
+// leavesOut reports whether weights leave an endpoint of a cluster out. c may be nil.
+func (c *cuts) leavesOut(cluster string, addressType discoveryv1.AddressType, endpoint *discoveryv1.Endpoint) bool {
+	if c == nil {
+		return false
+	}
+	last, found := c.last[family{cluster, addressType}]
+	return found && (last == nil || PlaceOf(c.service, endpoint.Addresses[0]).Compare(*last) > 0)
+}
+
+// leavesSome reports whether weights leave endpoints of a cluster out.
+func (c *cuts) leavesSome(cluster string) bool {
+	return c != nil && slices.ContainsFunc(c.weighings, func(w weighing) bool { return w.used[cluster] < w.ready[cluster] })
+}
+
+func isReady(endpoint *discoveryv1.Endpoint) bool { return ptr.Deref(endpoint.Conditions.Ready, true) }
