@@ -145,10 +145,16 @@ func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr
 	if serviceErr == nil {
 		serviceErr = p.writeDerivedService(ctx)
 	}
-	if p.unfinished || p.outcome.Again || serviceErr != nil && p.existing.Failures < FailuresToReport {
+	if p.unfinished || p.outcome.Again && !p.retires() || serviceErr != nil && p.existing.Failures < FailuresToReport {
 		return nil, serviceErr
 	}
 	return p.writeImportStatus(ctx, serviceErr), serviceErr
+}
+
+// retires reports whether a hand-made import loses its IPs. Nothing follows that could change its status.
+func (p *pass) retires() bool {
+	return !p.observed.Set.Manages(p.observed.ServiceImport) && p.existing.Observed.DerivedService != nil &&
+		len(p.result.ServiceImport.Spec.IPs) == 0
 }
 
 // A pass is one call of ApplyService. Writes update the ServiceImport in observed.

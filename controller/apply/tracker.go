@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -67,26 +68,39 @@ func (t *tracker) sees(service types.NamespacedName, shown metav1.Object, gone b
 	return gone || version != shown.GetResourceVersion() || len(of.versions) == 0 && of.waits
 }
 
-// wait reports whether a pass waits, because the caches, from which the objects are, do not show all that was written.
-func (t *tracker) wait(service types.NamespacedName, cached []metav1.Object, now time.Time) bool {
+// unseen returns the versions of a service that no cache shows yet, in a new map. It is to be called before the caches are
+// read.
+func (t *tracker) unseen(service types.NamespacedName, now time.Time) map[types.UID]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if of := t.of(service, now); of != nil {
+		return maps.Clone(of.versions)
+	}
+	return nil
+}
+
+// wait reports whether a pass waits, because the objects that were read from the caches do not show the versions that were
+// not seen before. again is set if the caches show them by now.
+func (t *tracker) wait(service types.NamespacedName, before map[types.UID]string, cached []metav1.Object, now time.Time) (waits, again bool) {
+	for _, object := range cached {
+		if version, known := before[object.GetUID()]; known && !older(object.GetResourceVersion(), version) {
+			delete(before, object.GetUID())
+		}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.of(service, now)
 	if of == nil {
-		return false
+		return len(before) > 0, len(before) > 0
 	}
 	// The caches may have shown a write before its answer came.
-	for _, object := range cached {
-		if version, known := of.versions[object.GetUID()]; known && !older(object.GetResourceVersion(), version) {
-			delete(of.versions, object.GetUID())
-		}
-	}
+	maps.DeleteFunc(of.versions, func(uid types.UID, _ string) bool { _, late := before[uid]; return !late })
 	if len(of.versions) == 0 {
 		delete(t.services, service)
-		return false
+		return len(before) > 0, len(before) > 0
 	}
 	of.waits = true
-	return true
+	return true, false
 }
 
 // expired returns the services whose passes no longer wait.
@@ -123,10 +137,16 @@ func (a *Applier) Sees(service types.NamespacedName, shown metav1.Object, gone b
 	return a.tracker.sees(service, shown, gone, a.Clock.Now())
 }
 
-// Waits reports whether a service is not to be reconciled yet, because the caches do not show all that was written of it.
-// Sees reports when they do, and Expired if they do not for too long.
-func (a *Applier) Waits(existing Existing) bool {
-	return a.tracker.wait(existing.Observed.Service, existing.objects(), a.Clock.Now())
+// Unseen returns the versions of what was written of a service that the caches do not show yet. It is to be called before
+// they are read, for Waits.
+func (a *Applier) Unseen(service types.NamespacedName) map[types.UID]string {
+	return a.tracker.unseen(service, a.Clock.Now())
+}
+
+// Waits reports whether a service is not to be reconciled yet, because what was read of it from the caches does not show all
+// that was Unseen before. Sees reports when they do, and Expired if they do not for too long; again is set if they do by now.
+func (a *Applier) Waits(existing Existing, before map[types.UID]string) (waits, again bool) {
+	return a.tracker.wait(existing.Observed.Service, before, existing.objects(), a.Clock.Now())
 }
 
 // Expired returns the services that waited for long enough, once. It is to be called every few seconds.

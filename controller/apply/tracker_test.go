@@ -48,7 +48,7 @@ func TestTracker(t *testing.T) {
 				if s.object != nil {
 					cached = append(cached, s.object)
 				}
-				got = all.wait(web, cached, now)
+				got, _ = all.wait(web, all.unseen(web, now), cached, now)
 			case "expired":
 				got = len(all.expired(now)) > 0
 			default:
@@ -61,5 +61,21 @@ func TestTracker(t *testing.T) {
 		if len(all.services) > 1 {
 			t.Errorf("%s: left are %v", name, all.services)
 		}
+	}
+}
+
+// TestCachesCatchUpMeanwhile: what was read before the caches showed a write does not count, also if they do since.
+func TestCachesCatchUpMeanwhile(t *testing.T) {
+	web, now := types.NamespacedName{Namespace: "demo", Name: "web"}, time.Unix(1000, 0)
+	written := &metav1.ObjectMeta{UID: "a", ResourceVersion: "5"}
+	var all tracker
+	all.wrote(web, written, now)
+	before := all.unseen(web, now)
+	all.sees(web, written, false, now) // after the caches were read
+	if waits, again := all.wait(web, before, nil, now); !waits || !again {
+		t.Errorf("it waits: %t, again: %t", waits, again)
+	}
+	if waits, _ := all.wait(web, all.unseen(web, now), []metav1.Object{written}, now); waits {
+		t.Error("it waits for what it read")
 	}
 }

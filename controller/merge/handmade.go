@@ -80,7 +80,8 @@ func retireHandMade(observed Observed, result *Result) {
 		delete(imported.Annotations, export.AnnotationDerivedService)
 	}
 	imported.Spec.IPs = nil
-	if meta.IsStatusConditionTrue(old.Status.Conditions, string(v1beta1.ServiceImportConditionReady)) {
+	ready := meta.FindStatusCondition(old.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
+	if ready == nil || ready.Reason != reasonNotServed {
 		imported.Status.Conditions = withObserved(old.Status.Conditions, []metav1.Condition{{
 			Type: string(v1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse, Reason: reasonNotServed,
 			Message:            "The import is not served: its annotation " + export.AnnotationServe + " is not \"true\".",

@@ -148,6 +148,9 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 	switch {
 	case errors.Is(err, errBehind):
 		r.record.PutsOff()
+		if outcome.Again {
+			r.queue.AddNow(service)
+		}
 		return
 	case ctx.Err() != nil:
 		r.record.Ends(service, nil) // the term ends
@@ -209,13 +212,14 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return apply.Outcome{}, nil
 	}
 	r.shares.loadImports(r.Cluster, r.Set, access.Imports)
+	unseen := r.Applier.Unseen(service)
 	in := r.Gather(access, service)
 	if !r.Gate.Holds(reading) {
 		// Some of the input may predate an outage.
 		return r.reconcile(ctx, service, r.Gate.Wait(ctx))
 	}
-	if r.Applier.Waits(in.Existing) {
-		return apply.Outcome{}, errBehind
+	if waits, again := r.Applier.Waits(in.Existing, unseen); waits {
+		return apply.Outcome{Again: again}, errBehind
 	}
 	r.Metrics.Problems(service, in.Problems)
 	r.reportRefusals(ctx, service, in.Refused)
