@@ -3,7 +3,6 @@
 package apply
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -21,16 +20,13 @@ const unseenFor = 10 * time.Second
 // what this process has replaced, and what it wrote makes no pass due. It is safe for concurrent use.
 type tracker struct {
 	mu       sync.Mutex
-	services map[types.NamespacedName]*unseen
+	services map[types.NamespacedName]map[types.UID]unseen
 }
 
-// unseen are the writes of one service that are not shown.
+// unseen is a write that is not shown.
 type unseen struct {
-	versions map[types.UID]string
-	// last is when it was written last.
-	last time.Time
-	// waits is set while a pass waits.
-	waits bool
+	version string
+	at      time.Time
 }
 
 // wrote notes an object as the API server stored it.
@@ -38,97 +34,64 @@ func (t *tracker) wrote(service types.NamespacedName, written metav1.Object, now
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.services == nil {
-		t.services = map[types.NamespacedName]*unseen{}
+		t.services = map[types.NamespacedName]map[types.UID]unseen{}
 	}
-	of := t.services[service]
-	if of == nil {
-		of = &unseen{versions: map[types.UID]string{}}
-		t.services[service] = of
+	if t.services[service] == nil {
+		t.services[service] = map[types.UID]unseen{}
 	}
-	of.versions[written.GetUID()], of.last = written.GetResourceVersion(), now
+	t.services[service][written.GetUID()] = unseen{written.GetResourceVersion(), now}
 }
 
 // sees notes that a cache shows an object, or that it is gone. It reports whether the service is due for it: unless it is
-// what was written, or older, and no pass waits only for it.
+// what was written, or older.
 func (t *tracker) sees(service types.NamespacedName, shown metav1.Object, gone bool, now time.Time) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := t.of(service, now)
-	if of == nil {
+	of, known := t.services[service][shown.GetUID()]
+	switch {
+	case !known || now.Sub(of.at) >= unseenFor:
 		return true
+	case !gone && older(shown.GetResourceVersion(), of.version):
+		return false
 	}
-	version, known := of.versions[shown.GetUID()]
-	if !known || !gone && older(shown.GetResourceVersion(), version) {
-		return !known
-	}
-	delete(of.versions, shown.GetUID())
-	if len(of.versions) == 0 {
-		delete(t.services, service)
-	}
-	return gone || version != shown.GetResourceVersion() || len(of.versions) == 0 && of.waits
+	t.drop(service, shown.GetUID())
+	return gone || of.version != shown.GetResourceVersion()
 }
 
-// unseen returns the versions of a service that no cache shows yet, in a new map. It is to be called before the caches are
-// read.
-func (t *tracker) unseen(service types.NamespacedName, now time.Time) map[types.UID]string {
+// unseenOf returns the versions of a service that no cache shows yet, in a new map.
+func (t *tracker) unseenOf(service types.NamespacedName, now time.Time) map[types.UID]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if of := t.of(service, now); of != nil {
-		return maps.Clone(of.versions)
+	versions := map[types.UID]string{}
+	for uid, of := range t.services[service] {
+		if now.Sub(of.at) < unseenFor {
+			versions[uid] = of.version
+		} else {
+			t.drop(service, uid)
+		}
 	}
-	return nil
+	return versions
 }
 
-// wait reports whether a pass waits, because the objects that were read from the caches do not show the versions that were
-// not seen before. again is set if the caches show them by now.
-func (t *tracker) wait(service types.NamespacedName, before map[types.UID]string, cached []metav1.Object, now time.Time) (waits, again bool) {
+// waits reports whether objects that were read from the caches after unseenOf do not show all of these versions.
+func (t *tracker) waits(service types.NamespacedName, versions map[types.UID]string, cached []metav1.Object) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	shown := 0
 	for _, object := range cached {
-		if version, known := before[object.GetUID()]; known && !older(object.GetResourceVersion(), version) {
-			delete(before, object.GetUID())
+		if version, known := versions[object.GetUID()]; known && !older(object.GetResourceVersion(), version) {
+			t.drop(service, object.GetUID()) // a cache may have shown it before the answer came
+			shown++
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	of := t.of(service, now)
-	if of == nil {
-		return len(before) > 0, len(before) > 0
-	}
-	// The caches may have shown a write before its answer came.
-	maps.DeleteFunc(of.versions, func(uid types.UID, _ string) bool { _, late := before[uid]; return !late })
-	if len(of.versions) == 0 {
+	return shown < len(versions)
+}
+
+// drop is called with the lock held.
+func (t *tracker) drop(service types.NamespacedName, uid types.UID) {
+	if delete(t.services[service], uid); len(t.services[service]) == 0 {
 		delete(t.services, service)
-		return len(before) > 0, len(before) > 0
 	}
-	of.waits = true
-	return true, false
-}
-
-// expired returns the services whose passes no longer wait.
-func (t *tracker) expired(now time.Time) (services []types.NamespacedName) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for service, of := range t.services {
-		if t.of(service, now) == nil && of.waits {
-			services = append(services, service)
-		}
-	}
-	return services
-}
-
-// of returns what is not shown of a service, nil for nothing that is still waited for.
-func (t *tracker) of(service types.NamespacedName, now time.Time) *unseen {
-	of := t.services[service]
-	if of != nil && now.Sub(of.last) >= unseenFor {
-		delete(t.services, service)
-		return nil
-	}
-	return of
-}
-
-func (t *tracker) forget(service types.NamespacedName) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.services, service)
 }
 
 // Sees notes that a cache shows an object of a service, or that it is gone, and reports whether the service is to be
@@ -138,23 +101,22 @@ func (a *Applier) Sees(service types.NamespacedName, shown metav1.Object, gone b
 }
 
 // Unseen returns the versions of what was written of a service that the caches do not show yet. It is to be called before
-// they are read, for Waits.
+// they are read: meanwhile they may show them.
 func (a *Applier) Unseen(service types.NamespacedName) map[types.UID]string {
-	return a.tracker.unseen(service, a.Clock.Now())
+	return a.tracker.unseenOf(service, a.Clock.Now())
 }
 
 // Waits reports whether a service is not to be reconciled yet, because what was read of it from the caches does not show all
-// that was Unseen before. Sees reports when they do, and Expired if they do not for too long; again is set if they do by now.
-func (a *Applier) Waits(existing Existing, before map[types.UID]string) (waits, again bool) {
-	return a.tracker.wait(existing.Observed.Service, before, existing.objects(), a.Clock.Now())
+// that was Unseen.
+func (a *Applier) Waits(existing Existing, unseen map[types.UID]string) bool {
+	return a.tracker.waits(existing.Observed.Service, unseen, existing.objects())
 }
-
-// Expired returns the services that waited for long enough, once. It is to be called every few seconds.
-func (a *Applier) Expired() []types.NamespacedName { return a.tracker.expired(a.Clock.Now()) }
 
 // Forget drops the state of a service that is no longer reconciled.
 func (a *Applier) Forget(service types.NamespacedName) {
-	a.tracker.forget(service)
+	a.tracker.mu.Lock()
+	delete(a.tracker.services, service)
+	a.tracker.mu.Unlock()
 	a.reported.unreported(service, nil)
 }
 

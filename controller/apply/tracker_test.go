@@ -18,24 +18,23 @@ func TestTracker(t *testing.T) {
 	}
 	start := time.Unix(1000, 0)
 	type step struct {
-		do     string // wrote, shows, gone, pass, or expired
+		do     string // wrote, shows, gone, or pass
 		object metav1.Object
 		after  time.Duration
 		want   bool
 	}
 	for name, steps := range map[string][]step{
-		"what others write is due":            {{"shows", object("a", "5"), 0, true}},
-		"what was written is not":             {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, true}},
-		"others overtook it":                  {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "7"), 0, true}},
-		"what it replaced is not":             {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "4"), 0, false}, {"pass", object("a", "4"), 0, true}},
-		"another object is":                   {{"wrote", object("a", "5"), 0, false}, {"shows", object("b", "6"), 0, true}},
-		"it is deleted":                       {{"wrote", object("a", "5"), 0, false}, {"gone", object("a", "5"), 0, true}, {"pass", nil, 0, false}},
-		"a pass waits":                        {{"wrote", object("a", "5"), 0, false}, {"pass", nil, 0, true}, {"shows", object("a", "5"), 0, true}, {"pass", object("a", "5"), 0, false}},
-		"a pass waits for all":                {{"wrote", object("a", "5"), 0, false}, {"wrote", object("b", "6"), 0, false}, {"pass", nil, 0, true}, {"shows", object("a", "5"), 0, false}, {"shows", object("b", "6"), 0, true}},
-		"the answer comes after the event":    {{"shows", object("a", "5"), 0, true}, {"wrote", object("a", "5"), 0, false}, {"pass", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, true}},
-		"resourceVersions go back":            {{"wrote", object("a", "500"), 0, false}, {"shows", object("a", "4"), unseenFor, true}, {"pass", object("a", "4"), unseenFor, false}},
-		"no cache shows it":                   {{"wrote", object("a", "5"), 0, false}, {"pass", nil, 0, true}, {"expired", nil, unseenFor - 1, false}, {"expired", nil, unseenFor, true}, {"expired", nil, unseenFor, false}, {"pass", nil, unseenFor, false}},
-		"no cache shows it, and nobody waits": {{"wrote", object("a", "5"), 0, false}, {"expired", nil, unseenFor, false}, {"pass", nil, unseenFor, false}},
+		"what others write is due":         {{"shows", object("a", "5"), 0, true}},
+		"what was written is not":          {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, true}},
+		"others overtook it":               {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "7"), 0, true}},
+		"what it replaced is not":          {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "4"), 0, false}, {"pass", object("a", "4"), 0, true}},
+		"another object is":                {{"wrote", object("a", "5"), 0, false}, {"shows", object("b", "6"), 0, true}},
+		"it is deleted":                    {{"wrote", object("a", "5"), 0, false}, {"gone", object("a", "5"), 0, true}, {"pass", nil, 0, false}},
+		"a pass waits":                     {{"wrote", object("a", "5"), 0, false}, {"pass", nil, 0, true}, {"shows", object("a", "5"), 0, false}, {"pass", object("a", "5"), 0, false}},
+		"a pass waits for all":             {{"wrote", object("a", "5"), 0, false}, {"wrote", object("b", "6"), 0, false}, {"pass", nil, 0, true}, {"shows", object("a", "5"), 0, false}, {"shows", object("b", "6"), 0, false}, {"pass", nil, 0, false}},
+		"the answer comes after the event": {{"shows", object("a", "5"), 0, true}, {"wrote", object("a", "5"), 0, false}, {"pass", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, true}},
+		"resourceVersions go back":         {{"wrote", object("a", "500"), 0, false}, {"shows", object("a", "4"), unseenFor, true}, {"pass", object("a", "4"), unseenFor, false}},
+		"no cache shows it":                {{"wrote", object("a", "5"), 0, false}, {"pass", nil, unseenFor - 1, true}, {"pass", nil, unseenFor, false}},
 	} {
 		var all tracker
 		for i, s := range steps {
@@ -48,9 +47,7 @@ func TestTracker(t *testing.T) {
 				if s.object != nil {
 					cached = append(cached, s.object)
 				}
-				got, _ = all.wait(web, all.unseen(web, now), cached, now)
-			case "expired":
-				got = len(all.expired(now)) > 0
+				got = all.waits(web, all.unseenOf(web, now), cached)
 			default:
 				got = all.sees(web, s.object, s.do == "gone", now)
 			}
@@ -70,12 +67,12 @@ func TestCachesCatchUpMeanwhile(t *testing.T) {
 	written := &metav1.ObjectMeta{UID: "a", ResourceVersion: "5"}
 	var all tracker
 	all.wrote(web, written, now)
-	before := all.unseen(web, now)
+	before := all.unseenOf(web, now)
 	all.sees(web, written, false, now) // after the caches were read
-	if waits, again := all.wait(web, before, nil, now); !waits || !again {
-		t.Errorf("it waits: %t, again: %t", waits, again)
+	if !all.waits(web, before, nil) {
+		t.Error("it does not wait")
 	}
-	if waits, _ := all.wait(web, all.unseen(web, now), []metav1.Object{written}, now); waits {
+	if all.waits(web, all.unseenOf(web, now), []metav1.Object{written}) {
 		t.Error("it waits for what it read")
 	}
 }

@@ -15,10 +15,7 @@ import (
 // store caches what the reflector reads, and calls the handler.
 type store struct{ *Informer }
 
-var (
-	_ cache.TransformingStore      = store{}
-	_ cache.ReflectorBookmarkStore = store{}
-)
+var _ cache.TransformingStore = store{}
 
 // Transformer lets the reflector buffer transformed objects.
 func (s store) Transformer() cache.TransformFunc { return s.options.Transform }
@@ -105,12 +102,6 @@ func (s store) Replace(list []any, resourceVersion string) error {
 	if first {
 		close(s.synced)
 	}
-	return nil
-}
-
-// Bookmark notes up to which resourceVersion the cache is complete.
-func (s store) Bookmark(resourceVersion string) error {
-	s.indexer.Bookmark(resourceVersion)
 	return nil
 }
 

@@ -35,7 +35,7 @@ type Config struct {
 	API      *mcsapi.Follower
 	Gate     *informer.FreshnessGate
 	Recorder record.EventRecorder
-	Clock    clock.WithTicker
+	Clock    clock.PassiveClock
 	Metrics  *metrics.Metrics
 }
 
@@ -90,7 +90,6 @@ func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Rec
 	r.record = record
 	var group sync.WaitGroup
 	defer group.Wait()
-	group.Go(func() { r.catchUp(ctx) })
 	for range workers {
 		group.Go(func() { r.work(ctx) })
 	}
@@ -141,18 +140,16 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 	r.record.Begins()
 	outcome, err := r.reconcile(ctx, service, reading)
 	took := time.Since(begin)
+	if errors.Is(err, errBehind) {
+		r.record.PutsOff()
+		r.queue.AddAfter(service, max(backoffBase, restTimes*took))
+		return
+	}
 	r.queue.Rest(service, took)
 	if outcome.After > 0 {
 		r.queue.AddAfter(service, outcome.After)
 	}
-	switch {
-	case errors.Is(err, errBehind):
-		r.record.PutsOff()
-		if outcome.Again {
-			r.queue.AddNow(service)
-		}
-		return
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		r.record.Ends(service, nil) // the term ends
 		return
 	}
@@ -218,8 +215,8 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		// Some of the input may predate an outage.
 		return r.reconcile(ctx, service, r.Gate.Wait(ctx))
 	}
-	if waits, again := r.Applier.Waits(in.Existing, unseen); waits {
-		return apply.Outcome{Again: again}, errBehind
+	if r.Applier.Waits(in.Existing, unseen) {
+		return apply.Outcome{}, errBehind
 	}
 	r.Metrics.Problems(service, in.Problems)
 	r.reportRefusals(ctx, service, in.Refused)
@@ -252,23 +249,4 @@ func (r *Reconciler) unreadable(access *mcsapi.Access, service types.NamespacedN
 		ofImport = report(object, v1beta1.ServiceImportKindName, mcsapi.Unreadable(object))
 	}
 	return ofExport, ofImport
-}
-
-// catchUpEvery is how often services are looked for that wait in vain.
-const catchUpEvery = 5 * time.Second
-
-// catchUp enqueues the services that waited for the caches for too long.
-func (r *Reconciler) catchUp(ctx context.Context) {
-	ticker := r.Clock.NewTicker(catchUpEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-		}
-		for _, service := range r.Applier.Expired() {
-			r.enqueue(service)
-		}
-	}
 }

@@ -91,7 +91,7 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/apply/tracker.go",
-		text: `return gone || version != shown.GetResourceVersion()`, replacement: `return gone`,
+		text: `return gone || of.version != shown.GetResourceVersion()`, replacement: `return gone`,
 		harm: "what others change right after the controller stays as they left it",
 	},
 	{
