@@ -15,9 +15,9 @@ import (
 // They write nothing.
 type caches struct {
 	gate  *informer.FreshnessGate
-	local *local.Caches
-	api   *mcsapi.Follower
-	// properties may be a minute old, or unknown: a term begins with a list of them.
+	local *local.Cluster
+	api   *mcsapi.API
+	// properties may be a minute old, or unknown: a new leader begins with a list of them.
 	properties *local.Properties
 	// full is closed once the caches were full.
 	full chan struct{}
@@ -29,7 +29,7 @@ const notFull = "the caches of the local cluster are not full yet"
 // newCaches returns caches that are not filled yet.
 func (c *Controller) newCaches() (*caches, error) {
 	gate := &informer.FreshnessGate{}
-	api, err := mcsapi.NewFollower(c.config, c.httpClient, gate, c.options.ClusterSet)
+	api, err := mcsapi.New(c.config, c.httpClient, gate, c.options.ClusterSet)
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +40,15 @@ func (c *Controller) newCaches() (*caches, error) {
 	}, nil
 }
 
-// start fills the caches until the context ends, in goroutines of the group.
-func (c *caches) start(ctx context.Context, group *sync.WaitGroup) {
+// start fills the caches until the context ends, in goroutines of the group. It calls restart where the process cannot
+// go on with them.
+func (c *caches) start(ctx context.Context, group *sync.WaitGroup, restart func(error)) {
 	c.local.Start(ctx, group)
-	group.Go(func() { c.api.Run(ctx) })
+	group.Go(func() {
+		if err := c.api.Run(ctx); err != nil {
+			restart(err)
+		}
+	})
 	group.Go(func() { c.properties.Run(ctx) })
 	group.Go(func() {
 		if c.wait(ctx) {
@@ -53,7 +58,7 @@ func (c *caches) start(ctx context.Context, group *sync.WaitGroup) {
 }
 
 // wait returns true once the caches are full and none is known to be behind, or false if the context ends before. If a
-// watch broke, a term begins only after its objects were listed again. Caches that are not known to be behind are as
+// watch broke, a leader begins only after its objects were listed again. Caches that are not known to be behind are as
 // current as those of a leader.
 func (c *caches) wait(ctx context.Context) bool {
 	return c.local.WaitForSync(ctx) && c.api.WaitForSync(ctx) && c.gate.WaitForAll(ctx)

@@ -8,19 +8,27 @@ package controller
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
+	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
 
@@ -54,39 +62,6 @@ type Controller struct {
 // than a passing outage.
 const stuckAfter = 5 * time.Minute
 
-// New returns a controller that is not running and has sent no request.
-func New(options Options) (*Controller, error) {
-	options, err := options.complete()
-	if err != nil {
-		return nil, err
-	}
-	config := rest.CopyConfig(options.Config)
-	config.QPS = -1 // the API server's priority and fairness is the limit
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	config.UserAgent = rest.DefaultKubernetesUserAgent()
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("local cluster: %w", err)
-	}
-	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, fmt.Errorf("local cluster: %w", err)
-	}
-	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, fmt.Errorf("local cluster: %w", err)
-	}
-	counted, err := metrics.New(options.Registry, options.Version)
-	if err != nil {
-		return nil, err
-	}
-	return &Controller{
-		options: options, config: config, httpClient: httpClient,
-		client: client, dynamic: dynamicClient, metrics: counted, states: statusz.NewServer(),
-	}, nil
-}
-
 // Run is New and Controller.Run in one.
 func Run(ctx context.Context, options Options) error {
 	c, err := New(options)
@@ -97,13 +72,14 @@ func Run(ctx context.Context, options Options) error {
 }
 
 // Run works until the context ends, and then returns nil once everything has stopped and the leader Lease is released.
-// A replica that loses the Lease stops the work, and waits to lead again. Run returns an error if the controller cannot
-// continue: the id of the local cluster is unknown. It may be called once.
+// Run returns an error if the process must restart: the id of the local cluster is unknown, the Lease was lost
+// (leader.ErrLost), or the MCS API changed (mcsapi.ErrChanged). It may be called once.
 func (c *Controller) Run(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
+	asked := ctx
+	ctx, end := context.WithCancelCause(asked)
 	var group sync.WaitGroup
 	defer group.Wait()
-	defer stop()
+	defer end(nil)
 	c.stuck.set("")
 	serve(ctx, &group, c.options.Listener, c.options.Health, c.options.Registry, &c.stuck, &c.readiness, c.states)
 	cluster := c.options.Cluster
@@ -126,7 +102,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		caches, err = c.newCaches()
 	}
 	if err == nil {
-		caches.start(ctx, &group)
+		caches.start(ctx, &group, end)
 	}
 	if err == nil {
 		err, _ = c.checkNamespace(ctx)
@@ -145,13 +121,119 @@ func (c *Controller) Run(ctx context.Context) error {
 			RenewDeadline: c.options.RenewDeadline,
 			RetryPeriod:   c.options.RetryPeriod,
 			Elected:       c.states.Elected,
-		}, func(ctx context.Context) error {
-			defer c.readiness.check(caches.missing)
-			return c.lead(ctx, cluster, caches)
-		})
+		}, func(ctx context.Context) error { return c.lead(ctx, cluster, caches) })
 	}
-	if ctx.Err() != nil {
+	switch {
+	case asked.Err() != nil:
 		return nil // it failed because everything stops
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
 	return err
+}
+
+// lead does the work of the leader until the context ends.
+func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) error {
+	ctx, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stop()
+	if err := c.awaitNamespace(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	recorder, stopRecorder := newRecorder(ctx, c.client)
+	defer stopRecorder()
+
+	// The caches of the local cluster come first: nothing is deleted before it is known what exists and which members
+	// there are.
+	c.readiness.set(notFull)
+	if !caches.wait(ctx) {
+		return nil
+	}
+	read := make(chan struct{})
+	r := c.newReconciler(klog.FromContext(ctx), cluster, caches, recorder, read)
+	defer r.ShutDown()
+	c.readiness.set("the IP families of the local cluster are not known yet")
+	probe := func(ctx context.Context) ([]corev1.IPFamily, error) {
+		return apply.AskIPFamilies(ctx, c.client, c.options.Namespace)
+	}
+	services, err := local.Services(ctx, c.client, probe)
+	if err != nil {
+		return err
+	}
+	r.IPFamilies, r.ServiceCIDRs = services.Families, services.CIDRs
+	r.LimitIPs(maxImportIPs(services.IPs))
+	uid := r.Local.KubeSystemUID()
+	if uid == "" {
+		return errors.New("the local cluster has no namespace kube-system")
+	}
+	var paths *canary.Paths
+	if c.options.Canary != nil {
+		paths = canary.NewPaths(c.options.limits(), klog.FromContext(ctx), r.Tracker.Reconsider)
+		r.Tracker.Add(paths)
+	}
+	leases, err := memberstate.NewLeases(ctx, c.client, c.options.Namespace, r.Tracker)
+	if err != nil {
+		return err
+	}
+	if err := r.Properties.Begin(ctx, c.client, c.options.Namespace, cluster, uid); err != nil {
+		return nil // the context has ended
+	}
+	r.Attach()
+	group.Go(func() { r.Tracker.Run(ctx) })
+	group.Go(func() { r.Members.Run(ctx) })
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-r.Members.Known():
+	}
+	record := heartbeat.NewRecord(heartbeat.RecordConfig{
+		Clock: c.options.Clock, After: c.options.StaleAfter, Inputs: r.Gate,
+		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, Set: c.options.ClusterSet},
+	}, r.Exported())
+	r.Applier.Progress = record.Progresses
+	group.Go(func() {
+		defer close(read)
+		heartbeatFirst(ctx, c.options.Clock, record)
+	})
+	c.stuck.check(func() string { return record.Stuck(stuckAfter) })
+	c.metrics.Lead(&metrics.Leader{
+		Clock: c.options.Clock, Queue: r, API: r.API, Local: r.Local, Members: r.Members, Tracker: r.Tracker,
+		Record: record,
+	})
+	c.states.Lead(&statusz.Leader{Reconciler: r, Record: record, Counted: c.metrics, Version: c.options.Version})
+	c.readiness.check(func() string {
+		_, lost := r.API.Access()
+		return lost.Reason
+	})
+	beat := heartbeat.NewRenewer(heartbeat.Config{
+		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
+		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
+		Annotations: func() map[string]string {
+			return map[string]string{
+				accept.PublishedAnnotation: r.PolicyText(klog.FromContext(ctx)), properties.Annotation: r.Properties.Text(),
+				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
+				member.DrainAnnotation:        drains(r.Local.Namespace(c.options.Namespace)),
+
+				member.HeartbeatCanariesAnnotation: c.canaries(r.Local),
+			}
+		},
+	})
+	beat.Announce(ctx)
+	group.Go(func() { beat.Run(ctx) })
+	group.Go(func() { leases.Run(ctx) })
+	if c.options.Canary != nil {
+		group.Go(func() { c.prober(r.Members, paths).Run(ctx) })
+	}
+	group.Go(func() {
+		followVersion(ctx, c.client.Discovery().RESTClient(), c.options.Clock, func() {
+			if r.Applier.Retry() {
+				r.EnqueueAll()
+			}
+		})
+	})
+	klog.FromContext(ctx).Info("Started", "cluster", cluster, "clusterset", c.options.ClusterSet, "namespace",
+		c.options.Namespace)
+	r.Run(ctx, workers, record)
+	return nil
 }

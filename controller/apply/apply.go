@@ -192,8 +192,7 @@ func (p *pass) writeImport(ctx context.Context) error {
 	}
 	client := p.access.ServiceImports(p.namespace())
 	guard := guarding(p, v1beta1.ServiceImportKindName, p.observed.Service.Name)
-	guard.object.schema = p.access.Schema()
-	desired := p.unsupported.supported(p.result.ServiceImport, p.access.Schema())
+	desired := p.unsupported.supported(p.result.ServiceImport)
 	before := p.observed.ServiceImport
 	written, err := write(ctx, guard, client, p.observed.Service.Name, before, desired, equalImport)
 	if written != before && err == nil && len(p.observed.TakenIPs) > 0 {
@@ -234,7 +233,6 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	imports := p.access.ServiceImports(p.namespace())
 	client := statusClient[*v1beta1.ServiceImport]{client: imports, updateStatus: imports.UpdateStatus}
 	guard := guardingStatus(p, v1beta1.ServiceImportKindName, p.observed.Service.Name)
-	guard.object.schema = p.access.Schema()
 	written, err := write(ctx, guard, client, p.observed.Service.Name, before, desired, equalImportStatus)
 	p.seeImport(written)
 	if err != nil {
@@ -320,7 +318,6 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	exports := p.access.ServiceExports(p.namespace())
 	client := statusClient[*v1beta1.ServiceExport]{client: exports, updateStatus: exports.UpdateStatus}
 	guard := guardingStatus(p, v1beta1.ServiceExportKindName, before.Name)
-	guard.object.schema = p.access.Schema()
 	written, err := write(ctx, guard, client, before.Name, before, desired, equalExportStatus)
 	if errors.Is(err, errChanged) && (written == nil || written.UID != before.UID) {
 		return nil // deleted meanwhile: an event brings the next pass

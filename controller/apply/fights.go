@@ -46,7 +46,6 @@ type fights struct {
 type objectKey struct {
 	kind, namespace, name string
 	status                bool
-	schema                string // of the API server; empty for kinds of Kubernetes
 }
 
 type fight struct {

@@ -26,9 +26,9 @@ const EventUnsupported = "UnsupportedByAPIServer"
 type unsupported struct {
 	mu    sync.Mutex
 	known merge.Unsupported
-	// oneIP is the schema that refused the second IP of a dual-stack ServiceImport:
-	// definitions of the MCS API before v0.2.0 allow one.
-	oneIP string
+	// oneIP is set once the second IP of a dual-stack ServiceImport was refused: definitions of the MCS API before v0.2.0
+	// allow one. The process restarts with another definition.
+	oneIP bool
 }
 
 func (u *unsupported) get() merge.Unsupported {
@@ -94,10 +94,10 @@ func (p *pass) dropsNodeHints(ctx context.Context, desired, written *discoveryv1
 }
 
 // supported returns the import without the fields that the schema refuses.
-func (u *unsupported) supported(desired *v1beta1.ServiceImport, schema string) *v1beta1.ServiceImport {
+func (u *unsupported) supported(desired *v1beta1.ServiceImport) *v1beta1.ServiceImport {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.oneIP == schema && len(desired.Spec.IPs) > 1 {
+	if u.oneIP && len(desired.Spec.IPs) > 1 {
 		desired = desired.DeepCopy()
 		desired.Spec.IPs = desired.Spec.IPs[:1]
 	}
@@ -110,7 +110,7 @@ func (p *pass) refusesSecondIP(ctx context.Context, desired *v1beta1.ServiceImpo
 		return false
 	}
 	p.unsupported.mu.Lock()
-	p.unsupported.oneIP = p.access.Schema()
+	p.unsupported.oneIP = true
 	p.unsupported.mu.Unlock()
 	p.reportUnsupported(ctx,
 		"The CustomResourceDefinition of ServiceImports allows one IP. Dual-stack imports have the first one")

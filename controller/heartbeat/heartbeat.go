@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package heartbeat renews the heartbeat of the local cluster while the EndpointSlices that the cluster publishes are
-// kept up to date (docs/design.md).
+// kept up to date (docs/design.md, "Heartbeat").
 package heartbeat
 
 import (
@@ -59,7 +59,7 @@ type Renewer struct {
 	Config
 	last    *coordinationv1.Lease // as last written
 	stopped Reason                // as reported
-	// announced is set if the Lease had another id before this term.
+	// announced is set if the Lease had another id before this leader.
 	announced bool
 }
 

@@ -50,14 +50,14 @@ type RecordConfig struct {
 	Prober Prober
 }
 
-// A Record decides during one term of a leader whether the heartbeat may be renewed: whether the EndpointSlices that
-// the local cluster publishes are kept up to date (docs/design.md), and whether the process is stuck. It is
+// A Record decides while this replica leads whether the heartbeat may be renewed: whether the EndpointSlices that
+// the local cluster publishes are kept up to date (docs/design.md, "Heartbeat"), and whether the process is stuck. It is
 // safe for concurrent use.
 type Record struct {
 	config RecordConfig
 
 	mu sync.Mutex
-	// unseen are the services that were not yet reconciled in this term.
+	// unseen are the services that were not yet reconciled.
 	unseen map[types.NamespacedName]struct{}
 	seen   chan struct{}
 	// late are the services whose published slices are out of date, and since when.
@@ -66,12 +66,12 @@ type Record struct {
 	// answered.
 	working  int
 	progress time.Time
-	// beat is when the heartbeat loop last ran, and ended when the term ended; zero before.
-	beat, ended time.Time
-	reason      Reason
+	// beat is when the heartbeat loop last ran; zero before.
+	beat   time.Time
+	reason Reason
 }
 
-// NewRecord returns the record of a new term. expected are the services that the cluster exports or publishes slices
+// NewRecord returns the record of a new leader. expected are the services that the cluster exports or publishes slices
 // for. The record owns the map.
 func NewRecord(config RecordConfig, expected map[types.NamespacedName]struct{}) *Record {
 	r := &Record{
@@ -84,7 +84,7 @@ func NewRecord(config RecordConfig, expected map[types.NamespacedName]struct{}) 
 	return r
 }
 
-// Seen is closed once each expected service was reconciled in this term. Before that it is unknown whether the
+// Seen is closed once each expected service was reconciled. Before that it is unknown whether the
 // published slices are up to date.
 func (r *Record) Seen() <-chan struct{} { return r.seen }
 
@@ -209,23 +209,12 @@ func (r *Record) Beats() {
 	r.beat = r.config.Clock.Now()
 }
 
-// TermEnds notes that all work must stop.
-func (r *Record) TermEnds() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ended = r.config.Clock.Now()
-}
-
 // Stuck returns what made no progress for so long, so that the process must restart; empty if nothing is stuck.
 func (r *Record) Stuck(longer time.Duration) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.config.Clock.Now()
 	switch {
-	case !r.ended.IsZero() && now.Sub(r.ended) >= longer:
-		return fmt.Sprintf("the work has not stopped %s after this replica lost the leader Lease", longer)
-	case !r.ended.IsZero():
-		return ""
 	case r.stopped(longer):
 		return fmt.Sprintf("no service was reconciled for %s although some are due", longer)
 	case !r.beat.IsZero() && now.Sub(r.beat) >= longer:

@@ -170,11 +170,6 @@ func TestStuck(t *testing.T) {
 			"no service was reconciled for 5m0s although some are due",
 		},
 		"the heartbeat": {func(m *term) { m.Beats() }, "the heartbeat was not looked after for 5m0s"},
-		"the end": {func(m *term) {
-			m.Begins()
-			m.Beats()
-			m.TermEnds()
-		}, "the work has not stopped 5m0s after this replica lost the leader Lease"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newTerm(none)

@@ -29,7 +29,7 @@ func TestNamed(t *testing.T) {
 // TestPolicyText: a policy that does not fit into the heartbeat is not published, and logged once.
 func TestPolicyText(t *testing.T) {
 	g := &Gatherer{Members: member.New(member.Config{}), Admission: accept.Admission{Accept: accept.All}}
-	g.Local = local.New(fake.NewClientset(), &informer.FreshnessGate{}, "clusterset-dns", "").Term()
+	g.Local = local.New(fake.NewClientset(), &informer.FreshnessGate{}, "clusterset-dns", "")
 	var log bytes.Buffer
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
 	expect := func(when, text string, lines int) {

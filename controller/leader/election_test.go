@@ -107,24 +107,28 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 		) error {
 			lock.set(func() { lock.failing = true })
 			return nil
-		}, errLost, "first", ""},
+		}, ErrLost, "first", ""},
 		"the work fails": {func(*memoryLock, func()) error { return failure }, failure, "first", ""},
 		"somebody else's lock": {func(lock *memoryLock,
 			_ func(),
 		) error {
 			lock.set(func() { lock.record = thief() })
 			return nil
-		}, errLost, "thief", "thief"},
+		}, ErrLost, "thief", "thief"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lock := &memoryLock{}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var holding string
-			err := leadWhileHeld(ctx, lock, config, func(ctx context.Context) error {
+			err := run(ctx, lock, config, func(ctx context.Context) error {
 				err := test.end(lock, stop)
 				if err == nil {
-					<-ctx.Done()
+					select {
+					case <-ctx.Done():
+					case <-time.After(10 * time.Second):
+						t.Error("the work goes on")
+					}
 					err = fmt.Errorf("what was asked for: %w", ctx.Err())
 				}
 				holding = lock.holder()
@@ -145,7 +149,7 @@ func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
 	config := Config{LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 20 * time.Millisecond}
 	lock := &memoryLock{}
 	ctx, stop := context.WithCancel(t.Context())
-	err := leadWhileHeld(ctx, lock, config, func(ctx context.Context) error {
+	err := run(ctx, lock, config, func(ctx context.Context) error {
 		stop()
 		<-ctx.Done()
 		for begin, late := lock.renewals(), time.After(config.LeaseDuration); lock.renewals() < begin+3; {
@@ -168,7 +172,7 @@ func TestLockThatWasTakenStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lock := &memoryLock{}
 		ctx, stop := context.WithCancel(t.Context())
-		err := leadWhileHeld(ctx, lock, Config{
+		err := run(ctx, lock, Config{
 			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second,
 			RetryPeriod: 2 * time.Second,
 		}, func(context.Context) error {
@@ -191,7 +195,7 @@ func TestReplicaThatNeverLed(t *testing.T) {
 	lock := &memoryLock{record: thief()}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	err := leadWhileHeld(ctx, lock, config, func(context.Context) error {
+	err := run(ctx, lock, config, func(context.Context) error {
 		t.Error("it leads")
 		return nil
 	})

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
@@ -23,41 +21,6 @@ import (
 
 // Lease is the name of the Lease by which replicas elect their leader.
 const Lease = "clusterset-controller"
-
-// A hintingLock logs once what to do if the rights to elect a leader are missing. The elector itself only repeats the
-// error of the API server.
-type hintingLock struct {
-	resourcelock.Interface
-	namespace string
-	told      sync.Once
-}
-
-// Get implements resourcelock.Interface.
-func (l *hintingLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.Interface.Get(ctx)
-	return record, raw, l.hint(ctx, err)
-}
-
-// Create implements resourcelock.Interface.
-func (l *hintingLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.hint(ctx, l.Interface.Create(ctx, record))
-}
-
-// Update implements resourcelock.Interface.
-func (l *hintingLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.hint(ctx, l.Interface.Update(ctx, record))
-}
-
-func (l *hintingLock) hint(ctx context.Context, err error) error {
-	if apierrors.IsForbidden(err) {
-		l.told.Do(func() {
-			klog.FromContext(ctx).Error(err, "No leader can be elected, so nothing is done: apply deploy/rbac.yaml, "+
-				"or name the namespace of the controller with --namespace; trying again",
-				"lease", klog.KRef(l.namespace, Lease))
-		})
-	}
-	return err
-}
 
 // Config is what an election needs.
 type Config struct {
@@ -72,9 +35,12 @@ type Config struct {
 	Elected func(identity string)
 }
 
-// Run calls lead whenever this replica acquires the Lease, until the context ends or lead fails. The context of lead
-// ends when the Lease is lost. Run releases the Lease only after lead has returned, so that no two replicas work at the
-// same time.
+// ErrLost is the error of Run when another replica may lead: the process is to restart.
+var ErrLost = errors.New("the leader Lease was lost: the process restarts, and waits to lead again")
+
+// Run waits until this replica has the Lease, calls lead, and releases the Lease once lead has returned, so that no two
+// replicas work at the same time. The context of lead ends with ctx, or when the Lease is lost. Run returns nil if ctx
+// ended, ErrLost if the Lease was lost, and otherwise what lead returned. It is called once in a process.
 func Run(ctx context.Context, config Config, lead func(context.Context) error) error {
 	identity := config.Identity
 	if identity == "" {
@@ -84,61 +50,25 @@ func Run(ctx context.Context, config Config, lead func(context.Context) error) e
 		}
 		identity = host + "_" + string(uuid.NewUUID())
 	}
-	lock := &hintingLock{
-		Interface: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: config.Namespace, Name: Lease},
-			Client:     config.Client.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-		},
-		namespace: config.Namespace,
-	}
-	for {
-		err := leadWhileHeld(ctx, lock, config, lead)
-		if !errors.Is(err, errLost) {
-			return err
-		}
-		// A restarted process would have to wait until the Lease of this process expires. This process acquires it
-		// again at once if no other replica did.
-		klog.FromContext(ctx).Error(err, "Stopped the work until this replica leads again",
-			"lease", klog.KRef(config.Namespace, Lease))
-	}
+	return run(ctx, &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: config.Namespace, Name: Lease},
+		Client:     config.Client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}, config, lead)
 }
 
-// errLost is returned when another replica may lead.
-var errLost = errors.New("the leader Lease was lost")
-
-// leadWhileHeld calls lead once the lock is acquired, and returns after lead has returned and the lock is released. It
-// returns errLost if the lock was lost.
-func leadWhileHeld(
-	ctx context.Context, lock resourcelock.Interface, config Config, lead func(context.Context) error,
-) error {
-	// The election outlives ctx for as long as the work takes to stop.
+func run(ctx context.Context, lock resourcelock.Interface, config Config, lead func(context.Context) error) error {
+	// The Lease is renewed after ctx has ended, for as long as the work takes to stop.
 	election, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
-	var led error
-	var work sync.Once
-	// ended waits for the work, or ensures that it never begins.
-	ended := func() { work.Do(func() {}) }
+	elected, ended := make(chan context.Context, 1), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:          lock,
-		LeaseDuration: config.LeaseDuration,
-		RenewDeadline: config.RenewDeadline,
-		RetryPeriod:   config.RetryPeriod,
-		// When a renewal fails, the elector would release the lock before it stops the work.
+		Lock: lock, Name: Lease,
+		LeaseDuration: config.LeaseDuration, RenewDeadline: config.RenewDeadline, RetryPeriod: config.RetryPeriod,
+		// When a renewal fails, the elector would release the Lease before the work stops.
 		ReleaseOnCancel: false,
-		Name:            Lease,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) {
-				work.Do(func() {
-					leading, stop := context.WithCancel(leading)
-					defer stop()
-					defer context.AfterFunc(ctx, stop)()
-					if err := lead(leading); leading.Err() == nil {
-						led = err // otherwise it failed because the Lease was lost
-					}
-				})
-				resign()
-			},
+			OnStartedLeading: func(leading context.Context) { elected <- leading },
 			OnStoppedLeading: func() {},
 			OnNewLeader:      config.Elected,
 		},
@@ -146,46 +76,47 @@ func leadWhileHeld(
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
-	defer context.AfterFunc(ctx, func() {
-		ended()
-		resign()
-	})()
-	elector.Run(election)
-	ended()
+	go func() {
+		defer close(ended)
+		elector.Run(election)
+	}()
+	var led error
+	select {
+	case <-ctx.Done():
+	case leading := <-elected:
+		work, stop := context.WithCancel(leading)
+		defer stop()
+		defer context.AfterFunc(ctx, stop)()
+		if led = lead(work); leading.Err() != nil {
+			led = ErrLost
+		}
+	}
+	resign()
+	<-ended
 	if elector.IsLeader() {
 		if err := release(ctx, lock, config.RenewDeadline); err != nil {
 			klog.FromContext(ctx).Info("Cannot give up the leader Lease: another replica leads once it runs out",
 				"lease", lock.Describe(), "err", err)
 		}
 	}
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return nil
-	case led != nil:
-		return led
-	default:
-		return errLost
 	}
+	return led
 }
 
-// release releases the lock if this replica holds it, so that another replica need not wait until it expires.
+// release releases the Lease if this replica holds it, so that another replica need not wait until it runs out.
 func release(ctx context.Context, lock resourcelock.Interface, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // a renewal may be under way
 		record, _, err := lock.Get(ctx)
-		if err != nil {
+		if err != nil || record.HolderIdentity != lock.Identity() {
 			return err
 		}
-		if record.HolderIdentity != lock.Identity() {
-			return nil
-		}
-		now := metav1.Now()
 		return lock.Update(ctx, resourcelock.LeaderElectionRecord{
-			LeaderTransitions:    record.LeaderTransitions,
-			LeaseDurationSeconds: 1,
-			RenewTime:            now,
-			AcquireTime:          now,
+			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1,
+			RenewTime: metav1.Now(), AcquireTime: metav1.Now(),
 		})
 	})
 }

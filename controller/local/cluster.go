@@ -43,35 +43,27 @@ const (
 	byAccepted = "accepted"
 )
 
-// Caches are the caches of the local cluster. They last while the process does, whether or not it leads.
-type Caches struct {
-	Services, EndpointSlices, Namespaces, Secrets, Nodes *informer.Informer
-
-	// nodesWaited is closed when Nodes are no longer waited for.
-	nodesWaited chan struct{}
-}
-
 // nodesWait is how long Nodes are waited for: without them a restart would take back the hints and the refusals of addresses.
 // They are optional, because the right to list them may be missing.
 const nodesWait = 5 * time.Second
 
-// A Cluster is what one term of a leader knows of the local cluster. The objects that its methods return are shared and
-// must not be changed.
+// A Cluster is the caches of the local cluster, and which copies are used. The objects that its methods return are shared
+// and must not be changed.
 type Cluster struct {
-	*Caches
+	Services, EndpointSlices, Namespaces, Secrets, Nodes *informer.Informer
+
+	// nodesWaited is closed when Nodes are no longer waited for.
+	nodesWaited chan struct{}
 	copies
 }
-
-// Term returns what a new term knows: the caches.
-func (c *Caches) Term() *Cluster { return &Cluster{Caches: c} }
 
 // New returns the caches, which are empty until Start. Secrets are read in one namespace, and only if they carry
 // member.ClusterLabel. The objects of this controller are those of its cluster set.
 func New(
 	client kubernetes.Interface, gate *informer.FreshnessGate, namespace string, set export.Set,
-) *Caches {
+) *Cluster {
 	core, all := client.CoreV1(), metav1.NamespaceAll
-	return &Caches{
+	return &Cluster{
 		Services: informer.New(gate, core.Services(all), informer.Options{
 			Resource: "Services", Example: &corev1.Service{}, Exports: true,
 			Indexers: cache.Indexers{
@@ -143,28 +135,21 @@ func Accepted(namespace *corev1.Namespace) bool {
 	return namespace != nil && namespace.Labels[accept.Label] == "true"
 }
 
-func (c *Caches) informers() []*informer.Informer {
+func (c *Cluster) informers() []*informer.Informer {
 	return []*informer.Informer{c.Services, c.EndpointSlices, c.Namespaces, c.Secrets, c.Nodes}
 }
 
 // Start fills the caches until the context ends, in goroutines of the group.
-func (c *Caches) Start(ctx context.Context, group *sync.WaitGroup) {
+func (c *Cluster) Start(ctx context.Context, group *sync.WaitGroup) {
 	for _, each := range c.informers() {
 		group.Go(func() { each.Run(ctx) })
 	}
 	time.AfterFunc(nodesWait, func() { close(c.nodesWaited) })
 }
 
-// Handle replaces the handlers of all caches by one: see informer.Informer.Handle.
-func (c *Caches) Handle(handler cache.ResourceEventHandler) {
-	for _, each := range c.informers() {
-		each.Handle(handler)
-	}
-}
-
 // WaitForSync returns true once the caches are full, or false if the context ends before. Nodes are waited for until 5 s
 // after Start.
-func (c *Caches) WaitForSync(ctx context.Context) bool {
+func (c *Cluster) WaitForSync(ctx context.Context) bool {
 	for _, each := range c.informers() {
 		var waited <-chan struct{} // never for the others
 		if each == c.Nodes {

@@ -28,8 +28,8 @@ const (
 	propertiesEvery    = time.Minute
 	propertiesRetry    = 10 * time.Second
 	propertiesPatience = 30 * time.Second
-	// termPatience bounds the list at the beginning of a term: the heartbeat waits for it.
-	termPatience = 2 * time.Second
+	// beginPatience bounds the list with which a leader begins: the heartbeat waits for it.
+	beginPatience = 2 * time.Second
 	// maxProperties bounds how many are listed, in the order of their names. Far fewer fit into the heartbeat.
 	maxProperties = 100
 )
@@ -62,7 +62,7 @@ func NewProperties(client dynamic.Interface, now clock.WithTicker) *Properties {
 	return p
 }
 
-// Handle sets what is called after each later change, nil for nothing. It must not block.
+// Handle sets what is called after each later change. It must not block.
 func (p *Properties) Handle(changed func()) { p.changed.Store(&changed) }
 
 // All returns the properties, name to value, nil while they are unknown. The map is shared and must not be changed.
@@ -71,10 +71,10 @@ func (p *Properties) All() map[string]string { return p.last.Load().all }
 // Text returns the properties as the annotation properties.Annotation has them, empty while they are unknown.
 func (p *Properties) Text() string { return p.last.Load().text }
 
-// Begin lists the properties for a new term, so that it publishes none that are older than those of the term before. If
+// Begin lists the properties for a new leader, so that it publishes none that are older than those of the one before. If
 // the list fails, those count that the heartbeat of this cluster has. It fails only if the context ends.
 func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, namespace, cluster, uid string) error {
-	if p.read(ctx, termPatience) == nil {
+	if p.read(ctx, beginPatience) == nil {
 		return nil
 	}
 	p.mu.Lock()
@@ -168,7 +168,7 @@ func (p *Properties) set(text string) error {
 		return err
 	}
 	before := p.last.Swap(&encodedProperties{text, all})
-	if changed := p.changed.Load(); before.text != text && changed != nil && *changed != nil {
+	if changed := p.changed.Load(); before.text != text && changed != nil {
 		(*changed)()
 	}
 	return nil

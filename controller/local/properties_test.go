@@ -89,9 +89,6 @@ func TestProperties(t *testing.T) {
 		expect("with a change", `{"region":"us"}`, 2)
 		set(apierrors.NewNotFound(clusterProperties, ""), "")
 		expect("without the CRD", properties.None, 3)
-		p.Handle(nil)
-		set(nil, "us")
-		expect("after a term", `{"region":"us"}`, 3)
 		stop()
 		running.Wait()
 
@@ -104,7 +101,7 @@ func TestProperties(t *testing.T) {
 		stop()
 		running.Wait()
 
-		// A term begins.
+		// A leader begins.
 		lease := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{
 				properties.Annotation: `{"region":"eu"}`, member.HeartbeatUIDAnnotation: "uid",

@@ -7,10 +7,12 @@ import (
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -23,12 +25,6 @@ import (
 // Group is the API group of the MCS API.
 const Group = v1beta1.GroupName
 
-// Names of the two definitions.
-const (
-	exportsDefinition = v1beta1.ServiceExportFullName
-	importsDefinition = v1beta1.ServiceImportFullName
-)
-
 // ExportClient is a typed client, whose objects have the Go types of v1beta1 whichever version is served.
 type ExportClient = gentype.ClientWithList[*v1beta1.ServiceExport, *v1beta1.ServiceExportList]
 
@@ -39,17 +35,15 @@ type ImportClient = gentype.ClientWithList[*v1beta1.ServiceImport, *v1beta1.Serv
 // What the caches return is shared and must not be changed.
 type Access struct {
 	version string
-	schema  string // differs if what the API server keeps of objects may differ
+	set     export.Set
 	client  rest.Interface
 	codec   runtime.ParameterCodec
 	exports *informer.Informer
 	imports *informer.Informer
-	counts  counts
 }
 
 // newAccess prepares a version for use. Its caches fill once run.
-func newAccess(config *rest.Config, httpClient *http.Client, group *informer.FreshnessGate, set export.Set, version,
-	schemas string,
+func newAccess(config *rest.Config, httpClient *http.Client, group *informer.FreshnessGate, set export.Set, version string,
 ) (*Access, error) {
 	groupVersion := schema.GroupVersion{Group: Group, Version: version}
 	scheme := runtime.NewScheme()
@@ -62,37 +56,40 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Fre
 	config.APIPath = "/apis"
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = ""
-	config.NegotiatedSerializer = tolerant{serializer.NewCodecFactory(scheme).WithoutConversion()}
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	client, err := rest.RESTClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", groupVersion, err)
 	}
-	a := &Access{
-		version: version,
-		schema:  schemas,
-		client:  client,
-		codec:   runtime.NewParameterCodec(scheme),
-		counts:  counts{set: set},
+	reader, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", groupVersion, err)
 	}
-	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	importIndexers := cache.Indexers{
-		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, byDerivedName: derivedName, byAdoptedIP: adoptedIPs,
+	cached := func(kind, resource string, decode cache.TransformFunc, indexers cache.Indexers) *informer.Informer {
+		indexers[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc
+		return informer.New(group, reader.Resource(groupVersion.WithResource(resource)), informer.Options{
+			Resource: kind + "s", Example: example(groupVersion, kind), Transform: decode, Indexers: indexers,
+			Exports: kind == v1beta1.ServiceExportKindName,
+		})
 	}
-	a.exports = informer.New(group, a.ServiceExports(metav1.NamespaceAll), informer.Options{
-		Resource: "ServiceExports", Example: &v1beta1.ServiceExport{}, Exports: true,
-		Indexers: byNamespace,
-	})
-	a.imports = informer.New(group, a.ServiceImports(metav1.NamespaceAll),
-		informer.Options{Resource: "ServiceImports", Example: &v1beta1.ServiceImport{}, Indexers: importIndexers})
-	return a, nil
+	return &Access{
+		version: version, set: set, client: client, codec: runtime.NewParameterCodec(scheme),
+		exports: cached(v1beta1.ServiceExportKindName, v1beta1.ServiceExportPluralName, decode[v1beta1.ServiceExport],
+			cache.Indexers{}),
+		imports: cached(v1beta1.ServiceImportKindName, v1beta1.ServiceImportPluralName, decode[v1beta1.ServiceImport],
+			cache.Indexers{byDerivedName: derivedName, byAdoptedIP: adoptedIPs}),
+	}, nil
+}
+
+// example returns an object by which a reflector knows those of a kind.
+func example(version schema.GroupVersion, kind string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(version.WithKind(kind))
+	return object
 }
 
 // APIVersion is the group and version that is served, for owner references.
 func (a *Access) APIVersion() string { return Group + "/" + a.version }
-
-// Schema identifies the schemas of the served version. The API server drops the fields that they do not have, so that
-// another schema may keep more.
-func (a *Access) Schema() string { return a.schema }
 
 // ServiceExports returns the client of a namespace.
 func (a *Access) ServiceExports(namespace string) *ExportClient {

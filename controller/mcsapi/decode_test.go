@@ -10,9 +10,9 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -59,8 +59,7 @@ func imports(t *testing.T, listed, watched []string) *Access {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	access, err := newAccess(&rest.Config{Host: server.URL}, http.DefaultClient, &informer.FreshnessGate{}, "", "v1beta1",
-		"")
+	access, err := newAccess(&rest.Config{Host: server.URL}, http.DefaultClient, &informer.FreshnessGate{}, "", "v1beta1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,42 +95,40 @@ func TestOneBadObjectHarmsNoOther(t *testing.T) {
 			bad := importText("bad", "9", test.annotation, test.spec, test.time)
 			want := []string{test.want, "good@8 [192.0.2.1] 1"}
 
-			// In a list, and alone.
+			// In a list.
 			access := imports(t, []string{bad, importText("good", "8", "a", goodSpec, goodTime)}, nil)
-			list, err := access.ServiceImports("").List(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			ctx, stop := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { access.imports.Run(ctx) })
+			<-access.imports.Synced()
 			var got []string
-			for i := range list.Items {
-				got = append(got, describe(&list.Items[i]))
+			for _, each := range access.Imports() {
+				got = append(got, describe(each))
 			}
 			slices.Sort(got)
-			if !slices.Equal(got, want) || list.ResourceVersion != "10" {
-				t.Errorf("listed %q at %s, want %q", got, list.ResourceVersion, want)
+			if !slices.Equal(got, want) {
+				t.Errorf("listed %q, want %q", got, want)
 			}
+			stop()
+			running.Wait()
 
 			// In a watch, which goes on.
 			access = imports(t, nil, []string{bad, importText("good", "11", "a", goodSpec, goodTime)})
-			ctx, stop := context.WithCancel(t.Context())
+			ctx, stop = context.WithCancel(t.Context())
 			seen := make(chan string, 10)
 			tell := func(object any) { seen <- describe(object.(*v1beta1.ServiceImport)) }
 			access.imports.Handle(cache.ResourceEventHandlerFuncs{
 				AddFunc:    tell,
 				UpdateFunc: func(_, object any) { tell(object) },
 			})
-			ended := make(chan struct{})
-			go func() {
-				access.imports.Run(ctx)
-				close(ended)
-			}()
+			running.Go(func() { access.imports.Run(ctx) })
 			for _, want := range []string{test.want, "good@11 [192.0.2.1] 1"} {
 				if got := <-seen; got != want {
 					t.Errorf("watched %q, want %q", got, want)
 				}
 			}
 			stop()
-			<-ended
+			running.Wait()
 		})
 	}
 }

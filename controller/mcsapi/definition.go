@@ -3,66 +3,65 @@
 package mcsapi
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // versions that this package can use, the preferred one first.
 var versions = []string{"v1beta1", "v1alpha1"}
 
-// goneError says that a definition is not there, rather than not usable: what
-// was made by it is gone, by the word of an administrator.
-type goneError struct{ name, how string }
-
-func (e *goneError) Error() string {
-	return "the CustomResourceDefinition " + e.name + " " + e.how
-}
+// errGone says that a definition is not there, rather than not usable: what was made by it is gone, by the word of an
+// administrator.
+var errGone = errors.New("it does not exist")
 
 // definition is the part of a CustomResourceDefinition that matters here.
 type definition struct {
-	served     []string // versions
-	generation string   // differs if the schemas do
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Versions []struct {
+			Name   string `json:"name"`
+			Served bool   `json:"served"`
+		} `json:"versions"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
 }
 
 // parseDefinition reads a CustomResourceDefinition. It is an error if the API server does not serve it (yet).
-func parseDefinition(crd *unstructured.Unstructured) (definition, error) {
-	if crd.GetDeletionTimestamp() != nil {
-		return definition{}, &goneError{crd.GetName(), "is being deleted"}
+func parseDefinition(crd *unstructured.Unstructured) (*definition, error) {
+	parsed := &definition{}
+	if crd == nil || crd.GetDeletionTimestamp() != nil {
+		return parsed, errGone
 	}
-	conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
-	if err != nil {
-		return definition{}, fmt.Errorf("the CustomResourceDefinition %s: %w", crd.GetName(), err)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, parsed); err != nil {
+		return parsed, err
 	}
-	established := false
-	for _, each := range conditions {
-		condition, _ := each.(map[string]any)
-		established = established || condition["type"] == "Established" && condition["status"] == "True"
-	}
-	if !established {
-		return definition{}, fmt.Errorf("the CustomResourceDefinition %s is not established", crd.GetName())
-	}
-	served, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	if err != nil {
-		return definition{}, fmt.Errorf("the CustomResourceDefinition %s: %w", crd.GetName(), err)
-	}
-	result := definition{generation: fmt.Sprintf("%s/%d", crd.GetUID(), crd.GetGeneration())}
-	for _, each := range served {
-		version, _ := each.(map[string]any)
-		name, _ := version["name"].(string)
-		if on, _ := version["served"].(bool); !on || name == "" {
-			continue
+	for _, condition := range parsed.Status.Conditions {
+		if condition.Type == "Established" && condition.Status == metav1.ConditionTrue {
+			return parsed, nil
 		}
-		result.served = append(result.served, name)
 	}
-	return result, nil
+	return parsed, errors.New("it is not established")
+}
+
+func (d *definition) serves(version string) bool {
+	for _, each := range d.Spec.Versions {
+		if each.Name == version && each.Served {
+			return true
+		}
+	}
+	return false
 }
 
 // negotiate picks the newest version that both definitions serve.
-func negotiate(exports, imports definition) (version string, err error) {
+func negotiate(exports, imports *definition) (version string, err error) {
 	for _, version := range versions {
-		if slices.Contains(exports.served, version) && slices.Contains(imports.served, version) {
+		if exports.serves(version) && imports.serves(version) {
 			return version, nil
 		}
 	}

@@ -4,7 +4,7 @@ package member
 
 import coordinationv1 "k8s.io/api/coordination/v1"
 
-// HeartbeatCanariesAnnotation carries the canaries of a cluster (docs/design.md#path).
+// HeartbeatCanariesAnnotation carries the canaries of a cluster (docs/design.md, "Path").
 const HeartbeatCanariesAnnotation = "clusterset-dns.github.io/canaries"
 
 // maxCanariesText bounds the text of the canaries that is kept, in bytes: longer ones are invalid.

@@ -56,7 +56,7 @@ func (l *frameLimiter) RoundTrip(request *http.Request) (*http.Response, error) 
 		response.Body = &frames{ReadCloser: response.Body, limit: l.event, end: l.endOf(request, response.Body)}
 		return response, nil
 	}
-	if err := takeTurn(request.Context(), request.URL.Host); err != nil {
+	if err := takeTurn(request.Context()); err != nil {
 		response.Body.Close()
 		return nil, err
 	}

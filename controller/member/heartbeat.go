@@ -21,7 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
-// The heartbeat protocol (docs/design.md#heartbeat).
+// The heartbeat protocol (docs/design.md, "Heartbeat").
 const (
 	// HeartbeatLease is the name of the Lease that a cluster's leading controller renews in its own namespace.
 	HeartbeatLease = "clusterset-dns-heartbeat"

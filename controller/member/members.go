@@ -124,8 +124,8 @@ type Members struct {
 	known   chan struct{}
 	changed chan struct{}
 	refused atomic.Pointer[[]Problem]
-	memory  *limits.Pool // nil for no limit
-	turns   *turns       // see turn
+	memory  *limits.Pool  // nil for no limit
+	turns   chan struct{} // see turn
 
 	identifying sync.Mutex
 	identities  identities
@@ -140,7 +140,7 @@ type Members struct {
 func New(config Config) *Members {
 	s := &Members{
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1),
-		turns:       newTurns(listsAtOnce),
+		turns:       make(chan struct{}, listsAtOnce),
 		connections: map[string]*connection{}, identities: newIdentities(),
 	}
 	if config.Memory > 0 {

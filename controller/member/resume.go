@@ -36,7 +36,7 @@ func versionOf(resourceVersion string) uint64 {
 }
 
 // A resumer opens the watches of a reflector. It opens a watch that ended again from the last resourceVersion, unless
-// the etcd was restored from a backup or is that of another cluster (docs/design.md#watches). One reflector uses it,
+// the etcd was restored from a backup or is that of another cluster (docs/design.md, "Watches"). One reflector uses it,
 // which may abandon a list without waiting.
 type resumer struct {
 	// read reads the heartbeat now, not from a cache. If it is nil, each watch is preceded by a list.

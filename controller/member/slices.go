@@ -40,7 +40,7 @@ type sliceStore struct {
 	// imported returns the services that are imported from the member, with the weight of the copies of their slices.
 	imported func() map[types.NamespacedName]limits.Weight
 	// turns bounds how many lists are read at once; nil for no bound.
-	turns *turns
+	turns chan struct{}
 }
 
 var _ cache.ReflectorStore = (*sliceStore)(nil)

@@ -7,45 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 )
 
 const (
-	// listsAtOnce bounds the list pages that are read and decoded at once, and ofServer those of one API server, or of what
-	// stands before several. All members are listed at the start, and a page takes a multiple of maxAnswer in memory.
-	listsAtOnce, ofServer = 8, 2
-	// pageWithin bounds how long a page may take once it has its turn: others wait for it.
+	// listsAtOnce bounds the list pages that are read and decoded at once. All members are listed at the start, and a page
+	// takes a multiple of maxAnswer in memory.
+	listsAtOnce = 8
+	// pageWithin bounds how long a page may take once it has its turn: others wait for it, in the order in which they came.
 	pageWithin = 15 * time.Second
 )
-
-// turns are shared by all members.
-type turns struct {
-	all chan struct{} // a semaphore
-	mu  sync.Mutex
-	// servers are semaphores by the host of the URL. A server that no member has anymore costs some bytes.
-	servers map[string]chan struct{}
-}
-
-func newTurns(all int) *turns {
-	return &turns{all: make(chan struct{}, all), servers: map[string]chan struct{}{}}
-}
-
-// server returns the semaphore of a server.
-func (t *turns) server(host string) chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.servers[host] == nil {
-		t.servers[host] = make(chan struct{}, ofServer)
-	}
-	return t.servers[host]
-}
 
 // A turn is the right to hold one page. It is taken when the response begins, so that a server which does not answer
 // blocks no other member; one that answers slowly blocks none for long.
 type turn struct {
-	of    *turns // nil for no bound
-	taken []chan struct{}
+	of    chan struct{} // the semaphore that all members share, nil for no bound
+	taken bool
 }
 
 type turnKey struct{}
@@ -53,30 +30,27 @@ type turnKey struct{}
 // with returns a context whose request waits for the turn.
 func (t *turn) with(ctx context.Context) context.Context { return context.WithValue(ctx, turnKey{}, t) }
 
-// takeTurn waits for the turn of a request to a server, if it has one, until the context ends.
-func takeTurn(ctx context.Context, host string) error {
+// takeTurn waits for the turn of a request, if it has one, until the context ends.
+func takeTurn(ctx context.Context) error {
 	t, _ := ctx.Value(turnKey{}).(*turn)
-	if t == nil || t.of == nil || t.taken != nil {
+	if t == nil || t.of == nil || t.taken {
 		return nil
 	}
-	for _, semaphore := range []chan struct{}{t.of.server(host), t.of.all} {
-		select {
-		case semaphore <- struct{}{}:
-			t.taken = append(t.taken, semaphore)
-		case <-ctx.Done():
-			t.end()
-			return context.Cause(ctx)
-		}
+	select {
+	case t.of <- struct{}{}:
+		t.taken = true
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return nil
 }
 
 // end releases the turn.
 func (t *turn) end() {
-	for _, semaphore := range t.taken {
-		<-semaphore
+	if t.taken {
+		<-t.of
+		t.taken = false
 	}
-	t.taken = nil
 }
 
 // errLate reports an answer that took longer than pageWithin.

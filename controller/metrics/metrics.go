@@ -46,7 +46,7 @@ type Metrics struct {
 type Leader struct {
 	Clock   clock.PassiveClock
 	Queue   interface{ QueueLength() int }
-	API     *mcsapi.Follower
+	API     *mcsapi.API
 	Local   *local.Cluster
 	Members *member.Members
 	Tracker *memberstate.Tracker
@@ -195,14 +195,8 @@ func (w Writer) Written(before, after *discoveryv1.EndpointSlice) {
 // Repeated implements apply.Metrics.
 func (w Writer) Repeated(kind string) { w.repeated.WithLabelValues(kind).Inc() }
 
-// Lead adds the state of a leader, until the returned function is called.
-func (m *Metrics) Lead(leader *Leader) func() {
-	m.mu.Lock()
-	clear(m.problems) // of a former term
-	m.mu.Unlock()
-	m.leader.Store(leader)
-	return func() { m.leader.Store(nil) }
-}
+// Lead adds the state of a leader.
+func (m *Metrics) Lead(leader *Leader) { m.leader.Store(leader) }
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) {

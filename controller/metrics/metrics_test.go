@@ -114,12 +114,6 @@ func TestProblems(t *testing.T) {
 	if got := m.countProblems(); len(got) != 0 || len(m.Problematic()) != 0 {
 		t.Errorf("got %v, want none", got)
 	}
-	m.Problems(db, map[string][]export.Problem{"east": {bad}})
-	m.Lead(nil)
-	m.Problems(web, map[string][]export.Problem{"east": {bad}})
-	if got := m.countProblems(); len(got) != 1 || got[key] != 1 {
-		t.Errorf("got %v after another term began, want one service", got)
-	}
 }
 
 // TestMetricsAreReadFromTheBeginning reads the registry while the metrics are registered, as the server of metrics may.

@@ -21,7 +21,7 @@ import (
 // newTestReconciler returns a reconciler of cluster east, of which nothing runs.
 func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 	gate := &informer.FreshnessGate{}
-	api, err := mcsapi.NewFollower(&rest.Config{}, nil, gate, "")
+	api, err := mcsapi.New(&rest.Config{}, nil, gate, "")
 	if err != nil {
 		panic(err)
 	}
@@ -29,7 +29,7 @@ func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 		Gatherer: &input.Gatherer{
 			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
 			Properties: local.NewProperties(nil, nil),
-			Local:      local.New(fake.NewClientset(), gate, "clusterset-dns", "").Term(),
+			Local:      local.New(fake.NewClientset(), gate, "clusterset-dns", ""),
 			Members:    member.New(member.Config{}),
 			Tracker:    memberstate.NewTracker(liveness.Limits{}, clock.RealClock{}, nil, &memberstate.Reporter{}),
 		},

@@ -46,7 +46,7 @@ func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) 
 func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool) {
 	access, _ := r.API.Access()
 	if access == nil {
-		return // all services are enqueued once there is an access
+		return // nothing is exported or imported
 	}
 	for _, each := range access.Exports() {
 		if concerned(each) {
@@ -61,15 +61,6 @@ func (r *Reconciler) enqueueShown(service types.NamespacedName, change change) {
 		r.enqueue(service)
 	}
 }
-
-// accessHandler implements mcsapi.Handler.
-type accessHandler struct {
-	cache.ResourceEventHandler
-	*Reconciler
-}
-
-// AccessChanged implements mcsapi.Handler.
-func (h accessHandler) AccessChanged() { h.EnqueueAll() }
 
 // exportOrImportChanged enqueues the service of a ServiceExport or ServiceImport. A ServiceImport that changes or is
 // deleted may also free the name of its derived Service for another ServiceImport.
@@ -86,7 +77,7 @@ func (r *Reconciler) exportOrImportChanged(object change) {
 func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) {
 	access, _ := r.API.Access()
 	if access == nil {
-		return // all services are enqueued once there is an access
+		return // nothing is exported or imported
 	}
 	for _, serviceImport := range access.ImportsDerivedAs(derived) {
 		if serviceImport.Name == but {
@@ -113,7 +104,7 @@ func (r *Reconciler) serviceChanged(object change) {
 	}
 	access, _ := r.API.Access()
 	if access == nil {
-		return // all services are enqueued once there is an access
+		return // nothing is exported or imported
 	}
 	if access.ServiceExport(key) != nil {
 		r.enqueue(key)

@@ -70,20 +70,18 @@ func withAPI(t *testing.T, answers http.HandlerFunc) *Reconciler {
 	server := httptest.NewServer(answers)
 	r := newTestReconciler(record.NewFakeRecorder(10))
 	var err error
-	if r.API, err = mcsapi.NewFollower(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate, ""); err != nil {
+	if r.API, err = mcsapi.New(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate, ""); err != nil {
 		t.Fatal(err)
 	}
-	r.API.Handle(accessHandler{onChange(func(change) {}), r})
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { r.API.Run(ctx) })
+	running.Go(func() { _ = r.API.Run(ctx) })
 	r.API.WaitForSync(ctx)
 	t.Cleanup(func() {
 		stop()
 		running.Wait()
 		server.Close()
 	})
-	queued(r) // because the access is new
 	return r
 }
 
@@ -110,8 +108,8 @@ func addSlice(t *testing.T, r *Reconciler, cluster, namespace, service string) {
 	}
 }
 
-// TestATermBeginsWithExports: the heartbeat waits for what the cluster exports.
-func TestATermBeginsWithExports(t *testing.T) {
+// TestALeaderBeginsWithExports: the heartbeat waits for what the cluster exports.
+func TestALeaderBeginsWithExports(t *testing.T) {
 	r := withImports(t, "demo/web")
 	for i := range 100 {
 		addSlice(t, r, "west", "demo", fmt.Sprint("theirs-", i))
@@ -133,40 +131,28 @@ func TestATermBeginsWithExports(t *testing.T) {
 	}
 }
 
-// TestPropertiesAfterATerm: a change of the properties of the cluster reaches no reconciler that is shut down.
-func TestPropertiesAfterATerm(t *testing.T) {
+// TestPropertiesChange: a change of the properties of the cluster concerns its services.
+func TestPropertiesChange(t *testing.T) {
 	r := withImports(t)
-	value := "eu"
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		{Group: "about.k8s.io", Version: "v1beta1", Resource: "clusterproperties"}: "ClusterPropertyList",
 	})
 	client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &unstructured.UnstructuredList{Items: []unstructured.Unstructured{{Object: map[string]any{
-			"metadata": map[string]any{"name": properties.ClusterSet}, "spec": map[string]any{"value": value},
+			"metadata": map[string]any{"name": properties.ClusterSet}, "spec": map[string]any{"value": "eu"},
 		}}}}, nil
 	})
 	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	r.Properties = local.NewProperties(client, now)
 	r.Tracker = memberstate.NewTracker(liveness.Limits{}, now, r.Local, &memberstate.Reporter{})
-	list := func() {
-		t.Helper()
-		if err := r.Properties.Begin(t.Context(), nil, "", "", ""); err != nil {
-			t.Fatal(err)
-		}
-	}
 	r.Attach()
 	queued(r)
 	addSlice(t, r, "west", "demo", "web")
-	list()
+	if err := r.Properties.Begin(t.Context(), nil, "", "", ""); err != nil {
+		t.Fatal(err)
+	}
 	if got := queued(r); !slices.Equal(got, []string{"demo/web"}) {
 		t.Errorf("enqueued are %v", got)
-	}
-	r.ShutDown()
-	r.queue = newQueue()
-	value = "us"
-	list()
-	if got := queued(r); len(got) > 0 {
-		t.Errorf("after the term, enqueued are %v", got)
 	}
 }
 

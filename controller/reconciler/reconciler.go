@@ -32,7 +32,7 @@ const EventUnreadable = "Unreadable"
 // Config is what a Reconciler needs.
 type Config struct {
 	*input.Gatherer
-	API      *mcsapi.Follower
+	API      *mcsapi.API
 	Gate     *informer.FreshnessGate
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
@@ -66,7 +66,7 @@ func New(config Config) *Reconciler {
 func (r *Reconciler) Attach() {
 	r.Properties.Handle(r.propertiesChanged)
 	r.setClusterSet()
-	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
+	r.API.Handle(onChange(r.exportOrImportChanged))
 	r.Local.Services.Handle(onChange(r.serviceChanged))
 	r.Local.EndpointSlices.Handle(onChange(r.sliceChanged))
 	r.Local.Namespaces.Handle(r.namespaceHandler())
@@ -97,13 +97,8 @@ func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Rec
 	r.ShutDown()
 }
 
-// ShutDown stops a Reconciler, whether or not it runs. No event of the local cluster reaches it any more.
-func (r *Reconciler) ShutDown() {
-	r.API.Handle(nil)
-	r.Properties.Handle(nil)
-	r.Local.Handle(informer.Ignore)
-	r.queue.ShutDown()
-}
+// ShutDown stops a Reconciler, whether or not it runs.
+func (r *Reconciler) ShutDown() { r.queue.ShutDown() }
 
 // work reconciles services from the queue until it is shut down.
 func (r *Reconciler) work(ctx context.Context) {
@@ -150,7 +145,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 		r.queue.AddAfter(service, outcome.After)
 	}
 	if ctx.Err() != nil {
-		r.record.Ends(service, nil) // the term ends
+		r.record.Ends(service, nil) // the work ends
 		return
 	}
 	r.record.Ends(service, unpublished(err))
@@ -196,7 +191,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return apply.Outcome{}, nil // its objects are deleted with it; a new one enqueues its services
 	}
 	if access == nil {
-		// All services are enqueued once the API is served.
+		// The process restarts once the API is served.
 		r.Applier.Forget(service)
 		derived, slices := r.Local.DerivedServices(service), r.Local.ManagedSlices(service)
 		return apply.Outcome{}, r.Applier.Clean(ctx, r.Cluster, derived, slices, lost.Exports, lost.Imports)

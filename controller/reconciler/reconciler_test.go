@@ -87,11 +87,10 @@ func TestAnUnreadableExportStopsItsServiceAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.API, err = mcsapi.NewFollower(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate, ""); err != nil {
+	if r.API, err = mcsapi.New(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate, ""); err != nil {
 		t.Fatal(err)
 	}
-	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
-	running.Go(func() { r.API.Run(ctx) })
+	running.Go(func() { _ = r.API.Run(ctx) })
 	r.API.WaitForSync(ctx)
 	if _, err := r.reconcile(ctx, types.NamespacedName{Namespace: "demo", Name: "web"}, r.Gate.Wait(ctx)); err != nil {
 		t.Errorf("got %v", err)

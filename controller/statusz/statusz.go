@@ -72,11 +72,8 @@ func NewServer() *Server {
 // Elected notes the identity of the replica that leads.
 func (s *Server) Elected(identity string) { s.elected.Store(identity) }
 
-// Lead makes the server answer for the leader until the returned function is called.
-func (s *Server) Lead(leader *Leader) func() {
-	s.leader.Store(leader)
-	return func() { s.leader.Store(nil) }
-}
+// Lead makes the server answer for the leader.
+func (s *Server) Lead(leader *Leader) { s.leader.Store(leader) }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

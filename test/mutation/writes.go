@@ -147,15 +147,12 @@ var writing = []mutant{
 	},
 	{
 		file: "controller/leader/leader.go",
-		text: `	elector.Run(election)
-	ended()
-`, replacement: `	elector.Run(election)
-`,
+		text: `work, stop := context.WithCancel(leading)`, replacement: `work, stop := context.WithCancel(ctx)`,
 		harm: "a replica that lost the Lease goes on writing while another leads",
 	},
 	{
 		file: "controller/leader/leader.go",
-		text: `if record.HolderIdentity != lock.Identity() {`, replacement: `if record.HolderIdentity == "" {`,
+		text: `if err != nil || record.HolderIdentity != lock.Identity() {`, replacement: `if err != nil || record.HolderIdentity == "" {`,
 		harm: "a replica that stops takes the Lease from the one that leads",
 	},
 	{
@@ -167,10 +164,7 @@ var writing = []mutant{
 	},
 	{
 		file: "controller/leader/leader.go",
-		text: `		ended()
-		resign()
-`, replacement: `		resign()
-`,
+		text: `defer context.AfterFunc(ctx, stop)()`, replacement: `defer context.AfterFunc(ctx, resign)()`,
 		harm: "a replica that stops gives the Lease up before its work has ended",
 	},
 	{

@@ -4,8 +4,10 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,6 +20,8 @@ import (
 	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/leader"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
 )
@@ -36,7 +40,8 @@ type Cluster struct {
 	set        *Set
 	platform   Platform
 	written    *writes
-	namespaces []string // that the scenario created
+	registry   atomic.Pointer[prometheus.Registry] // that of the controller that was started last
+	namespaces []string                            // that the scenario created
 	nodes      []string
 	described  bool   // it has ClusterProperties
 	stop       func() // nil if no controller runs
@@ -60,25 +65,27 @@ func (s *Set) newCluster(name string, platform Platform) *Cluster {
 	return c
 }
 
-// Start starts the controller.
+// Start starts the controller, and starts it again when it ends because it is to restart, as a kubelet does.
 func (c *Cluster) Start() {
-	c.Options.Registry = prometheus.NewRegistry()
-	c.stop = c.run(c.Options, func(err error) {
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
+	done, options := make(chan struct{}), c.Options
+	next := func() controller.Options {
+		options.Registry = prometheus.NewRegistry()
+		c.registry.Store(options.Registry)
+		return options
+	}
+	first := next()
+	go func() {
+		defer close(done)
+		err := controller.Run(ctx, first)
+		for restarts(err) {
+			err = controller.Run(ctx, next())
+		}
 		if err != nil {
 			c.set.Errorf("the controller of %s ended with: %v", c.Name, err)
 		}
-	})
-}
-
-// run runs a controller until the returned function is called, and reports how it ended.
-func (c *Cluster) run(options controller.Options, ended func(error)) (stop func()) {
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ended(controller.Run(ctx, options))
 	}()
-	return func() {
+	c.stop = func() {
 		cancel()
 		<-done
 	}
@@ -122,7 +129,7 @@ type metric struct {
 
 func (c *Cluster) metrics(name string) (metrics []metric) {
 	c.set.Helper()
-	families, err := c.Options.Registry.Gather()
+	families, err := c.registry.Load().Gather()
 	c.set.must(err)
 	for _, family := range families {
 		if family.GetName() != name {
@@ -195,4 +202,9 @@ func (c *Cluster) ExpectEvent(object metav1.Object, reason string, words ...stri
 		return err
 	})
 	return message
+}
+
+// restarts reports whether a process that ended with an error is to be started again.
+func restarts(err error) bool {
+	return errors.Is(err, leader.ErrLost) || errors.Is(err, mcsapi.ErrChanged)
 }

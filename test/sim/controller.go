@@ -4,6 +4,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/leader"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 )
 
 // A Controller is a process of the controller of a cluster. Its methods are for
@@ -40,23 +43,30 @@ type Controller struct {
 }
 
 // StartReplica starts a process of the controller besides others, with the
-// options that every process has and what changes them.
+// options that every process has and what changes them. A process that ends because it is to restart is started again
+// at once, with the same name and changes, as a kubelet does.
 func (c *Cluster) StartReplica(changes ...func(*controller.Options)) *Controller {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
 	p := &Controller{cluster: c, ended: ctx.Done(), cancel: cancel, done: make(chan struct{})}
-	config := rest.CopyConfig(c.config)
-	config.Transport = p
-	options := controller.Options{
-		Config: config, Cluster: c.Name, Registry: prometheus.NewRegistry(), DialMember: p.dial,
+	options := func() controller.Options {
+		config := rest.CopyConfig(c.config)
+		config.Transport = p
+		options := controller.Options{
+			Config: config, Cluster: c.Name, Registry: prometheus.NewRegistry(), DialMember: p.dial,
+		}
+		for _, change := range changes {
+			change(&options)
+		}
+		return options
 	}
-	for _, change := range changes {
-		change(&options)
-	}
-	c.Registry = options.Registry
+	first := options()
+	c.Registry = first.Registry
 	c.controllers = append(c.controllers, p)
 	go func() {
 		defer close(p.done)
-		p.err = controller.Run(ctx, options)
+		for p.err = controller.Run(ctx, first); restarts(p.err); {
+			p.err = controller.Run(ctx, options())
+		}
 	}()
 	return p
 }
@@ -249,4 +259,9 @@ func (p *Controller) dial(ctx context.Context, network, address string) (net.Con
 		}
 	}()
 	return p.cluster.network.Dialer(p.cluster.Name)(ctx, network, address)
+}
+
+// restarts reports whether a process that ended with an error is to be started again.
+func restarts(err error) bool {
+	return errors.Is(err, leader.ErrLost) || errors.Is(err, mcsapi.ErrChanged)
 }

@@ -139,8 +139,8 @@ func TestLeader(t *testing.T) {
 	}
 }
 
-// TestLeaderThatCouldNotRenew: a leader that stopped because it could not renew its Lease finds its own name there, and
-// leads again at once, not when the Lease runs out.
+// TestLeaderThatCouldNotRenew: a leader that could not renew its Lease restarts, and gave the Lease up before: it leads
+// again at once, not when the Lease runs out.
 func TestLeaderThatCouldNotRenew(t *testing.T) {
 	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
 		east := set.Cluster("east")

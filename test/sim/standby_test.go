@@ -142,9 +142,9 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// TestNextTermOfAReplica: a replica that loses the Lease and leads again later works with the caches that it has, and
-// knows what happened meanwhile.
-func TestNextTermOfAReplica(t *testing.T) {
+// TestReplicaThatLeadsAgain: a replica that loses the Lease restarts. It lists nothing that it has read when it leads
+// again, and knows what happened meanwhile.
+func TestReplicaThatLeadsAgain(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		east.StopController()

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/membership"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
+	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
+)
+
+// component is the source of Events.
+const component = "clusterset-controller"
+
+// New returns a controller that is not running and has sent no request.
+func New(options Options) (*Controller, error) {
+	options, err := options.complete()
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(options.Config)
+	config.QPS = -1 // the API server's priority and fairness is the limit
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("local cluster: %w", err)
+	}
+	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("local cluster: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("local cluster: %w", err)
+	}
+	counted, err := metrics.New(options.Registry, options.Version)
+	if err != nil {
+		return nil, err
+	}
+	return &Controller{
+		options: options, config: config, httpClient: httpClient,
+		client: client, dynamic: dynamicClient, metrics: counted, states: statusz.NewServer(),
+	}, nil
+}
+
+// awaitNamespace returns once checkNamespace was answered, with what is wrong, or when the context ends.
+func (c *Controller) awaitNamespace(ctx context.Context) error {
+	for {
+		wrong, err := c.checkNamespace(ctx)
+		if wrong != nil || err == nil {
+			return wrong
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.options.Clock.After(DefaultRetryPeriod):
+		}
+	}
+}
+
+// checkNamespace returns what is wrong if the namespace is that of the controller of another cluster set: the two would
+// share their members, and one of them would stand by for the other. The error is that of an API server that does not
+// answer.
+func (c *Controller) checkNamespace(ctx context.Context) (wrong, err error) {
+	lease, err := c.client.CoordinationV1().Leases(c.options.Namespace).Get(ctx, member.HeartbeatLease,
+		metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return nil, nil // there is none, or the heartbeat reports the error
+	case err != nil:
+		return nil, fmt.Errorf("read the heartbeat: %w", err)
+	}
+	set := export.Set(member.DescriptionOf(lease).ClusterSet)
+	if set == c.options.ClusterSet {
+		return nil, nil
+	}
+	return fmt.Errorf("namespace %s is that of the controller of %s, not of %s: use another one for each cluster set, "+
+		"or, if that controller is gone for good, delete the Lease %s there",
+		c.options.Namespace, set, c.options.ClusterSet, member.HeartbeatLease), nil
+}
+
+// sources returns the sources of members.
+func (c *Controller) sources() (sources []member.Source) {
+	for _, text := range c.options.MembersFrom {
+		if spec, err := membership.Parse(text); err == nil { // complete reports the error
+			sources = append(sources, membership.New(spec, c.options.Namespace, c.client, c.dynamic))
+		}
+	}
+	return sources
+}
+
+// newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
+func (c *Controller) newReconciler(
+	logger klog.Logger, cluster string, caches *caches, recorder record.EventRecorder, read <-chan struct{},
+) *reconciler.Reconciler {
+	o, own := c.options, caches.local
+	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder, Object: &corev1.ObjectReference{
+		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.Namespace, Name: member.HeartbeatLease,
+	}}
+	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
+	members := member.New(member.Config{
+		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, ExecCommands: o.ExecCommands, Sources: c.sources(),
+		Limits: o.MemberLimits, Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter,
+		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: apply.Credential(c.client),
+	})
+	applier := &apply.Applier{
+		Core: c.client, Recorder: recorder, Clock: o.Clock,
+		Metrics: metrics.Writer{Metrics: c.metrics, Cluster: cluster, Clock: o.Clock},
+	}
+	accepts, _ := o.accepts() // complete reports the error
+	return reconciler.New(reconciler.Config{
+		Gatherer: &input.Gatherer{
+			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Prefer: o.Prefer,
+			Admission: accept.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
+			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
+		},
+		API: caches.api, Gate: caches.gate, Recorder: recorder, Clock: o.Clock, Metrics: c.metrics,
+	})
+}
+
+// newRecorder returns a recorder of Events, and a function that stops it.
+func newRecorder(ctx context.Context, client kubernetes.Interface) (record.EventRecorder, func()) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(kubernetesscheme.AddToScheme(scheme))
+	utilruntime.Must(v1beta1.Install(scheme))
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component}), broadcaster.Shutdown
+}
+
+// drains returns the value of member.DrainAnnotation for the heartbeat, by that of the namespace of the controller.
+func drains(namespace *corev1.Namespace) string {
+	if input.Standing(namespace).Demote {
+		return "true"
+	}
+	return ""
+}
+
+// heartbeatFirst returns once the exports were compared, so that the heartbeat is renewed, but waits for no longer than
+// a heartbeat may be late. In a large cluster set, members that are read would take the processor from the comparison.
+func heartbeatFirst(ctx context.Context, clock clock.WithTicker, record *heartbeat.Record) {
+	timer := clock.NewTimer(member.HeartbeatInterval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-record.Seen():
+	case <-timer.C():
+	}
+}
