@@ -245,11 +245,11 @@ func (m *Multicluster) Metadata(ctx context.Context, state request.Request) cont
 // that a resource is missing or forbidden: that keeps this plugin's zones from being served, and must not keep the
 // server from serving its others.
 func (m *Multicluster) Ready() bool {
-	source := m.source.Load()
-	switch {
-	case m.previous.Load() != nil:
+	if m.previous.Load() != nil { // it is read first: it goes after the source came
 		return true
-	case source == nil:
+	}
+	source := m.source.Load()
+	if source == nil {
 		return false
 	}
 	select {

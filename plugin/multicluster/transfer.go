@@ -48,12 +48,14 @@ func (m *Multicluster) Transfer(zone string, serial uint32) (<-chan []dns.RR, er
 // reached. The transfer plugin is one.
 type notifier interface{ Notify(zone string) error }
 
-// How often the secondaries of a zone get NOTIFY: each one may cost a full transfer to each secondary.
-var (
-	notifyStart  = 5 * time.Second // from the first sync to the first NOTIFY: the server must listen before a secondary asks it
-	notifyGather = time.Second     // from a change to its NOTIFY, which covers all changes until then
-	notifyPause  = 4 * time.Second // after a NOTIFY, added to the last one
-)
+// cadence limits how often the secondaries of a zone get NOTIFY: each one may cost a full transfer to each secondary.
+type cadence struct {
+	start  time.Duration // from the first sync to the first NOTIFY: the server must listen before a secondary asks it
+	gather time.Duration // from a change to its NOTIFY, which covers all changes until then
+	pause  time.Duration // after a NOTIFY, added to gather
+}
+
+var notifyCadence = cadence{start: 5 * time.Second, gather: time.Second, pause: 4 * time.Second}
 
 // notifySecondaries sends NOTIFY for each zone after the first sync, and again when the serial of the SOA records has
 // moved. The function that it returns ends this and calls stop. It does not wait for a NOTIFY that is being sent.
@@ -64,10 +66,11 @@ func (m *Multicluster) notifySecondaries(handler plugin.Handler, synced <-chan s
 		return stop
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	c := notifyCadence
 	for _, zone := range m.Zones { // a secondary of one zone does not delay those of another
 		go func() {
 			if await(ctx, synced) {
-				m.notify(ctx, transfer, zone)
+				m.notify(ctx, c, transfer, zone)
 			}
 		}()
 	}
@@ -78,9 +81,9 @@ func (m *Multicluster) notifySecondaries(handler plugin.Handler, synced <-chan s
 }
 
 // notify sends NOTIFY for one zone until the context ends. Failures are logged at most once a minute.
-func (m *Multicluster) notify(ctx context.Context, transfer notifier, zone string) {
+func (m *Multicluster) notify(ctx context.Context, c cadence, transfer notifier, zone string) {
 	logged := rate.Sometimes{Interval: time.Minute}
-	for wait := notifyStart; await(ctx, time.After(wait)); wait = notifyGather {
+	for wait := c.start; await(ctx, time.After(wait)); wait = c.gather {
 		outdated := m.state().Outdated // taken first: a change while NOTIFY is being sent needs another one
 		if err := transfer.Notify(zone); err != nil {
 			logged.Do(func() {
@@ -89,7 +92,7 @@ func (m *Multicluster) notify(ctx context.Context, transfer notifier, zone strin
 					zone, strings.ReplaceAll(err.Error(), "\n", "; "))
 			})
 		}
-		if !await(ctx, time.After(notifyPause)) || !await(ctx, outdated) {
+		if !await(ctx, time.After(c.pause)) || !await(ctx, outdated) {
 			return
 		}
 	}

@@ -85,9 +85,9 @@ func watchableCluster(t *testing.T, events <-chan string) string {
 }
 
 func TestASecondaryIsNotifiedByTheTransferPlugin(t *testing.T) {
-	start, gather, pause := notifyStart, notifyGather, notifyPause
-	notifyStart, notifyGather, notifyPause = 0, 0, 0
-	t.Cleanup(func() { notifyStart, notifyGather, notifyPause = start, gather, pause })
+	before := notifyCadence
+	notifyCadence = cadence{}
+	t.Cleanup(func() { notifyCadence = before })
 	caddy.Quiet, dnsserver.Quiet = true, true
 	secondary, zones := listenForNotify(t)
 	events := make(chan string, 1)
