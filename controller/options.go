@@ -35,9 +35,10 @@ const (
 	DefaultRenewDeadline = 10 * time.Second
 	DefaultRetryPeriod   = 2 * time.Second
 	DefaultStaleAfter    = 30 * time.Second // values.yaml of the chart has it, too
-	// DefaultMaxImportIPs is a quarter of a /20, a small range of Services. MostImportIPs is how many Services Kubernetes
-	// supports.
-	DefaultMaxImportIPs, MostImportIPs = 1_000, 10_000
+	// DefaultMaxImportIPs is a quarter of a /20, a small range of Services.
+	DefaultMaxImportIPs = 1_000
+	// MostImportIPs is how many Services Kubernetes supports.
+	MostImportIPs = 10_000
 	// DefaultMaxImportMemory fits a container with the chart's 512 MiB.
 	DefaultMaxImportMemory = 92 << 20
 )

@@ -140,7 +140,7 @@ func (h *Renewer) sleep(ctx context.Context, long time.Duration) {
 
 // Run renews until the context ends, as long as the slices are kept up to date.
 func (h *Renewer) Run(ctx context.Context) {
-	failing, next := false, time.Duration(0)
+	failing := false
 	select {
 	case <-ctx.Done():
 	case <-h.Record.Seen():
@@ -150,6 +150,7 @@ func (h *Renewer) Run(ctx context.Context) {
 		// own.
 		h.sleep(ctx, member.HeartbeatInterval)
 	}
+	var next time.Duration
 	for ; ctx.Err() == nil; h.sleep(ctx, next) {
 		h.Record.Beats()
 		next = member.HeartbeatInterval

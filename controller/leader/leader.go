@@ -87,7 +87,7 @@ func run(ctx context.Context, lock resourcelock.Interface, config Config, lead f
 		work, stop := context.WithCancel(leading)
 		defer stop()
 		defer context.AfterFunc(ctx, stop)()
-		if led = lead(work); leading.Err() != nil {
+		if led = lead(work); leading.Err() != nil { //nolint:contextcheck // the work ends with the Lease, too
 			led = ErrLost
 		}
 	}

@@ -101,7 +101,7 @@ func (t *Tracker) accept(m *tracked) {
 		return
 	}
 	before, policy := m.accepted.Properties, m.policy
-	m.description.accept()
+	m.accept()
 	t.notePolicy(m)
 	t.redescribed = append(t.redescribed, Redescription{
 		Cluster: m.Cluster, Properties: m.accepted.Properties != before, Before: policy, After: m.policy,

@@ -258,8 +258,11 @@ func (t *Tracker) remember(m *tracked) {
 		path = t.layer.Memory(m.Cluster)
 	}
 	for _, each := range [][2]string{
-		{member.HeartbeatUIDAnnotation, m.KnownUID}, {PathAnnotation, path}, {DrainsAnnotation, drains},
-		{properties.Annotation, m.accepted.Properties}, {accept.PublishedAnnotation, m.accepted.Accepts},
+		{member.HeartbeatUIDAnnotation, m.KnownUID},
+		{PathAnnotation, path},
+		{DrainsAnnotation, drains},
+		{properties.Annotation, m.accepted.Properties},
+		{accept.PublishedAnnotation, m.accepted.Accepts},
 	} {
 		if each[1] != "" {
 			is[each[0]] = each[1]

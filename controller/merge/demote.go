@@ -89,7 +89,7 @@ func (c covers) place(agreed decision, placement Placement, from Contribution, s
 			last, covered = level, level != Unused && c.all(level, agreed, slice)
 		}
 		ready := isReady(endpoint)
-		if level != Unused && !(ready && covered) {
+		if level != Unused && (!ready || !covered) {
 			continue
 		}
 		if !changed {

@@ -104,7 +104,7 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 func (p *placement) place(cluster selector.Cluster, within border, contribution merge.Contribution) place {
 	own := cluster.ID == p.Cluster.ID
 	level := tier * merge.Level(p.tiers.Of(cluster, p.Cluster))
-	its := place{outside: !own && within != nil && !(*within).Selects(cluster, p.Cluster), use: level, cover: level}
+	its := place{outside: !own && within != nil && !within.Selects(cluster, p.Cluster), use: level, cover: level}
 	if own && p.hinted {
 		its.cover = hintedTier
 	}

@@ -10,6 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// pass lets virtual time pass.
+func pass(duration time.Duration) {
+	time.Sleep(duration) //nolint:forbidigo // in a synctest bubble a sleep is how virtual time passes
+}
+
 // TestServicesRest: the first change is due at once, later ones after a rest, together, and what a pass makes due at once.
 func TestServicesRest(t *testing.T) {
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
@@ -25,7 +30,7 @@ func TestServicesRest(t *testing.T) {
 		"what it wrote":      {time.Second, func(q *queue) { q.AddNow(web) }, 0},
 		"a retry":            {time.Second, func(q *queue) { q.Retry(web) }, 0},
 		"a failure":          {time.Millisecond, func(q *queue) { q.AddRateLimited(web) }, 100 * time.Millisecond},
-		"a change long ago":  {time.Second, func(q *queue) { time.Sleep(time.Hour); q.Add(web) }, time.Hour},
+		"a change long ago":  {time.Second, func(q *queue) { pass(time.Hour); q.Add(web) }, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -41,7 +46,7 @@ func TestServicesRest(t *testing.T) {
 					t.Errorf("got %s after %s, want it after %s", service, waited, test.want)
 				}
 				q.Done(service)
-				if time.Sleep(time.Minute); q.Len() > 0 {
+				if pass(time.Minute); q.Len() > 0 {
 					t.Error("it is due twice")
 				}
 			})
@@ -56,7 +61,7 @@ func TestRestsEnd(t *testing.T) {
 		defer q.ShutDown()
 		for i := range 10_000 {
 			q.Rest(types.NamespacedName{Name: string(rune('a'+i%26)) + time.Duration(i).String()}, 0)
-			time.Sleep(time.Millisecond)
+			pass(time.Millisecond)
 		}
 		if len(q.rests) > 1100 {
 			t.Errorf("%d services rest", len(q.rests))

@@ -27,7 +27,8 @@ func TestOwnAddressesAreRefused(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "node"},
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeHostName, Address: "node"},
-				{Type: corev1.NodeInternalIP, Address: "192.168.1.10"}, {Type: corev1.NodeExternalIP, Address: "203.0.113.1"},
+				{Type: corev1.NodeInternalIP, Address: "192.168.1.10"},
+				{Type: corev1.NodeExternalIP, Address: "203.0.113.1"},
 			}},
 		}
 		created, err := east.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
