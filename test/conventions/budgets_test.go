@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conventions
+
+import (
+	"path"
+	"strings"
+	"testing"
+)
+
+// TestBudgets holds the size of each part. The numbers only go down: a change that makes a part 2 % smaller lowers its
+// number, and one that has to raise a number gives the reason in its commit.
+func TestBudgets(t *testing.T) {
+	const units = "unit tests and test/"
+	lines := map[string]int{}
+	folders := map[string]bool{}
+	for _, f := range goFiles(t) {
+		part, _, _ := strings.Cut(f.path, "/")
+		switch {
+		case f.test(), part == "test":
+			part = units
+		case part == "plugin", part == "controller", part == "cmd":
+			folders[path.Dir(f.path)] = true
+		}
+		lines[part] += strings.Count(f.text, "\n")
+	}
+	words := 0
+	for _, text := range documents(t) {
+		words += len(strings.Fields(text))
+	}
+	for _, each := range []struct {
+		what     string
+		is, most int
+	}{
+		{"lines of plugin/", lines["plugin"], 5_000},
+		{"lines of controller/", lines["controller"], 20_300},
+		{"lines of cmd/", lines["cmd"], 5_680},
+		{"lines of " + units, lines[units], 81_800},
+		{"packages of plugin/, controller/ and cmd/", len(folders), 52},
+		{"words of Markdown", words, 38_400},
+	} {
+		switch {
+		case each.is > each.most:
+			t.Errorf("%s: %d, at most %d: leave something out", each.what, each.is, each.most)
+		case each.is*100 < each.most*98:
+			t.Errorf("%s: %d, at most %d: lower the number", each.what, each.is, each.most)
+		}
+	}
+}
