@@ -28,10 +28,10 @@ var refused = []netip.Prefix{
 	netip.MustParsePrefix("::ffff:0:0:0/96"),        // IPv4-translated, RFC 2765
 	netip.MustParsePrefix("2001::/32"),              // IPv4 behind Teredo, RFC 4380
 	netip.MustParsePrefix("fec0::/10"),              // site-local, deprecated by RFC 3879
-	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), // Oracle Cloud's metadata service
-	netip.MustParsePrefix("fd00:42::42/128"),        // Scaleway's metadata service
-	netip.MustParsePrefix("fd00:a9fe:a9fe::1/128"),  // Akamai's (Linode) metadata service
-	netip.MustParsePrefix("fd00:100::100:200/128"),  // Alibaba Cloud's metadata service
+	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), // Oracle Cloud's metadata service (its SDK)
+	netip.MustParsePrefix("fd00:42::42/128"),        // Scaleway's metadata service (cloud-init)
+	netip.MustParsePrefix("fd00:a9fe:a9fe::1/128"),  // Akamai's (Linode) metadata service (cloud-init)
+	netip.MustParsePrefix("fd00:100::100:200/128"),  // Alibaba Cloud's metadata service (cloud-init)
 }
 
 // checkAddress parses the address of an endpoint. It returns an error if no pod can have it or if it is not of the
