@@ -29,11 +29,12 @@ func dig(ctx context.Context, server, name, rrtype string) (answer, []dns.RR, er
 	if err != nil {
 		return answer{}, nil, fmt.Errorf("ask %s for %s %s: %w", server, name, rrtype, err)
 	}
+	// SRV records begin at another one each time.
+	slices.SortFunc(response.Answer, func(a, b dns.RR) int { return strings.Compare(withoutTTL(a), withoutTTL(b)) })
 	result := answer{rcode: dns.RcodeToString[response.Rcode]}
 	for _, record := range response.Answer {
 		result.records = append(result.records, withoutTTL(record))
 	}
-	slices.Sort(result.records)
 	return result, response.Answer, nil
 }
 
