@@ -55,7 +55,7 @@ func (e Existing) objects() (objects []metav1.Object) {
 	if e.Observed.DerivedService != nil {
 		objects = append(objects, e.Observed.DerivedService)
 	}
-	for _, slice := range e.EndpointSlices {
+	for _, slice := range slices.Concat(e.EndpointSlices, e.Observed.HandMadeSlices) {
 		objects = append(objects, slice)
 	}
 	return objects

@@ -87,6 +87,22 @@ func (t *tracker) waits(service types.NamespacedName, versions map[types.UID]str
 	return shown < len(versions)
 }
 
+// expired returns the services of which the caches never showed a write: an object that was deleted while a watch was broken
+// causes no event. It forgets these writes.
+func (t *tracker) expired(now time.Time) (services []types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for service, writes := range t.services {
+		for uid, of := range writes {
+			if now.Sub(of.at) >= unseenFor {
+				t.drop(service, uid)
+				services = append(services, service)
+			}
+		}
+	}
+	return services
+}
+
 // drop is called with the lock held.
 func (t *tracker) drop(service types.NamespacedName, uid types.UID) {
 	if delete(t.services[service], uid); len(t.services[service]) == 0 {
@@ -111,6 +127,10 @@ func (a *Applier) Unseen(service types.NamespacedName) map[types.UID]string {
 func (a *Applier) Waits(existing Existing, unseen map[types.UID]string) bool {
 	return a.tracker.waits(existing.Observed.Service, unseen, existing.objects())
 }
+
+// Expired returns the services, perhaps twice, that are to be reconciled because the caches never showed what was written of
+// them. It is to be called every few seconds.
+func (a *Applier) Expired() []types.NamespacedName { return a.tracker.expired(a.Clock.Now()) }
 
 // Forget drops the state of a service that is no longer reconciled.
 func (a *Applier) Forget(service types.NamespacedName) {

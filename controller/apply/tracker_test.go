@@ -6,8 +6,12 @@ import (
 	"testing"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // TestTracker plays writes, what caches show, and passes.
@@ -55,7 +59,7 @@ func TestTracker(t *testing.T) {
 				t.Errorf("%s: step %d, %s: %t", name, i, s.do, got)
 			}
 		}
-		if len(all.services) > 1 {
+		if all.expired(start.Add(3 * unseenFor)); len(all.services) > 0 {
 			t.Errorf("%s: left are %v", name, all.services)
 		}
 	}
@@ -74,5 +78,17 @@ func TestCachesCatchUpMeanwhile(t *testing.T) {
 	}
 	if all.waits(web, all.unseenOf(web, now), []metav1.Object{written}) {
 		t.Error("it waits for what it read")
+	}
+}
+
+// TestHandMadeSlicesAreSeen: the label of a hand-made slice is written, and then waited for like all else.
+func TestHandMadeSlicesAreSeen(t *testing.T) {
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	applier := &Applier{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{UID: "a", ResourceVersion: "5"}}
+	applier.tracker.wrote(web, slice, applier.Clock.Now())
+	existing := Existing{Observed: merge.Observed{Service: web, HandMadeSlices: []*discoveryv1.EndpointSlice{slice}}}
+	if applier.Waits(existing, applier.Unseen(web)) {
+		t.Error("a pass waits for a slice that the caches show")
 	}
 }

@@ -141,6 +141,9 @@ func (r *Reconciler) sliceChanged(object change) {
 	if service, exported := r.exportedBy(slice); exported {
 		r.enqueue(service)
 	}
+	if behind := slice.Labels[export.LabelKubernetesService]; strings.HasPrefix(behind, derivedPrefix) && !export.IsManaged(slice) {
+		r.enqueueDerivedAs(types.NamespacedName{Namespace: slice.Namespace, Name: behind}, "") // its writer is reported
+	}
 	if ofAPIServer(slice) {
 		r.EnqueueAll() // no member may have its addresses
 	}

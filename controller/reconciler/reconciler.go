@@ -35,7 +35,7 @@ type Config struct {
 	API      *mcsapi.API
 	Gate     *informer.FreshnessGate
 	Recorder record.EventRecorder
-	Clock    clock.PassiveClock
+	Clock    clock.WithTicker
 	Metrics  *metrics.Metrics
 }
 
@@ -90,6 +90,7 @@ func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Rec
 	r.record = record
 	var group sync.WaitGroup
 	defer group.Wait()
+	group.Go(func() { r.catchUp(ctx) })
 	for range workers {
 		group.Go(func() { r.work(ctx) })
 	}
@@ -244,4 +245,23 @@ func (r *Reconciler) unreadable(access *mcsapi.Access, service types.NamespacedN
 		ofImport = report(object, v1beta1.ServiceImportKindName, mcsapi.Unreadable(object))
 	}
 	return ofExport, ofImport
+}
+
+// catchUpEvery is how often writes are looked for that the caches never showed.
+const catchUpEvery = 5 * time.Second
+
+// catchUp enqueues the services of such writes.
+func (r *Reconciler) catchUp(ctx context.Context) {
+	ticker := r.Clock.NewTicker(catchUpEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		for _, service := range r.Applier.Expired() {
+			r.enqueue(service)
+		}
+	}
 }
