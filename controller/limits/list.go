@@ -36,10 +36,14 @@ func (a *Account) List(imported map[types.NamespacedName]Weight) *List {
 	case <-a.relist:
 	default:
 	}
-	return &List{
+	list := &List{
 		of: a, imported: imported, taken: map[types.NamespacedName]*taken{}, tally: tallyOf(imported),
 		withheld: map[types.NamespacedName]Weight{}, excess: Excess{},
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.listing = list
+	return list
 }
 
 // Offer selects or refuses a slice of a service.
@@ -54,7 +58,9 @@ func (l *List) Offer(service types.NamespacedName, slice *discoveryv1.EndpointSl
 	}
 	weight := of.weight.Plus(WeightOf(slice))
 	counts := weight.atLeast(before)
+	l.of.mu.Lock() // the account may be closed meanwhile
 	limit := l.of.exceeds(&l.tally, service, counts, slice)
+	l.of.mu.Unlock()
 	if limit == "" {
 		of.slices, of.weight = append(of.slices, packed.New(slice)), weight
 		l.taken[service] = of
@@ -82,18 +88,34 @@ func (l *List) Slices() []*packed.Slice {
 	return all
 }
 
-// Abandon ends a list that failed.
-func (a *Account) Abandon() {
+// Abandon ends a list that failed. Another one that was noted meanwhile stays.
+func (a *Account) Abandon(list *List) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.listing == list {
+		a.listing = nil
+	}
+	if a.listed != nil && a.listed != list {
+		return
+	}
 	a.listed = nil
 	a.count(func() {})
+}
+
+// Listing reports whether a list has begun and was neither noted nor abandoned.
+func (a *Account) Listing() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.listing != nil
 }
 
 // Note takes over what a complete list left out. Its slices are about to be visible: see Commit.
 func (a *Account) Note(list *List) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.listing == list {
+		a.listing = nil
+	}
 	a.listed = list
 	maps.DeleteFunc(a.excess, func(limit Limit, _ string) bool { return limit != ClusterIPs })
 	maps.Copy(a.excess, list.excess)
@@ -104,13 +126,23 @@ func (a *Account) Note(list *List) {
 }
 
 // Withheld returns the services that the noted list left out although the member exports them. The map is shared.
-func (a *Account) Withheld() map[types.NamespacedName]Weight { return a.listed.withheld }
+func (a *Account) Withheld() map[types.NamespacedName]Weight {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.listed == nil {
+		return nil
+	}
+	return a.listed.withheld
+}
 
 // Commit counts the list that was noted, whose slices are visible now, and returns the services that were withheld.
 func (a *Account) Commit() (withheld map[types.NamespacedName]Weight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	list := a.listed
+	if list == nil {
+		return nil // another list, which failed, took its place
+	}
 	a.listed, a.tally = nil, list.tally
 	a.count(func() {
 		a.tally = tallyOf(list.withheld)

@@ -56,13 +56,13 @@ func (l *frameLimiter) RoundTrip(request *http.Request) (*http.Response, error) 
 		response.Body = &frames{ReadCloser: response.Body, limit: l.event, end: l.endOf(request, response.Body)}
 		return response, nil
 	}
-	if err := takeTurn(request.Context()); err != nil {
-		response.Body.Close()
-		return nil, err
-	}
-	limit := maxAnswer
-	if !ok {
-		limit = maxRefusal
+	limit := maxRefusal // which client-go may wait for long after
+	if ok {
+		limit = maxAnswer
+		if err := takeTurn(request.Context()); err != nil {
+			response.Body.Close()
+			return nil, err
+		}
 	}
 	whole, err := readWithin(response.Body, limit, pageWithin)
 	if err != nil {

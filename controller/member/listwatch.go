@@ -73,16 +73,18 @@ func selected[L, R runtime.Object](client listwatch.Client[L], patience time.Dur
 }
 
 // listSelection lists the slices of a member and returns those that the limits allow. It holds only these and one page
-// at a time. It notes in the store what was left out, before the store gets the list.
+// at a time. It notes in the store what was left out, before the store
+// gets the list, unless that is abandoned.
 func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.EndpointSliceList],
 	options metav1.ListOptions, store *sliceStore,
-) (_ *packed.List, err error) {
+) (_ *packed.List, abandon func(), err error) {
+	selection := store.account.List(store.imported())
+	abandon = func() { store.account.Abandon(selection) }
 	defer func() {
 		if err != nil {
-			store.account.Abandon()
+			store.account.Abandon(selection)
 		}
 	}()
-	selection := store.account.List(store.imported())
 	result := &packed.List{}
 	page, fitting := turn{of: store.turns}, 0
 	defer page.end()
@@ -96,10 +98,10 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 		}
 		if errors.Is(err, errTooLarge) {
 			// The response that cannot be read has the token of the next page.
-			return nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
+			return nil, nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for i := range list.Items {
 			slice := export.Strip(&list.Items[i])
@@ -118,7 +120,7 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 	}
 	result.Items = selection.Slices()
 	store.account.Note(selection)
-	return result, nil
+	return result, abandon, nil
 }
 
 // lacks reports whether a list lacks services that are imported from the member.

@@ -273,13 +273,13 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	resumer := &resumer{read: func(ctx context.Context) (origin, error) { return m.readHeartbeat(ctx, now) }}
 	published := selected(slices, m.patience, resumer,
 		func(ctx context.Context, options metav1.ListOptions) (*packed.List, error) {
-			list, err := listSelection(ctx, slices, options, m.slices)
+			list, abandon, err := listSelection(ctx, slices, options, m.slices)
 			if err != nil {
 				return nil, err
 			}
 			from, err := resumer.read(ctx)
 			if err != nil {
-				m.slices.account.Abandon()
+				abandon()
 				return nil, fmt.Errorf("read the heartbeat after the slices: %w", err)
 			}
 			resumer.listed.Store(&from)
@@ -357,7 +357,7 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 		began := time.Now()
 		round, end := context.WithCancel(ctx)
 		var waiting sync.WaitGroup
-		waiting.Go(func() { endAfter(round, end, relist, m.slices.account.RelistDelay) })
+		waiting.Go(func() { endAfter(round, end, relist, m.slices.account.RelistDelay, m.slices.account.Listing) })
 		if err := reflector.ListAndWatchWithContext(round); err != nil {
 			logger.V(4).Info("Retrying member", "watched", name, "err", err)
 		}
@@ -373,18 +373,22 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 	}
 }
 
-// endAfter calls end the delay after a signal is received, unless the context ends before.
-func endAfter(ctx context.Context, end func(), received <-chan struct{}, delay func() time.Duration) {
+// patientTries bounds for how many seconds a round is not ended although it is busy.
+const patientTries = 300
+
+// endAfter calls end the delay after a signal is received, and not while busy, unless the context ends before.
+func endAfter(ctx context.Context, end func(), received <-chan struct{}, delay func() time.Duration, busy func() bool) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-received:
 	}
-	timer := time.NewTimer(delay())
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-		end()
+	for wait, tries := delay(), 0; tries == 0 || busy() && tries < patientTries; wait, tries = time.Second, tries+1 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
 	}
+	end()
 }

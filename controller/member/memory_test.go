@@ -125,7 +125,7 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			of.SetMembers([]string{"west", "north"})
 			const part = limit*9/16 - 8
 			before := heap()
-			list, err := listSelection(t.Context(),
+			list, _, err := listSelection(t.Context(),
 				&endless{make: make1, most: 3 * part / 2 / limits.WeightOf(export.Strip(make1(0))).Bytes},
 				metav1.ListOptions{Limit: pageSize}, store)
 			if err != nil {

@@ -142,7 +142,7 @@ func TestLimits(t *testing.T) {
 	remove := func(name string) func() error { return func() error { return store.Delete(sized(name, 0)) } }
 	list := func(server *pages) func() error {
 		return func() error {
-			result, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store)
+			result, _, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store)
 			if err != nil {
 				return err
 			}
@@ -260,7 +260,7 @@ func TestPagesGrowAgain(t *testing.T) {
 	for i := range 1000 {
 		server.slices = append(server.slices, sized(fmt.Sprintf("s%04d", i), 1))
 	}
-	if _, err := listSelection(t.Context(), growing{server}, metav1.ListOptions{Limit: pageSize},
+	if _, _, err := listSelection(t.Context(), growing{server}, metav1.ListOptions{Limit: pageSize},
 		newSliceStore(func(types.NamespacedName) {}, func(bool) {})); err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestRelistsBecomeRare(t *testing.T) {
 		for _, name := range names {
 			server.slices = append(server.slices, sized(name, 1))
 		}
-		if _, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store); err != nil {
+		if _, _, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store); err != nil {
 			t.Fatal(err)
 		}
 		return store.account.RelistDelay()
@@ -313,7 +313,7 @@ func TestSlowPagesGetSmaller(t *testing.T) {
 	for i := range 10 {
 		server.slices = append(server.slices, sized(fmt.Sprint("s", i), 1))
 	}
-	list, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize},
+	list, _, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize},
 		newSliceStore(func(types.NamespacedName) {}, func(bool) {}))
 	if err != nil || len(list.Items) != 10 {
 		t.Errorf("got %v, %v after %v", list, err, server.asked)

@@ -181,7 +181,7 @@ func TestWatchThatNobodyEnds(t *testing.T) {
 // TestSliceThatNobodyCanRead: that is said, and so is what follows.
 func TestSliceThatNobodyCanRead(t *testing.T) {
 	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
-	_, err := listSelection(t.Context(), &pages{}, metav1.ListOptions{Limit: pageSize}, store)
+	_, _, err := listSelection(t.Context(), &pages{}, metav1.ListOptions{Limit: pageSize}, store)
 	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
 	m.outcome(t.Context(), watchedSlices)(err)
 	if problem := m.Problem(); !errors.Is(problem, errTooLarge) ||
