@@ -138,7 +138,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 	took := time.Since(begin)
 	if errors.Is(err, errBehind) {
 		r.record.PutsOff()
-		r.queue.AddAfter(service, max(backoffBase, restTimes*took))
+		r.queue.AddAfter(service, min(restAtMost, max(backoffBase, restTimes*took)))
 		return
 	}
 	r.queue.Rest(service, took)
