@@ -3,6 +3,7 @@
 package memberstate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,8 +47,9 @@ const (
 	leaseRetry   = time.Second
 )
 
-// Leases writes one Lease for each member, which shows its state and has what the next leader is to know. One goroutine
-// uses it.
+// Leases writes one Lease for each member, which shows its state and has what the next leader is to know. Its renewTime
+// is when the first heartbeat arrived with the present credential, for `kubectl clusterset join`, and that of an earlier
+// one until then. One goroutine uses it.
 type Leases struct {
 	client    kubernetes.Interface
 	namespace string
@@ -166,7 +168,8 @@ func (l *Leases) show(ctx context.Context, cluster string) error {
 		}
 		delete(l.last, cluster)
 		return nil
-	case is != nil && maps.Equal(is.Annotations, want.Annotations):
+	case is != nil && maps.Equal(is.Annotations, want.Annotations) &&
+		(want.Spec.RenewTime == nil || want.Spec.RenewTime.Equal(is.Spec.RenewTime)):
 		return nil
 	}
 	delete(l.last, cluster)
@@ -188,7 +191,10 @@ func (l *Leases) show(ctx context.Context, cluster string) error {
 		is = found
 	}
 	updated := is.DeepCopy()
-	updated.Labels, updated.Annotations, updated.Spec = want.Labels, want.Annotations, want.Spec
+	updated.Labels, updated.Annotations = want.Labels, want.Annotations
+	updated.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity: want.Spec.HolderIdentity, RenewTime: cmp.Or(want.Spec.RenewTime, is.Spec.RenewTime),
+	}
 	updated, err := leases.Leases(l.namespace).Update(ctx, updated, metav1.UpdateOptions{})
 	if err == nil {
 		l.last[cluster] = updated
@@ -212,7 +218,7 @@ func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
 	if m == nil {
 		return nil
 	}
-	return &coordinationv1.Lease{
+	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        LeasePrefix + cluster,
 			Labels:      map[string]string{member.ClusterLabel: cluster, export.LabelManagedBy: export.Manager},
@@ -220,6 +226,10 @@ func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(cluster)},
 	}
+	if !m.answered.IsZero() { // in the precision of the API
+		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(m.answered.Truncate(time.Microsecond)))
+	}
+	return lease
 }
 
 // A memory is what one leader leaves to the next about a member: the annotations of its Lease.

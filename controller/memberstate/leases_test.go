@@ -213,3 +213,54 @@ func TestLeasesShowWhatIsJudged(t *testing.T) {
 		l.pass(40, "north")
 	}
 }
+
+// TestLeaseTellsOfACredentialThatWorks: the first heartbeat since a credential changed is what `kubectl clusterset join`
+// waits for, and the others write nothing.
+func TestLeaseTellsOfACredentialThatWorks(t *testing.T) {
+	client := fake.NewClientset()
+	s := newLookout(t, nil, "west")
+	s.now.Step(123) // ns, which the API does not keep
+	l, err := NewLeases(t.Context(), client, "system", s.Tracker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := s.now.Now()
+	for _, step := range []struct {
+		name string
+		do   func()
+		want time.Duration // 0 if it has none
+		// writes is how many requests write the Lease.
+		writes int
+	}{
+		{"it joined", func() {}, 0, 1},
+		{"an old heartbeat is read", func() { s.LeaseRead("west", "1", s.now.Now(), false, false) }, 0, 1}, // its UID
+		{"it is heard", func() { s.pass(5, "west") }, 5 * time.Second, 1},
+		{"it is heard again", func() { s.pass(5, "west") }, 5 * time.Second, 0},
+		{"its credential changes", func() { s.Track(s.members["west"].source) }, 5 * time.Second, 0},
+		{"the new one works", func() { s.pass(5, "west") }, 15 * time.Second, 1},
+	} {
+		step.do()
+		client.ClearActions()
+		if err := l.write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		writes := 0
+		for _, action := range client.Actions() {
+			if action.GetVerb() != "get" {
+				writes++
+			}
+		}
+		lease, err := client.CoordinationV1().Leases("system").Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := time.Duration(0)
+		if lease.Spec.RenewTime != nil {
+			got = lease.Spec.RenewTime.Sub(joined.Truncate(time.Microsecond))
+		}
+		if got != step.want || writes != step.writes {
+			t.Errorf("%s: the first heartbeat arrived after %v, with %d writes; want %v, %d", step.name, got, writes, step.want,
+				step.writes)
+		}
+	}
+}

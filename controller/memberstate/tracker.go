@@ -80,6 +80,8 @@ type tracked struct {
 	since time.Time
 	// drains is set if the member asks in its heartbeat to be drained.
 	drains bool
+	// answered is when the first heartbeat arrived since the credential or the annotations changed; zero if none did.
+	answered time.Time
 	// memory is what the Lease has, or is to have. It is immutable.
 	memory memory
 	description
@@ -137,7 +139,7 @@ func (t *Tracker) Track(m *member.Member) {
 			t.members[m.Cluster()] = known
 			t.notePolicy(known)
 		}
-		known.source = m
+		known.source, known.answered = m, time.Time{}
 		t.put(now, known)
 	})
 }
@@ -155,6 +157,10 @@ func (t *Tracker) LeaseRead(cluster, uid string, at time.Time, renewed, mistaken
 	t.update(cluster, func(m *tracked) {
 		if renewed {
 			m.Arrivals = m.Arrivals.Heard(at, uid, t.limits)
+			if m.answered.IsZero() {
+				m.answered = at
+				t.unshown[cluster] = struct{}{}
+			}
 		} else {
 			m.Arrivals = m.Arrivals.Seen(at, uid)
 		}

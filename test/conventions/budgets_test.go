@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_000},
-		{"lines of controller/", lines["controller"], 20_330},
+		{"lines of controller/", lines["controller"], 20_340},
 		{"lines of cmd/", lines["cmd"], 5_680},
-		{"lines of " + units, lines[units], 81_800},
+		{"lines of " + units, lines[units], 81_860},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 52},
 		{"words of Markdown", words, 38_400},
 	} {

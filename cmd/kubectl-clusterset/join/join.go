@@ -62,7 +62,7 @@ type peering struct {
 	unconfined error
 	// secret is the reader's Secret with the credential.
 	secret *corev1.Secret
-	// before is when the last heartbeat arrived before the new credential.
+	// before is when the first heartbeat arrived with the credential that the new one replaces.
 	before *metav1.MicroTime
 	done   bool
 }
@@ -178,6 +178,11 @@ func (p *peering) give(ctx context.Context) error {
 	if cidrs != "" {
 		secret.WithAnnotations(map[string]string{cluster.CIDRsAnnotation: cidrs})
 	}
+	lease, err := p.lease(ctx)
+	if err != nil {
+		return err
+	}
+	p.before = lease.Spec.RenewTime
 	p.secret, err = p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Apply(ctx, secret, p.apply())
 	if err != nil {
 		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.sourceID, err)
@@ -189,11 +194,6 @@ func (p *peering) give(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("context %s: allow the controller to renew the token for %s: %w", p.reader.Context, p.sourceID, err)
 	}
-	lease, err := p.lease(ctx)
-	if err != nil {
-		return err
-	}
-	p.before = lease.Spec.RenewTime
 	if p.DryRun {
 		p.Teller.Did("%s would get a credential to read %s in %s (dry run)", p.readerID, p.sourceID, p.set)
 		return nil
@@ -226,7 +226,7 @@ func (p *peering) look(ctx context.Context) (string, error) {
 	case lease.Name == "":
 	case state != "fresh":
 		why = "it is " + state
-	case renewed == nil || p.before != nil && !renewed.After(p.before.Time):
+	case renewed.Equal(p.before):
 		why = "no heartbeat yet"
 	default:
 		p.done = true
