@@ -86,7 +86,8 @@ func TestRenewedToken(t *testing.T) {
 	must(t, err)
 	running, err := clusterset.StartController(west, filepath.Join(built, "clusterset-controller"), credential)
 	must(t, err)
-	t.Cleanup(func() { must(t, running.Stop(context.Background(), time.Minute)) })
+	stopWest := func() { must(t, running.Stop(context.Background(), time.Minute)) }
+	t.Cleanup(func() { stopWest() })
 	program, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
 	must(t, err)
 	contexts := filepath.Join(t.TempDir(), "kubeconfig")
@@ -192,7 +193,8 @@ func TestRenewedToken(t *testing.T) {
 		}
 	}
 
-	// West is away for most of the life of a token.
+	// West is away for most of the life of a token. Its controller ends, as it cannot keep its Lease.
+	stopWest()
 	must(t, west.APIServer().Stop(t.Context()))
 	token, began := held("east"), readers["east"].clock.Now()
 	eventually(t, "most of the life has passed", func(context.Context) error {
@@ -205,6 +207,8 @@ func TestRenewedToken(t *testing.T) {
 		t.Error("the token was renewed while west was away")
 	}
 	must(t, west.APIServer().Start(t.Context()))
+	running, err = clusterset.StartController(west, filepath.Join(built, "clusterset-controller"), credential)
+	must(t, err)
 	renewed("east", token)
 	export("second")
 	eventually(t, "east imports what west exports", imported("east", "second"))
