@@ -52,10 +52,11 @@ func connectivity(t *testing.T, b *bed) {
 			"paths are cut", fmt.Sprintf(`
 ct state new ip saddr %[1]s ip daddr %[2]s drop
 ct state new ip6 saddr %[3]s ip6 daddr %[4]s drop
-ip saddr { %[5]s, %[1]s } ip daddr { %[5]s, %[1]s } ip length > 1300 drop`,
+ip saddr { %[5]s, %[1]s } ip daddr { %[5]s, %[1]s } ip length > 1300 drop
+ip6 saddr { %[6]s, %[3]s } ip6 daddr { %[6]s, %[3]s } ip6 length > 1260 drop`,
 				b.west.Options().PodCIDRs[0], b.north.Options().PodCIDRs[0], b.west.Options().PodCIDRs[1],
 				b.north.Options().PodCIDRs[1],
-				b.east.Options().PodCIDRs[0]), "north",
+				b.east.Options().PodCIDRs[0], b.east.Options().PodCIDRs[1]), "north",
 			map[string]probe.Step{
 				"east>west": probe.LargeLost, "west>east": probe.LargeLost, "west>north": probe.Timeout,
 				"north>east": probe.Unresolved, "north>west": probe.Unresolved, "north>north": probe.Unresolved,
@@ -356,5 +357,13 @@ func (p *probes) nothingRemains(t testing.TB) {
 			return nil
 		})
 	}
+	eventually(t, "programs of the test to end", func(context.Context) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.pods) > 0 {
+			return fmt.Errorf("%d run", len(p.pods))
+		}
+		return nil
+	})
 	must(t, p.note(nil))
 }
