@@ -35,7 +35,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 5_000},
 		{"lines of controller/", lines["controller"], 20_340},
 		{"lines of cmd/", lines["cmd"], 5_680},
-		{"lines of " + units, lines[units], 81_880},
+		{"lines of " + units, lines[units], 81_900},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 52},
 		{"words of Markdown", words, 38_400},
 	} {

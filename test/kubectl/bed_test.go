@@ -35,7 +35,9 @@ const system = member.DefaultNamespace
 type cluster struct {
 	*controlplane.Cluster
 	controller *clusterset.Program
-	dns        *clusterset.Program
+	// id is that of the controller; empty while the test has stopped it.
+	id  string
+	dns *clusterset.Program
 	// silent tells that the user has a wrong address of the DNS.
 	silent bool
 	// way is the one by which the others reach its API server.
@@ -105,7 +107,7 @@ func (b *bed) grant(t *testing.T, context string) {
 }
 
 // startController runs the controller of a cluster under an id.
-func (b *bed) startController(t *testing.T, c *cluster, id string) {
+func (b *bed) startController(t testing.TB, c *cluster, id string) {
 	t.Helper()
 	credential, err := clusterset.WriteCredential(t.Context(), c.Cluster, system, "clusterset-controller")
 	must(t, err)
@@ -113,6 +115,17 @@ func (b *bed) startController(t *testing.T, c *cluster, id string) {
 		credential,
 		"--cluster-id", id, "--stale-after", "20s", "--leader-elect=false")
 	must(t, err)
+	c.id = id
+}
+
+// restart starts the controllers that ended by themselves, as kubelets do.
+func (b *bed) restart(t testing.TB) {
+	t.Helper()
+	for _, c := range b.all() {
+		if c.id != "" && !c.controller.Running() {
+			b.startController(t, c, c.id)
+		}
+	}
 }
 
 // stopController ends the controller of a cluster.
@@ -121,6 +134,7 @@ func (b *bed) stopController(t *testing.T, c *cluster) {
 	if t.Failed() {
 		t.Logf("the log of %s's controller ends:\n%s", c.Name(), c.controller.LogTail(4096))
 	}
+	c.id = ""
 	if err := c.controller.Stop(context.Background(), 5*time.Second); err != nil {
 		t.Error(err)
 	}
@@ -160,6 +174,7 @@ type result struct {
 // run runs kubectl clusterset.
 func (b *bed) run(t testing.TB, args ...string) result {
 	t.Helper()
+	b.restart(t)
 	if slices.Contains([]string{"status", "explain", "check", "sysdump", "version", "drain", "undrain"}, args[0]) {
 		args = append(args, b.controllers()...)
 	}
