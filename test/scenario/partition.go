@@ -112,9 +112,11 @@ func nobodyHeard(s *Set, east, west, north *Cluster) {
 	s.Judged(p, "Heard")
 	s.Judged(other, "Heard")
 	s.cut(p, other)
-	s.Holds(4*time.Minute, healthy, east)
+	// One is silent before the other, by as much as their heartbeats are apart.
 	s.Judged(p, "Silent")
 	s.Judged(other, "Silent")
+	s.Expect(healthy)
+	s.Holds(4*time.Minute, healthy, east)
 	s.LeaseSays(p, "stale")
 	east.ExpectMetric(1, "clusterset_controller_all_members_silent")
 	east.Restart()
