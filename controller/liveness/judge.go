@@ -108,13 +108,12 @@ func LostMost(before, after int) bool {
 type Opinion struct {
 	State  State
 	Reason Reason
-	Keep   bool
 }
 
-// Judge judges a member by what was heard of it until now, and by further opinions: the worst one counts. The limits must
+// Judge judges a member by what was heard of it until now, and by a further opinion: the worse one counts. The limits must
 // be valid. A demotion is relative: it takes no endpoint away unless another cluster has a ready one. So it does not
 // matter whether the fault is local.
-func Judge(now time.Time, limits Limits, member Member, opinions ...Opinion) Verdict {
+func Judge(now time.Time, limits Limits, member Member, opinion Opinion) Verdict {
 	verdict := Verdict{Cluster: member.Cluster}
 	var before State
 	if member.Arrivals.Last.IsZero() {
@@ -135,11 +134,8 @@ func Judge(now time.Time, limits Limits, member Member, opinions ...Opinion) Ver
 	default:
 		verdict.Reason = Heard
 	}
-	for _, opinion := range opinions {
-		if opinion.State > verdict.State {
-			verdict.State, verdict.Reason = opinion.State, opinion.Reason
-		}
-		verdict.Keep = verdict.Keep || opinion.Keep
+	if opinion.State > verdict.State {
+		verdict.State, verdict.Reason = opinion.State, opinion.Reason
 	}
 	verdict.Demote = verdict.State != Fresh || member.Drained
 	return verdict

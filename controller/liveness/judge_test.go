@@ -72,14 +72,14 @@ type judgement struct {
 	isolated bool
 }
 
-// judgeAll judges members in the order of their clusters.
-func judgeAll(now time.Time, limits Limits, members []Member, ofFirst ...Opinion) (j judgement) {
+// judgeAll judges members in the order of their clusters. The opinion is on the first one.
+func judgeAll(now time.Time, limits Limits, members []Member, opinion Opinion) (j judgement) {
 	j.isolated = tick(now, 0, members)
 	for i, m := range members {
 		if i > 0 {
-			ofFirst = nil
+			opinion = Opinion{}
 		}
-		j.members = append(j.members, Judge(now, limits, m, ofFirst...))
+		j.members = append(j.members, Judge(now, limits, m, opinion))
 	}
 	return j
 }
@@ -156,12 +156,6 @@ func TestJudge(t *testing.T) {
 			members: []string{"west 5-100", "north 5-100"},
 			opinion: unreachable,
 			want:    "isolated; west stale Silent demote; north stale Silent demote",
-		},
-
-		{
-			name: "what is known otherwise keeps the exports", now: 104, members: []string{"west 5-100", "north 5-100"},
-			opinion: Opinion{Keep: true},
-			want:    "west fresh Heard keep; north fresh Heard",
 		},
 
 		{name: "just joined", now: 29, members: []string{"west"}, want: "west fresh NotYetHeard"},
@@ -441,15 +435,15 @@ func TestLostMost(t *testing.T) {
 func TestSeenIsNotHeard(t *testing.T) {
 	m := Member{Cluster: "west", Arrivals: Arrivals{Joined: at(0)}, KnownUID: "uid-0"}
 	m.Arrivals = m.Arrivals.Seen(at(20), "uid-1")
-	if got, want := text(judgeAll(at(29), limits, []Member{m})),
+	if got, want := text(judgeAll(at(29), limits, []Member{m}, Opinion{})),
 		"west stale AnotherCluster demote keep uid-1"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	m.KnownUID = "uid-1"
-	if got, want := text(judgeAll(at(29), limits, []Member{m})), "west fresh NotYetHeard"; got != want {
+	if got, want := text(judgeAll(at(29), limits, []Member{m}, Opinion{})), "west fresh NotYetHeard"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := text(judgeAll(at(30), limits, []Member{m})), "west stale Silent demote"; got != want {
+	if got, want := text(judgeAll(at(30), limits, []Member{m}, Opinion{})), "west stale Silent demote"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -59,12 +59,12 @@ func TestSilenceOnlyGetsWorse(t *testing.T) {
 	for range worlds {
 		members, now := world(random)
 		l := randomLimits(random)
-		before := judgeAll(now, l, members)
+		before := judgeAll(now, l, members, Opinion{})
 		for range 20 {
 			passed := time.Duration(random.Int64N(int64(40 * time.Second)))
 			now = now.Add(passed)
 			tick(now, passed, members)
-			after := judgeAll(now, l, members)
+			after := judgeAll(now, l, members, Opinion{})
 			for i := range after.members {
 				was, is := before.members[i], after.members[i]
 				if is.State < was.State || was.Demote && !is.Demote || was.Keep != is.Keep {
@@ -82,9 +82,9 @@ func TestAHeartbeatHelps(t *testing.T) {
 	for range worlds {
 		members, now := world(random)
 		i := random.IntN(len(members))
-		before := Judge(now, limits, members[i])
+		before := Judge(now, limits, members[i], Opinion{})
 		members[i].Arrivals = members[i].Arrivals.Heard(now, members[i].Arrivals.UID, limits)
-		if after := Judge(now, limits, members[i]); after.State > before.State {
+		if after := Judge(now, limits, members[i], Opinion{}); after.State > before.State {
 			t.Fatalf("%+v became %+v when it was heard", before, after)
 		}
 	}
@@ -100,7 +100,7 @@ func TestTheInputIsNotChanged(t *testing.T) {
 			before[i].Arrivals.Failures = slices.Clone(m.Arrivals.Failures)
 		}
 		for _, m := range members {
-			Judge(now, randomLimits(random), m)
+			Judge(now, randomLimits(random), m, Opinion{})
 			m.Arrivals.Heard(now, "uid-9", limits)
 		}
 		if !reflect.DeepEqual(members, before) {

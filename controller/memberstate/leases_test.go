@@ -85,7 +85,7 @@ func TestForeignLease(t *testing.T) {
 
 // known makes a tracker know a member.
 func known(s *Tracker, m liveness.Member) {
-	s.members[m.Cluster] = &tracked{Member: m, verdict: liveness.Judge(s.clock.Now(), s.limits, m)}
+	s.members[m.Cluster] = &tracked{Member: m, verdict: liveness.Judge(s.clock.Now(), s.limits, m, liveness.Opinion{})}
 	s.remember(s.members[m.Cluster])
 }
 

@@ -135,7 +135,8 @@ func TestDemotedIsRemembered(t *testing.T) {
 	diff(t, "the view that was merged", silent.Slices[0].Endpoints, before)
 }
 
-// TestDemoteAtRandom: without a Placement, the endpoints of silent and drained clusters are demoted, slice by slice, if others have ready ones for all that the slice serves.
+// TestDemoteAtRandom: without a Placement, the endpoints of silent and drained clusters are demoted, slice by slice, if
+// others have ready ones for all that the slice serves.
 func TestDemoteAtRandom(t *testing.T) {
 	t.Parallel()
 	demoted := 0

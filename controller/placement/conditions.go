@@ -87,7 +87,7 @@ func (p *placement) preferCondition() *metav1.Condition {
 	case !p.hinted:
 		return condition(kind, metav1.ConditionTrue, ReasonDemoted,
 			"Endpoints are used in this order of clusters: %s. Those that wait are not ready.", tiers.text)
-	case tiers.OnlyLocal():
+	case tiers.onlyLocal():
 		return condition(kind, metav1.ConditionTrue, ReasonHinted, "Endpoints of this cluster are used first.")
 	}
 	return condition(kind, metav1.ConditionTrue, ReasonHinted,
@@ -121,7 +121,7 @@ func (p *placement) withinCondition() *metav1.Condition {
 
 // weightsCondition returns the ConditionWeights of the import, nil without weights.
 func (p *placement) weightsCondition() *metav1.Condition {
-	_, err := ParseWeights(p.imported.Annotations[export.AnnotationWeights])
+	_, err := parseWeights(p.imported.Annotations[export.AnnotationWeights])
 	not := func(reason, format string, args ...any) *metav1.Condition {
 		return condition(ConditionWeights, metav1.ConditionFalse, reason, format, args...)
 	}

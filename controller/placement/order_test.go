@@ -163,12 +163,12 @@ func written(observed Observed, result merge.Result, view *export.View, slice *e
 func standingOf(observed Observed, result merge.Result, c merge.Contribution) (demoted, counts []int) {
 	imported := result.ServiceImport
 	tiers, _ := tiersOf(ptr.Deref(imported.Spec.TrafficDistribution, ""), imported.Annotations[export.AnnotationPrefer], observed.Prefer)
-	if imported.Spec.Type == v1beta1.Headless && tiers.OnlyLocal() {
+	if imported.Spec.Type == v1beta1.Headless && tiers.onlyLocal() {
 		tiers = Tiers{}
 	}
 	tier := tiers.Of(clusterOf(observed, c.View.Cluster), clusterOf(observed, observed.Cluster))
 	last := tier
-	if nodes := observed.Nodes; c.View.Cluster == observed.Cluster && tiers.LocalFirst() &&
+	if nodes := observed.Nodes; c.View.Cluster == observed.Cluster && tiers.localFirst() &&
 		imported.Spec.Type != v1beta1.Headless && !nodes.SomeWithoutZone && len(nodes.Zones) > 0 {
 		last = 1000
 	}

@@ -39,7 +39,7 @@ const (
 	surplus merge.Level = 1
 	// tier is the distance between two tiers, and hintedTier is after all others.
 	tier       merge.Level = 2
-	hintedTier             = tier * (MaxTiers + 1)
+	hintedTier             = tier * (maxTiers + 1)
 	saturated  merge.Level = 1 << 5
 	silent     merge.Level = 1 << 6
 )
@@ -75,11 +75,11 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 	}
 	distribution := ptr.Deref(imported.Spec.TrafficDistribution, "")
 	p.tiers, _ = tiersOf(distribution, imported.Annotations[export.AnnotationPrefer], h.Prefer)
-	p.hinted = !p.headless && p.tiers.LocalFirst() && h.Nodes.CanPreferCluster()
-	if p.headless && p.tiers.OnlyLocal() {
+	p.hinted = !p.headless && p.tiers.localFirst() && h.Nodes.CanPreferCluster()
+	if p.headless && p.tiers.onlyLocal() {
 		p.tiers = Tiers{} // the DNS server does it, with the others as the next priority
 	}
-	p.weights, _ = ParseWeights(imported.Annotations[export.AnnotationWeights])
+	p.weights, _ = parseWeights(imported.Annotations[export.AnnotationWeights])
 	border, _ := parseBorder(imported.Annotations[export.AnnotationWithin])
 	var own *export.View
 	for _, contribution := range contributions {

@@ -20,8 +20,8 @@ const (
 )
 
 const (
-	// MaxTiers bounds the tiers of a list.
-	MaxTiers = 8
+	// maxTiers bounds the tiers of a list.
+	maxTiers = 8
 	// maxReason bounds the text of an error of another package, in bytes.
 	maxReason = 256
 )
@@ -34,7 +34,7 @@ type Tiers struct {
 }
 
 // ParseTiers returns the tiers of a text: PreferCluster, PreferNone, or cluster selectors separated by ">", at most
-// MaxTiers. Empty means PreferNone.
+// maxTiers. Empty means PreferNone.
 func ParseTiers(text string) (Tiers, error) {
 	text = strings.TrimSpace(text)
 	switch text {
@@ -47,8 +47,8 @@ func ParseTiers(text string) (Tiers, error) {
 		return Tiers{}, fmt.Errorf("the list of tiers has %d bytes: use at most %d", len(text), selector.MaxLength)
 	}
 	parts := strings.Split(text, ">")
-	if len(parts) > MaxTiers {
-		return Tiers{}, fmt.Errorf("it has %d tiers: use at most %d", len(parts), MaxTiers)
+	if len(parts) > maxTiers {
+		return Tiers{}, fmt.Errorf("it has %d tiers: use at most %d", len(parts), maxTiers)
 	}
 	parsed := Tiers{text: text}
 	for _, part := range parts {
@@ -78,11 +78,11 @@ func tiersOf(trafficDistribution, annotation, operator string) (Tiers, error) {
 // Any reports whether there is a tier.
 func (t Tiers) Any() bool { return len(t.tiers) > 0 }
 
-// LocalFirst reports whether the first tier is the local cluster.
-func (t Tiers) LocalFirst() bool { return t.Any() && t.tiers[0].String() == PreferLocal }
+// localFirst reports whether the first tier is the local cluster.
+func (t Tiers) localFirst() bool { return t.Any() && t.tiers[0].String() == PreferLocal }
 
-// OnlyLocal reports whether the local cluster is the only tier.
-func (t Tiers) OnlyLocal() bool { return t.LocalFirst() && len(t.tiers) == 1 }
+// onlyLocal reports whether the local cluster is the only tier.
+func (t Tiers) onlyLocal() bool { return t.localFirst() && len(t.tiers) == 1 }
 
 // Of returns the first tier that selects the cluster as seen from the local one, from 0, or else the number of tiers.
 func (t Tiers) Of(cluster, local selector.Cluster) int {

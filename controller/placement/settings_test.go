@@ -51,7 +51,7 @@ func TestLocalFirst(t *testing.T) {
 		"cluster": {true, true}, "local": {true, true}, "local > west": {true, false}, "local>*": {true, false},
 	} {
 		tiers, err := ParseTiers(text)
-		if got := [2]bool{tiers.LocalFirst(), tiers.OnlyLocal()}; err != nil || got != want {
+		if got := [2]bool{tiers.localFirst(), tiers.onlyLocal()}; err != nil || got != want {
 			t.Errorf("%q: got %v, %v", text, got, err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestLocalFirst(t *testing.T) {
 func TestTiersRefuse(t *testing.T) {
 	for _, text := range []string{
 		">", "west >", "> west", "west > > east", "one two", "same()", "east, west > north",
-		strings.Repeat("west > ", MaxTiers) + "west", strings.Repeat("a", 1<<16), strings.Repeat("(", 1000),
+		strings.Repeat("west > ", maxTiers) + "west", strings.Repeat("a", 1<<16), strings.Repeat("(", 1000),
 	} {
 		tiers, err := ParseTiers(text)
 		if err == nil || tiers.Any() {

@@ -25,7 +25,7 @@ func (p *placement) srv(from merge.Contribution, slice *export.Slice, waiting []
 		!slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return isReady(&e) }) {
 		return ""
 	}
-	priority, weight := place.use, UsualWeight
+	priority, weight := place.use, usualWeight
 	if p.cuts != nil {
 		switch each := p.cuts.each[family{from.View.Cluster, slice.AddressType}]; each {
 		case 0:
@@ -34,11 +34,11 @@ func (p *placement) srv(from merge.Contribution, slice *export.Slice, waiting []
 			weight = each
 		}
 	}
-	if priority == 0 && weight == UsualWeight && len(waiting) == 0 {
+	if priority == 0 && weight == usualWeight && len(waiting) == 0 {
 		return "" // that is what DNS servers do without the annotation
 	}
 	text := fmt.Sprintf("priority=%d", priority)
-	if weight != UsualWeight {
+	if weight != usualWeight {
 		text += fmt.Sprintf(" weight=%d", weight)
 	}
 	var terminating []string

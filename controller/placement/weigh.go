@@ -31,7 +31,7 @@ type cuts struct {
 	service string
 	// last are the last endpoints in their order that are used, nil for none. Families of which all are used have no
 	// entry.
-	last map[family]*Place
+	last map[family]*position
 	// each are the weights of SRV records of single endpoints, 0 for clusters that are left out.
 	each map[family]int
 	// weighings are IPv4 and IPv6, as far as endpoints are ready.
@@ -44,7 +44,7 @@ func (p *placement) weigh(contributions []merge.Contribution) {
 		return
 	}
 	p.cuts = &cuts{
-		service: p.imported.Namespace + "/" + p.imported.Name, last: map[family]*Place{}, each: map[family]int{},
+		service: p.imported.Namespace + "/" + p.imported.Name, last: map[family]*position{}, each: map[family]int{},
 	}
 	for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 		p.weighFamily(addressType, contributions)
@@ -52,7 +52,7 @@ func (p *placement) weigh(contributions []merge.Contribution) {
 }
 
 func (p *placement) weighFamily(addressType discoveryv1.AddressType, contributions []merge.Contribution) {
-	places := map[string][]Place{}             // of the ready endpoints
+	positions := map[string][]position{}       // of the ready endpoints
 	levels := map[merge.Level]map[string]int{} // how many they are, by cluster
 	for _, contribution := range contributions {
 		cluster := contribution.View.Cluster
@@ -60,14 +60,14 @@ func (p *placement) weighFamily(addressType discoveryv1.AddressType, contributio
 		if place.outside || p.hinted && cluster == p.Cluster.ID {
 			continue
 		}
-		ready := p.cuts.placesOf(contribution.View, addressType)
+		ready := p.cuts.positionsOf(contribution.View, addressType)
 		if len(ready) == 0 {
 			continue
 		}
 		if levels[place.use] == nil {
 			levels[place.use] = map[string]int{}
 		}
-		places[cluster], levels[place.use][cluster] = ready, len(ready)
+		positions[cluster], levels[place.use][cluster] = ready, len(ready)
 	}
 	if len(levels) == 0 {
 		return
@@ -79,20 +79,20 @@ func (p *placement) weighFamily(addressType discoveryv1.AddressType, contributio
 		case n == 0:
 			p.cuts.last[family{cluster, addressType}] = nil
 		case n < ready[cluster]:
-			p.cuts.last[family{cluster, addressType}] = ptr.To(Last(places[cluster], n))
+			p.cuts.last[family{cluster, addressType}] = ptr.To(last(positions[cluster], n))
 		}
 	}
 	p.cuts.weighings = append(p.cuts.weighings, weighing{addressType, ready, used})
 	for _, ready := range levels {
-		for cluster, weight := range p.weights.Each(ready) {
+		for cluster, weight := range p.weights.each(ready) {
 			p.cuts.each[family{cluster, addressType}] = weight
 		}
 	}
 }
 
-// placesOf returns the places of the ready endpoints of a view in a family, each once.
-func (c *cuts) placesOf(view *export.View, addressType discoveryv1.AddressType) []Place {
-	var ready []Place
+// positionsOf returns the positions of the ready endpoints of a view in a family, each once.
+func (c *cuts) positionsOf(view *export.View, addressType discoveryv1.AddressType) []position {
+	var ready []position
 	seen := map[string]bool{}
 	for i := range view.Slices {
 		slice := &view.Slices[i]
@@ -102,7 +102,7 @@ func (c *cuts) placesOf(view *export.View, addressType discoveryv1.AddressType) 
 		for j := range slice.Endpoints {
 			if address := slice.Endpoints[j].Addresses[0]; isReady(&slice.Endpoints[j]) && !seen[address] {
 				seen[address] = true
-				ready = append(ready, PlaceOf(c.service, address))
+				ready = append(ready, positionOf(c.service, address))
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func (c *cuts) leavesOut(cluster string, addressType discoveryv1.AddressType, en
 		return false
 	}
 	last, found := c.last[family{cluster, addressType}]
-	return found && (last == nil || PlaceOf(c.service, endpoint.Addresses[0]).Compare(*last) > 0)
+	return found && (last == nil || positionOf(c.service, endpoint.Addresses[0]).compare(*last) > 0)
 }
 
 // leavesSome reports whether weights leave endpoints of a cluster out.

@@ -21,8 +21,8 @@ const maxWeights = 64
 // Weights are the percentages of the traffic that clusters are to get, by id. Clusters without a weight share the rest.
 type Weights map[string]int
 
-// ParseWeights returns the weights of a text such as "west=10, north=20"; empty means none.
-func ParseWeights(text string) (Weights, error) {
+// parseWeights returns the weights of a text such as "west=10, north=20"; empty means none.
+func parseWeights(text string) (Weights, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -98,19 +98,19 @@ func (w Weights) Used(ready map[string]int) map[string]int {
 	return used
 }
 
-// UsualWeight is the weight of SRV records without another one.
-const UsualWeight = 100
+// usualWeight is the weight of SRV records without another one.
+const usualWeight = 100
 
 // scale is the weight of SRV records for each percent that an endpoint is to get. It is fixed, so that no cluster's
 // weight depends on the scale of others, and 100 percent for one endpoint are within 16 bits.
 const scale = 512
 
-// Each returns the weights of SRV records (RFC 2782) by which clients that choose among all ready endpoints give
+// each returns the weights of SRV records (RFC 2782) by which clients that choose among all ready endpoints give
 // clusters their shares, for each endpoint of a cluster: 0 if it is to get nothing, and from 1 to 51200 otherwise. The
 // result for a cluster in w depends on its own endpoints alone. Clusters that are not in w count as one, and their result
 // depends on their endpoints together and on which of the others have any. Results stay the same while few endpoints come
 // and go. Shares are exact to a sixteenth of them if no cluster has more than 32 endpoints for each percent.
-func (w Weights) Each(ready map[string]int) map[string]int {
+func (w Weights) each(ready map[string]int) map[string]int {
 	total, present, rest := w.sums(ready)
 	each := make(map[string]int, len(ready))
 	for cluster, n := range ready {
@@ -138,26 +138,26 @@ func rounded(weight float64) int {
 	return int(math.Round(fraction*32)) << (exponent - 5)
 }
 
-// A Place is the place of an endpoint in the order in which the endpoints of its cluster are used.
-type Place struct {
+// A position is where an endpoint is in the order in which the endpoints of its cluster are used.
+type position struct {
 	hash    uint64
 	address string
 }
 
-// PlaceOf returns the place of an address of a service. It is the same everywhere, and for each service another.
-func PlaceOf(service, address string) Place {
+// positionOf returns the position of an address of a service. It is the same everywhere, and for each service another.
+func positionOf(service, address string) position {
 	sum := sha256.Sum256([]byte(service + " " + address))
-	return Place{binary.BigEndian.Uint64(sum[:]), address}
+	return position{binary.BigEndian.Uint64(sum[:]), address}
 }
 
-// Compare compares two places as cmp.Compare does.
-func (p Place) Compare(other Place) int {
+// compare compares two positions as cmp.Compare does.
+func (p position) compare(other position) int {
 	return cmp.Or(cmp.Compare(p.hash, other.hash), cmp.Compare(p.address, other.address))
 }
 
-// Last returns the last of the first n places; each counts once. There are at least n, and n is positive.
-func Last(places []Place, n int) Place {
-	places = slices.Clone(places)
-	slices.SortFunc(places, Place.Compare)
-	return slices.Compact(places)[n-1]
+// last returns the last of the first n positions; each counts once. There are at least n, and n is positive.
+func last(positions []position, n int) position {
+	positions = slices.Clone(positions)
+	slices.SortFunc(positions, position.compare)
+	return slices.Compact(positions)[n-1]
 }

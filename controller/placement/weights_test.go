@@ -19,7 +19,7 @@ func TestParseWeights(t *testing.T) {
 		"west=1.5": "error", "west=1, west=2": "error", "west=10%": "error", strings.Repeat("a", 1<<16): "error",
 		"a=1" + strings.Repeat(",b=1", 70): "error",
 	} {
-		weights, err := ParseWeights(text)
+		weights, err := parseWeights(text)
 		got := fmt.Sprint(map[string]int(weights))
 		if err != nil {
 			got = "error"
@@ -51,7 +51,7 @@ func TestUsed(t *testing.T) {
 		{"west=50, north=50", "east=9 west=5 north=0", "east=0 north=0 west=5"}, // still nothing for east
 		{"gone=100", "east=9 west=5", "east=0 west=0"},
 	} {
-		weights, err := ParseWeights(test.weights)
+		weights, err := parseWeights(test.weights)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,11 +101,11 @@ func TestEach(t *testing.T) {
 		{"west=1", "east=99 west=100", "map[east:512 west:5]"},
 		{"west=1", "east=1 west=100000", "map[east:51200 west:1]"},
 	} {
-		weights, err := ParseWeights(test.weights)
+		weights, err := parseWeights(test.weights)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(weights.Each(counts(t, test.ready))); got != test.each {
+		if got := fmt.Sprint(weights.each(counts(t, test.ready))); got != test.each {
 			t.Errorf("%s of %s: got %s, want %s", test.weights, test.ready, got, test.each)
 		}
 	}
@@ -125,7 +125,7 @@ func TestEachShares(t *testing.T) {
 		ready := map[string]int{
 			"east": 1 + r.IntN(most), "south": r.IntN(most), "west": 1 + r.IntN(most), "north": 1 + r.IntN(most),
 		}
-		each := weights.Each(ready)
+		each := weights.each(ready)
 		sum := weights["west"] + weights["north"]
 		want := map[string]float64{"west": float64(weights["west"]), "north": float64(weights["north"])}
 		if sum < 100 {
@@ -172,9 +172,9 @@ func TestEachShares(t *testing.T) {
 // TestEachIsStable: of pods that come and go, few change a weight.
 func TestEachIsStable(t *testing.T) {
 	weights := Weights{"west": 10}
-	before, changes := weights.Each(map[string]int{"east": 100, "west": 30}), 0
+	before, changes := weights.each(map[string]int{"east": 100, "west": 30}), 0
 	for n := 101; n <= 200; n++ {
-		each := weights.Each(map[string]int{"east": n, "west": 30})
+		each := weights.each(map[string]int{"east": n, "west": 30})
 		if each["east"] != before["east"] {
 			changes++
 		}
@@ -196,18 +196,18 @@ func TestEachIsOfOneCluster(t *testing.T) {
 		}
 		few := func() int { return 1 + r.IntN(1<<r.IntN(13)) }
 		ready := map[string]int{"east": few(), "south": few(), "west": few(), "north": few()}
-		before := weights.Each(ready)
+		before := weights.each(ready)
 
 		ready["west"] = few()
-		for cluster, weight := range weights.Each(ready) {
+		for cluster, weight := range weights.each(ready) {
 			if cluster != "west" && weight != before[cluster] {
 				t.Errorf("%v of %v: %s has %d, and before west changed %d", weights, ready, cluster, weight, before[cluster])
 			}
 		}
 		ready["east"], ready["south"] = ready["east"]-1+few(), r.IntN(5)
-		after := weights.Each(ready)
+		after := weights.each(ready)
 		ready["west"] = 0
-		if without := weights.Each(ready)["north"]; without != after["north"] || after["north"] != before["north"] {
+		if without := weights.each(ready)["north"]; without != after["north"] || after["north"] != before["north"] {
 			t.Errorf("%v of %v: north has %d, %d before, and %d without west", weights, ready, after["north"], before["north"],
 				without)
 		}
@@ -232,13 +232,13 @@ func counts(t *testing.T, text string) map[string]int {
 // TestPlaces: more or fewer endpoints, and one that comes or goes, move as few as possible, in any order.
 func TestPlaces(t *testing.T) {
 	chosen := func(r *rand.Rand, addresses []string, n int) map[string]bool {
-		var places []Place
+		var positions []position
 		for _, i := range r.Perm(len(addresses)) {
-			places = append(places, PlaceOf("demo/web", addresses[i]), PlaceOf("demo/web", addresses[i]))
+			positions = append(positions, positionOf("demo/web", addresses[i]), positionOf("demo/web", addresses[i]))
 		}
-		last, result := Last(places, n), map[string]bool{}
+		last, result := last(positions, n), map[string]bool{}
 		for _, address := range addresses {
-			if PlaceOf("demo/web", address).Compare(last) <= 0 {
+			if positionOf("demo/web", address).compare(last) <= 0 {
 				result[address] = true
 			}
 		}

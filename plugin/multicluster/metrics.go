@@ -13,9 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
-
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
 var (

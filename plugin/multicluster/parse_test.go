@@ -10,9 +10,8 @@ import (
 
 	"github.com/coredns/caddy"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
-
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
 func TestParse(t *testing.T) {

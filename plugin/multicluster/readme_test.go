@@ -20,9 +20,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
-
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
 // section is the text of the README below a heading.

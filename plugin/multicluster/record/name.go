@@ -51,24 +51,24 @@ const (
 type Request struct {
 	// Kind tells which of the other fields are set.
 	Kind Kind
-	// KindNamespace is set from kind Namespace on.
+	// Namespace is set from kind Namespace on.
 	Namespace string
-	// KindService is set from kind Service on.
+	// Service is set from kind Service on.
 	Service string
 	// Key is "<service>.<namespace>", set from kind Service on.
 	Key string
-	// KindPort is the port's name without its underscore, set for kind Port.
+	// Port is the port's name without its underscore, set for kind Port.
 	Port string
-	// KindProtocol is the protocol's name without its underscore, set for kinds Protocol and Port.
+	// Protocol is the protocol's name without its underscore, set for kinds Protocol and Port.
 	Protocol string
-	// KindHost is the first label, set for kind Host.
+	// Host is the first label, set for kind Host.
 	Host string
-	// KindCluster is the label or labels after the host, set for kinds Cluster and Host.
+	// Cluster is the label or labels after the host, set for kinds Cluster and Host.
 	Cluster string
 }
 
-// Parse tells what a name below a zone asks for. That is without the dot before the zone, and empty for
-// the zone itself. Case does not matter. What it returns are parts of the name, in the case in which they came.
+// Parse tells what a name asks for. The name is relative to a zone, without the dot before the zone, and empty for the
+// zone itself. Case does not matter. What it returns are parts of the name, in the case in which they came.
 func Parse(below string) (r Request) {
 	if below == "" {
 		r.Kind = KindApex

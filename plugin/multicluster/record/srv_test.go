@@ -12,9 +12,8 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
-
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // srv is the YAML of a slice with the annotation of SRV answers. Endpoints are addresses, with "~" before those that are

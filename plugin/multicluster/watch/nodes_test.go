@@ -14,7 +14,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
-
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 

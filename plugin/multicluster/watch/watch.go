@@ -159,8 +159,8 @@ func (s *Source) Missing() []Resource {
 	return slices.Compact(resources)
 }
 
-// note notes what came of a scope that was missing: all its objects are in the inputs, or the API server has no such
-// resource or does not let us see it. What is listed settles when it is published.
+// note records that a scope that was missing is listed, or refused: the API server has no such resource or forbids to
+// list it. What is listed settles when it is published.
 func (s *Source) note(of scope, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
