@@ -4,102 +4,28 @@ package merge
 
 import (
 	"reflect"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	apidiff "k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 )
 
-var web = types.NamespacedName{Namespace: "demo", Name: "web"}
+var web = exporttest.Web
 
-// day is the creation time of an export: the first is the oldest.
-func day(n int) time.Time { return time.Date(2026, 3, n, 12, 0, 0, 0, time.UTC) }
-
-// parsePorts reads ports as in "http:80/TCP 53/UDP dns:53/TCP(dns)".
-func parsePorts(text string) []export.Port {
-	var ports []export.Port
-	for _, field := range strings.Fields(text) {
-		name, rest, named := strings.Cut(field, ":")
-		if !named {
-			name, rest = "", field
-		}
-		rest, app, _ := strings.Cut(strings.TrimSuffix(rest, ")"), "(")
-		digits, protocol, _ := strings.Cut(rest, "/")
-		number, err := strconv.ParseInt(digits, 10, 32)
-		if err != nil {
-			panic(err)
-		}
-		ports = append(ports, export.Port{
-			Name: name, Protocol: corev1.Protocol(protocol), Number: int32(number),
-			AppProtocol: app,
-		})
-	}
-	return ports
-}
-
-// newView is an export of a cluster with one slice, web-<cluster>, whose endpoints serve all ports on a number that is
-// 8000 higher. Endpoints are addresses, with "!" before those that are not ready.
-func newView(cluster string, created int, ports, endpoints string, change ...func(*export.View)) *export.View {
-	view := &export.View{
-		Cluster: cluster,
-		Service: web,
-		Spec: &export.Spec{
-			Created:               day(created),
-			Type:                  v1beta1.ClusterSetIP,
-			Ports:                 parsePorts(ports),
-			IPFamilies:            []corev1.IPFamily{corev1.IPv4Protocol},
-			SessionAffinity:       corev1.ServiceAffinityNone,
-			InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicyCluster,
-		},
-	}
-	view.Slices = []export.Slice{newSlice("web-"+cluster, ports, endpoints)}
-	for _, c := range change {
-		c(view)
-	}
-	return view
-}
-
-// newAbsent is an export of a cluster whose Service does not exist.
-func newAbsent(cluster string) *export.View {
-	view, _, _ := export.FromService(cluster,
-		&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name}}, nil, nil)
-	return view
-}
-
-func newSlice(name, ports, endpoints string) export.Slice {
-	slice := export.Slice{Name: name, AddressType: discoveryv1.AddressTypeIPv4}
-	for _, port := range parsePorts(ports) {
-		slice.Targets = append(slice.Targets, export.Target{
-			Protocol: port.Protocol, Number: port.Number,
-			Port: port.Number + 8000,
-		})
-	}
-	for _, field := range strings.Fields(endpoints) {
-		address, unready := strings.CutPrefix(field, "!")
-		if strings.Contains(address, ":") {
-			slice.AddressType = discoveryv1.AddressTypeIPv6
-		}
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{address}, Conditions: export.Conditions(!unready, !unready, false),
-		})
-	}
-	return slice
-}
-
-func headless(view *export.View) { view.Spec.Type = v1beta1.Headless }
-
-func families(list ...corev1.IPFamily) func(*export.View) {
-	return func(view *export.View) { view.Spec.IPFamilies = list }
-}
+// Exports of web.
+var (
+	day       = exporttest.Day
+	newView   = exporttest.View
+	newAbsent = exporttest.Absent
+	newSlice  = exporttest.Slice
+	headless  = exporttest.Headless
+	families  = exporttest.Families
+)
 
 // newObserved is a cluster with its ServiceExport and nothing else of the service.
 func newObserved(cluster string) Observed {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 )
 
 func TestEndpointSlices(t *testing.T) {
@@ -30,7 +31,7 @@ func TestEndpointSlices(t *testing.T) {
 		}
 	}
 	ports := []discoveryv1.EndpointPort{{
-		Name: ptr.To("http"), Protocol: ptr.To(parsePorts("80/TCP")[0].Protocol),
+		Name: ptr.To("http"), Protocol: ptr.To(exporttest.Ports("80/TCP")[0].Protocol),
 		Port: ptr.To[int32](8080),
 	}}
 	copyName := export.SliceName("west", web, "web-west", discoveryv1.AddressTypeIPv4)

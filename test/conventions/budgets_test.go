@@ -17,7 +17,7 @@ func TestBudgets(t *testing.T) {
 	for _, f := range goFiles(t) {
 		part, _, _ := strings.Cut(f.path, "/")
 		switch {
-		case f.test(), part == "test":
+		case f.test(), part == "test", strings.HasSuffix(path.Dir(f.path), "test"): // packages as exporttest are for tests
 			part = units
 		case part == "plugin", part == "controller", part == "cmd":
 			folders[path.Dir(f.path)] = true
