@@ -212,7 +212,7 @@ func BenchmarkUpdate(b *testing.B) {
 		all.headless("db", bc.endpoints)
 		config := &record.Config{Zones: []string{testZone}, TTL: 5}
 		x := record.NewIndex(config)
-		update(x, testTime, all.changes(config)...)
+		x.Update(testTime, all.services(config))
 		imported := object.FromServiceImport(all.imports[len(all.imports)-1])
 		var endpoints []*object.Endpoints
 		for _, slice := range all.slices {
@@ -223,10 +223,7 @@ func BenchmarkUpdate(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				all.slices[0].Endpoints[0].Addresses[0] = fmt.Sprintf("10.9.0.%d", 1+i%250)
 				endpoints[0] = object.FromEndpointSlice(all.slices[0], false)
-				if !update(x, testTime, Change{
-					Key:     imported.Key,
-					Service: record.Build(config, imported, endpoints),
-				}) {
+				if !x.Update(testTime, map[string]*record.Service{imported.Key: record.Build(config, imported, endpoints)}) {
 					b.Fatal("nothing changed")
 				}
 			}

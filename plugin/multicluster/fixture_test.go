@@ -69,21 +69,19 @@ func unmarshal(t testing.TB, document string, into any) {
 	}
 }
 
-// changes builds the services of the objects.
-func (all fixture) changes(config *record.Config) []Change {
+// services builds the services of the objects, by key.
+func (all fixture) services(config *record.Config) map[string]*record.Service {
 	byKey := map[string][]*object.Endpoints{}
 	for _, slice := range all.slices {
 		key := slice.Labels[mcsv1beta1.LabelServiceName] + "." + slice.Namespace
 		byKey[key] = append(byKey[key], object.FromEndpointSlice(slice, false))
 	}
-	var changes []Change
+	services := map[string]*record.Service{}
 	for _, raw := range all.imports {
 		imported := object.FromServiceImport(raw)
-		changes = append(changes, Change{
-			Key: imported.Key, Service: record.Build(config, imported, byKey[imported.Key]),
-		})
+		services[imported.Key] = record.Build(config, imported, byKey[imported.Key])
 	}
-	return changes
+	return services
 }
 
 // newTestPlugin serves the objects, without an API server.
@@ -101,7 +99,7 @@ func newTestPlugin(t testing.TB, text string) *Multicluster {
 func serve(m *Multicluster, all fixture) {
 	config := m.config()
 	x := record.NewIndex(config)
-	update(x, testTime, all.changes(config)...)
+	x.Update(testTime, all.services(config))
 	m.index.Store(x)
 }
 
@@ -182,19 +180,4 @@ func endpointSlice(service, cluster, family, ports string, endpoints ...string) 
 func zoneOf(m *Multicluster) []string {
 	_, all := m.index.Load().Snapshot(0)
 	return sorted(slices.Concat(slices.Collect(all)...))
-}
-
-// Change is a new state of a service, which is nil if it is gone.
-type Change struct {
-	Key     string
-	Service *record.Service
-}
-
-// update publishes changes.
-func update(x *record.Index, now uint32, changes ...Change) bool {
-	all := make(map[string]*record.Service, len(changes))
-	for _, change := range changes {
-		all[change.Key] = change.Service
-	}
-	return x.Update(now, all)
 }

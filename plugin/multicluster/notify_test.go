@@ -58,7 +58,7 @@ func serveChange(t *testing.T, m *Multicluster) {
 	serial := m.index.Load().State().Serial
 	ip := fmt.Sprintf("10.42.%d.%d", byte(serial>>8), byte(serial))
 	all := readObjects(t, serviceImport("web", "{type: ClusterSetIP, ips: ["+ip+"], ports: []}"))
-	if !update(m.index.Load(), serial+1, all.changes(m.config())...) {
+	if !m.index.Load().Update(serial+1, all.services(m.config())) {
 		t.Fatal("the serial did not move")
 	}
 }
@@ -81,7 +81,7 @@ func TestSecondariesAreNotifiedOfEveryChangeWithinLimits(t *testing.T) {
 		serveChange(t, m)
 		<-time.After(time.Hour)
 		s.expect(t, "after a change", zones(" 1s 1")...)
-		if update(m.index.Load(), testTime+9) {
+		if m.index.Load().Update(testTime+9, nil) {
 			t.Error("the serial moved without a change")
 		}
 		<-time.After(time.Hour)

@@ -152,7 +152,7 @@ func TestAnAddressOfSeveralServicesHasOneName(t *testing.T) {
 		}
 		all := readObjects(t, cache)
 		all.slices = nil
-		update(m.index.Load(), uint32(time.Now().Unix()), all.changes(m.config())...)
+		m.index.Load().Update(uint32(time.Now().Unix()), all.services(m.config()))
 		if got := name(); got != "a.west.db.demo.svc.clusterset.local." {
 			t.Errorf("without the first service the name is %s", got)
 		}
