@@ -133,9 +133,9 @@ test-bed: bed tools ## Run the tests on real control planes, but for the scenari
 
 # Alone, since their clocks are six times as fast.
 .PHONY: test-scenarios
-test-scenarios: bed ## Run all scenarios on real control planes, which takes 20 minutes.
+test-scenarios: bed ## Run all scenarios on real control planes, which takes 10 minutes.
 	@echo '== scenarios on real control planes'
-	@$(GO_RACE) -exec "env GOGC=400" -count=1 -v -timeout 60m -run '^TestScenarios$$' ./test/controller
+	@$(GO_RACE) -exec "env GOGC=400" -count=1 -v -timeout 60m -parallel 3 -run '^TestScenarios$$' ./test/controller
 
 .PHONY: test-kubeproxy
 test-kubeproxy: ## Hold the hints against kube-proxy's own code.

@@ -87,12 +87,7 @@ func configOf(t *testing.T, plane *controlplane.Cluster, namespace, name string)
 
 func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.Platform) {
 	t.Helper()
-	east, west := pair(t) // west has two families
-	free := []*controlplane.Cluster{east, west}
-	if len(names) > 2 {
-		third, fourth := pair(t)
-		free = append(free, third, fourth)
-	}
+	free := take(t, (len(names)+1)/2) // every second one has two families
 	if b.last != nil {
 		free[len(names)-1] = b.last
 	}

@@ -3,6 +3,8 @@
 package controller
 
 import (
+	"slices"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,27 +16,54 @@ import (
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-// pairs are those clusters, east and west, that no test has just now. As many tests as there are pairs run at once.
-var pairs = make(chan func(testing.TB) []*controlplane.Cluster, 2)
+// pairs are those clusters, east and west, that no test has just now. The last one that was given back is taken first, so
+// that no more are started than run at once.
+var pairs = struct {
+	sync.Mutex
+	sync.Cond
+	free []func(testing.TB) []*controlplane.Cluster
+}{}
 
 func init() {
-	for range cap(pairs) {
-		pairs <- controlplanetest.Shared(
+	pairs.L = &pairs.Mutex
+	for range 6 {
+		pairs.free = append(pairs.free, controlplanetest.Shared(
 			controlplane.Options{Name: "east", Zones: []string{}, APIServerArgs: audit.Args()},
 			// Services have one family there, too, unless they ask for both.
 			controlplane.Options{
 				Name: "west", Zones: []string{}, APIServerArgs: audit.Args(),
 				IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
 			},
-		)
+		))
 	}
+}
+
+// take returns the clusters of n pairs, which the test has for itself until it ends. It waits until all of them are free.
+func take(t testing.TB, n int) (clusters []*controlplane.Cluster) {
+	t.Helper()
+	pairs.Lock()
+	for len(pairs.free) < n {
+		pairs.Wait()
+	}
+	rest := len(pairs.free) - n
+	taken := slices.Clone(pairs.free[rest:])
+	pairs.free = pairs.free[:rest]
+	pairs.Unlock()
+	t.Cleanup(func() {
+		pairs.Lock()
+		defer pairs.Unlock()
+		pairs.free = append(pairs.free, taken...)
+		pairs.Broadcast()
+	})
+	for _, start := range taken {
+		clusters = append(clusters, start(t)...)
+	}
+	return clusters
 }
 
 // pair returns clusters that the test has for itself until it ends.
 func pair(t testing.TB) (east, west *controlplane.Cluster) {
 	t.Helper()
-	start := <-pairs
-	t.Cleanup(func() { pairs <- start })
-	clusters := start(t)
+	clusters := take(t, 1)
 	return clusters[0], clusters[1]
 }

@@ -13,9 +13,7 @@ import (
 func TestScenarios(t *testing.T) {
 	for _, each := range scenario.All {
 		t.Run(each.Name, func(t *testing.T) {
-			if len(each.Clusters) == 2 {
-				t.Parallel() // those of more run before, one by one: they take all pairs
-			}
+			t.Parallel() // they wait most of the time
 			each.On(t, &realBed{})
 		})
 	}
