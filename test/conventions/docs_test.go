@@ -134,23 +134,24 @@ func TestReasonsAreDocumented(t *testing.T) {
 
 // foreignFlags are those of kubectl, helm and other programs that documents name by themselves.
 var foreignFlags = []string{
-	"as", "as-group", "as-uid", "authentication-config", "bump-revision", "context", "etcd-servers-overrides", "force-conflicts",
+	"as", "as-group", "as-uid", "authentication-config", "bump-revision", "context", "etcd-servers-overrides",
+	"force-conflicts", "help",
 	"mark-compacted", "privileged", "proxy-url", "request-timeout",
 	"reset-then-reuse-values", "service-account-issuer", "service-account-max-token-expiration", "set", "set-json",
 	"token", "v", "version", "wait",
 }
 
-// TestFlagsInDocumentsExist holds them against the two manuals, which tests of the programs hold against these.
+// TestFlagsInDocumentsExist holds them against the flags that the programs define.
 func TestFlagsInDocumentsExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range foreignFlags {
 		known[name] = true
 	}
 	texts := documents(t)
-	row := regexp.MustCompile("(?m)^\\|[^|]*`--?[a-z][^|]*\\|")
-	for _, manual := range []string{"docs/reference/controller-flags.md", "docs/reference/kubectl-clusterset.md"} {
-		for _, cell := range row.FindAllString(texts[manual], -1) {
-			for _, match := range regexp.MustCompile("`--?([a-z][a-z-]*)").FindAllStringSubmatch(cell, -1) {
+	definition := regexp.MustCompile(`\.(?:\w*VarP?|Func)\([^"]*"([a-z][a-z-]*)"`)
+	for _, f := range goFiles(t) {
+		if !f.test() && strings.HasPrefix(f.path, "cmd/") {
+			for _, match := range definition.FindAllStringSubmatch(f.text, -1) {
 				known[match[1]] = true
 			}
 		}
