@@ -3,7 +3,6 @@
 package sim_test
 
 import (
-	"bytes"
 	"os"
 	"regexp"
 	"slices"
@@ -25,7 +24,7 @@ import (
 )
 
 // TestTheDemoOfTheAPI does what docs/use/mcs-api-demo.md says, with its objects,
-// and EndpointSlices in place of its Deployment.
+// and EndpointSlices in place of pods.
 func TestTheDemoOfTheAPI(t *testing.T) {
 	document, err := os.ReadFile("../../docs/use/mcs-api-demo.md")
 	must(t, err)
@@ -33,14 +32,13 @@ func TestTheDemoOfTheAPI(t *testing.T) {
 	if len(blocks) != 2 {
 		t.Fatalf("the document has %d blocks of YAML, want 2", len(blocks))
 	}
-	objects := bytes.Split(blocks[0][1], []byte("---\n"))
 	sim.RunIdle(t, []string{"c1", "c2"}, func(t *testing.T, set *sim.ClusterSet) {
 		// 1: the service in each cluster.
 		addresses := map[string]string{"c1": "10.64.0.1", "c2": "10.65.0.1"}
 		for _, c := range set.Clusters() {
 			c.StartController(func(*controller.Options) {})
 			c.StartDNS()
-			put(t, c, schema.GroupVersionResource{Version: "v1", Resource: "services"}, objects[2])
+			put(t, c, schema.GroupVersionResource{Version: "v1", Resource: "services"}, blocks[0][1])
 			c.SetEndpoints("serve", addresses[c.Name])
 		}
 		// 2: copies of both clusters' slices in both, and 3: the import.
