@@ -4,14 +4,13 @@ package dns
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-var rewrite = flag.Bool("update", false, "write what is answered into ../interop and docs/interop.md")
+var rewrite = flag.Bool("update", false, "write what is answered into ../interop")
 
 // same is the answer of the stock server where it is that of ours.
 const same = "="
@@ -79,44 +78,4 @@ func (f *answersFile) update(t *testing.T) {
 			strings.TrimSpace(strings.Join([]string{l.column, l.question, l.ours, stock, l.note}, " | ")) + "\n")
 	}
 	must(t, os.WriteFile(f.path, []byte(b.String()), 0o600))
-}
-
-const (
-	tableBegin = "<!-- `go test ./test/dns -run TestInterop -update` writes this table. -->\n"
-	tableEnd   = "<!-- End of the table. -->\n"
-)
-
-// holdDocument holds the document against what was answered, or writes it.
-func holdDocument(t *testing.T, files map[string]*answersFile) {
-	t.Helper()
-	path := filepath.Join("..", "..", "docs", "interop.md")
-	text, err := os.ReadFile(path)
-	must(t, err)
-	before, rest, found := strings.Cut(string(text), tableBegin)
-	_, after, ended := strings.Cut(rest, tableEnd)
-	if !found || !ended {
-		t.Fatalf("%s has no place for the table", path)
-	}
-	want := before + tableBegin + "\n" + table(files) + "\n" + tableEnd + after
-	switch {
-	case string(text) == want:
-	case !*rewrite:
-		t.Errorf("%s is not what was answered; run this test with -update and read the difference", path)
-	default:
-		must(t, os.WriteFile(path, []byte(want), 0o600))
-	}
-}
-
-// table has the questions that the two servers answer differently.
-func table(files map[string]*answersFile) string {
-	var b strings.Builder
-	b.WriteString("| question | ours | stock | |\n| --- | --- | --- | --- |\n")
-	for _, system := range systems {
-		for _, l := range files[system].lines {
-			if l.question != "" && l.ours != l.stock {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", l.question, l.ours, l.stock, l.note)
-			}
-		}
-	}
-	return b.String()
 }
