@@ -12,7 +12,7 @@ import (
 )
 
 // A Set is the name of a cluster set, the same in all its clusters. The default set has the empty name. A cluster that
-// is in several sets runs a controller for each of them (docs/operate/several-sets.md).
+// is in several sets runs a controller for each of them (docs/operate/operations.md#several-sets).
 type Set string
 
 const (

@@ -262,7 +262,7 @@ func TestAnnotations(t *testing.T) {
 	})
 }
 
-// TestBytes measures what a heartbeat sends to each reader: a watch event in HTTP/2 without TLS. docs/operate/sizing.md
+// TestBytes measures what a heartbeat sends to each reader: a watch event in HTTP/2 without TLS. docs/operate/operations.md
 // has these. Readers take up to 16 KiB.
 func TestBytes(t *testing.T) {
 	full := strings.Repeat("x", 4096)

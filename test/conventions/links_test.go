@@ -18,11 +18,12 @@ var (
 	code    = regexp.MustCompile("`[^`\n]*`")
 	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.*?) *$`)
+	named   = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 	// what GitHub leaves out of the anchor of a heading
 	unanchored = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchors are those of the headings of a document.
+// anchors are those of the headings of a document, and those that it names in other places.
 func anchors(text string) []string {
 	var all []string
 	seen := map[string]int{}
@@ -35,6 +36,9 @@ func anchors(text string) []string {
 			all = append(all, anchor)
 		}
 		seen[anchor]++
+	}
+	for _, match := range named.FindAllStringSubmatch(text, -1) {
+		all = append(all, match[1])
 	}
 	return all
 }
@@ -49,8 +53,8 @@ func links(text string) []string {
 }
 
 func TestLinksAndAnchors(t *testing.T) {
-	const text = "# A *b*: `c`, d_e\n## Twice\n## Twice\n```sh\n# no heading [no](link)\n```\n`[no](code)` [yes](one.md#two) and [this](#a-b-c-d_e).\n### [Linked](x.md) one\n"
-	if got, want := anchors(text), []string{"a-b-c-d_e", "twice", "twice-1", "linked-one"}; !slices.Equal(got, want) {
+	const text = "# A *b*: `c`, d_e\n## Twice\n## Twice\n```sh\n# no heading [no](link)\n```\n`[no](code)` [yes](one.md#two) and [this](#a-b-c-d_e).\n### [Linked](x.md) one\n| <a id=\"row\"></a>cell |\n"
+	if got, want := anchors(text), []string{"a-b-c-d_e", "twice", "twice-1", "linked-one", "row"}; !slices.Equal(got, want) {
 		t.Errorf("anchors %q, want %q", got, want)
 	}
 	if got, want := links(text), []string{"one.md#two", "#a-b-c-d_e", "x.md"}; !slices.Equal(got, want) {

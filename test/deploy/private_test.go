@@ -31,9 +31,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-const privatePage = root + "/docs/operate/private-api-servers.md"
+const privatePage = root + "/docs/operate/members.md"
 
-// TestReverseTunnel follows docs/operate/private-api-servers.md: two clusters read a third through a tunnel that its network
+// TestReverseTunnel follows docs/operate/members.md: two clusters read a third through a tunnel that its network
 // dials out, which ends, and whose host is lost, while exports change.
 func TestReverseTunnel(t *testing.T) {
 	sshd, ssh := debian(t, "sshd", "openssh-server"), debian(t, "ssh", "openssh-client")

@@ -26,7 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-// TestProjectedToken joins two clusters as docs/operate/gitops.md says, without a stored credential: the API server of
+// TestProjectedToken joins two clusters as docs/operate/members.md says, without a stored credential: the API server of
 // west trusts tokens that east issues for it. The kubelet's part, to renew the file, is played.
 func TestProjectedToken(t *testing.T) {
 	east := controlplanetest.Start(t, controlplane.Options{Name: "east", Zones: []string{}})[0]
@@ -41,7 +41,7 @@ func TestProjectedToken(t *testing.T) {
 			kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")
 	}
 	command := regexp.MustCompile(`kubectl --context east (create clusterrolebinding [^\n]+)`).FindStringSubmatch(
-		read(t, root+"/docs/operate/gitops.md"))[1]
+		read(t, root+"/docs/operate/members.md"))[1]
 	run(t, "", kubectl(t), append([]string{"--kubeconfig", kubeconfig(t, east)}, strings.Fields(command)...)...)
 
 	// The kubelet of east.
@@ -118,16 +118,16 @@ func TestProjectedToken(t *testing.T) {
 	})
 }
 
-// documented returns the block of gitops.md that has a text.
+// documented returns the block of members.md that has a text.
 func documented(t *testing.T, text string) string {
 	t.Helper()
 	for _, match := range regexp.MustCompile("(?s)   ```yaml\n(.*?)   ```").FindAllStringSubmatch(
-		read(t, root+"/docs/operate/gitops.md"), -1) {
+		read(t, root+"/docs/operate/members.md"), -1) {
 		if strings.Contains(match[1], text) {
 			return regexp.MustCompile(`(?m)^   `).ReplaceAllString(match[1], "")
 		}
 	}
-	t.Fatalf("gitops.md has no block with %q", text)
+	t.Fatalf("members.md has no block with %q", text)
 	return ""
 }
 

@@ -23,9 +23,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-const several = root + "/docs/operate/several-sets.md"
+const several = root + "/docs/operate/operations.md"
 
-// TestTwoSets follows docs/operate/several-sets.md in one cluster: two releases, each with the rights that it gives its
+// TestTwoSets follows docs/operate/operations.md in one cluster: two releases, each with the rights that it gives its
 // controller, a Namespace of each set, and a zone for each.
 func TestTwoSets(t *testing.T) {
 	cluster := controlplanetest.Start(t, controlplane.Options{Name: "sets", WithoutCRDs: true})[0]

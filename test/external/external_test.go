@@ -35,7 +35,7 @@ import (
 
 const (
 	root    = "../.."
-	page    = root + "/docs/operate/custom-coredns.md"
+	page    = root + "/docs/operate/install.md"
 	module  = "github.com/clusterset-dns/clusterset-dns"
 	coredns = "github.com/coredns/coredns"
 )

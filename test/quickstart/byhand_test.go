@@ -20,21 +20,21 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
 )
 
-const byHandPage = "docs/get-started/join-by-hand.md"
+const byHandSection = "## Join by hand"
 
-// byHand are what is in the blocks of commands of the page.
+// byHand are what is in the blocks of commands of the section.
 var byHand = []string{"apply -f deploy/chart/files/crds", "give west east", "kind: ServiceExport", "delete secret east"}
 
-// testByHand joins two clusters by the commands of the page. What it says of running the programs is done with
+// testByHand joins two clusters by the commands of the section. What it says of running the programs is done with
 // processes of this machine.
 func testByHand(t *testing.T, b *bed) {
-	blocks := commands(t, byHandPage, "")
+	blocks := commands(t, page, byHandSection)
 	if len(blocks) != len(byHand) {
-		t.Fatalf("%s has %d blocks of commands, and this test knows %d", byHandPage, len(blocks), len(byHand))
+		t.Fatalf("%s has %d blocks of commands, and this test knows %d", byHandSection, len(blocks), len(byHand))
 	}
 	for i, want := range byHand {
 		if !strings.Contains(blocks[i], want) {
-			t.Fatalf("block %d of %s has no %q:\n%s", i+1, byHandPage, want, blocks[i])
+			t.Fatalf("block %d of %s has no %q:\n%s", i+1, byHandSection, want, blocks[i])
 		}
 	}
 	install, give, export, leave := blocks[0], blocks[1], blocks[2], blocks[3]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package quickstart does what docs/get-started/quickstart.md tells a new user to do: it reads the commands from that
-// page, from docs/operate/install.md and from docs/get-started/join-by-hand.md and runs them with sh, as they are, on
+// page and from docs/operate/install.md and runs them with sh, as they are, on
 // three real control planes with real RBAC. After each it looks whether what was promised is so, and at the end whether
 // anything of ours remains.
 //

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	page = "docs/get-started/quickstart.md"
+	page, section = "docs/get-started/quickstart.md", "## Three clusters"
 	// uninstall is where it is told how to uninstall in one cluster.
 	uninstallPage, uninstallSection = "docs/operate/install.md", "## Uninstall"
 
@@ -41,10 +41,10 @@ var steps = []step{
 	{"CRDs", "delete crds", uninstalled},
 }
 
-// TestQuickstart runs the commands of the page, and those of the page on how to join by hand in the clusters that are
-// as they were before.
+// TestQuickstart runs the commands of the page, and then those of its section on how to join by hand, in the clusters
+// that are as they were before.
 func TestQuickstart(t *testing.T) {
-	blocks := commands(t, page, "")
+	blocks := commands(t, page, section)
 	if len(blocks) != len(steps) {
 		t.Fatalf("%s has %d blocks of commands, and this test knows %d", page, len(blocks), len(steps))
 	}
@@ -66,7 +66,7 @@ func TestQuickstart(t *testing.T) {
 
 // TestReadme looks that the commands of README.md on how to install are those of the page, which are run.
 func TestReadme(t *testing.T) {
-	known, shown := commands(t, page, ""), commands(t, "README.md", "## Install")
+	known, shown := commands(t, page, section), commands(t, "README.md", "## Install")
 	if len(shown) == 0 {
 		t.Fatal("README.md shows no commands")
 	}

@@ -191,12 +191,12 @@ func (s *Set) enable(c *Cluster) string {
 		return "kubectl clusterset coredns enable --contexts " + c.Context + s.flag()
 	}
 	return fmt.Sprintf("There is no Deployment %s/%s: have the cluster's DNS forward %s to the CoreDNS of the chart, see "+
-		"docs/platforms/README.md.", coredns.Namespace, coredns.Name, s.Zone)
+		"docs/operate/install.md#platforms.", coredns.Namespace, coredns.Name, s.Zone)
 }
 
 // serveSet says how the Corefile comes to serve the zone for the cluster set of the controller.
 func (s *Set) serveSet(c *Cluster) string {
-	return fmt.Sprintf("Select the zone of %s with --zone, or have the Corefile serve %s for it (docs/operate/several-sets.md): `%s`.",
+	return fmt.Sprintf("Select the zone of %s with --zone, or have the Corefile serve %s for it (docs/operate/operations.md#several-sets): `%s`.",
 		c.Set, s.Zone, c.edit(coredns.Name))
 }
 

@@ -30,7 +30,7 @@ const (
 	edit       = "`kubectl --context east -n kube-system edit configmap coredns`."
 	clusterID  = "Set `cluster east` in the multicluster block of the Corefile: " + edit
 	upgrade    = "helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=east"
-	blue       = "Select the zone of cluster set blue with --zone, or have the Corefile serve clusterset.local for it (docs/operate/several-sets.md): " + edit
+	blue       = "Select the zone of cluster set blue with --zone, or have the Corefile serve clusterset.local for it (docs/operate/operations.md#several-sets): " + edit
 	noID       = "warning corefile-cluster east: The Corefile has no `cluster east`, so DNS does not prefer near endpoints, although shop/db prefers them (cluster). > "
 	restarting = "`kubectl --context east -n kube-system logs deployment/coredns`. If its pods have not read the Corefile, restart them: `kubectl --context east -n kube-system rollout restart deployment coredns`."
 )
@@ -96,7 +96,7 @@ func TestDNS(t *testing.T) {
 		},
 		"another DNS server": {
 			change: []func(*Cluster){fails, func(east *Cluster) { east.CoreDNS = nil }},
-			want:   "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > There is no Deployment kube-system/coredns: have the cluster's DNS forward clusterset.local to the CoreDNS of the chart, see docs/platforms/README.md.",
+			want:   "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > There is no Deployment kube-system/coredns: have the cluster's DNS forward clusterset.local to the CoreDNS of the chart, see docs/operate/install.md#platforms.",
 		},
 		"unreachable": {
 			corefile: plugin("cluster east\n"), change: []func(*Cluster){func(east *Cluster) { east.DNSError, east.System = errors.New("no pod is ready"), "mcs" }},

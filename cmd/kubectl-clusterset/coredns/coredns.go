@@ -204,7 +204,7 @@ func (o Options) look(ctx context.Context) (deployment *appsv1.Deployment, confi
 	switch {
 	case apierrors.IsNotFound(err):
 		err = fmt.Errorf("this cluster has no CoreDNS as kubeadm installs it: %w. Forward the zone in its DNS server, see "+
-			"docs/platforms/README.md", err)
+			"docs/operate/install.md#platforms", err)
 	case err == nil:
 		err = owned(deployment, configMap)
 	}

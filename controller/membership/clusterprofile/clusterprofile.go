@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package clusterprofile proposes the clusters of an inventory as members: ClusterProfiles (KEP-4322) with an access
-// provider secretreader. What an object says is not trusted: docs/operate/membership.md has what is believed.
+// provider secretreader. What an object says is not trusted: docs/operate/members.md has what is believed.
 package clusterprofile
 
 import (
