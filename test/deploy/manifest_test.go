@@ -25,13 +25,14 @@ func TestManifestsAreCurrent(t *testing.T) {
 	}
 }
 
-// TestEveryValueIsInTheReadme holds the table against the values as a parser of YAML reads them.
+// TestEveryValueIsInTheReadme holds the lists against the values as a parser of YAML reads them.
 func TestEveryValueIsInTheReadme(t *testing.T) {
 	readme := read(t, filepath.Join(chart, "README.md"))
 	var look func(prefix string, values map[string]any) int
 	look = func(prefix string, values map[string]any) (count int) {
 		for key, value := range values {
-			row := regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(prefix+key) + "` \\| [`\\[]").MatchString(readme)
+			name := regexp.QuoteMeta(prefix + key)
+			row := regexp.MustCompile("(?m)^(- `" + name + "` \\([`\\[]|" + name + ": .)").MatchString(readme)
 			below, _ := value.(map[string]any)
 			if !row && len(below) > 0 {
 				count += look(prefix+key+".", below)
