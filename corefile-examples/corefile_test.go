@@ -18,7 +18,7 @@ import (
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
 
-	_ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins" // CoreDNS's own plugins.
+	_ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/command" // CoreDNS's own plugins.
 	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // The plugin multicluster.
 )
 

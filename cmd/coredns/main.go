@@ -2,8 +2,8 @@
 
 // Command coredns is CoreDNS, with all its plugins, and the plugin multicluster before kubernetes.
 //
-// With the build tag slim it has those of package zone alone, for an image of its own; with bed those of package plugins,
-// with which tests build it.
+// With the build tag bed, with which tests build it, it has only the plugins of package command. With slim, for an image
+// of its own, it has those in zone.go of that package.
 package main
 
 import "github.com/clusterset-dns/clusterset-dns/cmd/coredns/command"

@@ -18,7 +18,7 @@ import (
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
 
-	_ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins" // CoreDNS's own plugins.
+	_ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/command" // CoreDNS's own plugins.
 	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // The plugin in question.
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"

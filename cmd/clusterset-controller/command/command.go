@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	goflag "flag"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
-	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -45,7 +45,7 @@ func newCommand() *cobra.Command {
 		Long: `clusterset-controller publishes the services that its cluster exports, and imports
 those that the other clusters of the set export, as the Multi-Cluster Services
 API (KEP-1645) says. It reads other clusters, and writes to its own.`,
-		Version:       version.Of(build),
+		Version:       cmp.Or(build, "unknown"),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is CoreDNS with the plugins that the program imports, and the plugin multicluster before kubernetes.
+// Package command is CoreDNS with the plugins in zone.go and plugins.go, those that the program imports, and the plugin
+// multicluster before kubernetes.
 package command
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -13,7 +15,6 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/coremain"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // The plugin multicluster.
 )
 
@@ -25,7 +26,7 @@ func Main(set string) {
 	}
 	flag.Parse()
 	if asked := flag.Lookup("version"); asked != nil && asked.Value.String() == "true" {
-		fmt.Println("clusterset-dns-" + version.Of(set))
+		fmt.Println("clusterset-dns-" + cmp.Or(set, "unknown"))
 	}
 	coremain.Run()
 }

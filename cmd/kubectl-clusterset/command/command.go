@@ -24,7 +24,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
-	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 )
 
 // build is the version that was set when this was built.
@@ -125,7 +124,7 @@ func newCommand(o *options) *cobra.Command {
 		Long: `kubectl clusterset joins clusters into a set, diagnoses it, and explains what a
 name resolves to. It uses the contexts and the permissions of your kubeconfig: select clusters
 with --contexts east,west.`,
-		Version:       version.Of(build),
+		Version:       versionOf(build),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl clusterset"},

@@ -6,10 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	_ "github.com/coredns/coredns/plugin/kubernetes" // For the zone of the cluster, beside that of the clusterset.
-
-	_ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins/zone" // CoreDNS's own plugins.
-
 	controller "github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/command"
 	coredns "github.com/clusterset-dns/clusterset-dns/cmd/coredns/command"
 	plugin "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/command"

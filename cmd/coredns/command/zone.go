@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package zone compiles in those of CoreDNS's own plugins that a server block of multicluster alone has a use for, behind
-// another DNS server that forwards the zone. None serves names of its own or speaks TLS to clients.
-package zone
+package command
 
-// Each registers itself.
+// CoreDNS's own plugins that a server block of multicluster alone has a use for, behind another DNS server that forwards
+// the zone. None serves names of its own or speaks TLS to clients. Each registers itself.
 import (
 	_ "github.com/coredns/coredns/plugin/acl"
 	_ "github.com/coredns/coredns/plugin/any"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package version
+package command
 
 import "testing"
 
-func TestOf(t *testing.T) {
-	if got := Of("v1.0.0"); got != "v1.0.0" {
+func TestVersionOf(t *testing.T) {
+	if got := versionOf("v1.0.0"); got != "v1.0.0" {
 		t.Errorf("set by the linker: %q", got)
 	}
-	if Of("") == "" {
+	if versionOf("") == "" {
 		t.Error("not set: it is empty")
 	}
 }

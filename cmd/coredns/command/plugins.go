@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plugins compiles in CoreDNS's own plugins that ordinary Corefiles of clusters use: all but azure, clouddns,
-// dnssec, etcd, geoip, grpc, nomad, route53, sign, trace and view, which bring 480 packages more: SDKs of clouds for
-// the most part.
-package plugins
+//go:build !slim
 
-// Each registers itself.
+package command
+
+// CoreDNS's own plugins that ordinary Corefiles of clusters use: all but azure, clouddns, dnssec, etcd, geoip, grpc,
+// nomad, route53, sign, trace and view, which add 480 packages, most of them SDKs of clouds. Each registers itself.
 import (
 	_ "github.com/coredns/caddy/onevent"
 	_ "github.com/coredns/coredns/plugin/auto"
@@ -26,6 +26,4 @@ import (
 	_ "github.com/coredns/coredns/plugin/template"
 	_ "github.com/coredns/coredns/plugin/tls"
 	_ "github.com/coredns/coredns/plugin/whoami"
-
-	_ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins/zone"
 )

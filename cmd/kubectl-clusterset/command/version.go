@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+func newVersion(o *options) *cobra.Command {
+	client := false
+	command := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of this program and of the controllers",
+		Example: `  kubectl clusterset version --client
+  kubectl clusterset version --contexts east,west -o json`,
+		Args: cobra.ExactArgs(0),
+		RunE: func(command *cobra.Command, _ []string) (err error) {
+			var clusters []*cluster.Cluster
+			if !client {
+				if clusters, err = o.clusters(); err != nil {
+					return err
+				}
+			}
+			all, failed := o.states(command.Context(), clusters)
+			document, text := versionsOf(clusters, all, failed)
+			err = output.Print(o.Out, o.output, "Version", document, func(out io.Writer, _ bool) error {
+				_, err := io.WriteString(out, text)
+				return err
+			})
+			return errors.Join(err, unanswered(failed))
+		},
+	}
+	command.Flags().BoolVar(&client, "client", false, "print the version of this program alone, and contact no cluster")
+	return o.with(command, "contexts", "output", "controller")
+}
+
+// versionsOf returns the versions that the controllers said, or why they did not, and the same as text.
+func versionsOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []error) (document map[string]any, text string) {
+	found := []map[string]string{}
+	text = "Client: " + versionOf(build) + "\n"
+	for i, c := range clusters {
+		is := map[string]string{"context": c.Context}
+		if failed[i] != nil {
+			is["unknown"] = failed[i].Error()
+			text += "Context " + c.Context + ": unknown: " + failed[i].Error() + "\n"
+		} else {
+			is["controller"] = all[i].Controller
+			text += "Context " + c.Context + ": " + all[i].Controller + "\n"
+		}
+		found = append(found, is)
+	}
+	return map[string]any{"client": versionOf(build), "clusters": found}, text
+}
+
+// versionOf returns the version that was set with -ldflags, or else that of the module, which `go install` records.
+func versionOf(set string) string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		set = cmp.Or(set, info.Main.Version)
+	}
+	return cmp.Or(set, "unknown")
+}
