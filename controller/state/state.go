@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package state has the documents with which the leading controller answers /statusz and /explainz. Its readers need
-// nothing else of the controller. Within a Version, fields are only added.
+// Package state has the documents with which the leading controller answers /statusz and /explainz, and with which its
+// program probe answers kubectl clusterset test connectivity. Their readers need nothing else of the controller. Within a
+// Version, fields are only added.
 package state
 
 import "time"

@@ -33,10 +33,10 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_000},
-		{"lines of controller/", lines["controller"], 20_340},
-		{"lines of cmd/", lines["cmd"], 5_680},
+		{"lines of controller/", lines["controller"], 20_370},
+		{"lines of cmd/", lines["cmd"], 5_630},
 		{"lines of " + units, lines[units], 81_900},
-		{"packages of plugin/, controller/ and cmd/", len(folders), 49},
+		{"packages of plugin/, controller/ and cmd/", len(folders), 41},
 		{"words of Markdown", words, 27_100},
 	} {
 		switch {

@@ -30,8 +30,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
-	report "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/connectivity"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
@@ -45,7 +45,7 @@ func connectivity(t *testing.T, b *bed) {
 		name string
 		cut  string // rules of nftables on the way between nodes
 		lost string // the cluster whose nodes' cache does not know the zone
-		want map[string]probe.Step
+		want map[string]state.ProbeStep
 	}{
 		{"everything works", "", "", nil},
 		{
@@ -57,22 +57,22 @@ ip6 saddr { %[6]s, %[3]s } ip6 daddr { %[6]s, %[3]s } ip6 length > 1260 drop`,
 				b.west.Options().PodCIDRs[0], b.north.Options().PodCIDRs[0], b.west.Options().PodCIDRs[1],
 				b.north.Options().PodCIDRs[1],
 				b.east.Options().PodCIDRs[0], b.east.Options().PodCIDRs[1]), "north",
-			map[string]probe.Step{
-				"east>west": probe.LargeLost, "west>east": probe.LargeLost, "west>north": probe.Timeout,
-				"north>east": probe.Unresolved, "north>west": probe.Unresolved, "north>north": probe.Unresolved,
+			map[string]state.ProbeStep{
+				"east>west": state.ProbeLargeLost, "west>east": state.ProbeLargeLost, "west>north": state.ProbeTimeout,
+				"north>east": state.ProbeUnresolved, "north>west": state.ProbeUnresolved, "north>north": state.ProbeUnresolved,
 			},
 		},
 	} {
 		p.setLost(test.lost)
 		p.cut(t, test.cut)
-		var found report.Report
+		var found diagnosis.ConnectivityReport
 		out, status := p.run(t, nil, "-o", "json", "--timeout", "30s")
 		must(t, json.Unmarshal([]byte(out), &found))
 		if len(found.Paths) != 3*3*2 || (status == 0) != (len(test.want) == 0) || status != 0 && status != 3 {
 			t.Errorf("%s: exit status %d, %d paths", test.name, status, len(found.Paths))
 		}
 		for _, path := range found.Paths {
-			if want := cmp.Or(test.want[path.From+">"+path.To], probe.OK); path.Step != want {
+			if want := cmp.Or(test.want[path.From+">"+path.To], state.ProbeOK); path.Step != want {
 				t.Errorf("%s: want %q, got %+v", test.name, want, path)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	resolver "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
@@ -270,7 +270,7 @@ func ask(ctx context.Context, address, qname, qtype string) (string, error) {
 	if qtype == "AXFR" {
 		return transfer(address, qname)
 	}
-	answer, err := resolver.At(address).Ask(ctx, qname, qtype)
+	answer, err := cluster.DNSAt(address).Ask(ctx, qname, qtype)
 	if len(answer.Records) > 3 {
 		return fmt.Sprintf("%d records", len(answer.Records)), err
 	}

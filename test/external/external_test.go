@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/mcs-api/config/crd"
 	"sigs.k8s.io/yaml"
 
-	resolver "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -156,7 +156,7 @@ spec: {type: ClusterSetIP, ips: [10.42.0.1], ports: []}
 		}
 	})
 	controlplanetest.Eventually(t, "an answer", func(ctx context.Context) error {
-		answer, err := resolver.At(address.String()).Ask(ctx, "web.default.svc.clusterset.local.", "A")
+		answer, err := cluster.DNSAt(address.String()).Ask(ctx, "web.default.svc.clusterset.local.", "A")
 		if err == nil && answer.Text() != "10.42.0.1" {
 			err = fmt.Errorf("the answer is %s", answer.Text())
 		}

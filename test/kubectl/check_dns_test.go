@@ -12,8 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	plugin "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
@@ -181,7 +181,7 @@ func prefers(name, what string) string {
 // play does what kubelets would: CoreDNS runs as its Deployment and its ConfigMap say.
 func (b *bed) play(t *testing.T, c *cluster) {
 	t.Helper()
-	parsed, err := coredns.ParseCorefile(b.corefile(t, c))
+	parsed, err := setup.ParseCorefile(b.corefile(t, c))
 	must(t, err)
 	if !parsed.Serves(zone) || !strings.Contains(b.image(t, c), "clusterset") {
 		b.stock(t, c)
@@ -218,7 +218,7 @@ func (b *bed) start(t *testing.T, c *cluster, corefile string) {
 	c.dns, err = clusterset.StartCorefile(c.Cluster, filepath.Join(b.programs, "coredns"), corefile)
 	must(t, err)
 	controlplanetest.Eventually(t, "CoreDNS of "+c.Name(), func(ctx context.Context) error {
-		_, err := dns.At(c.dns.Address).Ask(ctx, zone, "SOA")
+		_, err := plugin.DNSAt(c.dns.Address).Ask(ctx, zone, "SOA")
 		return err
 	})
 }

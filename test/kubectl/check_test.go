@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/check"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
 )
 
 // A fault is something that is broken on purpose.
@@ -97,7 +97,7 @@ func TestEachCheckHasItsFault(t *testing.T) {
 		}
 	}
 	names := slices.Clone(byController)
-	for _, each := range check.Checks {
+	for _, each := range diagnosis.Checks {
 		if each.Name != "findings" {
 			names = append(names, each.Name)
 		}
@@ -287,12 +287,12 @@ func (b *bed) check(t *testing.T, more ...string) []finding {
 	if err := json.Unmarshal([]byte(got.out), &list); err != nil {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	failed := slices.ContainsFunc(list.Findings, func(f finding) bool { return f.Result == check.Failed })
+	failed := slices.ContainsFunc(list.Findings, func(f finding) bool { return f.Result == diagnosis.Failed })
 	if failed != (got.status == 3) {
 		t.Fatalf("exit status %d: %+v", got.status, got)
 	}
 	return slices.DeleteFunc(list.Findings, func(f finding) bool {
-		if wrong := f.Result == check.Failed || f.Result == check.Warning; wrong != (f.What != "") ||
+		if wrong := f.Result == diagnosis.Failed || f.Result == diagnosis.Warning; wrong != (f.What != "") ||
 			wrong && f.Fix == "" {
 			t.Errorf("%+v", f)
 		}

@@ -114,13 +114,13 @@ var scoping = []mutant{
 		first:       simulation,
 	},
 	{
-		file:        "cmd/kubectl-clusterset/join/join.go",
+		file:        "cmd/kubectl-clusterset/setup/join.go",
 		text:        `if c.Config.Insecure {`,
 		replacement: `if false {`,
 		harm:        "join keeps a certificate authority that another server gave",
 	},
 	{
-		file:        "cmd/kubectl-clusterset/join/cidrs.go",
+		file:        "cmd/kubectl-clusterset/setup/cidrs.go",
 		text:        `!pod.Spec.HostNetwork && !Covers`,
 		replacement: `false && !Covers`,
 		harm:        "join refuses the endpoints of a CNI that ignores the ranges of nodes",
@@ -139,13 +139,13 @@ var scoping = []mutant{
 		harm:        "an unset variable removes all members",
 	},
 	{
-		file:        "cmd/kubectl-clusterset/coredns/coredns.go",
+		file:        "cmd/kubectl-clusterset/setup/coredns.go",
 		text:        `err := o.answered(ctx, chart.Namespace, chart.Spec.Selector)`,
 		replacement: `err := error(nil)`,
 		harm:        "CoreDNS forwards the zone to a CoreDNS that does not serve it",
 	},
 	{
-		file:        "cmd/kubectl-clusterset/join/credential.go",
+		file:        "cmd/kubectl-clusterset/setup/credential.go",
 		text:        `if err := p.try(ctx, token, at); err != nil {`,
 		replacement: `if err := error(nil); err != nil {`,
 		harm:        "a credential that the source rejects replaces one that works",

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -116,7 +115,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			return probe.Run(command.Context(), command.OutOrStdout(), args[0], args[1:])
+			return probe(command.Context(), command.OutOrStdout(), args[0], args[1:])
 		},
 	})
 	return command

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster has clients for the clusters of a set.
+// Package cluster has what commands use of a cluster: clients of its API server, its DNS, and what its controller says.
 package cluster
 
 import (

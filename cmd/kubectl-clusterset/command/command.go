@@ -22,8 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
 )
 
 // build is the version that was set when this was built.
@@ -60,7 +59,7 @@ func Main(set string) int {
 	// The errors have what the libraries would log.
 	klog.SetLogger(klog.Logger{})
 	klog.SetOutput(io.Discard)
-	out, errOut := output.Escaped{Writer: os.Stdout}, output.Escaped{Writer: os.Stderr}
+	out, errOut := diagnosis.Escaped{Writer: os.Stdout}, diagnosis.Escaped{Writer: os.Stderr}
 	err := execute(ctx, streams{Out: out, ErrOut: errOut}, os.Args[1:])
 	if err != nil && !errors.Is(err, errWrong) {
 		fmt.Fprintln(errOut, "Error: "+err.Error())
@@ -165,7 +164,7 @@ with --contexts east,west.`,
 	o.shared.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait") // a kubelet and CoreDNS take 3 for a Corefile
 	o.shared.BoolVar(&o.dryRun, "dry-run", false, "have the API servers validate every write, and store nothing")
 	o.shared.StringVarP(&o.output, "output", "o", "", "`format`: wide, json or yaml; empty means text")
-	o.shared.StringVar(&o.zone, "zone", explain.DefaultZone, "`zone` of the set")
+	o.shared.StringVar(&o.zone, "zone", diagnosis.DefaultZone, "`zone` of the set")
 	o.shared.StringSliceVar(&o.dns, "dns", nil,
 		"`address` of the cluster's DNS, as [CONTEXT=]ADDRESS[:PORT]; empty means a port-forward to CoreDNS")
 	o.shared.StringSliceVar(&o.controllers, "controller", nil,
@@ -212,8 +211,8 @@ func (o *options) addNamespace(command *cobra.Command, usage string) {
 	command.Flags().StringVarP(&o.overrides.Context.Namespace, "namespace", "n", "", usage)
 }
 
-func (o *options) teller() output.Teller {
-	return output.Teller{Out: o.ErrOut, Results: o.Out, Timeout: o.timeout}
+func (o *options) teller() cluster.Teller {
+	return cluster.Teller{Out: o.ErrOut, Results: o.Out, Timeout: o.timeout}
 }
 
 // selected are the contexts that the flags select.

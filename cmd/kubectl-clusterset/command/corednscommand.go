@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
 )
 
 // reloadInterval is the time between two rounds of queries.
@@ -30,7 +30,7 @@ func newCoreDNS(o *options) *cobra.Command {
 		Example: `  kubectl clusterset coredns enable --contexts east,west
   kubectl clusterset coredns enable --context east --dry-run`,
 		Args: cobra.NoArgs,
-		RunE: o.coreDNS(coredns.Enable),
+		RunE: o.coreDNS(setup.CoreDNS.Enable),
 	}
 	disable := &cobra.Command{
 		Use:   "disable",
@@ -38,20 +38,20 @@ func newCoreDNS(o *options) *cobra.Command {
 		Example: `  kubectl clusterset coredns disable --contexts east,west
   kubectl clusterset coredns disable --context east --zone example.set`,
 		Args: cobra.NoArgs,
-		RunE: o.coreDNS(coredns.Disable),
+		RunE: o.coreDNS(setup.CoreDNS.Disable),
 	}
 	command.AddCommand(o.with(enable, "contexts", "dry-run", "zone", "timeout"), o.with(disable, "contexts", "dry-run", "zone"))
 	return command
 }
 
 // coreDNS changes all clusters at once, because CoreDNS takes a minute or two to reload.
-func (o *options) coreDNS(do func(context.Context, coredns.Options) error) func(*cobra.Command, []string) error {
+func (o *options) coreDNS(do func(setup.CoreDNS, context.Context) error) func(*cobra.Command, []string) error {
 	return o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
 		failed := make([]error, len(clusters))
 		each(clusters, func(i int, c *cluster.Cluster) {
 			teller := o.teller()
 			teller.Interval = reloadInterval
-			if err := do(ctx, coredns.Options{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: teller}); err != nil {
+			if err := do(setup.CoreDNS{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: teller}, ctx); err != nil {
 				failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
 			}
 		})

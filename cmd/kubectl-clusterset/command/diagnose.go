@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,11 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/check"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/connectivity"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/sysdump"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
 )
 
 // in runs a command without arguments in the selected clusters.
@@ -46,12 +42,12 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 		Args: cobra.NoArgs,
 		RunE: o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
 			all, unanswered := o.states(ctx, clusters)
-			set := check.Gather(ctx, clusters, all, unanswered, o.zone, o.server)
+			set := diagnosis.Gather(ctx, clusters, all, unanswered, o.zone, o.server)
 			set.Pre = pre
-			findings := check.Run(set)
-			err := output.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings},
-				func(out io.Writer, wide bool) error { return check.Text(out, wide, findings) })
-			if err == nil && check.Count(findings, check.Failed) > 0 {
+			findings := set.Check()
+			err := diagnosis.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings},
+				findings.Text)
+			if err == nil && findings.Count(diagnosis.Failed) > 0 {
 				err = errWrong
 			}
 			return err
@@ -82,11 +78,11 @@ them. The exit status is 3 if a connection fails.`,
 			if len(clusters) < 2 {
 				return usageError{errors.New("one cluster is selected: select two or more with --contexts")}
 			}
-			report, err := connectivity.Run(ctx, clusters, o.zone, o.teller())
+			report, err := diagnosis.Connect(ctx, clusters, o.zone, o.teller())
 			if report == nil {
 				return err
 			}
-			err = errors.Join(err, output.Print(o.Out, o.output, "ConnectivityReport",
+			err = errors.Join(err, diagnosis.Print(o.Out, o.output, "ConnectivityReport",
 				map[string]any{"paths": report.Paths}, report.Text))
 			if err == nil && report.Failed() > 0 {
 				err = errWrong
@@ -126,17 +122,17 @@ func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file
 	_, versionText := versionsOf(clusters, all, failed)
 	var statusText, checkText bytes.Buffer // buffers fail no write
 	_ = texts(statusesOf(clusters, all, failed, ""))(&statusText, true)
-	_ = check.Text(&checkText, true, check.Run(check.Gather(ctx, clusters, all, failed, o.zone, o.server)))
+	_ = diagnosis.Gather(ctx, clusters, all, failed, o.zone, o.server).Check().Text(&checkText, true)
 	reports := map[string]string{
 		"version.txt": versionText, "status.txt": statusText.String(), "check.txt": checkText.String(),
 	}
 	for i, c := range clusters {
 		if text, err := json.MarshalIndent(all[i], "", "  "); err == nil && all[i] != nil {
-			reports[sysdump.Folder(c)+"/status.json"] = string(text)
+			reports[diagnosis.Folder(c)+"/status.json"] = string(text)
 		}
 	}
 	folder, _, _ := strings.Cut(filepath.Base(file), ".")
-	unread, err := sysdump.Write(ctx, out, folder, clusters, reports)
+	unread, err := diagnosis.WriteSysdump(ctx, out, folder, clusters, reports)
 	if err = errors.Join(err, out.Close()); err != nil {
 		_ = os.Remove(file) // the error says enough
 		return err

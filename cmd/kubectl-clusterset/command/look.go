@@ -4,28 +4,18 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/forward"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -56,7 +46,7 @@ func (o *options) states(ctx context.Context, clusters []*cluster.Cluster) ([]*s
 // state asks the controller of a cluster. The state is nil along with an error.
 func (o *options) state(ctx context.Context, c *cluster.Cluster) (*state.Cluster, error) {
 	known := &state.Cluster{}
-	if err := askLeader(ctx, c, addressOf(o.controllers, c.Context), state.PathStatus, known, &known.Version); err != nil {
+	if err := c.Ask(ctx, addressOf(o.controllers, c.Context), state.PathStatus, known, &known.Version); err != nil {
 		return nil, err
 	}
 	return known, nil
@@ -123,26 +113,26 @@ and what DNS answers now.`,
 			if err != nil {
 				return err
 			}
-			all, failed := make([]*explain.Explanation, len(clusters)), make([]error, len(clusters))
+			all, failed := make([]*diagnosis.Explanation, len(clusters)), make([]error, len(clusters))
 			each(clusters, func(i int, c *cluster.Cluster) {
 				known, question := &state.Explanation{}, state.PathExplain+"?service="+url.QueryEscape(service.String())
-				err := askLeader(command.Context(), c, addressOf(o.controllers, c.Context), question, known, &known.Version)
+				err := c.Ask(command.Context(), addressOf(o.controllers, c.Context), question, known, &known.Version)
 				if err != nil {
 					failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
 					return
 				}
-				all[i] = explain.Of(c.Context, o.zone, known)
+				all[i] = diagnosis.Explain(c.Context, o.zone, known)
 				if err := o.ask(command.Context(), c, all[i]); err != nil {
 					all[i].Problem("dns-reachable", "", "DNS was not queried: %v.", err)
 				}
 			})
-			all = slices.DeleteFunc(all, func(e *explain.Explanation) bool { return e == nil })
+			all = slices.DeleteFunc(all, func(e *diagnosis.Explanation) bool { return e == nil })
 			var answers []answer
 			for _, explained := range all {
 				answers = append(answers, answer{explained.Cluster, explained.Context, explained.Problems})
 			}
 			fill(answers)
-			err = output.Print(o.Out, o.output, "ExplanationList", map[string]any{"clusters": all}, texts(all))
+			err = diagnosis.Print(o.Out, o.output, "ExplanationList", map[string]any{"clusters": all}, texts(all))
 			return errors.Join(err, errors.Join(failed...))
 		},
 	}
@@ -165,15 +155,15 @@ func addressOf(texts []string, context string) (address string) {
 }
 
 // server is the DNS server that the flags set, or else a pod of the cluster's DNS.
-func (o *options) server(ctx context.Context, c *cluster.Cluster) (*dns.Server, error) {
+func (o *options) server(ctx context.Context, c *cluster.Cluster) (*cluster.DNSServer, error) {
 	if address := addressOf(o.dns, c.Context); address != "" {
-		return dns.At(address), nil
+		return cluster.DNSAt(address), nil
 	}
-	return dns.InCluster(ctx, c)
+	return c.DNS(ctx)
 }
 
 // ask queries DNS for an explanation.
-func (o *options) ask(ctx context.Context, c *cluster.Cluster, explanation *explain.Explanation) error {
+func (o *options) ask(ctx context.Context, c *cluster.Cluster, explanation *diagnosis.Explanation) error {
 	server, err := o.server(ctx, c)
 	if err != nil {
 		return err
@@ -187,100 +177,4 @@ func (o *options) ask(ctx context.Context, c *cluster.Cluster, explanation *expl
 		explanation.Answered(server.Name, answer)
 	}
 	return nil
-}
-
-const (
-	// askTimeout bounds a question with its connection.
-	askTimeout = 30 * time.Second
-	// electionInterval is the time between two questions while no replica leads.
-	electionInterval = time.Second
-	// maxAnswer bounds the answer, in bytes.
-	maxAnswer = 256 << 20
-)
-
-// errStandby is the answer of a replica that does not lead.
-var errStandby = errors.New("no replica of the controller leads: try again")
-
-// askLeader asks the leading controller of a cluster for a document, which has a version. address is that of the controller;
-// empty means that of the leading pod. It waits for a leader: after an upgrade there is none for some seconds.
-func askLeader(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	err := errStandby
-	_ = wait.PollUntilContextCancel(ctx, electionInterval, true, func(ctx context.Context) (bool, error) {
-		err = askReplicas(ctx, c, address, question, document, version)
-		return !errors.Is(err, errStandby), nil
-	})
-	return err
-}
-
-func askReplicas(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) error {
-	if address != "" {
-		return get(ctx, address, question, document, version)
-	}
-	pods, err := replicas(ctx, c)
-	for i := 0; i < len(pods) && (i == 0 || errors.Is(err, errStandby)); i++ {
-		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i].Name, forward.PortOf(&pods[i], "metrics", 8080))
-		if failed != nil {
-			return allowed(failed, c)
-		}
-		err = get(ctx, forwarded, question, document, version)
-		stop()
-	}
-	return err
-}
-
-func get(ctx context.Context, address, question string, document any, version *string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+question, http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("ask the controller: %w", err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return fmt.Errorf("ask the controller: %w", err)
-	}
-	switch response.StatusCode {
-	case http.StatusOK:
-		if json.Unmarshal(body, document) == nil && *version == state.Version {
-			state.Clean(document)
-			return nil
-		}
-	case http.StatusServiceUnavailable, http.StatusForbidden, http.StatusTooManyRequests:
-		if json.Unmarshal(body, &state.Standby{}) == nil {
-			return errStandby
-		}
-		return errors.New(state.Safe(strings.TrimSpace(string(body))))
-	}
-	path, _, _ := strings.Cut(question, "?")
-	return fmt.Errorf("the controller does not know the question %s (%s): use the kubectl-clusterset of the controller's version",
-		path, response.Status)
-}
-
-// allowed adds to an error what grants a right that the user lacks. That of a port-forward does not tell.
-func allowed(err error, c *cluster.Cluster) error {
-	if apierrors.IsForbidden(err) || strings.Contains(err.Error(), "orbidden") {
-		err = fmt.Errorf("%w: %w: bind the Role clusterset-viewer of namespace %s, or read the conditions of your ServiceExports "+
-			"and ServiceImports", cluster.ErrForbidden, err, c.Namespace)
-	}
-	return err
-}
-
-// replicas returns the pods of the controller.
-func replicas(ctx context.Context, c *cluster.Cluster) ([]corev1.Pod, error) {
-	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
-	})
-	switch {
-	case err != nil:
-		return nil, allowed(err, c)
-	case len(list.Items) == 0:
-		return nil, fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
-			"namespace with --system-namespace, or its address with --controller", c.Namespace)
-	}
-	return list.Items, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
 )
 
 func newJoin(o *options) *cobra.Command {
@@ -39,7 +39,7 @@ addresses of API servers stay as they are in the Secrets, unless --server sets o
 				return err
 			}
 			options.Servers = servers
-			return join.Join(command.Context(), options)
+			return setup.Join(command.Context(), options)
 		},
 	}
 	command.Flags().StringToStringVar(&servers, "server", nil,
@@ -49,15 +49,15 @@ addresses of API servers stay as they are in the Secrets, unless --server sets o
 }
 
 // join are the options of package join, with the selected clusters.
-func (o *options) join() (join.Options, error) {
+func (o *options) join() (setup.Options, error) {
 	clusters, err := o.clusters()
-	return join.Options{
+	return setup.Options{
 		Clusters: clusters, State: o.state, DryRun: o.dryRun, Teller: o.teller(),
 	}, err
 }
 
 // newOf completes a command that changes what the clusters know of one of them.
-func newOf(o *options, command *cobra.Command, run func(context.Context, join.Options, string) error) *cobra.Command {
+func newOf(o *options, command *cobra.Command, run func(context.Context, setup.Options, string) error) *cobra.Command {
 	command.Args = cobra.ExactArgs(1)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		if args[0] == "" { // would be all members
@@ -80,7 +80,7 @@ func newLeave(o *options) *cobra.Command {
 apart from those that are lost: the others are named at the end.`,
 		Example: `  kubectl clusterset leave west --contexts east,west,north
   kubectl clusterset leave west --contexts east,north`,
-	}, join.Leave)
+	}, setup.Leave)
 }
 
 func newDrain(o *options, drain bool) *cobra.Command {
@@ -97,7 +97,7 @@ the other clusters: their Secrets of the cluster are annotated.`,
 		command.Use, command.Short, command.Long = "undrain CLUSTER", "Return traffic to a drained cluster", ""
 		command.Example = strings.ReplaceAll(command.Example, "drain", "undrain")
 	}
-	return o.with(newOf(o, command, func(ctx context.Context, options join.Options, name string) error {
-		return join.Drain(ctx, options, name, drain)
+	return o.with(newOf(o, command, func(ctx context.Context, options setup.Options, name string) error {
+		return setup.Drain(ctx, options, name, drain)
 	}), "controller")
 }

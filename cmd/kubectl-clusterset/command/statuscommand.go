@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -55,7 +55,7 @@ func newStatus(o *options) *cobra.Command {
 				return strings.Join(pendingOf(statuses), "; "), nil
 			}
 			show := func() error {
-				return output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, texts(statuses))
+				return diagnosis.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, texts(statuses))
 			}
 			for watch {
 				if _, err := look(ctx); err != nil {
@@ -171,11 +171,11 @@ func (s clusterStatus) Text(out io.Writer, wide bool) error {
 			fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason, strings.Join(i.Ports, ","),
 		})
 	}
-	if err := output.Section(out, wide, "",
+	if err := diagnosis.Section(out, wide, "",
 		"MEMBER STATE HEARTBEAT SERVICES READY EXPIRES +CREDENTIAL +SERVER +TLS_NAME +PROXY +UID", members); err != nil {
 		return err
 	}
-	if err := output.Section(out, wide, "", "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", imports); err != nil {
+	if err := diagnosis.Section(out, wide, "", "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", imports); err != nil {
 		return err
 	}
 	if s.Namespace != "" && len(s.Imports) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -32,7 +32,7 @@ func newVersion(o *options) *cobra.Command {
 			}
 			all, failed := o.states(command.Context(), clusters)
 			document, text := versionsOf(clusters, all, failed)
-			err = output.Print(o.Out, o.output, "Version", document, func(out io.Writer, _ bool) error {
+			err = diagnosis.Print(o.Out, o.output, "Version", document, func(out io.Writer, _ bool) error {
 				_, err := io.WriteString(out, text)
 				return err
 			})

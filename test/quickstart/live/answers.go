@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
@@ -77,7 +77,7 @@ func IsReady(pod *corev1.Pod) bool {
 // Resolvers are the addresses of the pods of the cluster's DNS.
 func (c *Cluster) Resolvers(ctx context.Context) ([]string, error) {
 	pods, err := c.Client().CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
-		metav1.ListOptions{LabelSelector: dns.Selector})
+		metav1.ListOptions{LabelSelector: cluster.DNSSelector})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (c *Cluster) ExpectOf(t testing.TB, servers Wanted, name string, want Wante
 			return err
 		}
 		for _, server := range addresses {
-			answer, err := dns.At(server).Ask(ctx, name, "A")
+			answer, err := cluster.DNSAt(server).Ask(ctx, name, "A")
 			if err != nil {
 				return err
 			}

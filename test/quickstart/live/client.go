@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
 
@@ -41,7 +41,7 @@ func (c *Cluster) NewClient(t *testing.T) *Client {
 // Ask asks for the addresses of a name. A query without a reply is sent again, as resolvers do.
 func (c *Client) Ask(ctx context.Context, name string) (answer string, err error) {
 	err = c.namespace.Do(func() error {
-		found, err := dns.At(dnsAddress(c.cluster.Cluster)).Ask(ctx, name, "A")
+		found, err := cluster.DNSAt(dnsAddress(c.cluster.Cluster)).Ask(ctx, name, "A")
 		answer = found.Text()
 		return err
 	})

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+const (
+	// askTimeout bounds a question with its connection.
+	askTimeout = 30 * time.Second
+	// electionInterval is the time between two questions while no replica leads.
+	electionInterval = time.Second
+	// maxAnswer bounds the answer, in bytes.
+	maxAnswer = 256 << 20
+)
+
+// errStandby is the answer of a replica that does not lead.
+var errStandby = errors.New("no replica of the controller leads: try again")
+
+// Ask asks the leading controller of the cluster for a document, which has a version. address is that of the controller;
+// empty means that of the leading pod. It waits for a leader: after an upgrade there is none for some seconds.
+func (c *Cluster) Ask(ctx context.Context, address, question string, document any, version *string) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	err := errStandby
+	_ = wait.PollUntilContextCancel(ctx, electionInterval, true, func(ctx context.Context) (bool, error) {
+		err = c.askReplicas(ctx, address, question, document, version)
+		return !errors.Is(err, errStandby), nil
+	})
+	return err
+}
+
+func (c *Cluster) askReplicas(ctx context.Context, address, question string, document any, version *string) error {
+	if address != "" {
+		return get(ctx, address, question, document, version)
+	}
+	pods, err := c.replicas(ctx)
+	for i := 0; i < len(pods) && (i == 0 || errors.Is(err, errStandby)); i++ {
+		forwarded, stop, failed := c.Forward(ctx, c.Namespace, pods[i].Name, PortOf(&pods[i], "metrics", 8080))
+		if failed != nil {
+			return c.allowed(failed)
+		}
+		err = get(ctx, forwarded, question, document, version)
+		stop()
+	}
+	return err
+}
+
+func get(ctx context.Context, address, question string, document any, version *string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+question, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask the controller: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("ask the controller: %w", err)
+	}
+	switch response.StatusCode {
+	case http.StatusOK:
+		if json.Unmarshal(body, document) == nil && *version == state.Version {
+			state.Clean(document)
+			return nil
+		}
+	case http.StatusServiceUnavailable, http.StatusForbidden, http.StatusTooManyRequests:
+		if json.Unmarshal(body, &state.Standby{}) == nil {
+			return errStandby
+		}
+		return errors.New(state.Safe(strings.TrimSpace(string(body))))
+	}
+	path, _, _ := strings.Cut(question, "?")
+	return fmt.Errorf("the controller does not know the question %s (%s): use the kubectl-clusterset of the controller's version",
+		path, response.Status)
+}
+
+// allowed adds to an error what grants a right that the user lacks. That of a port-forward does not tell.
+func (c *Cluster) allowed(err error) error {
+	if apierrors.IsForbidden(err) || strings.Contains(err.Error(), "orbidden") {
+		err = fmt.Errorf("%w: %w: bind the Role clusterset-viewer of namespace %s, or read the conditions of your ServiceExports "+
+			"and ServiceImports", ErrForbidden, err, c.Namespace)
+	}
+	return err
+}
+
+// replicas returns the pods of the controller.
+func (c *Cluster) replicas(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
+	})
+	switch {
+	case err != nil:
+		return nil, c.allowed(err)
+	case len(list.Items) == 0:
+		return nil, fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
+			"namespace with --system-namespace, or its address with --controller", c.Namespace)
+	}
+	return list.Items, nil
+}

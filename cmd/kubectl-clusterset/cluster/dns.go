@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DNSSelector finds the pods of the cluster's DNS in kube-system, as kubeadm and most others label them.
+const DNSSelector = "k8s-app=kube-dns"
+
+// defaultTimeout bounds one exchange; tries is how often a query is sent without an answer.
+const (
+	defaultTimeout = 3 * time.Second
+	tries          = 3
+)
+
+// A DNSServer is a DNS server.
+type DNSServer struct {
+	// Name identifies it in output.
+	Name string
+	// Close releases the connection to it.
+	Close func()
+
+	address string
+	// networks are what queries use: each one if the answer over that before is truncated.
+	networks []string
+	// timeout bounds one exchange.
+	timeout time.Duration
+}
+
+// DNSAt is the server at an address, whose default port is 53. Queries use UDP, and TCP if the answer is truncated.
+func DNSAt(address string) *DNSServer {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		address = net.JoinHostPort(strings.Trim(address, "[]"), "53")
+	}
+	return &DNSServer{Name: address, Close: func() {}, address: address, networks: []string{"udp", "tcp"}, timeout: defaultTimeout}
+}
+
+// DNS is a pod of the cluster's DNS, as DNSPods has it.
+func (c *Cluster) DNS(ctx context.Context) (*DNSServer, error) {
+	servers, err := c.DNSPods(ctx, metav1.NamespaceSystem, DNSSelector, 1)
+	if err != nil {
+		return nil, fmt.Errorf("%w: set the address of the cluster's DNS with --dns", err)
+	}
+	return servers[0], nil
+}
+
+// DNSPods are the ready pods that a label selector finds: at least one, and at most that many. Queries go over TCP through a
+// port-forward. The caller closes those that are returned together with an error, too.
+func (c *Cluster) DNSPods(ctx context.Context, namespace, selector string, most int) (servers []*DNSServer, err error) {
+	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if !isReady(pod) || len(servers) == most {
+			continue
+		}
+		address, stop, err := c.Forward(ctx, pod.Namespace, pod.Name, PortOf(pod, "dns-tcp", 53))
+		if err != nil {
+			return servers, err
+		}
+		servers = append(servers, &DNSServer{
+			Name: "pod " + pod.Namespace + "/" + pod.Name, Close: stop,
+			address: address, networks: []string{"tcp"}, timeout: defaultTimeout,
+		})
+	}
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("no pod with the label %s is ready in namespace %s", selector, namespace)
+	}
+	return servers, nil
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// An Answer is that of a server to one query.
+type Answer struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Rcode string `json:"rcode"`
+	// Records are the data of the records of that type, sorted.
+	Records []string `json:"records"`
+}
+
+// Text is the answer as text.
+func (a Answer) Text() string {
+	switch {
+	case a.Rcode != "NOERROR":
+		return a.Rcode
+	case len(a.Records) == 0:
+		return "no records"
+	}
+	return strings.Join(a.Records, " ")
+}
+
+// Ask queries the records of a name and type, such as A. A negative answer is no error.
+func (s *DNSServer) Ask(ctx context.Context, name, kind string) (Answer, error) {
+	question := new(dns.Msg).SetQuestion(dns.Fqdn(name), dns.StringToType[kind])
+	question.SetEdns0(1232, false)
+	reply, err := s.exchange(ctx, question)
+	if err != nil {
+		return Answer{}, fmt.Errorf("query %s for %s %s: %w", s.Name, name, kind, err)
+	}
+	answer := Answer{Name: name, Type: kind, Rcode: dns.RcodeToString[reply.Rcode], Records: []string{}}
+	for _, record := range reply.Answer {
+		if dns.TypeToString[record.Header().Rrtype] == kind {
+			answer.Records = append(answer.Records, strings.TrimPrefix(record.String(), record.Header().String()))
+		}
+	}
+	slices.Sort(answer.Records)
+	return answer, nil
+}
+
+// exchange sends a query again if it, or its answer, is lost.
+func (s *DNSServer) exchange(ctx context.Context, question *dns.Msg) (reply *dns.Msg, err error) {
+	for range tries {
+		for _, network := range s.networks {
+			client := &dns.Client{Net: network, Timeout: s.timeout}
+			if reply, _, err = client.ExchangeContext(ctx, question, s.address); err != nil || !reply.Truncated {
+				break
+			}
+		}
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return reply, err
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
+)
+
+// Forward forwards a port of 127.0.0.1 to one of a pod, until stop, which waits for the end. address is that of the local
+// port.
+func (c *Cluster) Forward(ctx context.Context, namespace, pod string, port int32) (address string, stop func(), err error) {
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("forward a port to pod %s/%s: %w", namespace, pod, err)
+		}
+	}()
+	url := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
+	transport, upgrader, err := spdy.RoundTripperFor(c.Config)
+	if err != nil {
+		return "", nil, err
+	}
+	websocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, c.Config)
+	if err != nil {
+		return "", nil, err
+	}
+	// As kubectl does: SPDY if the API server does not support WebSockets.
+	dialer := portforward.NewFallbackDialerForStreaming(websocket,
+		spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url),
+		func(err error) bool { return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) })
+	ending, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf(":%d", port)},
+		ending, ready, io.Discard, io.Discard)
+	if err != nil {
+		return "", nil, err
+	}
+	go func() { ended <- forwarder.ForwardPorts() }()
+	select {
+	case <-ctx.Done():
+		close(ending)
+		return "", nil, ctx.Err()
+	case err := <-ended: // it never is nil before ending is closed
+		return "", nil, err
+	case <-ready:
+	}
+	local, err := forwarder.GetPorts()
+	if err != nil {
+		close(ending)
+		return "", nil, err
+	}
+	return fmt.Sprintf("127.0.0.1:%d", local[0].Local), func() {
+		close(ending)
+		<-ended //nolint:errcheck // whatever ended it
+	}, nil
+}
+
+// PortOf is the port of a pod with a name, or the other one if it declares none.
+func PortOf(pod *corev1.Pod, name string, otherwise int32) int32 {
+	for _, container := range pod.Spec.Containers {
+		for _, port := range container.Ports {
+			if port.Name == name {
+				return port.ContainerPort
+			}
+		}
+	}
+	return otherwise
+}

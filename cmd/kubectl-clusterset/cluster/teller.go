@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	pollInterval = 200 * time.Millisecond
+	// reminder is the interval at which an unchanged state is reported again.
+	reminder = 10 * time.Second
+)
+
+// ErrTimeout is the cause of a wait that timed out.
+var ErrTimeout = errors.New("timed out")
+
+// A Teller writes one line per event.
+type Teller struct {
+	// Out receives progress, usually standard error; Results receives results.
+	Out, Results io.Writer
+	// Timeout bounds each wait.
+	Timeout time.Duration
+	// Interval is the poll interval of Wait; zero means 200ms.
+	Interval time.Duration
+}
+
+// Did writes a result.
+func (t Teller) Did(format string, args ...any) { fmt.Fprintf(t.Results, format+"\n", args...) }
+
+// Wrote writes the result of a write, or of its dry run.
+func (t Teller) Wrote(dryRun bool, format string, args ...any) {
+	if dryRun {
+		format += " (dry run)"
+	}
+	t.Did(format, args...)
+}
+
+// Say writes progress.
+func (t Teller) Say(format string, args ...any) { fmt.Fprintf(t.Out, format+"\n", args...) }
+
+// Wait polls look, once per Interval, until it returns an empty text or an
+// error. The text says what is waited for; Wait reports it when it changes, and
+// every ten seconds. After a timeout the error wraps ErrTimeout and has the last
+// text.
+func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout, ErrTimeout)
+	defer cancel()
+	var told string
+	var toldAt time.Time
+	begin := time.Now()
+	err := wait.PollUntilContextCancel(ctx, cmp.Or(t.Interval, pollInterval), true, func(ctx context.Context) (bool, error) {
+		waiting, err := look(ctx)
+		switch {
+		case err == nil && waiting == "":
+			return true, nil
+		case ctx.Err() != nil: // what the end cut off says nothing
+			return false, nil //nolint:nilerr // The poll ends with the cause.
+		case err == nil && (waiting != told || time.Since(toldAt) >= reminder):
+			// The first state is reported only if it lasts.
+			if time.Since(begin) >= pollInterval {
+				t.Say("  … %s (%s)", waiting, time.Since(begin).Round(time.Second))
+				toldAt = time.Now()
+			}
+			told = waiting
+		}
+		return false, err
+	})
+	if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) {
+		return fmt.Errorf("%w after %s: %s", ErrTimeout, t.Timeout, told)
+	}
+	return err
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWait(t *testing.T) {
+	var out bytes.Buffer
+	teller := Teller{Out: &out, Timeout: time.Minute}
+	states := []string{"one", "one", "two", "two", ""}
+	asked := 0
+	err := teller.Wait(t.Context(), func(context.Context) (string, error) {
+		asked++
+		return states[asked-1], nil
+	})
+	if err != nil || asked != len(states) {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+	if told := out.String(); strings.Count(told, "one") != 1 || strings.Count(told, "two") != 1 {
+		t.Errorf("told\n%s", told)
+	}
+}
+
+func TestWaitSaysWhatItWaitedFor(t *testing.T) {
+	teller := Teller{Out: &bytes.Buffer{}, Timeout: time.Millisecond}
+	err := teller.Wait(t.Context(), func(context.Context) (string, error) { return "the moon has to rise", nil })
+	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "the moon has to rise") {
+		t.Errorf("got %v", err)
+	}
+	first := true
+	err = teller.Wait(t.Context(), func(ctx context.Context) (string, error) {
+		if first {
+			first = false
+			return "the moon has to rise", nil
+		}
+		<-ctx.Done()
+		return "the sky: " + ctx.Err().Error(), nil
+	})
+	if err == nil || !strings.HasSuffix(err.Error(), ": the moon has to rise") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWaitEndsWithTheContextAndWithAnError(t *testing.T) {
+	teller := Teller{Out: &bytes.Buffer{}, Timeout: time.Minute}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := teller.Wait(ctx, func(context.Context) (string, error) { cancel(); return "more", nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	failed := errors.New("no")
+	if err := teller.Wait(t.Context(), func(context.Context) (string, error) { return "", failed }); !errors.Is(err,
+		failed) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package diagnosis finds problems in and between the clusters of a set: checks, each of which is a pure function of facts
+// that returns problems and their fixes; explanations of services; a test of connectivity; and an archive for bug reports.
+package diagnosis
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Results of a check in a cluster.
+const (
+	OK      = "ok"
+	Warning = "warning"
+	Failed  = "failed"
+	Skipped = "skipped"
+)
+
+// A Finding is what one check found in one cluster.
+type Finding struct {
+	Check string `json:"check"`
+	// About is the condition that it verifies, empty for a finding of the controller.
+	About   string `json:"about,omitempty"`
+	Context string `json:"context"`
+	Result  string `json:"result"`
+	// What is the problem, empty if there is none.
+	What string `json:"what,omitempty"`
+	// Fix is the command that fixes it, which begins with kubectl or helm and may
+	// have placeholders in angle brackets; or a sentence, in which commands stand
+	// between backquotes.
+	Fix string `json:"fix,omitempty"`
+	// Reason is why the check was skipped, and what to do instead.
+	Reason string `json:"reason,omitempty"`
+}
+
+// problems are what a check found in a cluster.
+type problems []Finding
+
+// fail adds one that breaks names, or is about to.
+func (p *problems) fail(fix, format string, args ...any) {
+	*p = append(*p, Finding{Result: Failed, What: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+// warn adds one that breaks nothing by itself.
+func (p *problems) warn(fix, format string, args ...any) {
+	*p = append(*p, Finding{Result: Warning, What: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+// A Check looks for one kind of problem.
+type Check struct {
+	// Name and About are those of its findings.
+	Name, About string
+	// run adds the problems of a cluster. It changes nothing.
+	run func(*Set, *Cluster, *problems)
+	// before makes the check run before clusterset-dns is installed, too.
+	before bool
+	// unreached makes the check run for unreachable clusters too; others are skipped.
+	unreached bool
+	// skip returns the reason to skip a reachable cluster, or an empty string; nil
+	// means never.
+	skip func(*Set, *Cluster) string
+}
+
+// Checks are all checks. Causes come before their effects.
+var Checks = slices.Concat(apiChecks, rightsChecks, clusterChecks, dnsChecks)
+
+// Findings are those of all checks in all clusters.
+type Findings []Finding
+
+// Check runs all checks for all clusters.
+func (s *Set) Check() Findings {
+	checks := Checks
+	if s.Pre {
+		checks = append(slices.DeleteFunc(slices.Clone(Checks), func(each Check) bool { return !each.before }), preChecks...)
+	}
+	findings := Findings{}
+	for _, check := range checks {
+		for _, c := range s.Clusters {
+			finding := Finding{Check: check.Name, About: check.About, Context: c.Context, Result: OK}
+			var found problems
+			switch {
+			case !reached(c) && !check.unreached:
+				finding.Reason = "The API server is unreachable."
+			case check.skip != nil:
+				finding.Reason = check.skip(s, c)
+			}
+			if finding.Reason == "" {
+				check.run(s, c, &found)
+			} else {
+				finding.Result = Skipped
+			}
+			if len(found) == 0 {
+				findings = append(findings, finding)
+			}
+			for _, each := range found {
+				each.Context = c.Context
+				if each.Check == "" {
+					each.Check, each.About = check.Name, check.About
+				}
+				findings = append(findings, each)
+			}
+		}
+	}
+	return findings
+}
+
+func reached(c *Cluster) bool { return c.Unreachable == nil }
+
+// Count is the number of findings with a result.
+func (f Findings) Count(result string) int {
+	n := 0
+	for _, finding := range f {
+		if finding.Result == result {
+			n++
+		}
+	}
+	return n
+}
+
+// Text writes the findings as text. Wide output has passed and skipped checks too.
+func (f Findings) Text(out io.Writer, wide bool) error {
+	if wide {
+		var rows [][]any
+		for _, finding := range f {
+			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, cmp.Or(finding.Reason, finding.About)})
+		}
+		if err := Table(out, wide, "RESULT CHECK CONTEXT ABOUT", rows); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+	}
+	for _, finding := range f {
+		if finding.What == "" {
+			continue
+		}
+		fmt.Fprintf(out, "%s  %s (%s): %s\n", mark[finding.Result], finding.Context, finding.Check, finding.What)
+		if finding.Fix != "" {
+			fmt.Fprintf(out, "   > %s\n", finding.Fix)
+		}
+	}
+	_, err := fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped (for reasons, see -o wide)\n",
+		f.Count(OK), f.Count(Warning), f.Count(Failed), f.Count(Skipped))
+	return err
+}
+
+var mark = map[string]string{Failed: "✗", Warning: "!"}
+
+// system is the flag --system-namespace unless it has its default.
+func (c *Cluster) system() string {
+	if c.System == "clusterset-dns" {
+		return ""
+	}
+	return " --system-namespace " + c.System
+}
+
+// flag is the flag --zone unless it has its default.
+func (s *Set) flag() string {
+	if zone := strings.TrimSuffix(s.Zone, "."); zone != DefaultZone {
+		return " --zone " + zone
+	}
+	return ""
+}
+
+// kubectl is a command in the cluster.
+func (c *Cluster) kubectl(format string, args ...any) string {
+	return "kubectl --context " + c.Context + " " + fmt.Sprintf(format, args...)
+}
+
+// chart is a command of Helm on the installation in the cluster.
+func (c *Cluster) chart(verb, flags string) string {
+	release := "clusterset-dns"
+	if c.Set != "" {
+		release += "-" + string(c.Set)
+	}
+	return fmt.Sprintf("helm %s %s deploy/chart --kube-context %s --namespace %s %s", verb, release, c.Context, c.System, flags)
+}
+
+// applyCRDs is the command that installs the CRDs of the MCS API.
+func (c *Cluster) applyCRDs() string {
+	return c.kubectl("apply --server-side --force-conflicts -f deploy/chart/files/crds")
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// newCluster is one in which nothing is wrong.
+func newCluster(id, pods, services string) *Cluster {
+	return &Cluster{
+		Context: id, Server: "https://" + id + ".example", Version: "v1.36.0", Kubelets: map[string]string{"node": "v1.36.0"}, ID: id, UID: "uid-of-" + id, System: "clusterset-dns",
+		MCSVersion: "v1beta1", State: &state.Cluster{Version: state.Version, Cluster: id, MCSVersion: "v1beta1"},
+		PodCIDRs: prefixes([]string{pods}), ServiceCIDRs: prefixes([]string{services}),
+		Apex: cluster.Answer{Rcode: "NOERROR", Records: []string{"soa"}},
+	}
+}
+
+// newSet is two clusters that are joined, and in which nothing is wrong but what is changed.
+func newSet(change func(east, west *Cluster)) *Set {
+	east, west := newCluster("east", "10.64.0.0/24", "10.160.0.0/16"), newCluster("west", "10.65.0.0/24", "10.161.0.0/16")
+	for _, pair := range [][2]*Cluster{{east, west}, {west, east}} {
+		pair[0].State.Members = []state.Member{{Cluster: pair[1].ID, State: "fresh"}}
+	}
+	change(east, west)
+	return &Set{Clusters: []*Cluster{east, west}, Zone: "clusterset.local"}
+}
+
+// texts are the problems among findings, each as its check, context, sentence and fix.
+func texts(findings []Finding) string {
+	var all []string
+	for _, each := range findings {
+		if each.What != "" {
+			all = append(all, fmt.Sprintf("%s %s %s: %s > %s", each.Result, each.Check, each.Context, each.What, each.Fix))
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+const logs = "Start clusterset-controller in namespace clusterset-dns. If it runs, find the cause in its logs: `kubectl --context west -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`."
+
+const noCRDs = "failed crds east: The CRDs of the MCS API are missing, or serve neither v1beta1 nor v1alpha1. > kubectl --context east apply --server-side --force-conflicts -f deploy/chart/files/crds"
+
+func TestChecks(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(east, west *Cluster)
+		want   string
+	}{
+		"nothing": {func(_, _ *Cluster) {}, ""},
+		"unreachable": {
+			func(_, west *Cluster) { west.Unreachable = errors.New("no route to host") },
+			"failed api-reachable west: The API server is unreachable: no route to host > Make sure that the API server at https://west.example is up, or correct the address and credentials of context west in your kubeconfig.",
+		},
+		"one cluster twice": {
+			func(east, west *Cluster) { west.UID = east.UID },
+			"failed distinct west: Context east refers to the same cluster. > Name each cluster once in --contexts, or point context west to another cluster in your kubeconfig.",
+		},
+		"an old API server": {
+			func(east, _ *Cluster) { east.Version = "v1.29.3+k3s1" },
+			"failed api-version east: Kubernetes v1.29.3+k3s1 is not supported. > Upgrade Kubernetes to 1.30 or newer.",
+		},
+		"a clock that is behind": {
+			func(_, west *Cluster) { west.Ahead = -time.Minute },
+			"warning clock east: The clock of the API server is 1m0s ahead of that of west, so its new tokens may not be valid there yet. > Correct the clock of one of the two control planes.",
+		},
+		"a clock that is not known": {func(_, west *Cluster) { west.Version, west.Ahead = "", -time.Minute }, ""},
+		"old nodes": {
+			func(_, west *Cluster) { west.Kubelets["old"], west.Kubelets["built"] = "v1.25.9", "v0.0.0-master" },
+			"warning node-version west: Node old runs v1.25.9, whose kube-proxy may keep sending traffic to a silent cluster. > Upgrade the node to 1.26 or newer.",
+		},
+		"unknown UIDs": {func(east, west *Cluster) { east.UID, west.UID = "", "" }, ""},
+		"no CRDs":      {func(east, _ *Cluster) { east.MCSVersion = "" }, noCRDs},
+		"one CRD":      {func(east, _ *Cluster) { east.State.MCSVersion = "" }, noCRDs},
+		"old CRDs": {
+			func(east, _ *Cluster) { east.Lost = []string{"a of b", "c of d"} },
+			"warning crds-complete east: The CRDs of the MCS API are outdated: they lose a of b and c of d. > kubectl --context east apply --server-side --force-conflicts -f deploy/chart/files/crds",
+		},
+		"the controller lacks rights": {
+			func(east, _ *Cluster) {
+				east.ControllerLacks = []string{"list services"}
+			},
+			"failed controller-rights east: Service account clusterset-controller lacks permissions: list services. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values",
+		},
+		"members of a named set lack rights": {
+			func(east, _ *Cluster) {
+				east.Set, east.System = "blue", "clusterset-dns-blue"
+				east.MemberLacks = []string{"list a", "list b"}
+			},
+			"failed member-rights east: Service account clusterset-member lacks permissions: list a, list b. > helm upgrade clusterset-dns-blue deploy/chart --kube-context east --namespace clusterset-dns-blue --reset-then-reuse-values",
+		},
+		"members have too many rights": {
+			func(east, _ *Cluster) {
+				east.MemberHas = []string{"list pods", "create pods", "update pods", "delete pods"}
+			},
+			"failed member-least east: Members have more permissions than they need: list pods, create pods, update pods, …. > Find the binding or the role that grants them, and delete or correct it: `kubectl --context east get clusterrolebindings,rolebindings -A -o wide | grep -E 'clusterset-dns[/:]clusterset-member|system:(serviceaccounts|authenticated)'`.",
+		},
+		"overlapping pods": {
+			func(_, west *Cluster) { west.PodCIDRs = prefixes([]string{"10.64.0.128/25"}) },
+			"failed pod-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.128/25, one of the pod ranges of west, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.\n" +
+				"failed pod-ranges west: Its pod range 10.64.0.128/25 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/24, one of the pod ranges of east, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.",
+		},
+		"pods where another has Services": {
+			func(_, west *Cluster) { west.ServiceCIDRs = prefixes([]string{"10.64.0.0/16"}) },
+			"failed service-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/16, one of the Service ranges of west, which cannot reach these pods. Ignore this if your CNI assigns other ranges. > Change one of the two ranges; the Service range is in the ServiceCIDRs.",
+		},
+		"never a controller": {
+			func(east, west *Cluster) {
+				west.State, west.ID, west.Unidentified = nil, "", fmt.Errorf("context west: %w", cluster.ErrNeverRan)
+				east.State.Members = nil
+			},
+			"failed controller west: The controller has never run in namespace clusterset-dns. > Install it, or set its namespace with --system-namespace: `helm install clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --create-namespace --set clusterId=<id> --set image.registry=<registry>`. " + logs,
+		},
+		"a controller that does not answer": {
+			func(_, west *Cluster) {
+				west.State, west.StateError = nil, errors.New("it does not know this question")
+			},
+			"failed controller west: The controller does not say what it knows: it does not know this question. > " + logs,
+		},
+		"no heartbeat": {
+			func(_, west *Cluster) { west.State.HeartbeatStopped = "writes" },
+			"failed controller west: The controller does not renew its heartbeat (writes), so other clusters demote the endpoints of this one. > " + logs,
+		},
+		"one id twice": {
+			func(_, west *Cluster) { west.ID = "east" },
+			"failed cluster-id east: The cluster of context west has the id east, too. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>\n" +
+				"failed cluster-id west: The cluster of context east has the id east, too. > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>",
+		},
+		"not joined": {
+			func(east, _ *Cluster) { east.State.Members, east.System = nil, "mcs" },
+			"failed joined east: There is no credential of west, so nothing is imported from it. > kubectl clusterset join east west --system-namespace mcs",
+		},
+		"ranges that have changed": {
+			func(east, west *Cluster) {
+				east.State.Members[0].CIDRs = []string{"10.65.0.0/25", "fd65::/64"}
+				west.State.Members[0].CIDRs = []string{"10.64.0.0/16"}
+			},
+			"failed member-ranges east: Endpoints of west in its pod range 10.65.0.0/24 are refused: its annotation cidrs has 10.65.0.0/25,fd65::/64. > kubectl clusterset join east west",
+		},
+		"a rank in one cluster": {
+			func(east, _ *Cluster) { east.State.Members[0].Rank = 10 },
+			"warning ranks-agree west: The rank of west is 0 in west, but 10 in east, so they may import the same exports differently. > Set the annotation clusterset-dns.github.io/rank of west to the same value: in its own cluster on namespace clusterset-dns, in all others on the Secret of the member.",
+		},
+		"a rank of a member that is not selected": {
+			func(east, west *Cluster) {
+				for i, c := range []*Cluster{east, west} {
+					c.State.Members = append(c.State.Members, state.Member{Cluster: "north", Rank: i})
+				}
+			},
+			"warning ranks-agree west: The rank of north is 1 in west, but 0 in east, so they may import the same exports differently. > Set the annotation clusterset-dns.github.io/rank of north to the same value: in its own cluster on namespace clusterset-dns, in all others on the Secret of the member.",
+		},
+		"a rank that is none, which the controller reports": {func(east, _ *Cluster) { east.State.Rank = 1001 }, ""},
+		"findings of the controller": {
+			func(east, _ *Cluster) {
+				east.State.Findings = []state.Finding{
+					{Name: "namespaces", Severity: state.Warning, What: "Namespace shop does not exist.", Fix: "Create it."},
+					{Name: "of a later version", Severity: state.Failed, What: "west is stale.", Fix: "Look."},
+				}
+			},
+			"warning namespaces east: Namespace shop does not exist. > Create it.\n" +
+				"failed of a later version east: west is stale. > Look.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := texts(newSet(test.change).Check()); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestSkips: what could not be checked is not said to be fine, and the reason has what to do instead.
+func TestSkips(t *testing.T) {
+	for name, test := range map[string]struct {
+		change      func(east, west *Cluster)
+		check, want string
+	}{
+		"known ranges": {func(_, _ *Cluster) {}, "pod-ranges", ""},
+		"no ranges of its own": {
+			func(east, _ *Cluster) { east.PodCIDRs = nil }, "service-ranges",
+			"Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with the Service ranges of the other clusters.",
+		},
+		"no ranges of the other": {
+			func(_, west *Cluster) { west.PodCIDRs = nil }, "pod-ranges",
+			"The pod ranges of the other clusters are unknown: compare them with [10.64.0.0/24].",
+		},
+		"no other cluster": {
+			func(east, west *Cluster) { west.UID = east.UID }, "pod-ranges",
+			"There is no other cluster to compare with: select all clusters of the set with --contexts.",
+		},
+		"unreachable": {
+			func(east, _ *Cluster) { east.Unreachable = errors.New("no") }, "dns-zone", "The API server is unreachable.",
+		},
+		"no state": {func(east, _ *Cluster) { east.State = nil }, "findings", "The controller does not answer."},
+		"no reviews": {
+			func(east, _ *Cluster) { east.RightsError = errors.New("forbidden") }, "member-least",
+			"The permissions of service accounts could not be reviewed: forbidden.",
+		},
+	} {
+		for _, finding := range newSet(test.change).Check() {
+			if finding.Context == "east" && finding.Check == test.check &&
+				(finding.Reason != test.want || (finding.Result == Skipped) != (test.want != "")) {
+				t.Errorf("%s: got %+v", name, finding)
+			}
+		}
+	}
+}
+
+func TestChecksAreNamedOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for _, check := range slices.Concat(Checks, preChecks) {
+		if seen[check.Name] || check.About == "" {
+			t.Errorf("check %q: its name is taken, or nothing says what it is about", check.Name)
+		}
+		seen[check.Name] = true
+	}
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// maxRank is the greatest valid rank: see controller/member.
+const maxRank = 1000
+
+// maxSkew is the difference of two clocks above which tokens of one cluster may not be valid yet for the other. Nothing else
+// depends on clocks.
+const maxSkew = 30 * time.Second
+
+var apiChecks = []Check{
+	{
+		Name: "api-reachable", About: "the API server answers", before: true, unreached: true,
+		run: func(_ *Set, c *Cluster, found *problems) {
+			if c.Unreachable != nil {
+				found.fail("Make sure that the API server at "+c.Server+" is up, or correct the address and credentials of context "+
+					c.Context+" in your kubeconfig.", "The API server is unreachable: %v", c.Unreachable)
+			}
+		},
+	},
+	{Name: "api-version", About: "Kubernetes is 1.30 or newer", before: true, run: func(_ *Set, c *Cluster, found *problems) {
+		if older(c.Version, "1.30.0") {
+			found.fail("Upgrade Kubernetes to 1.30 or newer.", "Kubernetes %s is not supported.", c.Version)
+		}
+	}},
+	{Name: "clock", About: "the clocks of all API servers agree", before: true, run: func(s *Set, c *Cluster, found *problems) {
+		for _, other := range s.others(c) {
+			if skew := c.Ahead - other.Ahead; skew > maxSkew && c.Version != "" && other.Version != "" {
+				found.warn("Correct the clock of one of the two control planes.", "The clock of the API server is %s ahead of that of %s, "+
+					"so its new tokens may not be valid there yet.", skew.Round(time.Second), other.Context)
+			}
+		}
+	}},
+	{
+		Name: "distinct", About: "contexts refer to different clusters", before: true, run: func(s *Set, c *Cluster, found *problems) {
+			for _, other := range s.Clusters[:slices.Index(s.Clusters, c)] {
+				if reached(other) && same(other, c) {
+					found.fail("Name each cluster once in --contexts, or point context "+c.Context+
+						" to another cluster in your kubeconfig.", "Context %s refers to the same cluster.", other.Context)
+				}
+			}
+		},
+	},
+	{Name: "crds", About: "the MCS API is served", run: func(_ *Set, c *Cluster, found *problems) {
+		if c.MCSVersion == "" || c.State != nil && c.State.MCSVersion == "" {
+			found.fail(c.applyCRDs(), "The CRDs of the MCS API are missing, or serve neither v1beta1 nor v1alpha1.")
+		}
+	}},
+	{Name: "crds-complete", About: "the CRDs have all fields", before: true, run: func(_ *Set, c *Cluster, found *problems) {
+		if len(c.Lost) > 0 {
+			found.warn(c.applyCRDs(), "The CRDs of the MCS API are outdated: they lose %s.", strings.Join(c.Lost, " and "))
+		}
+	}},
+}
+
+// clusterChecks are about networks, and about what controllers say.
+var clusterChecks = []Check{
+	ranges("pod-ranges", "pod ranges", func(c *Cluster) []netip.Prefix { return c.PodCIDRs }, "so their pods cannot reach each other",
+		"Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes."),
+	ranges("service-ranges", "Service ranges", func(c *Cluster) []netip.Prefix { return c.ServiceCIDRs },
+		"which cannot reach these pods", "Change one of the two ranges; the Service range is in the ServiceCIDRs."),
+	{
+		Name: "node-version", About: "the kube-proxy of each node is 1.26 or newer", before: true,
+		run: func(_ *Set, c *Cluster, found *problems) {
+			for _, node := range slices.Sorted(maps.Keys(c.Kubelets)) {
+				if older(c.Kubelets[node], "1.26.0") && !older(c.Kubelets[node], "1.0.0") {
+					found.warn("Upgrade the node to 1.26 or newer.",
+						"Node %s runs %s, whose kube-proxy may keep sending traffic to a silent cluster.", node, c.Kubelets[node])
+				}
+			}
+		},
+	},
+	{Name: "controller", About: "the controller answers, and renews its heartbeat", run: func(_ *Set, c *Cluster, found *problems) {
+		fix := "Start clusterset-controller in namespace " + c.System + ". If it runs, find the cause in its logs: `" +
+			c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.System) + "`."
+		switch {
+		case c.State == nil && errors.Is(c.Unidentified, cluster.ErrNeverRan):
+			found.fail("Install it, or set its namespace with --system-namespace: `"+
+				c.chart("install", "--create-namespace --set clusterId=<id> --set image.registry=<registry>")+"`. "+fix,
+				"The controller has never run in namespace %s.", c.System)
+		case errors.Is(c.StateError, cluster.ErrForbidden):
+			found.fail("Have an administrator bind the Role clusterset-viewer of namespace "+c.System+" to you: it has the right that the "+
+				"API server names.", "It is unknown what the controller reports: %v.", c.StateError)
+		case c.State == nil:
+			found.fail(fix, "The controller does not say what it knows: %v.", c.StateError)
+		case c.State.HeartbeatStopped != "":
+			found.fail(fix, "The controller does not renew its heartbeat (%s), so other clusters demote the endpoints of this one.",
+				c.State.HeartbeatStopped)
+		}
+	}},
+	{Name: "cluster-id", About: "the cluster id is unique", before: true, run: func(s *Set, c *Cluster, found *problems) {
+		for _, other := range s.others(c) {
+			if c.ID != "" && other.ID == c.ID {
+				found.fail(c.chart("upgrade", "--reset-then-reuse-values --set clusterId=<new id>"),
+					"The cluster of context %s has the id %s, too.", other.Context, c.ID)
+				return
+			}
+		}
+	}},
+	{
+		Name: "joined", About: "each cluster has a credential of every other cluster", skip: silent,
+		run: func(s *Set, c *Cluster, found *problems) {
+			for _, other := range s.others(c) {
+				if _, is := c.ranks()[other.ID]; other.ID != "" && !is {
+					found.fail("kubectl clusterset join "+c.Context+" "+other.Context+c.system(),
+						"There is no credential of %s, so nothing is imported from it.", other.ID)
+				}
+			}
+		},
+	},
+	{
+		Name: "member-ranges", About: "the annotation cidrs of each member includes the pod ranges of its nodes", skip: silent,
+		run: func(s *Set, c *Cluster, found *problems) {
+			for _, other := range s.others(c) {
+				at := slices.IndexFunc(c.State.Members, func(m state.Member) bool { return m.Cluster == other.ID })
+				if at < 0 || len(c.State.Members[at].CIDRs) == 0 {
+					continue
+				}
+				for _, pods := range other.PodCIDRs {
+					if !setup.Covers(prefixes(c.State.Members[at].CIDRs), pods) {
+						found.fail("kubectl clusterset join "+c.Context+" "+other.Context+c.system(),
+							"Endpoints of %s in its pod range %s are refused: its annotation cidrs has %s.", other.ID, pods,
+							strings.Join(c.State.Members[at].CIDRs, ","))
+						break
+					}
+				}
+			}
+		},
+	},
+	{
+		Name: "ranks-agree", About: "clusters have the same rank in all clusters", skip: silent,
+		run: func(s *Set, c *Cluster, found *problems) {
+			first := s.Clusters[slices.IndexFunc(s.Clusters, func(each *Cluster) bool { return each.State != nil })]
+			there, here := first.ranks(), c.ranks()
+			for _, id := range slices.Sorted(maps.Keys(here)) {
+				if rank, known := there[id]; known && rank != here[id] && max(rank, here[id]) <= maxRank {
+					found.warn("Set the annotation clusterset-dns.github.io/rank of "+id+" to the same value: in its own cluster "+
+						"on namespace "+c.System+", in all others on the Secret of the member.",
+						"The rank of %s is %d in %s, but %d in %s, so they may import the same exports differently.", id, here[id], c.ID,
+						rank, first.ID)
+				}
+			}
+		},
+	},
+	{Name: "findings", About: "the controller reports no problem", skip: silent, run: func(_ *Set, c *Cluster, found *problems) {
+		for _, each := range c.State.Findings {
+			*found = append(*found, Finding{Check: each.Name, Result: each.Severity, What: each.What, Fix: each.Fix})
+		}
+	}},
+}
+
+// preChecks are those that only matter before clusterset-dns is installed.
+var preChecks = []Check{
+	{
+		Name: "server-address", About: "other clusters can reach the address of the API server",
+		run: func(_ *Set, c *Cluster, found *problems) {
+			if setup.Loopback(c.Server) {
+				found.warn("Find an address that the pods of the other clusters reach, and give it to join: `"+
+					"kubectl clusterset join "+c.Context+" <other contexts> --server "+c.Context+"=<address>`.",
+					"The server of the context is %s, which other machines cannot reach.", c.Server)
+			}
+		},
+	},
+}
+
+// older reports whether two versions are known, and the first is older.
+func older(text, than string) bool {
+	parsed, err := version.ParseGeneric(text)
+	other, unknown := version.ParseGeneric(than)
+	return err == nil && unknown == nil && parsed.LessThan(other)
+}
+
+// silent is why it is unknown what the controller knows.
+func silent(_ *Set, c *Cluster) string {
+	if c.State == nil {
+		return "The controller does not answer."
+	}
+	return ""
+}
+
+// ranks are the ranks in conflicts that a cluster gives to itself and to its members, by their ids.
+func (c *Cluster) ranks() map[string]int {
+	ranks := map[string]int{c.ID: c.State.Rank}
+	for i := range c.State.Members {
+		ranks[c.State.Members[i].Cluster] = c.State.Members[i].Rank
+	}
+	return ranks
+}
+
+// ranges is a check that the pod ranges of a cluster do not overlap ranges of another, which has an effect.
+func ranges(name, what string, of func(*Cluster) []netip.Prefix, effect, fix string) Check {
+	return Check{
+		Name: name, About: "pod ranges do not overlap " + what + " of other clusters", before: true,
+		skip: func(s *Set, c *Cluster) string {
+			others := s.others(c)
+			switch {
+			case len(others) == 0:
+				return "There is no other cluster to compare with: select all clusters of the set with --contexts."
+			case len(c.PodCIDRs) == 0:
+				return "Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with " +
+					"the " + what + " of the other clusters."
+			case !slices.ContainsFunc(others, func(other *Cluster) bool { return len(of(other)) > 0 }):
+				return fmt.Sprintf("The %s of the other clusters are unknown: compare them with %s.", what, c.PodCIDRs)
+			}
+			return ""
+		},
+		run: func(s *Set, c *Cluster, found *problems) {
+			for _, other := range s.others(c) {
+				for _, one := range c.PodCIDRs {
+					theirs := of(other)
+					if at := slices.IndexFunc(theirs, one.Overlaps); at >= 0 {
+						found.fail(fix, "Its pod range %s (spec.podCIDRs of the nodes) overlaps %s, one of the %s of %s, %s. Ignore this if "+
+							"your CNI assigns other ranges.", one, theirs[at], what, other.Context, effect)
+						break
+					}
+				}
+			}
+		},
+	}
+}
+
+// others are the clusters that a cluster can be compared with.
+func (s *Set) others(c *Cluster) []*Cluster {
+	return slices.DeleteFunc(slices.Clone(s.Clusters), func(other *Cluster) bool {
+		return other == c || !reached(other) || same(other, c)
+	})
+}
+
+// same reports whether two contexts refer to one cluster.
+func same(a, b *Cluster) bool { return a.UID != "" && a.UID == b.UID }

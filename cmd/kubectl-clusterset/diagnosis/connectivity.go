@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+const (
+	// settleTimeout is how long connections may fail once all names resolve: kube-proxy is slower.
+	settleTimeout = 15 * time.Second
+	// lifetime ends pods that nobody deletes.
+	lifetime = 15 * time.Minute
+	// writeTimeout bounds a write after an interrupt.
+	writeTimeout = 30 * time.Second
+)
+
+// A ConnectivityReport has two Paths from each cluster to each: by the clusterset IP, and headless.
+type ConnectivityReport struct {
+	Paths []ConnectivityPath `json:"paths"`
+}
+
+// A ConnectivityPath is from the pod of a context to that of another, or to itself.
+type ConnectivityPath struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Name is what the pod resolves.
+	Name string `json:"name"`
+	state.ProbeResult
+}
+
+// fixes are what to do next.
+var fixes = map[state.ProbeStep]string{
+	state.ProbeUnresolved: "Run `kubectl clusterset check` for both clusters: it finds the controller or the DNS server that lacks the name.",
+	state.ProbeTimeout: "Route the pod ranges of both clusters to each other, and allow TCP between them in firewalls, security groups " +
+		"and NetworkPolicies.",
+	state.ProbeLargeLost: "The MTU of the path is too small: lower the MTU of the CNI in both clusters, or allow ICMP " +
+		"\"fragmentation needed\" (ICMPv6 \"packet too big\").",
+	state.ProbeFailed: "Run `kubectl clusterset check` for both clusters: pod ranges may overlap, routes may be missing, or a firewall or " +
+		"NetworkPolicy rejects TCP connections.",
+}
+
+// Failed is how many paths are not ok.
+func (r *ConnectivityReport) Failed() (n int) {
+	for _, p := range r.Paths {
+		if p.Step != state.ProbeOK {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *ConnectivityReport) has(steps ...state.ProbeStep) bool {
+	return slices.ContainsFunc(r.Paths, func(p ConnectivityPath) bool { return slices.Contains(steps, p.Step) })
+}
+
+// Text writes a table of clusters, and what to do about each path that fails.
+func (r *ConnectivityReport) Text(out io.Writer, wide bool) error {
+	var rows [][]any
+	for i := 0; i < len(r.Paths); i += 2 {
+		rows = append(rows, []any{r.Paths[i].From, r.Paths[i].To, r.Paths[i].Step, r.Paths[i+1].Step})
+	}
+	if err := Table(out, wide, "FROM TO CLUSTERSET_IP HEADLESS", rows); err != nil {
+		return err
+	}
+	for _, p := range r.Paths {
+		if p.Step != state.ProbeOK {
+			fmt.Fprintf(out, "\n✗  %s → %s: %s: %s (%s)\n   > %s\n", p.From, p.To, p.Name, p.Step, p.Error, fixes[p.Step])
+		}
+	}
+	_, err := fmt.Fprintf(out, "\n%d of %d connections are ok\n", len(r.Paths)-r.Failed(), len(r.Paths))
+	return err
+}
+
+// A site is a cluster with its pod, which owns the other objects of the test.
+type site struct {
+	*cluster.Cluster
+	id string
+	// name is that of the pod and of its Service with a cluster IP.
+	name string
+}
+
+// headless is the name of the headless Service.
+func (s *site) headless() string { return s.name + "-headless" }
+
+// Connect tests whether a pod of each of two or more clusters reaches a pod of each cluster by the names of the
+// set in a zone: its own, behind a headless Service, and that of a clusterset IP. It deletes what it created, whatever
+// happens. The report may have failures; the error is of a test that could not be made, or of objects that could not be deleted.
+func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, teller cluster.Teller) (report *ConnectivityReport, err error) {
+	sites, targets, err := plan(ctx, clusters, zone)
+	if err != nil {
+		return nil, err
+	}
+	report = &ConnectivityReport{}
+	for _, from := range sites {
+		for i, target := range targets {
+			name, _, _ := strings.Cut(target, "=")
+			report.Paths = append(report.Paths, ConnectivityPath{From: from.Context, To: sites[i/2].Context, Name: name})
+		}
+	}
+	teller.Say("Starting a pod in each of %d clusters, in namespace %s", len(sites), sites[0].Namespace)
+	var group errgroup.Group
+	for _, s := range sites {
+		defer func() { err = errors.Join(err, s.delete(ctx)) }()
+		group.Go(func() error { return s.create(ctx, targets) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	resolved := time.Now() // when the last name was not yet
+	err = teller.Wait(ctx, func(ctx context.Context) (waiting string, err error) {
+		for i, s := range sites {
+			pending, err := s.read(ctx, report.Paths[i*len(targets):(i+1)*len(targets)])
+			if err != nil {
+				return "", err
+			}
+			waiting = cmp.Or(waiting, pending)
+		}
+		for _, p := range report.Paths {
+			if p.Step != state.ProbeOK {
+				waiting = cmp.Or(waiting, fmt.Sprintf("%s → %s: %s: %s", p.From, p.To, p.Name, cmp.Or(p.Step, "not tried")))
+			}
+		}
+		switch {
+		case report.has("", state.ProbeUnresolved):
+			resolved = time.Now()
+		case time.Since(resolved) > settleTimeout:
+			return "", nil
+		}
+		return waiting, nil
+	})
+	if errors.Is(err, cluster.ErrTimeout) && !report.has("") {
+		err = nil // the report has the failures
+	}
+	if err != nil {
+		return nil, err
+	}
+	return report, nil
+}
+
+// plan has the clusters, which are different ones of one set and have a controller, and the targets of each pod: for each
+// cluster the names of the Service with a cluster IP and of the pod behind the headless one.
+func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites []*site, targets []string, err error) {
+	run := utilrand.String(5) // what a killed test left is in no other test's way
+	identities, err := cluster.Identify(ctx, clusters)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, c := range clusters {
+		s := &site{Cluster: c, id: identities[i].ID, name: fmt.Sprintf("clusterset-probe-%s-%d", run, i)}
+		domain := "." + s.Namespace + ".svc." + strings.TrimSuffix(zone, ".")
+		targets = append(targets, s.name+domain+"="+s.id, s.name+"."+s.id+"."+s.headless()+domain+"="+s.id)
+		sites = append(sites, s)
+	}
+	return sites, targets, nil
+}
+
+// create creates the pod, the Services and their ServiceExports.
+func (s *site) create(ctx context.Context, targets []string) error {
+	pod, err := s.podOf(ctx, targets)
+	if err != nil {
+		return err
+	}
+	made, err := s.Kube.CoreV1().Pods(s.Namespace).Create(ctx, pod, metav1.CreateOptions{FieldManager: cluster.FieldManager})
+	if err != nil {
+		return fmt.Errorf("context %s: create a pod in namespace %s: %w", s.Context, s.Namespace, err)
+	}
+	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: made.Name, UID: made.UID}}
+	for _, name := range []string{s.name, s.headless()} {
+		service := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: pod.Labels, OwnerReferences: owners},
+			Spec: corev1.ServiceSpec{
+				Selector: pod.Labels, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyPreferDualStack),
+				Ports: []corev1.ServicePort{{Name: "tcp", Port: state.ProbePort}},
+			},
+		}
+		if name == s.headless() {
+			service.Spec.ClusterIP = corev1.ClusterIPNone
+		}
+		_, err := s.Kube.CoreV1().Services(s.Namespace).Create(ctx, service, metav1.CreateOptions{FieldManager: cluster.FieldManager})
+		if err == nil {
+			export := metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: pod.Labels, OwnerReferences: owners}
+			err = s.CreateServiceExport(ctx, export, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("context %s: create and export Service %s/%s: %w", s.Context, s.Namespace, name, err)
+		}
+	}
+	return nil
+}
+
+// podOf is a pod that tries the targets, and runs as the Deployment of the controller does.
+func (s *site) podOf(ctx context.Context, targets []string) (*corev1.Pod, error) {
+	deployment, err := s.Kube.AppsV1().Deployments(s.Namespace).Get(ctx, setup.ControllerName, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("context %s: the image of the controller: %w", s.Context, err)
+	}
+	spec := deployment.Spec.Template.Spec
+	container := corev1.Container{
+		Name: "probe", Args: append([]string{"probe", s.id}, targets...), Command: spec.Containers[0].Command,
+		Image: spec.Containers[0].Image, ImagePullPolicy: spec.Containers[0].ImagePullPolicy,
+		SecurityContext: spec.Containers[0].SecurityContext, Resources: spec.Containers[0].Resources,
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: map[string]string{
+			"app.kubernetes.io/name": "clusterset-dns", "app.kubernetes.io/component": "probe",
+			"app.kubernetes.io/managed-by": cluster.FieldManager, "app.kubernetes.io/instance": s.name,
+		}},
+		Spec: corev1.PodSpec{
+			Hostname: s.name, Subdomain: s.headless(),
+			Containers: []corev1.Container{container}, RestartPolicy: corev1.RestartPolicyNever,
+			ActiveDeadlineSeconds: ptr.To(int64(lifetime.Seconds())), TerminationGracePeriodSeconds: ptr.To[int64](1),
+			AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
+			NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations,
+			ImagePullSecrets: spec.ImagePullSecrets, SecurityContext: spec.SecurityContext,
+		},
+	}, nil
+}
+
+// delete deletes the pod, and with it what it owns, even if ctx has ended.
+func (s *site) delete(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	err := s.Kube.CoreV1().Pods(s.Namespace).Delete(ctx, s.name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("context %s: a pod is not deleted: %w: kubectl --context %s -n %s delete pod %s", s.Context, err,
+			s.Context, s.Namespace, s.name)
+	}
+	return nil
+}
+
+// read puts the newest results of the pod into its paths. pending says what a pod that does not run waits for.
+func (s *site) read(ctx context.Context, paths []ConnectivityPath) (pending string, err error) {
+	pods := s.Kube.CoreV1().Pods(s.Namespace)
+	pod, err := pods.Get(ctx, s.name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("context %s: %w", s.Context, err)
+	}
+	switch pod.Status.Phase {
+	case corev1.PodRunning:
+	case corev1.PodFailed, corev1.PodSucceeded:
+		return "", fmt.Errorf("context %s: pod %s exited: %s: the controller must have the version of this command",
+			s.Context, s.name, why(pod))
+	default:
+		return fmt.Sprintf("pod %s in %s does not run (%s)", s.name, s.Context, why(pod)), nil
+	}
+	log, err := pods.GetLogs(s.name, &corev1.PodLogOptions{}).DoRaw(ctx)
+	if err != nil {
+		return fmt.Sprintf("the log of pod %s in %s cannot be read (%v)", s.name, s.Context, err), nil
+	}
+	for text := range bytes.Lines(log) {
+		var line state.ProbeLine
+		if json.Unmarshal(text, &line) == nil && line.Index >= 0 && line.Index < len(paths) {
+			state.Clean(&line.ProbeResult) // another program may have answered
+			paths[line.Index].ProbeResult = line.ProbeResult
+		}
+	}
+	return "", nil
+}
+
+// why says what a pod waits for, or why it ended.
+func why(pod *corev1.Pod) string {
+	for _, status := range pod.Status.ContainerStatuses {
+		if waiting := status.State.Waiting; waiting != nil {
+			return waiting.Reason + ": " + waiting.Message
+		}
+		if ended := status.State.Terminated; ended != nil {
+			return strings.TrimSpace(ended.Reason + " " + ended.Message)
+		}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Status != corev1.ConditionTrue && condition.Message != "" {
+			return condition.Message
+		}
+	}
+	return pod.Status.Message
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+const system = cluster.DefaultNamespace
+
+// installed is a cluster with a controller, whose pods never become ready.
+func installed(id string, more ...runtime.Object) *fake.Clientset {
+	client := fake.NewClientset(append([]runtime.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-of-" + id)}},
+		&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: cluster.HeartbeatLease},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(id)},
+		},
+	}, more...)...)
+	client.Resources = []*metav1.APIResourceList{{GroupVersion: "multicluster.x-k8s.io/v1beta1"}}
+	return client
+}
+
+func deployment() *appsv1.Deployment {
+	made := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "clusterset-controller"}}
+	made.Spec.Template.Spec = corev1.PodSpec{
+		NodeSelector:     map[string]string{"pool": "system"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}},
+		Containers: []corev1.Container{{
+			Name: "controller", Image: "example.org/clusterset-controller:1", Args: []string{"--cluster-id=x"},
+			SecurityContext: &corev1.SecurityContext{RunAsUser: ptr.To[int64](7)},
+		}},
+	}
+	return made
+}
+
+func run(ctx context.Context, east, west *fake.Clientset) error {
+	_, err := Connect(ctx, []*cluster.Cluster{
+		{Context: "east", Namespace: system, Kube: east, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
+		{Context: "west", Namespace: system, Kube: west, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
+	}, "clusterset.local", cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute})
+	return err
+}
+
+// pods are the names of those of a cluster.
+func pods(t *testing.T, client *fake.Clientset) (names []string) {
+	t.Helper()
+	list, err := client.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names
+}
+
+// TestNothingIsLeft: a test that cannot go on deletes its pods, which own the rest, and nothing else.
+func TestNothingIsLeft(t *testing.T) {
+	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "clusterset-probe-other-0"}}
+	for _, test := range []struct {
+		name       string
+		east, west *fake.Clientset
+		// interfere changes what becomes of the pod of west, or ends the test.
+		interfere func(pod *corev1.Pod, stop func())
+		want      string
+	}{
+		{
+			name: "an image without the command", east: installed("e", deployment()), west: installed("w", deployment(), other),
+			interfere: func(pod *corev1.Pod, _ func()) {
+				pod.Status.Phase = corev1.PodFailed
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{Reason: "Error", Message: `unknown command "probe"`},
+				}}}
+			},
+			want: `exited: Error unknown command "probe": the controller must have the version of this command`,
+		},
+		{
+			name: "an interrupt", east: installed("e", deployment()), west: installed("w", deployment(), other),
+			interfere: func(_ *corev1.Pod, stop func()) { stop() }, want: context.Canceled.Error(),
+		},
+		{
+			name: "no Deployment", east: installed("e", deployment()), west: installed("w", other),
+			want: "the image of the controller",
+		},
+		{
+			name: "one cluster twice", east: installed("e"), west: installed("e", other), want: "refer to the same cluster",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			if test.interfere != nil {
+				test.west.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					test.interfere(action.(clienttesting.CreateAction).GetObject().(*corev1.Pod), stop)
+					return false, nil, nil
+				})
+			}
+			if err := run(ctx, test.east, test.west); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if got := pods(t, test.east); len(got) > 0 {
+				t.Errorf("east has %v", got)
+			}
+			if got := pods(t, test.west); !slices.Equal(got, []string{other.Name}) {
+				t.Errorf("west has %v", got)
+			}
+			services, err := test.west.CoreV1().Services(system).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range services.Items {
+				if owners := services.Items[i].OwnerReferences; len(owners) != 1 || owners[0].Kind != "Pod" {
+					t.Errorf("Service %s has the owners %v", services.Items[i].Name, owners)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatIsLeftIsNamed: a cluster that does not let go of a pod.
+func TestWhatIsLeftIsNamed(t *testing.T) {
+	east, west := installed("e", deployment()), installed("w", deployment())
+	ctx, stop := context.WithCancel(t.Context())
+	east.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		stop()
+		return false, nil, nil
+	})
+	east.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("no connection")
+	})
+	err := run(ctx, east, west)
+	if err == nil || !strings.Contains(err.Error(), "context east: a pod is not deleted: no connection") ||
+		!strings.Contains(err.Error(), "kubectl --context east -n clusterset-dns delete pod clusterset-probe-") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPodsRunAsTheController does.
+func TestPodsRunAsTheController(t *testing.T) {
+	s := &site{Cluster: &cluster.Cluster{Namespace: system, Kube: installed("e", deployment())}, id: "e", name: "p"}
+	pod, err := s.podOf(t.Context(), []string{"a.b=w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	container := pod.Spec.Containers[0]
+	if container.Image != "example.org/clusterset-controller:1" || *container.SecurityContext.RunAsUser != 7 ||
+		pod.Spec.NodeSelector["pool"] != "system" || *pod.Spec.AutomountServiceAccountToken ||
+		!slices.Equal(container.Args, []string{"probe", "e", "a.b=w"}) {
+		t.Errorf("got %+v", pod.Spec)
+	}
+}
+
+// TestReport has what to do about each path that fails.
+func TestReport(t *testing.T) {
+	report := &ConnectivityReport{Paths: []ConnectivityPath{
+		{"east", "west", "a.clusterset.local", state.ProbeResult{Step: state.ProbeOK}},
+		{"east", "west", "b.clusterset.local", state.ProbeResult{Step: state.ProbeTimeout, Error: "i/o timeout"}},
+	}}
+	var out strings.Builder
+	if err := report.Text(&out, false); err != nil || report.Failed() != 1 || len(fixes) != 4 {
+		t.Errorf("got %v, %d failures, %d fixes", err, report.Failed(), len(fixes))
+	}
+	for _, want := range []string{
+		"east   west   ok              connection times out", "1 of 2 connections are ok",
+		"✗  east → west: b.clusterset.local: connection times out (i/o timeout)\n   > Route the pod ranges",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}

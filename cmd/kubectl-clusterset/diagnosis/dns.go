@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+var dnsChecks = []Check{
+	{
+		Name: "coredns-available", About: "the rollout of CoreDNS is complete", before: true, skip: noCoreDNS,
+		run: func(_ *Set, c *Cluster, found *problems) {
+			is, wanted := c.CoreDNS.Status, ptr.Deref(c.CoreDNS.Spec.Replicas, 1)
+			if is.ObservedGeneration >= c.CoreDNS.Generation && is.Replicas == wanted && is.UpdatedReplicas == wanted &&
+				is.AvailableReplicas == wanted {
+				return
+			}
+			verb := "status"
+			if slices.ContainsFunc(is.Conditions, func(each appsv1.DeploymentCondition) bool {
+				return each.Type == appsv1.DeploymentProgressing && each.Status == corev1.ConditionFalse
+			}) {
+				verb = "undo"
+			}
+			found.fail(c.kubectl("-n %s rollout %s deployment %s", setup.CoreDNSNamespace, verb, setup.CoreDNSName), "The rollout of CoreDNS is not "+
+				"complete: of %d pods, %d are updated and %d are available.", is.Replicas, is.UpdatedReplicas, is.AvailableReplicas)
+		},
+	},
+	{
+		Name: "coredns-version", About: "all clusters that serve the zone alike run the same CoreDNS", skip: noCoreDNS,
+		run: func(s *Set, c *Cluster, found *problems) {
+			for _, other := range s.others(c) {
+				if other.CoreDNS == nil || s.by(c) != setup.ByMulticluster || s.by(other) != setup.ByMulticluster {
+					continue
+				}
+				here, tag := c.image()
+				if there, newer := other.image(); older(tag, newer) {
+					found.warn(c.kubectl("-n %s set image deployment/%s %s=%s", setup.CoreDNSNamespace, setup.CoreDNSName, setup.CoreDNSName, there),
+						"CoreDNS runs %s, but %s in %s.", here, there, other.Context)
+					return
+				}
+			}
+		},
+	},
+	{
+		Name: "corefile", About: "the Corefile parses", before: true, skip: noCoreDNS,
+		run: func(_ *Set, c *Cluster, found *problems) {
+			if c.CorefileError != nil {
+				found.fail(c.edit(setup.CoreDNSName), "ConfigMap %s/%s: %v.", setup.CoreDNSNamespace, setup.CoreDNSName, c.CorefileError)
+			}
+		},
+	},
+	{
+		Name: "corefile-multicluster", About: "the Corefile serves the zone, for the cluster set of the controller", skip: noCoreDNS,
+		run: func(s *Set, c *Cluster, found *problems) {
+			switch by := s.by(c); {
+			case c.Corefile == nil:
+			case by == "" && !c.hasZone(): // else a file that it imports serves the zone
+				found.fail(s.enable(c), "The Corefile does not serve %s.", s.Zone)
+			case by == setup.ByMulticluster && c.ID != "" && c.Corefile.Set(s.Zone) != string(c.Set):
+				found.fail(s.serveSet(c), "The Corefile serves %s for %s, not for %s.", s.Zone, cluster.Set(c.Corefile.Set(s.Zone)), c.Set)
+			}
+		},
+	},
+	{
+		Name: "corefile-cluster", About: "the Corefile that serves the zone has the id of the cluster",
+		run: func(s *Set, c *Cluster, found *problems) {
+			corefile, fix := c.Corefile, fmt.Sprintf("Set `cluster %s` in the multicluster block of the Corefile: `%s`.", c.ID,
+				c.edit(setup.CoreDNSName))
+			if s.by(c) == setup.ByForward {
+				corefile, fix = c.ChartCorefile, c.chart("upgrade", "--reset-then-reuse-values --set clusterId="+c.ID)
+			}
+			if corefile == nil || c.ID == "" || !corefile.Serves(s.Zone) {
+				return
+			}
+			id := corefile.Option(s.Zone, "cluster")
+			if len(id) == 1 && !strings.EqualFold(id[0], c.ID) && !strings.ContainsAny(id[0], "{%") {
+				found.fail(fix, "The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong cluster.", id[0],
+					c.ID)
+			}
+			if len(id) > 0 || c.State == nil {
+				return
+			}
+			prefers := func(i state.Import) bool { return i.Type == string(v1beta1.Headless) && i.Prefers != "" }
+			if at := slices.IndexFunc(c.State.Imports, prefers); at >= 0 {
+				found.warn(fix, "The Corefile has no `cluster %s`, so DNS does not prefer near endpoints, although %s/%s prefers them (%s).",
+					c.ID, c.State.Imports[at].Namespace, c.State.Imports[at].Name, c.State.Imports[at].Prefers)
+			}
+		},
+	},
+	{
+		Name: "node-local-dns", About: "the Corefile of NodeLocal DNSCache passes the zone on to the cluster's DNS",
+		run: func(s *Set, c *Cluster, found *problems) {
+			for _, name := range c.NodeCaches {
+				found.fail("Add the server block of docs/operate/install.md#nodelocal-dnscache: `"+c.edit(name)+"`.",
+					"Pods cannot resolve names in %s: NodeLocal DNSCache answers their queries on each node, and its Corefile in "+
+						"ConfigMap %s/%s has no server block for the zone.", s.Zone, setup.CoreDNSNamespace, name)
+			}
+		},
+	},
+	{Name: "dns-reachable", About: "the cluster's DNS can be queried", run: func(s *Set, c *Cluster, found *problems) {
+		if c.DNSError != nil {
+			found.warn("kubectl clusterset check --contexts "+c.Context+" --dns "+c.Context+"=<address>"+s.flag()+c.system(),
+				"The cluster's DNS could not be queried: %v.", c.DNSError)
+		}
+	}},
+	{Name: "dns-zone", About: "the cluster's DNS serves the zone", skip: unasked, run: func(s *Set, c *Cluster, found *problems) {
+		if c.hasZone() {
+			return
+		}
+		fix := s.enable(c)
+		switch by := s.by(c); {
+		case by == setup.ByForward:
+			fix = fmt.Sprintf("Make the server to which the Corefile forwards %s serve the zone: `%s` prints its address.", s.Zone,
+				c.kubectl("-n %s get configmap %s -o yaml", setup.CoreDNSNamespace, setup.CoreDNSName))
+		case by != "":
+			fix = fmt.Sprintf("Find the cause in the logs of CoreDNS, such as missing permissions or an image that lacks the plugin "+
+				"%s: `%s`. If its pods have not read the Corefile, restart them: `%s`.", by,
+				c.kubectl("-n %s logs deployment/%s", setup.CoreDNSNamespace, setup.CoreDNSName), c.restart())
+		}
+		found.fail(fix, "The cluster's DNS returns %s for zone %s.", c.Apex.Text(), s.Zone)
+	}},
+	{
+		Name: "dns-names", About: "the cluster's DNS resolves imports correctly", skip: func(s *Set, c *Cluster) string {
+			if why := unasked(s, c); why != "" || c.hasZone() {
+				return why
+			}
+			return "The cluster's DNS does not serve the zone."
+		},
+		run: func(_ *Set, c *Cluster, found *problems) {
+			for _, answer := range c.Lookups {
+				if answer.Wrong {
+					found.fail("Restart the server of the zone, for example `"+c.restart()+"`.",
+						"The cluster's DNS returns %s for %s %s instead of %s.", answer.Text(), answer.Name, answer.Type, answer.ExpectedText())
+				}
+			}
+		},
+	},
+}
+
+func noCoreDNS(_ *Set, c *Cluster) string {
+	if c.CoreDNS != nil {
+		return ""
+	}
+	return fmt.Sprintf("Deployment %s/%s does not exist.", setup.CoreDNSNamespace, setup.CoreDNSName)
+}
+
+func unasked(_ *Set, c *Cluster) string {
+	if c.DNSError != nil {
+		return "The cluster's DNS could not be queried."
+	}
+	return ""
+}
+
+func (c *Cluster) hasZone() bool { return c.Apex.Rcode == "NOERROR" && len(c.Apex.Records) > 0 }
+
+// by is the plugin with which the Corefile serves the zone, empty if unknown.
+func (s *Set) by(c *Cluster) string {
+	if c.Corefile == nil {
+		return ""
+	}
+	return c.Corefile.By(s.Zone)
+}
+
+// edit is the command that opens the Corefile in a ConfigMap.
+func (c *Cluster) edit(configMap string) string {
+	return c.kubectl("-n %s edit configmap %s", setup.CoreDNSNamespace, configMap)
+}
+
+// restart is the command that restarts CoreDNS.
+func (c *Cluster) restart() string {
+	return c.kubectl("-n %s rollout restart deployment %s", setup.CoreDNSNamespace, setup.CoreDNSName)
+}
+
+// enable says how the cluster's DNS comes to serve the zone.
+func (s *Set) enable(c *Cluster) string {
+	switch {
+	case c.Set != "":
+		return s.serveSet(c)
+	case c.CoreDNS != nil:
+		return "kubectl clusterset coredns enable --contexts " + c.Context + s.flag()
+	}
+	return fmt.Sprintf("There is no Deployment %s/%s: have the cluster's DNS forward %s to the CoreDNS of the chart, see "+
+		"docs/operate/install.md#platforms.", setup.CoreDNSNamespace, setup.CoreDNSName, s.Zone)
+}
+
+// serveSet says how the Corefile comes to serve the zone for the cluster set of the controller.
+func (s *Set) serveSet(c *Cluster) string {
+	return fmt.Sprintf("Select the zone of %s with --zone, or have the Corefile serve %s for it (docs/operate/operations.md#several-sets): `%s`.",
+		c.Set, s.Zone, c.edit(setup.CoreDNSName))
+}
+
+// image is that of CoreDNS, which has one container, and tag its version, empty if it has none.
+func (c *Cluster) image() (image, tag string) {
+	for _, container := range c.CoreDNS.Spec.Template.Spec.Containers {
+		image = container.Image
+	}
+	if at := strings.LastIndex(image, ":v"); at >= 0 {
+		tag = image[at+1:]
+	}
+	return image, tag
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// Parts of Corefiles, and of what fixes them.
+const (
+	own        = ". {\n kubernetes cluster.local\n}\n"
+	forwards   = own + "clusterset.local:53 {\n forward . 10.96.0.99\n}"
+	stock      = ". {\n kubernetes cluster.local clusterset.local {\n  multicluster clusterset.local\n }\n}"
+	enable     = "kubectl clusterset coredns enable --contexts east"
+	edit       = "`kubectl --context east -n kube-system edit configmap coredns`."
+	clusterID  = "Set `cluster east` in the multicluster block of the Corefile: " + edit
+	upgrade    = "helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=east"
+	blue       = "Select the zone of cluster set blue with --zone, or have the Corefile serve clusterset.local for it (docs/operate/operations.md#several-sets): " + edit
+	noID       = "warning corefile-cluster east: The Corefile has no `cluster east`, so DNS does not prefer near endpoints, although shop/db prefers them (cluster). > "
+	restarting = "`kubectl --context east -n kube-system logs deployment/coredns`. If its pods have not read the Corefile, restart them: `kubectl --context east -n kube-system rollout restart deployment coredns`."
+)
+
+func plugin(options string) string {
+	return own + "clusterset.local:53 {\n multicluster {\n" + options + " }\n}\n"
+}
+
+// TestDNS has a CoreDNS as kubeadm installs it in east.
+func TestDNS(t *testing.T) {
+	fails := func(east *Cluster) { east.Apex = cluster.Answer{Rcode: "SERVFAIL"} }
+	prefers := func(east *Cluster) {
+		east.State.Imports = []state.Import{
+			{Namespace: "shop", Name: "web", Type: "ClusterSetIP", Prefers: "PreferSameZone"},
+			{Namespace: "shop", Name: "db", Type: "Headless", Prefers: "cluster"},
+		}
+	}
+	for name, test := range map[string]struct {
+		corefile, chart string
+		change          []func(east *Cluster)
+		want            string
+	}{
+		"the plugin":               {corefile: plugin("cluster east\n")},
+		"the stock plugin":         {corefile: stock},
+		"forwarding":               {corefile: forwards},
+		"an imported file":         {corefile: "import custom/*.server\n" + own},
+		"no Corefile can be read":  {},
+		"nothing that wants an id": {corefile: plugin("")},
+		"the id":                   {corefile: plugin("cluster EAST\n"), change: []func(*Cluster){prefers}},
+		"a variable as the id":     {corefile: plugin("cluster {$ID}\n")},
+		"the id in the chart":      {corefile: forwards, chart: plugin("cluster east\n"), change: []func(*Cluster){prefers}},
+		"the chart is not used":    {corefile: stock, chart: plugin(""), change: []func(*Cluster){prefers}},
+		"the set": {
+			corefile: plugin("cluster east\nclusterset blue\n"), change: []func(*Cluster){func(east *Cluster) { east.Set = "blue" }},
+		},
+		"the id of another cluster": {
+			corefile: plugin("cluster west\n"),
+			want:     "failed corefile-cluster east: The Corefile has `cluster west`, but this cluster is east: DNS prefers endpoints of the wrong cluster. > " + clusterID,
+		},
+		"no id":              {corefile: plugin(""), change: []func(*Cluster){prefers}, want: noID + clusterID},
+		"no id in the chart": {corefile: forwards, chart: plugin(""), change: []func(*Cluster){prefers}, want: noID + upgrade},
+		"another set": {
+			corefile: plugin("cluster east\n"), change: []func(*Cluster){func(east *Cluster) { east.Set = "blue" }},
+			want: "failed corefile-multicluster east: The Corefile serves clusterset.local for the default cluster set, not for cluster set blue. > " + blue,
+		},
+		"no way": {
+			corefile: own, change: []func(*Cluster){fails},
+			want: "failed corefile-multicluster east: The Corefile does not serve clusterset.local. > " + enable + "\n" +
+				"failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > " + enable,
+		},
+		"no way for a set": {
+			corefile: own, change: []func(*Cluster){fails, func(east *Cluster) { east.Set = "blue" }},
+			want: "failed corefile-multicluster east: The Corefile does not serve clusterset.local. > " + blue + "\n" +
+				"failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > " + blue,
+		},
+		"the plugin does not answer": {
+			corefile: plugin("cluster east\n"), change: []func(*Cluster){fails},
+			want: "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > Find the cause in the logs of CoreDNS, such as missing permissions or an image that lacks the plugin multicluster: " + restarting,
+		},
+		"the forward does not answer": {
+			corefile: forwards, change: []func(*Cluster){fails},
+			want: "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > Make the server to which the Corefile forwards clusterset.local serve the zone: `kubectl --context east -n kube-system get configmap coredns -o yaml` prints its address.",
+		},
+		"another DNS server": {
+			change: []func(*Cluster){fails, func(east *Cluster) { east.CoreDNS = nil }},
+			want:   "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > There is no Deployment kube-system/coredns: have the cluster's DNS forward clusterset.local to the CoreDNS of the chart, see docs/operate/install.md#platforms.",
+		},
+		"unreachable": {
+			corefile: plugin("cluster east\n"), change: []func(*Cluster){func(east *Cluster) { east.DNSError, east.System = errors.New("no pod is ready"), "mcs" }},
+			want: "warning dns-reachable east: The cluster's DNS could not be queried: no pod is ready. > kubectl clusterset check --contexts east --dns east=<address> --system-namespace mcs",
+		},
+		"a wrong answer": {
+			corefile: forwards, change: []func(*Cluster){func(east *Cluster) {
+				east.Lookups = []NameAnswer{{Answer: cluster.Answer{Name: "a.b.svc.c", Type: "A", Rcode: "NXDOMAIN"}, Wrong: true, Expected: []string{"10.0.0.1"}}}
+			}},
+			want: "failed dns-names east: The cluster's DNS returns NXDOMAIN for a.b.svc.c A instead of 10.0.0.1. > Restart the server of the zone, for example `kubectl --context east -n kube-system rollout restart deployment coredns`.",
+		},
+		"a node-local cache": {
+			corefile: forwards, change: []func(*Cluster){func(east *Cluster) { east.NodeCaches = []string{"hides"} }},
+			want: "failed node-local-dns east: Pods cannot resolve names in clusterset.local: NodeLocal DNSCache answers their queries on each node, and its Corefile in ConfigMap kube-system/hides has no server block for the zone. > Add the server block of docs/operate/install.md#nodelocal-dnscache: `kubectl --context east -n kube-system edit configmap hides`.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := newSet(func(east, _ *Cluster) {
+				east.CoreDNS, east.Corefile, east.ChartCorefile = deployed("a.example/coredns:v1.2.0"), parsed(t, test.corefile), parsed(t, test.chart)
+				for _, change := range test.change {
+					change(east)
+				}
+			})
+			if got := texts(set.Check()); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// deployed is a CoreDNS whose rollout is complete.
+func deployed(image string) *appsv1.Deployment {
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Generation: 7},
+		Status:     appsv1.DeploymentStatus{ObservedGeneration: 7, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
+	}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: setup.CoreDNSName, Image: image}}
+	return d
+}
+
+// TestCoreDNSPods checks the Deployments of two clusters that serve the zone with the plugin.
+func TestCoreDNSPods(t *testing.T) {
+	const rollout = "kubectl --context east -n kube-system rollout status deployment coredns"
+	for name, test := range map[string]struct {
+		change func(east, west *Cluster)
+		want   string
+	}{
+		"complete": {func(_, _ *Cluster) {}, ""},
+		"a rollout that has not begun": {
+			func(east, _ *Cluster) { east.CoreDNS.Generation = 8 },
+			"failed coredns-available east: The rollout of CoreDNS is not complete: of 1 pods, 1 are updated and 1 are available. > " + rollout,
+		},
+		"old pods that still answer": {
+			func(east, _ *Cluster) { east.CoreDNS.Status.Replicas = 2 },
+			"failed coredns-available east: The rollout of CoreDNS is not complete: of 2 pods, 1 are updated and 1 are available. > " + rollout,
+		},
+		"a rollout that failed": {
+			func(east, _ *Cluster) {
+				east.CoreDNS.Status.UpdatedReplicas = 0
+				east.CoreDNS.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse}}
+			},
+			"failed coredns-available east: The rollout of CoreDNS is not complete: of 1 pods, 0 are updated and 1 are available. > kubectl --context east -n kube-system rollout undo deployment coredns",
+		},
+		"an older image": {
+			func(east, _ *Cluster) { east.CoreDNS = deployed("a.example:5000/coredns:v1.1.9") },
+			"warning coredns-version east: CoreDNS runs a.example:5000/coredns:v1.1.9, but b.example/coredns:v1.2.0 in west. > kubectl --context east -n kube-system set image deployment/coredns coredns=b.example/coredns:v1.2.0",
+		},
+		"a digest": {func(east, _ *Cluster) { east.CoreDNS = deployed("a.example/coredns@sha256:00") }, ""},
+		"an older image that only forwards": {
+			func(east, _ *Cluster) {
+				east.CoreDNS, east.Corefile = deployed("a.example/coredns:v1.1.9"), parsed(t, "clusterset.local {\n forward . 10.0.0.1\n}\n")
+			}, "",
+		},
+	} {
+		got := texts(newSet(func(east, west *Cluster) {
+			for _, c := range []*Cluster{east, west} {
+				c.CoreDNS = deployed("b.example/coredns:v1.2.0")
+				c.Corefile = parsed(t, "clusterset.local {\n multicluster {\n cluster "+c.ID+"\n }\n}\n")
+			}
+			test.change(east, west)
+		}).Check())
+		if got != test.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.want)
+		}
+	}
+}
+
+// parsed is a Corefile, nil if the text is empty.
+func parsed(t *testing.T, text string) *setup.Corefile {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	corefile, err := setup.ParseCorefile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return corefile
+}
+
+func TestCorefileThatDoesNotParse(t *testing.T) {
+	set := newSet(func(east, _ *Cluster) {
+		east.CoreDNS, east.CorefileError = deployed("a.example/coredns:v1.2.0"), errors.New("line 7: no brace")
+	})
+	const want = "failed corefile east: ConfigMap kube-system/coredns: line 7: no brace. > kubectl --context east -n kube-system edit configmap coredns"
+	if got := texts(set.Check()); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestNodeCaches reads their Corefile.
+func TestNodeCaches(t *testing.T) {
+	const hidden = "cluster.local:53 {\n bind 169.254.20.10\n forward . 10.96.0.2\n}\n.:53 {\n forward . /etc/resolv.conf\n}\n"
+	of := func(name, text string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: setup.CoreDNSNamespace, Name: name}, Data: map[string]string{setup.CorefileKey: text},
+		}
+	}
+	client := fake.NewClientset(of("node-local-dns", hidden+"clusterset.local {\n forward . 10.96.0.2\n}\n"), of("nodelocaldns", hidden))
+	var c Cluster
+	c.gather(t.Context(), &cluster.Cluster{Kube: client, Dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}, "clusterset.local")
+	if !slices.Equal(c.NodeCaches, []string{"nodelocaldns"}) {
+		t.Errorf("got %q", c.NodeCaches)
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// DefaultZone is the zone of the set unless a flag sets another.
+const DefaultZone = "clusterset.local"
+
+// An Explanation is that of one service in one cluster.
+type Explanation struct {
+	Context string `json:"context"`
+	// Name is the DNS name that clients resolve.
+	Name string `json:"name"`
+	*state.Explanation
+	// Server is the DNS server that was queried, empty if none was; Answers are its answers.
+	Server  string       `json:"server,omitempty"`
+	Answers []NameAnswer `json:"answers"`
+}
+
+// A NameAnswer is an answer of DNS, with the expected one.
+type NameAnswer struct {
+	cluster.Answer
+	// Wrong reports whether the records differ from Expected. Part reports whether they are correct, but only some of
+	// Expected: DNS may prefer some endpoints of a headless service, or limit their number.
+	Wrong    bool     `json:"wrong,omitempty"`
+	Part     bool     `json:"part,omitempty"`
+	Expected []string `json:"expected"`
+}
+
+// Explain is the explanation of a controller before DNS is queried.
+func Explain(context, zone string, from *state.Explanation) *Explanation {
+	namespace, name, _ := strings.Cut(from.Service, "/")
+	return &Explanation{
+		Context: context, Name: name + "." + namespace + ".svc." + strings.TrimSuffix(zone, "."), Explanation: from,
+		Answers: []NameAnswer{},
+	}
+}
+
+// expect compares an answer with what DNS is to return for the import of a service.
+func expect(answer cluster.Answer, imported *state.Import, addresses []string) NameAnswer {
+	out := NameAnswer{Answer: answer, Expected: []string{}}
+	for _, address := range addresses {
+		if strings.Contains(address, ":") == (answer.Type == "AAAA") {
+			out.Expected = append(out.Expected, address)
+		}
+	}
+	slices.Sort(out.Records)
+	slices.Sort(out.Expected)
+	out.Wrong = !slices.Equal(out.Records, out.Expected)
+	headless := imported != nil && imported.Type == string(v1beta1.Headless)
+	if out.Wrong && headless && len(out.Records) > 0 &&
+		!slices.ContainsFunc(out.Records, func(got string) bool { return !slices.Contains(out.Expected, got) }) {
+		out.Wrong, out.Part = false, true
+	}
+	out.Wrong = out.Wrong || imported != nil && !headless && answer.Rcode == "NXDOMAIN"
+	return out
+}
+
+// Types are the record types to query.
+func (e *Explanation) Types() []string {
+	if slices.ContainsFunc(e.DNS, func(address string) bool { return strings.Contains(address, ":") }) {
+		return []string{"A", "AAAA"}
+	}
+	return []string{"A"}
+}
+
+// Answered adds the answer of a server, and a problem if it is wrong.
+func (e *Explanation) Answered(server string, answer cluster.Answer) {
+	e.Server = server
+	out := expect(answer, e.Import, e.DNS)
+	if out.Wrong {
+		e.Problem("dns-names", "kubectl clusterset check --contexts "+e.Context, "DNS returns %s for %s %s instead of %s.",
+			answer.Text(), answer.Name, answer.Type, out.ExpectedText())
+	}
+	e.Answers = append(e.Answers, out)
+}
+
+// Problem adds a problem that the controller does not see.
+func (e *Explanation) Problem(name, fix, format string, args ...any) {
+	e.Problems = append(e.Problems, state.Finding{
+		Name: name, Severity: state.Warning, What: fmt.Sprintf(format, args...), Fix: fix,
+	})
+}
+
+// ExpectedText is Expected as text.
+func (a NameAnswer) ExpectedText() string { return cmp.Or(strings.Join(a.Expected, " "), "no records") }
+
+// Text writes the explanation as text. Wide output has all properties, and zones and hints of endpoints.
+func (e *Explanation) Text(out io.Writer, wide bool) error {
+	fmt.Fprintf(out, "%s in cluster %s: %s\n\n%s\n", e.Service, e.Cluster, e.Name, e.Summary)
+	first := "oldest"
+	if e.Ranked {
+		first = "first-ranked"
+	}
+	var exports, properties, conditions, endpoints [][]any
+	for i, each := range e.Exports {
+		since := ""
+		if !each.Since.IsZero() {
+			since = each.Since.UTC().Format(time.RFC3339)
+		}
+		if i == 0 && since != "" && len(e.Exports) > 1 {
+			since += " (" + first + ")"
+		}
+		exports = append(exports, []any{
+			each.Cluster, since, each.State, each.Used, each.Demoted, each.Other, strings.Join(each.Rules, ", "),
+		})
+	}
+	for _, each := range e.Properties {
+		agreed, from := len(each.Dissent) == 0, each.From
+		switch {
+		case agreed && !wide && each.Field != "type" && each.Field != "ports" &&
+			(each.Field != "exportedAnnotations" || each.Value == ""):
+			continue // only of interest in a conflict
+		case agreed && len(e.Exports) > 1:
+			from = "all clusters"
+		case !agreed && each.Field == "ports":
+			from = "all clusters, " + from + " first"
+		case !agreed:
+			from += " (" + first + ")"
+		}
+		properties = append(properties, []any{each.Field, each.Value, from, strings.Join(each.Dissent, "; ")})
+	}
+	for _, each := range e.Conditions {
+		_, name, _ := strings.Cut(each.Type, "/")
+		conditions = append(conditions, []any{name, each.Status, each.Reason, each.Message})
+	}
+	for _, each := range e.Endpoints {
+		endpoints = append(endpoints, []any{
+			each.Address, each.Cluster, each.State, each.Reason, each.Zone, strings.Join(each.HintedFor, ", "),
+		})
+	}
+	ruled := wide || slices.ContainsFunc(e.Exports, func(each state.Export) bool { return len(each.Rules) > 0 })
+	for _, section := range []struct {
+		wide            bool
+		title, headings string
+		rows            [][]any
+	}{
+		{ruled, "Exports", "CLUSTER SINCE STATE USED DEMOTED OTHER +RULES", exports},
+		{wide, "Properties", "PROPERTY VALUE FROM CONFLICTS", properties},
+		{wide, "Preferences", "CONDITION STATUS REASON MESSAGE", conditions},
+		{wide, "Endpoints", "ADDRESS CLUSTER STATE REASON +ZONE +HINTED_FOR", endpoints},
+	} {
+		if err := Section(out, section.wide, "\n"+section.title, section.headings, section.rows); err != nil {
+			return err
+		}
+	}
+	if len(e.Answers) > 0 {
+		fmt.Fprintf(out, "\nDNS (queried at %s)\n", e.Server)
+	}
+	for _, answer := range e.Answers {
+		fmt.Fprintf(out, "%s %s: %s (%s)\n", answer.Name, answer.Type, answer.Text(), e.verdict(answer))
+	}
+	if len(e.Problems) == 0 {
+		_, err := fmt.Fprintln(out, "\nNo problems found.")
+		return err
+	}
+	fmt.Fprintln(out, "\nProblems")
+	for _, problem := range e.Problems {
+		fmt.Fprintf(out, "- %s\n", problem.What)
+		if problem.Fix != "" {
+			fmt.Fprintf(out, "  > %s\n", problem.Fix)
+		}
+	}
+	return nil
+}
+
+func (e *Explanation) verdict(answer NameAnswer) string {
+	switch {
+	case answer.Wrong:
+		return "WRONG, expected " + answer.ExpectedText()
+	case answer.Part:
+		return "correct: a part of " + strings.Join(answer.Expected, " ")
+	case e.Import == nil && answer.Rcode == "NXDOMAIN":
+		return "correct: not imported here"
+	case answer.Rcode == "NXDOMAIN":
+		return "correct: no endpoint is ready"
+	}
+	return "correct"
+}

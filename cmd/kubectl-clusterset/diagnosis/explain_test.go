@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+func TestExpect(t *testing.T) {
+	addresses := []string{"10.1.0.1", "10.1.0.2", "fd00::1"}
+	for name, test := range map[string]struct {
+		kind    string // of the import
+		rcode   string
+		records []string
+		wrong   bool
+		part    bool
+	}{
+		"all":                          {"ClusterSetIP", "NOERROR", []string{"10.1.0.1", "10.1.0.2"}, false, false},
+		"one of two virtual IPs":       {"ClusterSetIP", "NOERROR", []string{"10.1.0.1"}, true, false},
+		"a part of a headless service": {"Headless", "NOERROR", []string{"10.1.0.2"}, false, true},
+		"an address of no endpoint":    {"Headless", "NOERROR", []string{"10.9.0.1"}, true, false},
+		"no name":                      {"Headless", "NXDOMAIN", nil, true, false},
+	} {
+		got := expect(cluster.Answer{Type: "A", Rcode: test.rcode, Records: test.records}, &state.Import{Type: test.kind}, addresses)
+		if got.Wrong != test.wrong || got.Part != test.part || len(got.Expected) != 2 {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	for kind, wrong := range map[string]bool{"Headless": false, "ClusterSetIP": true} {
+		if got := expect(cluster.Answer{Type: "A", Rcode: "NXDOMAIN"}, &state.Import{Type: kind}, nil); got.Wrong != wrong {
+			t.Errorf("%s without addresses: got %+v", kind, got)
+		}
+	}
+	if got := expect(cluster.Answer{Type: "A", Rcode: "NXDOMAIN"}, nil, nil); got.Wrong {
+		t.Errorf("not imported: got %+v", got)
+	}
+}
+
+func TestText(t *testing.T) {
+	e := Explain("e", "clusterset.local.", &state.Explanation{
+		Service: "shop/web", Cluster: "east", Summary: "It has no IP in east.", Import: &state.Import{Type: "ClusterSetIP"},
+		Exports:    []state.Export{{Cluster: "west", State: "fresh", Rules: []string{"tier 1"}}},
+		Properties: []state.Property{{Field: "type", Value: "ClusterSetIP", From: "west"}},
+		Endpoints:  []state.Endpoint{{Address: "10.65.0.1", Cluster: "west", State: state.Used, Reason: "ready"}},
+		DNS:        []string{"10.161.0.1"},
+	})
+	e.Answered("10.96.0.10", cluster.Answer{Name: e.Name, Type: "A", Rcode: "NXDOMAIN"})
+	var text strings.Builder
+	if err := e.Text(&text, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"shop/web in cluster east: web.shop.svc.clusterset.local\n", "RULES", "tier 1", "10.65.0.1   west", "WRONG, expected 10.161.0.1",
+		"  > kubectl clusterset check --contexts e\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	crd "sigs.k8s.io/mcs-api/config/crd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// definitions are the CRDs of the MCS API.
+func definitions(t *testing.T) (exports, imports *unstructured.Unstructured) {
+	t.Helper()
+	exports, imports = &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	if err := errors.Join(yaml.Unmarshal(crd.ServiceExportCRD, exports), yaml.Unmarshal(crd.ServiceImportCRD, imports)); err != nil {
+		t.Fatal(err)
+	}
+	return exports, imports
+}
+
+func TestLostFields(t *testing.T) {
+	exports, imports := definitions(t)
+	versions, _, _ := unstructured.NestedSlice(imports.Object, "spec", "versions")
+	for _, each := range versions {
+		unstructured.RemoveNestedField(each.(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "properties", "trafficDistribution")
+	}
+	old := imports.DeepCopy()
+	if err := unstructured.SetNestedSlice(old.Object, versions, "spec", "versions"); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		imports *unstructured.Unstructured
+		want    []string
+	}{
+		"new": {imports, nil},
+		"old": {old, []string{"trafficDistribution of serviceimports.multicluster.x-k8s.io"}},
+	} {
+		client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), exports, test.imports)
+		if got := lost(t.Context(), &cluster.Cluster{Dynamic: client}, "v1alpha1"); !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
+// TestGather reads a cluster whose controller answers, and one whose controller never ran.
+func TestGather(t *testing.T) {
+	exports, imports := definitions(t)
+	id := "heard"
+	heartbeat := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "mcs", Name: cluster.HeartbeatLease},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &id},
+	}
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "uid"}}
+	of := func(objects ...runtime.Object) *cluster.Cluster {
+		client := fake.NewClientset(append(objects, system, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.64.0.7/24", "none"}},
+		})...)
+		client.Resources = []*metav1.APIResourceList{{GroupVersion: "multicluster.x-k8s.io/v1alpha1"}}
+		return &cluster.Cluster{
+			Context: "a", Namespace: "mcs", Config: &rest.Config{Host: "https://a"}, Kube: client,
+			Dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), exports, imports),
+		}
+	}
+	refused := errors.New("refused")
+	set := Gather(t.Context(), []*cluster.Cluster{of(), of(heartbeat), of(heartbeat)},
+		[]*state.Cluster{nil, nil, {Cluster: "answered", ClusterSet: "blue"}}, []error{refused, refused, nil}, "clusterset.local",
+		func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error) { return nil, refused })
+	for i, want := range []Cluster{
+		{Unidentified: cluster.ErrNeverRan, StateError: refused},
+		{ID: "heard", StateError: refused},
+		{ID: "answered", Set: "blue"},
+	} {
+		got := set.Clusters[i]
+		if got.Unreachable != nil || got.ID != want.ID || got.Set != want.Set || got.UID != "uid" || got.System != "mcs" ||
+			got.Server != "https://a" || !errors.Is(got.Unidentified, want.Unidentified) || !errors.Is(got.StateError, want.StateError) ||
+			got.MCSVersion != "v1alpha1" || len(got.Lost) > 0 || len(got.PodCIDRs) != 1 || got.PodCIDRs[0].String() != "10.64.0.0/24" ||
+			!errors.Is(got.DNSError, refused) || got.CoreDNS != nil || got.RightsError == nil { // this client takes no reviews
+			t.Errorf("got %+v", got)
+		}
+	}
+}
+
+// TestLook reads what an API server says of itself, and bears what is none.
+func TestLook(t *testing.T) {
+	behind := time.Now().Add(-time.Hour)
+	body := `{"gitVersion":"v1.36.0"}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/below/version" {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		w.Header().Set("Date", behind.UTC().Format(http.TimeFormat))
+		fmt.Fprint(w, body)
+	}))
+	defer server.Close()
+	config := &rest.Config{Host: server.URL + "/below"}
+	if version, ahead := look(t.Context(), config); version != "v1.36.0" || (ahead+time.Hour).Abs() > time.Minute {
+		t.Errorf("got %q, %v", version, ahead)
+	}
+	body = "<html>"
+	if version, _ := look(t.Context(), config); version != "" {
+		t.Errorf("got %q", version)
+	}
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// Escaped escapes what controls a terminal: text of other clusters is shown as it is otherwise.
+type Escaped struct{ io.Writer }
+
+// Write implements io.Writer.
+func (e Escaped) Write(text []byte) (int, error) {
+	_, err := io.WriteString(e.Writer, state.Escape(string(text)))
+	return len(text), err
+}
+
+// apiVersion is that of all JSON and YAML output. Within a version, fields are only added.
+const apiVersion = "cli.clusterset-dns.github.io/v1beta1"
+
+// Print writes fields as JSON or YAML, which also gets its apiVersion and kind, or calls text for the other formats.
+func Print(out io.Writer, format, kind string, fields map[string]any, text func(out io.Writer, wide bool) error) error {
+	fields["apiVersion"], fields["kind"] = apiVersion, kind
+	switch format {
+	case "json":
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "    ")
+		return encoder.Encode(fields)
+	case "yaml":
+		encoded, err := yaml.Marshal(fields)
+		if err == nil {
+			_, err = out.Write(encoded)
+		}
+		return err
+	}
+	return text(out, format == "wide")
+}
+
+// Section writes a table below a title. A section without rows is not written.
+func Section(out io.Writer, wide bool, title, headings string, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out, title)
+	return Table(out, wide, headings, rows)
+}
+
+// Table writes rows below headings. Columns whose heading begins with a plus are for wide output only. An empty cell is a
+// dash. A table without rows is not written.
+func Table(out io.Writer, wide bool, headings string, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	columns := strings.Fields(headings)
+	table := tabwriter.NewWriter(out, 6, 4, 3, ' ', 0) // as kubectl has them
+	line := func(text func(i int) string) {
+		var cells []string
+		for i := range columns {
+			if wide || columns[i][0] != '+' {
+				cells = append(cells, cmp.Or(strings.ReplaceAll(text(i), "\n", " "), "-"))
+			}
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	line(func(i int) string { return strings.ReplaceAll(strings.TrimPrefix(columns[i], "+"), "_", " ") })
+	for _, row := range rows {
+		line(func(i int) string { return fmt.Sprint(row[i]) })
+	}
+	return table.Flush()
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+)
+
+// TestEscaped: a member that controls the terminal of the administrator would show that all is well.
+func TestEscaped(t *testing.T) {
+	var out bytes.Buffer
+	if err := Table(Escaped{&out}, true, "MEMBER UID", [][]any{{"evil", "\u001b[2J\u001b]0;pwned\u0007all fine\u202e ü"}}); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(Escaped{&out}, "✗ done\r")
+	const want = "MEMBER   UID\nevil     \\u001b[2J\\u001b]0;pwned\\u0007all fine\\u202e ü\n✗ done\\u000d\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

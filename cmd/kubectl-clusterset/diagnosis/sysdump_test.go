@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+)
+
+const (
+	// user is the token of the user of kubectl, token that of a Secret, and env a value in the environment of a container.
+	user, token, env = "token-of-the-user-of-kubectl", "token-in-a-secret", "password-in-the-environment"
+)
+
+// server is an API server whose objects have secrets everywhere.
+func server(t *testing.T) *httptest.Server {
+	t.Helper()
+	encode := func(value any) string {
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	secret := map[string]any{
+		"metadata": map[string]any{"name": "member-west", "namespace": "clusterset-dns", "annotations": map[string]any{
+			"clusterset-dns.github.io/cidrs": "10.2.0.0/16",
+		}},
+		"data": map[string][]byte{"kubeconfig": []byte(token)},
+	}
+	applied := encode(secret)
+	annotations := secret["metadata"].(map[string]any)["annotations"].(map[string]any)
+	annotations["kubectl.kubernetes.io/last-applied-configuration"] = applied
+	metadata := map[string]any{
+		"name": "coredns", "namespace": "shop", "labels": map[string]any{
+			"app.kubernetes.io/managed-by": "clusterset-controller.clusterset-dns.github.io", "env": "production",
+		},
+		"annotations": map[string]any{
+			"kubectl.kubernetes.io/last-applied-configuration": applied,
+		},
+		"managedFields": []any{map[string]any{"manager": "kubectl"}},
+	}
+	container := map[string]any{
+		"name": "coredns", "ports": []any{map[string]any{"name": "metrics", "containerPort": 9153}},
+		"args": []any{"--zone=clusterset.local", "--v", "2"},
+		"env":  []any{map[string]any{"name": "KEY", "value": env}},
+	}
+	object := map[string]any{
+		"metadata": metadata,
+		"data": map[string]any{
+			"Corefile": ". {\n  forward . 10.0.0.1\n}\n",
+		},
+		"involvedObject": map[string]any{"name": "coredns-1"}, "spec": map[string]any{
+			"containers": []any{container}, "template": map[string]any{"spec": map[string]any{"containers": []any{container}}},
+		},
+		"status": map[string]any{"containerStatuses": []any{map[string]any{"name": "coredns", "restartCount": 1}}},
+	}
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch path := request.URL.Path; {
+		case path == "/apis":
+			fmt.Fprint(w, `{"kind":"APIGroupList","groups":[{"name":"multicluster.x-k8s.io","versions":`+
+				`[{"groupVersion":"multicluster.x-k8s.io/v1beta1","version":"v1beta1"}]}]}`)
+		case strings.HasSuffix(path, "/secrets"):
+			fmt.Fprint(w, encode(map[string]any{"kind": "SecretList", "apiVersion": "v1", "items": []any{secret}}))
+		case strings.HasSuffix(path, "/log"), strings.HasSuffix(path, "/metrics"):
+			fmt.Fprint(w, "the log begins\nthe log ends\n")
+		case strings.HasSuffix(path, "/leases"):
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,`+
+				`"message":"no leases for you"}`)
+		case strings.HasSuffix(path, "/pods"):
+			fmt.Fprint(w, encode(map[string]any{"kind": "PodList", "apiVersion": "v1", "items": []any{object}}))
+		default:
+			fmt.Fprint(w, encode(map[string]any{"kind": "ThingList", "apiVersion": "v1", "items": []any{object}}))
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// dumped are the files of an archive of the clusters east, which answers, and
+// west, which does not.
+func dumped(t *testing.T) (map[string]string, int) {
+	t.Helper()
+	var clusters []*cluster.Cluster
+	for context, host := range map[string]string{"admin@east/1": server(t).URL, "west": "https://127.0.0.1:1"} {
+		c, err := cluster.FromConfig(&rest.Config{
+			Host: host, BearerToken: user,
+			TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+		}, context, "clusterset-dns")
+		if err != nil {
+			t.Fatal(err)
+		}
+		clusters = append(clusters, c)
+	}
+	var archive bytes.Buffer
+	failed, err := WriteSysdump(t.Context(), &archive, "dump", clusters, map[string]string{"status.txt": "status\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unzipped, err := gzip.NewReader(&archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for reader := tar.NewReader(unzipped); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return files, failed
+		}
+		text, readErr := io.ReadAll(reader)
+		if err := errors.Join(err, readErr); err != nil {
+			t.Fatal(err)
+		}
+		files[strings.TrimPrefix(header.Name, "dump/")] = string(text)
+	}
+}
+
+// TestNoCredentialIsInTheArchive looks for those of Secrets, of the environment of containers and of the user in all files,
+// as they are and in base64.
+func TestNoCredentialIsInTheArchive(t *testing.T) {
+	files, _ := dumped(t)
+	for name, text := range files {
+		for _, secret := range []string{user, token, env} {
+			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
+				if at := strings.Index(text, form); at >= 0 {
+					t.Errorf("%s has %q: %q", name, secret, text[max(0, at-60):min(len(text), at+60)])
+				}
+			}
+		}
+	}
+}
+
+// TestTheArchiveHasWhatItIsFor holds that what is no secret stays.
+func TestTheArchiveHasWhatItIsFor(t *testing.T) {
+	const east = "admin%40east%2F1/"
+	files, failed := dumped(t)
+	for name, wants := range map[string][]string{
+		"status.txt":                               {"status\n"},
+		east + "services.yaml":                     {"name: coredns", "kind: Thing", "env: production"},
+		east + "deployments.yaml":                  {"--zone=clusterset.local", "- --v\n"},
+		east + "configmaps.yaml":                   {"forward . 10.0.0.1"},
+		east + "logs/coredns/coredns.log":          {"the log begins\n", "the log ends\n"},
+		east + "logs/coredns/coredns-previous.log": {"the log ends\n"},
+		east + "metrics/coredns.txt":               {"the log ends\n"},
+		east + "errors.txt":                        {"leases: no leases for you"},
+		"west/errors.txt":                          {"API server: ", "connection refused"},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(files[name], want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, files[name])
+			}
+		}
+	}
+	if failed != 2 || strings.Contains(files[east+"services.yaml"], "managedFields") {
+		t.Errorf("%d errors, and\n%s", failed, files[east+"services.yaml"])
+	}
+	for name := range files {
+		if strings.HasPrefix(name, "west/") && name != "west/errors.txt" {
+			t.Errorf("there is %s of a cluster that does not answer", name)
+		}
+	}
+	if files[east+"nodes.yaml"] == "" || files[east+"events.yaml"] == "" {
+		t.Error("files are missing")
+	}
+}

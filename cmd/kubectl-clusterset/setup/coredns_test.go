@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	miekg "github.com/miekg/dns"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+)
+
+const zone = "clusterset.local."
+
+// kubeadm is the Corefile that kubeadm installs.
+func kubeadm(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../test/quickstart/live/coredns.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?s)\n  Corefile: \|\n(.*?)\n---`).FindStringSubmatch(string(text))
+	if found == nil {
+		t.Fatal("no Corefile")
+	}
+	return strings.ReplaceAll("\n"+found[1], "\n    ", "\n")[1:] + "\n"
+}
+
+// install is a cluster with the CoreDNS of kubeadm, and that of the chart. A tenant has a Service of its name.
+func install(corefile string) *fake.Clientset {
+	labels := map[string]string{"k8s-app": "kube-dns"}
+	chart := func(namespace, address string) *corev1.Service {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: chartName},
+			Spec:       corev1.ServiceSpec{ClusterIPs: []string{address}, Selector: map[string]string{"app": "chart"}},
+		}
+	}
+	return fake.NewClientset(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}},
+		&appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: CoreDNSNamespace, Name: CoreDNSName},
+			Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: CoreDNSNamespace, Name: CoreDNSName}, Data: map[string]string{CorefileKey: corefile}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: chartName},
+			Subjects:   []rbacv1.Subject{{Namespace: "dns", Name: "coredns"}, {Namespace: "dns", Name: chartName}},
+		},
+		chart("apps", "10.96.0.66"), chart("dns", "10.96.0.99"),
+	)
+}
+
+// answering is a DNS server that has the zone while serves returns true.
+func answering(t *testing.T, serves func() bool) string {
+	t.Helper()
+	socket, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &miekg.Server{PacketConn: socket, Handler: miekg.HandlerFunc(func(w miekg.ResponseWriter, question *miekg.Msg) {
+		reply := new(miekg.Msg).SetReply(question)
+		if serves() {
+			reply.Answer = []miekg.RR{&miekg.SOA{
+				Hdr: miekg.RR_Header{Name: zone, Rrtype: miekg.TypeSOA, Class: miekg.ClassINET}, Ns: "ns.", Mbox: "mbox.",
+			}}
+		} else {
+			reply.Rcode = miekg.RcodeNameError
+		}
+		_ = w.WriteMsg(reply)
+	})}
+	ended := make(chan error, 1)
+	go func() { ended <- server.ActivateAndServe() }()
+	t.Cleanup(func() { _, _ = socket.Close(), <-ended })
+	return socket.LocalAddr().String()
+}
+
+func corefileOf(t testing.TB, client *fake.Clientset) string {
+	t.Helper()
+	configMap, err := client.CoreV1().ConfigMaps(CoreDNSNamespace).Get(t.Context(), CoreDNSName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return configMap.Data[CorefileKey]
+}
+
+// options have two pods of CoreDNS, the second of which rereads the Corefile if reloads is true, and one of the chart.
+func options(t *testing.T, client *fake.Clientset, chart, reloads bool) CoreDNS {
+	t.Helper()
+	reloaded := func() bool { return strings.Contains(corefileOf(t, client), "forward . 10.96.0.99") }
+	first, second := answering(t, reloaded), answering(t, func() bool { return reloads && reloaded() })
+	ours := answering(t, func() bool { return chart })
+	return CoreDNS{
+		Cluster: &cluster.Cluster{Context: "east", Namespace: "clusterset-dns", Kube: client}, Zone: zone,
+		Teller: cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: 200 * time.Millisecond, Interval: time.Millisecond},
+		pods: func(_ context.Context, namespace, selector string, _ int) ([]*cluster.DNSServer, error) {
+			switch {
+			case namespace == "dns" && selector == "app=chart":
+				return []*cluster.DNSServer{cluster.DNSAt(ours)}, nil
+			case namespace == CoreDNSNamespace && selector == "k8s-app=kube-dns":
+				return []*cluster.DNSServer{cluster.DNSAt(first), cluster.DNSAt(second)}, nil
+			}
+			return nil, errors.New("no such pods")
+		},
+	}
+}
+
+// TestDisableRevertsEnable, byte for byte. What an administrator changes meanwhile stays.
+func TestDisableRevertsEnable(t *testing.T) {
+	const added = "\n# BEGIN clusterset.local: added by kubectl clusterset coredns enable, removed by coredns disable\n"
+	for name, test := range map[string]struct{ before, block string }{
+		"kubeadm": {kubeadm(t), "clusterset.local:53 {\n    errors\n    forward . 10.96.0.99\n}\n"},
+		"the port is taken over": {
+			"# mine\nexample.org:53 {\n\tforward . 192.0.2.1 # theirs\n}\ndns://.:1053 {\n\tlog\n\treload\n}\n",
+			"dns://clusterset.local:1053 {\n    errors\n",
+		},
+		"line ends of Windows": {". {\r\n  errors\r\n  reload\r\n}\r\n", "clusterset.local {\n    errors\n"},
+		"no line end":          {". {\n  errors\n  reload\n}", "clusterset.local {\n    errors\n"},
+		"files that are elsewhere": {
+			"import custom/*.server\n. {\n  import /etc/hostname\n  errors\n  reload\n}\n", "clusterset.local {\n    errors\n",
+		},
+		"snippets, and the environment of CoreDNS": {
+			"(logs) {\n\tlog . \"a # b\"\n}\n.:{$PORT} {\n\timport logs\n\treload\n}\n",
+			"clusterset.local:{$PORT} {\n    errors\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := install(test.before)
+			o := options(t, client, true, true)
+			for range 2 { // a second time changes nothing
+				if err := o.Enable(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := corefileOf(t, client); !strings.HasPrefix(got, test.before+added+test.block) ||
+					!strings.HasSuffix(got, "    forward . 10.96.0.99\n}\n# END clusterset.local\n") {
+					t.Fatalf("enabled\n%s", got)
+				}
+			}
+			if err := o.edit(t.Context(), func(now string) string { return "# edited\n" + now }); err != nil {
+				t.Fatal(err)
+			}
+			other := o
+			other.Zone = "example.net"
+			for _, o := range []CoreDNS{other, o} {
+				if err := o.Disable(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := corefileOf(t, client); got != "# edited\n"+test.before {
+				t.Errorf("got back\n%s\nwant\n%s", got, test.before)
+			}
+		})
+	}
+}
+
+// TestEnableChangesNothing where it cannot be sure that the zone resolves afterwards.
+func TestEnableChangesNothing(t *testing.T) {
+	const plain = ". {\n  errors\n  reload\n}\n"
+	for name, test := range map[string]struct {
+		corefile               string
+		chart, reloads, dryRun bool
+		change                 func(*fake.Clientset) error
+		want                   string
+	}{
+		"a pod does not reload": {plain, true, false, false, nil, "the Corefile is as it was before"},
+		"the chart's CoreDNS does not answer": {
+			plain, false, true, false, nil, "the CoreDNS of the chart must answer for clusterset.local first",
+		},
+		"a dry run":                      {plain, true, true, true, nil, ""},
+		"an access list":                 {". {\n  acl\n  reload\n}\n", true, true, false, nil, "acl or bind"},
+		"no plugin reload":               {". {\n  errors\n}\n", true, true, false, nil, "no plugin reload"},
+		"an import after a brace":        {". { import /etc/hostname\n  reload\n}\n", true, true, false, nil, "on a line of its own"},
+		"a Corefile that does not parse": {". {\n  import\n", true, true, false, nil, "does not parse"},
+		"a server block of the zone": {
+			"clusterset.local {\n  errors\n}\n" + plain, true, true, false, nil, "already has a server block for clusterset.local",
+		},
+		"the zone is served": {
+			". {\n  multicluster clusterset.local\n  reload\n}\n", true, true, false, nil,
+			"already serves clusterset.local with the plugin multicluster",
+		},
+		"something else owns it": {plain, true, true, false, func(client *fake.Clientset) error {
+			deployment, err := client.AppsV1().Deployments(CoreDNSNamespace).Get(t.Context(), CoreDNSName, metav1.GetOptions{})
+			if err == nil {
+				deployment.Labels = map[string]string{"eks.amazonaws.com/component": "coredns"}
+				_, err = client.AppsV1().Deployments(CoreDNSNamespace).Update(t.Context(), deployment, metav1.UpdateOptions{})
+			}
+			return err
+		}, "Amazon EKS manages the CoreDNS of this cluster"},
+		"no chart": {plain, true, true, false, func(client *fake.Clientset) error {
+			return client.RbacV1().ClusterRoleBindings().Delete(t.Context(), chartName, metav1.DeleteOptions{})
+		}, "--set coredns.enabled=true"},
+		"another DNS server": {plain, true, true, false, func(client *fake.Clientset) error {
+			return client.AppsV1().Deployments(CoreDNSNamespace).Delete(t.Context(), CoreDNSName, metav1.DeleteOptions{})
+		}, "this cluster has no CoreDNS as kubeadm installs it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := install(test.corefile)
+			if test.change != nil {
+				if err := test.change(client); err != nil {
+					t.Fatal(err)
+				}
+			}
+			client.PrependReactor("update", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				update := action.(clienttesting.UpdateActionImpl)
+				return len(update.UpdateOptions.DryRun) > 0, update.Object, nil // which the fake does not know
+			})
+			o := options(t, client, test.chart, test.reloads)
+			o.DryRun = test.dryRun
+			err := o.Enable(t.Context())
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if got := corefileOf(t, client); got != test.corefile {
+				t.Errorf("it left\n%s", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/coredns/caddy/caddyfile"
+	"github.com/miekg/dns"
+)
+
+// Plugins with which a Corefile serves the zone of a set.
+const (
+	// ByMulticluster is the plugin of this project, and the option of the stock plugin kubernetes.
+	ByMulticluster = "multicluster"
+	// ByKubernetes is the stock plugin with its option multicluster.
+	ByKubernetes = "kubernetes"
+	// ByForward is another server.
+	ByForward = "forward"
+)
+
+// A Corefile is its server blocks, in which snippets are expanded. Imported files are ignored: they exist only in the
+// pods of CoreDNS.
+type Corefile struct{ blocks []caddyfile.ServerBlock }
+
+var (
+	snippetLine = regexp.MustCompile(`(?m)^[ \t]*\((\S+)\)\s+\{`)
+	importLine  = regexp.MustCompile(`(?m)^[ \t]*import[ \t]+\S.*$`)
+	// importAfterBrace is an import that importLine does not find.
+	importAfterBrace = regexp.MustCompile(`(?m)\{[ \t]+import[ \t]`)
+	// hide has the parser expand no environment variables: those of this process are others. show reverts it.
+	hide, show = strings.NewReplacer("{$", "${", "{%", "%{"), strings.NewReplacer("${", "{$", "%{", "{%")
+	// keyParts are the scheme, the zone and the port of a key of a server block, such as dns://.:53.
+	keyParts = regexp.MustCompile(`^(\w+://)?([^:]*)(:.*)?$`)
+)
+
+// ParseCorefile returns an error if CoreDNS could not parse the text.
+func ParseCorefile(text string) (*Corefile, error) {
+	snippets := map[string]bool{}
+	for _, found := range snippetLine.FindAllStringSubmatch(text, -1) {
+		snippets[found[1]] = true
+	}
+	parsed := importLine.ReplaceAllStringFunc(text, func(line string) string {
+		if snippets[strings.Fields(line)[1]] {
+			return line
+		}
+		return ""
+	})
+	if importAfterBrace.MatchString(parsed) { // which would read a file of this machine
+		return nil, errors.New("the Corefile does not parse: put each import on a line of its own")
+	}
+	blocks, err := caddyfile.Parse("Corefile", strings.NewReader(hide.Replace(parsed)), nil)
+	if err != nil {
+		return nil, fmt.Errorf("the Corefile does not parse: %w", err)
+	}
+	return &Corefile{blocks}, nil
+}
+
+// By returns the plugin with which the Corefile serves a zone, or an empty string if it shows none. A forward of the
+// root zone in the server block of the root zone does not count, because it is for names outside of the cluster.
+func (c *Corefile) By(zone string) string {
+	block, _, of := c.blockOf(zone)
+	if c.Serves(zone) {
+		return ByMulticluster
+	}
+	for _, each := range directives(block, ByKubernetes) {
+		if has(each.option(ByMulticluster), zone) {
+			return ByKubernetes
+		}
+	}
+	for _, each := range directives(block, ByForward) {
+		if args := each[0]; len(args) > 0 && below(zone, args[0]) && (normal(args[0]) != "." || of != ".") {
+			return ByForward
+		}
+	}
+	return ""
+}
+
+// Serves reports whether the server block for a zone has the plugin multicluster for it.
+func (c *Corefile) Serves(zone string) bool { return c.multicluster(zone) != nil }
+
+// Option returns the arguments of an option of the plugin multicluster for a zone, nil if it is not set.
+func (c *Corefile) Option(zone, name string) []string { return c.multicluster(zone).option(name) }
+
+// Set returns the cluster set for which the plugin serves a zone.
+func (c *Corefile) Set(zone string) string { return strings.Join(c.Option(zone, "clusterset"), " ") }
+
+// Passes reports whether NodeLocal DNSCache with this Corefile sends queries for a zone to the cluster's DNS: the zone
+// has a server block, or that of the root zone forwards to the same servers as that of the cluster's own zone, which is
+// the first that forwards another one.
+func (c *Corefile) Passes(zone string) bool {
+	block, _, of := c.blockOf(zone)
+	isRoot := func(key string) bool { return zoneOf(key) == "." }
+	own := slices.IndexFunc(c.blocks, func(block caddyfile.ServerBlock) bool {
+		return upstreams(block) != nil && !slices.ContainsFunc(block.Keys, isRoot)
+	})
+	return of != "" && of != "." || own >= 0 && slices.Equal(upstreams(block), upstreams(c.blocks[own]))
+}
+
+// upstreams are the servers to which a server block forwards everything.
+func upstreams(block caddyfile.ServerBlock) []string {
+	for _, each := range directives(block, ByForward) {
+		if args := each[0]; len(args) > 1 && args[0] == "." {
+			return args[1:]
+		}
+	}
+	return nil
+}
+
+// multicluster is the use of the plugin for a zone, nil if there is none.
+func (c *Corefile) multicluster(zone string) directive {
+	block, _, of := c.blockOf(zone)
+	for _, each := range directives(block, ByMulticluster) {
+		zones := each[0]
+		if len(zones) == 0 {
+			zones = []string{of}
+		}
+		if has(zones, zone) || has(zones, ".") {
+			return each
+		}
+	}
+	return nil
+}
+
+// A directive is one use of a plugin: its arguments, and then its options, each with its arguments.
+type directive [][]string
+
+// option returns the arguments of an option, nil if it is not set.
+func (d directive) option(name string) []string {
+	for _, each := range d[min(len(d), 1):] {
+		if each[0] == name {
+			return each[1:]
+		}
+	}
+	return nil
+}
+
+// directives are the uses of a plugin in a server block.
+func directives(block caddyfile.ServerBlock, plugin string) (all []directive) {
+	for tokens := caddyfile.NewDispenserTokens("", block.Tokens[plugin]); tokens.Next(); {
+		one := directive{tokens.RemainingArgs()}
+		for tokens.NextBlock() {
+			one = append(one, append([]string{tokens.Val()}, tokens.RemainingArgs()...))
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// blockOf is the server block for a zone, with the key and the zone by which it is, all empty if there is none.
+func (c *Corefile) blockOf(zone string) (best caddyfile.ServerBlock, key, of string) {
+	for _, block := range c.blocks {
+		for _, each := range block.Keys {
+			if own := zoneOf(each); below(zone, own) && len(own) > len(of) {
+				best, key, of = block, each, own
+			}
+		}
+	}
+	return best, key, of
+}
+
+func zoneOf(key string) string { return normal(keyParts.ReplaceAllString(key, "$2")) }
+
+func has(zones []string, zone string) bool {
+	return slices.ContainsFunc(zones, func(each string) bool { return normal(each) == normal(zone) })
+}
+
+// below reports whether a zone equals another one, or is in it.
+func below(zone, other string) bool { return dns.IsSubDomain(normal(other), normal(zone)) }
+
+// normal is a zone in lower case, with a dot at its end.
+func normal(zone string) string { return dns.CanonicalName(zone) }
+
+// name is a zone in messages.
+func name(zone string) string { return strings.TrimSuffix(normal(zone), ".") }
+
+// The lines between which the server block of Enable is.
+const (
+	begin = "# BEGIN %s: added by kubectl clusterset coredns enable, removed by coredns disable"
+	end   = "# END %s"
+)
+
+// block is the server block that forwards a zone to servers. It listens at the port of the block of the Corefile that
+// answered for the zone.
+func (c *Corefile) block(zone string, servers []string) string {
+	key := name(zone) + ":53"
+	if _, like, of := c.blockOf(zone); of != "" {
+		key = show.Replace(keyParts.ReplaceAllString(like, "${1}"+name(zone)+"${3}"))
+	}
+	return key + " {\n    errors\n    forward . " + strings.Join(servers, " ") + "\n}\n"
+}
+
+// with is a Corefile to which the server block was added. All other text stays as it is.
+func with(text, zone string, servers []string) (string, error) {
+	text = without(text, zone)
+	before, err := ParseCorefile(text)
+	if err != nil {
+		return "", err
+	}
+	block, _, of := before.blockOf(zone)
+	switch by := before.By(zone); {
+	case by != "":
+		return "", fmt.Errorf("the Corefile already serves %s with the plugin %s: remove that first", name(zone), by)
+	case of == normal(zone):
+		return "", fmt.Errorf("the Corefile already has a server block for %s: remove it first", name(zone))
+	case block.Tokens["acl"] != nil || block.Tokens["bind"] != nil:
+		return "", fmt.Errorf("queries for %s are answered by a server block with the plugin acl or bind: add a block with the same "+
+			"lines of these by hand", name(zone))
+	case !slices.ContainsFunc(before.blocks, func(each caddyfile.ServerBlock) bool { return each.Tokens["reload"] != nil }):
+		return "", errors.New("the Corefile has no plugin reload, so CoreDNS would not read the change: add it first")
+	}
+	added := fmt.Sprintf("\n"+begin+"\n%s"+end+"\n", name(zone), before.block(zone, servers), name(zone))
+	if after, err := ParseCorefile(text + added); err != nil || after.By(zone) != ByForward {
+		return "", errors.New("the Corefile takes no further server block: enclose each of its blocks in braces, on lines of their own")
+	}
+	return text + added, nil
+}
+
+// without is the text of a Corefile before with, byte for byte.
+func without(text, zone string) string {
+	name := regexp.QuoteMeta(name(zone))
+	return regexp.MustCompile(`(?ms)\n?^`+fmt.Sprintf(begin, name)+`$.*?^`+fmt.Sprintf(end, name)+`$\n?`).ReplaceAllString(text, "")
+}

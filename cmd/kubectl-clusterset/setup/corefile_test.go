@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestServes(t *testing.T) {
+	for text, want := range map[string]bool{
+		". {\n multicluster clusterset.local\n}":                                  true,
+		". {\n multicluster a.example clusterset.local {\n fallthrough\n }\n}":    true,
+		"clusterset.local {\n multicluster\n}":                                    true,
+		". {\n multicluster\n}":                                                   true,
+		". {\n multicluster example.org\n}":                                       false,
+		"example.org {\n multicluster clusterset.local\n}":                        false,
+		"local {\n errors\n}\n. {\n multicluster clusterset.local\n}":             false,
+		"CLUSTERSET.local. {\n multicluster Clusterset.Local.\n}":                 true,
+		"(a) {\n multicluster\n}\nexample.org,\nclusterset.local {\n import a\n}": true,
+	} {
+		if got := parse(t, text).Serves("clusterset.local"); got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestOption(t *testing.T) {
+	for text, want := range map[string][]string{
+		". {\n multicluster clusterset.local\n}":                                                    nil,
+		". {\n errors\n cluster east\n}":                                                            nil,
+		". {\n multicluster clusterset.local {\n prefer zone\n cluster east # here\n }\n}":          {"east"},
+		". {\n multicluster example.org {\n cluster a\n }\n multicluster {\n cluster b c\n }\n}":    {"b", "c"},
+		". {\n multicluster {\n cluster\n prefer none\n }\n}":                                       {},
+		". {\n multicluster cluster.example clusterset.local {\n namespaces cluster\n ttl 5\n }\n}": nil,
+		"example.org {\n multicluster clusterset.local {\n cluster east\n }\n}":                     nil,
+		"(a) {\n cluster east\n}\n. {\n multicluster {\n import a\n }\n}":                           {"east"},
+	} {
+		if got := parse(t, text).Option("clusterset.local", "cluster"); !slices.Equal(got, want) ||
+			(got == nil) != (want == nil) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestBy(t *testing.T) {
+	for text, want := range map[string]string{
+		". {\n multicluster clusterset.local\n forward . 192.0.2.1\n}":                                                 ByMulticluster,
+		". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}":                     ByKubernetes,
+		"clusterset.local:53 {\n kubernetes clusterset.local {\n pods disabled\n multicluster clusterset.local.\n}\n}": ByKubernetes,
+		". {\n kubernetes cluster.local example.org {\n multicluster example.org\n }\n}":                               "",
+		". {\n kubernetes cluster.local {\n pods multicluster\n }\n}":                                                  "",
+		"clusterset.local:53 {\n forward . 10.96.0.99\n}\n. {\n errors\n}":                                             ByForward,
+		". {\n forward clusterset.local 10.96.0.99\n forward . /etc/resolv.conf\n}":                                    ByForward,
+		". {\n import /etc/other/*.conf\n}":                                                                            "",
+		". {\n forward . /etc/resolv.conf\n}":                                                                          "",
+		"example.org {\n forward . 192.0.2.1\n}":                                                                       "",
+	} {
+		if got := parse(t, text).By("clusterset.local"); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestPasses(t *testing.T) {
+	const own = "cluster.local {\n bind 169.254.20.10 10.96.0.10\n forward . 10.96.0.2\n}\n"
+	for text, want := range map[string]bool{
+		own + ". {\n forward . /etc/resolv.conf\n}":                                       false,
+		own + ". {\n forward . 10.96.0.2\n}":                                              true,
+		own + ". {\n forward . 192.0.2.1\n}\nclusterset.local {\n forward . 10.96.0.2\n}": true,
+		". {\n forward . 10.96.0.2\n}":                                                    false,
+		own:                                                                               false,
+	} {
+		if got := parse(t, text).Passes("clusterset.local"); got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+// FuzzParseCorefile: no text panics, and what is added to a Corefile can be removed.
+func FuzzParseCorefile(f *testing.F) {
+	for _, seed := range []string{
+		"", ". {\n errors\n reload\n}\n", "a:53, b {\n log . \"a \\\" b\" {\n class all\n }\n reload\n}",
+		"(s) {\n reload\n}\n. {\n import s\n acl {\n import /etc/rules\n }\n}", "{$A} {%B%} {\n}\n}", "a b\r\nreload", "(a) {\n import a\n}\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 4<<10 || strings.Contains(text, "# BEGIN") {
+			return // too long to be of use, or enabled already
+		}
+		corefile, err := ParseCorefile(text)
+		if err != nil {
+			return
+		}
+		by := corefile.By(zone)
+		corefile.Passes(zone)
+		corefile.Option(zone, "cluster")
+		added, err := with(text, zone, []string{"10.96.0.99"})
+		if err == nil && (by != "" || parse(t, added).By(zone) != ByForward || without(added, zone) != text) {
+			t.Errorf("served by %q, %q became %q and %q", by, text, added, without(added, zone))
+		}
+	})
+}
+
+func parse(t *testing.T, text string) *Corefile {
+	t.Helper()
+	corefile, err := ParseCorefile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return corefile
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	applyrbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+)
+
+const (
+	// lifetime is that of the tokens. The API server may grant less.
+	lifetime = 30 * 24 * time.Hour
+	// tryTimeout bounds the time until an API server accepts a new token.
+	tryTimeout = 15 * time.Second
+)
+
+// issue returns a kubeconfig for the reader, with a token of a ServiceAccount of its own, and when the token expires unless
+// the reader renews it.
+func (p *peering) issue(ctx context.Context, at Address, authority []byte) (kubeconfig []byte, expires time.Time, err error) {
+	if !strings.HasPrefix(at.Server, "https://") {
+		return nil, expires, fmt.Errorf("the address %s is not https, which the controller of %s would reject", at.Server, p.readerID)
+	}
+	if err := p.account(ctx); err != nil {
+		return nil, expires, err
+	}
+	token := "dry-run"
+	if !p.DryRun {
+		issued, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).CreateToken(ctx, cluster.Account(p.readerID),
+			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+				ExpirationSeconds: ptr.To(int64(lifetime / time.Second)),
+			}}, metav1.CreateOptions{})
+		if err != nil {
+			return nil, expires, fmt.Errorf("create a token: %w", err)
+		}
+		token, expires = issued.Status.Token, issued.Status.ExpirationTimestamp.Time
+		if err := p.try(ctx, token, at); err != nil {
+			return nil, expires, err
+		}
+	}
+	kubeconfig, err = p.kubeconfig(token, at, authority)
+	return kubeconfig, expires, err
+}
+
+// account creates the ServiceAccount with which the reader reads the source, and its right to request its own tokens. It
+// reads what all accounts of the namespace may read.
+func (p *peering) account(ctx context.Context) error {
+	name := cluster.Account(p.readerID)
+	labels := map[string]string{cluster.ReaderLabel: p.readerID, cluster.ManagedByLabel: manager}
+	made, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).Apply(ctx,
+		applycorev1.ServiceAccount(name, p.source.Namespace).WithAutomountServiceAccountToken(false).
+			WithLabels(labels), p.apply())
+	if err != nil {
+		return fmt.Errorf("create its account: %w", err)
+	}
+	err = p.allow(ctx, p.source, grant{
+		name: name, account: name, labels: labels, owner: owner("ServiceAccount", made), verb: "create",
+		resource: "serviceaccounts/token",
+	})
+	if err != nil {
+		return fmt.Errorf("allow its account to renew the token: %w", err)
+	}
+	return nil
+}
+
+// A grant is a Role and its binding, by which a ServiceAccount may use a verb on a part of the owner, and nothing else. Both
+// go with the owner.
+type grant struct {
+	name, account  string
+	labels         map[string]string // of both
+	owner          *applymetav1.OwnerReferenceApplyConfiguration
+	verb, resource string
+}
+
+func (o Options) allow(ctx context.Context, c *cluster.Cluster, g grant) error {
+	role := applyrbacv1.Role(g.name, c.Namespace).WithLabels(g.labels).WithOwnerReferences(g.owner).
+		WithRules(applyrbacv1.PolicyRule().WithAPIGroups("").WithResources(g.resource).WithResourceNames(*g.owner.Name).
+			WithVerbs(g.verb))
+	binding := applyrbacv1.RoleBinding(g.name, c.Namespace).WithLabels(g.labels).WithOwnerReferences(g.owner).
+		WithRoleRef(applyrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(g.name)).
+		WithSubjects(applyrbacv1.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(g.account).WithNamespace(c.Namespace))
+	_, err := c.Kube.RbacV1().Roles(c.Namespace).Apply(ctx, role, o.apply())
+	if err == nil {
+		_, err = c.Kube.RbacV1().RoleBindings(c.Namespace).Apply(ctx, binding, o.apply())
+	}
+	return err
+}
+
+func (o Options) apply() metav1.ApplyOptions {
+	return metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: cluster.DryRun(o.DryRun)}
+}
+
+func owner(kind string, of metav1.Object) *applymetav1.OwnerReferenceApplyConfiguration {
+	return applymetav1.OwnerReference().WithAPIVersion("v1").WithKind(kind).WithName(of.GetName()).WithUID(of.GetUID())
+}
+
+// try returns an error if the source rejects the token for what members read, at the address of the user. Only a missing
+// right counts if the reader uses another address: the user's may be a proxy that rejects service account tokens. Join waits
+// for the reader in any case.
+func (p *peering) try(ctx context.Context, token string, at Address) error {
+	config := rest.AnonymousClientConfig(p.source.Config)
+	config.BearerToken = token
+	by, err := cluster.FromConfig(config, p.source.Context, p.source.Namespace)
+	if err != nil {
+		return err
+	}
+	patient := p.Teller
+	patient.Timeout = min(patient.Timeout, tryTimeout)
+	var rejected error
+	err = patient.Wait(ctx, func(ctx context.Context) (string, error) {
+		_, err := by.Kube.CoordinationV1().Leases(by.Namespace).Get(ctx, cluster.HeartbeatLease, metav1.GetOptions{})
+		if err == nil {
+			_, err = by.Kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
+		}
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			rejected = err
+			return "waiting for the API server to accept the credential: " + err.Error(), nil
+		}
+		return "", err
+	})
+	if errors.Is(err, cluster.ErrTimeout) && rejected != nil {
+		err = rejected
+	}
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("its account lacks a right of members: %w: restore it with `helm upgrade` of the chart in namespace %s",
+			err, p.source.Namespace)
+	case strings.TrimSuffix(at.Server, "/") == strings.TrimSuffix(config.Host, "/") || ctx.Err() != nil:
+		return fmt.Errorf("%s rejects it: %w: if this is a proxy that rejects service account tokens, set the address of the "+
+			"API server with --server %s=https://…", config.Host, err, p.source.Context)
+	}
+	p.Teller.Say("context %s: %s rejects the new credential for %s (%v); continuing, because %[3]s uses %[5]s", p.source.Context,
+		config.Host, p.readerID, err, at.Server)
+	return nil
+}
+
+// kubeconfig is the content of the reader's Secret.
+func (p *peering) kubeconfig(token string, at Address, authority []byte) ([]byte, error) {
+	config := rest.CopyConfig(p.source.Config)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, err
+	}
+	if len(authority) == 0 {
+		authority = config.CAData
+	}
+	made, id := clientcmdapi.NewConfig(), p.sourceID
+	made.Clusters[id] = &clientcmdapi.Cluster{
+		Server: at.Server, CertificateAuthorityData: authority, TLSServerName: at.Name, ProxyURL: at.Proxy,
+	}
+	made.AuthInfos[id] = &clientcmdapi.AuthInfo{Token: token}
+	made.Contexts[id] = &clientcmdapi.Context{Cluster: id, AuthInfo: id, Namespace: p.source.Namespace}
+	made.CurrentContext = id
+	text, err := clientcmd.Write(*made)
+	if err != nil {
+		return nil, err
+	}
+	// A working kubeconfig must not be replaced by one that nobody can use.
+	read, err := clientcmd.RESTConfigFromKubeConfig(text)
+	if err == nil {
+		_, err = rest.TransportFor(read)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig for %s cannot be used: %w: correct the certificate-authority or the proxy of your kubeconfig",
+			p.readerID, err)
+	}
+	return text, nil
+}
+
+// revoke deletes the ServiceAccount of a reader, or those of all readers if it is empty, which revokes their tokens. It
+// returns their number.
+func revoke(ctx context.Context, of *cluster.Cluster, reader string, dryRun []string) (int, error) {
+	accounts := of.Kube.CoreV1().ServiceAccounts(of.Namespace)
+	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: cluster.ReaderLabel})
+	if err != nil {
+		return 0, fmt.Errorf("context %s: list the ServiceAccounts of readers: %w", of.Context, err)
+	}
+	count := 0
+	for i := range list.Items {
+		id := list.Items[i].Labels[cluster.ReaderLabel]
+		if reader != "" && id != reader || list.Items[i].Name != cluster.Account(id) {
+			continue
+		}
+		if err := accounts.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {
+			return count, fmt.Errorf("context %s: revoke the tokens of %s: %w", of.Context, id, err)
+		}
+		count++
+	}
+	return count, nil
+}
+
+// An Address is that of an API server.
+type Address struct {
+	// Server is its URL.
+	Server string
+	// Name is the server name in its certificate, empty if that is the host of Server.
+	Name string
+	// Proxy is the URL of the proxy before it, empty for none.
+	Proxy string
+}
+
+// own is the address in a configuration.
+func own(config *rest.Config) Address {
+	address := Address{Server: config.Host, Name: config.ServerName}
+	if config.Proxy != nil {
+		if proxy, err := config.Proxy(&http.Request{URL: &url.URL{Scheme: "https"}}); err == nil && proxy != nil {
+			address.Proxy = proxy.String()
+		}
+	}
+	return address
+}
+
+// String is the address as messages show it, without a password.
+func (a Address) String() string {
+	if proxy, err := url.Parse(a.Proxy); err == nil && a.Proxy != "" {
+		return a.Server + " through " + proxy.Redacted()
+	}
+	return a.Server
+}
+
+// anonymous is the address without the login to its proxy.
+func (a Address) anonymous() Address {
+	if proxy, err := url.Parse(a.Proxy); err == nil && proxy.User != nil {
+		proxy.User = nil
+		a.Proxy = proxy.String()
+	}
+	return a
+}
+
+// reach returns the address at which the reader reads its source. The address in
+// the Secret stays unless the options set another, because users may reach an API
+// server at another address than clusters. reach reports a difference, and then
+// also returns the CA certificates in the Secret, which belong to that address.
+func (p *peering) reach() (at Address, authority []byte) {
+	users := own(p.source.Config).anonymous()
+	if server := p.Servers[p.source.Context]; server != "" {
+		return Address{Server: server, Name: users.Name}, nil
+	}
+	if p.secret == nil {
+		return users, nil
+	}
+	// The controller rejects an invalid kubeconfig.
+	before, err := clientcmd.RESTConfigFromKubeConfig(p.secret.Data[cluster.KubeconfigKey])
+	if err != nil || !strings.HasPrefix(before.Host, "https://") {
+		return users, nil
+	}
+	had := own(before)
+	if had.anonymous() == users {
+		return had, nil
+	}
+	p.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
+		p.readerID, p.sourceID, had, p.secret.Name, users, p.source.Context)
+	return had, before.CAData
+}
+
+// Loopback reports whether an address is a loopback address.
+func Loopback(server string) bool {
+	address, err := url.Parse(server)
+	return err == nil && (address.Hostname() == "localhost" || net.ParseIP(address.Hostname()).IsLoopback())
+}

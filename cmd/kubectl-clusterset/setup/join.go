@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package setup sets up a cluster set: it issues the credentials with which clusters read each other, revokes them, and
+// has the CoreDNS of a cluster, as kubeadm installs it, forward the zone of the set to the CoreDNS of the chart.
+//
+// A credential is a token of a ServiceAccount in the cluster that is read, one
+// for each reader, so that deleting that account revokes it and no other. The
+// controller of the reader renews it.
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+const (
+	// ControllerName is the name of the controller's Deployment, and of its ServiceAccount.
+	ControllerName = "clusterset-controller"
+	// manager is the field manager, and the value of the label managed-by of ServiceAccounts and Roles.
+	manager = cluster.FieldManager
+)
+
+// Options are those of Join, Leave and Drain.
+type Options struct {
+	// Clusters are the selected clusters, for Join two or more.
+	Clusters []*cluster.Cluster
+	// Servers are addresses of API servers for the other clusters, by context. The
+	// default is the address in the Secret, or else in the kubeconfig.
+	Servers map[string]string
+	// State asks the controller of a cluster, for Drain.
+	State  func(context.Context, *cluster.Cluster) (*state.Cluster, error)
+	DryRun bool
+	Teller cluster.Teller
+}
+
+// A peering is one direction of a join: reader reads source.
+type peering struct {
+	Options
+	reader, source     *cluster.Cluster
+	readerID, sourceID string
+	// set is that of both.
+	set cluster.Set
+	// uid is that of the namespace kube-system of the source, by which its reader knows it.
+	uid string
+
+	// ranges confine the endpoints of the source; unconfined is why they are unknown.
+	ranges     []netip.Prefix
+	unconfined error
+	// secret is the reader's Secret with the credential.
+	secret *corev1.Secret
+	// before is when the first heartbeat arrived with the credential that the new one replaces.
+	before *metav1.MicroTime
+	done   bool
+}
+
+// Join joins each of the clusters with every other one, and returns when each
+// receives heartbeats with its new credentials. After an error, what was done
+// stays, and another Join continues. Join usually follows the installation, so it
+// waits for the first heartbeats of the controllers.
+func Join(ctx context.Context, o Options) error {
+	for _, c := range o.Clusters {
+		if c.Config.Insecure { // another server could give its own authority, and read the tokens
+			return fmt.Errorf("context %s: your kubeconfig has insecure-skip-tls-verify, so the API server may be another; nothing was "+
+				"changed: set the certificate-authority of the cluster in your kubeconfig", c.Context)
+		}
+	}
+	var identities []cluster.Identity
+	err := o.Teller.Wait(ctx, func(ctx context.Context) (_ string, err error) {
+		if identities, err = cluster.Identify(ctx, o.Clusters); errors.Is(err, cluster.ErrNeverRan) {
+			return err.Error(), nil
+		}
+		return "", err
+	})
+	if err != nil {
+		return err
+	}
+	var peerings []*peering
+	for i, source := range o.Clusters {
+		if o.Servers[source.Context] == "" {
+			o.hint(source)
+		}
+		ranges, unconfined := podRanges(ctx, source)
+		if unconfined == nil {
+			o.Teller.Say("context %s: the other clusters confine the endpoints of %s to the %d pod ranges of its nodes. When nodes "+
+				"are added, run join again, or set the annotation %s of its Secrets to the whole range", source.Context,
+				identities[i].ID, len(ranges), cluster.CIDRsAnnotation)
+		}
+		for j, reader := range o.Clusters {
+			if i == j {
+				continue
+			}
+			p := &peering{
+				Options: o, reader: reader, readerID: identities[j].ID, source: source, sourceID: identities[i].ID,
+				set: identities[i].Set, uid: identities[i].UID, ranges: ranges, unconfined: unconfined,
+			}
+			if err := p.give(ctx); err != nil {
+				return err
+			}
+			peerings = append(peerings, p)
+		}
+	}
+	if o.DryRun {
+		return nil
+	}
+	err = o.await(ctx, len(peerings), func(ctx context.Context, i int) (string, error) { return peerings[i].look(ctx) })
+	if errors.Is(err, cluster.ErrTimeout) {
+		err = fmt.Errorf("%w: see `kubectl clusterset status`", err)
+	}
+	return err
+}
+
+// hint tells what other clusters may not be able to use in the address of the user's kubeconfig.
+func (o Options) hint(source *cluster.Cluster) {
+	if Loopback(source.Config.Host) {
+		o.Teller.Say("context %s: %s is a loopback address, which other machines cannot reach. If the other clusters need "+
+			"another address, set --server %[1]s=https://…", source.Context, source.Config.Host)
+	}
+	if proxy := own(source.Config).anonymous().Proxy; proxy != "" {
+		o.Teller.Say("context %s: the other clusters use the proxy of your kubeconfig, %s, without a login. If they need none, "+
+			"set --server %[1]s=https://…", source.Context, proxy)
+	}
+}
+
+// give issues a credential and writes it to the Secret that makes the source a member of the reader. A credential that the
+// source rejects replaces none.
+func (p *peering) give(ctx context.Context) error {
+	existing, err := p.reader.Credentials(ctx, p.sourceID)
+	if err != nil {
+		return err
+	}
+	name := "member-" + p.sourceID
+	switch {
+	case len(existing) > 1:
+		return fmt.Errorf("context %s: %d Secrets are credentials of %s: delete all but that of the Lease %s%s "+
+			"(annotation %s)", p.reader.Context, len(existing), p.sourceID, cluster.MemberLease, p.sourceID, cluster.OriginAnnotation)
+	case len(existing) == 1:
+		p.secret, name = &existing[0], existing[0].Name
+	default:
+		_, err := p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			err = fmt.Errorf("it has not the label %s=%s: delete it, or correct the label", cluster.ClusterLabel, p.sourceID)
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("context %s: Secret %s: %w", p.reader.Context, name, err)
+		}
+	}
+	cidrs := ""
+	if p.secret != nil {
+		cidrs = p.secret.Annotations[cluster.CIDRsAnnotation]
+	}
+	if cidrs = confined(cidrs, p.ranges); cidrs == "" {
+		p.Teller.Say("context %s: %s accepts any address from %s, and does not probe its pods, because %v: `kubectl --context %[1]s "+
+			"-n %[5]s annotate secret %s %s=<ranges of its pods>`", p.reader.Context, p.readerID, p.sourceID, p.unconfined,
+			p.reader.Namespace, name, cluster.CIDRsAnnotation)
+	}
+	at, authority := p.reach()
+	kubeconfig, expires, err := p.issue(ctx, at, authority)
+	if err != nil {
+		return fmt.Errorf("context %s: a credential for %s: %w", p.source.Context, p.readerID, err)
+	}
+	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{cluster.ClusterLabel: p.sourceID}).
+		WithData(map[string][]byte{cluster.KubeconfigKey: kubeconfig})
+	secret.WithAnnotations(map[string]string{cluster.UIDAnnotation: p.uid})
+	if cidrs != "" {
+		secret.WithAnnotations(map[string]string{cluster.CIDRsAnnotation: cidrs})
+	}
+	lease, err := p.lease(ctx)
+	if err != nil {
+		return err
+	}
+	p.before = lease.Spec.RenewTime
+	p.secret, err = p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Apply(ctx, secret, p.apply())
+	if err != nil {
+		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.sourceID, err)
+	}
+	err = p.allow(ctx, p.reader, grant{
+		name: "clusterset-renew-" + name, account: ControllerName, owner: owner("Secret", p.secret), verb: "update",
+		labels: map[string]string{cluster.ClusterLabel: p.sourceID, cluster.ManagedByLabel: manager}, resource: "secrets",
+	})
+	if err != nil {
+		return fmt.Errorf("context %s: allow the controller to renew the token for %s: %w", p.reader.Context, p.sourceID, err)
+	}
+	if p.DryRun {
+		p.Teller.Did("%s would get a credential to read %s in %s (dry run)", p.readerID, p.sourceID, p.set)
+		return nil
+	}
+	p.Teller.Did("%s has a credential to read %s in %s, which expires %s unless its controller renews it", p.readerID,
+		p.sourceID, p.set, expires.UTC().Format(time.RFC3339))
+	return nil
+}
+
+// lease is where the reader's controller writes what it makes of the source; without a name if there is none.
+func (p *peering) lease(ctx context.Context) (*coordinationv1.Lease, error) {
+	lease, err := p.reader.Kube.CoordinationV1().Leases(p.reader.Namespace).Get(ctx, cluster.MemberLease+p.sourceID, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("context %s: %w", p.reader.Context, err)
+	}
+	return lease, nil
+}
+
+// look returns why the reader has received no heartbeat with its new credential, or an empty text.
+func (p *peering) look(ctx context.Context) (string, error) {
+	if p.done {
+		return "", nil
+	}
+	lease, err := p.lease(ctx)
+	if err != nil {
+		return "", err
+	}
+	why, renewed := "the controller has not read the credential yet", lease.Spec.RenewTime
+	switch state := lease.Annotations[cluster.StateAnnotation]; {
+	case lease.Name == "":
+	case state != "fresh":
+		why = "it is " + state
+	case renewed.Equal(p.before):
+		why = "no heartbeat yet"
+	default:
+		p.done = true
+		p.Teller.Did("%s receives heartbeats from %s", p.readerID, p.sourceID)
+		return "", nil
+	}
+	return fmt.Sprintf("%s is waiting for heartbeats from %s: %s", p.readerID, p.sourceID, why), nil
+}
+
+// await waits until look returns an empty text for all indexes below n.
+func (o Options) await(ctx context.Context, n int, look func(context.Context, int) (string, error)) error {
+	return o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
+		var waiting []string
+		for i := range n {
+			why, err := look(ctx, i)
+			if err != nil {
+				return "", err
+			}
+			if why != "" {
+				waiting = append(waiting, why)
+			}
+		}
+		return strings.Join(waiting, "; "), nil
+	})
+}

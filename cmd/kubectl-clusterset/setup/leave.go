@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// target identifies the clusters of the options, and returns the id of the one that is given by id or context.
+func (o Options) target(ctx context.Context, name string) (string, []cluster.Identity, error) {
+	identities, err := cluster.Identify(ctx, o.Clusters)
+	if err != nil {
+		return "", nil, fmt.Errorf("nothing was changed: %w; leave an unreachable cluster out of --contexts", err)
+	}
+	for i, c := range o.Clusters {
+		if c.Context == name && !slices.ContainsFunc(identities, func(is cluster.Identity) bool { return is.ID == name }) {
+			name = identities[i].ID
+		}
+	}
+	return name, identities, nil
+}
+
+// Leave removes a cluster, given by id or context, from the clusters of the
+// options, and returns when everything imported from it is deleted. The cluster
+// itself, if it is among them, loses all members. It is an error, which names
+// them, if other members of these clusters are not among the options: they are
+// unchanged.
+func Leave(ctx context.Context, o Options, name string) error {
+	id, identities, err := o.target(ctx, name)
+	if err != nil {
+		return err
+	}
+	others, found := map[string]bool{id: true}, false
+	for i, c := range o.Clusters {
+		secrets, err := c.Credentials(ctx, "")
+		if err != nil {
+			return err
+		}
+		reader := id
+		if identities[i].ID == id {
+			reader, found = "", true
+		}
+		for j := range secrets {
+			member := secrets[j].Labels[cluster.ClusterLabel]
+			others[member] = true
+			if reader != "" && member != id {
+				continue
+			}
+			if err := c.Kube.CoreV1().Secrets(c.Namespace).Delete(ctx, secrets[j].Name,
+				metav1.DeleteOptions{DryRun: cluster.DryRun(o.DryRun)}); err != nil {
+				return fmt.Errorf("context %s: %w", c.Context, err)
+			}
+			o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member of %s", identities[i].ID, member, identities[i].Set)
+			found = true
+		}
+		revoked, err := revoke(ctx, c, reader, cluster.DryRun(o.DryRun))
+		if err != nil {
+			return err
+		}
+		if revoked > 0 {
+			o.Teller.Wrote(o.DryRun, "%s: revoked %d credentials for reading it", identities[i].ID, revoked)
+			found = true
+		}
+	}
+	if !found {
+		return fmt.Errorf("%s: it is neither a selected cluster nor a member of one: select clusters of its set with --contexts", name)
+	}
+	for _, is := range identities {
+		delete(others, is.ID)
+	}
+	if !o.DryRun {
+		err = o.await(ctx, len(identities), func(ctx context.Context, i int) (string, error) {
+			return remains(ctx, o.Clusters[i], identities[i], id)
+		})
+	}
+	left := strings.Join(slices.Sorted(maps.Keys(others)), ", ")
+	switch delete(others, id); {
+	case len(others) > 0:
+		err = errors.Join(err, fmt.Errorf("not selected, and unchanged: %s: to remove %s there, too, run this command with their "+
+			"contexts", left, id))
+	case left != "":
+		o.Teller.Say("Not selected, and unchanged: %s. To revoke its credentials for other clusters there, run this command with its "+
+			"context", left)
+	}
+	return err
+}
+
+// remains returns what is still to be deleted in a cluster, or an empty text.
+func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id string) (string, error) {
+	leases, published := cluster.ClusterLabel+"="+id, cluster.SourceLabel+"="+id
+	if is.ID == id {
+		leases, published = cluster.ClusterLabel, cluster.SourceLabel+"!="+id+","+cluster.SourceLabel
+	}
+	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx,
+		metav1.ListOptions{LabelSelector: published + "," + is.Set.Slices()})
+	states, failed := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: leases})
+	if err = errors.Join(err, failed); err != nil {
+		return "", fmt.Errorf("context %s: %w", c.Context, err)
+	}
+	if len(copies.Items)+len(states.Items) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("waiting for the controller of %s to delete %d EndpointSlices and %d Leases", is.ID,
+		len(copies.Items), len(states.Items)), nil
+}
+
+// Drain makes all clusters demote the endpoints of a cluster, given by id or context, or reverts that. The cluster says so
+// in its heartbeat if it is one of the options. Otherwise the annotations of its Secrets say so in those clusters. Drain
+// returns when the controllers of the options have seen that.
+func Drain(ctx context.Context, o Options, name string, drain bool) error {
+	id, identities, err := o.target(ctx, name)
+	if err != nil {
+		return err
+	}
+	value, done := `"true"`, "drained"
+	if !drain {
+		value, done = "null", "not drained"
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, cluster.DrainAnnotation, value)
+	options := metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)}
+	at := slices.IndexFunc(identities, func(is cluster.Identity) bool { return is.ID == id })
+	found := at >= 0
+	for i, c := range o.Clusters {
+		if i == at {
+			if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch, options); err != nil {
+				return fmt.Errorf("context %s: %w", c.Context, err)
+			}
+			o.Teller.Wrote(o.DryRun, "%s is %s in %s", id, done, identities[i].Set)
+			continue
+		}
+		if drain && at >= 0 {
+			continue // it learns from the heartbeat
+		}
+		secrets, err := c.Credentials(ctx, id)
+		if err != nil {
+			return err
+		}
+		for j := range secrets {
+			found = true
+			if !drain && secrets[j].Annotations[cluster.DrainAnnotation] == "" {
+				continue
+			}
+			if _, err := c.Kube.CoreV1().Secrets(c.Namespace).Patch(ctx, secrets[j].Name, types.MergePatchType, patch,
+				options); err != nil {
+				return fmt.Errorf("context %s: %w", c.Context, err)
+			}
+			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s in %s", identities[i].ID, id, done, identities[i].Set)
+		}
+	}
+	if !found {
+		return fmt.Errorf("%s: it is neither a selected cluster nor has one a Secret of it: select its context with --contexts", name)
+	}
+	if o.DryRun {
+		return nil
+	}
+	if !drain && at < 0 {
+		done += " (if it drained itself, select its context, too)"
+	}
+	o.Teller.Interval = cmp.Or(o.Teller.Interval, time.Second) // each look is a request to a controller
+	return o.await(ctx, len(identities), func(ctx context.Context, i int) (string, error) {
+		is, err := o.State(ctx, o.Clusters[i])
+		switch {
+		case err != nil:
+			return fmt.Sprintf("context %s: %v", o.Clusters[i].Context, err), nil
+		case !seen(is, id, drain):
+			return fmt.Sprintf("waiting for the controller of %s to see that %s is %s", identities[i].ID, id, done), nil
+		}
+		return "", nil
+	})
+}
+
+// seen reports whether a cluster knows that the cluster with an id is drained, or is not. One that does not have it as a
+// member has nothing to know.
+func seen(is *state.Cluster, id string, drained bool) bool {
+	if is.Cluster == id {
+		return is.Drained == drained
+	}
+	at := slices.IndexFunc(is.Members, func(m state.Member) bool { return m.Cluster == id })
+	return at < 0 || is.Members[at].Drained == drained
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+const system = "clusterset-dns"
+
+// joined is a cluster that has the credentials of members.
+func joined(id string, members ...string) *cluster.Cluster {
+	client := fake.NewClientset(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-of-" + id)}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}},
+		&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: cluster.HeartbeatLease},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(id)},
+		},
+	)
+	for _, other := range members {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: system, Name: "member-" + other,
+			Labels: map[string]string{cluster.ClusterLabel: other},
+		}}
+		if err := client.Tracker().Add(secret); err != nil {
+			panic(err)
+		}
+	}
+	return &cluster.Cluster{Context: "admin@" + id, Namespace: system, Kube: client}
+}
+
+// TestLeave removes a cluster from those that are selected, and names the others that may have it.
+func TestLeave(t *testing.T) {
+	for name, test := range map[string]struct {
+		target   string
+		contexts []string
+		left     string // the Secrets that are left in the selected clusters
+		names    string
+	}{
+		"all":                      {"west", []string{"east", "west", "north"}, "north east", ""},
+		"by the name of a context": {"admin@west", []string{"east", "west", "north"}, "north east", ""},
+		"a forgotten one":          {"west", []string{"east", "west"}, "north", "ERROR not selected, and unchanged: north: to remove west there, too,"},
+		"a lost one":               {"west", []string{"east", "north"}, "north east", "Not selected, and unchanged: west. To revoke"},
+		"one cluster":              {"north", []string{"east"}, "west", "ERROR not selected, and unchanged: north, west: to remove north"},
+	} {
+		set := map[string]*cluster.Cluster{
+			"east": joined("east", "north", "west"), "west": joined("west", "east", "north"), "north": joined("north", "east", "west"),
+		}
+		var said bytes.Buffer
+		o := Options{Teller: cluster.Teller{Out: &said, Results: io.Discard, Timeout: time.Minute}}
+		for _, id := range test.contexts {
+			o.Clusters = append(o.Clusters, set[id])
+		}
+		if err := Leave(t.Context(), o, test.target); err != nil {
+			said.WriteString("ERROR " + err.Error())
+		}
+		var left []string
+		for _, c := range o.Clusters {
+			secrets, err := c.Credentials(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range secrets {
+				left = append(left, secrets[i].Labels[cluster.ClusterLabel])
+			}
+		}
+		if got := strings.Join(left, " "); got != test.left || !strings.Contains(said.String(), test.names) ||
+			test.names == "" && said.Len() > 0 {
+			t.Errorf("%s: the Secrets of %s are left; it says %q", name, got, said.String())
+		}
+	}
+}
+
+// TestClusterThatNobodyKnows is told from a context that was forgotten.
+func TestClusterThatNobodyKnows(t *testing.T) {
+	o := Options{
+		Clusters: []*cluster.Cluster{joined("east", "west")},
+		Teller:   cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute},
+	}
+	for _, err := range []error{Leave(t.Context(), o, "nobody"), Drain(t.Context(), o, "nobody", true)} {
+		if err == nil || !strings.HasPrefix(err.Error(), "nobody: ") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestDrain: a cluster that is selected says itself that it is drained; otherwise the Secrets of the others say so. Undrain
+// reverts both. Both wait until the controllers of all selected clusters have seen that.
+func TestDrain(t *testing.T) {
+	east, west := joined("east", "west"), joined("west", "east")
+	for _, test := range []struct {
+		clusters   []*cluster.Cluster
+		drain      bool
+		east, west string // the annotations of the Secret of west in east, and of the namespace in west
+		says       string
+	}{
+		{[]*cluster.Cluster{east, west}, true, "", "true", "west is drained in the default cluster set\n"},
+		{[]*cluster.Cluster{east}, true, "true", "true", "east: the endpoints of west are drained in the default cluster set\n"},
+		{
+			[]*cluster.Cluster{east, west},
+			false, "", "",
+			"east: the endpoints of west are not drained in the default cluster set\n" +
+				"west is not drained in the default cluster set\n",
+		},
+	} {
+		var said bytes.Buffer
+		asked := map[string]int{}
+		err := Drain(t.Context(), Options{
+			Clusters: test.clusters,
+			Teller:   cluster.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute, Interval: time.Millisecond},
+			State: func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) {
+				asked[c.Context]++
+				now := test.drain == (asked[c.Context] > 1) // seen at the second look
+				if c == west {
+					return &state.Cluster{Cluster: "west", Drained: now}, nil
+				}
+				return &state.Cluster{Cluster: "east", Members: []state.Member{{Cluster: "west", Drained: now}}}, nil
+			},
+		}, "west", test.drain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range test.clusters {
+			if asked[c.Context] != 2 {
+				t.Errorf("%s was asked %d times", c.Context, asked[c.Context])
+			}
+		}
+		secret, err := east.Kube.CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
+		if err != nil || secret.Annotations[cluster.DrainAnnotation] != test.east {
+			t.Errorf("east: %v, %v", secret.Annotations, err)
+		}
+		namespace, err := west.Kube.CoreV1().Namespaces().Get(t.Context(), system, metav1.GetOptions{})
+		if err != nil || namespace.Annotations[cluster.DrainAnnotation] != test.west {
+			t.Errorf("west: %v, %v", namespace.Annotations, err)
+		}
+		if said.String() != test.says {
+			t.Errorf("it says %q", said.String())
+		}
+	}
+}
+
+// TestDrainThatNobodySees fails after the timeout, and says which controller has not seen it.
+func TestDrainThatNobodySees(t *testing.T) {
+	for want, answer := range map[string]func() (*state.Cluster, error){
+		"waiting for the controller of west to see that west is drained": func() (*state.Cluster, error) {
+			return &state.Cluster{Cluster: "west"}, nil
+		},
+		"context admin@west: no pod runs": func() (*state.Cluster, error) { return nil, errors.New("no pod runs") },
+	} {
+		err := Drain(t.Context(), Options{
+			Clusters: []*cluster.Cluster{joined("west")},
+			Teller:   cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
+			State:    func(context.Context, *cluster.Cluster) (*state.Cluster, error) { return answer() },
+		}, "west", true)
+		if !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestDrainOfAMemberWithoutASecret: a cluster that cannot be told, because the member is not a Secret there, is an error.
+func TestDrainOfAMemberWithoutASecret(t *testing.T) {
+	east, north := joined("east", "west"), joined("north")
+	err := Drain(t.Context(), Options{
+		Clusters: []*cluster.Cluster{east, north},
+		Teller:   cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
+		State: func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) {
+			return &state.Cluster{Cluster: c.Context, Members: []state.Member{{Cluster: "west", Drained: c == east}}}, nil
+		},
+	}, "west", true)
+	if !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), "waiting for the controller of north to see that west is drained") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestOutputNamesTheSet: a forgotten --system-namespace selects the default set.
+func TestOutputNamesTheSet(t *testing.T) {
+	for set, want := range map[string]string{"": "the default cluster set", "blue": "cluster set blue"} {
+		for what, do := range map[string]func(Options) error{
+			"leave":   func(o Options) error { return Leave(t.Context(), o, "west") },
+			"drain":   func(o Options) error { return Drain(t.Context(), o, "west", true) },
+			"undrain": func(o Options) error { return Drain(t.Context(), o, "west", false) },
+		} {
+			var said bytes.Buffer
+			o := Options{
+				Clusters: []*cluster.Cluster{ofSet(joined("east", "west"), set), ofSet(joined("west", "east"), set)},
+				Teller:   cluster.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute},
+				State: func(context.Context, *cluster.Cluster) (*state.Cluster, error) {
+					return &state.Cluster{Cluster: "west", Drained: what == "drain"}, nil
+				},
+			}
+			if err := do(o); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(said.String()) {
+				if !strings.HasSuffix(line, want+"\n") {
+					t.Errorf("%s of %s says %q", what, want, line)
+				}
+			}
+			if strings.Count(said.String(), want) < map[string]int{"leave": 2, "drain": 1, "undrain": 1}[what] {
+				t.Errorf("%s of %s says %q", what, want, said.String())
+			}
+		}
+	}
+}
+
+// TestJoinNamesTheSet: a forgotten --system-namespace selects the default set.
+func TestJoinNamesTheSet(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for set, want := range map[string]string{"": "the default cluster set", "blue": "cluster set blue"} {
+		var said bytes.Buffer
+		o := Options{DryRun: true, Teller: cluster.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute}}
+		for _, c := range []*cluster.Cluster{ofSet(joined("east"), set), ofSet(joined("west"), set)} {
+			c.Config = &rest.Config{
+				Host: "https://" + c.Context + ":6443", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+			}
+			o.Clusters = append(o.Clusters, c)
+		}
+		if err := Join(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		wanted := "west would get a credential to read east in " + want + " (dry run)\n" +
+			"east would get a credential to read west in " + want + " (dry run)\n"
+		if said.String() != wanted {
+			t.Errorf("got\n%swant\n%s", said.String(), wanted)
+		}
+		for _, c := range o.Clusters {
+			for _, action := range c.Kube.(*fake.Clientset).Actions() {
+				if patch, writes := action.(clienttesting.PatchActionImpl); writes && len(patch.GetPatchOptions().DryRun) == 0 {
+					t.Errorf("a dry run writes %s %s", patch.GetResource().Resource, patch.GetName())
+				}
+			}
+		}
+	}
+}
+
+// ofSet makes the controller of a cluster one of a set.
+func ofSet(c *cluster.Cluster, set string) *cluster.Cluster {
+	client := c.Kube.(*fake.Clientset)
+	renewed := metav1.NowMicro()
+	if err := client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: system, Name: cluster.HeartbeatLease, Annotations: map[string]string{
+				cluster.SetLabel: set,
+			},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(strings.TrimPrefix(c.Context, "admin@")), RenewTime: &renewed},
+	}, system); err != nil {
+		panic(err)
+	}
+	return c
+}
