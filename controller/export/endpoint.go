@@ -132,34 +132,34 @@ func (r *endpointReader) usable(before []string, text string) (canonical string,
 		return "", false
 	}
 	address, err := checkAddress(text, r.addressType)
-	if err != nil {
-		r.found.add(ReasonBadAddress, r.object, "%v", err)
+	refuse := func(reason Reason, format string, args ...any) (string, bool) {
+		if problem := r.found.add(reason, r.object, format, args...); problem.Count == 1 {
+			problem.Address = address
+		}
 		return "", false
+	}
+	if err != nil {
+		return refuse(ReasonBadAddress, "%v", err)
 	}
 	if canonical = text; !isCanonical(address, text) {
 		// Local slices may have any form; a snapshot has the canonical one.
 		if !r.own {
-			r.found.add(ReasonBadAddress, r.object, "%q is not in canonical form, %s", text, address)
-			return "", false
+			return refuse(ReasonBadAddress, "%q is not in canonical form, %s", text, address)
 		}
 		canonical = address.String()
 	}
 	if slices.Contains(before, canonical) {
-		r.found.add(ReasonBadAddress, r.object, "%s is repeated in one endpoint", address)
-		return "", false
+		return refuse(ReasonBadAddress, "%s is repeated in one endpoint", address)
 	}
 	holds := func(p netip.Prefix) bool { return p.Contains(address) }
 	if slices.ContainsFunc(r.services, holds) {
-		r.found.add(ReasonBadAddress, r.object, "%s is in the range of Services of this cluster", address)
-		return "", false
+		return refuse(ReasonBadAddress, "%s is in the range of Services of this cluster", address)
 	}
 	if r.owns != nil && r.owns(canonical) {
-		r.found.add(ReasonBadAddress, r.object, "%s is the address of a node or of the API server of this cluster", address)
-		return "", false
+		return refuse(ReasonBadAddress, "%s is the address of a node or of the API server of this cluster", address)
 	}
 	if len(r.within) > 0 && !slices.ContainsFunc(r.within, holds) {
-		r.found.add(ReasonForeignAddress, r.object, "%s is outside the ranges of its cluster", address)
-		return "", false
+		return refuse(ReasonForeignAddress, "%s is outside the ranges of its cluster", address)
 	}
 	return canonical, true
 }

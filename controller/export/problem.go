@@ -4,6 +4,7 @@ package export
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 )
 
@@ -53,6 +54,8 @@ type Problem struct {
 	Object string
 	// Message is one sentence about the first occurrence, at most 256 bytes.
 	Message string
+	// Address is the address that the first occurrence left out; it is not valid if that is no address.
+	Address netip.Addr
 	// Count is the number of occurrences, at least 1.
 	Count int
 }
@@ -103,16 +106,17 @@ type problemKey struct {
 // maxMessage bounds a problem's message, which may quote other clusters' data.
 const maxMessage = 256
 
-func (p *problems) add(reason Reason, object, format string, args ...any) {
-	p.addFor("", reason, object, format, args...)
+func (p *problems) add(reason Reason, object, format string, args ...any) *Problem {
+	return p.addFor("", reason, object, format, args...)
 }
 
-// addFor is add for a part of the object that has its own problems.
-func (p *problems) addFor(part string, reason Reason, object, format string, args ...any) {
+// addFor is add for a part of the object that has its own problems. It returns the problem with its first occurrence, until
+// the next one is added.
+func (p *problems) addFor(part string, reason Reason, object, format string, args ...any) *Problem {
 	key := problemKey{part, reason, object}
 	if at, known := p.index[key]; known {
 		p.list[at].Count++
-		return
+		return &p.list[at]
 	}
 	message := fmt.Sprintf(format, args...)
 	if len(message) > maxMessage {
@@ -123,4 +127,5 @@ func (p *problems) addFor(part string, reason Reason, object, format string, arg
 	}
 	p.index[key] = len(p.list)
 	p.list = append(p.list, Problem{Reason: reason, Object: object, Message: message, Count: 1})
+	return &p.list[len(p.list)-1]
 }

@@ -336,6 +336,9 @@ func TestConfinedAddresses(t *testing.T) {
 	diff(t, "problems", texts(found), []string{
 		"ForeignAddress: EndpointSlice demo/web-east-1: 10.2.0.1 is outside the ranges of its cluster",
 	})
+	if len(found) != 1 || found[0].Address != netip.MustParseAddr("10.2.0.1") {
+		t.Errorf("got %+v, want the address that is left out", found)
+	}
 }
 
 func TestTooManyEndpoints(t *testing.T) {

@@ -89,6 +89,15 @@ func (s *source) inherit(from *source) {
 	}
 }
 
+// An AnnotationError is an annotation with an invalid value.
+type AnnotationError struct {
+	Key string
+	Err error
+}
+
+// Error implements error.
+func (e *AnnotationError) Error() string { return "annotation " + e.Key + ": " + e.Err.Error() }
+
 // parseCIDRs parses the annotation CIDRsAnnotation, nil without it. The prefixes are masked. A value without a prefix is
 // invalid, as a script writes that does not know the ranges: it does not lift the restriction.
 func parseCIDRs(annotations map[string]string) ([]netip.Prefix, error) {
@@ -100,12 +109,12 @@ func parseCIDRs(annotations map[string]string) ([]netip.Prefix, error) {
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		prefix, err := netip.ParsePrefix(word)
 		if err != nil {
-			return nil, fmt.Errorf("annotation %s: %w", CIDRsAnnotation, err)
+			return nil, &AnnotationError{CIDRsAnnotation, err}
 		}
 		cidrs = append(cidrs, prefix.Masked())
 	}
 	if len(cidrs) == 0 {
-		return nil, fmt.Errorf("annotation %s: %.100q has no prefix: name the ranges of the member's pods", CIDRsAnnotation, text)
+		return nil, &AnnotationError{CIDRsAnnotation, fmt.Errorf("%.100q has no prefix: name the ranges of the member's pods", text)}
 	}
 	return cidrs, nil
 }
@@ -126,8 +135,9 @@ func ParseRank(annotations map[string]string) (int, error) {
 	}
 	rank, err := strconv.Atoi(text)
 	if err != nil || rank < -maxRank || rank > maxRank {
-		return LastRank, fmt.Errorf("annotation %s: %.100q is not an integer from %d to %d", RankAnnotation, text,
-			-maxRank, maxRank)
+		return LastRank, &AnnotationError{
+			RankAnnotation, fmt.Errorf("%.100q is not an integer from %d to %d", text, -maxRank, maxRank),
+		}
 	}
 	return rank, nil
 }
@@ -232,7 +242,7 @@ func parseAccept(annotations map[string]string) (*accept.Patterns, error) {
 	}
 	patterns, err := accept.Parse(text)
 	if err != nil {
-		return &accept.All, fmt.Errorf("annotation %s: %w", accept.Annotation, err)
+		return &accept.All, &AnnotationError{accept.Annotation, err}
 	}
 	return &patterns, nil
 }

@@ -5,7 +5,11 @@
 // Version, fields are only added.
 package state
 
-import "time"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Version is the version of the documents.
 const Version = "v1"
@@ -43,10 +47,8 @@ type Cluster struct {
 	InputsLate string `json:"inputsLate,omitempty"`
 	// HeartbeatStopped is why the heartbeat is not renewed, empty if it is.
 	HeartbeatStopped string `json:"heartbeatStopped,omitempty"`
-	// Isolated is set while none of several members is heard: the fault is probably local.
-	Isolated bool `json:"isolated,omitempty"`
-	Drained  bool `json:"drained,omitempty"`
-	Rank     int  `json:"rank,omitempty"`
+	Drained          bool   `json:"drained,omitempty"`
+	Rank             int    `json:"rank,omitempty"`
 	// Queue is the number of services that are being reconciled, or are to be.
 	Queue    int       `json:"queue"`
 	Limits   []Limit   `json:"limits"`
@@ -78,9 +80,8 @@ type Member struct {
 	Rank    int    `json:"rank,omitempty"`
 	// Heard is when its last heartbeat arrived, by the clock of this cluster.
 	Heard time.Time `json:"lastHeartbeat,omitzero"`
-	// Synced reports whether what it publishes was listed, and Published is the number of its slices.
-	Synced    bool `json:"synced"`
-	Published int  `json:"published"`
+	// Synced reports whether what it publishes was listed.
+	Synced bool `json:"synced"`
 	// Limits are its own. What exceeds them is refused, and a finding.
 	Limits []Limit `json:"limits"`
 	// Services and Endpoints are those imported from it; Ready are the endpoints that receive traffic.
@@ -155,8 +156,8 @@ type Explanation struct {
 	Ranked     bool       `json:"ranked,omitempty"`
 	Properties []Property `json:"properties"`
 	// Conditions are those of the import that say how its preferences take effect.
-	Conditions []Condition `json:"conditions"`
-	Endpoints  []Endpoint  `json:"endpoints"`
+	Conditions []metav1.Condition `json:"conditions"`
+	Endpoints  []Endpoint         `json:"endpoints"`
 	// DNS are the addresses to which the name resolves. Of those of a headless service, DNS may return a part.
 	DNS      []string  `json:"dns"`
 	Problems []Finding `json:"problems"`
@@ -183,14 +184,6 @@ type Property struct {
 	From  string `json:"from"`
 	// Dissent has the conflicting values, such as "west: Headless".
 	Dissent []string `json:"conflicts,omitempty"`
-}
-
-// A Condition is one of the import.
-type Condition struct {
-	Type    string `json:"type"`
-	Status  string `json:"status"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
 }
 
 // States of an endpoint.

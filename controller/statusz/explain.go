@@ -5,7 +5,6 @@ package statusz
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
@@ -55,11 +55,11 @@ type Publisher struct {
 func Explain(s Subject) state.Explanation {
 	observed := s.Existing.Observed
 	account := merge.Explain(s.Contributions)
-	e := &explanation{Subject: s, own: observed.Cluster, Explanation: state.Explanation{
+	e := &explanation{Subject: s, Explanation: state.Explanation{
 		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster, Ranked: account.Ranked,
-		Exports: []state.Export{}, Properties: []state.Property{}, Conditions: []state.Condition{},
+		Exports: []state.Export{}, Properties: []state.Property{}, Conditions: []metav1.Condition{},
 		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: []state.Finding{},
-	}, absent: map[string]absence{}, unhinted: map[target]bool{}}
+	}, absent: map[string]absence{}, unhinted: map[string]bool{}}
 	e.result = merge.Merge(observed, s.Contributions)
 	if observed.ServiceImport != nil {
 		e.imported(observed.ServiceImport)
@@ -87,21 +87,18 @@ func Explain(s Subject) state.Explanation {
 type explanation struct {
 	Subject
 	state.Explanation
-	own       string
 	result    merge.Result
 	placement merge.Placement
 	// drained reports whether the local cluster contributes, and is drained.
 	drained bool
 	// absent is why a cluster contributes nothing, as far as findings depend on it.
 	absent map[string]absence
-	// unhinted are the endpoints whose hints no local node follows.
-	unhinted map[target]bool
+	// unhinted are the endpoints whose hints no local node follows, by cluster and address.
+	unhinted map[string]bool
 }
 
 func (e *explanation) problem(name, fix, format string, args ...any) {
-	e.Problems = append(e.Problems, state.Finding{
-		Name: name, Severity: state.Failed, Object: e.Service, What: fmt.Sprintf(format, args...), Fix: fix,
-	})
+	(*list)(&e.Problems).add(state.Failed, name, e.Service, fix, format, args...)
 }
 
 func (e *explanation) headless() bool {
@@ -121,9 +118,7 @@ func (e *explanation) imported(serviceImport *v1beta1.ServiceImport) {
 	e.Import = &found
 	for _, kind := range placement.Kinds {
 		if told := meta.FindStatusCondition(serviceImport.Status.Conditions, kind); told != nil {
-			e.Conditions = append(e.Conditions, state.Condition{
-				Type: kind, Status: string(told.Status), Reason: told.Reason, Message: told.Message,
-			})
+			e.Conditions = append(e.Conditions, *told)
 		}
 	}
 	if !e.headless() {
@@ -145,7 +140,7 @@ func (e *explanation) imported(serviceImport *v1beta1.ServiceImport) {
 func (e *explanation) export(from merge.Contribution) {
 	cluster, who := from.View.Cluster, e.publisher(from.View.Cluster)
 	rules := e.placement.Rules(cluster)
-	if at := slices.Index(rules, "saturated"); at >= 0 && cluster == e.own && e.Existing.Observed.ServiceExport != nil &&
+	if at := slices.Index(rules, "saturated"); at >= 0 && cluster == e.Cluster && e.Existing.Observed.ServiceExport != nil &&
 		e.Existing.Observed.ServiceExport.Annotations[export.AnnotationSaturated] != "true" {
 		rules[at] = "saturated-below " + e.Existing.Observed.ServiceExport.Annotations[export.AnnotationSaturatedBelow]
 	}
@@ -154,7 +149,7 @@ func (e *explanation) export(from merge.Contribution) {
 	}
 	if from.Demote && who.Verdict.State == liveness.Fresh {
 		out.State += ", drained"
-		e.drained = e.drained || cluster == e.own
+		e.drained = e.drained || cluster == e.Cluster
 	}
 	e.Exports = append(e.Exports, out)
 	ready := map[string]bool{} // in its own cluster
@@ -174,7 +169,7 @@ func (e *explanation) export(from merge.Contribution) {
 				how, why = state.NotHere, "the controller has not written the import"
 			}
 			hintedFor, nobody := hintsOf(endpoint.Hints)
-			e.unhinted[target{cluster, endpoint.Addresses[0]}] = nobody
+			e.unhinted[cluster+" "+endpoint.Addresses[0]] = nobody
 			e.Endpoints = append(e.Endpoints, state.Endpoint{
 				Address: endpoint.Addresses[0], Cluster: cluster, State: how, Reason: why, Zone: ptr.Deref(endpoint.Zone, ""),
 				HintedFor: hintedFor,
@@ -221,7 +216,7 @@ func (e *explanation) use(from merge.Contribution, who Publisher, slice *discove
 func (e *explanation) rest(contributing []string) {
 	observed := e.Existing.Observed
 	if observed.Invalid != nil {
-		e.Exports = append(e.Exports, state.Export{Cluster: e.own, State: "not exported: " + observed.Invalid.Reason})
+		e.Exports = append(e.Exports, state.Export{Cluster: e.Cluster, State: "not exported: " + observed.Invalid.Reason})
 	}
 	for _, m := range e.Members {
 		if slices.Contains(contributing, m.Cluster) {
@@ -244,10 +239,9 @@ func (e *explanation) rest(contributing []string) {
 	}
 	for cluster, problems := range e.Input.Problems {
 		for _, problem := range problems {
-			address, _, _ := strings.Cut(problem.Message, " ")
-			address = strings.Trim(address, `"`)
-			if _, err := netip.ParseAddr(address); err != nil {
-				address = "-"
+			address := "-"
+			if problem.Address.IsValid() {
+				address = problem.Address.String()
 			}
 			e.Endpoints = append(e.Endpoints, state.Endpoint{
 				Address: address, Cluster: cluster, State: state.Refused, Reason: problem.String(),
@@ -265,7 +259,7 @@ func (e *explanation) rest(contributing []string) {
 // wait marks the endpoints that hints keep waiting: kube-proxy uses those without a local zone or node only if none
 // with one is ready. It ignores all hints if a ready endpoint has none.
 func (e *explanation) wait() {
-	nobody := func(each state.Endpoint) bool { return e.unhinted[target{each.Cluster, each.Address}] }
+	nobody := func(each state.Endpoint) bool { return e.unhinted[each.Cluster+" "+each.Address] }
 	var first []string
 	for _, each := range e.Endpoints {
 		switch {
@@ -319,41 +313,41 @@ func (e *explanation) findings(account merge.Account) {
 			e.problem("imports-ready", "", "Import %s is not ready: %s", e.Service, e.Import.Message)
 		}
 	case len(e.Exports) == 0 && len(e.Unread) > 0:
-		e.problem("member-reachable", "kubectl clusterset check --contexts "+contextOf(e.own),
+		e.problem("member-reachable", "kubectl clusterset check --contexts "+contextOf(e.Cluster),
 			"No export of %s is known, but these members are not read completely: %s.", e.Service, strings.Join(e.Unread, ", "))
 	case len(e.Exports) == 0 && e.Exists:
-		e.problem("exports", "kubectl clusterset export "+e.Service+" --contexts "+contextOf(e.own),
-			"Neither %s nor any of its members exports %s. The Service exists in %s, but has no ServiceExport.", e.own, e.Service,
-			e.own)
+		e.problem("exports", "kubectl clusterset export "+e.Service+" --contexts "+contextOf(e.Cluster),
+			"Neither %s nor any of its members exports %s. The Service exists in %s, but has no ServiceExport.", e.Cluster, e.Service,
+			e.Cluster)
 	case len(e.Exports) == 0:
 		e.problem("exports", "kubectl clusterset export "+e.Service+" --contexts <context of a cluster that has the Service>",
-			"Neither %s nor any of its members exports %s. The Service does not exist in %s.", e.own, e.Service, e.own)
+			"Neither %s nor any of its members exports %s. The Service does not exist in %s.", e.Cluster, e.Service, e.Cluster)
 	}
 	if observed.Invalid != nil {
-		e.problem("exports-valid", withdraw(e.own, e.Service), "%s does not export it: %s", e.own, observed.Invalid.Message)
+		e.problem("exports-valid", withdraw(e.Cluster, e.Service), "%s does not export it: %s", e.Cluster, observed.Invalid.Message)
 	}
 	reach := meta.FindStatusCondition(observed.ExportConditions, input.ConditionReach)
 	if reach != nil && reach.Status != metav1.ConditionTrue && observed.Invalid == nil {
-		e.problem("exports-reach", "", "The export of %s does not reach all members. %s", e.own, reach.Message)
+		e.problem("exports-reach", "", "The export of %s does not reach all members. %s", e.Cluster, reach.Message)
 	}
 	for _, each := range e.Exports {
 		m := e.publisher(each.Cluster)
-		both := contextOf(e.own) + "," + contextOf(each.Cluster)
-		if each.Cluster == e.own {
-			both = contextOf(e.own)
+		both := contextOf(e.Cluster) + "," + contextOf(each.Cluster)
+		if each.Cluster == e.Cluster {
+			both = contextOf(e.Cluster)
 		}
 		const onlyIf = "Its endpoints are used only if no other cluster has a ready endpoint."
 		reason, message := "", ""
-		if each.Cluster != e.own {
-			reason, message = describe(m.Verdict)
+		if each.Cluster != e.Cluster {
+			reason, message = memberstate.Describe(m.Verdict)
 		}
 		switch {
 		case e.Refused[m.Cluster] != "":
-			e.problem("refused", m.Accept, "%s does not accept %s of %s: %s.", e.own, e.Service, m.Cluster, e.Refused[m.Cluster])
+			e.problem("refused", m.Accept, "%s does not accept %s of %s: %s.", e.Cluster, e.Service, m.Cluster, e.Refused[m.Cluster])
 		case e.absent[m.Cluster] == notChosen:
 			e.problem("not-chosen", fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
-				contextOf(m.Cluster), observed.Service.Namespace, observed.Service.Name, export.AnnotationClusters, m.For, e.own),
-				"The export of %s is not for %s: it is for %q (annotation %s).", m.Cluster, e.own, m.For,
+				contextOf(m.Cluster), observed.Service.Namespace, observed.Service.Name, export.AnnotationClusters, m.For, e.Cluster),
+				"The export of %s is not for %s: it is for %q (annotation %s).", m.Cluster, e.Cluster, m.For,
 				export.AnnotationClusters)
 		case reason != "":
 			e.problem("member-fresh", "kubectl clusterset check --contexts "+both, "%s.", strings.TrimSuffix(message, "."))
@@ -366,7 +360,7 @@ func (e *explanation) findings(account merge.Account) {
 			e.problem("member-reachable", "kubectl clusterset check --contexts "+both,
 				"The controller cannot read %s, so what changes there is not imported: %v.", m.Cluster, m.Unread)
 		}
-		if m.Drained || each.Cluster == e.own && e.drained {
+		if m.Drained || each.Cluster == e.Cluster && e.drained {
 			e.problem("drained", "kubectl clusterset undrain "+each.Cluster+" --contexts "+both,
 				"%s is drained. %s", each.Cluster, onlyIf)
 		}
@@ -388,7 +382,7 @@ func (e *explanation) findings(account merge.Account) {
 			strings.Join(slices.Compact(others), ",")+"`.", "%s", account.Conflict)
 	}
 	if serviceImport := observed.ServiceImport; serviceImport != nil {
-		e.Problems = append(e.Problems, findingsOf(e.own, serviceImport, len(account.Precedence) > 0)...)
+		e.Problems = append(e.Problems, findingsOf(e.Cluster, serviceImport, len(account.Precedence) > 0)...)
 		if len(account.Precedence) > 0 && observed.Set.Manages(serviceImport) &&
 			!slices.ContainsFunc(e.Endpoints, func(each state.Endpoint) bool { return each.State != state.NotReady }) {
 			e.problem("endpoints-ready", fmt.Sprintf("kubectl --context %s -n %s get pods", contextOf(account.Precedence[0]),

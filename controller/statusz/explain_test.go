@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,7 +124,8 @@ func TestExplain(t *testing.T) {
 				s.Members = []Publisher{{Cluster: "north", For: "south"}, {Cluster: "west", Verdict: fresh, Accept: "kubectl --context <context of east> label namespace shop clusterset-dns.github.io/accept=true"}}
 				s.Refused = map[string]string{"west": `--accept has "team-a"`}
 				s.Problems = map[string][]export.Problem{"west": {{
-					Reason: export.ReasonForeignAddress, Object: "EndpointSlice shop/web-west", Message: `"10.1.0.1" is in no range`, Count: 1,
+					Reason: export.ReasonForeignAddress, Object: "EndpointSlice shop/web-west", Message: "10.1.0.1 is in no range",
+					Address: netip.MustParseAddr("10.1.0.1"), Count: 1,
 				}}}
 			},
 		},

@@ -3,6 +3,7 @@
 package statusz
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,6 +36,12 @@ const (
 	// maxRanges bounds those in a command: a text has 1 KiB.
 	maxRanges = 10
 )
+
+// values describe those of the annotations of members.
+var values = map[string]string{
+	member.CIDRsAnnotation: "<ranges of its pods>", member.RankAnnotation: "<integer from -1000 to 1000>",
+	accept.Annotation: "<namespaces and namespace/service, separated by commas>",
+}
 
 // list collects findings.
 type list []state.Finding
@@ -79,6 +86,7 @@ func (l *Leader) refused(found *list, problem member.Problem) {
 	candidate, name := problem.Candidate, problem.Candidate.Name
 	remove := l.change(candidate, "delete", "")
 	fix := l.join(candidate, problem.Cluster, "")
+	var wrong *member.AnnotationError
 	switch m := l.Members.Get(problem.Cluster); {
 	case problem.Cluster == l.Cluster:
 		fix = remove
@@ -88,15 +96,8 @@ func (l *Leader) refused(found *list, problem member.Problem) {
 	case m == nil:
 		fix = l.change(candidate, "label", fmt.Sprintf(" '%s=<id of the cluster whose API server it names>' --overwrite",
 			member.ClusterLabel))
-	default:
-		for key, value := range map[string]string{
-			member.CIDRsAnnotation: "<ranges of its pods>", member.RankAnnotation: "<integer from -1000 to 1000>",
-			accept.Annotation: "<namespaces and namespace/service, separated by commas>",
-		} {
-			if strings.HasPrefix(problem.Err.Error(), "annotation "+key+":") {
-				fix = l.annotate(m, key, value)
-			}
-		}
+	case errors.As(problem.Err, &wrong):
+		fix = l.annotate(m, wrong.Key, values[wrong.Key])
 	}
 	found.add(state.Failed, "credential-usable", candidate.String(), fix, "The controller rejects %s: %v.", candidate, problem.Err)
 }
@@ -141,7 +142,8 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		found.add(state.Warning, "member-limits", "member "+id, "Export less in "+id+", or raise the limit in "+l.Cluster+".",
 			"%s exceeds a limit, and the excess is not imported: %v.", id, why)
 	}
-	reason, message := describe(verdict)
+	reason, message := memberstate.Describe(verdict)
+	message = strings.TrimSuffix(message, ".")
 	switch path := l.Tracker.Path(id); {
 	case reason == memberstate.EventMemberQuarantined && m.Misidentified() != nil:
 		// It is another cluster by mistake, so there is nothing to confirm.
@@ -320,12 +322,6 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found l
 	}
 	slices.SortFunc(found, func(a, b state.Finding) int { return strings.Compare(a.What, b.What) })
 	return found
-}
-
-// describe returns the reason of the Event about a verdict and its message; both are empty for a member that is fresh.
-func describe(is liveness.Verdict) (reason, message string) {
-	reason, message = memberstate.Describe(is)
-	return reason, strings.TrimSuffix(message, ".")
 }
 
 // contextOf stands for a context that reaches the cluster: see state.Finding.

@@ -202,7 +202,7 @@ func (l *Leader) status() state.Cluster {
 	out := state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set),
 		Controller: l.Version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
-		InputsLate: l.Gate.Late(0), Isolated: l.Tracker.Isolated(), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength() + l.Record.Working(),
+		InputsLate: l.Gate.Late(0), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength() + l.Record.Working(),
 		Limits:  []state.Limit{l.IPLimit(), l.Members.MemoryLimit()},
 		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
 	}
@@ -256,7 +256,7 @@ func (l *Leader) member(m *member.Member, verdict liveness.Verdict) state.Member
 		Cluster: m.Cluster(), Controller: m.Heartbeat().Version, State: verdict.State.String(),
 		Since: l.Tracker.Since(m.Cluster()).UTC(), Reason: string(verdict.Reason), Limits: m.Account().Use(),
 		Path: l.Tracker.Path(m.Cluster()), Drained: l.Drained(m), Rank: m.Rank(),
-		Heard: m.Heartbeat().Heard.UTC(), Synced: m.Synced(), Published: m.Published(), Credential: m.Candidate().String(),
+		Heard: m.Heartbeat().Heard.UTC(), Synced: m.Synced(), Credential: m.Candidate().String(),
 		Expires: m.Life().Expires.UTC(), UID: m.Heartbeat().KubeSystemUID,
 	}
 	if config := m.Config(); config != nil {

@@ -53,7 +53,7 @@ func TestTextsOfMembersAreShortAndEscaped(t *testing.T) {
 			Members: []state.Member{{Controller: evil, UID: evil, CIDRs: []string{evil}}},
 		},
 		&state.Explanation{
-			Summary: evil, Import: &state.Import{Message: evil}, Conditions: []state.Condition{{Message: evil}},
+			Summary: evil, Import: &state.Import{Message: evil}, Conditions: []metav1.Condition{{Message: evil}},
 			Exports:    []state.Export{{State: "not chosen: it is for " + evil, Rules: []string{evil}}},
 			Properties: []state.Property{{Value: evil, Dissent: []string{evil}}}, Endpoints: []state.Endpoint{{Reason: evil}},
 		},

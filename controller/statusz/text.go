@@ -24,9 +24,6 @@ const (
 	noService
 )
 
-// A target is an address of a cluster.
-type target struct{ cluster, address string }
-
 // summarize sets the summary.
 func (e *explanation) summarize() {
 	if e.Import == nil {
@@ -41,7 +38,7 @@ func (e *explanation) summarize() {
 		case len(e.Unread) > 0:
 			why = "no export is known, but not all members are read completely"
 		}
-		e.Summary = fmt.Sprintf("%s is not imported in %s, because %s. Its name does not resolve there.", e.Service, e.own, why)
+		e.Summary = fmt.Sprintf("%s is not imported in %s, because %s. Its name does not resolve there.", e.Service, e.Cluster, why)
 		return
 	}
 	counts := map[string]int{}
@@ -63,12 +60,12 @@ func (e *explanation) summarize() {
 	case len(others) > 0:
 		traffic += " (" + strings.Join(others, ", ") + ")"
 	}
-	e.Summary = fmt.Sprintf("It resolves to %s, its virtual IP in %s.", strings.Join(e.Import.IPs, " and "), e.own)
+	e.Summary = fmt.Sprintf("It resolves to %s, its virtual IP in %s.", strings.Join(e.Import.IPs, " and "), e.Cluster)
 	switch {
 	case e.headless():
 		e.Summary = "It is headless and resolves to the addresses of its endpoints."
 	case len(e.Import.IPs) == 0:
-		e.Summary = "It has no IP in " + e.own + "."
+		e.Summary = "It has no IP in " + e.Cluster + "."
 	}
 	e.Summary += " " + traffic + "."
 }

@@ -33,7 +33,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_000},
-		{"lines of controller/", lines["controller"], 20_370},
+		{"lines of controller/", lines["controller"], 20_360},
 		{"lines of cmd/", lines["cmd"], 5_630},
 		{"lines of " + units, lines[units], 81_900},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 41},

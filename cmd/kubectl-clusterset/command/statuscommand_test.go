@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -23,7 +25,7 @@ func newController(t *testing.T, is state.Cluster) string {
 	mux.HandleFunc(state.PathExplain, func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(state.Explanation{
 			Version: is.Version, Service: r.URL.Query().Get("service"), Cluster: is.Cluster, Exports: []state.Export{},
-			Properties: []state.Property{}, Conditions: []state.Condition{}, Endpoints: []state.Endpoint{}, DNS: []string{},
+			Properties: []state.Property{}, Conditions: []metav1.Condition{}, Endpoints: []state.Endpoint{}, DNS: []string{},
 			Problems: []state.Finding{},
 		})
 	})
