@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command kubectl-clusterset is a kubectl plugin that joins clusters, diagnoses
-// the set, and explains what a name resolves to.
-//
-// docs/reference/kubectl-clusterset.md is its manual.
+// the set, and explains what a name resolves to: see docs/reference/kubectl-clusterset.md.
 package main
 
 import (

@@ -34,7 +34,7 @@ func TestBudgets(t *testing.T) {
 	}{
 		{"lines of plugin/", lines["plugin"], 5_000},
 		{"lines of controller/", lines["controller"], 20_360},
-		{"lines of cmd/", lines["cmd"], 5_630},
+		{"lines of cmd/", lines["cmd"], 5_500},
 		{"lines of " + units, lines[units], 81_900},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 41},
 		{"words of Markdown", words, 27_100},

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -40,15 +39,6 @@ var apiFaults = []fault{
 			}))
 		},
 		hand: map[string]func(*testing.T, *bed){"Upgrade Kubernetes": direct("east")},
-	},
-	{
-		name: "a clock that is behind", round: "API servers", says: []string{"clock east"},
-		do: func(t *testing.T, b *bed) {
-			b.detour(t, b.west, through(t, b.west, func(response *http.Response) {
-				response.Header.Set("Date", time.Now().Add(-time.Minute).UTC().Format(http.TimeFormat))
-			}))
-		},
-		hand: map[string]func(*testing.T, *bed){"Correct the clock": direct("west")},
 	},
 	{
 		name: "two contexts of one cluster", round: "CRDs", says: []string{"distinct again"},

@@ -67,10 +67,6 @@ var dnsFaults = []fault{
 		after:  `kubectl --context north -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":600,"strategy":{"rollingUpdate":{"maxUnavailable":1}}}}'`,
 	},
 	{
-		name: "an old image", round: "CoreDNS, one", says: []string{"coredns-version west"},
-		shell: "kubectl --context west -n kube-system set image deployment/coredns coredns=registry.example.org/clusterset-coredns:v0.9",
-	},
-	{
 		name: "another image", round: "CoreDNS, three", says: []string{"dns-zone east"},
 		shell: "kubectl --context east -n kube-system set image deployment/coredns coredns=example.org/stock:1",
 		do:    func(t *testing.T, b *bed) { b.play(t, b.east) },

@@ -14,7 +14,7 @@ var networkFaults = []fault{
 		says: []string{"pod-ranges east", "pod-ranges north", "member-ranges east", "member-ranges west"},
 		do: func(t *testing.T, b *bed) {
 			b.node(t, b.north, "twin", "{topology.kubernetes.io/zone: north-a}",
-				strings.Split(b.pods(b.east), ",")[0], "")
+				strings.Split(b.pods(b.east), ",")[0])
 		},
 		hand: map[string]func(*testing.T, *bed){"this takes new nodes": func(t *testing.T, b *bed) {
 			b.shell(t, "kubectl --context north delete node twin")
@@ -31,16 +31,6 @@ var networkFaults = []fault{
 			b.shell(t, "kubectl --context west delete servicecidr wrong --wait=false")
 		}},
 	},
-	{
-		name: "an old node", round: "networks", says: []string{"node-version north"},
-		do: func(t *testing.T, b *bed) {
-			b.node(t, b.north, "old", "{topology.kubernetes.io/zone: north-a}", "", "v1.25.3")
-		},
-		hand: map[string]func(*testing.T, *bed){"Upgrade the node": func(t *testing.T, b *bed) {
-			b.shell(t, `kubectl --context north patch node old --subresource status -p '{"status":{"nodeInfo":{"kubeletVersion":"v1.36.0"}}}'`)
-		}},
-		after: "kubectl --context north delete node old",
-	},
 }
 
 // pods are the ranges of a cluster's pods, separated by commas.
@@ -52,8 +42,8 @@ func (b *bed) pods(c *cluster) string {
 	return strings.Join(ranges, ",")
 }
 
-// node makes one with labels, and a range of pods and a version of its kubelet, if any.
-func (b *bed) node(t *testing.T, c *cluster, name, labels, pods, version string) {
+// node makes one with labels, and a range of pods, if any.
+func (b *bed) node(t *testing.T, c *cluster, name, labels, pods string) {
 	t.Helper()
 	spec := "{}"
 	if pods != "" {
@@ -61,8 +51,4 @@ func (b *bed) node(t *testing.T, c *cluster, name, labels, pods, version string)
 	}
 	b.apply(t, c,
 		fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s, labels: %s}, spec: %s}`, name, labels, spec))
-	if version != "" {
-		b.shell(t, fmt.Sprintf(`kubectl --context %s patch node %s --subresource status -p '{"status":{"nodeInfo":{"kubeletVersion":%q}}}'`,
-			c.Name(), name, version))
-	}
 }

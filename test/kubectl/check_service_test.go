@@ -81,7 +81,7 @@ kubectl clusterset export checked/e --contexts west`,
 		do: func(t *testing.T, b *bed) {
 			b.shell(t, `kubectl --context west -n checked patch service g -p '{"spec":{"trafficDistribution":"PreferSameZone"}}'`)
 			b.export(t, "checked/g", b.west)
-			b.node(t, b.north, "nowhere", "{}", "", "")
+			b.node(t, b.north, "nowhere", "{}", "")
 		},
 		fill:  map[string]string{"<zone of the node>": "north-a"},
 		after: "kubectl --context north delete node nowhere\nkubectl clusterset unexport checked/g --contexts west",

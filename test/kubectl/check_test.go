@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // A fault is something that is broken on purpose.
@@ -287,12 +288,12 @@ func (b *bed) check(t *testing.T, more ...string) []finding {
 	if err := json.Unmarshal([]byte(got.out), &list); err != nil {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	failed := slices.ContainsFunc(list.Findings, func(f finding) bool { return f.Result == diagnosis.Failed })
+	failed := slices.ContainsFunc(list.Findings, func(f finding) bool { return f.Result == state.Failed })
 	if failed != (got.status == 3) {
 		t.Fatalf("exit status %d: %+v", got.status, got)
 	}
 	return slices.DeleteFunc(list.Findings, func(f finding) bool {
-		if wrong := f.Result == diagnosis.Failed || f.Result == diagnosis.Warning; wrong != (f.What != "") ||
+		if wrong := f.Result == state.Failed || f.Result == state.Warning; wrong != (f.What != "") ||
 			wrong && f.Fix == "" {
 			t.Errorf("%+v", f)
 		}

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
 )
 
@@ -85,7 +85,7 @@ func testNodeLocal(t *testing.T, b *bed) {
 		Findings []struct{ Check, Result string }
 	}
 	must(t, json.Unmarshal([]byte(b.Run(t, "kubectl clusterset check --contexts east -o json || test $? = 3")), &report))
-	if !slices.Contains(report.Findings, struct{ Check, Result string }{"node-local-dns", diagnosis.Failed}) {
+	if !slices.Contains(report.Findings, struct{ Check, Result string }{"node-local-dns", state.Failed}) {
 		t.Fatalf("check does not find that the cache lacks the zone: %+v", report)
 	}
 	page, err := os.ReadFile(filepath.Join(root, "docs/operate/install.md"))

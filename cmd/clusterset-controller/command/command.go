@@ -36,7 +36,7 @@ type flags struct {
 	loggingFormat string
 }
 
-func newCommand() *cobra.Command {
+func newCommand(version string) *cobra.Command {
 	f := &flags{}
 	command := &cobra.Command{
 		Use:   "clusterset-controller",
@@ -44,7 +44,7 @@ func newCommand() *cobra.Command {
 		Long: `clusterset-controller publishes the services that its cluster exports, and imports
 those that the other clusters of the set export, as the Multi-Cluster Services
 API (KEP-1645) says. It reads other clusters, and writes to its own.`,
-		Version:       cmp.Or(build, "unknown"),
+		Version:       cmp.Or(version, "unknown"),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -63,7 +63,7 @@ func TestFlagsAreInTheManual(t *testing.T) {
 			documented[match[1]] = true
 		}
 	}
-	newCommand().Flags().VisitAll(func(flag *pflag.Flag) {
+	newCommand("").Flags().VisitAll(func(flag *pflag.Flag) {
 		if flag.Name == "help" {
 			return
 		}
@@ -104,7 +104,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		"--gone-after=1s --cluster-id=a":                                           "--gone-after",
 		"--accept=[ --cluster-id=a":                                                "--accept",
 	} {
-		command := newCommand()
+		command := newCommand("")
 		command.SetArgs(append([]string{"--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1:0"},
 			strings.Fields(args)...))
 		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
@@ -115,7 +115,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 
 func TestVersion(t *testing.T) {
 	var out strings.Builder
-	command := newCommand()
+	command := newCommand("")
 	command.SetOut(&out)
 	command.SetArgs([]string{"--version"})
 	if err := command.ExecuteContext(t.Context()); err != nil || out.String() != "clusterset-controller version "+
@@ -128,7 +128,7 @@ func TestVersion(t *testing.T) {
 func TestNoKubeconfig(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	command := newCommand()
+	command := newCommand("")
 	command.SetArgs([]string{"--cluster-id=east", "--bind-address="})
 	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("got %v", err)

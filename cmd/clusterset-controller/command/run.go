@@ -24,16 +24,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller"
 )
 
-// build is the version that was set when this was built.
-var build string
-
 // Main runs the controller, with the version that was set when it was built, and returns the exit status.
-func Main(set string) int {
-	build = set
+func Main(version string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer klog.Flush()
-	if err := newCommand().ExecuteContext(ctx); err != nil {
+	if err := newCommand(version).ExecuteContext(ctx); err != nil {
 		klog.FromContext(ctx).Error(err, "The controller ended")
 		return 1
 	}

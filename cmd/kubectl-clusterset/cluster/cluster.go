@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -70,7 +71,7 @@ func (s Set) Slices() string {
 // Account is the name of the ServiceAccount of a reader.
 func Account(reader string) string { return "clusterset-member-" + reader }
 
-// FieldManager is the field manager of all writes.
+// FieldManager is the field manager of all writes, and the value of the label managed-by.
 const FieldManager = "kubectl-clusterset"
 
 // A Cluster has the clients for one cluster, with the rights of the user.
@@ -100,6 +101,15 @@ func FromConfig(config *rest.Config, contextName, systemNamespace string) (*Clus
 		return nil, fmt.Errorf("context %s: %w", contextName, err)
 	}
 	return c, nil
+}
+
+// Each calls do for all clusters at once, and returns when all calls have.
+func Each(clusters []*Cluster, do func(i int, c *Cluster)) {
+	var group sync.WaitGroup
+	for i, c := range clusters {
+		group.Go(func() { do(i, c) })
+	}
+	group.Wait()
 }
 
 // DryRun is the field DryRun of the options of a write.

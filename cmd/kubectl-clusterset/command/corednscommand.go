@@ -48,7 +48,7 @@ func newCoreDNS(o *options) *cobra.Command {
 func (o *options) coreDNS(do func(setup.CoreDNS, context.Context) error) func(*cobra.Command, []string) error {
 	return o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
 		failed := make([]error, len(clusters))
-		each(clusters, func(i int, c *cluster.Cluster) {
+		cluster.Each(clusters, func(i int, c *cluster.Cluster) {
 			teller := o.teller()
 			teller.Interval = reloadInterval
 			if err := do(setup.CoreDNS{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: teller}, ctx); err != nil {

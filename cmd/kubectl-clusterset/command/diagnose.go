@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // in runs a command without arguments in the selected clusters.
@@ -47,7 +48,7 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 			findings := set.Check()
 			err := diagnosis.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings},
 				findings.Text)
-			if err == nil && findings.Count(diagnosis.Failed) > 0 {
+			if err == nil && findings.Count(state.Failed) > 0 {
 				err = errWrong
 			}
 			return err

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -19,20 +18,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// each calls do for all clusters at once.
-func each(clusters []*cluster.Cluster, do func(i int, c *cluster.Cluster)) {
-	var group sync.WaitGroup
-	for i, c := range clusters {
-		group.Go(func() { do(i, c) })
-	}
-	group.Wait()
-}
-
 // states asks the controllers of all clusters at once. The state of a cluster that does not answer is nil, and the error
 // with the same index is not.
 func (o *options) states(ctx context.Context, clusters []*cluster.Cluster) ([]*state.Cluster, []error) {
 	all, failed := make([]*state.Cluster, len(clusters)), make([]error, len(clusters))
-	each(clusters, func(i int, c *cluster.Cluster) { all[i], failed[i] = o.state(ctx, c) })
+	cluster.Each(clusters, func(i int, c *cluster.Cluster) { all[i], failed[i] = o.state(ctx, c) })
 	var answers []answer
 	for i, known := range all {
 		if known != nil {
@@ -114,7 +104,7 @@ and what DNS answers now.`,
 				return err
 			}
 			all, failed := make([]*diagnosis.Explanation, len(clusters)), make([]error, len(clusters))
-			each(clusters, func(i int, c *cluster.Cluster) {
+			cluster.Each(clusters, func(i int, c *cluster.Cluster) {
 				known, question := &state.Explanation{}, state.PathExplain+"?service="+url.QueryEscape(service.String())
 				err := c.Ask(command.Context(), addressOf(o.controllers, c.Context), question, known, &known.Version)
 				if err != nil {

@@ -171,11 +171,11 @@ func (s clusterStatus) Text(out io.Writer, wide bool) error {
 			fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason, strings.Join(i.Ports, ","),
 		})
 	}
-	if err := diagnosis.Section(out, wide, "",
+	if err := diagnosis.Table(out, wide, "\n",
 		"MEMBER STATE HEARTBEAT SERVICES READY EXPIRES +CREDENTIAL +SERVER +TLS_NAME +PROXY +UID", members); err != nil {
 		return err
 	}
-	if err := diagnosis.Section(out, wide, "", "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", imports); err != nil {
+	if err := diagnosis.Table(out, wide, "\n", "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", imports); err != nil {
 		return err
 	}
 	if s.Namespace != "" && len(s.Imports) == 0 {

@@ -10,13 +10,13 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// Results of a check in a cluster.
+// Results of a check in a cluster, beside the severities of findings.
 const (
 	OK      = "ok"
-	Warning = "warning"
-	Failed  = "failed"
 	Skipped = "skipped"
 )
 
@@ -42,12 +42,12 @@ type problems []Finding
 
 // fail adds one that breaks names, or is about to.
 func (p *problems) fail(fix, format string, args ...any) {
-	*p = append(*p, Finding{Result: Failed, What: fmt.Sprintf(format, args...), Fix: fix})
+	*p = append(*p, Finding{Result: state.Failed, What: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // warn adds one that breaks nothing by itself.
 func (p *problems) warn(fix, format string, args ...any) {
-	*p = append(*p, Finding{Result: Warning, What: fmt.Sprintf(format, args...), Fix: fix})
+	*p = append(*p, Finding{Result: state.Warning, What: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // A Check looks for one kind of problem.
@@ -83,7 +83,7 @@ func (s *Set) Check() Findings {
 			finding := Finding{Check: check.Name, About: check.About, Context: c.Context, Result: OK}
 			var found problems
 			switch {
-			case !reached(c) && !check.unreached:
+			case c.Unreachable != nil && !check.unreached:
 				finding.Reason = "The API server is unreachable."
 			case check.skip != nil:
 				finding.Reason = check.skip(s, c)
@@ -108,8 +108,6 @@ func (s *Set) Check() Findings {
 	return findings
 }
 
-func reached(c *Cluster) bool { return c.Unreachable == nil }
-
 // Count is the number of findings with a result.
 func (f Findings) Count(result string) int {
 	n := 0
@@ -128,7 +126,7 @@ func (f Findings) Text(out io.Writer, wide bool) error {
 		for _, finding := range f {
 			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, cmp.Or(finding.Reason, finding.About)})
 		}
-		if err := Table(out, wide, "RESULT CHECK CONTEXT ABOUT", rows); err != nil {
+		if err := Table(out, wide, "", "RESULT CHECK CONTEXT ABOUT", rows); err != nil {
 			return err
 		}
 		fmt.Fprintln(out)
@@ -143,18 +141,18 @@ func (f Findings) Text(out io.Writer, wide bool) error {
 		}
 	}
 	_, err := fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped (for reasons, see -o wide)\n",
-		f.Count(OK), f.Count(Warning), f.Count(Failed), f.Count(Skipped))
+		f.Count(OK), f.Count(state.Warning), f.Count(state.Failed), f.Count(Skipped))
 	return err
 }
 
-var mark = map[string]string{Failed: "✗", Warning: "!"}
+var mark = map[string]string{state.Failed: "✗", state.Warning: "!"}
 
 // system is the flag --system-namespace unless it has its default.
 func (c *Cluster) system() string {
-	if c.System == "clusterset-dns" {
+	if c.Namespace == "clusterset-dns" {
 		return ""
 	}
-	return " --system-namespace " + c.System
+	return " --system-namespace " + c.Namespace
 }
 
 // flag is the flag --zone unless it has its default.
@@ -176,7 +174,7 @@ func (c *Cluster) chart(verb, flags string) string {
 	if c.Set != "" {
 		release += "-" + string(c.Set)
 	}
-	return fmt.Sprintf("helm %s %s deploy/chart --kube-context %s --namespace %s %s", verb, release, c.Context, c.System, flags)
+	return fmt.Sprintf("helm %s %s deploy/chart --kube-context %s --namespace %s %s", verb, release, c.Context, c.Namespace, flags)
 }
 
 // applyCRDs is the command that installs the CRDs of the MCS API.

@@ -8,18 +8,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // newCluster is one in which nothing is wrong.
 func newCluster(id, pods, services string) *Cluster {
 	return &Cluster{
-		Context: id, Server: "https://" + id + ".example", Version: "v1.36.0", Kubelets: map[string]string{"node": "v1.36.0"}, ID: id, UID: "uid-of-" + id, System: "clusterset-dns",
+		Cluster: &cluster.Cluster{
+			Context: id, Namespace: "clusterset-dns", Config: &rest.Config{Host: "https://" + id + ".example"},
+		},
+		Version: "v1.36.0", ID: id, UID: "uid-of-" + id,
 		MCSVersion: "v1beta1", State: &state.Cluster{Version: state.Version, Cluster: id, MCSVersion: "v1beta1"},
-		PodCIDRs: prefixes([]string{pods}), ServiceCIDRs: prefixes([]string{services}),
+		PodCIDRs: setup.AddPrefixes(nil, pods), ServiceCIDRs: setup.AddPrefixes(nil, services),
 		Apex: cluster.Answer{Rcode: "NOERROR", Records: []string{"soa"}},
 	}
 }
@@ -67,15 +72,6 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) { east.Version = "v1.29.3+k3s1" },
 			"failed api-version east: Kubernetes v1.29.3+k3s1 is not supported. > Upgrade Kubernetes to 1.30 or newer.",
 		},
-		"a clock that is behind": {
-			func(_, west *Cluster) { west.Ahead = -time.Minute },
-			"warning clock east: The clock of the API server is 1m0s ahead of that of west, so its new tokens may not be valid there yet. > Correct the clock of one of the two control planes.",
-		},
-		"a clock that is not known": {func(_, west *Cluster) { west.Version, west.Ahead = "", -time.Minute }, ""},
-		"old nodes": {
-			func(_, west *Cluster) { west.Kubelets["old"], west.Kubelets["built"] = "v1.25.9", "v0.0.0-master" },
-			"warning node-version west: Node old runs v1.25.9, whose kube-proxy may keep sending traffic to a silent cluster. > Upgrade the node to 1.26 or newer.",
-		},
 		"unknown UIDs": {func(east, west *Cluster) { east.UID, west.UID = "", "" }, ""},
 		"no CRDs":      {func(east, _ *Cluster) { east.MCSVersion = "" }, noCRDs},
 		"one CRD":      {func(east, _ *Cluster) { east.State.MCSVersion = "" }, noCRDs},
@@ -91,7 +87,7 @@ func TestChecks(t *testing.T) {
 		},
 		"members of a named set lack rights": {
 			func(east, _ *Cluster) {
-				east.Set, east.System = "blue", "clusterset-dns-blue"
+				east.Set, east.Namespace = "blue", "clusterset-dns-blue"
 				east.MemberLacks = []string{"list a", "list b"}
 			},
 			"failed member-rights east: Service account clusterset-member lacks permissions: list a, list b. > helm upgrade clusterset-dns-blue deploy/chart --kube-context east --namespace clusterset-dns-blue --reset-then-reuse-values",
@@ -103,12 +99,12 @@ func TestChecks(t *testing.T) {
 			"failed member-least east: Members have more permissions than they need: list pods, create pods, update pods, …. > Find the binding or the role that grants them, and delete or correct it: `kubectl --context east get clusterrolebindings,rolebindings -A -o wide | grep -E 'clusterset-dns[/:]clusterset-member|system:(serviceaccounts|authenticated)'`.",
 		},
 		"overlapping pods": {
-			func(_, west *Cluster) { west.PodCIDRs = prefixes([]string{"10.64.0.128/25"}) },
+			func(_, west *Cluster) { west.PodCIDRs = setup.AddPrefixes(nil, "10.64.0.128/25") },
 			"failed pod-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.128/25, one of the pod ranges of west, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.\n" +
 				"failed pod-ranges west: Its pod range 10.64.0.128/25 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/24, one of the pod ranges of east, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.",
 		},
 		"pods where another has Services": {
-			func(_, west *Cluster) { west.ServiceCIDRs = prefixes([]string{"10.64.0.0/16"}) },
+			func(_, west *Cluster) { west.ServiceCIDRs = setup.AddPrefixes(nil, "10.64.0.0/16") },
 			"failed service-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/16, one of the Service ranges of west, which cannot reach these pods. Ignore this if your CNI assigns other ranges. > Change one of the two ranges; the Service range is in the ServiceCIDRs.",
 		},
 		"never a controller": {
@@ -134,7 +130,7 @@ func TestChecks(t *testing.T) {
 				"failed cluster-id west: The cluster of context east has the id east, too. > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>",
 		},
 		"not joined": {
-			func(east, _ *Cluster) { east.State.Members, east.System = nil, "mcs" },
+			func(east, _ *Cluster) { east.State.Members, east.Namespace = nil, "mcs" },
 			"failed joined east: There is no credential of west, so nothing is imported from it. > kubectl clusterset join east west --system-namespace mcs",
 		},
 		"ranges that have changed": {

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -21,16 +20,12 @@ import (
 // maxRank is the greatest valid rank: see controller/member.
 const maxRank = 1000
 
-// maxSkew is the difference of two clocks above which tokens of one cluster may not be valid yet for the other. Nothing else
-// depends on clocks.
-const maxSkew = 30 * time.Second
-
 var apiChecks = []Check{
 	{
 		Name: "api-reachable", About: "the API server answers", before: true, unreached: true,
 		run: func(_ *Set, c *Cluster, found *problems) {
 			if c.Unreachable != nil {
-				found.fail("Make sure that the API server at "+c.Server+" is up, or correct the address and credentials of context "+
+				found.fail("Make sure that the API server at "+c.Config.Host+" is up, or correct the address and credentials of context "+
 					c.Context+" in your kubeconfig.", "The API server is unreachable: %v", c.Unreachable)
 			}
 		},
@@ -40,18 +35,10 @@ var apiChecks = []Check{
 			found.fail("Upgrade Kubernetes to 1.30 or newer.", "Kubernetes %s is not supported.", c.Version)
 		}
 	}},
-	{Name: "clock", About: "the clocks of all API servers agree", before: true, run: func(s *Set, c *Cluster, found *problems) {
-		for _, other := range s.others(c) {
-			if skew := c.Ahead - other.Ahead; skew > maxSkew && c.Version != "" && other.Version != "" {
-				found.warn("Correct the clock of one of the two control planes.", "The clock of the API server is %s ahead of that of %s, "+
-					"so its new tokens may not be valid there yet.", skew.Round(time.Second), other.Context)
-			}
-		}
-	}},
 	{
 		Name: "distinct", About: "contexts refer to different clusters", before: true, run: func(s *Set, c *Cluster, found *problems) {
 			for _, other := range s.Clusters[:slices.Index(s.Clusters, c)] {
-				if reached(other) && same(other, c) {
+				if other.Unreachable == nil && same(other, c) {
 					found.fail("Name each cluster once in --contexts, or point context "+c.Context+
 						" to another cluster in your kubeconfig.", "Context %s refers to the same cluster.", other.Context)
 				}
@@ -76,27 +63,16 @@ var clusterChecks = []Check{
 		"Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes."),
 	ranges("service-ranges", "Service ranges", func(c *Cluster) []netip.Prefix { return c.ServiceCIDRs },
 		"which cannot reach these pods", "Change one of the two ranges; the Service range is in the ServiceCIDRs."),
-	{
-		Name: "node-version", About: "the kube-proxy of each node is 1.26 or newer", before: true,
-		run: func(_ *Set, c *Cluster, found *problems) {
-			for _, node := range slices.Sorted(maps.Keys(c.Kubelets)) {
-				if older(c.Kubelets[node], "1.26.0") && !older(c.Kubelets[node], "1.0.0") {
-					found.warn("Upgrade the node to 1.26 or newer.",
-						"Node %s runs %s, whose kube-proxy may keep sending traffic to a silent cluster.", node, c.Kubelets[node])
-				}
-			}
-		},
-	},
 	{Name: "controller", About: "the controller answers, and renews its heartbeat", run: func(_ *Set, c *Cluster, found *problems) {
-		fix := "Start clusterset-controller in namespace " + c.System + ". If it runs, find the cause in its logs: `" +
-			c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.System) + "`."
+		fix := "Start clusterset-controller in namespace " + c.Namespace + ". If it runs, find the cause in its logs: `" +
+			c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.Namespace) + "`."
 		switch {
 		case c.State == nil && errors.Is(c.Unidentified, cluster.ErrNeverRan):
 			found.fail("Install it, or set its namespace with --system-namespace: `"+
 				c.chart("install", "--create-namespace --set clusterId=<id> --set image.registry=<registry>")+"`. "+fix,
-				"The controller has never run in namespace %s.", c.System)
+				"The controller has never run in namespace %s.", c.Namespace)
 		case errors.Is(c.StateError, cluster.ErrForbidden):
-			found.fail("Have an administrator bind the Role clusterset-viewer of namespace "+c.System+" to you: it has the right that the "+
+			found.fail("Have an administrator bind the Role clusterset-viewer of namespace "+c.Namespace+" to you: it has the right that the "+
 				"API server names.", "It is unknown what the controller reports: %v.", c.StateError)
 		case c.State == nil:
 			found.fail(fix, "The controller does not say what it knows: %v.", c.StateError)
@@ -134,7 +110,7 @@ var clusterChecks = []Check{
 					continue
 				}
 				for _, pods := range other.PodCIDRs {
-					if !setup.Covers(prefixes(c.State.Members[at].CIDRs), pods) {
+					if !setup.Covers(setup.AddPrefixes(nil, c.State.Members[at].CIDRs...), pods) {
 						found.fail("kubectl clusterset join "+c.Context+" "+other.Context+c.system(),
 							"Endpoints of %s in its pod range %s are refused: its annotation cidrs has %s.", other.ID, pods,
 							strings.Join(c.State.Members[at].CIDRs, ","))
@@ -152,7 +128,7 @@ var clusterChecks = []Check{
 			for _, id := range slices.Sorted(maps.Keys(here)) {
 				if rank, known := there[id]; known && rank != here[id] && max(rank, here[id]) <= maxRank {
 					found.warn("Set the annotation clusterset-dns.github.io/rank of "+id+" to the same value: in its own cluster "+
-						"on namespace "+c.System+", in all others on the Secret of the member.",
+						"on namespace "+c.Namespace+", in all others on the Secret of the member.",
 						"The rank of %s is %d in %s, but %d in %s, so they may import the same exports differently.", id, here[id], c.ID,
 						rank, first.ID)
 				}
@@ -171,10 +147,10 @@ var preChecks = []Check{
 	{
 		Name: "server-address", About: "other clusters can reach the address of the API server",
 		run: func(_ *Set, c *Cluster, found *problems) {
-			if setup.Loopback(c.Server) {
+			if setup.Loopback(c.Config.Host) {
 				found.warn("Find an address that the pods of the other clusters reach, and give it to join: `"+
 					"kubectl clusterset join "+c.Context+" <other contexts> --server "+c.Context+"=<address>`.",
-					"The server of the context is %s, which other machines cannot reach.", c.Server)
+					"The server of the context is %s, which other machines cannot reach.", c.Config.Host)
 			}
 		},
 	},
@@ -239,7 +215,7 @@ func ranges(name, what string, of func(*Cluster) []netip.Prefix, effect, fix str
 // others are the clusters that a cluster can be compared with.
 func (s *Set) others(c *Cluster) []*Cluster {
 	return slices.DeleteFunc(slices.Clone(s.Clusters), func(other *Cluster) bool {
-		return other == c || !reached(other) || same(other, c)
+		return other == c || other.Unreachable != nil || same(other, c)
 	})
 }
 

@@ -80,7 +80,7 @@ func (r *ConnectivityReport) Text(out io.Writer, wide bool) error {
 	for i := 0; i < len(r.Paths); i += 2 {
 		rows = append(rows, []any{r.Paths[i].From, r.Paths[i].To, r.Paths[i].Step, r.Paths[i+1].Step})
 	}
-	if err := Table(out, wide, "FROM TO CLUSTERSET_IP HEADLESS", rows); err != nil {
+	if err := Table(out, wide, "", "FROM TO CLUSTERSET_IP HEADLESS", rows); err != nil {
 		return err
 	}
 	for _, p := range r.Paths {
@@ -105,7 +105,8 @@ func (s *site) headless() string { return s.name + "-headless" }
 
 // Connect tests whether a pod of each of two or more clusters reaches a pod of each cluster by the names of the
 // set in a zone: its own, behind a headless Service, and that of a clusterset IP. It deletes what it created, whatever
-// happens. The report may have failures; the error is of a test that could not be made, or of objects that could not be deleted.
+// happens. The report may have failures; the error is of a test that could not be made, or of objects that could not be
+// deleted.
 func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, teller cluster.Teller) (report *ConnectivityReport, err error) {
 	sites, targets, err := plan(ctx, clusters, zone)
 	if err != nil {

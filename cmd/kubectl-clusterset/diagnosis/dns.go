@@ -37,22 +37,6 @@ var dnsChecks = []Check{
 		},
 	},
 	{
-		Name: "coredns-version", About: "all clusters that serve the zone alike run the same CoreDNS", skip: noCoreDNS,
-		run: func(s *Set, c *Cluster, found *problems) {
-			for _, other := range s.others(c) {
-				if other.CoreDNS == nil || s.by(c) != setup.ByMulticluster || s.by(other) != setup.ByMulticluster {
-					continue
-				}
-				here, tag := c.image()
-				if there, newer := other.image(); older(tag, newer) {
-					found.warn(c.kubectl("-n %s set image deployment/%s %s=%s", setup.CoreDNSNamespace, setup.CoreDNSName, setup.CoreDNSName, there),
-						"CoreDNS runs %s, but %s in %s.", here, there, other.Context)
-					return
-				}
-			}
-		},
-	},
-	{
 		Name: "corefile", About: "the Corefile parses", before: true, skip: noCoreDNS,
 		run: func(_ *Set, c *Cluster, found *problems) {
 			if c.CorefileError != nil {
@@ -198,15 +182,4 @@ func (s *Set) enable(c *Cluster) string {
 func (s *Set) serveSet(c *Cluster) string {
 	return fmt.Sprintf("Select the zone of %s with --zone, or have the Corefile serve %s for it (docs/operate/operations.md#several-sets): `%s`.",
 		c.Set, s.Zone, c.edit(setup.CoreDNSName))
-}
-
-// image is that of CoreDNS, which has one container, and tag its version, empty if it has none.
-func (c *Cluster) image() (image, tag string) {
-	for _, container := range c.CoreDNS.Spec.Template.Spec.Containers {
-		image = container.Image
-	}
-	if at := strings.LastIndex(image, ":v"); at >= 0 {
-		tag = image[at+1:]
-	}
-	return image, tag
 }

@@ -153,7 +153,7 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		{wide, "Preferences", "CONDITION STATUS REASON MESSAGE", conditions},
 		{wide, "Endpoints", "ADDRESS CLUSTER STATE REASON +ZONE +HINTED_FOR", endpoints},
 	} {
-		if err := Section(out, section.wide, "\n"+section.title, section.headings, section.rows); err != nil {
+		if err := Table(out, section.wide, "\n"+section.title+"\n", section.headings, section.rows); err != nil {
 			return err
 		}
 	}

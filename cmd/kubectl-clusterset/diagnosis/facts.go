@@ -5,22 +5,17 @@ package diagnosis
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	apiversion "k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -39,16 +34,13 @@ type Set struct {
 
 // A Cluster has the facts of a cluster. What the user may not read counts as missing.
 type Cluster struct {
-	// Context is that in the kubeconfig, and Server the address of the API server in it. If Unreachable is set, nothing
-	// else is.
-	Context, Server string
-	Unreachable     error
-	// Version is that of the API server, and Ahead by how much its clock is ahead of the local one. Both are unknown if Version
-	// is empty.
+	*cluster.Cluster
+	// Unreachable is why nothing else is known, nil if the API server answers.
+	Unreachable error
+	// Version is that of the API server, empty if unknown.
 	Version string
-	Ahead   time.Duration
-	// System is the namespace of the controller, and UID that of the namespace kube-system.
-	System, UID string
+	// UID is that of the namespace kube-system.
+	UID string
 	// ID and Set are those of the controller; ID is empty if Unidentified is why they are unknown.
 	ID           string
 	Set          cluster.Set
@@ -67,8 +59,6 @@ type Cluster struct {
 
 	// PodCIDRs are the ranges of the nodes, and ServiceCIDRs the Service ranges; none if unknown.
 	PodCIDRs, ServiceCIDRs []netip.Prefix
-	// Kubelets are the versions of the kubelets, by their nodes.
-	Kubelets map[string]string
 	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil if there is none. Corefile is its Corefile, and
 	// ChartCorefile that of the CoreDNS of the chart; each is nil if it is missing or invalid.
 	CoreDNS                 *appsv1.Deployment
@@ -95,32 +85,25 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cl
 	server func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error),
 ) *Set {
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
-	var group sync.WaitGroup
-	for i, from := range clusters {
-		c := &Cluster{
-			Context: from.Context, Server: from.Config.Host, System: from.Namespace, State: states[i], StateError: failed[i],
-		}
+	cluster.Each(clusters, func(i int, from *cluster.Cluster) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		c := &Cluster{Cluster: from, State: states[i], StateError: failed[i]}
 		set.Clusters[i] = c
-		group.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, patience)
-			defer cancel()
-			if c.Unreachable = c.identify(ctx, from); c.Unreachable == nil {
-				c.Version, c.Ahead = look(ctx, from.Config)
-				c.gather(ctx, from, zone)
-				c.ask(ctx, from, zone, server)
-			}
-		})
-	}
-	group.Wait()
+		if c.Unreachable = c.identify(ctx); c.Unreachable == nil {
+			c.gather(ctx, zone)
+			c.ask(ctx, zone, server)
+		}
+	})
 	return set
 }
 
 // identify reads what nearly all checks need. An unreachable API server is an error.
-func (c *Cluster) identify(ctx context.Context, from *cluster.Cluster) (err error) {
-	if c.MCSVersion, err = from.MCSVersion(ctx); err != nil {
+func (c *Cluster) identify(ctx context.Context) (err error) {
+	if c.MCSVersion, err = c.Cluster.MCSVersion(ctx); err != nil {
 		return err
 	}
-	is, err := from.Identify(ctx)
+	is, err := c.Identify(ctx)
 	c.ID, c.UID, c.Set, c.Unidentified = is.ID, is.UID, is.Set, err
 	if c.State != nil {
 		c.ID, c.UID, c.Set, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, is.UID), cluster.Set(c.State.ClusterSet), nil
@@ -128,53 +111,30 @@ func (c *Cluster) identify(ctx context.Context, from *cluster.Cluster) (err erro
 	return nil
 }
 
-// look returns the version of an API server, empty if it is not known, and by how much its clock is ahead.
-func look(ctx context.Context, config *rest.Config) (gitVersion string, ahead time.Duration) {
-	var says apiversion.Info
-	base, _, wrong := rest.DefaultServerUrlFor(config)
-	client, err := rest.HTTPClientFor(config)
-	if errors.Join(wrong, err) != nil {
-		return "", 0
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("version").String(), http.NoBody)
-	if err != nil {
-		return "", 0
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return "", 0
-	}
-	defer response.Body.Close()
-	date, err := http.ParseTime(response.Header.Get("Date"))
-	if errors.Join(err, json.NewDecoder(io.LimitReader(response.Body, 1<<16)).Decode(&says)) != nil {
-		return "", 0
-	}
-	return says.GitVersion, time.Until(date)
-}
-
 // gather reads the rest.
-func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster, zone string) {
-	c.Lost = lost(ctx, from, c.MCSVersion)
-	c.RightsError = c.reviewAccounts(ctx, from)
-	if list, err := from.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
-		c.Kubelets = map[string]string{}
+func (c *Cluster) gather(ctx context.Context, zone string) {
+	if is, err := discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery()).ServerVersionWithContext(ctx); err == nil {
+		c.Version = is.GitVersion
+	}
+	c.Lost = lost(ctx, c.Dynamic, c.MCSVersion)
+	c.RightsError = c.reviewAccounts(ctx)
+	if list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
 		for i := range list.Items {
-			c.Kubelets[list.Items[i].Name] = list.Items[i].Status.NodeInfo.KubeletVersion
-			c.PodCIDRs = append(c.PodCIDRs, prefixes(list.Items[i].Spec.PodCIDRs)...)
+			c.PodCIDRs = setup.AddPrefixes(c.PodCIDRs, list.Items[i].Spec.PodCIDRs...)
 		}
 	}
-	if list, err := from.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{}); err == nil {
+	if list, err := c.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{}); err == nil {
 		for i := range list.Items {
-			c.ServiceCIDRs = append(c.ServiceCIDRs, prefixes(list.Items[i].Spec.CIDRs)...)
+			c.ServiceCIDRs = setup.AddPrefixes(c.ServiceCIDRs, list.Items[i].Spec.CIDRs...)
 		}
 	}
-	if found, err := from.Kube.AppsV1().Deployments(setup.CoreDNSNamespace).Get(ctx, setup.CoreDNSName, metav1.GetOptions{}); err == nil {
+	if found, err := c.Kube.AppsV1().Deployments(setup.CoreDNSNamespace).Get(ctx, setup.CoreDNSName, metav1.GetOptions{}); err == nil {
 		c.CoreDNS = found
-		c.Corefile, c.CorefileError = setup.ReadCorefile(ctx, from, setup.CoreDNSNamespace, setup.CoreDNSName)
+		c.Corefile, c.CorefileError = setup.ReadCorefile(ctx, c.Cluster, setup.CoreDNSNamespace, setup.CoreDNSName)
 	}
-	c.ChartCorefile = setup.ReadChartCorefile(ctx, from)
+	c.ChartCorefile = setup.ReadChartCorefile(ctx, c.Cluster)
 	for _, name := range nodeCaches {
-		if corefile, _ := setup.ReadCorefile(ctx, from, setup.CoreDNSNamespace, name); corefile != nil && !corefile.Passes(zone) {
+		if corefile, _ := setup.ReadCorefile(ctx, c.Cluster, setup.CoreDNSNamespace, name); corefile != nil && !corefile.Passes(zone) {
 			c.NodeCaches = append(c.NodeCaches, name)
 		}
 	}
@@ -189,8 +149,8 @@ var newest = map[string]string{
 }
 
 // lost returns those of the newest fields that the API server does not keep in a version.
-func lost(ctx context.Context, from *cluster.Cluster, mcsVersion string) (fields []string) {
-	definitions := from.Dynamic.Resource(schema.GroupVersionResource{
+func lost(ctx context.Context, from dynamic.Interface, mcsVersion string) (fields []string) {
+	definitions := from.Resource(schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
 	for name, field := range newest {
@@ -212,10 +172,10 @@ func lost(ctx context.Context, from *cluster.Cluster, mcsVersion string) (fields
 }
 
 // ask queries the cluster's DNS.
-func (c *Cluster) ask(ctx context.Context, from *cluster.Cluster, zone string,
+func (c *Cluster) ask(ctx context.Context, zone string,
 	find func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error),
 ) {
-	server, err := find(ctx, from)
+	server, err := find(ctx, c.Cluster)
 	if err != nil {
 		c.DNSError = err
 		return
@@ -239,15 +199,4 @@ func (c *Cluster) ask(ctx context.Context, from *cluster.Cluster, zone string,
 			c.Lookups = append(c.Lookups, expect(answer, each, each.IPs))
 		}
 	}
-}
-
-// prefixes parses prefixes, and ignores invalid ones.
-func prefixes(texts []string) []netip.Prefix {
-	var out []netip.Prefix
-	for _, text := range texts {
-		if prefix, err := netip.ParsePrefix(text); err == nil {
-			out = append(out, prefix.Masked())
-		}
-	}
-	return out
 }

@@ -26,7 +26,7 @@ func TestChecksBeforeTheInstallation(t *testing.T) {
 	}{
 		"nothing": {func(_, _ *Cluster) {}, ""},
 		"a loopback address": {
-			func(east, _ *Cluster) { east.Server = "https://127.0.0.1:6443" },
+			func(east, _ *Cluster) { east.Config.Host = "https://127.0.0.1:6443" },
 			"warning server-address east: The server of the context is https://127.0.0.1:6443, which other machines cannot reach. > Find an address that the pods of the other clusters reach, and give it to join: `kubectl clusterset join east <other contexts> --server east=<address>`.",
 		},
 	} {

@@ -46,21 +46,13 @@ func Print(out io.Writer, format, kind string, fields map[string]any, text func(
 	return text(out, format == "wide")
 }
 
-// Section writes a table below a title. A section without rows is not written.
-func Section(out io.Writer, wide bool, title, headings string, rows [][]any) error {
+// Table writes rows below a title, which ends its own line, and headings. Columns whose heading begins with a plus are for
+// wide output only. An empty cell is a dash. A table without rows is not written.
+func Table(out io.Writer, wide bool, title, headings string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	fmt.Fprintln(out, title)
-	return Table(out, wide, headings, rows)
-}
-
-// Table writes rows below headings. Columns whose heading begins with a plus are for wide output only. An empty cell is a
-// dash. A table without rows is not written.
-func Table(out io.Writer, wide bool, headings string, rows [][]any) error {
-	if len(rows) == 0 {
-		return nil
-	}
+	fmt.Fprint(out, title)
 	columns := strings.Fields(headings)
 	table := tabwriter.NewWriter(out, 6, 4, 3, ' ', 0) // as kubectl has them
 	line := func(text func(i int) string) {

@@ -11,7 +11,7 @@ import (
 // TestEscaped: a member that controls the terminal of the administrator would show that all is well.
 func TestEscaped(t *testing.T) {
 	var out bytes.Buffer
-	if err := Table(Escaped{&out}, true, "MEMBER UID", [][]any{{"evil", "\u001b[2J\u001b]0;pwned\u0007all fine\u202e ü"}}); err != nil {
+	if err := Table(Escaped{&out}, true, "", "MEMBER UID", [][]any{{"evil", "\u001b[2J\u001b]0;pwned\u0007all fine\u202e ü"}}); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintln(Escaped{&out}, "✗ done\r")

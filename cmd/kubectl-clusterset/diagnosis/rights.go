@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/deploy"
 )
 
@@ -60,7 +59,7 @@ var rightsChecks = []Check{
 			if len(c.MemberHas) > 0 {
 				found.fail("Find the binding or the role that grants them, and delete or correct it: `"+
 					c.kubectl("get clusterrolebindings,rolebindings -A -o wide | grep -E '%s[/:]%s|system:(serviceaccounts|authenticated)'",
-						c.System, memberAccount)+"`.",
+						c.Namespace, memberAccount)+"`.",
 					"Members have more permissions than they need: %s.", few(c.MemberHas))
 			}
 		},
@@ -81,27 +80,27 @@ func (c *Cluster) lacks(account string, rights []string, found *problems) {
 }
 
 // reviewAccounts reviews the rights of the service accounts.
-func (c *Cluster) reviewAccounts(ctx context.Context, from *cluster.Cluster) (err error) {
-	c.ControllerLacks, err = c.review(ctx, from, controllerAccount, shipped(controllerAccount, c.System), false)
+func (c *Cluster) reviewAccounts(ctx context.Context) (err error) {
+	c.ControllerLacks, err = c.review(ctx, controllerAccount, shipped(controllerAccount, c.Namespace), false)
 	if err == nil {
-		c.MemberLacks, err = c.review(ctx, from, memberAccount, shipped(memberAccount, c.System), false)
+		c.MemberLacks, err = c.review(ctx, memberAccount, shipped(memberAccount, c.Namespace), false)
 	}
 	if err == nil {
-		c.MemberHas, err = c.review(ctx, from, memberAccount, expand(dangerous, c.System), true)
+		c.MemberHas, err = c.review(ctx, memberAccount, expand(dangerous, c.Namespace), true)
 	}
 	return err
 }
 
 // review returns which of the rights a service account has, or does not have.
-func (c *Cluster) review(ctx context.Context, from *cluster.Cluster, account string, rights []right, has bool) (found []string, err error) {
+func (c *Cluster) review(ctx context.Context, account string, rights []right, has bool) (found []string, err error) {
 	allowed := make([]bool, len(rights))
 	var group errgroup.Group
 	for i := range rights {
 		group.Go(func() error {
-			answer, err := from.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			answer, err := c.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 				Spec: authorizationv1.SubjectAccessReviewSpec{
-					User:               "system:serviceaccount:" + c.System + ":" + account,
-					Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + c.System, "system:authenticated"},
+					User:               "system:serviceaccount:" + c.Namespace + ":" + account,
+					Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + c.Namespace, "system:authenticated"},
 					ResourceAttributes: &rights[i],
 				},
 			}, metav1.CreateOptions{})

@@ -52,8 +52,8 @@ func TestReviews(t *testing.T) {
 		}
 		return true, review, refusal
 	})
-	c, from := &Cluster{System: "mcs"}, &cluster.Cluster{Kube: client}
-	if err := c.reviewAccounts(t.Context(), from); err != nil {
+	c := &Cluster{Cluster: &cluster.Cluster{Namespace: "mcs", Kube: client}}
+	if err := c.reviewAccounts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := few(c.MemberHas); got != "list pods in namespace mcs" {
@@ -69,7 +69,7 @@ func TestReviews(t *testing.T) {
 		t.Errorf("the controller lacks %s", got)
 	}
 	refusal = errors.New("not allowed")
-	if err := c.reviewAccounts(t.Context(), from); !errors.Is(err, refusal) {
+	if err := c.reviewAccounts(t.Context()); !errors.Is(err, refusal) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,12 +50,10 @@ func WriteSysdump(ctx context.Context, out io.Writer, folder string, clusters []
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	dumps := make([]dump, len(clusters))
-	var group sync.WaitGroup
-	for i, c := range clusters {
+	cluster.Each(clusters, func(i int, c *cluster.Cluster) {
 		dumps[i] = dump{Cluster: c, files: map[string]string{}}
-		group.Go(func() { dumps[i].collect(ctx) })
-	}
-	group.Wait()
+		dumps[i].collect(ctx)
+	})
 	files := maps.Clone(reports)
 	for _, d := range dumps {
 		failed += len(d.errors)

@@ -26,7 +26,7 @@ func podRanges(ctx context.Context, c *cluster.Cluster) (ranges []netip.Prefix, 
 		return nil, err
 	}
 	for i := range nodes.Items {
-		ranges = add(ranges, nodes.Items[i].Spec.PodCIDRs...)
+		ranges = AddPrefixes(ranges, nodes.Items[i].Spec.PodCIDRs...)
 	}
 	if len(ranges) == 0 {
 		return nil, errors.New("its nodes have no spec.podCIDRs")
@@ -47,8 +47,8 @@ func podRanges(ctx context.Context, c *cluster.Cluster) (ranges []netip.Prefix, 
 	return ranges, nil
 }
 
-// add adds the prefixes that are not in others, and ignores invalid ones.
-func add(prefixes []netip.Prefix, texts ...string) []netip.Prefix {
+// AddPrefixes adds the prefixes that are not in others, and ignores invalid ones.
+func AddPrefixes(prefixes []netip.Prefix, texts ...string) []netip.Prefix {
 	for _, text := range texts {
 		if prefix, err := netip.ParsePrefix(text); err == nil && !Covers(prefixes, prefix) {
 			prefixes = append(prefixes, prefix.Masked())
@@ -64,9 +64,9 @@ func Covers(prefixes []netip.Prefix, other netip.Prefix) bool {
 
 // confined is the annotation cidrs with ranges added, empty for none. What an administrator set stays.
 func confined(annotation string, ranges []netip.Prefix) string {
-	prefixes := add(nil, strings.FieldsFunc(annotation, func(r rune) bool { return r == ',' || r == ' ' })...)
+	prefixes := AddPrefixes(nil, strings.FieldsFunc(annotation, func(r rune) bool { return r == ',' || r == ' ' })...)
 	for _, each := range ranges {
-		prefixes = add(prefixes, each.String())
+		prefixes = AddPrefixes(prefixes, each.String())
 	}
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(prefixes), " ", ","), "[]")
 }

@@ -65,7 +65,7 @@ func (p *peering) issue(ctx context.Context, at Address, authority []byte) (kube
 // reads what all accounts of the namespace may read.
 func (p *peering) account(ctx context.Context) error {
 	name := cluster.Account(p.readerID)
-	labels := map[string]string{cluster.ReaderLabel: p.readerID, cluster.ManagedByLabel: manager}
+	labels := map[string]string{cluster.ReaderLabel: p.readerID, cluster.ManagedByLabel: cluster.FieldManager}
 	made, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).Apply(ctx,
 		applycorev1.ServiceAccount(name, p.source.Namespace).WithAutomountServiceAccountToken(false).
 			WithLabels(labels), p.apply())
@@ -106,7 +106,7 @@ func (o Options) allow(ctx context.Context, c *cluster.Cluster, g grant) error {
 }
 
 func (o Options) apply() metav1.ApplyOptions {
-	return metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: cluster.DryRun(o.DryRun)}
+	return metav1.ApplyOptions{FieldManager: cluster.FieldManager, Force: true, DryRun: cluster.DryRun(o.DryRun)}
 }
 
 func owner(kind string, of metav1.Object) *applymetav1.OwnerReferenceApplyConfiguration {

@@ -26,12 +26,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-const (
-	// ControllerName is the name of the controller's Deployment, and of its ServiceAccount.
-	ControllerName = "clusterset-controller"
-	// manager is the field manager, and the value of the label managed-by of ServiceAccounts and Roles.
-	manager = cluster.FieldManager
-)
+// ControllerName is the name of the controller's Deployment, and of its ServiceAccount.
+const ControllerName = "clusterset-controller"
 
 // Options are those of Join, Leave and Drain.
 type Options struct {
@@ -188,7 +184,7 @@ func (p *peering) give(ctx context.Context) error {
 	}
 	err = p.allow(ctx, p.reader, grant{
 		name: "clusterset-renew-" + name, account: ControllerName, owner: owner("Secret", p.secret), verb: "update",
-		labels: map[string]string{cluster.ClusterLabel: p.sourceID, cluster.ManagedByLabel: manager}, resource: "secrets",
+		labels: map[string]string{cluster.ClusterLabel: p.sourceID, cluster.ManagedByLabel: cluster.FieldManager}, resource: "secrets",
 	})
 	if err != nil {
 		return fmt.Errorf("context %s: allow the controller to renew the token for %s: %w", p.reader.Context, p.sourceID, err)

@@ -130,7 +130,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		value, done = "null", "not drained"
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, cluster.DrainAnnotation, value)
-	options := metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)}
+	options := metav1.PatchOptions{FieldManager: cluster.FieldManager, DryRun: cluster.DryRun(o.DryRun)}
 	at := slices.IndexFunc(identities, func(is cluster.Identity) bool { return is.ID == id })
 	found := at >= 0
 	for i, c := range o.Clusters {
