@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/membership/clusterprofile"
 )
 
 // FuzzCandidates: any content of an object gives the same candidate twice, and no connection that discloses a credential,
@@ -27,8 +26,8 @@ func FuzzCandidates(f *testing.F) {
 	}
 	permitted := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Labels:      map[string]string{clusterprofile.TokenOfLabel: "x"},
-			Annotations: map[string]string{clusterprofile.ServerAnnotation: "https://192.0.2.1"},
+			Labels:      map[string]string{tokenOfLabel: "x"},
+			Annotations: map[string]string{serverAnnotation: "https://192.0.2.1"},
 		},
 		Data: map[string][]byte{"token": []byte("permitted")},
 	}
@@ -40,8 +39,8 @@ func FuzzCandidates(f *testing.F) {
 		delete(object, "metadata")
 		is := &unstructured.Unstructured{Object: object}
 		is.SetName("x")
-		source := &clusterprofile.Source{Heartbeats: "n"}
-		each, again := source.Candidate(is, permitted), source.Candidate(is, permitted)
+		source := &clusterProfiles{heartbeats: "n"}
+		each, again := source.candidate(is, permitted), source.candidate(is, permitted)
 		if each.Cluster != again.Cluster || !bytes.Equal(each.Kubeconfig, again.Kubeconfig) ||
 			(each.Err == nil) != (again.Err == nil) {
 			t.Fatalf("%s is %v, then %v", each, each, again)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package membership makes the sources of members that --members-from names.
+// Package membership has the sources of members that --members-from names: ClusterProfiles and directories.
 package membership
 
 import (
@@ -14,8 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/membership/clusterprofile"
-	"github.com/clusterset-dns/clusterset-dns/controller/membership/directory"
 )
 
 // Kinds of sources.
@@ -72,10 +70,10 @@ func Parse(text string) (Spec, error) {
 // New makes a source. namespace is that of the controller.
 func New(spec Spec, namespace string, client kubernetes.Interface, objects dynamic.Interface) member.Source {
 	if spec.Kind == Directory {
-		return &directory.Source{Name: spec.Text, Path: spec.Argument}
+		return &directory{name: spec.Text, path: spec.Argument}
 	}
-	return &clusterprofile.Source{
-		Name: spec.Text, Namespace: spec.Argument, Selector: spec.Selector, IDLabel: spec.IDLabel, Client: client,
-		Dynamic: objects, Heartbeats: namespace,
+	return &clusterProfiles{
+		name: spec.Text, namespace: spec.Argument, selector: spec.Selector, idLabel: spec.IDLabel, client: client,
+		dynamic: objects, heartbeats: namespace,
 	}
 }

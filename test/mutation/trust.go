@@ -38,13 +38,13 @@ var trusting = []mutant{
 		harm: "an inventory that is empty once removes all its members",
 	},
 	{
-		file: "controller/membership/clusterprofile/token.go",
-		text: `id == "" || secret.Labels[TokenOfLabel] != id`, replacement: `id == ""`,
+		file: "controller/membership/token.go",
+		text: `id == "" || secret.Labels[tokenOfLabel] != id`, replacement: `id == ""`,
 		harm: "an inventory has the controller send the token of another member",
 	},
 	{
-		file: "controller/membership/clusterprofile/token.go",
-		text: `server == "" || secret.Annotations[ServerAnnotation] != server`, replacement: `server == ""`,
+		file: "controller/membership/token.go",
+		text: `server == "" || secret.Annotations[serverAnnotation] != server`, replacement: `server == ""`,
 		harm: "an inventory has the controller send a token to another server",
 	},
 	{

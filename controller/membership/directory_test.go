@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package directory
+package membership
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 // TestVolume: the volume of a Secret, which the kubelet replaces by changing the link ..data.
 func TestVolume(t *testing.T) {
 	path := t.TempDir()
-	source := &Source{Name: "directory:" + path, Path: path}
+	source := &directory{"directory:" + path, path}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -75,7 +75,7 @@ func TestFiles(t *testing.T) {
 	if err := os.Symlink("/dev/zero", filepath.Join(path, "zero.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	candidates, err := (&Source{Path: path}).List(t.Context())
+	candidates, err := (&directory{path: path}).List(t.Context())
 	if err != nil || len(candidates) != 3 || candidates[0].Cluster != "a_b" || candidates[2].Err == nil {
 		t.Errorf("%v, %v", candidates, err)
 	}

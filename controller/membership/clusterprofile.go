@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterprofile proposes the clusters of an inventory as members: ClusterProfiles (KEP-4322) with an access
-// provider secretreader. What an object says is not trusted: docs/operate/members.md has what is believed.
-package clusterprofile
+package membership
 
 import (
 	"context"
@@ -40,22 +38,23 @@ var (
 var errProxy = errors.New("a proxy in an inventory is refused: remove it, or join the cluster with a kubeconfig in a " +
 	"Secret of the controller's namespace or in a directory")
 
-// A Source lists the ClusterProfiles of a namespace that Selector selects.
-type Source struct {
-	Name, Namespace, Selector string
-	// IDLabel is the label whose value is the id of the cluster. Empty means that the id is the name of the object.
-	IDLabel string
-	Dynamic dynamic.Interface
-	Client  kubernetes.Interface
-	// Heartbeats is the namespace of the heartbeat in the clusters, and of the Secrets with their tokens here.
-	Heartbeats string
+// clusterProfiles lists the ClusterProfiles (KEP-4322) of a namespace that a selector selects and that have an access
+// provider secretreader. An object is not trusted: docs/operate/membership.md lists what is read of it.
+type clusterProfiles struct {
+	name, namespace, selector string
+	// idLabel is the label whose value is the id of the cluster. Empty means that the id is the name of the object.
+	idLabel string
+	dynamic dynamic.Interface
+	client  kubernetes.Interface
+	// heartbeats is the namespace of the heartbeat in the clusters, and of the Secrets with their tokens here.
+	heartbeats string
 }
 
 // String implements member.Source.
-func (s *Source) String() string { return s.Name }
+func (s *clusterProfiles) String() string { return s.name }
 
 // List implements member.Source.
-func (s *Source) List(ctx context.Context) ([]*member.Candidate, error) {
+func (s *clusterProfiles) List(ctx context.Context) ([]*member.Candidate, error) {
 	list, err := s.profiles(ctx)
 	if err != nil {
 		return nil, err
@@ -63,24 +62,24 @@ func (s *Source) List(ctx context.Context) ([]*member.Candidate, error) {
 	candidates := make([]*member.Candidate, 0, len(list.Items))
 	for i := range list.Items {
 		profile := &list.Items[i]
-		secret, err := s.Client.CoreV1().Secrets(s.Heartbeats).Get(ctx, profile.GetName(), metav1.GetOptions{})
+		secret, err := s.client.CoreV1().Secrets(s.heartbeats).Get(ctx, profile.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			secret = nil
 		case err != nil:
 			return nil, err
 		}
-		candidates = append(candidates, s.Candidate(profile, secret))
+		candidates = append(candidates, s.candidate(profile, secret))
 	}
 	return candidates, nil
 }
 
 // profiles lists the objects in the first of the versions that the API server has. An error of the last one is that of a
 // missing CustomResourceDefinition, too.
-func (s *Source) profiles(ctx context.Context) (list *unstructured.UnstructuredList, err error) {
+func (s *clusterProfiles) profiles(ctx context.Context) (list *unstructured.UnstructuredList, err error) {
 	for _, version := range versions {
-		list, err = s.Dynamic.Resource(resource.WithVersion(version)).Namespace(s.Namespace).List(ctx,
-			metav1.ListOptions{LabelSelector: s.Selector})
+		list, err = s.dynamic.Resource(resource.WithVersion(version)).Namespace(s.namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: s.selector})
 		if !apierrors.IsNotFound(err) {
 			break
 		}
@@ -107,22 +106,22 @@ type accessProvider struct {
 	} `json:"cluster"`
 }
 
-// Candidate returns the candidate that a ClusterProfile is. secret has the token, if tokenOf permits it; nil if it does not
+// candidate returns the candidate that a ClusterProfile is. secret has the token, if tokenOf permits it; nil if it does not
 // exist. Equal arguments give equal kubeconfigs, which member.ParseKubeconfig has to check.
-func (s *Source) Candidate(object *unstructured.Unstructured, secret *corev1.Secret) *member.Candidate {
+func (s *clusterProfiles) candidate(object *unstructured.Unstructured, secret *corev1.Secret) *member.Candidate {
 	c := &member.Candidate{
 		Cluster: object.GetName(), Kind: "ClusterProfile", Name: member.NameOf(object), Object: object,
 		Created: object.GetCreationTimestamp().Time, Annotations: maps.Clone(object.GetAnnotations()),
 	}
-	if s.IDLabel != "" {
-		c.Cluster = object.GetLabels()[s.IDLabel]
+	if s.idLabel != "" {
+		c.Cluster = object.GetLabels()[s.idLabel]
 	}
 	maps.DeleteFunc(c.Annotations, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
 	c.Kubeconfig, c.Err = s.kubeconfig(object, secret, c.Cluster)
 	return c
 }
 
-func (s *Source) kubeconfig(object *unstructured.Unstructured, secret *corev1.Secret, id string) ([]byte, error) {
+func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *corev1.Secret, id string) ([]byte, error) {
 	var has profile
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &has) != nil {
 		return nil, errors.New("status.accessProviders does not have the form of KEP-4322: correct its cluster manager")
@@ -139,7 +138,7 @@ func (s *Source) kubeconfig(object *unstructured.Unstructured, secret *corev1.Se
 		}
 		is := each.Cluster
 		if secret == nil {
-			return nil, fmt.Errorf("there is no Secret %s/%s with a token under the key %q: create it", s.Heartbeats,
+			return nil, fmt.Errorf("there is no Secret %s/%s with a token under the key %q: create it", s.heartbeats,
 				object.GetName(), tokenKey)
 		}
 		token, err := tokenOf(secret, id, is.Server)
@@ -156,7 +155,7 @@ func (s *Source) kubeconfig(object *unstructured.Unstructured, secret *corev1.Se
 			InsecureSkipTLSVerify: is.Insecure,
 		}
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
-		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: s.Heartbeats}
+		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: s.heartbeats}
 		config.CurrentContext = name
 		return clientcmd.Write(*config)
 	}

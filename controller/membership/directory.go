@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package directory proposes members from the kubeconfigs in a directory, such as the volume of a Secret.
-package directory
+package membership
 
 import (
 	"context"
@@ -24,16 +23,16 @@ const link = "..data"
 // maxBytes bounds a file. A Secret has no more.
 const maxBytes = 1 << 20
 
-// A Source lists the files of a directory.
-type Source struct{ Name, Path string }
+// A directory has the kubeconfigs of members, such as the volume of a Secret.
+type directory struct{ name, path string }
 
 // String implements member.Source.
-func (s *Source) String() string { return s.Name }
+func (s *directory) String() string { return s.name }
 
 // List implements member.Source. A file that cannot be read is a candidate, too.
-func (s *Source) List(context.Context) ([]*member.Candidate, error) {
+func (s *directory) List(context.Context) ([]*member.Candidate, error) {
 	// The volume of a Secret is replaced by changing a link: all files are read of one version.
-	path := s.Path
+	path := s.path
 	if _, err := os.Lstat(filepath.Join(path, link)); err == nil {
 		if path, err = filepath.EvalSymlinks(filepath.Join(path, link)); err != nil {
 			return nil, err
@@ -49,7 +48,7 @@ func (s *Source) List(context.Context) ([]*member.Candidate, error) {
 		if !ok || entry.IsDir() {
 			continue
 		}
-		c := &member.Candidate{Cluster: id, Kind: member.KindFile, Name: filepath.Join(s.Path, entry.Name())}
+		c := &member.Candidate{Cluster: id, Kind: member.KindFile, Name: filepath.Join(s.path, entry.Name())}
 		c.Kubeconfig, c.Err = read(filepath.Join(path, entry.Name()))
 		if errors.Is(c.Err, os.ErrNotExist) {
 			return nil, fmt.Errorf("the directory changed meanwhile: %w", c.Err)

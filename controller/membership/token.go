@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterprofile
+package membership
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 const (
 	// tokenKey is the key of the token in the Secrets of the credential plugin secretreader (KEP-4322).
 	tokenKey = "token"
-	// TokenOfLabel on a Secret in the controller's namespace permits the use of its token for the member with this id.
-	TokenOfLabel = "clusterset-dns.github.io/token-of"
-	// ServerAnnotation on that Secret is the only server to which the token is sent.
-	ServerAnnotation = "clusterset-dns.github.io/server"
+	// tokenOfLabel on a Secret in the controller's namespace permits the use of its token for the member with this id.
+	tokenOfLabel = "clusterset-dns.github.io/token-of"
+	// serverAnnotation on that Secret is the only server to which the token is sent.
+	serverAnnotation = "clusterset-dns.github.io/server"
 )
 
 // tokenOf returns the token of a Secret in the controller's namespace for a member at a server. An object of an inventory
@@ -32,12 +32,12 @@ func tokenOf(secret *corev1.Secret, id, server string) (string, error) {
 	case secret.Type == corev1.SecretTypeServiceAccountToken:
 		return "", fmt.Errorf("the Secret %s has the type %s, so its token is of the local cluster: create a Secret of type %s "+
 			"with the token of the member", name, secret.Type, corev1.SecretTypeOpaque)
-	case id == "" || secret.Labels[TokenOfLabel] != id:
+	case id == "" || secret.Labels[tokenOfLabel] != id:
 		return "", fmt.Errorf("the Secret %s does not have the label %s=%s: set it if the token is for that member", name,
-			TokenOfLabel, id)
-	case server == "" || secret.Annotations[ServerAnnotation] != server:
+			tokenOfLabel, id)
+	case server == "" || secret.Annotations[serverAnnotation] != server:
 		return "", fmt.Errorf("the Secret %s does not have the annotation %s=%.200q: set it if that is the API server of the "+
-			"member %s, else correct the server in the inventory", name, ServerAnnotation, server, id)
+			"member %s, else correct the server in the inventory", name, serverAnnotation, server, id)
 	case len(secret.Data[tokenKey]) == 0:
 		return "", fmt.Errorf("the Secret %s has no token under the key %q: put it there", name, tokenKey)
 	}
