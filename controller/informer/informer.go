@@ -3,7 +3,7 @@
 // Package informer caches objects of the local API server, and knows which caches predate an outage.
 //
 // After an outage, informers of client-go retry up to a minute apart and do not report it. These informers retry every
-// few seconds, list again after a broken watch (see listwatch), and report both to their FreshnessGate.
+// few seconds, list again after a broken watch (see watchState), and report both to their FreshnessGate.
 package informer
 
 import (
@@ -22,7 +22,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
@@ -61,13 +60,13 @@ type Informer struct {
 	handling sync.Mutex // held while the handler is called
 	handler  cache.ResourceEventHandler
 
-	watch listwatch.Watch
+	watch watchState
 	// failing is set if the failure was logged. The reflector sends one request at a time.
 	failing bool
 }
 
 // New returns an informer that does not run yet.
-func New[L runtime.Object](gate *FreshnessGate, client listwatch.Client[L], options Options) *Informer {
+func New[L runtime.Object](gate *FreshnessGate, client Client[L], options Options) *Informer {
 	if options.Transform == nil {
 		options.Transform = stripManagedFields
 	}
@@ -83,7 +82,7 @@ func New[L runtime.Object](gate *FreshnessGate, client listwatch.Client[L], opti
 	backoff := retry
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			i.watch.Listing()
+			i.watch.listing()
 			i.options.Narrow(&options)
 			options.ResourceVersion, options.ResourceVersionMatch = "", ""
 			list, err := client.List(ctx, options)
@@ -92,7 +91,7 @@ func New[L runtime.Object](gate *FreshnessGate, client listwatch.Client[L], opti
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			i.options.Narrow(&options)
-			w, err := i.watch.Open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface,
+			w, err := i.watch.open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface,
 				error,
 			) {
 				w, err := client.Watch(ctx, options)
@@ -100,7 +99,7 @@ func New[L runtime.Object](gate *FreshnessGate, client listwatch.Client[L], opti
 				return w, err
 			})
 			switch {
-			case errors.Is(err, listwatch.ErrBroken):
+			case errors.Is(err, ErrBroken):
 				i.asked(ctx, err)
 			case err == nil && options.SendInitialEvents == nil:
 				// A watch that was refused with 429 continues.
@@ -158,11 +157,11 @@ func (i *Informer) Run(ctx context.Context) {
 	defer i.gate.ends(i)
 	delay := retry.DelayWithReset(clock.RealClock{}, retryReset)
 	for ctx.Err() == nil {
-		i.watch.Listing()
+		i.watch.listing()
 		if err := i.reflector.ListAndWatchWithContext(ctx); err != nil {
 			klog.FromContext(ctx).V(4).Info("Reading anew", "resource", i.options.Resource, "err", err)
 		}
-		i.asked(ctx, listwatch.ErrBroken)
+		i.asked(ctx, ErrBroken)
 		select {
 		case <-ctx.Done():
 		case <-time.After(delay()):
@@ -188,7 +187,7 @@ func (i *Informer) asked(ctx context.Context, err error) {
 	case err == nil:
 		i.failing = false
 		return
-	case !i.failing && !errors.Is(err, listwatch.ErrBroken) && !apierrors.IsInvalid(err): // lists are not streamed here
+	case !i.failing && !errors.Is(err, ErrBroken) && !apierrors.IsInvalid(err): // lists are not streamed here
 		i.failing = true
 		klog.FromContext(ctx).Error(err, "Cannot read the local cluster; retrying", "resource", i.options.Resource)
 	}

@@ -13,12 +13,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 type slicesClient struct {
-	listwatch.Client[*discoveryv1.EndpointSliceList]
+	Client[*discoveryv1.EndpointSliceList]
 }
 
 func packedInformer(transform cache.TransformFunc) *Informer {

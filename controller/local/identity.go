@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
@@ -33,7 +33,7 @@ var (
 func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 	var id string
 	var told bool
-	err := listwatch.Retry(ctx, func(ctx context.Context) (bool, error) {
+	err := informer.Retry(ctx, func(ctx context.Context) (bool, error) {
 		property, err := readClusterProperty(ctx, client, properties.ClusterID)
 		var status apierrors.APIStatus
 		switch {
@@ -96,7 +96,7 @@ func Services(
 	ctx context.Context, client kubernetes.Interface, probe func(context.Context) ([]corev1.IPFamily, error),
 ) (services ServiceRange, err error) {
 	told := false
-	err = listwatch.Retry(ctx, func(ctx context.Context) (_ bool, err error) {
+	err = informer.Retry(ctx, func(ctx context.Context) (_ bool, err error) {
 		if services, err = readServiceCIDR(ctx, client); apierrors.IsNotFound(err) {
 			services.Families, err = probe(ctx)
 		}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
@@ -80,7 +80,7 @@ func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, nam
 	p.mu.Lock()
 	answered := p.answered
 	p.mu.Unlock()
-	return listwatch.Retry(ctx, func(ctx context.Context) (bool, error) {
+	return informer.Retry(ctx, func(ctx context.Context) (bool, error) {
 		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
@@ -35,7 +35,7 @@ func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 // selected lists, with list, and watches the objects of a typed client that narrow selects. patience bounds each page of a list.
 // outcome is called with the result of each request, because a reflector retries some failures without returning them.
 // resumer opens the watches.
-func selected[L, R runtime.Object](client listwatch.Client[L], patience time.Duration, resumer *resumer,
+func selected[L, R runtime.Object](client informer.Client[L], patience time.Duration, resumer *resumer,
 	list func(context.Context, metav1.ListOptions) (R, error), narrow func(*metav1.ListOptions),
 	outcome func(error),
 ) *listWatch {
@@ -75,7 +75,7 @@ func selected[L, R runtime.Object](client listwatch.Client[L], patience time.Dur
 // listSelection lists the slices of a member and returns those that the limits allow. It holds only these and one page
 // at a time. It notes in the store what was left out, before the store
 // gets the list, unless that is abandoned.
-func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.EndpointSliceList],
+func listSelection(ctx context.Context, client informer.Client[*discoveryv1.EndpointSliceList],
 	options metav1.ListOptions, store *sliceStore,
 ) (_ *packed.List, abandon func(), err error) {
 	selection := store.account.List(store.imported())
@@ -139,7 +139,7 @@ func (s *sliceStore) lacks(list *packed.List) bool {
 func listOne[L interface {
 	runtime.Object
 	metav1.ListInterface
-}](ctx context.Context, client listwatch.Client[L], options metav1.ListOptions) (L, error) {
+}](ctx context.Context, client informer.Client[L], options metav1.ListOptions) (L, error) {
 	list, err := client.List(ctx, options)
 	if err == nil {
 		list.SetContinue("") // the server may not add more

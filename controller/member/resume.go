@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
 // unwatched is the longest delay between two lists of an API server that answers lists and fails each watch.
@@ -52,7 +52,7 @@ type resumer struct {
 	unopened int
 }
 
-// open opens a watch with client. It returns listwatch.ErrBroken if all objects must be listed again.
+// open opens a watch with client. It returns informer.ErrBroken if all objects must be listed again.
 func (r *resumer) open(ctx context.Context, options metav1.ListOptions,
 	client func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) (watch.Interface, error) {
@@ -77,14 +77,14 @@ func (r *resumer) open(ctx context.Context, options metav1.ListOptions,
 func (r *resumer) resumable(ctx context.Context, resourceVersion string) error {
 	listed := r.listed.Load()
 	if r.read == nil || listed == nil || r.incomplete.Load() {
-		return listwatch.ErrBroken
+		return informer.ErrBroken
 	}
 	now, err := r.read(ctx)
 	switch {
 	case err != nil:
 		return err
 	case now.version < versionOf(resourceVersion), listed.uid != "" && now.uid != listed.uid:
-		return listwatch.ErrBroken
+		return informer.ErrBroken
 	}
 	r.listed.Store(&now) // the member's first heartbeat may be younger than the list
 	return nil

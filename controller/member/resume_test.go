@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
 // TestResume opens a watch that ended again.
@@ -25,12 +25,12 @@ func TestResume(t *testing.T) {
 	}{
 		"nothing happened":                         {listed: "a", now: origin{200, "a"}},
 		"the first heartbeat came after the list":  {now: origin{200, "a"}},
-		"etcd was restored":                        {listed: "a", now: origin{199, "a"}, want: listwatch.ErrBroken},
-		"etcd is another cluster's":                {listed: "a", now: origin{300, "b"}, want: listwatch.ErrBroken},
-		"the heartbeat was deleted":                {listed: "a", now: origin{300, ""}, want: listwatch.ErrBroken},
-		"resourceVersions are not numbers anymore": {listed: "a", now: origin{0, "a"}, want: listwatch.ErrBroken},
+		"etcd was restored":                        {listed: "a", now: origin{199, "a"}, want: informer.ErrBroken},
+		"etcd is another cluster's":                {listed: "a", now: origin{300, "b"}, want: informer.ErrBroken},
+		"the heartbeat was deleted":                {listed: "a", now: origin{300, ""}, want: informer.ErrBroken},
+		"resourceVersions are not numbers anymore": {listed: "a", now: origin{0, "a"}, want: informer.ErrBroken},
 		"the heartbeat cannot be read":             {listed: "a", err: unreachable, want: unreachable},
-		"the list was incomplete":                  {listed: "a", now: origin{200, "a"}, incomplete: true, want: listwatch.ErrBroken},
+		"the list was incomplete":                  {listed: "a", now: origin{200, "a"}, incomplete: true, want: informer.ErrBroken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &resumer{read: func(context.Context) (origin, error) { return test.now, test.err }}

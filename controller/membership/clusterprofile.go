@@ -39,7 +39,7 @@ var errProxy = errors.New("a proxy in an inventory is refused: remove it, or joi
 	"Secret of the controller's namespace or in a directory")
 
 // clusterProfiles lists the ClusterProfiles (KEP-4322) of a namespace that a selector selects and that have an access
-// provider secretreader. An object is not trusted: docs/operate/membership.md lists what is read of it.
+// provider secretreader. An object is not trusted: docs/operate/members.md lists what is read of it.
 type clusterProfiles struct {
 	name, namespace, selector string
 	// idLabel is the label whose value is the id of the cluster. Empty means that the id is the name of the object.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
@@ -68,7 +68,7 @@ var errForeignLease = errors.New("delete it if nobody needs it: it lacks the lab
 // tracker has members.
 func NewLeases(ctx context.Context, client kubernetes.Interface, namespace string, tracker *Tracker) (*Leases, error) {
 	l := &Leases{client: client, namespace: namespace, tracker: tracker, pending: map[string]struct{}{}}
-	err := listwatch.Retry(ctx, func(ctx context.Context) (bool, error) {
+	err := informer.Retry(ctx, func(ctx context.Context) (bool, error) {
 		err := l.list(ctx)
 		if apierrors.IsForbidden(err) {
 			return false, fmt.Errorf("leases of the members: %w", err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package listwatch
+package informer
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func TestWhatFollowsAWatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var w Watch
+				var w watchState
 				var failure error
 				asked, from := 0, ""
 				open := func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -54,19 +54,19 @@ func TestWhatFollowsAWatch(t *testing.T) {
 					return nil, failure
 				}
 				options := metav1.ListOptions{ResourceVersion: "7", TimeoutSeconds: ptr.To[int64](60)}
-				if _, err := w.Open(t.Context(), options, open); err != nil {
+				if _, err := w.open(t.Context(), options, open); err != nil {
 					t.Fatal(err)
 				}
 				<-time.After(test.lasted)
 				if test.listed {
-					w.Listing()
+					w.listing()
 				}
 				want := "7"
 				if test.stream {
 					options.SendInitialEvents, want = ptr.To(true), ""
 				}
 				failure = test.err
-				_, err := w.Open(t.Context(), options, open)
+				_, err := w.open(t.Context(), options, open)
 				if !errors.Is(err, test.want) {
 					t.Errorf("got error %v, want %v", err, test.want)
 				}
