@@ -37,7 +37,7 @@ import (
 // State flows one way. Watches of the local cluster and of the members enqueue the services that changed. A worker
 // takes a service and reconciles it from its current state:
 //
-//	input   the ServiceExport, Service and EndpointSlices of the local cluster become
+//	gather  the ServiceExport, Service and EndpointSlices of the local cluster become
 //	        its own view; the slices that each member publishes, or their copies if
 //	        the member cannot speak for itself, become the view of the member
 //	merge   all views, and the objects that exist, become the desired objects

@@ -25,7 +25,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -136,7 +135,7 @@ func (c *Controller) newReconciler(
 	}
 	accepts, _ := o.accepts() // complete reports the error
 	return reconciler.New(reconciler.Config{
-		Gatherer: &input.Gatherer{
+		Gatherer: &reconciler.Gatherer{
 			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Prefer: o.Prefer,
 			Admission: accept.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
 			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
@@ -157,7 +156,7 @@ func newRecorder(ctx context.Context, client kubernetes.Interface) (record.Event
 
 // drains returns the value of member.DrainAnnotation for the heartbeat, by that of the namespace of the controller.
 func drains(namespace *corev1.Namespace) string {
-	if input.Standing(namespace).Demote {
+	if reconciler.Standing(namespace).Demote {
 		return "true"
 	}
 	return ""

@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
@@ -36,7 +35,7 @@ func (r *Reconciler) DescriptionChanged(change memberstate.Redescription) {
 // dependsOnMembers reports whether an export depends on which members there are, and on their properties.
 func dependsOnMembers(each *v1beta1.ServiceExport) bool {
 	return each.Annotations[export.AnnotationClusters] != "" ||
-		meta.FindStatusCondition(each.Status.Conditions, input.ConditionReach) != nil
+		meta.FindStatusCondition(each.Status.Conditions, ConditionReach) != nil
 }
 
 // MemberChanged implements member.Handler.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
@@ -26,7 +25,7 @@ func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 		panic(err)
 	}
 	r := New(Config{
-		Gatherer: &input.Gatherer{
+		Gatherer: &Gatherer{
 			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
 			Properties: local.NewProperties(nil, nil),
 			Local:      local.New(fake.NewClientset(), gate, "clusterset-dns", ""),

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -177,7 +176,7 @@ func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
 			if !ok || !alsoOK {
 				return
 			}
-			was, is := input.Standing(old), input.Standing(current)
+			was, is := Standing(old), Standing(current)
 			if current.Name == r.Namespace && (was.Demote != is.Demote || was.Rank != is.Rank) {
 				r.enqueueCluster(r.Cluster)
 			}

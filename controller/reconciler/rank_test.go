@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
@@ -76,11 +75,11 @@ func TestRankOfTheLocalCluster(t *testing.T) {
 	check("another namespace changes", false, "")
 
 	for text, want := range map[string]int{"3": 3, "-3": -3, "x": member.LastRank} {
-		if got := input.Standing(ranked("clusterset-dns", text)); got.Rank != want {
+		if got := Standing(ranked("clusterset-dns", text)); got.Rank != want {
 			t.Errorf("rank %q: got %d", text, got.Rank)
 		}
 	}
-	if input.Standing(nil).Rank != 0 || input.Standing(ranked("clusterset-dns")).Rank != 0 {
+	if Standing(nil).Rank != 0 || Standing(ranked("clusterset-dns")).Rank != 0 {
 		t.Error("a rank comes of nothing")
 	}
 }

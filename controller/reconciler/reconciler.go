@@ -21,7 +21,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 )
@@ -31,7 +30,7 @@ const EventUnreadable = "Unreadable"
 
 // Config is what a Reconciler needs.
 type Config struct {
-	*input.Gatherer
+	*Gatherer
 	API      *mcsapi.API
 	Gate     *informer.FreshnessGate
 	Recorder record.EventRecorder

@@ -15,17 +15,17 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // A Subject is what an explanation is made from.
 type Subject struct {
-	input.Input
+	reconciler.Input
 	// Members are those that publish slices of the service.
 	Members []Publisher
 	// Unread are the other members whose exports are not all known, each with the reason.
@@ -326,7 +326,7 @@ func (e *explanation) findings(account merge.Account) {
 	if observed.Invalid != nil {
 		e.problem("exports-valid", withdraw(e.Cluster, e.Service), "%s does not export it: %s", e.Cluster, observed.Invalid.Message)
 	}
-	reach := meta.FindStatusCondition(observed.ExportConditions, input.ConditionReach)
+	reach := meta.FindStatusCondition(observed.ExportConditions, reconciler.ConditionReach)
 	if reach != nil && reach.Status != metav1.ConditionTrue && observed.Invalid == nil {
 		e.problem("exports-reach", "", "The export of %s does not reach all members. %s", e.Cluster, reach.Message)
 	}

@@ -21,10 +21,10 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
@@ -144,7 +144,7 @@ func TestExplain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			subject := Subject{Input: input.Input{
+			subject := Subject{Input: reconciler.Input{
 				Existing: apply.Existing{Observed: observed(t, test.contributions, test.annotations)}, Contributions: test.contributions,
 			}}
 			test.change(&subject)
@@ -210,7 +210,7 @@ func TestWhy(t *testing.T) {
 					Annotations: map[string]string{export.AnnotationSaturatedBelow: "45"},
 				}}
 				o.ExportConditions = []metav1.Condition{{
-					Type: input.ConditionReach, Status: metav1.ConditionFalse, Message: "These members do not accept it: west.",
+					Type: reconciler.ConditionReach, Status: metav1.ConditionFalse, Message: "These members do not accept it: west.",
 				}}
 			},
 			"east fresh [saturated-below 45]\n" +
@@ -228,7 +228,7 @@ func TestWhy(t *testing.T) {
 			"imports-ready: Import shop/web is not ready: It is not served. > ",
 		},
 	} {
-		subject := Subject{Input: input.Input{
+		subject := Subject{Input: reconciler.Input{
 			Existing: apply.Existing{Observed: observed(t, test.contributions, nil)}, Contributions: test.contributions,
 		}}
 		test.change(&subject, &subject.Existing.Observed)

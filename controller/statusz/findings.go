@@ -20,13 +20,13 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -71,7 +71,7 @@ func (l *Leader) findings() []state.Finding {
 			"<integer from -1000 to 1000>' --overwrite", here, l.Namespace, member.RankAnnotation),
 			"Namespace %s: %v. Exports of %s come last in conflicts.", l.Namespace, err, l.Cluster)
 	}
-	if input.Standing(l.Local.Namespace(l.Namespace)).Demote {
+	if reconciler.Standing(l.Local.Namespace(l.Namespace)).Demote {
 		found.add(state.Warning, "drained-itself", "cluster "+l.Cluster, "kubectl clusterset undrain "+l.Cluster+" --contexts "+
 			here, "This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")
 	}

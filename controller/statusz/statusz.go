@@ -28,7 +28,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -198,7 +197,7 @@ func (l *Leader) elsewhere(name string) (why, fix string) {
 
 // status returns the state of the cluster.
 func (l *Leader) status() state.Cluster {
-	own := input.Standing(l.Local.Namespace(l.Namespace))
+	own := reconciler.Standing(l.Local.Namespace(l.Namespace))
 	out := state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set),
 		Controller: l.Version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),

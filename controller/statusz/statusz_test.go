@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
@@ -126,7 +125,7 @@ func TestPreferenceOfAnImport(t *testing.T) {
 
 // TestFixesOfMembersThatAreNoSecrets: a Secret with the name of a ClusterProfile is its token.
 func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
-	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Gatherer: &input.Gatherer{Cluster: "east"}}}}
+	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Gatherer: &reconciler.Gatherer{Cluster: "east"}}}}
 	for want, candidate := range map[string]*member.Candidate{
 		"kubectl --context <context of east> -n mcs delete secret member-west | `kubectl clusterset join <context of east> <context of west> --server a`.": {
 			Kind: "Secret", Name: "mcs/member-west", Object: &corev1.Secret{},

@@ -34,7 +34,7 @@ var reading = []mutant{
 		harm:        "all Leases of a member are read, for which the credential has no right",
 	},
 	{
-		file: "controller/input/input.go",
+		file: "controller/reconciler/input.go",
 		text: `Complete: m.Synced(),`, replacement: `Complete: m.Synced() || !withheld,`,
 		harm:  "a controller that restarts while a member is away removes what the member exports: its copies do not speak for it",
 		first: simulation,
@@ -46,7 +46,7 @@ var reading = []mutant{
 		first: simulation,
 	},
 	{
-		file: "controller/input/input.go",
+		file: "controller/reconciler/input.go",
 		text: `e.Complete = e.Complete && !withheld && !m.Withheld(service)`, replacement: `_ = withheld`,
 		harm: "a service that exceeds a limit disappears instead of staying as it was",
 	},
@@ -57,13 +57,13 @@ var reading = []mutant{
 		first: simulation,
 	},
 	{
-		file: "controller/input/input.go",
+		file: "controller/reconciler/input.go",
 		text: `Demote: verdict.Demote, Rank`, replacement: `Rank`,
 		harm:  "traffic stays with a cluster that fell silent",
 		first: simulation,
 	},
 	{
-		file:        "controller/input/input.go",
+		file:        "controller/reconciler/input.go",
 		text:        `own.Demote = namespace.Annotations[memberstate.AnnotationDrain] == "true"`,
 		replacement: `_ = namespace.Annotations[memberstate.AnnotationDrain]`,
 		harm:        "a cluster that is drained keeps its traffic",
@@ -83,7 +83,7 @@ var reading = []mutant{
 		harm:        "a slice that cannot be understood takes the last endpoints away",
 	},
 	{
-		file:        "controller/input/input.go",
+		file:        "controller/reconciler/input.go",
 		text:        `view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing))`,
 		replacement: `view != nil && !view.Absent()`,
 		harm:        "the import goes while a Service is replaced",

@@ -55,7 +55,7 @@ var scoping = []mutant{
 		harm:        "the label of a namespace, or --accept, widens what a member was limited to",
 	},
 	{
-		file:        "controller/input/input.go",
+		file:        "controller/reconciler/input.go",
 		text:        `continue // its copies end, as if the export was withdrawn`,
 		replacement: ``,
 		harm:        "a member contributes what it may not",
@@ -94,7 +94,7 @@ var scoping = []mutant{
 		harm:        "a cluster of another set contributes to this one, because other properties hide the name of its set",
 	},
 	{
-		file:        "controller/input/input.go",
+		file:        "controller/reconciler/input.go",
 		text:        `!g.Set.Takes(g.Local.Namespace(service.Namespace))`,
 		replacement: `false`,
 		harm:        "a controller exports and imports the services of another set",

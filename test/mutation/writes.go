@@ -33,7 +33,7 @@ var merging = []mutant{
 		harm:        "the traffic of all clusters moves each time that the share of ready endpoints of one crosses the limit",
 	},
 	{
-		file:        "controller/input/input.go",
+		file:        "controller/reconciler/input.go",
 		text:        `slices.Concat(g.Local.KubernetesSlices(service), in.Existing.EndpointSlices)`,
 		replacement: `g.Local.KubernetesSlices(service)`,
 		harm:        "a restart ends that a cluster is saturated",

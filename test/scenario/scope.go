@@ -12,8 +12,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 )
 
 // properties are the ClusterProperties of KEP-2149, which about defines.
@@ -143,7 +143,7 @@ func (c *Cluster) ExpectReach(service, want string) {
 			return err
 		}
 		got := ""
-		if reach := meta.FindStatusCondition(exported.Status.Conditions, input.ConditionReach); reach != nil {
+		if reach := meta.FindStatusCondition(exported.Status.Conditions, reconciler.ConditionReach); reach != nil {
 			got = reach.Reason + ": " + reach.Message
 		}
 		if got != want {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 )
 
 // A View is what is to be seen in a cluster, by service, as See has it.
@@ -161,7 +161,7 @@ func (c *Cluster) conditions(service string) string {
 		if each.ObservedGeneration != exported.Generation {
 			return "of an older generation"
 		}
-		if each.Type != input.ConditionReach { // see ExpectReach
+		if each.Type != reconciler.ConditionReach { // see ExpectReach
 			texts = append(texts, each.Type+"="+each.Reason)
 		}
 	}

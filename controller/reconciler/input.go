@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package input gathers the input of a merge: what the local cluster has of one service, and what each cluster
-// contributes to it.
-package input
+package reconciler
 
 import (
 	"fmt"
