@@ -23,7 +23,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
-	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -73,7 +72,7 @@ func Run(ctx context.Context, options Options) error {
 
 // Run works until the context ends, and then returns nil once everything has stopped and the leader Lease is released.
 // Run returns an error if the process must restart: the id of the local cluster is unknown, the Lease was lost
-// (leader.ErrLost), or the MCS API changed (mcsapi.ErrChanged). It may be called once.
+// (ErrLost), or the MCS API changed (mcsapi.ErrChanged). It may be called once.
 func (c *Controller) Run(ctx context.Context) error {
 	asked := ctx
 	ctx, end := context.WithCancelCause(asked)
@@ -113,15 +112,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		err = c.lead(ctx, cluster, caches)
 	default:
 		c.readiness.check(caches.missing)
-		err = leader.Run(ctx, leader.Config{
-			Client:        c.client,
-			Namespace:     c.options.Namespace,
-			Identity:      c.options.Identity,
-			LeaseDuration: c.options.LeaseDuration,
-			RenewDeadline: c.options.RenewDeadline,
-			RetryPeriod:   c.options.RetryPeriod,
-			Elected:       c.states.Elected,
-		}, func(ctx context.Context) error { return c.lead(ctx, cluster, caches) })
+		err = c.elect(ctx, func(ctx context.Context) error { return c.lead(ctx, cluster, caches) })
 	}
 	switch {
 	case asked.Err() != nil:

@@ -146,24 +146,24 @@ var writing = []mutant{
 		first: simulation,
 	},
 	{
-		file: "controller/leader/leader.go",
+		file: "controller/leader.go",
 		text: `work, stop := context.WithCancel(leading)`, replacement: `work, stop := context.WithCancel(ctx)`,
 		harm: "a replica that lost the Lease goes on writing while another leads",
 	},
 	{
-		file: "controller/leader/leader.go",
+		file: "controller/leader.go",
 		text: `if err != nil || record.HolderIdentity != lock.Identity() {`, replacement: `if err != nil || record.HolderIdentity == "" {`,
 		harm: "a replica that stops takes the Lease from the one that leads",
 	},
 	{
-		file: "controller/leader/leader.go",
+		file: "controller/leader.go",
 		text: `	if elector.IsLeader() {
 `, replacement: `	if elector.IsLeader() && ctx.Err() == nil {
 `,
 		harm: "after a rolling update nobody leads until the Lease runs out",
 	},
 	{
-		file: "controller/leader/leader.go",
+		file: "controller/leader.go",
 		text: `defer context.AfterFunc(ctx, stop)()`, replacement: `defer context.AfterFunc(ctx, resign)()`,
 		harm: "a replica that stops gives the Lease up before its work has ended",
 	},

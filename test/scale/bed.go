@@ -36,12 +36,12 @@ type bed struct {
 	plane      *controlplane.Cluster
 	fleet      *fleet.Fleet
 	dns        *benchservers.Server
-	controller *controller
+	controller *running
 	credential clusterset.Credential
 }
 
-// controller is a running controller.
-type controller struct {
+// running is a controller that runs.
+type running struct {
 	*benchservers.Process
 	// address is where it serves metrics and health.
 	address string
@@ -130,7 +130,7 @@ func (b *bed) run(flags ...string) error {
 	if err != nil {
 		return err
 	}
-	b.controller = &controller{
+	b.controller = &running{
 		Process: &benchservers.Process{Process: program.Process, Debug: debug.String()}, address: program.Address,
 		started: started,
 	}

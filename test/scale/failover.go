@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/leader"
+	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
@@ -166,9 +166,9 @@ func takeover(ctx context.Context, leases watch.Interface, killed time.Time) (le
 		}
 		switch {
 		case lease == nil || lease.Spec.HolderIdentity == nil:
-		case lease.Name == leader.Lease && former == "":
+		case lease.Name == controller.LeaderLease && former == "":
 			former = *lease.Spec.HolderIdentity
-		case lease.Name == leader.Lease && led == 0 && *lease.Spec.HolderIdentity != former:
+		case lease.Name == controller.LeaderLease && led == 0 && *lease.Spec.HolderIdentity != former:
 			led = time.Since(killed)
 		case lease.Name == member.HeartbeatLease && led > 0:
 			return led, time.Since(killed), nil

@@ -20,7 +20,6 @@ import (
 	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
@@ -206,5 +205,5 @@ func (c *Cluster) ExpectEvent(object metav1.Object, reason string, words ...stri
 
 // restarts reports whether a process that ended with an error is to be started again.
 func restarts(err error) bool {
-	return errors.Is(err, leader.ErrLost) || errors.Is(err, mcsapi.ErrChanged)
+	return errors.Is(err, controller.ErrLost) || errors.Is(err, mcsapi.ErrChanged)
 }

@@ -9,8 +9,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
@@ -214,14 +214,14 @@ func leaderLease(s *Set, east, west *Cluster) {
 	leads(1)
 	s.Expect(web(ofWest))
 	thief, seconds := "thief", int32(3600)
-	s.editLease(west, leader.Lease, func(lease *coordinationv1.Lease) {
+	s.editLease(west, controller.LeaderLease, func(lease *coordinationv1.Lease) {
 		now := metav1.NowMicro()
 		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &thief, &seconds, &now
 	})
 	leads(0)
 	west.SetEndpoints("web", "10.65.0.11")
 	s.Holds(10*time.Second, web(ofWest), east, west)
-	s.deleteLease(west, leader.Lease)
+	s.deleteLease(west, controller.LeaderLease)
 	leads(1)
 	s.Expect(web("west/10.65.0.11 -> VIP"))
 }

@@ -20,7 +20,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 )
 
@@ -263,5 +262,5 @@ func (p *Controller) dial(ctx context.Context, network, address string) (net.Con
 
 // restarts reports whether a process that ended with an error is to be started again.
 func restarts(err error) bool {
-	return errors.Is(err, leader.ErrLost) || errors.Is(err, mcsapi.ErrChanged)
+	return errors.Is(err, controller.ErrLost) || errors.Is(err, mcsapi.ErrChanged)
 }

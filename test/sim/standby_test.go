@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
@@ -160,7 +159,7 @@ func TestReplicaThatLeadsAgain(t *testing.T) {
 			leases := east.Kube.CoordinationV1().Leases(member.DefaultNamespace)
 			// The replica may renew the Lease at the same instant.
 			must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-				lease, err := leases.Get(t.Context(), leader.Lease, metav1.GetOptions{})
+				lease, err := leases.Get(t.Context(), controller.LeaderLease, metav1.GetOptions{})
 				if err != nil {
 					return err
 				}
@@ -182,7 +181,7 @@ func TestReplicaThatLeadsAgain(t *testing.T) {
 			if got := replica.Writes()[written:]; len(got) > 0 {
 				t.Errorf("the replica that does not lead wrote %v", got)
 			}
-			must(t, leases.Delete(t.Context(), leader.Lease, metav1.DeleteOptions{}))
+			must(t, leases.Delete(t.Context(), controller.LeaderLease, metav1.DeleteOptions{}))
 			sim.Wait(10 * time.Second)
 			for request, times := range requests(east, "first") {
 				if verb, resource, _ := strings.Cut(request, " "); times > before[request] && resource != "leases" &&
@@ -223,7 +222,7 @@ func TestStandbyThatCannotRead(t *testing.T) {
 				first.Stop()
 				east.SetEndpoints("web", "10.64.0.3")
 				sim.Wait(2 * time.Minute)
-				lease, err := east.Kube.CoordinationV1().Leases(member.DefaultNamespace).Get(t.Context(), leader.Lease,
+				lease, err := east.Kube.CoordinationV1().Leases(member.DefaultNamespace).Get(t.Context(), controller.LeaderLease,
 					metav1.GetOptions{})
 				must(t, err)
 				if holder := lease.Spec.HolderIdentity; holder == nil || *holder != "second" {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leader elects one of several replicas of the controller, and lets it work while it holds the Lease.
-package leader
+package controller
 
 import (
 	"context"
@@ -12,37 +11,23 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 )
 
-// Lease is the name of the Lease by which replicas elect their leader.
-const Lease = "clusterset-controller"
+// LeaderLease is the name of the Lease by which replicas elect their leader.
+const LeaderLease = "clusterset-controller"
 
-// Config is what an election needs.
-type Config struct {
-	Client kubernetes.Interface
-	// Namespace is that of the Lease.
-	Namespace string
-	// Identity distinguishes replicas. Empty means the host name and a random suffix.
-	Identity string
-	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election.
-	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// Elected is called with the identity of each new leader, this replica or another; nil is none.
-	Elected func(identity string)
-}
-
-// ErrLost is the error of Run when another replica may lead: the process is to restart.
+// ErrLost is the error of Controller.Run when another replica may lead: the process is to restart.
 var ErrLost = errors.New("the leader Lease was lost: the process restarts, and waits to lead again")
 
-// Run waits until this replica has the Lease, calls lead, and releases the Lease once lead has returned, so that no two
-// replicas work at the same time. The context of lead ends with ctx, or when the Lease is lost. Run returns nil if ctx
+// elect waits until this replica has the Lease, calls lead, and releases the Lease once lead has returned, so that no two
+// replicas work at the same time. The context of lead ends with ctx, or when the Lease is lost. elect returns nil if ctx
 // ended, ErrLost if the Lease was lost, and otherwise what lead returned. It is called once in a process.
-func Run(ctx context.Context, config Config, lead func(context.Context) error) error {
-	identity := config.Identity
+func (c *Controller) elect(ctx context.Context, lead func(context.Context) error) error {
+	identity := c.options.Identity
 	if identity == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -50,27 +35,30 @@ func Run(ctx context.Context, config Config, lead func(context.Context) error) e
 		}
 		identity = host + "_" + string(uuid.NewUUID())
 	}
-	return run(ctx, &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: config.Namespace, Name: Lease},
-		Client:     config.Client.CoordinationV1(),
+	return elect(ctx, &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: c.options.Namespace, Name: LeaderLease},
+		Client:     c.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-	}, config, lead)
+	}, c.options, c.states.Elected, lead)
 }
 
-func run(ctx context.Context, lock resourcelock.Interface, config Config, lead func(context.Context) error) error {
+// elect is Controller.elect with a lock. elected is called with the identity of each new leader.
+func elect(ctx context.Context, lock resourcelock.Interface, options Options, elected func(identity string),
+	lead func(context.Context) error,
+) error {
 	// The Lease is renewed after ctx has ended, for as long as the work takes to stop.
 	election, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
-	elected, ended := make(chan context.Context, 1), make(chan struct{})
+	started, ended := make(chan context.Context, 1), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, Name: Lease,
-		LeaseDuration: config.LeaseDuration, RenewDeadline: config.RenewDeadline, RetryPeriod: config.RetryPeriod,
+		Lock: lock, Name: LeaderLease,
+		LeaseDuration: options.LeaseDuration, RenewDeadline: options.RenewDeadline, RetryPeriod: options.RetryPeriod,
 		// When a renewal fails, the elector would release the Lease before the work stops.
 		ReleaseOnCancel: false,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) { elected <- leading },
+			OnStartedLeading: func(leading context.Context) { started <- leading },
 			OnStoppedLeading: func() {},
-			OnNewLeader:      config.Elected,
+			OnNewLeader:      elected,
 		},
 	})
 	if err != nil {
@@ -83,7 +71,7 @@ func run(ctx context.Context, lock resourcelock.Interface, config Config, lead f
 	var led error
 	select {
 	case <-ctx.Done():
-	case leading := <-elected:
+	case leading := <-started:
 		work, stop := context.WithCancel(leading)
 		defer stop()
 		defer context.AfterFunc(ctx, stop)()
@@ -94,7 +82,7 @@ func run(ctx context.Context, lock resourcelock.Interface, config Config, lead f
 	resign()
 	<-ended
 	if elector.IsLeader() {
-		if err := release(ctx, lock, config.RenewDeadline); err != nil {
+		if err := release(ctx, lock, options.RenewDeadline); err != nil {
 			klog.FromContext(ctx).Info("Cannot give up the leader Lease: another replica leads once it runs out",
 				"lease", lock.Describe(), "err", err)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package leader
+package controller
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func (l *memoryLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, [
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.record == nil {
-		return nil, nil, apierrors.NewNotFound(leaderLease, Lease)
+		return nil, nil, apierrors.NewNotFound(leaderLease, LeaderLease)
 	}
 	l.read = l.version
 	record := *l.record
@@ -59,7 +59,7 @@ func (l *memoryLock) Update(_ context.Context, record resourcelock.LeaderElectio
 		return errors.New("no answer")
 	}
 	if l.read != l.version {
-		return apierrors.NewConflict(leaderLease, Lease, errors.New("version "+strconv.Itoa(l.version)))
+		return apierrors.NewConflict(leaderLease, LeaderLease, errors.New("version "+strconv.Itoa(l.version)))
 	}
 	l.version++
 	l.read = l.version
@@ -90,7 +90,7 @@ func (l *memoryLock) renewals() int {
 // TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of
 // this one has stopped, however its term ends.
 func TestLockIsGivenUpAfterTheWork(t *testing.T) {
-	config := Config{
+	options := Options{
 		LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond,
 		RetryPeriod: 20 * time.Millisecond,
 	}
@@ -121,7 +121,7 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var holding string
-			err := run(ctx, lock, config, func(ctx context.Context) error {
+			err := elect(ctx, lock, options, nil, func(ctx context.Context) error {
 				err := test.end(lock, stop)
 				if err == nil {
 					select {
@@ -146,13 +146,13 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 
 // TestLockIsHeldWhileTheWorkStops: what takes long to stop stops under the lock, which is renewed until then.
 func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
-	config := Config{LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 20 * time.Millisecond}
+	options := Options{LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 20 * time.Millisecond}
 	lock := &memoryLock{}
 	ctx, stop := context.WithCancel(t.Context())
-	err := run(ctx, lock, config, func(ctx context.Context) error {
+	err := elect(ctx, lock, options, nil, func(ctx context.Context) error {
 		stop()
 		<-ctx.Done()
-		for begin, late := lock.renewals(), time.After(config.LeaseDuration); lock.renewals() < begin+3; {
+		for begin, late := lock.renewals(), time.After(options.LeaseDuration); lock.renewals() < begin+3; {
 			select {
 			case <-late:
 				t.Error("the lock is not renewed while the work stops")
@@ -172,10 +172,10 @@ func TestLockThatWasTakenStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lock := &memoryLock{}
 		ctx, stop := context.WithCancel(t.Context())
-		err := run(ctx, lock, Config{
+		err := elect(ctx, lock, Options{
 			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second,
 			RetryPeriod: 2 * time.Second,
-		}, func(context.Context) error {
+		}, nil, func(context.Context) error {
 			stop()
 			lock.set(func() { lock.record = thief() })
 			return nil
@@ -188,14 +188,14 @@ func TestLockThatWasTakenStays(t *testing.T) {
 
 // TestReplicaThatNeverLed leaves the lock to its holder.
 func TestReplicaThatNeverLed(t *testing.T) {
-	config := Config{
+	options := Options{
 		LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond,
 		RetryPeriod: 20 * time.Millisecond,
 	}
 	lock := &memoryLock{record: thief()}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	err := run(ctx, lock, config, func(context.Context) error {
+	err := elect(ctx, lock, options, nil, func(context.Context) error {
 		t.Error("it leads")
 		return nil
 	})
