@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -32,6 +31,10 @@ const (
 	// DrainAnnotation is "true" in the heartbeat of a cluster whose endpoints the others should use only if no other
 	// cluster has a ready one.
 	DrainAnnotation = "clusterset-dns.github.io/drain"
+	// HeartbeatCanariesAnnotation carries the canaries of a cluster (docs/design.md, "Path").
+	HeartbeatCanariesAnnotation = "clusterset-dns.github.io/canaries"
+	// maxCanariesText bounds the text of the canaries that is kept, in bytes: longer ones are invalid.
+	maxCanariesText = 1100
 	// HeartbeatVersionAnnotation carries the version of the controller.
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
 	// HeartbeatInterval is the time between two renewals.
@@ -53,7 +56,25 @@ type Heartbeat struct {
 	Drained bool
 	// Version is that of the member's controller, empty if it says none.
 	Version string
+
+	canaries, leaseUID string // see Member.Canaries and Member.CanaryKey
 }
+
+// CanariesOf returns the text of the canaries in a heartbeat Lease, empty if there is none.
+func CanariesOf(lease *coordinationv1.Lease) string {
+	text := lease.Annotations[HeartbeatCanariesAnnotation]
+	return text[:min(len(text), maxCanariesText)]
+}
+
+// Canaries returns the text of the member's canaries as in its last heartbeat, and whether a heartbeat was read.
+func (m *Member) Canaries() (text string, read bool) {
+	last := m.Heartbeat()
+	return last.canaries, !last.Heard.IsZero()
+}
+
+// CanaryKey returns what the canaries of the member prove that they know: the UID of its heartbeat Lease, which only the
+// cluster and the members of its set can read.
+func (m *Member) CanaryKey() string { return m.Heartbeat().leaseUID }
 
 // A leaseHandler handles heartbeat Leases.
 type leaseHandler interface {
@@ -89,17 +110,12 @@ func DescriptionOf(lease *coordinationv1.Lease) Description {
 type heartbeat struct {
 	clock   clock.PassiveClock
 	handler leaseHandler // optional
-	// arrived, of size one, receives after a renewal while it is awaited.
-	arrived chan struct{}
-	awaited atomic.Bool
 
 	mu              sync.RWMutex
 	last            Heartbeat
 	resourceVersion string
 	description     Description
-	described       bool   // description was read
-	canaries        string // of the last renewal
-	leaseUID        string
+	described       bool // description was read
 }
 
 var _ cache.ReflectorStore = (*heartbeat)(nil)
@@ -142,20 +158,14 @@ func (h *heartbeat) note(obj any) error {
 		h.resourceVersion = lease.ResourceVersion
 		h.last = Heartbeat{
 			Heard: now, KubeSystemUID: uid, Cluster: cluster, Drained: lease.Annotations[DrainAnnotation] == "true",
-			Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]),
+			Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]), canaries: CanariesOf(lease),
+			leaseUID: string(lease.UID),
 		}
-		h.canaries, h.leaseUID = CanariesOf(lease), string(lease.UID)
 	}
 	description := DescriptionOf(lease)
 	described := !h.described || description != h.description
 	h.description, h.described = description, true
 	h.mu.Unlock()
-	if changed && h.awaited.Load() {
-		select {
-		case h.arrived <- struct{}{}:
-		default: // a signal already pending covers this renewal
-		}
-	}
 	if h.handler != nil {
 		h.handler.leaseRead(uid, cluster, now, changed && !first, identified)
 		if described {
@@ -178,46 +188,26 @@ const maxWord = 128
 
 func shorten(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxWord)], "") }
 
-// listen records when the heartbeat falls silent and when it returns, until the context ends. The outcome of requests
-// is not enough: a hanging watch does not fail, and client-go treats some failures as the end of a watch. A heartbeat
-// wakes it only after a silence.
+// listen records whether heartbeats arrive, until the context ends. The outcome of requests is not enough: a hanging
+// watch does not fail, and client-go treats some failures as the end of a watch.
 func (m *Member) listen(ctx context.Context) {
-	joined, silent := m.clock.Now(), false
+	heard := m.clock.Now()
+	ticker := m.clock.NewTicker(HeartbeatInterval)
+	defer ticker.Stop()
 	for {
-		from := m.Heartbeat().Heard
-		if from.IsZero() {
-			from = joined
-		}
-		left := reportAfter - m.clock.Since(from)
-		if left <= 0 && !m.heartbeat.awaited.Swap(true) {
-			continue // one that just arrived told nobody
-		}
-		if silent != (left <= 0) {
-			silent = !silent
-			var err error
-			if silent {
-				err = fmt.Errorf("no heartbeat of cluster %s for %s: its API server hangs or is unreachable, or its controller does not run", m.cluster, reportAfter)
-			}
-			m.note(watchedArrival, err)
-		}
-		var due <-chan time.Time
-		var timer clock.Timer
-		if !silent {
-			m.heartbeat.awaited.Store(false)
-			timer = m.clock.NewTimer(left)
-			due = timer.C()
-		}
 		select {
 		case <-ctx.Done():
-		case <-due:
-		case <-m.heartbeat.arrived:
-		}
-		if timer != nil {
-			timer.Stop()
-		}
-		if ctx.Err() != nil {
 			return
+		case <-ticker.C():
 		}
+		if last := m.Heartbeat().Heard; !last.IsZero() {
+			heard = last
+		}
+		var err error
+		if m.clock.Since(heard) >= reportAfter {
+			err = fmt.Errorf("no heartbeat of cluster %s for %s: its API server hangs or is unreachable, or its controller does not run", m.cluster, reportAfter)
+		}
+		m.note(watchedArrival, err)
 	}
 }
 
@@ -230,7 +220,7 @@ type memberLease struct {
 func (l memberLease) leaseRead(uid, holder string, at time.Time, renewed, identified bool) {
 	l.config.Tracker.LeaseRead(l.cluster, uid, at, renewed, holder != "" && holder != l.cluster)
 	if identified {
-		l.identify(l.cluster)
+		l.identify()
 	}
 }
 

@@ -4,16 +4,17 @@ package member
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -46,27 +47,27 @@ func TestHeartbeatIsJudgedByArrival(t *testing.T) {
 	}{
 		{
 			"a list", 1 * time.Second, func() error { return h.Replace([]any{lease("1")}, "1") },
-			Heartbeat{start.Add(1 * time.Second), "uid-1", "west", false, ""},
+			Heartbeat{Heard: start.Add(1 * time.Second), KubeSystemUID: "uid-1", Cluster: "west"},
 		},
 		{
 			"a renewal", 6 * time.Second, func() error { return h.Update(lease("2")) },
-			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false, ""},
+			Heartbeat{Heard: start.Add(6 * time.Second), KubeSystemUID: "uid-2", Cluster: "west"},
 		},
 		{
 			"the same in a list", 9 * time.Second, func() error { return h.Replace([]any{lease("2")}, "3") },
-			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false, ""},
+			Heartbeat{Heard: start.Add(6 * time.Second), KubeSystemUID: "uid-2", Cluster: "west"},
 		},
 		{
 			"an empty list", 10 * time.Second, func() error { return h.Replace(nil, "4") },
-			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false, ""},
+			Heartbeat{Heard: start.Add(6 * time.Second), KubeSystemUID: "uid-2", Cluster: "west"},
 		},
 		{
 			"a deletion", 11 * time.Second, func() error { return h.Delete(lease("5")) },
-			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false, ""},
+			Heartbeat{Heard: start.Add(6 * time.Second), KubeSystemUID: "uid-2", Cluster: "west"},
 		},
 		{
 			"a new Lease", 12 * time.Second, func() error { return h.Add(lease("6")) },
-			Heartbeat{start.Add(12 * time.Second), "uid-6", "west", false, ""},
+			Heartbeat{Heard: start.Add(12 * time.Second), KubeSystemUID: "uid-6", Cluster: "west"},
 		},
 	} {
 		now.SetTime(start.Add(step.after))
@@ -85,68 +86,48 @@ func TestHeartbeatIsJudgedByArrival(t *testing.T) {
 // TestSilenceIsAProblem: a member that hangs fails no request, and is told of
 // all the same, once, and again when it is heard.
 func TestSilenceIsAProblem(t *testing.T) {
-	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	told := make(chan error, 10)
-	m := newMember("west", now, func(types.NamespacedName) {}, func() {}, func(err error) { told <- err })
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		m.listen(ctx)
-	}()
-	defer func() {
-		stop()
-		<-done
-	}()
-	version := 0
-	hear := func() {
-		version++
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(version)}}
-		if err := m.heartbeat.Update(lease); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan error, 10)
+		m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(err error) { told <- err })
+		ctx, stop := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer stop()
+		go m.listen(ctx)
+		version := 0
+		hear := func() {
+			version++
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(version)}}
+			if err := m.heartbeat.Update(lease); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	// pass waits for the timer that is due next.
-	pass := func(d time.Duration) {
-		for !now.HasWaiters() {
-			runtime.Gosched()
-		}
-		now.Step(d)
-	}
-	next := func() error {
-		select {
-		case err := <-told:
-			return err
-		case <-time.After(time.Minute):
-			t.Fatal("nothing was told")
-			return nil
-		}
-	}
-	m.note(watchedSlices, nil)
-	m.note(watchedHeartbeat, nil)
-	hear()
-	for range 10 {
-		pass(HeartbeatInterval)
+		m.note(watchedSlices, nil)
+		m.note(watchedHeartbeat, nil)
 		hear()
-	}
-	if len(m.heartbeat.arrived) > 0 {
-		t.Error("a heartbeat that nobody waits for wakes somebody")
-	}
-	if err := m.Problem(); err != nil || len(told) > 0 {
-		t.Fatalf("a member that is heard has the problem %v", err)
-	}
-	pass(reportAfter)
-	if err := next(); err == nil || !strings.Contains(err.Error(), "no heartbeat of cluster west for 15s") {
-		t.Errorf("told %v", err)
-	}
-	m.note(watchedSlices, nil) // a request that goes well proves nothing
-	if m.Problem() == nil || len(told) > 0 {
-		t.Error("the silence is forgotten")
-	}
-	hear()
-	if err := next(); err != nil || m.Problem() != nil {
-		t.Errorf("heard again: told %v, the problem is %v", err, m.Problem())
-	}
+		for range 10 {
+			<-time.After(HeartbeatInterval)
+			hear()
+		}
+		if err := m.Problem(); err != nil || len(told) > 0 {
+			t.Fatalf("a member that is heard has the problem %v", err)
+		}
+		begin := time.Now()
+		if err := <-told; err == nil || !strings.Contains(err.Error(), "no heartbeat of cluster west for 15s") {
+			t.Errorf("told %v", err)
+		}
+		if after := time.Since(begin); after < reportAfter || after > reportAfter+HeartbeatInterval {
+			t.Errorf("told after %s", after)
+		}
+		m.note(watchedSlices, nil) // a request that goes well proves nothing
+		<-time.After(time.Minute)
+		if m.Problem() == nil || len(told) > 0 {
+			t.Error("the silence is forgotten, or told of again")
+		}
+		hear()
+		if err := <-told; err != nil || m.Problem() != nil {
+			t.Errorf("heard again: told %v, the problem is %v", err, m.Problem())
+		}
+	})
 }
 
 // descriptions receives what a heartbeat says.
@@ -201,6 +182,37 @@ func TestUIDThatIsNone(t *testing.T) {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{HeartbeatUIDAnnotation: text}}}
 		if got := uidOf(lease); got != want {
 			t.Errorf("%q: got %q", text, got)
+		}
+	}
+}
+
+// TestCanaries: those of the last renewal count, unless a controller renewed it that does not know them.
+func TestCanaries(t *testing.T) {
+	renewed := time.Unix(1e9, 0)
+	m := &Member{heartbeat: &heartbeat{clock: clocktesting.NewFakePassiveClock(renewed)}}
+	if text, read := m.Canaries(); text != "" || read {
+		t.Errorf("before a heartbeat: %q, %t", text, read)
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
+	for _, step := range []struct {
+		what, text, want string
+	}{
+		{"the first one", "10.1.0.1:8081=a", "10.1.0.1:8081=a"},
+		{"another", "10.1.0.2:8081", "10.1.0.2:8081"},
+		{"a newer one", "10.1.0.3:8081", "10.1.0.3:8081"},
+		{"none", "", ""},
+		{"too many", strings.Repeat("x", 5000), strings.Repeat("x", maxCanariesText)},
+	} {
+		renewed = renewed.Add(HeartbeatInterval)
+		lease = lease.DeepCopy()
+		lease.ResourceVersion += "1"
+		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(renewed))
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, HeartbeatCanariesAnnotation, step.text)
+		if err := m.heartbeat.Update(lease); err != nil {
+			t.Fatal(err)
+		}
+		if text, read := m.Canaries(); text != step.want || !read {
+			t.Errorf("%s: got %.50q, %t, want %.50q", step.what, text, read, step.want)
 		}
 	}
 }

@@ -5,8 +5,6 @@ package member
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -57,103 +55,38 @@ func misidentified(is identity, own, ownUID string, others []identity) error {
 	return errors.Join(problems...)
 }
 
-// identities are what is known of who the members are.
-type identities struct {
-	of map[string]identity // by cluster
-	// byUID are the clusters whose heartbeats have the same UID, if they have one.
-	byUID map[string]map[string]struct{}
-	// reported are the last reports, by Candidate.key.
-	reported map[string]string
-}
-
-func newIdentities() identities {
-	return identities{of: map[string]identity{}, byUID: map[string]map[string]struct{}{}, reported: map[string]string{}}
-}
-
-// note replaces the identity of a cluster.
-func (i *identities) note(is identity) {
-	before := i.of[is.cluster].uid
-	if delete(i.byUID[before], is.cluster); len(i.byUID[before]) == 0 {
-		delete(i.byUID, before)
-	}
-	i.of[is.cluster] = is
-	switch {
-	case is.uid == "":
-	case i.byUID[is.uid] == nil:
-		i.byUID[is.uid] = map[string]struct{}{is.cluster: {}}
-	default:
-		i.byUID[is.uid][is.cluster] = struct{}{}
-	}
-}
-
-// withUID returns the identities with a UID, sorted by cluster.
-func (i *identities) withUID(uid string) []identity {
-	var same []identity
-	for _, cluster := range slices.Sorted(maps.Keys(i.byUID[uid])) {
-		same = append(same, i.of[cluster])
-	}
-	return same
-}
-
-// identifyAll compares the ids in heartbeats with those of the credentials and reports differences, once and when they
-// are resolved. It removes nothing.
-func (s *Members) identifyAll() {
+// identify compares the ids in heartbeats with those of the credentials and reports differences, once and when they are
+// resolved. It removes nothing.
+func (s *Members) identify() {
 	s.identifying.Lock()
 	defer s.identifying.Unlock()
-	reported := s.identities.reported
-	s.identities = newIdentities()
-	members := s.List()
+	members, uid := s.List(), s.config.Local.KubeSystemUID()
+	byUID := map[string][]identity{}
 	for _, m := range members {
-		s.identities.note(identityOf(m))
-	}
-	for _, m := range members {
-		s.compare(m, reported)
-	}
-}
-
-// identify is identifyAll after the ids in the heartbeat of one member changed. Only members that had or have its UID
-// are concerned.
-func (s *Members) identify(cluster string) {
-	s.identifying.Lock()
-	defer s.identifying.Unlock()
-	m := s.Get(cluster)
-	if m == nil {
-		return
-	}
-	concerned := map[string]struct{}{cluster: {}}
-	maps.Copy(concerned, s.identities.byUID[s.identities.of[cluster].uid])
-	is := identityOf(m)
-	s.identities.note(is)
-	maps.Copy(concerned, s.identities.byUID[is.uid])
-	for _, cluster := range slices.Sorted(maps.Keys(concerned)) {
-		if m := s.Get(cluster); m != nil {
-			s.compare(m, s.identities.reported)
+		if is := identityOf(m); is.uid != "" {
+			byUID[is.uid] = append(byUID[is.uid], is)
 		}
 	}
-}
-
-// compare compares the ids of one member, and reports the result unless it was reported before.
-func (s *Members) compare(m *Member, reported map[string]string) {
-	problem := Problem{Cluster: m.cluster, Candidate: m.source.candidate.Load(), Misidentified: true}
-	key := problem.Candidate.key()
-	before := reported[key]
-	if m.Heartbeat().Heard.IsZero() {
-		// No heartbeat was read with this credential yet: the last report stands.
-		if before != "" {
-			s.identities.reported[key] = before
+	before := s.mistaken
+	s.mistaken = map[string]string{}
+	for _, m := range members {
+		problem := Problem{Cluster: m.cluster, Candidate: m.source.candidate.Load(), Misidentified: true}
+		key := problem.Candidate.key()
+		message := before[key] // stands until a heartbeat was read with this credential
+		if !m.Heartbeat().Heard.IsZero() {
+			is := identityOf(m)
+			problem.Err = misidentified(is, s.config.Cluster, uid, byUID[is.uid])
+			m.misidentified.Store(&problem.Err)
+			if message = ""; problem.Err != nil {
+				message = problem.Err.Error()
+			}
+			if message != before[key] {
+				s.config.Reporter.Report(problem)
+			}
 		}
-		return
-	}
-	is := s.identities.of[m.cluster]
-	problem.Err = misidentified(is, s.config.Cluster, s.config.Local.KubeSystemUID(), s.identities.withUID(is.uid))
-	m.misidentified.Store(&problem.Err)
-	message := ""
-	if delete(s.identities.reported, key); problem.Err != nil {
-		message = problem.Err.Error()
-		s.identities.reported[key] = message
-	}
-	if message != before {
-		s.config.Reporter.Report(problem)
+		if message != "" {
+			s.mistaken[key] = message
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func TestIdentifyTellsOnce(t *testing.T) {
 		m.source.candidate.Store(ofSecret(secret("a", cluster, 0, "")))
 		m.heartbeat.handler = memberLease{set, cluster}
 		set.members.Store(newRoster(map[string]*Member{cluster: m}))
-		set.identifyAll()
+		set.identify()
 		return m
 	}
 	hear := func(m *Member, version, name string) {
@@ -144,30 +144,15 @@ func TestIdentifyTellsOnce(t *testing.T) {
 	expect("heard as before", false, m)
 }
 
-// judgements counts how many members are compared with their credentials.
-type judgements struct {
-	*surroundings
-	count int
-}
-
-func (j *judgements) KubeSystemUID() string {
-	j.count++
-	return j.surroundings.KubeSystemUID()
-}
-
-// TestIdentifyComparesTheConcerned: what a member says of itself costs the same however many members there are, and
-// those that say the same are told of both times.
-func TestIdentifyComparesTheConcerned(t *testing.T) {
+// TestMembersWithOneUID are told of both, and both times: while they have it, and when one of them has another.
+func TestMembersWithOneUID(t *testing.T) {
 	const members = 100
 	told := map[string]int{}
-	around := &judgements{surroundings: &surroundings{reported: func(problem Problem) {
+	set := (&surroundings{reported: func(problem Problem) {
 		if told[problem.Cluster]++; problem.Err == nil {
 			told[problem.Cluster] = -1
 		}
-	}}}
-	config := around.of(Config{Cluster: "east"})
-	config.Local = around
-	set := New(config)
+	}}).members(Config{Cluster: "east"})
 	now, all := clocktesting.NewFakeClock(time.Unix(1e9, 0)), map[string]*Member{}
 	for i := range members {
 		cluster := fmt.Sprint("cluster-", i)
@@ -177,7 +162,7 @@ func TestIdentifyComparesTheConcerned(t *testing.T) {
 		all[cluster] = m
 	}
 	set.members.Store(newRoster(all))
-	set.identifyAll()
+	set.identify()
 	version := 0
 	hear := func(cluster, uid string) {
 		t.Helper()
@@ -194,20 +179,15 @@ func TestIdentifyComparesTheConcerned(t *testing.T) {
 	for cluster := range all {
 		hear(cluster, "uid-of-"+cluster)
 	}
-	if around.count != members || len(told) > 0 {
-		t.Errorf("%d comparisons of %d members, told of %v", around.count, members, told)
+	if len(told) > 0 {
+		t.Errorf("told of %v", told)
 	}
-	around.count = 0
 	hear("cluster-1", "uid-of-cluster-2")
-	if around.count != 2 || told["cluster-1"] != 1 || told["cluster-2"] != 1 {
-		t.Errorf("%d comparisons of two that say the same, told of %v", around.count, told)
+	if told["cluster-1"] != 1 || told["cluster-2"] != 1 || len(told) != 2 {
+		t.Errorf("of two that say the same, told of %v", told)
 	}
-	around.count = 0
 	hear("cluster-1", "uid-of-cluster-1")
-	if around.count != 2 || told["cluster-1"] != -1 || told["cluster-2"] != -1 {
-		t.Errorf("%d comparisons of two that said the same, told of %v", around.count, told)
-	}
-	if got := len(set.identities.byUID); got != members {
-		t.Errorf("%d UIDs are kept of %d members", got, members)
+	if told["cluster-1"] != -1 || told["cluster-2"] != -1 || len(told) != 2 {
+		t.Errorf("of two that said the same, told of %v", told)
 	}
 }

@@ -83,7 +83,7 @@ func newMember(cluster string, now clock.WithTicker, changed func(types.Namespac
 	m := &Member{
 		cluster:   cluster,
 		clock:     now,
-		heartbeat: &heartbeat{clock: now, arrived: make(chan struct{}, 1)},
+		heartbeat: &heartbeat{clock: now},
 		report:    report,
 		patience:  patience,
 		problems:  map[string]error{},

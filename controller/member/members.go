@@ -128,7 +128,7 @@ type Members struct {
 	turns   chan struct{} // see turn
 
 	identifying sync.Mutex
-	identities  identities
+	mistaken    map[string]string // what identify reported last, by Candidate.key
 
 	// connections of the members, by cluster, and the candidates that were parsed. Only Run uses them.
 	connections map[string]*connection
@@ -141,7 +141,7 @@ func New(config Config) *Members {
 	s := &Members{
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1),
 		turns:       make(chan struct{}, listsAtOnce),
-		connections: map[string]*connection{}, identities: newIdentities(),
+		connections: map[string]*connection{},
 	}
 	if config.Memory > 0 {
 		s.memory = limits.NewPool(config.Memory)
@@ -309,7 +309,7 @@ func (s *Members) change(
 			group.Go(connected.read)
 		}
 	}
-	s.identifyAll()
+	s.identify()
 	for _, cluster := range affected {
 		s.handler.MemberChanged(cluster)
 	}
