@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
@@ -27,7 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
 
@@ -202,7 +201,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
 		Annotations: func() map[string]string {
 			return map[string]string{
-				accept.PublishedAnnotation: r.PolicyText(klog.FromContext(ctx)), properties.Annotation: r.Properties.Text(),
+				scope.AcceptsAnnotation: r.PolicyText(klog.FromContext(ctx)), scope.PropertiesAnnotation: r.Properties.Text(),
 				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
 				member.DrainAnnotation:        drains(r.Local.Namespace(c.options.Namespace)),
 

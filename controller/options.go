@@ -17,13 +17,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // workers is how many services are worked on at once.
@@ -72,7 +72,7 @@ type Options struct {
 	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are neither exported nor imported. nil means
 	// DefaultDeniedNamespaces, an empty list none.
 	DeniedNamespaces []string
-	// Accept are patterns of what members without patterns of their own may contribute: see accept.Parse. nil means
+	// Accept are patterns of what members without patterns of their own may contribute: see scope.ParsePatterns. nil means
 	// everything, an empty list nothing.
 	Accept []string
 	// Prefer is the preference of imports without one, as in placement.ParseTiers.
@@ -142,7 +142,7 @@ func (o Options) complete() (Options, error) {
 		}
 	}
 	if o.Accept == nil {
-		o.Accept = []string{accept.Everything}
+		o.Accept = []string{scope.Everything}
 	}
 	if _, err := o.accepts(); err != nil {
 		return o, fmt.Errorf("--accept: %w", err)
@@ -223,7 +223,9 @@ func (o Options) validateSources() error {
 }
 
 // accepts are the patterns of Accept.
-func (o Options) accepts() (accept.Patterns, error) { return accept.Parse(strings.Join(o.Accept, ",")) }
+func (o Options) accepts() (scope.Patterns, error) {
+	return scope.ParsePatterns(strings.Join(o.Accept, ","))
+}
 
 // limits are what liveness is judged by.
 func (o Options) limits() liveness.Limits {

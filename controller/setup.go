@@ -21,7 +21,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
@@ -30,6 +29,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
 
@@ -137,7 +137,7 @@ func (c *Controller) newReconciler(
 	return reconciler.New(reconciler.Config{
 		Gatherer: &reconciler.Gatherer{
 			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Prefer: o.Prefer,
-			Admission: accept.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
+			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
 			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 		},
 		API: caches.api, Gate: caches.gate, Recorder: recorder, Clock: o.Clock, Metrics: c.metrics,

@@ -9,14 +9,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // Readers of exports of cluster east.
 var (
-	inEU    = selector.Cluster{ID: "west", Properties: map[string]string{"region": "eu"}}
-	inUS    = selector.Cluster{ID: "north", Properties: map[string]string{"region": "us"}}
-	readers = []selector.Cluster{inEU, inUS, {ID: "south", Properties: map[string]string{}}}
+	inEU    = scope.Cluster{ID: "west", Properties: map[string]string{"region": "eu"}}
+	inUS    = scope.Cluster{ID: "north", Properties: map[string]string{"region": "us"}}
+	readers = []scope.Cluster{inEU, inUS, {ID: "south", Properties: map[string]string{}}}
 )
 
 func chosenBy(clusters string) func(*v1beta1.ServiceExport) {
@@ -80,7 +80,7 @@ func TestChosenClusters(t *testing.T) {
 				diff(t, clusters+": copies", again, abroad(view))
 				if clusters != "*" && clusters != "nobody; *" {
 					// The copies say whom they are for, so that they are judged again when properties change.
-					if nobody, _ := FromSlices(Source{Cluster: "east", Reader: selector.Cluster{
+					if nobody, _ := FromSlices(Source{Cluster: "east", Reader: scope.Cluster{
 						ID:         "x",
 						Properties: map[string]string{"region": "x"},
 					}}, web, copies, nil); nobody != nil {
@@ -106,7 +106,7 @@ func TestChosenAmongOthers(t *testing.T) {
 	wide, narrow := chosen(t, "west; north"), chosen(t, "north")
 	mixed := []*discoveryv1.EndpointSlice{publish(wide)[0], publish(narrow)[1]}
 	for _, test := range []struct {
-		reader selector.Cluster
+		reader scope.Cluster
 		want   int
 	}{{inEU, 1}, {inUS, 2}} {
 		view, found := FromSlices(Source{Cluster: "east", Reader: test.reader}, web, mixed, nil)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // FromService returns the view of an export of the local cluster. service is nil if it does not exist. endpointSlices
@@ -107,7 +107,7 @@ func ChosenClusters(serviceExport *v1beta1.ServiceExport) (string, error) {
 		})
 		return "", err
 	}
-	parsed, err := selector.ParseAbsolute(text)
+	parsed, err := scope.ParseAbsolute(text)
 	if err != nil || parsed.All() {
 		return "", err
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // A Source is the origin of slices.
@@ -29,7 +29,7 @@ type Source struct {
 	// Owns reports whether an address, in canonical form, is one of a node or of the API server of the local cluster; nil for none.
 	Owns func(address string) bool
 	// Reader is the local cluster. Slices for chosen clusters that do not include it do not exist for it.
-	Reader selector.Cluster
+	Reader scope.Cluster
 }
 
 // SlicesOf returns the slices whose label names the cluster as their source, in a new list.

@@ -13,7 +13,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // A snapshot is a slice's part of an export, in the format of AnnotationSnapshot; decoded, its syntax is valid and nothing
@@ -33,7 +33,7 @@ type snapshot struct {
 	} `json:"slice"`
 
 	// clusters is the decoded selector, the zero Selector for a slice that is for all clusters.
-	clusters selector.Selector
+	clusters scope.Selector
 }
 
 // A demotion is a group of endpoints of a slice that were ready before a merge changed their conditions, and that had the
@@ -139,13 +139,13 @@ func readSnapshot(annotations map[string]string) (snapshot, Reason, error) {
 	var out snapshot
 	err := json.Unmarshal([]byte(text), &out)
 	if err == nil && out.Clusters != "" {
-		out.clusters, err = selector.ParseAbsolute(out.Clusters)
+		out.clusters, err = scope.ParseAbsolute(out.Clusters)
 	}
 	if err != nil {
 		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("its snapshot does not parse: %w", syntaxError(err))
 	}
 	if out.clusters.All() {
-		out.clusters = selector.Selector{}
+		out.clusters = scope.Selector{}
 	}
 	return out, "", nil
 }

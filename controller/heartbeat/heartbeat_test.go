@@ -25,11 +25,10 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 const staleAfter = 30 * time.Second
@@ -279,7 +278,7 @@ func TestBytes(t *testing.T) {
 		b := newBeating(nil)
 		b.KubeSystemUID, b.Version = "8d7b0d4e-5b0b-4e5a-9d0c-2f1c7a1b2c3d", "0.1.0"
 		b.annotations = map[string]string{
-			properties.Annotation: test.properties, accept.PublishedAnnotation: test.accepts,
+			scope.PropertiesAnnotation: test.properties, scope.AcceptsAnnotation: test.accepts,
 			member.HeartbeatCanariesAnnotation: test.canaries,
 		}
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{

@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // byAll is the index of EndpointSlices and Services, of these kinds of values.
@@ -39,7 +39,7 @@ const (
 
 	// byClusterIP indexes Services by their IPs.
 	byClusterIP = "cluster-ip"
-	// byAccepted: namespaces with the label accept.Label, by "true".
+	// byAccepted: namespaces with the label scope.AcceptLabel, by "true".
 	byAccepted = "accepted"
 )
 
@@ -132,7 +132,7 @@ func accepted(object any) ([]string, error) {
 // Accepted reports whether the label of a namespace accepts its services of members without patterns of their own. The
 // namespace may be nil.
 func Accepted(namespace *corev1.Namespace) bool {
-	return namespace != nil && namespace.Labels[accept.Label] == "true"
+	return namespace != nil && namespace.Labels[scope.AcceptLabel] == "true"
 }
 
 func (c *Cluster) informers() []*informer.Informer {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // clusterProperties are the ClusterProperties, and propertyVersions their versions in the order in which they are tried.
@@ -34,7 +34,7 @@ func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 	var id string
 	var told bool
 	err := informer.Retry(ctx, func(ctx context.Context) (bool, error) {
-		property, err := readClusterProperty(ctx, client, properties.ClusterID)
+		property, err := readClusterProperty(ctx, client, scope.ClusterIDProperty)
 		var status apierrors.APIStatus
 		switch {
 		case err == nil:
@@ -43,7 +43,7 @@ func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 		case errors.As(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsTooManyRequests(err) &&
 			!apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
 			return false, fmt.Errorf("the id of this cluster is unknown: give it with --cluster-id, "+
-				"or create the ClusterProperty %s: %w", properties.ClusterID, err)
+				"or create the ClusterProperty %s: %w", scope.ClusterIDProperty, err)
 		default:
 			if !told {
 				klog.FromContext(ctx).Info("Waiting for the API server to learn the id of this cluster", "err", err)
@@ -56,7 +56,7 @@ func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 		return "", err
 	}
 	if err := member.ValidateID(id); err != nil {
-		return "", fmt.Errorf("ClusterProperty %s: %w", properties.ClusterID, err)
+		return "", fmt.Errorf("ClusterProperty %s: %w", scope.ClusterIDProperty, err)
 	}
 	return id, nil
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 const (
@@ -68,7 +68,7 @@ func (p *Properties) Handle(changed func()) { p.changed.Store(&changed) }
 // All returns the properties, name to value, nil while they are unknown. The map is shared and must not be changed.
 func (p *Properties) All() map[string]string { return p.last.Load().all }
 
-// Text returns the properties as the annotation properties.Annotation has them, empty while they are unknown.
+// Text returns the properties as the annotation scope.PropertiesAnnotation has them, empty while they are unknown.
 func (p *Properties) Text() string { return p.last.Load().text }
 
 // Begin lists the properties for a new leader, so that it publishes none that are older than those of the one before. If
@@ -150,12 +150,12 @@ func (p *Properties) read(ctx context.Context, patience time.Duration) error {
 		return nil // a list that began later was answered before
 	}
 	p.answered = number
-	text, omitted := properties.Encode(all)
+	text, omitted := scope.EncodeProperties(all)
 	if len(omitted) != p.omitted {
 		p.omitted = len(omitted)
 		if len(omitted) > 0 {
 			klog.FromContext(ctx).Error(nil, "The ClusterProperties of this cluster do not fit into its heartbeat. "+
-				"Shorten them: selectors do not see those that were omitted", "bytes", properties.MaxBytes, "omitted", omitted)
+				"Shorten them: selectors do not see those that were omitted", "bytes", scope.MaxBytes, "omitted", omitted)
 		}
 	}
 	return p.set(text)
@@ -163,7 +163,7 @@ func (p *Properties) read(ctx context.Context, patience time.Duration) error {
 
 // set makes a text, as the annotation has it, the last known properties.
 func (p *Properties) set(text string) error {
-	all, err := properties.Parse(text)
+	all, err := scope.ParseProperties(text)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (p *Properties) set(text string) error {
 	return nil
 }
 
-// list returns the first properties by name, and those that are properties.WellKnown.
+// list returns the first properties by name, and those that are scope.WellKnown.
 func (p *Properties) list(ctx context.Context) (map[string]string, error) {
 	for _, version := range propertyVersions {
 		client := p.client.Resource(clusterProperties.WithVersion(version))
@@ -197,7 +197,7 @@ func (p *Properties) list(ctx context.Context) (map[string]string, error) {
 		if list.GetContinue() == "" {
 			return all, nil
 		}
-		for _, name := range properties.WellKnown {
+		for _, name := range scope.WellKnown {
 			switch item, err := client.Get(ctx, name, metav1.GetOptions{}); {
 			case err == nil:
 				add(item)

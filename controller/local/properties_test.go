@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // TestProperties plays answers to lists of the ClusterProperties.
@@ -71,7 +71,7 @@ func TestProperties(t *testing.T) {
 			t.Helper()
 			<-time.After(2 * time.Minute)
 			synctest.Wait()
-			want, _ := properties.Parse(text)
+			want, _ := scope.ParseProperties(text)
 			if got := p.Text(); got != text || !reflect.DeepEqual(p.All(), want) || changes != changed {
 				t.Errorf("%s: %q, %v, %d changes; want %q, %d changes", when, got, p.All(), changes, text, changed)
 			}
@@ -88,7 +88,7 @@ func TestProperties(t *testing.T) {
 		set(nil, "us")
 		expect("with a change", `{"region":"us"}`, 2)
 		set(apierrors.NewNotFound(clusterProperties, ""), "")
-		expect("without the CRD", properties.None, 3)
+		expect("without the CRD", scope.NoProperties, 3)
 		stop()
 		running.Wait()
 
@@ -104,7 +104,7 @@ func TestProperties(t *testing.T) {
 		// A leader begins.
 		lease := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{
-				properties.Annotation: `{"region":"eu"}`, member.HeartbeatUIDAnnotation: "uid",
+				scope.PropertiesAnnotation: `{"region":"eu"}`, member.HeartbeatUIDAnnotation: "uid",
 			}},
 			Spec: coordinationv1.LeaseSpec{
 				HolderIdentity: ptr.To("east"), RenewTime: ptr.To(metav1.NewMicroTime(time.Now())),
@@ -119,7 +119,7 @@ func TestProperties(t *testing.T) {
 			"newer than what the replica knows": {"asia", "us", "east", "uid", `{"region":"us"}`},
 			"as the leader before knew them":    {"asia", "-", "east", "uid", `{"region":"eu"}`},
 			"as the heartbeat has them":         {"-", "-", "east", "uid", `{"region":"eu"}`},
-			"no properties":                     {"-", "", "east", "uid", properties.None},
+			"no properties":                     {"-", "", "east", "uid", scope.NoProperties},
 			"the heartbeat of another id":       {"-", "-", "west", "uid", ""},
 			"the heartbeat of another cluster":  {"-", "-", "east", "other", ""},
 			"of no use":                         {"asia", "-", "east", "other", `{"region":"asia"}`},
@@ -173,7 +173,7 @@ func TestWellKnownProperties(t *testing.T) {
 				list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*property("a", "b")}}
 				list.SetContinue(test.more)
 				return true, list, nil
-			case get.GetName() == properties.ClusterSet:
+			case get.GetName() == scope.ClusterSetProperty:
 				return true, property(get.GetName(), "blue"), test.set
 			}
 			return true, property(get.GetName(), "east"), test.id

@@ -32,7 +32,7 @@ type Candidate struct {
 	// Created orders candidates with the same id and trust: the oldest becomes the member, unless another is it already. A
 	// candidate without a time precedes.
 	Created time.Time
-	// Annotations may be CIDRsAnnotation, RankAnnotation, accept.Annotation and those of memberstate.
+	// Annotations may be CIDRsAnnotation, RankAnnotation, scope.AcceptAnnotation and those of memberstate.
 	Annotations map[string]string
 	// Kubeconfig is not trusted: see ParseKubeconfig. Err is why there is none. A candidate with an Err is a member, too.
 	Kubeconfig []byte

@@ -15,9 +15,8 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // The heartbeat protocol (docs/design.md, "Heartbeat").
@@ -88,9 +87,9 @@ type leaseHandler interface {
 // A Description is what a cluster says of itself in its heartbeat. It is not parsed. The zero value is that of a
 // heartbeat without these annotations.
 type Description struct {
-	// Properties are the ClusterProperties: see properties.Parse. They are empty if they are unknown.
+	// Properties are the ClusterProperties: see scope.ParseProperties. They are empty if they are unknown.
 	Properties string
-	// Accepts is what it accepts of its members: see accept.Decode.
+	// Accepts is what it accepts of its members: see scope.DecodePolicy.
 	Accepts string
 	// ClusterSet is the name of its controller's cluster set, empty for the default set.
 	ClusterSet string
@@ -100,8 +99,8 @@ type Description struct {
 func DescriptionOf(lease *coordinationv1.Lease) Description {
 	most := func(text string, bytes int) string { return text[:min(len(text), bytes+1)] }
 	return Description{
-		Properties: most(lease.Annotations[properties.Annotation], properties.MaxBytes),
-		Accepts:    most(lease.Annotations[accept.PublishedAnnotation], accept.MaxBytes),
+		Properties: most(lease.Annotations[scope.PropertiesAnnotation], scope.MaxBytes),
+		Accepts:    most(lease.Annotations[scope.AcceptsAnnotation], scope.MaxBytes),
 		ClusterSet: shorten(lease.Annotations[HeartbeatSetAnnotation]),
 	}
 }

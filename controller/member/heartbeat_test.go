@@ -18,7 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 func TestHeartbeatIsJudgedByArrival(t *testing.T) {
@@ -142,7 +142,7 @@ func (d *descriptions) described(is Description) { d.read = append(d.read, is.Pr
 func TestDescriptionIsReadOnce(t *testing.T) {
 	d := &descriptions{leaseFunc: func(string) {}}
 	h := &heartbeat{clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)), handler: d}
-	long := strings.Repeat("x", 2*properties.MaxBytes)
+	long := strings.Repeat("x", 2*scope.MaxBytes)
 	for i, step := range []struct {
 		text, want string // - for no news
 	}{
@@ -151,11 +151,11 @@ func TestDescriptionIsReadOnce(t *testing.T) {
 		{"a", "-"},
 		{"", ""},
 		{"{}", "{}"},
-		{long, long[:properties.MaxBytes+1]},
+		{long, long[:scope.MaxBytes+1]},
 		{long, "-"},
 	} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			ResourceVersion: strconv.Itoa(i), Annotations: map[string]string{properties.Annotation: step.text},
+			ResourceVersion: strconv.Itoa(i), Annotations: map[string]string{scope.PropertiesAnnotation: step.text},
 		}}
 		d.read = nil
 		if err := h.Update(lease); err != nil {

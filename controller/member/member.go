@@ -31,10 +31,10 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // The backoff of failed requests, for each of a member's two watches on its own.
@@ -117,7 +117,7 @@ func (m *Member) Rank() int { return int(m.source.rank.Load()) }
 
 // Accept returns the patterns of the services that the member may contribute, nil if it has none of its own. While the
 // annotation is invalid they are the last valid ones.
-func (m *Member) Accept() *accept.Patterns { return m.source.accept.Load() }
+func (m *Member) Accept() *scope.Patterns { return m.source.accept.Load() }
 
 // Life returns the validity of the member's credential as it is now. It may read files.
 func (m *Member) Life() Life { return m.source.credential.Life() }

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 const (
@@ -46,7 +46,7 @@ type source struct {
 	candidate  atomic.Pointer[Candidate]      // the latest version, for Events; never nil
 	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
 	rank       atomic.Int64
-	accept     atomic.Pointer[accept.Patterns] // nil without the annotation
+	accept     atomic.Pointer[scope.Patterns] // nil without the annotation
 	credential Credential
 	err        error
 	// unread is set if the member cannot be read: the credential is invalid, or an annotation and no valid value of it is
@@ -233,16 +233,16 @@ func parse(candidate *Candidate, commands []string) *source {
 	return s
 }
 
-// parseAccept parses the annotation accept.Annotation, nil if there is none. If it is invalid, everything is accepted
+// parseAccept parses the annotation scope.AcceptAnnotation, nil if there is none. If it is invalid, everything is accepted
 // with the error: nothing new is read of such a member, and its copies were accepted before.
-func parseAccept(annotations map[string]string) (*accept.Patterns, error) {
-	text, found := annotations[accept.Annotation]
+func parseAccept(annotations map[string]string) (*scope.Patterns, error) {
+	text, found := annotations[scope.AcceptAnnotation]
 	if !found {
 		return nil, nil
 	}
-	patterns, err := accept.Parse(text)
+	patterns, err := scope.ParsePatterns(text)
 	if err != nil {
-		return &accept.All, &AnnotationError{accept.Annotation, err}
+		return &scope.AllServices, &AnnotationError{scope.AcceptAnnotation, err}
 	}
 	return &patterns, nil
 }

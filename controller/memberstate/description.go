@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -27,12 +26,12 @@ type description struct {
 	// set is the cluster set by what was heard: it may be why that is not accepted. The others are of what was accepted.
 	set        ClusterSet
 	properties map[string]string
-	policy     accept.Policy
+	policy     scope.Policy
 }
 
 // describe returns the description that the previous leader accepted.
 func describe(accepted member.Description) description {
-	d := description{policy: accept.Policy{Others: accept.All}}
+	d := description{policy: scope.Policy{Others: scope.AllServices}}
 	_ = d.receive(accepted) // what the controller wrote is valid, or another writer changed it
 	d.hear(time.Time{})
 	d.next = time.Time{}
@@ -42,11 +41,11 @@ func describe(accepted member.Description) description {
 
 // receive takes what was read, and returns an error about what is invalid.
 func (d *description) receive(is member.Description) error {
-	_, propertiesErr := properties.Parse(is.Properties)
+	_, propertiesErr := scope.ParseProperties(is.Properties)
 	if propertiesErr != nil {
 		is.Properties = d.received.Properties
 	}
-	_, acceptsErr := accept.Decode(is.Accepts)
+	_, acceptsErr := scope.DecodePolicy(is.Accepts)
 	if acceptsErr != nil {
 		is.Accepts = d.received.Accepts
 	}
@@ -64,16 +63,16 @@ func (d *description) hear(now time.Time) {
 	}
 	d.heard = d.received
 	d.set.Name = export.Set(d.heard.ClusterSet)
-	if parsed, _ := properties.Parse(d.heard.Properties); parsed != nil {
-		d.set.Listed = properties.Sets(parsed)
+	if parsed, _ := scope.ParseProperties(d.heard.Properties); parsed != nil {
+		d.set.Listed = scope.Sets(parsed)
 	}
 }
 
 // accept accepts what was heard.
 func (d *description) accept() {
 	d.accepted = d.heard
-	d.properties, _ = properties.Parse(d.accepted.Properties)
-	d.policy, _ = accept.Decode(d.accepted.Accepts)
+	d.properties, _ = scope.ParseProperties(d.accepted.Properties)
+	d.policy, _ = scope.DecodePolicy(d.accepted.Accepts)
 }
 
 // A Redescription is a change of what a member says of itself.
@@ -82,7 +81,7 @@ type Redescription struct {
 	// Properties reports whether its properties changed.
 	Properties bool
 	// Before and After are what it accepts of its members.
-	Before, After accept.Policy
+	Before, After scope.Policy
 }
 
 // Described implements member.Tracker.
@@ -112,7 +111,7 @@ func (t *Tracker) accept(m *tracked) {
 type ClusterSet struct {
 	// Name is that of the set.
 	Name export.Set
-	// Listed are the sets of its cluster by its ClusterProperties: see properties.Sets.
+	// Listed are the sets of its cluster by its ClusterProperties: see scope.Sets.
 	Listed []string
 }
 
@@ -154,4 +153,4 @@ func (t *Tracker) notePolicy(m *tracked) {
 func (t *Tracker) AnyPolicy() bool { return t.limiting.Load() }
 
 // Policy returns what a member accepts of its members, as last known.
-func (t *Tracker) Policy(cluster string) accept.Policy { return t.of(cluster).policy }
+func (t *Tracker) Policy(cluster string) scope.Policy { return t.of(cluster).policy }

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 func inRegion(name string) member.Description {
@@ -102,11 +102,11 @@ func TestProperties(t *testing.T) {
 	again.pass(300, "north", "west")
 	again.told = nil
 	again.pass(60, "north", "west")
-	again.Described("west", member.Description{Properties: properties.None})
+	again.Described("west", member.Description{Properties: scope.NoProperties})
 	if got := again.Properties("west"); got == nil || len(got) > 0 || fmt.Sprint(again.told) != "[west]" {
 		t.Errorf("got %v, told of %v", got, again.told)
 	}
-	if lease := again.lease("west"); lease.Annotations[properties.Annotation] != properties.None {
+	if lease := again.lease("west"); lease.Annotations[scope.PropertiesAnnotation] != scope.NoProperties {
 		t.Errorf("the Lease has %v", lease.Annotations)
 	}
 
@@ -117,7 +117,7 @@ func TestProperties(t *testing.T) {
 	if got := again.Properties("west"); got != nil || fmt.Sprint(again.told) != "[west]" {
 		t.Errorf("of a controller that says nothing: got %v, told of %v", got, again.told)
 	}
-	if _, found := again.lease("west").Annotations[properties.Annotation]; found {
+	if _, found := again.lease("west").Annotations[scope.PropertiesAnnotation]; found {
 		t.Error("the Lease has the properties of a controller that says nothing")
 	}
 }
@@ -147,7 +147,7 @@ func TestUnknownProperties(t *testing.T) {
 	if got := l.Verdict("west").Reason; got != liveness.OtherClusterSet {
 		t.Errorf("a member of another set, after a downgrade: %v", got)
 	}
-	l.Described("west", member.Description{Properties: properties.None})
+	l.Described("west", member.Description{Properties: scope.NoProperties})
 	l.pass(120, "north", "west")
 	if got := l.Verdict("west").Reason; got == liveness.OtherClusterSet {
 		t.Errorf("a member that names no set: %v", got)
@@ -215,7 +215,7 @@ func TestExcludes(t *testing.T) {
 		{"blue", "blue", "green,blue", "green", true},
 	} {
 		set := func(name export.Set, text string) ClusterSet {
-			return ClusterSet{Name: name, Listed: properties.Sets(map[string]string{properties.ClusterSet: text})}
+			return ClusterSet{Name: name, Listed: scope.Sets(map[string]string{scope.ClusterSetProperty: text})}
 		}
 		if got := set(test.own, test.lists).excludes(set(test.member, test.memberLists)); got != test.want {
 			t.Errorf("%+v: got %v", test, got)
@@ -243,14 +243,14 @@ func TestNamedSet(t *testing.T) {
 		t.Errorf("west has %v, north %v", l.Properties("west"), l.Properties("north"))
 	}
 	left := map[string]memory{
-		"west":  {StateAnnotation: "fresh", properties.Annotation: is.Properties},
+		"west":  {StateAnnotation: "fresh", scope.PropertiesAnnotation: is.Properties},
 		"north": {StateAnnotation: "stale"},
 	}
 	again := newLookoutOf(t, blue, left, "west", "north")
 	again.pass(60, "west", "north")
 	expect(again, liveness.Heard)
 	again.Described("west", is)
-	again.Described("north", member.Description{Properties: properties.None})
+	again.Described("north", member.Description{Properties: scope.NoProperties})
 	expect(again, liveness.OtherClusterSet)
 	if again.told = nil; again.Properties("west")["region"] != "eu" {
 		t.Error("the properties were forgotten")

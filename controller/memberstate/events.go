@@ -12,7 +12,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -143,7 +143,7 @@ func Describe(is liveness.Verdict) (reason, message string) {
 			"Correct --cluster-id of its controller or the id of this Secret, or delete the Secret if the cluster left the set"
 	case is.Reason == liveness.OtherClusterSet:
 		return EventMemberQuarantined, "Cluster " + is.Cluster + " is of another cluster set: its ClusterProperty " +
-			properties.ClusterSet + " or its --clusterset names none of those of this cluster. " +
+			scope.ClusterSetProperty + " or its --clusterset names none of those of this cluster. " +
 			"Its previous exports stay, and no others are imported. Correct these in one of the two, or delete the Secret"
 	case is.Reason == liveness.Flapping:
 		return EventMemberStale, "Contact with " + cluster + " was lost repeatedly: " +

@@ -18,12 +18,11 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 const (
@@ -243,8 +242,8 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
 	return &tracked{
 		since: now, verdict: liveness.Unknown(cluster), drains: left[DrainsAnnotation] == "true",
 		description: describe(member.Description{
-			Properties: left[properties.Annotation],
-			Accepts:    left[accept.PublishedAnnotation],
+			Properties: left[scope.PropertiesAnnotation],
+			Accepts:    left[scope.AcceptsAnnotation],
 			ClusterSet: string(t.set.Name), // it was accepted, or is not known yet
 		}),
 		Member: liveness.Member{
@@ -271,8 +270,8 @@ func (t *Tracker) remember(m *tracked) {
 		{member.HeartbeatUIDAnnotation, m.KnownUID},
 		{PathAnnotation, path},
 		{DrainsAnnotation, drains},
-		{properties.Annotation, m.accepted.Properties},
-		{accept.PublishedAnnotation, m.accepted.Accepts},
+		{scope.PropertiesAnnotation, m.accepted.Properties},
+		{scope.AcceptsAnnotation, m.accepted.Accepts},
 	} {
 		if each[1] != "" {
 			is[each[0]] = each[1]

@@ -8,12 +8,12 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // remembered are the annotations of a member that stay in force while its source cannot be read after a restart.
-var remembered = []string{member.CIDRsAnnotation, member.RankAnnotation, accept.Annotation, AnnotationDrain}
+var remembered = []string{member.CIDRsAnnotation, member.RankAnnotation, scope.AcceptAnnotation, AnnotationDrain}
 
 // secrets stands for the source of a candidate that is a Secret with member.ClusterLabel.
 const secrets = "-"

@@ -9,12 +9,12 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // TestParseBorder: the clusters inside, as east sees them. Of one, the properties are unknown.
 func TestParseBorder(t *testing.T) {
-	clusters := append(slices.Clone(clusters), selector.Cluster{ID: "unknown"})
+	clusters := append(slices.Clone(clusters), scope.Cluster{ID: "unknown"})
 	for _, test := range []struct {
 		text, inside string
 		wrong        bool

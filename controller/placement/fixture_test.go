@@ -15,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 var web = exporttest.Web
@@ -41,7 +41,7 @@ type Observed struct {
 
 func (o Observed) here() Here {
 	return Here{
-		Cluster:    selector.Cluster{ID: o.Cluster, Properties: o.Properties[o.Cluster]},
+		Cluster:    scope.Cluster{ID: o.Cluster, Properties: o.Properties[o.Cluster]},
 		Properties: func(cluster string) map[string]string { return o.Properties[cluster] },
 		Prefer:     o.Prefer, Nodes: o.Nodes,
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // usedText is what kube-proxy would use first, by cluster: the ready endpoints of all slices, or else those that serve
@@ -182,8 +182,8 @@ func standingOf(observed Observed, result merge.Result, c merge.Contribution) (d
 	return []int{silent, saturated, tier}, []int{silent, saturated, last}
 }
 
-func clusterOf(observed Observed, id string) selector.Cluster {
-	return selector.Cluster{ID: id, Properties: observed.Properties[id]}
+func clusterOf(observed Observed, id string) scope.Cluster {
+	return scope.Cluster{ID: id, Properties: observed.Properties[id]}
 }
 
 func outside(observed Observed, result merge.Result, c merge.Contribution) bool {

@@ -16,13 +16,13 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // Here is what placements depend on in the local cluster, besides imports.
 type Here struct {
 	// Cluster is the local cluster.
-	Cluster selector.Cluster
+	Cluster scope.Cluster
 	// Properties returns the ClusterProperties of another cluster as last known, nil if they never were.
 	Properties func(cluster string) map[string]string
 	// Prefer is the list of tiers for imports that prefer nothing themselves.
@@ -87,7 +87,7 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 		if view.Cluster == h.Cluster.ID {
 			own = view
 		} else {
-			cluster = selector.Cluster{ID: view.Cluster, Properties: h.Properties(view.Cluster)}
+			cluster = scope.Cluster{ID: view.Cluster, Properties: h.Properties(view.Cluster)}
 		}
 		p.places[view.Cluster] = p.place(cluster, border, contribution)
 	}
@@ -101,7 +101,7 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 	return p
 }
 
-func (p *placement) place(cluster selector.Cluster, within border, contribution merge.Contribution) place {
+func (p *placement) place(cluster scope.Cluster, within border, contribution merge.Contribution) place {
 	own := cluster.ID == p.Cluster.ID
 	level := tier * merge.Level(p.tiers.Of(cluster, p.Cluster))
 	its := place{outside: !own && within != nil && !within.Selects(cluster, p.Cluster), use: level, cover: level}

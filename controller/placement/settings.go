@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // Values of the annotation export.AnnotationPrefer and of the flag --prefer, besides lists of tiers.
@@ -30,7 +30,7 @@ const (
 // clusters alike. It is immutable.
 type Tiers struct {
 	text  string
-	tiers []selector.Selector
+	tiers []scope.Selector
 }
 
 // ParseTiers returns the tiers of a text: PreferCluster, PreferNone, or cluster selectors separated by ">", at most
@@ -43,8 +43,8 @@ func ParseTiers(text string) (Tiers, error) {
 	case PreferCluster:
 		text = PreferLocal
 	}
-	if len(text) > selector.MaxLength {
-		return Tiers{}, fmt.Errorf("the list of tiers has %d bytes: use at most %d", len(text), selector.MaxLength)
+	if len(text) > scope.MaxSelector {
+		return Tiers{}, fmt.Errorf("the list of tiers has %d bytes: use at most %d", len(text), scope.MaxSelector)
 	}
 	parts := strings.Split(text, ">")
 	if len(parts) > maxTiers {
@@ -52,7 +52,7 @@ func ParseTiers(text string) (Tiers, error) {
 	}
 	parsed := Tiers{text: text}
 	for _, part := range parts {
-		tier, err := selector.Parse(strings.TrimSpace(part))
+		tier, err := scope.ParseSelector(strings.TrimSpace(part))
 		if err != nil {
 			return Tiers{}, refuse(text, "no list of tiers", err)
 		}
@@ -85,7 +85,7 @@ func (t Tiers) localFirst() bool { return t.Any() && t.tiers[0].String() == Pref
 func (t Tiers) onlyLocal() bool { return t.localFirst() && len(t.tiers) == 1 }
 
 // Of returns the first tier that selects the cluster as seen from the local one, from 0, or else the number of tiers.
-func (t Tiers) Of(cluster, local selector.Cluster) int {
+func (t Tiers) Of(cluster, local scope.Cluster) int {
 	for i, tier := range t.tiers {
 		if tier.Selects(cluster, local) {
 			return i
@@ -95,7 +95,7 @@ func (t Tiers) Of(cluster, local selector.Cluster) int {
 }
 
 // A border is the clusters whose endpoints are used; nil is no border.
-type border = *selector.Selector
+type border = *scope.Selector
 
 // parseBorder returns the border of a text, a cluster selector; empty means none. With the error, which is of a text
 // that is not valid, the border admits no cluster.
@@ -103,9 +103,9 @@ func parseBorder(text string) (border, error) {
 	if text == "" {
 		return nil, nil
 	}
-	within, err := selector.Parse(text)
+	within, err := scope.ParseSelector(text)
 	if err != nil {
-		return &selector.Selector{}, refuse(text, "no border", err)
+		return &scope.Selector{}, refuse(text, "no border", err)
 	}
 	return &within, nil
 }
@@ -116,5 +116,5 @@ func refuse(text, what string, err error) error {
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason-3], "") + "..."
 	}
-	return fmt.Errorf("%q is %s: %s", selector.Shorten(text), what, reason)
+	return fmt.Errorf("%q is %s: %s", scope.Shorten(text), what, reason)
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-var clusters = []selector.Cluster{
+var clusters = []scope.Cluster{
 	{ID: "east", Properties: map[string]string{"region": "eu"}},
 	{ID: "near", Properties: map[string]string{"region": "eu"}},
 	{ID: "west", Properties: map[string]string{"region": "us"}},

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // maxWeights bounds the clusters with a weight.
@@ -27,10 +27,10 @@ func parseWeights(text string) (Weights, error) {
 		return nil, nil
 	}
 	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%q are no weights: %s", selector.Shorten(text), fmt.Sprintf(format, args...))
+		return fmt.Errorf("%q are no weights: %s", scope.Shorten(text), fmt.Sprintf(format, args...))
 	}
-	if len(text) > selector.MaxLength {
-		return nil, refuse("use at most %d bytes", selector.MaxLength)
+	if len(text) > scope.MaxSelector {
+		return nil, refuse("use at most %d bytes", scope.MaxSelector)
 	}
 	weights := Weights{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -42,7 +42,7 @@ func parseWeights(text string) (Weights, error) {
 		case !found || id == "" || err != nil || weight < 0 || weight > 100:
 			return nil, refuse("use <cluster id>=<0 to 100>, separated by commas")
 		case repeated:
-			return nil, refuse("%q has two", selector.Shorten(id))
+			return nil, refuse("%q has two", scope.Shorten(id))
 		}
 		weights[id] = weight
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // propertiesChanged handles a change of the properties of the local cluster.
@@ -18,7 +18,7 @@ func (r *Reconciler) propertiesChanged() {
 }
 
 func (r *Reconciler) setClusterSet() {
-	r.Tracker.SetClusterSet(memberstate.ClusterSet{Name: r.Set, Listed: properties.Sets(r.Properties.All())})
+	r.Tracker.SetClusterSet(memberstate.ClusterSet{Name: r.Set, Listed: scope.Sets(r.Properties.All())})
 }
 
 // DescriptionChanged implements memberstate.Handler.

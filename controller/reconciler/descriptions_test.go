@@ -6,17 +6,17 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // TestARedescriptionConcerns: the properties of a member concern the exports that depend on them, and what it accepts of
 // this cluster concerns all exports.
 func TestARedescriptionConcerns(t *testing.T) {
 	r := withExports(t, "demo/web", "demo/chosen=region in (eu)")
-	policy := func(text string) accept.Policy {
+	policy := func(text string) scope.Policy {
 		t.Helper()
-		decoded, err := accept.Decode(text)
+		decoded, err := scope.DecodePolicy(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // withImports returns a reconciler of which only the API runs. Each import is "namespace/name", or
@@ -139,7 +139,7 @@ func TestPropertiesChange(t *testing.T) {
 	})
 	client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &unstructured.UnstructuredList{Items: []unstructured.Unstructured{{Object: map[string]any{
-			"metadata": map[string]any{"name": properties.ClusterSet}, "spec": map[string]any{"value": "eu"},
+			"metadata": map[string]any{"name": scope.ClusterSetProperty}, "spec": map[string]any{"value": "eu"},
 		}}}}, nil
 	})
 	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -22,7 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // InvalidDenied is the reason of the condition Valid of an export from a denied namespace.
@@ -34,7 +33,7 @@ type Gatherer struct {
 	Cluster, Namespace string
 	// Set is the cluster set of the controller.
 	Set export.Set
-	accept.Admission
+	scope.Admission
 	// IPFamilies and ServiceCIDRs are those of Services of the local cluster.
 	IPFamilies   []corev1.IPFamily
 	ServiceCIDRs []netip.Prefix
@@ -141,14 +140,14 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 func (g *Gatherer) Source(m *member.Member) export.Source {
 	return export.Source{
 		Cluster: m.Cluster(), Set: g.Set, CIDRs: m.CIDRs(), Services: g.ServiceCIDRs, Owns: g.Local.Owns(),
-		Reader: selector.Cluster{ID: g.Cluster, Properties: g.Properties.All()},
+		Reader: scope.Cluster{ID: g.Cluster, Properties: g.Properties.All()},
 	}
 }
 
 // here returns what the local cluster has to do with the order in which endpoints are used.
 func (g *Gatherer) here() placement.Here {
 	return placement.Here{
-		Cluster: selector.Cluster{ID: g.Cluster, Properties: g.Properties.All()}, Properties: g.Tracker.Properties,
+		Cluster: scope.Cluster{ID: g.Cluster, Properties: g.Properties.All()}, Properties: g.Tracker.Properties,
 		Prefer: g.Prefer, Nodes: g.Local.Zones(), NoNodeHints: g.Applier.Unsupported().NodeHints,
 	}
 }

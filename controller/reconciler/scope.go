@@ -9,14 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // Policy returns what the local cluster accepts of its members. The label of a namespace becomes a pattern.
-func (g *Gatherer) Policy() accept.Policy {
-	policy := accept.Policy{Others: g.Accept, Members: map[string]accept.Patterns{}}
+func (g *Gatherer) Policy() scope.Policy {
+	policy := scope.Policy{Others: g.Accept, Members: map[string]scope.Patterns{}}
 	if !g.Accept.All() {
 		policy.Others = g.Accept.With(g.Local.AcceptedNamespaces(g.Set))
 	}
@@ -32,11 +31,11 @@ func (g *Gatherer) Policy() accept.Policy {
 // logged once. One goroutine calls it.
 func (g *Gatherer) PolicyText(logger klog.Logger) string {
 	text := g.Policy().Encode()
-	omitted := len(text) > accept.MaxBytes
+	omitted := len(text) > scope.MaxBytes
 	if omitted && !g.omitted {
 		logger.Error(nil, "What this cluster accepts of its members does not fit into its heartbeat, so that exporters do "+
 			"not see what it refuses. Use fewer or shorter patterns in --accept and in the annotation of members' Secrets, "+
-			"or label fewer namespaces", "bytes", len(text), "limit", accept.MaxBytes, "annotation", accept.Annotation)
+			"or label fewer namespaces", "bytes", len(text), "limit", scope.MaxBytes, "annotation", scope.AcceptAnnotation)
 	}
 	if g.omitted = omitted; omitted {
 		return ""
@@ -59,7 +58,7 @@ const (
 // refuse it.
 func (g *Gatherer) reach(view *export.View) []metav1.Condition {
 	text := view.Slices[0].Clusters
-	clusters, err := selector.ParseAbsolute(text)
+	clusters, err := scope.ParseAbsolute(text)
 	restricted := text != "" && err == nil
 	if !restricted && !g.Tracker.AnyPolicy() {
 		return nil
@@ -67,7 +66,7 @@ func (g *Gatherer) reach(view *export.View) []metav1.Condition {
 	var reached, refusing []string
 	for _, m := range g.Members.List() {
 		id := m.Cluster()
-		is := selector.Cluster{ID: id, Properties: g.Tracker.Properties(id)}
+		is := scope.Cluster{ID: id, Properties: g.Tracker.Properties(id)}
 		switch {
 		case restricted && !clusters.Selects(is, is):
 		case g.Tracker.Policy(id).Of(g.Cluster).Accepts(view.Service):

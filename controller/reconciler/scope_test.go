@@ -11,10 +11,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/klog/v2/textlogger"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 func TestNamed(t *testing.T) {
@@ -28,7 +28,7 @@ func TestNamed(t *testing.T) {
 
 // TestPolicyText: a policy that does not fit into the heartbeat is not published, and logged once.
 func TestPolicyText(t *testing.T) {
-	g := &Gatherer{Members: member.New(member.Config{}), Admission: accept.Admission{Accept: accept.All}}
+	g := &Gatherer{Members: member.New(member.Config{}), Admission: scope.Admission{Accept: scope.AllServices}}
 	g.Local = local.New(fake.NewClientset(), &informer.FreshnessGate{}, "clusterset-dns", "")
 	var log bytes.Buffer
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
@@ -41,7 +41,7 @@ func TestPolicyText(t *testing.T) {
 		}
 	}
 	expect("everything", "", 0)
-	g.Accept = accept.Patterns{}
+	g.Accept = scope.Patterns{}
 	expect("nothing", `{"*":""}`, 0)
 	var namespaces []string
 	for i := range 500 {
@@ -49,9 +49,9 @@ func TestPolicyText(t *testing.T) {
 	}
 	g.Accept = g.Accept.With(namespaces)
 	expect("500 namespaces", "", 1)
-	if !strings.Contains(log.String(), fmt.Sprintf("bytes=%d limit=%d", len(g.Policy().Encode()), accept.MaxBytes)) {
+	if !strings.Contains(log.String(), fmt.Sprintf("bytes=%d limit=%d", len(g.Policy().Encode()), scope.MaxBytes)) {
 		t.Errorf("logged %s", &log)
 	}
-	g.Accept = accept.Patterns{}
+	g.Accept = scope.Patterns{}
 	expect("nothing again", `{"*":""}`, 1)
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 var web = types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -58,7 +58,7 @@ func observed(t *testing.T, contributions []merge.Contribution, annotations map[
 	out := merge.Observed{
 		Cluster: "east", Service: web, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 		Place: placement.Here{
-			Cluster: selector.Cluster{ID: "east"}, Properties: func(string) map[string]string { return nil },
+			Cluster: scope.Cluster{ID: "east"}, Properties: func(string) map[string]string { return nil },
 		}.Of,
 	}
 	for i := range contributions {
@@ -248,7 +248,7 @@ func TestWhy(t *testing.T) {
 
 // TestChosen: an export that is for the reader is not reported as one that is for others.
 func TestChosen(t *testing.T) {
-	reader := selector.Cluster{ID: "east", Properties: map[string]string{"region": "us"}}
+	reader := scope.Cluster{ID: "east", Properties: map[string]string{"region": "us"}}
 	for clusters, want := range map[string]string{"": "", "region in (us)": "", "*": "", "west": "west", "region=eu": "region=eu"} {
 		view := exported("north", v1beta1.ClusterSetIP, 80, 1, "10.66.0.1").View
 		view.Slices[0].Clusters = clusters

@@ -18,7 +18,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
@@ -27,6 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -40,7 +40,7 @@ const (
 // values describe those of the annotations of members.
 var values = map[string]string{
 	member.CIDRsAnnotation: "<ranges of its pods>", member.RankAnnotation: "<integer from -1000 to 1000>",
-	accept.Annotation: "<namespaces and namespace/service, separated by commas>",
+	scope.AcceptAnnotation: "<namespaces and namespace/service, separated by commas>",
 }
 
 // list collects findings.
@@ -366,9 +366,9 @@ func withdraw(cluster, service string) string {
 // accept is the command that accepts a service of a member.
 func (l *Leader) accept(m *member.Member, service types.NamespacedName) string {
 	if own := m.Accept(); own != nil {
-		return l.annotate(m, accept.Annotation, strings.TrimPrefix(own.String()+","+service.String(), ","))
+		return l.annotate(m, scope.AcceptAnnotation, strings.TrimPrefix(own.String()+","+service.String(), ","))
 	}
-	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", contextOf(l.Cluster), service.Namespace, accept.Label)
+	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", contextOf(l.Cluster), service.Namespace, scope.AcceptLabel)
 }
 
 // confine is the command that lets the local cluster accept addresses of a member in one more range, or an instruction if

@@ -34,7 +34,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -167,10 +167,10 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 }
 
 // chosen returns the selector of the clusters that an export is for, empty if it selects the reader.
-func chosen(published []*discoveryv1.EndpointSlice, reader selector.Cluster) string {
+func chosen(published []*discoveryv1.EndpointSlice, reader scope.Cluster) string {
 	for _, slice := range published {
 		text := export.ClustersOf(slice)
-		if clusters, err := selector.Parse(text); text != "" && (err != nil || !clusters.Selects(reader, reader)) {
+		if clusters, err := scope.ParseSelector(text); text != "" && (err != nil || !clusters.Selects(reader, reader)) {
 			return text
 		}
 	}

@@ -26,8 +26,8 @@ const (
 
 // pure are the packages that take values and return values.
 var pure = []string{
-	"controller/accept", "controller/export", "controller/limits", "controller/liveness",
-	"controller/merge", "controller/packed", "controller/placement", "controller/properties", "controller/selector",
+	"controller/export", "controller/limits", "controller/liveness",
+	"controller/merge", "controller/packed", "controller/placement", "controller/scope",
 	"controller/state",
 	"plugin/multicluster/object", "plugin/multicluster/record",
 }

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
@@ -84,7 +84,7 @@ func TestMembersFromValues(t *testing.T) {
 			must(t, err)
 			if credential.Config.Host != "https://north" || credential.Config.BearerTokenFile != values ||
 				credential.Namespace != system || credential.Annotations[member.CIDRsAnnotation] != "10.3.0.0/16" ||
-				credential.Annotations[accept.Annotation] != "shop,team-*/db" {
+				credential.Annotations[scope.AcceptAnnotation] != "shop,team-*/db" {
 				t.Errorf("credential %v from\n%s", credential, text)
 			}
 		}

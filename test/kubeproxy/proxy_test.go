@@ -21,7 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 var web = types.NamespacedName{Namespace: "demo", Name: "web"}
@@ -100,7 +100,7 @@ func merged(t testing.TB, zones placement.Nodes, operator string, contributions 
 		ServiceExport: &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name}},
 	}
 	observed.Place = placement.Here{
-		Cluster: selector.Cluster{ID: "east"}, Properties: func(string) map[string]string { return nil },
+		Cluster: scope.Cluster{ID: "east"}, Properties: func(string) map[string]string { return nil },
 		Prefer: operator, Nodes: zones,
 	}.Of
 	result := merge.Merge(observed, contributions)

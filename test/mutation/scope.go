@@ -23,7 +23,7 @@ var scoping = []mutant{
 		harm:        "a misplaced border has no effect, and nothing says so",
 	},
 	{
-		file:        "controller/selector/selector.go",
+		file:        "controller/scope/selector.go",
 		text:        `if isList(part) {`,
 		replacement: `if part == "" {`,
 		harm:        "ids separated by commas select no cluster, and nothing says so",
@@ -42,14 +42,14 @@ var scoping = []mutant{
 		first:       simulation,
 	},
 	{
-		file:        "controller/accept/accept.go",
+		file:        "controller/scope/accept.go",
 		text:        `case own != nil && own.Accepts(service), own == nil && (labelled || a.Accept.Accepts(service)):`,
 		replacement: `case own == nil, own.Accepts(service):`,
 		harm:        "members contribute what --accept does not have",
 		first:       simulation,
 	},
 	{
-		file:        "controller/accept/accept.go",
+		file:        "controller/scope/accept.go",
 		text:        `own == nil && (labelled ||`,
 		replacement: `(labelled ||`,
 		harm:        "the label of a namespace, or --accept, widens what a member was limited to",
@@ -68,7 +68,7 @@ var scoping = []mutant{
 		harm:        "a restart forgets the properties of a silent cluster",
 	},
 	{
-		file:        "controller/properties/properties.go",
+		file:        "controller/scope/properties.go",
 		text:        `return nil, nil`,
 		replacement: `return map[string]string{}, nil`,
 		harm:        "a cluster of unknown properties is selected by what it is not",
@@ -76,8 +76,8 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/memberstate/description.go",
-		text:        `if parsed, _ := properties.Parse(d.heard.Properties); parsed != nil {`,
-		replacement: `if parsed, _ := properties.Parse(d.heard.Properties); true {`,
+		text:        `if parsed, _ := scope.ParseProperties(d.heard.Properties); parsed != nil {`,
+		replacement: `if parsed, _ := scope.ParseProperties(d.heard.Properties); true {`,
 		harm:        "a downgrade lets a cluster of another set contribute to this one",
 	},
 	{

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // properties are the ClusterProperties of KEP-2149, which about defines.
@@ -163,33 +163,33 @@ func refusedContributions(s *Set) {
 		"web": "north/10.66.0.10 west/10.65.0.10 -> VIP", "db": "west/10.65.0.20 -> 10.65.0.20",
 	}
 	s.Expect(all)
-	s.Annotate(p, accept.Annotation, "other, "+s.namespace+"/d?")
+	s.Annotate(p, scope.AcceptAnnotation, "other, "+s.namespace+"/d?")
 	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
 	west.ExpectReach("web", "Refused: These members do not accept it: east. It is for north.")
 	west.ExpectReach("db", "")
 	north.ExpectReach("web", "")
 	east.ExpectEvent(s.secretOf(p), "ContributionRefused", s.namespace+"/web of cluster west is not imported")
 	// A typing error changes nothing, also across a restart.
-	s.Annotate(p, accept.Annotation, "Other")
+	s.Annotate(p, scope.AcceptAnnotation, "Other")
 	east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
 	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
 	east.Restart()
 	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
-	s.Annotate(p, accept.Annotation, "other, "+s.namespace+"/d?")
+	s.Annotate(p, scope.AcceptAnnotation, "other, "+s.namespace+"/d?")
 	s.Judged(p, "Heard")
 	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
 
 	// What a silent member contributed before ends, too, and does not come back with a restart.
 	s.cut(p)
 	s.Judged(p, "Silent")
-	s.Annotate(p, accept.Annotation, "other")
+	s.Annotate(p, scope.AcceptAnnotation, "other")
 	s.Except(east, View{"web": "north/10.66.0.10 -> VIP", "db": gone}, all)
 	east.Restart()
 	s.Holds(15*time.Second, View{"web": "north/10.66.0.10 -> VIP", "db": gone}, east)
 	s.restore(p)
 	s.Judged(p, "Heard")
 	s.Holds(15*time.Second, View{"web": "north/10.66.0.10 -> VIP", "db": gone}, east)
-	s.Annotate(p, accept.Annotation, "")
+	s.Annotate(p, scope.AcceptAnnotation, "")
 	s.Expect(all)
 	west.ExpectReach("web", "")
 	west.ExpectReach("db", "")
@@ -199,16 +199,16 @@ func refusedContributions(s *Set) {
 	east.Restart()
 	s.Except(east, View{"web": gone, "db": gone}, all)
 	north.ExpectReach("web", "Refused: These members do not accept it: east. It is for west.")
-	s.Annotate(p, accept.Annotation, "*")
+	s.Annotate(p, scope.AcceptAnnotation, "*")
 	s.Except(east, all.With("web", ofWest), all)
 	west.ExpectReach("web", "")
-	s.Annotate(p, accept.Annotation, "")
+	s.Annotate(p, scope.AcceptAnnotation, "")
 	east.Put(fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s: 'true'}}}", s.namespace,
-		accept.Label))
+		scope.AcceptLabel))
 	s.Expect(all)
 	north.ExpectReach("web", "")
 	east.Put(fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s: null}}}", s.namespace,
-		accept.Label))
+		scope.AcceptLabel))
 	s.Except(east, View{"web": gone, "db": gone}, all)
 	// Its own exports are its own.
 	east.Export("web:10.64.0.10")

@@ -21,10 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
@@ -202,7 +201,7 @@ func (p *policies) accept(c *sim.Cluster, source, patterns string) {
 		p.readers[c.Name].patterns[source] = patterns
 	}
 	_, err := secrets.Patch(context.Background(), "member-"+source, types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, accept.Annotation, text), metav1.PatchOptions{})
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, scope.AcceptAnnotation, text), metav1.PatchOptions{})
 	must(p.t, err)
 	p.allow()
 	sim.Wait(2 * time.Second)
@@ -270,7 +269,7 @@ func accepts(patterns map[string]string, source string) bool {
 	if !own {
 		return true
 	}
-	parsed, err := accept.Parse(text)
+	parsed, err := scope.ParsePatterns(text)
 	return err == nil && parsed.Accepts(types.NamespacedName{Namespace: sim.Namespace, Name: service})
 }
 
@@ -278,8 +277,8 @@ func chooses(clusters, name, region string) bool {
 	if clusters == "" {
 		return true
 	}
-	parsed, err := selector.ParseAbsolute(clusters)
-	is := selector.Cluster{ID: name, Properties: map[string]string{"region": region}}
+	parsed, err := scope.ParseAbsolute(clusters)
+	is := scope.Cluster{ID: name, Properties: map[string]string{"region": region}}
 	if region == "" {
 		is.Properties = map[string]string{}
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
@@ -60,7 +60,7 @@ func TestTermWithoutListedProperties(t *testing.T) {
 					lease, err := east.Kube.CoordinationV1().Leases(member.DefaultNamespace).Get(t.Context(),
 						member.HeartbeatLease, metav1.GetOptions{})
 					must(t, err)
-					if text := lease.Annotations[properties.Annotation]; text != `{"region":"eu"}` {
+					if text := lease.Annotations[scope.PropertiesAnnotation]; text != `{"region":"eu"}` {
 						t.Errorf("%s: the heartbeat has %q", when, text)
 					}
 					if age := time.Since(lease.Spec.RenewTime.Time); age > 6*time.Second {

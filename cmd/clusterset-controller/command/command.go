@@ -15,12 +15,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // namespaceFile is where a pod finds the namespace that it runs in.
@@ -80,9 +80,9 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 			", unless a label selector follows after another colon")
 	set.StringSliceVar(&f.DeniedNamespaces, "denied-namespaces", controller.DefaultDeniedNamespaces,
 		"`patterns` of namespaces that are neither exported nor imported")
-	set.StringSliceVar(&f.Accept, "accept", []string{accept.Everything},
+	set.StringSliceVar(&f.Accept, "accept", []string{scope.Everything},
 		"`patterns` of what members may contribute, namespace or namespace/service, unless their Secrets have annotation "+
-			accept.Annotation+"; empty means nothing. Namespaces opt in with the label of the same name")
+			scope.AcceptAnnotation+"; empty means nothing. Namespaces opt in with the label of the same name")
 	set.StringVar(&f.Prefer, "prefer", placement.PreferNone,
 		"`tiers` of clusters whose endpoints are used first if an import has no preference: cluster (the local one), cluster selectors separated by >, or none")
 	set.DurationVar(&f.StaleAfter, "stale-after", controller.DefaultStaleAfter,

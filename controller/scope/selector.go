@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selector selects clusters by id and by their properties (KEP-2149).
-//
-// The package is pure. docs/use/choose-clusters.md describes the terms.
-package selector
+package scope
 
 import (
 	"fmt"
@@ -15,12 +12,10 @@ import (
 )
 
 const (
-	// MaxLength bounds the text of a selector, in bytes.
-	MaxLength = 1024
+	// MaxSelector bounds the text of a selector, in bytes.
+	MaxSelector = 1024
 	// separator is between the terms of a selector.
 	separator = ";"
-	// everything is the term that selects all clusters.
-	everything = "*"
 	// local is the term that selects the cluster that evaluates it.
 	local = "local"
 	// maxQuoted bounds what a message quotes of a term, in bytes.
@@ -51,11 +46,11 @@ var (
 	same = regexp.MustCompile(`^same\(\s*([^()\s]+)\s*\)$`)
 )
 
-// Parse returns the selector of a text: terms separated by semicolons, at most MaxLength bytes. A term of ids that are
-// separated by commas is an error: as a label selector, it would select the clusters with these properties.
-func Parse(text string) (Selector, error) {
-	if len(text) > MaxLength {
-		return Selector{}, fmt.Errorf("the cluster selector has %d bytes: use at most %d", len(text), MaxLength)
+// ParseSelector returns the selector of a text: terms separated by semicolons, at most MaxSelector bytes. A term of ids
+// that are separated by commas is an error: as a label selector, it would select the clusters with these properties.
+func ParseSelector(text string) (Selector, error) {
+	if len(text) > MaxSelector {
+		return Selector{}, fmt.Errorf("the cluster selector has %d bytes: use at most %d", len(text), MaxSelector)
 	}
 	parsed := Selector{text: text}
 	for part := range strings.SplitSeq(text, separator) {
@@ -68,12 +63,12 @@ func Parse(text string) (Selector, error) {
 			return Selector{}, fmt.Errorf("cluster selector, term %q: %w", Shorten(part), err)
 		}
 		parsed.terms = append(parsed.terms, one)
-		parsed.all = parsed.all || part == everything
+		parsed.all = parsed.all || part == Everything
 	}
 	return parsed, nil
 }
 
-// ParseAbsolute is Parse without the terms local and same, whose meaning depends on who evaluates them.
+// ParseAbsolute is ParseSelector without the terms local and same, whose meaning depends on who evaluates them.
 func ParseAbsolute(text string) (Selector, error) {
 	for part := range strings.SplitSeq(text, separator) {
 		if part = strings.TrimSpace(part); part == local || same.MatchString(part) {
@@ -81,7 +76,7 @@ func ParseAbsolute(text string) (Selector, error) {
 				"use ids and properties", Shorten(part))
 		}
 	}
-	return Parse(text)
+	return ParseSelector(text)
 }
 
 var errList = fmt.Errorf("it has ids separated by commas: separate them with %q", separator)
@@ -91,7 +86,7 @@ func isList(text string) bool {
 	parts := strings.Split(text, ",")
 	return len(parts) > 1 && !slices.ContainsFunc(parts, func(part string) bool {
 		part = strings.TrimSpace(part)
-		return part != everything && !id.MatchString(part) && !same.MatchString(part)
+		return part != Everything && !id.MatchString(part) && !same.MatchString(part)
 	})
 }
 
@@ -107,7 +102,7 @@ func parseTerm(text string) (term, error) {
 	switch {
 	case text == "":
 		return nil, fmt.Errorf("it is empty: use an id, a label selector, * or local")
-	case text == everything:
+	case text == Everything:
 		return func(Cluster, Cluster) bool { return true }, nil
 	case text == local:
 		return func(cluster, local Cluster) bool { return cluster.ID == local.ID }, nil

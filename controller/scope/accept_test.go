@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package accept
+package scope
 
 import (
 	"strings"
@@ -26,7 +26,7 @@ func TestAccepts(t *testing.T) {
 		{"shop/web,shop/web", "shop/web"},
 		{"*/*", "shop/db shop/web shop-1/db kube/dns"},
 	} {
-		patterns, err := Parse(test.patterns)
+		patterns, err := ParsePatterns(test.patterns)
 		if err != nil {
 			t.Errorf("%q: %v", test.patterns, err)
 		}
@@ -40,32 +40,32 @@ func TestAccepts(t *testing.T) {
 			t.Errorf("%q accepts %q, want %q", test.patterns, got, test.accepted)
 		}
 	}
-	patterns, _ := Parse("shop")
+	patterns, _ := ParsePatterns("shop")
 	if with := patterns.With([]string{"team-a", "shop"}); with.String() != "shop,team-a" || !with.Accepts(name("team-a/x")) ||
 		patterns.Accepts(name("team-a/x")) {
 		t.Errorf("with namespaces: %v, %v", with, patterns)
 	}
 	for _, text := range []string{",", "a,", "a//b", "/", "a/", "A", "a b", "[a]", `\*`, strings.Repeat("a", MaxBytes+1)} {
-		if patterns, err := Parse(text); err == nil || patterns.Accepts(name("a/b")) {
+		if patterns, err := ParsePatterns(text); err == nil || patterns.Accepts(name("a/b")) {
 			t.Errorf("%.20q was parsed: %v", text, patterns)
 		}
 	}
 }
 
 func TestPolicy(t *testing.T) {
-	shop, _ := Parse("shop, team-?/db")
+	shop, _ := ParsePatterns("shop, team-?/db")
 	for text, policy := range map[string]Policy{
-		"":                                  {Others: All},
+		"":                                  {Others: AllServices},
 		`{"*":""}`:                          {},
 		`{"*":"shop,team-?/db"}`:            {Others: shop},
-		`{"*":"","west":"*"}`:               {Members: map[string]Patterns{"west": All}},
-		`{"*":"*","west":""}`:               {Others: All, Members: map[string]Patterns{"west": {}, "north": All}},
-		`{"*":"*","west":"shop,team-?/db"}`: {Others: All, Members: map[string]Patterns{"west": shop}},
+		`{"*":"","west":"*"}`:               {Members: map[string]Patterns{"west": AllServices}},
+		`{"*":"*","west":""}`:               {Others: AllServices, Members: map[string]Patterns{"west": {}, "north": AllServices}},
+		`{"*":"*","west":"shop,team-?/db"}`: {Others: AllServices, Members: map[string]Patterns{"west": shop}},
 	} {
 		if got := policy.Encode(); got != text {
 			t.Errorf("%v became %s, want %s", policy, got, text)
 		}
-		decoded, err := Decode(text)
+		decoded, err := DecodePolicy(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -76,22 +76,22 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"x", "[]", `{"*":1}`, `{"a":"B"}`, strings.Repeat(" ", MaxBytes+1)} {
-		if policy, err := Decode(text); err == nil || policy.Of("west").Accepts(name("a/b")) {
+		if policy, err := DecodePolicy(text); err == nil || policy.Of("west").Accepts(name("a/b")) {
 			t.Errorf("%.20q was decoded: %v", text, policy)
 		}
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParsePatterns(f *testing.F) {
 	for _, seed := range []string{"", "*", "shop, team-?/db", "a/b/c", ",", "[a"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		patterns, err := Parse(text)
+		patterns, err := ParsePatterns(text)
 		if err != nil {
 			return
 		}
-		again, err := Parse(patterns.String())
+		again, err := ParsePatterns(patterns.String())
 		if err != nil || !again.Equal(patterns) {
 			t.Errorf("%q became %q: %v", text, patterns, err)
 		}
@@ -101,16 +101,16 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func FuzzDecode(f *testing.F) {
+func FuzzDecodePolicy(f *testing.F) {
 	for _, seed := range []string{"", "{}", `{"*":"shop,a/?","west":""}`, `{"west":"A"}`, "null"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		policy, err := Decode(text)
+		policy, err := DecodePolicy(text)
 		if err != nil {
 			return
 		}
-		again, err := Decode(policy.Encode())
+		again, err := DecodePolicy(policy.Encode())
 		if len(policy.Encode()) > MaxBytes {
 			return
 		}
@@ -128,7 +128,7 @@ func FuzzDecode(f *testing.F) {
 // TestAdmit: patterns of a member's own are all that counts for it.
 func TestAdmit(t *testing.T) {
 	parse := func(text string) Patterns {
-		patterns, err := Parse(text)
+		patterns, err := ParsePatterns(text)
 		if err != nil {
 			t.Fatal(err)
 		}

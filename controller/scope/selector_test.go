@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package selector
+package scope
 
 import (
 	"strings"
@@ -29,7 +29,7 @@ func TestSelects(t *testing.T) {
 		{"same(tier)", "west", "west"},
 		{"nobody", "west", ""},
 	} {
-		parsed, err := Parse(test.text)
+		parsed, err := ParseSelector(test.text)
 		if err != nil {
 			t.Errorf("%q: %v", test.text, err)
 			continue
@@ -48,7 +48,7 @@ func TestSelects(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]bool{"*": true, "west; *": true, "west": false, "": false} {
-		if parsed, _ := Parse(text); parsed.All() != want {
+		if parsed, _ := ParseSelector(text); parsed.All() != want {
 			t.Errorf("%q selects all: %t", text, parsed.All())
 		}
 	}
@@ -57,14 +57,14 @@ func TestSelects(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseSelectorRefuses(t *testing.T) {
 	for _, text := range []string{"", ";", "west;", "region in (eu", "same()", "same(a", "=eu", strings.Repeat("a", 1025)} {
-		if _, err := Parse(text); err == nil {
+		if _, err := ParseSelector(text); err == nil {
 			t.Errorf("%q was parsed", text)
 		}
 	}
 	for _, text := range []string{"local", "west; same(region)"} {
-		if _, err := Parse(text); err != nil {
+		if _, err := ParseSelector(text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 		if _, err := ParseAbsolute(text); err == nil {
@@ -99,7 +99,7 @@ func TestLists(t *testing.T) {
 		"region=eu > us":                `cluster selector, term "region=eu > us": it is neither an id nor a label selector: `,
 		strings.Repeat("a,", 400) + "b": `cluster selector, term "` + strings.Repeat("a,", 31) + `a..."` + list,
 	} {
-		_, err := Parse(text)
+		_, err := ParseSelector(text)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -110,12 +110,12 @@ func TestLists(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParseSelector(f *testing.F) {
 	for _, seed := range []string{"west; region in (eu)", "same(a)", "local;*", ";", "a.b.c"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		parsed, err := Parse(text)
+		parsed, err := ParseSelector(text)
 		if err != nil {
 			return
 		}

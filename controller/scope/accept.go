@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accept decides what members may contribute, by patterns of services and of denied namespaces.
+// Package scope decides which clusters an export is for, and which services of members are imported: patterns of services
+// and of denied namespaces, selectors of clusters, and the ClusterProperties (KEP-2149) that selectors look at.
 //
-// The package is pure. docs/design.md#scope describes the patterns and their publication.
-package accept
+// The package is pure. docs/design.md#scope describes the formats, docs/use/choose-clusters.md the terms of selectors.
+package scope
 
 import (
 	"encoding/json"
@@ -17,15 +18,15 @@ import (
 )
 
 const (
-	// Annotation on a member's Secret has the patterns of what the member may contribute.
-	Annotation = "clusterset-dns.github.io/accept"
-	// Label on a namespace, with the value "true", accepts its services of members without patterns of their own.
-	Label = Annotation
-	// PublishedAnnotation on the heartbeat has the Policy of the cluster.
-	PublishedAnnotation = "clusterset-dns.github.io/accepts"
-	// MaxBytes bounds the text of patterns, and of a policy.
+	// AcceptAnnotation on a member's Secret has the patterns of what the member may contribute.
+	AcceptAnnotation = "clusterset-dns.github.io/accept"
+	// AcceptLabel on a namespace, with the value "true", accepts its services of members without patterns of their own.
+	AcceptLabel = AcceptAnnotation
+	// AcceptsAnnotation on the heartbeat has the Policy of the cluster.
+	AcceptsAnnotation = "clusterset-dns.github.io/accepts"
+	// MaxBytes bounds the text of patterns, of a policy, and of the properties of a cluster.
 	MaxBytes = 4096
-	// Everything is the pattern that accepts all services.
+	// Everything is the pattern that accepts all services, and the term of a selector that selects all clusters.
 	Everything = "*"
 )
 
@@ -35,12 +36,12 @@ var word = regexp.MustCompile(`^[-a-z0-9*?]+(/[-a-z0-9*?]+)?$`)
 // Patterns accept services. The zero value accepts none. They are immutable.
 type Patterns struct{ words []string }
 
-// All are the patterns that accept everything.
-var All = Patterns{[]string{Everything}}
+// AllServices are the patterns that accept everything.
+var AllServices = Patterns{[]string{Everything}}
 
-// Parse returns the patterns of a text, which are separated by commas: namespace, or namespace/service, with * and ?.
-// The empty text has none.
-func Parse(text string) (Patterns, error) {
+// ParsePatterns returns the patterns of a text, which are separated by commas: namespace, or namespace/service, with * and
+// ?. The empty text has none.
+func ParsePatterns(text string) (Patterns, error) {
 	if len(text) > MaxBytes {
 		return Patterns{}, fmt.Errorf("the patterns have %d bytes: use at most %d", len(text), MaxBytes)
 	}
@@ -103,15 +104,15 @@ func (a Admission) Denies(namespace string) bool {
 }
 
 // Admit returns the rule by which a service of a member is not imported, empty if it is. own are the patterns of the
-// member, nil for none, and labelled is whether the namespace has Label.
+// member, nil for none, and labelled is whether the namespace has AcceptLabel.
 func (a Admission) Admit(service types.NamespacedName, own *Patterns, labelled bool) (reason string) {
 	switch {
 	case own != nil && own.Accepts(service), own == nil && (labelled || a.Accept.Accepts(service)):
 		return ""
 	case own != nil:
-		return fmt.Sprintf("annotation %s of its Secret has %q", Annotation, own)
+		return fmt.Sprintf("annotation %s of its Secret has %q", AcceptAnnotation, own)
 	}
-	return fmt.Sprintf("--accept has %q, and its namespace lacks the label %s=true", a.Accept, Label)
+	return fmt.Sprintf("--accept has %q, and its namespace lacks the label %s=true", a.Accept, AcceptLabel)
 }
 
 // A Policy is what a cluster accepts of its members. The zero value accepts nothing.
@@ -153,23 +154,23 @@ func (p Policy) Encode() string {
 	return string(text)
 }
 
-// Decode is the inverse of Encode.
-func Decode(text string) (Policy, error) {
+// DecodePolicy is the inverse of Policy.Encode.
+func DecodePolicy(text string) (Policy, error) {
 	if text == "" {
-		return Policy{Others: All}, nil
+		return Policy{Others: AllServices}, nil
 	}
 	if len(text) > MaxBytes {
-		return Policy{}, fmt.Errorf("annotation %s has more than %d bytes", PublishedAnnotation, MaxBytes)
+		return Policy{}, fmt.Errorf("annotation %s has more than %d bytes", AcceptsAnnotation, MaxBytes)
 	}
 	var texts map[string]string
 	if err := json.Unmarshal([]byte(text), &texts); err != nil {
-		return Policy{}, fmt.Errorf("annotation %s: %w", PublishedAnnotation, err)
+		return Policy{}, fmt.Errorf("annotation %s: %w", AcceptsAnnotation, err)
 	}
 	policy := Policy{Members: map[string]Patterns{}}
 	for member, text := range texts {
-		patterns, err := Parse(text)
+		patterns, err := ParsePatterns(text)
 		if err != nil {
-			return Policy{}, fmt.Errorf("annotation %s: %w", PublishedAnnotation, err)
+			return Policy{}, fmt.Errorf("annotation %s: %w", AcceptsAnnotation, err)
 		}
 		if member == Everything {
 			policy.Others = patterns

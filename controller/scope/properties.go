@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scope
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const (
+	// PropertiesAnnotation carries the properties of a cluster, on its heartbeat and on the Leases of members.
+	PropertiesAnnotation = "clusterset-dns.github.io/properties"
+	// ClusterSetProperty is the name of the property that names the sets of a cluster (KEP-2149). It is never omitted for
+	// others.
+	ClusterSetProperty = "clusterset.k8s.io"
+	// ClusterIDProperty is the name of the property that is the id of a cluster (KEP-2149). It is never omitted for others.
+	ClusterIDProperty = "cluster.clusterset.k8s.io"
+	// NoProperties is the text of a cluster that is known to have no properties.
+	NoProperties = "{}"
+)
+
+// WellKnown are the names of the properties that precede all others.
+var WellKnown = []string{ClusterSetProperty, ClusterIDProperty}
+
+// EncodeProperties returns the text of properties: a JSON object of at most MaxBytes, never empty. Properties that do not
+// fit are omitted, those that are WellKnown last, the others in the order of their names; their names are returned. The
+// text depends only on the properties.
+func EncodeProperties(all map[string]string) (text string, omitted []string) {
+	fit := map[string]string{}
+	for _, name := range slices.Concat(WellKnown, slices.Sorted(maps.Keys(all))) {
+		value, found := all[name]
+		if _, seen := fit[name]; seen || !found {
+			continue
+		}
+		if fit[name] = value; len(encoded(fit)) > MaxBytes {
+			delete(fit, name)
+			omitted = append(omitted, name)
+		}
+	}
+	return encoded(fit), omitted
+}
+
+func encoded(all map[string]string) string {
+	text, err := json.Marshal(all)
+	if err != nil {
+		panic(err) // strings can always be encoded
+	}
+	return string(text)
+}
+
+// ParseProperties returns the properties that a text has. Those of the empty text are unknown, so that the map is nil.
+func ParseProperties(text string) (map[string]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if len(text) > MaxBytes {
+		return nil, fmt.Errorf("annotation %s has more than %d bytes", PropertiesAnnotation, MaxBytes)
+	}
+	var parsed map[string]string
+	if err := json.Unmarshal([]byte(text), &parsed); err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", PropertiesAnnotation, err)
+	}
+	if parsed == nil {
+		return nil, fmt.Errorf("annotation %s is no JSON object", PropertiesAnnotation)
+	}
+	return parsed, nil
+}
+
+// Sets returns the cluster sets that the properties of a cluster name, which ClusterSetProperty separates by commas
+// (enhancements#6238). There are none if it names none.
+func Sets(all map[string]string) []string {
+	var sets []string
+	for name := range strings.SplitSeq(all[ClusterSetProperty], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			sets = append(sets, name)
+		}
+	}
+	return sets
+}
