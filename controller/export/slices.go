@@ -26,7 +26,8 @@ type Source struct {
 	CIDRs []netip.Prefix
 	// Services are the ranges of Services of the local cluster, in which no pod of another cluster is reached.
 	Services []netip.Prefix
-	// Owns reports whether an address, in canonical form, is one of a node or of the API server of the local cluster; nil for none.
+	// Owns reports whether an address, in canonical form, is one of a node or of the API server of the local cluster; nil for
+	// none.
 	Owns func(address string) bool
 	// Reader is the local cluster. Slices for chosen clusters that do not include it do not exist for it.
 	Reader scope.Cluster

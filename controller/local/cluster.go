@@ -43,8 +43,8 @@ const (
 	byAccepted = "accepted"
 )
 
-// nodesWait is how long Nodes are waited for: without them a restart would take back the hints and the refusals of addresses.
-// They are optional, because the right to list them may be missing.
+// nodesWait is how long Nodes are waited for: without them a restart would take back the hints and the refusals of
+// addresses. They are optional, because the right to list them may be missing.
 const nodesWait = 5 * time.Second
 
 // A Cluster is the caches of the local cluster, and which copies are used. The objects that its methods return are shared

@@ -24,8 +24,8 @@ const (
 	byAddress = "address"
 )
 
-// newNodes returns the cache of the nodes. It keeps the name of a node, the label of its zone, and its addresses. Hints
-// and the refusal of addresses depend on nodes, no export does, so the cache has a gate of its own: nothing else waits for it.
+// newNodes returns the cache of the nodes. It keeps the name of a node, the label of its zone, and its addresses. Hints and
+// the refusal of addresses depend on nodes, no export does, so the cache has a gate of its own: nothing else waits for it.
 func newNodes(client typedcorev1.NodeInterface) *informer.Informer {
 	return informer.New(&informer.FreshnessGate{}, client, informer.Options{
 		Resource: "Nodes", Example: &corev1.Node{},

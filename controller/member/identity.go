@@ -18,8 +18,8 @@ type identity struct {
 	pin     string // UIDAnnotation of the credential, empty if it has none
 }
 
-// UIDAnnotation on the Secret of a member is the UID of its namespace kube-system, as join read it there. If a hostile member
-// claims the UID of another member, the annotation of the other member proves the owner.
+// UIDAnnotation on the Secret of a member is the UID of its namespace kube-system, as join read it there. If a hostile
+// member claims the UID of another member, the annotation of the other member proves the owner.
 const UIDAnnotation = export.Domain + "/uid"
 
 // wrong reports whether the heartbeat has another cluster id.

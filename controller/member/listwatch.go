@@ -32,9 +32,9 @@ type listWatch struct{ cache.ListWatch }
 // IsWatchListSemanticsUnSupported tells a reflector not to ask for a stream.
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// selected lists, with list, and watches the objects of a typed client that narrow selects. patience bounds each page of a list.
-// outcome is called with the result of each request, because a reflector retries some failures without returning them.
-// resumer opens the watches.
+// selected lists, with list, and watches the objects of a typed client that narrow selects. patience bounds each page of a
+// list. outcome is called with the result of each request, because a reflector retries some failures without returning
+// them. resumer opens the watches.
 func selected[L, R runtime.Object](client informer.Client[L], patience time.Duration, resumer *resumer,
 	list func(context.Context, metav1.ListOptions) (R, error), narrow func(*metav1.ListOptions),
 	outcome func(error),
@@ -72,9 +72,8 @@ func selected[L, R runtime.Object](client informer.Client[L], patience time.Dura
 	}}
 }
 
-// listSelection lists the slices of a member and returns those that the limits allow. It holds only these and one page
-// at a time. It notes in the store what was left out, before the store
-// gets the list, unless that is abandoned.
+// listSelection lists the slices of a member and returns those that the limits allow. It holds only these and one page at
+// a time. It notes in the store what was left out, before the store gets the list, unless that is abandoned.
 func listSelection(ctx context.Context, client informer.Client[*discoveryv1.EndpointSliceList],
 	options metav1.ListOptions, store *sliceStore,
 ) (_ *packed.List, abandon func(), err error) {

@@ -31,8 +31,8 @@ const (
 // errVanished is the error of a list that is empty, other than the one before.
 var errVanished = errors.New("all of its members are gone at once: they leave if the next list is empty, too")
 
-// A polled source is what is known of a source. Losing the source removes no member: its last list stays, or the members that
-// the previous leader had of it.
+// A polled source is what is known of a source. Losing the source removes no member: its last list stays, or the members
+// that the previous leader had of it.
 type polled struct {
 	source Source
 

@@ -127,8 +127,8 @@ func (r *Reconciler) adoptable(access *mcsapi.Access, object metav1.Object) {
 	}
 }
 
-// sliceChanged enqueues the service of an EndpointSlice, which was made for a multi-cluster service or belongs to an exported
-// Service.
+// sliceChanged enqueues the service of an EndpointSlice, which was made for a multi-cluster service or belongs to an
+// exported Service.
 func (r *Reconciler) sliceChanged(object change) {
 	slice, ok := object.Object.(*discoveryv1.EndpointSlice)
 	if !ok {

@@ -47,8 +47,8 @@ type Leader struct {
 	Version string
 }
 
-// A Server answers state.PathStatus and state.PathExplain. It computes one answer at a time. Only connections from the pod itself
-// get an answer: those that the kubelet forwards for users with the right pods/portforward (docs/security.md).
+// A Server answers state.PathStatus and state.PathExplain. It computes one answer at a time. Only connections from the pod
+// itself get an answer: those that the kubelet forwards for users with the right pods/portforward (docs/security.md).
 type Server struct {
 	mu      sync.Mutex
 	leader  atomic.Pointer[Leader]
