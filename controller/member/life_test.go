@@ -132,7 +132,7 @@ func TestChangedFilesReconnect(t *testing.T) {
 	write(t, path("ca.pem"), certificate(t, now, now.Add(2*time.Hour)))
 	next("a new CA")
 
-	connected := members.connections["west"].source
+	connected := members.connected["west"].source
 	same := func() bool {
 		sources, _ := gather(members.config, nil, nil, &members.parsed)
 		return connected.sameAs(sources["west"])

@@ -64,6 +64,8 @@ type Member struct {
 	source    *source
 	patience  time.Duration                               // see patience
 	keep      func(context.Context, *corev1.Secret) error // see Config.Keep
+	read      func()                                      // reads the member until it leaves
+	leave     func()
 	// misidentified is written by Members.identify.
 	misidentified atomic.Pointer[error]
 

@@ -130,18 +130,18 @@ type Members struct {
 	identifying sync.Mutex
 	mistaken    map[string]string // what identify reported last, by Candidate.key
 
-	// connections of the members, by cluster, and the candidates that were parsed. Only Run uses them.
-	connections map[string]*connection
-	parsed      map[any]*source
-	sources     []*polled
+	// The members by cluster, and the candidates that were parsed. Only Run uses them.
+	connected map[string]*Member
+	parsed    map[any]*source
+	sources   []*polled
 }
 
 // New returns Members without members; they join in Run.
 func New(config Config) *Members {
 	s := &Members{
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1),
-		turns:       make(chan struct{}, listsAtOnce),
-		connections: map[string]*connection{},
+		turns:     make(chan struct{}, listsAtOnce),
+		connected: map[string]*Member{},
 	}
 	if config.Memory > 0 {
 		s.memory = limits.NewPool(config.Memory)
@@ -170,15 +170,6 @@ func (s *Members) Get(cluster string) *Member { return s.members.Load().byID[clu
 
 // List returns all members, sorted by id. The list is shared and must not be changed.
 func (s *Members) List() []*Member { return s.members.Load().sorted }
-
-// A connection is a joined member with its credential.
-type connection struct {
-	member *Member
-	source *source
-	leave  context.CancelFunc
-	// read reads the member until it leaves.
-	read func()
-}
 
 // Refresh makes Run read the Secrets again. It does not block.
 func (s *Members) Refresh() {
@@ -221,8 +212,8 @@ func (s *Members) Run(ctx context.Context) {
 // refresh reads the flags and the Secrets. left are the members of the previous leader. It returns the current problems.
 func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map[string]string, left []*Candidate,
 ) map[string]string {
-	for _, connected := range s.connections {
-		left = append(left, connected.source.candidate.Load())
+	for _, member := range s.connected {
+		left = append(left, member.Candidate())
 	}
 	members := map[string]bool{}
 	for _, candidate := range left {
@@ -244,69 +235,59 @@ func (s *Members) change(
 	ctx context.Context, group *sync.WaitGroup, sources map[string]*source, corrected func(*source) bool,
 ) {
 	var affected, left []string
-	var joined, renewed []*connection
+	var joined, renewed []*Member
 	// Services that a disconnected member published, including those that were not imported.
 	var published []types.NamespacedName
-	for cluster, connected := range s.connections {
+	for cluster, member := range s.connected {
 		if sources[cluster] == nil {
-			published = append(published, connected.member.Services()...)
-			connected.leave()
-			delete(s.connections, cluster)
+			published = append(published, member.Services()...)
+			member.leave()
+			delete(s.connected, cluster)
 			left = append(left, cluster)
 			klog.FromContext(ctx).Info("Member left", "member", cluster)
 			affected = append(affected, cluster)
 		}
 	}
 	for cluster, source := range sources {
-		connected := s.connections[cluster]
-		recovering := corrected(source) || connected != nil && connected.member.reportedProblem()
+		member := s.connected[cluster]
 		switch {
-		case connected != nil && connected.source.sameAs(source):
-			if connected.source.renew(source) {
-				renewed = append(renewed, connected)
+		case member != nil && member.source.sameAs(source), member != nil && source.invalid,
+			member != nil && source.err != nil && member.source.unread:
+			// An unusable credential removes nothing and the connection stays. Annotations still take effect.
+			if member.source.renew(source) {
+				renewed = append(renewed, member)
 				affected = append(affected, cluster)
 			}
 			if corrected(source) {
-				connected.member.recovering()
+				member.recovering()
 			}
 			continue
-		case connected != nil && (source.invalid || source.err != nil && connected.source.unread):
-			// An unusable credential removes nothing and the connection stays. Annotations still take effect.
-			if connected.source.renew(source) {
-				renewed = append(renewed, connected)
-				affected = append(affected, cluster)
-			}
-			continue
-		case connected != nil:
-			source.inherit(connected.source)
-			published = append(published, connected.member.Services()...)
-			connected.leave()
-		}
-		if connected == nil {
+		case member != nil:
+			source.inherit(member.source)
+			published = append(published, member.Services()...)
+			member.leave()
+		default:
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.Load().String())
 		}
-		s.connections[cluster] = s.join(ctx, source, recovering && source.err == nil)
-		joined = append(joined, s.connections[cluster])
+		recovering := corrected(source) || member != nil && member.reportedProblem()
+		s.connected[cluster] = s.join(ctx, source, recovering && source.err == nil)
+		joined = append(joined, s.connected[cluster])
 		affected = append(affected, cluster)
 	}
 	if s.memory != nil {
-		s.memory.SetMembers(slices.Collect(maps.Keys(s.connections)))
+		s.memory.SetMembers(slices.Collect(maps.Keys(s.connected)))
 	}
-	members := make(map[string]*Member, len(s.connections))
-	for cluster, connected := range s.connections {
-		members[cluster] = connected.member
-	}
-	s.members.Store(newRoster(members))
+	s.members.Store(newRoster(maps.Clone(s.connected)))
 	for _, cluster := range left {
 		s.config.Tracker.Untrack(cluster)
 	}
 	// All members are tracked before any of them is read.
-	for _, connected := range slices.Concat(joined, renewed) {
-		s.config.Tracker.Track(connected.member)
+	for _, member := range slices.Concat(joined, renewed) {
+		s.config.Tracker.Track(member)
 	}
-	for _, connected := range joined {
-		if !connected.source.unread {
-			group.Go(connected.read)
+	for _, member := range joined {
+		if !member.source.unread {
+			group.Go(member.read)
 		}
 	}
 	s.identify()
@@ -318,9 +299,9 @@ func (s *Members) change(
 	}
 }
 
-// join returns the connection of a member, which is not read yet. A cluster with an unusable credential is a member,
-// too: its imported endpoints stay.
-func (s *Members) join(ctx context.Context, source *source, recovering bool) *connection {
+// join returns a member, which is not read yet. A cluster with an unusable credential is a member, too: its imported
+// endpoints stay.
+func (s *Members) join(ctx context.Context, source *source, recovering bool) *Member {
 	cluster := source.cluster
 	var member *Member
 	member = newMember(cluster, s.config.Clock, s.handler.ServiceChanged, func() {
@@ -342,7 +323,11 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 		member.recovering()
 	}
 	ctx, leave := context.WithCancel(ctx)
-	read := func() {
+	member.leave = func() {
+		leave()
+		member.slices.account.Close()
+	}
+	member.read = func() {
 		if s.config.Read != nil {
 			select {
 			case <-ctx.Done():
@@ -360,10 +345,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 			s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err, Refused: true})
 		}
 	}
-	return &connection{member: member, source: source, read: read, leave: func() {
-		leave()
-		member.slices.account.Close()
-	}}
+	return member
 }
 
 // report reports the problems that differ from those before, and returns the messages of all, by Candidate.key.
