@@ -26,8 +26,6 @@ type Credential struct {
 	Config *rest.Config
 	// Namespace is the namespace of the member's heartbeat Lease.
 	Namespace string
-	// ContextNamespace is the namespace that the context names, empty if it names none.
-	ContextNamespace string
 	// Annotations are those that a kubeconfig file has in place of a Secret's: see AnnotationsExtension.
 	Annotations map[string]string
 }
@@ -54,7 +52,7 @@ func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 }
 
 // LoadKubeconfig makes a credential from a kubeconfig file that the operator named. An empty context means the current
-// one. It may run one of the commands, see AdmitExec; it runs none now.
+// one. It may run one of the commands, see admitExec; it runs none now.
 func LoadKubeconfig(path, context string, commands []string) (Credential, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if file := (*os.PathError)(nil); err != nil && !errors.As(err, &file) {
@@ -71,7 +69,7 @@ func LoadKubeconfig(path, context string, commands []string) (Credential, error)
 	}
 	credential, err := fromConfig(config, context)
 	if err == nil {
-		err = AdmitExec(credential.Config.ExecProvider, commands)
+		err = admitExec(credential.Config.ExecProvider, commands)
 	}
 	if err != nil {
 		return Credential{}, fmt.Errorf("kubeconfig %s: %w", path, err)
@@ -79,10 +77,10 @@ func LoadKubeconfig(path, context string, commands []string) (Credential, error)
 	return credential, nil
 }
 
-// AdmitExec refuses a credential plugin whose command is not one of those that the operator allowed. A command is matched
+// admitExec refuses a credential plugin whose command is not one of those that the operator allowed. A command is matched
 // as a whole; in a kubeconfig file, one with a slash is resolved against the folder of the file before. A nil plugin is
 // admitted.
-func AdmitExec(plugin *clientcmdapi.ExecConfig, commands []string) error {
+func admitExec(plugin *clientcmdapi.ExecConfig, commands []string) error {
 	if plugin == nil || slices.Contains(commands, plugin.Command) {
 		return nil
 	}
@@ -131,7 +129,7 @@ func fromConfig(config *clientcmdapi.Config, context string) (Credential, error)
 	if namespace == "" {
 		namespace = DefaultNamespace
 	}
-	credential := Credential{Config: restConfig, Namespace: namespace, ContextNamespace: used.Namespace}
+	credential := Credential{Config: restConfig, Namespace: namespace}
 	if extension, ok := used.Extensions[AnnotationsExtension].(*runtime.Unknown); ok {
 		if err := json.Unmarshal(extension.Raw, &credential.Annotations); err != nil {
 			return Credential{}, fmt.Errorf("context %q of the kubeconfig: extension %s: %w: use texts as values", context,

@@ -94,11 +94,11 @@ func TestAdmitExec(t *testing.T) {
 		"aws": true, "/plugins/gke": true,
 		"gke": false, "AWS": false, "/usr/bin/aws": false, "/plugins/../plugins/gke": false, "": false, "*": false,
 	} {
-		if err := AdmitExec(&clientcmdapi.ExecConfig{Command: command}, allowed); (err == nil) != want {
+		if err := admitExec(&clientcmdapi.ExecConfig{Command: command}, allowed); (err == nil) != want {
 			t.Errorf("%q: got %v", command, err)
 		}
 	}
-	if err := AdmitExec(nil, nil); err != nil {
+	if err := admitExec(nil, nil); err != nil {
 		t.Errorf("no plugin: %v", err)
 	}
 }

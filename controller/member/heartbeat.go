@@ -38,9 +38,6 @@ const (
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
 	// HeartbeatInterval is the time between two renewals.
 	HeartbeatInterval = 5 * time.Second
-	// reportAfter is the silence after which a member is reported as unreachable. It demotes nothing; see
-	// liveness.Limits.
-	reportAfter = 3 * HeartbeatInterval
 )
 
 // A Heartbeat is the last sign of life of a member.

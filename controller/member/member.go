@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
@@ -35,15 +34,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
-)
-
-// The backoff of failed requests, for each of a member's two watches on its own.
-var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
-
-// The backoff is reset after retryReset, and after a watch that lasted: occasional disconnects must cost no heartbeat.
-const (
-	retryReset = time.Minute
-	lasting    = 5 * time.Second
 )
 
 // The watches of a member, in its problems.
@@ -137,11 +127,6 @@ func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSli
 // Encoded returns how large the Slices of a service, as "namespace/name", are in encoded form, 0 if there are none. It
 // decodes none.
 func (m *Member) Encoded(service string) int { return m.slices.encoded(service) }
-
-// Slice returns a slice that the member publishes, nil if there is none. It is shared and must not be changed.
-func (m *Member) Slice(namespace, name string) *discoveryv1.EndpointSlice {
-	return m.slices.slice(namespace, name)
-}
 
 // Withheld reports whether the limits exclude all slices of an imported service, so that their copies count. Call it
 // before and after Slices to be sure.
@@ -374,9 +359,6 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 		}
 	}
 }
-
-// patientTries bounds for how many seconds a round is not ended although it is busy.
-const patientTries = 300
 
 // endAfter calls end the delay after a signal is received, and not while busy, unless the context ends before.
 func endAfter(ctx context.Context, end func(), received <-chan struct{}, delay func() time.Duration, busy func() bool) {

@@ -3,6 +3,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net"
@@ -136,6 +137,18 @@ type Members struct {
 	sources   []*polled
 }
 
+// roster is the members at a time. It is immutable.
+type roster struct {
+	byID   map[string]*Member
+	sorted []*Member
+}
+
+func newRoster(members map[string]*Member) *roster {
+	return &roster{byID: members, sorted: slices.SortedFunc(maps.Values(members), func(a, b *Member) int {
+		return cmp.Compare(a.cluster, b.cluster)
+	})}
+}
+
 // New returns Members without members; they join in Run.
 func New(config Config) *Members {
 	s := &Members{
@@ -178,9 +191,6 @@ func (s *Members) Refresh() {
 	default: // a signal already pending covers this change
 	}
 }
-
-// filesInterval is the time after which changed files of Static are noticed, at most.
-const filesInterval = time.Minute
 
 // Run keeps the members in line with the flags, their files, the Secrets and the Sources until the context ends.
 func (s *Members) Run(ctx context.Context) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
-	"time"
 
 	"k8s.io/klog/v2"
 )
@@ -21,12 +20,6 @@ type Source interface {
 	// goroutine at a time.
 	List(context.Context) ([]*Candidate, error)
 }
-
-const (
-	// sourceInterval is the time between two lists of a source, and sourcePatience bounds one.
-	sourceInterval = 10 * time.Second
-	sourcePatience = 5 * time.Second
-)
 
 // errVanished is the error of a list that is empty, other than the one before.
 var errVanished = errors.New("all of its members are gone at once: they leave if the next list is empty, too")

@@ -37,7 +37,7 @@ func (m *Member) renewToken(ctx context.Context, accounts requestsTokens, creden
 		return
 	}
 	has, ok := ParseToken(credential.Config.BearerToken)
-	if !ok || !has.Renewable() || has.Namespace != credential.Namespace {
+	if !ok || !has.renewable() || has.Namespace != credential.Namespace {
 		return
 	}
 	logger := klog.FromContext(ctx)

@@ -15,9 +15,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
-// unwatched is the longest delay between two lists of an API server that answers lists and fails each watch.
-const unwatched = time.Minute
-
 // An origin tells one state of one etcd from others.
 type origin struct {
 	// version is the current resourceVersion, 0 if it is not a number.

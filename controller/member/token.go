@@ -67,8 +67,8 @@ func ParseToken(text string) (Token, bool) {
 	return t, true
 }
 
-// Renewable reports whether the reader may renew the token: it ends, and its ServiceAccount is that of one reader.
-func (t Token) Renewable() bool {
+// renewable reports whether the reader may renew the token: it ends, and its ServiceAccount is that of one reader.
+func (t Token) renewable() bool {
 	return strings.HasPrefix(t.Account, accountPrefix) && t.Expires.After(t.Issued) && !t.Issued.IsZero()
 }
 
@@ -92,5 +92,5 @@ func (t Token) retry() time.Duration { return min(max(t.length()/40, minRetry), 
 
 // replaces reports whether the token may replace another one: it is of the same ServiceAccount, and ends later.
 func (t Token) replaces(other Token) bool {
-	return t.Renewable() && t.Account == other.Account && t.Namespace == other.Namespace && t.Expires.After(other.Expires)
+	return t.renewable() && t.Account == other.Account && t.Namespace == other.Namespace && t.Expires.After(other.Expires)
 }

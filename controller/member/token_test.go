@@ -22,7 +22,7 @@ func TestParseToken(t *testing.T) {
 	const account = "system:serviceaccount:clusterset-dns:clusterset-member-east.eu"
 	got, ok := ParseToken(tokenOf(account, noon, noon.Add(time.Hour)))
 	if want := "clusterset-member-east.eu"; !ok || got.Account != want || got.Namespace != "clusterset-dns" ||
-		!got.Issued.Equal(noon) || !got.Expires.Equal(noon.Add(time.Hour)) || !got.Renewable() {
+		!got.Issued.Equal(noon) || !got.Expires.Equal(noon.Add(time.Hour)) || !got.renewable() {
 		t.Errorf("got %+v, %v", got, ok)
 	}
 	good := tokenOf(account, noon, noon.Add(time.Hour))
@@ -42,7 +42,7 @@ func TestParseToken(t *testing.T) {
 		"no beginning":               tokenOf(account, time.Unix(0, 0), noon),
 		"an end before it begins":    tokenOf(account, noon, noon.Add(-time.Hour)),
 	} {
-		if got, ok := ParseToken(text); !ok || got.Renewable() {
+		if got, ok := ParseToken(text); !ok || got.renewable() {
 			t.Errorf("%s: got %+v, %v", name, got, ok)
 		}
 	}

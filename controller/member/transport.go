@@ -12,23 +12,6 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// Timeouts of a connection. A heartbeat arrives every 5 s, so a connection without a frame for pingAfter is probed and
-// closed if the probe is not answered within pingTimeout.
-const (
-	dialTimeout         = 10 * time.Second
-	tlsHandshakeTimeout = 10 * time.Second
-	pingAfter           = 10 * time.Second
-	pingTimeout         = 5 * time.Second
-	// idleTimeout closes a connection that became idle after its client was closed: it was being established, or its
-	// requests were just canceled.
-	idleTimeout = 90 * time.Second
-)
-
-// patience bounds the response to a list and the beginning of a watch. Pings only prove the connection: a proxy may
-// answer them and have lost the request. An API server answers or fails within 60 s (kube-apiserver's
-// --request-timeout).
-const patience = 70 * time.Second
-
 // newHTTPClient returns the client of one member and the function that closes its connections. Unlike
 // rest.HTTPClientFor it shares no transport, so that each member has its own HTTP/2 connection and the heartbeat proves
 // the connection of the slices. A request fails if its response does not begin within patience. The proxy of the

@@ -10,13 +10,9 @@ import (
 	"time"
 )
 
-const (
-	// listsAtOnce bounds the list pages that are read and decoded at once. All members are listed at the start, and a page
-	// takes a multiple of maxAnswer in memory.
-	listsAtOnce = 8
-	// pageWithin bounds how long a page may take once it has its turn: others wait for it, in the order in which they came.
-	pageWithin = 15 * time.Second
-)
+// listsAtOnce bounds the list pages that are read and decoded at once. All members are listed at the start, and a page
+// takes a multiple of maxAnswer in memory.
+const listsAtOnce = 8
 
 // A turn is the right to hold one page. It is taken when the response begins, so that a server which does not answer
 // blocks no other member; one that answers slowly blocks none for long.
