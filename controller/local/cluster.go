@@ -198,14 +198,6 @@ func (c *Cluster) Credentials() []*corev1.Secret {
 	return informer.List[*corev1.Secret](c.Secrets.Indexer())
 }
 
-// EndpointSlice returns an EndpointSlice, or nil if it does not exist.
-func (c *Cluster) EndpointSlice(namespace, name string) *discoveryv1.EndpointSlice {
-	if slice := informer.Get[*packed.Slice](c.EndpointSlices.Indexer(), namespace+"/"+name); slice != nil {
-		return slice.Open()
-	}
-	return nil
-}
-
 // KubernetesSlices returns the EndpointSlices of a Service of the local cluster.
 func (c *Cluster) KubernetesSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return c.slices(byKubernetesService, service.String())

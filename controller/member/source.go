@@ -70,10 +70,8 @@ func (s *source) renew(from *source) bool {
 	before := s.candidate.Swap(after)
 	changed := !maps.Equal(before.Annotations, after.Annotations)
 	if from.err == nil {
-		cidrs := s.cidrs.Swap(from.cidrs.Load())
-		changed = changed || !slices.Equal(*cidrs, *s.cidrs.Load())
-		s.rank.Store(from.rank.Load())
-		s.accept.Store(from.accept.Load())
+		changed = changed || !slices.Equal(*s.cidrs.Load(), *from.cidrs.Load())
+		s.adopt(from)
 	}
 	return changed
 }
@@ -83,10 +81,15 @@ func (s *source) renew(from *source) bool {
 func (s *source) inherit(from *source) {
 	if s.err != nil {
 		s.unread = s.invalid
-		s.cidrs.Store(from.cidrs.Load())
-		s.rank.Store(from.rank.Load())
-		s.accept.Store(from.accept.Load())
+		s.adopt(from)
 	}
+}
+
+// adopt takes over what the annotations of a source mean.
+func (s *source) adopt(from *source) {
+	s.cidrs.Store(from.cidrs.Load())
+	s.rank.Store(from.rank.Load())
+	s.accept.Store(from.accept.Load())
 }
 
 // An AnnotationError is an annotation with an invalid value.
