@@ -29,7 +29,7 @@ const notFull = "the caches of the local cluster are not full yet"
 // newCaches returns caches that are not filled yet.
 func (c *Controller) newCaches() (*caches, error) {
 	gate := &informer.FreshnessGate{}
-	api, err := mcsapi.New(c.config, c.httpClient, gate, c.options.ClusterSet)
+	api, err := mcsapi.New(c.config, c.httpClient, gate)
 	if err != nil {
 		return nil, err
 	}

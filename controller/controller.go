@@ -188,7 +188,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	})
 	c.stuck.check(func() string { return record.Stuck(stuckAfter) })
 	c.metrics.Lead(&metrics.Leader{
-		Clock: c.options.Clock, Queue: r, API: r.API, Local: r.Local, Members: r.Members, Tracker: r.Tracker,
+		Set: c.options.ClusterSet, Clock: c.options.Clock, Queue: r, API: r.API, Local: r.Local, Members: r.Members, Tracker: r.Tracker,
 		Record: record,
 	})
 	c.states.Lead(&statusz.Leader{Reconciler: r, Record: record, Counted: c.metrics, Version: c.options.Version})

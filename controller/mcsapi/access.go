@@ -35,7 +35,6 @@ type ImportClient = gentype.ClientWithList[*v1beta1.ServiceImport, *v1beta1.Serv
 // What the caches return is shared and must not be changed.
 type Access struct {
 	version string
-	set     export.Set
 	client  rest.Interface
 	codec   runtime.ParameterCodec
 	exports *informer.Informer
@@ -43,7 +42,7 @@ type Access struct {
 }
 
 // newAccess prepares a version for use. Its caches fill once run.
-func newAccess(config *rest.Config, httpClient *http.Client, group *informer.FreshnessGate, set export.Set, version string,
+func newAccess(config *rest.Config, httpClient *http.Client, group *informer.FreshnessGate, version string,
 ) (*Access, error) {
 	groupVersion := schema.GroupVersion{Group: Group, Version: version}
 	scheme := runtime.NewScheme()
@@ -73,7 +72,7 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Fre
 		})
 	}
 	return &Access{
-		version: version, set: set, client: client, codec: runtime.NewParameterCodec(scheme),
+		version: version, client: client, codec: runtime.NewParameterCodec(scheme),
 		exports: cached(v1beta1.ServiceExportKindName, v1beta1.ServiceExportPluralName, decode[v1beta1.ServiceExport],
 			cache.Indexers{}),
 		imports: cached(v1beta1.ServiceImportKindName, v1beta1.ServiceImportPluralName, decode[v1beta1.ServiceImport],

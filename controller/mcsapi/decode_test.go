@@ -59,7 +59,7 @@ func imports(t *testing.T, listed, watched []string) *Access {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	access, err := newAccess(&rest.Config{Host: server.URL}, http.DefaultClient, &informer.FreshnessGate{}, "", "v1beta1")
+	access, err := newAccess(&rest.Config{Host: server.URL}, http.DefaultClient, &informer.FreshnessGate{}, "v1beta1")
 	if err != nil {
 		t.Fatal(err)
 	}

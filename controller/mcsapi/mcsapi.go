@@ -24,7 +24,6 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
@@ -44,7 +43,6 @@ type API struct {
 	config           *rest.Config
 	httpClient       *http.Client
 	inputs           *informer.FreshnessGate
-	set              export.Set
 	exports, imports *informer.Informer // the definitions
 	crds             *informer.FreshnessGate
 
@@ -54,9 +52,8 @@ type API struct {
 	lost   Lost
 }
 
-// New returns an API that does not run yet. The caches of ServiceExports and ServiceImports will be among the inputs. Of
-// ServiceImports, those of the cluster set are counted as those of this controller.
-func New(config *rest.Config, httpClient *http.Client, inputs *informer.FreshnessGate, set export.Set) (*API, error) {
+// New returns an API that does not run yet. The caches of ServiceExports and ServiceImports will be among the inputs.
+func New(config *rest.Config, httpClient *http.Client, inputs *informer.FreshnessGate) (*API, error) {
 	client, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
@@ -73,7 +70,7 @@ func New(config *rest.Config, httpClient *http.Client, inputs *informer.Freshnes
 		})
 	}
 	return &API{
-		config: config, httpClient: httpClient, inputs: inputs, set: set, crds: crds, read: make(chan struct{}),
+		config: config, httpClient: httpClient, inputs: inputs, crds: crds, read: make(chan struct{}),
 		exports: definition(v1beta1.ServiceExportFullName), imports: definition(v1beta1.ServiceImportFullName),
 	}, nil
 }
@@ -155,7 +152,7 @@ func (a *API) Run(ctx context.Context) error {
 		klog.FromContext(ctx).Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason",
 			begun.lost.Reason)
 	} else {
-		access, err := newAccess(a.config, a.httpClient, a.inputs, a.set, begun.version)
+		access, err := newAccess(a.config, a.httpClient, a.inputs, begun.version)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -44,6 +45,7 @@ type Metrics struct {
 
 // A Leader is what the state of a leader is read from.
 type Leader struct {
+	Set     export.Set
 	Clock   clock.PassiveClock
 	Queue   interface{ QueueLength() int }
 	API     *mcsapi.API
@@ -263,22 +265,41 @@ func (m *Metrics) collectObjects(r *Leader, gauge func(string, float64, ...strin
 		return
 	}
 	gauge("mcs_api_served", 1, strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/"))
-	exports := 0
+	countObjects(r.Set, access.Exports(), access.Imports(), gauge)
+}
+
+// countObjects counts by what is true of an object. Of an import of another owner, the conditions do not count.
+func countObjects(set export.Set, exports []*v1beta1.ServiceExport, all []*v1beta1.ServiceImport,
+	gauge func(string, float64, ...string),
+) {
+	gauge("exports", float64(len(exports)))
 	unreadable := map[string]int{v1beta1.ServiceExportKindName: 0, v1beta1.ServiceImportKindName: 0}
 	imports := map[v1beta1.ServiceImportType]int{v1beta1.ClusterSetIP: 0, v1beta1.Headless: 0}
-	for fact, number := range access.Counts() {
-		switch {
-		case fact.Unreadable:
-			unreadable[fact.Kind] = number
-		case fact.Managed:
-			imports[fact.Type] = number
-		case fact.Condition != "":
-			gauge("conditions", float64(number), fact.Kind, fact.Condition, fact.Status, fact.Reason)
-		case fact.Kind == v1beta1.ServiceExportKindName:
-			exports = number
+	conditions := map[[4]string]int{} // by kind, type, status and reason
+	count := func(kind string, object metav1.Object, has []metav1.Condition) {
+		if mcsapi.Unreadable(object) != "" {
+			unreadable[kind]++
+		}
+		for _, condition := range has {
+			for reason := range strings.SplitSeq(condition.Reason, ",") {
+				conditions[[4]string{kind, condition.Type, string(condition.Status), reason}]++
+			}
 		}
 	}
-	gauge("exports", float64(exports))
+	for _, each := range exports {
+		count(v1beta1.ServiceExportKindName, each, each.Status.Conditions)
+	}
+	for _, each := range all {
+		if !set.Manages(each) {
+			count(v1beta1.ServiceImportKindName, each, nil)
+			continue
+		}
+		count(v1beta1.ServiceImportKindName, each, each.Status.Conditions)
+		imports[each.Spec.Type]++
+	}
+	for labels, number := range conditions {
+		gauge("conditions", float64(number), labels[:]...)
+	}
 	for kind, number := range unreadable {
 		gauge("unreadable_objects", float64(number), kind)
 	}

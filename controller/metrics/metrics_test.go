@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -137,5 +139,41 @@ func TestMetricsAreReadFromTheBeginning(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCountedObjects: an object counts for each condition and each of its reasons, and of other owners not at all.
+func TestCountedObjects(t *testing.T) {
+	object := func(key, value string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Labels: map[string]string{key: value}, Annotations: map[string]string{key: value}}
+	}
+	conditions := func(reasons ...string) (all []metav1.Condition) {
+		for _, reason := range reasons {
+			all = append(all, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: reason})
+		}
+		return all
+	}
+	ours := &v1beta1.ServiceImport{
+		ObjectMeta: object(export.LabelManagedBy, export.Manager),
+		Spec:       v1beta1.ServiceImportSpec{Type: v1beta1.Headless},
+		Status:     v1beta1.ServiceImportStatus{Conditions: conditions("A,B")},
+	}
+	theirs := &v1beta1.ServiceImport{Status: v1beta1.ServiceImportStatus{Conditions: conditions("A")}}
+	exported := &v1beta1.ServiceExport{Status: v1beta1.ServiceExportStatus{Conditions: conditions("A", "C")}}
+	unreadable := &v1beta1.ServiceExport{ObjectMeta: object(export.Domain+"/unreadable", "no")}
+	var got []string
+	countObjects("", []*v1beta1.ServiceExport{exported, unreadable}, []*v1beta1.ServiceImport{ours, theirs},
+		func(name string, value float64, labels ...string) {
+			got = append(got, fmt.Sprintf("%s%v %g", name, labels, value))
+		})
+	slices.Sort(got)
+	want := []string{
+		"conditions[ServiceExport Ready True A] 1", "conditions[ServiceExport Ready True C] 1",
+		"conditions[ServiceImport Ready True A] 1", "conditions[ServiceImport Ready True B] 1",
+		"exports[] 2", "imports[ClusterSetIP] 0", "imports[Headless] 1",
+		"unreadable_objects[ServiceExport] 1", "unreadable_objects[ServiceImport] 0",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

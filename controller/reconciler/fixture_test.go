@@ -20,7 +20,7 @@ import (
 // newTestReconciler returns a reconciler of cluster east, of which nothing runs.
 func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 	gate := &informer.FreshnessGate{}
-	api, err := mcsapi.New(&rest.Config{}, nil, gate, "")
+	api, err := mcsapi.New(&rest.Config{}, nil, gate)
 	if err != nil {
 		panic(err)
 	}

@@ -70,7 +70,7 @@ func withAPI(t *testing.T, answers http.HandlerFunc) *Reconciler {
 	server := httptest.NewServer(answers)
 	r := newTestReconciler(record.NewFakeRecorder(10))
 	var err error
-	if r.API, err = mcsapi.New(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate, ""); err != nil {
+	if r.API, err = mcsapi.New(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -87,7 +87,7 @@ func TestAnUnreadableExportStopsItsServiceAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.API, err = mcsapi.New(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate, ""); err != nil {
+	if r.API, err = mcsapi.New(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
 		t.Fatal(err)
 	}
 	running.Go(func() { _ = r.API.Run(ctx) })
