@@ -86,7 +86,7 @@ type Applier struct {
 	// Progress is called after each EndpointSlice that was written or deleted; nil for nothing.
 	Progress func()
 
-	reported    reported
+	reported    Reported
 	fights      fights
 	unsupported unsupported
 	tracker     tracker

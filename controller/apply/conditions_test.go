@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -207,24 +206,29 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func TestForeignObjectsAreToldOnce(t *testing.T) {
-	var seen reported
+// TestReported: what is to be reported is reported once, and again after it ended or if its text changed.
+func TestReported(t *testing.T) {
+	var all Reported
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	one := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "1"}}
-	two := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "2"}}
 	for i, step := range []struct {
-		objects []metav1.Object
-		want    int
+		reports map[string]string
+		want    string
 	}{
-		{[]metav1.Object{one}, 1},
-		{[]metav1.Object{one}, 0},
-		{[]metav1.Object{one, two}, 1},
-		{nil, 0},
-		{[]metav1.Object{two}, 1},
+		{nil, ""},
+		{map[string]string{"west": "a", "north": ""}, "north west"},
+		{map[string]string{"west": "a", "north": "b"}, "north"},
+		{map[string]string{"west": "a"}, ""},
+		{nil, ""},
+		{map[string]string{"west": ""}, "west"},
+		{map[string]string{"west": ""}, ""},
+		{map[string]string{}, ""},
 	} {
-		if got := len(seen.unreported(web, step.objects)); got != step.want {
-			t.Errorf("step %d: told %d, want %d", i, got, step.want)
+		if got := strings.Join(all.New(web, step.reports), " "); got != step.want {
+			t.Errorf("step %d: reported %q, want %q", i, got, step.want)
 		}
+	}
+	if len(all.services) > 0 {
+		t.Errorf("%v is left", all.services)
 	}
 }
 
@@ -232,10 +236,10 @@ func TestForeignObjectsAreToldOnce(t *testing.T) {
 func TestForgottenServicesAreForgotten(t *testing.T) {
 	applier := &Applier{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	applier.reported.unreported(web, []metav1.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "1"}}})
+	applier.reported.New(web, map[string]string{"1": ""})
 	applier.tracker.wrote(web, &metav1.ObjectMeta{UID: "2"}, applier.Clock.Now())
 	applier.Forget(web)
-	if len(applier.reported.objects) > 0 || len(applier.tracker.services) > 0 {
-		t.Errorf("left are %v and %v", applier.reported.objects, applier.tracker.services)
+	if len(applier.reported.services) > 0 || len(applier.tracker.services) > 0 {
+		t.Errorf("left are %v and %v", applier.reported.services, applier.tracker.services)
 	}
 }

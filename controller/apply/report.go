@@ -4,6 +4,7 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -24,34 +25,28 @@ const EventForeignObject = "ForeignObject"
 // EventClusterIPTaken is the reason of the Event on a ServiceImport that gave up an IP because another Service has it.
 const EventClusterIPTaken = "ClusterIPTaken"
 
-// reported holds the foreign objects that were reported, so that each is reported once.
-type reported struct {
-	mu      sync.Mutex
-	objects map[types.NamespacedName]map[types.UID]bool
+// Reported remembers what was reported of each service, so that it is reported once. It is safe for concurrent use.
+type Reported struct {
+	mu       sync.Mutex
+	services map[types.NamespacedName]map[string]string
 }
 
-// unreported replaces the objects that were reported for the service, and returns those that were not among them.
-func (t *reported) unreported(service types.NamespacedName, objects []metav1.Object) []metav1.Object {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	before := t.objects[service]
-	if len(objects) == 0 {
-		delete(t.objects, service)
-		return nil
+// New replaces what there is to report of a service, by what it is about, and returns the keys that were not there before
+// or had another value, sorted.
+func (r *Reported) New(service types.NamespacedName, reports map[string]string) (added []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.services[service]
+	if r.services == nil {
+		r.services = map[types.NamespacedName]map[string]string{}
 	}
-	if t.objects == nil {
-		t.objects = map[types.NamespacedName]map[types.UID]bool{}
+	if r.services[service] = reports; len(reports) == 0 {
+		delete(r.services, service)
 	}
-	now := map[types.UID]bool{}
-	var unreported []metav1.Object
-	for _, object := range objects {
-		if uid := object.GetUID(); !before[uid] && !now[uid] {
-			unreported = append(unreported, object)
-		}
-		now[object.GetUID()] = true
-	}
-	t.objects[service] = now
-	return unreported
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(reports)), func(key string) bool {
+		value, known := before[key]
+		return known && value == reports[key]
+	})
 }
 
 // foreign records an object of another owner that has the name of a desired one.
@@ -73,7 +68,12 @@ func (p *pass) reportForeign() {
 			p.foreign(slice)
 		}
 	}
-	for _, object := range p.reported.unreported(p.observed.Service, p.foreignObjects) {
+	objects, reports := map[string]metav1.Object{}, map[string]string{}
+	for _, object := range p.foreignObjects {
+		objects[string(object.GetUID())], reports[string(object.GetUID())] = object, ""
+	}
+	for _, uid := range p.reported.New(p.observed.Service, reports) {
+		object := objects[uid]
 		message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
 			kindOf(object), object.GetNamespace(), object.GetName(), p.handOver(object), p.observed.Service)
 		if slice, ok := object.(*discoveryv1.EndpointSlice); ok && slices.Contains(p.existing.BehindDerived, slice) {

@@ -137,7 +137,7 @@ func (a *Applier) Forget(service types.NamespacedName) {
 	a.tracker.mu.Lock()
 	delete(a.tracker.services, service)
 	a.tracker.mu.Unlock()
-	a.reported.unreported(service, nil)
+	a.reported.New(service, nil)
 }
 
 // older reports whether a resourceVersion is known to be older than another of the same kind.
