@@ -251,22 +251,11 @@ func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, their
 
 // ManagedServices returns the multi-cluster services that this controller made EndpointSlices or a derived Service for.
 // A service may occur twice.
-func (c *Cluster) ManagedServices() []types.NamespacedName { return c.managed("") }
-
-// ManagedServicesIn returns those of the ManagedServices that are in a namespace.
-func (c *Cluster) ManagedServicesIn(namespace string) []types.NamespacedName {
-	return c.managed(namespace + "/")
-}
-
-// managed returns the ManagedServices whose keys have a prefix.
-func (c *Cluster) managed(prefix string) (services []types.NamespacedName) {
+func (c *Cluster) ManagedServices() (services []types.NamespacedName) {
 	for _, each := range []*informer.Informer{c.EndpointSlices, c.Services} {
 		for _, value := range each.Indexer().ListIndexFuncValues(byAll) {
 			key, managed := strings.CutPrefix(value, byManagedService)
-			if !managed || !strings.HasPrefix(key, prefix) {
-				continue
-			}
-			if namespace, name, err := cache.SplitMetaNamespaceKey(key); err == nil {
+			if namespace, name, err := cache.SplitMetaNamespaceKey(key); managed && err == nil {
 				services = append(services, types.NamespacedName{Namespace: namespace, Name: name})
 			}
 		}

@@ -29,8 +29,8 @@ func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	if in := c.ManagedServicesIn("demo"); len(in) != 1 || in[0] != web {
-		t.Errorf("the services of the namespace are %v", in)
+	if in := c.ManagedServices(); len(in) != 1 || in[0] != web {
+		t.Errorf("the services are %v", in)
 	}
 	if _, found := c.ServicesFrom("west")[web]; !found || len(c.ServicesFrom("east")) > 0 {
 		t.Errorf("the services of west are %v", c.ServicesFrom("west"))
@@ -39,7 +39,7 @@ func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
 		t.Errorf("the copies weigh %v, want %v", got, want)
 	}
 	for name, read := range map[string]func(){
-		"of a cluster": func() { c.ServicesFrom("west") }, "of a namespace": func() { c.ManagedServicesIn("demo") },
+		"of a cluster": func() { c.ServicesFrom("west") }, "of all": func() { c.ManagedServices() },
 	} {
 		if allocations := testing.AllocsPerRun(10, read); allocations > 100 {
 			t.Errorf("to read the services %s takes %v allocations", name, allocations)

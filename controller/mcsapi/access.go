@@ -65,7 +65,6 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Fre
 		return nil, fmt.Errorf("client of %s: %w", groupVersion, err)
 	}
 	cached := func(kind, resource string, decode cache.TransformFunc, indexers cache.Indexers) *informer.Informer {
-		indexers[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc
 		return informer.New(group, reader.Resource(groupVersion.WithResource(resource)), informer.Options{
 			Resource: kind + "s", Example: example(groupVersion, kind), Transform: decode, Indexers: indexers,
 			Exports: kind == v1beta1.ServiceExportKindName,
@@ -73,10 +72,9 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Fre
 	}
 	return &Access{
 		version: version, client: client, codec: runtime.NewParameterCodec(scheme),
-		exports: cached(v1beta1.ServiceExportKindName, v1beta1.ServiceExportPluralName, decode[v1beta1.ServiceExport],
-			cache.Indexers{}),
+		exports: cached(v1beta1.ServiceExportKindName, v1beta1.ServiceExportPluralName, decode[v1beta1.ServiceExport], nil),
 		imports: cached(v1beta1.ServiceImportKindName, v1beta1.ServiceImportPluralName, decode[v1beta1.ServiceImport],
-			cache.Indexers{byDerivedName: derivedName, byAdoptedIP: adoptedIPs}),
+			cache.Indexers{byDerivedName: derivedName}),
 	}, nil
 }
 
@@ -124,16 +122,6 @@ func (a *Access) Imports() []*v1beta1.ServiceImport {
 	return informer.List[*v1beta1.ServiceImport](a.imports.Indexer())
 }
 
-// ExportsIn lists the cached ServiceExports of a namespace, in no order.
-func (a *Access) ExportsIn(namespace string) []*v1beta1.ServiceExport {
-	return informer.ByIndex[*v1beta1.ServiceExport](a.exports.Indexer(), cache.NamespaceIndex, namespace)
-}
-
-// ImportsIn lists the cached ServiceImports of a namespace, in no order.
-func (a *Access) ImportsIn(namespace string) []*v1beta1.ServiceImport {
-	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), cache.NamespaceIndex, namespace)
-}
-
 // byDerivedName is the index of ServiceImports by the name that their derived Services have or would have.
 const byDerivedName = "derived-name"
 
@@ -150,25 +138,4 @@ func derivedName(object any) ([]string, error) {
 // two or more if names collide.
 func (a *Access) ImportsDerivedAs(derived types.NamespacedName) []*v1beta1.ServiceImport {
 	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), byDerivedName, derived.String())
-}
-
-// byAdoptedIP is the index of ServiceImports that are marked for adoption by their IPs.
-const byAdoptedIP = "adopted-ip"
-
-func adoptedIPs(object any) ([]string, error) {
-	serviceImport, ok := object.(*v1beta1.ServiceImport)
-	if !ok || serviceImport.Annotations[export.AnnotationAdopt] != "true" {
-		return nil, nil
-	}
-	var values []string
-	for _, ip := range serviceImport.Spec.IPs {
-		values = append(values, serviceImport.Namespace+"/"+ip)
-	}
-	return values, nil
-}
-
-// ImportsAdopting lists the cached ServiceImports of a namespace that are marked for adoption and have an IP, in no
-// order.
-func (a *Access) ImportsAdopting(namespace, ip string) []*v1beta1.ServiceImport {
-	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), byAdoptedIP, namespace+"/"+ip)
 }

@@ -137,11 +137,6 @@ func (m *Member) Withheld(service types.NamespacedName) bool {
 // Services returns every service with a published slice.
 func (m *Member) Services() []types.NamespacedName { return m.slices.services() }
 
-// ServicesIn returns those of the Services that are in a namespace. A service may occur often.
-func (m *Member) ServicesIn(namespace string) []types.NamespacedName {
-	return m.slices.servicesIn(namespace)
-}
-
 // Account counts what the member contributes, and has what of it is left out.
 func (m *Member) Account() *limits.Account { return m.slices.account }
 

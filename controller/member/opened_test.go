@@ -74,8 +74,8 @@ func TestOpenedSlices(t *testing.T) {
 	}
 }
 
-// TestServicesOfANamespaceAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
-func TestServicesOfANamespaceAreReadWithoutTheirEndpoints(t *testing.T) {
+// TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
+func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
 	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
 	one := slice("a", "a", "1")
 	for range 1000 {
@@ -84,10 +84,10 @@ func TestServicesOfANamespaceAreReadWithoutTheirEndpoints(t *testing.T) {
 	if err := store.Add(one); err != nil {
 		t.Fatal(err)
 	}
-	if in := store.servicesIn("demo"); len(in) != 1 || in[0].Name != "a" {
+	if in := store.services(); len(in) != 1 || in[0].Name != "a" {
 		t.Errorf("the services are %v", in)
 	}
-	if allocations := testing.AllocsPerRun(10, func() { store.servicesIn("demo") }); allocations > 100 {
+	if allocations := testing.AllocsPerRun(10, func() { store.services() }); allocations > 100 {
 		t.Errorf("to read the services takes %v allocations", allocations)
 	}
 }

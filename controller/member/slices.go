@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -87,18 +86,10 @@ func (s *sliceStore) slice(namespace, name string) *discoveryv1.EndpointSlice {
 }
 
 // services returns every service that has a slice.
-func (s *sliceStore) services() []types.NamespacedName { return s.keyed("") }
-
-// servicesIn returns the services of a namespace that have a slice.
-func (s *sliceStore) servicesIn(namespace string) []types.NamespacedName {
-	return s.keyed(namespace + "/")
-}
-
-// keyed returns the services that have a slice and whose keys have a prefix.
-func (s *sliceStore) keyed(prefix string) (services []types.NamespacedName) {
+func (s *sliceStore) services() (services []types.NamespacedName) {
 	for _, value := range s.indexer.ListIndexFuncValues(byService) {
 		namespace, name, err := cache.SplitMetaNamespaceKey(value)
-		if err == nil && name != "" && strings.HasPrefix(value, prefix) {
+		if err == nil && name != "" {
 			services = append(services, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}

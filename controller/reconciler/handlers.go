@@ -118,11 +118,10 @@ func (r *Reconciler) adoptable(access *mcsapi.Access, object metav1.Object) {
 	if !ok {
 		return
 	}
-	for _, ip := range service.Spec.ClusterIPs {
-		for _, serviceImport := range access.ImportsAdopting(service.Namespace, ip) {
-			if merge.Adopted(serviceImport) {
-				r.Retry(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
-			}
+	for _, serviceImport := range access.Imports() {
+		if serviceImport.Namespace == service.Namespace && merge.Adopted(serviceImport) && slices.ContainsFunc(
+			serviceImport.Spec.IPs, func(ip string) bool { return slices.Contains(service.Spec.ClusterIPs, ip) }) {
+			r.Retry(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
 		}
 	}
 }
@@ -194,21 +193,10 @@ func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
 	}
 }
 
-// enqueueNamespace enqueues every service of a namespace that is exported, imported, or was: those of known.
+// enqueueNamespace enqueues every service of a namespace that is exported, imported, or was.
 func (r *Reconciler) enqueueNamespace(namespace string) {
-	if access, _ := r.API.Access(); access != nil {
-		for _, each := range access.ExportsIn(namespace) {
-			r.enqueue(types.NamespacedName{Namespace: namespace, Name: each.Name})
-		}
-		for _, each := range access.ImportsIn(namespace) {
-			r.enqueue(types.NamespacedName{Namespace: namespace, Name: each.Name})
-		}
-	}
-	for _, service := range r.Local.ManagedServicesIn(namespace) {
-		r.enqueue(service)
-	}
-	for _, m := range r.Members.List() {
-		for _, service := range m.ServicesIn(namespace) {
+	for service := range r.known() {
+		if service.Namespace == namespace {
 			r.enqueue(service)
 		}
 	}
