@@ -101,7 +101,6 @@ func (t *Tracker) accept(m *tracked) {
 	}
 	before, policy := m.accepted.Properties, m.policy
 	m.accept()
-	t.notePolicy(m)
 	t.redescribed = append(t.redescribed, Redescription{
 		Cluster: m.Cluster, Properties: m.accepted.Properties != before, Before: policy, After: m.policy,
 	})
@@ -141,16 +140,6 @@ func (t *Tracker) SetClusterSet(set ClusterSet) {
 // Properties returns the ClusterProperties of a member, name to value, as last known, nil if they never were. The map is
 // shared and must not be changed.
 func (t *Tracker) Properties(cluster string) map[string]string { return t.of(cluster).properties }
-
-// notePolicy notes whether a member may refuse something.
-func (t *Tracker) notePolicy(m *tracked) {
-	if !m.policy.Everything() {
-		t.limiting.Store(true)
-	}
-}
-
-// AnyPolicy reports whether the Policy of a member ever refused something. Most sets have none.
-func (t *Tracker) AnyPolicy() bool { return t.limiting.Load() }
 
 // Policy returns what a member accepts of its members, as last known.
 func (t *Tracker) Policy(cluster string) scope.Policy { return t.of(cluster).policy }

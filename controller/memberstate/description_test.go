@@ -33,9 +33,6 @@ func TestProperties(t *testing.T) {
 	}
 	region("", "[]")
 	l.pass(60, "north", "west")
-	if l.AnyPolicy() {
-		t.Error("a member refuses something")
-	}
 	if got := l.Properties("west"); got != nil {
 		t.Errorf("got %v before west said anything", got)
 	}
@@ -90,9 +87,7 @@ func TestProperties(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := newLookout(t, l.left, "north", "west")
-	if again.pass(600, "north"); !again.AnyPolicy() {
-		t.Error("after a restart, no member refuses anything")
-	}
+	again.pass(600, "north")
 	if got := again.Properties("west")["region"]; got != "eu" || again.Verdict("west").State != liveness.Stale {
 		t.Errorf("after a restart, west is %v in %q", again.Verdict("west").State, got)
 	}

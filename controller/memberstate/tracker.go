@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -65,10 +64,8 @@ type Tracker struct {
 	// changes and redescribed are what change tells the handler.
 	changes     []liveness.Change
 	redescribed []Redescription
-	set         ClusterSet // of the local cluster
-	// limiting is set if the Policy of a member may refuse something.
-	limiting atomic.Bool
-	shown    chan struct{} // updates the Leases
+	set         ClusterSet    // of the local cluster
+	shown       chan struct{} // updates the Leases
 }
 
 // tracked is the facts of one member.
@@ -137,7 +134,6 @@ func (t *Tracker) Track(m *member.Member) {
 			known = t.recall(now, m.Cluster(), t.left[m.Cluster()])
 			delete(t.left, m.Cluster()) // a member that leaves and joins again is new
 			t.members[m.Cluster()] = known
-			t.notePolicy(known)
 		}
 		known.source, known.answered = m, time.Time{}
 		t.put(now, known)

@@ -60,9 +60,6 @@ func (g *Gatherer) reach(view *export.View) []metav1.Condition {
 	text := view.Slices[0].Clusters
 	clusters, err := scope.ParseAbsolute(text)
 	restricted := text != "" && err == nil
-	if !restricted && !g.Tracker.AnyPolicy() {
-		return nil
-	}
 	var reached, refusing []string
 	for _, m := range g.Members.List() {
 		id := m.Cluster()

@@ -131,9 +131,6 @@ func (p Policy) Of(member string) Patterns {
 	return p.Others
 }
 
-// Everything reports whether the policy accepts everything of all members.
-func (p Policy) Everything() bool { return p.Encode() == "" }
-
 // Encode returns the text of a policy, empty if it accepts everything: a JSON object with the patterns of each member,
 // those of the others as "*". The text is longer than MaxBytes if there are too many.
 func (p Policy) Encode() string {
