@@ -31,10 +31,10 @@ type Witness struct {
 	Fails bool
 }
 
-// Add adds a layer, before the tracker has members.
-func (t *Tracker) Add(layer Layer) { t.layer = layer }
+// SetLayer sets the only layer, before the tracker has members.
+func (t *Tracker) SetLayer(layer Layer) { t.layer = layer }
 
-// Reconsider judges a member again because the Opinion of a layer changed.
+// Reconsider judges a member again because the Opinion of the layer changed.
 func (t *Tracker) Reconsider(cluster string) { t.update(cluster, func(*tracked) {}) }
 
 // Witnesses returns those of the layer.

@@ -30,7 +30,7 @@ func TestLayer(t *testing.T) {
 	if l.Path("west") != "unknown" || l.Witnesses() != nil {
 		t.Error("without a layer it has a path")
 	}
-	l.Add(paths)
+	l.SetLayer(paths)
 	events := record.NewFakeRecorder(10)
 	l.reporter.Recorder = events
 	l.pass(10, "west")
@@ -66,7 +66,7 @@ func TestLayer(t *testing.T) {
 
 	next := newLookout(t, nil)
 	next.left = map[string]memory{"west": {StateAnnotation: "stale", PathAnnotation: "unreachable"}}
-	next.Add(paths)
+	next.SetLayer(paths)
 	next.Track(l.members["west"].source)
 	next.pass(30, "west")
 	next.expect(t, "west", "stale PodsUnreachable demoted", "west")
