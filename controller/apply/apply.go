@@ -165,7 +165,7 @@ type pass struct {
 	observed merge.Observed
 	result   merge.Result
 	// foreignObjects have the names of objects that should be written, and another owner.
-	foreignObjects []metav1.Object
+	foreignObjects []reportable
 	// unfinished is set if the status of the import must wait for an event.
 	unfinished bool
 	outcome    Outcome

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -97,7 +96,7 @@ func (f *fights) forget(object objectKey) {
 	delete(f.objects, maphash.Comparable(seed, object))
 }
 
-// A guard delays the writes of one object in one pass. A nil guard delays none.
+// A guard delays the writes of one object in one pass.
 type guard struct {
 	pass   *pass
 	object objectKey
@@ -120,9 +119,6 @@ func guardingStatus(p *pass, kind, name string) *guard {
 // allows reports whether the object, which has that resourceVersion (empty for none), may be written now. begins is true
 // once in a fight, at its first delay.
 func (g *guard) allows(content uint64, version string) (allowed, begins bool) {
-	if g == nil {
-		return true, false
-	}
 	now := g.pass.Clock.Now()
 	known, repeated := g.pass.fights.of(g.object, content, now)
 	if !repeated {
@@ -145,9 +141,6 @@ func (g *guard) allows(content uint64, version string) (allowed, begins bool) {
 
 // wrote notes a write after allows, with the object that the API server stores since, or kept as it was.
 func (g *guard) wrote(content uint64, stored metav1.Object, creation, kept bool) {
-	if g == nil {
-		return
-	}
 	now := g.pass.Clock.Now()
 	known, repeated := g.pass.fights.of(g.object, content, now)
 	last := fight{content: content, version: stored.GetResourceVersion(), at: now, creation: creation}
@@ -162,16 +155,12 @@ func (g *guard) wrote(content uint64, stored metav1.Object, creation, kept bool)
 }
 
 // report writes the Event about a fight. live has the managed fields, which name the other writer.
-func (g *guard) report(live metav1.Object) {
-	regarding, ok := live.(runtime.Object)
-	if !ok {
-		return
-	}
+func (g *guard) report(live reportable) {
 	writer := "Another writer"
 	if manager := otherManager(live.GetManagedFields(), ownManager()); manager != "" {
 		writer = fmt.Sprintf("Field manager %q", manager)
 	}
-	g.pass.Recorder.Event(regarding, corev1.EventTypeWarning, EventOverwritten, fmt.Sprintf(
+	g.pass.Recorder.Event(live, corev1.EventTypeWarning, EventOverwritten, fmt.Sprintf(
 		"%s keeps changing what this controller writes to %s %s/%s; the controller retries with growing delay. Have the other writer leave this object alone.",
 		writer, g.object.kind, g.object.namespace, g.object.name))
 }
@@ -205,9 +194,6 @@ var seed = maphash.MakeSeed()
 // content returns a fingerprint of what a write of an object decides. Labels and annotations that it leaves as they are
 // in the existing object (nil for none) do not count: other writers may change theirs each time.
 func (g *guard) content(existing, desired metav1.Object) uint64 {
-	if g == nil {
-		return 0
-	}
 	if existing == nil {
 		existing = &metav1.ObjectMeta{}
 	}

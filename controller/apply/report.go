@@ -50,7 +50,7 @@ func (r *Reported) New(service types.NamespacedName, reports map[string]string) 
 }
 
 // foreign records an object of another owner that has the name of a desired one.
-func (p *pass) foreign(object metav1.Object) { p.foreignObjects = append(p.foreignObjects, object) }
+func (p *pass) foreign(object reportable) { p.foreignObjects = append(p.foreignObjects, object) }
 
 // reportForeign reports foreign objects with Events on the object itself and on the ServiceExport of this cluster.
 func (p *pass) reportForeign() {
@@ -68,7 +68,7 @@ func (p *pass) reportForeign() {
 			p.foreign(slice)
 		}
 	}
-	objects, reports := map[string]metav1.Object{}, map[string]string{}
+	objects, reports := map[string]reportable{}, map[string]string{}
 	for _, object := range p.foreignObjects {
 		objects[string(object.GetUID())], reports[string(object.GetUID())] = object, ""
 	}
@@ -84,9 +84,7 @@ func (p *pass) reportForeign() {
 			message = fmt.Sprintf("%s %s/%s belongs to another cluster set, whose controller deletes it because the namespace moved; delete it if that controller is gone",
 				kindOf(object), object.GetNamespace(), object.GetName())
 		}
-		if regarding, ok := object.(runtime.Object); ok {
-			p.Recorder.Event(regarding, corev1.EventTypeWarning, EventForeignObject, message)
-		}
+		p.Recorder.Event(object, corev1.EventTypeWarning, EventForeignObject, message)
 		if p.observed.ServiceExport != nil {
 			p.Recorder.Event(p.observed.ServiceExport, corev1.EventTypeWarning, EventForeignObject, message)
 		}

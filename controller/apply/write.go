@@ -8,15 +8,22 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // errChanged reports that a cached object was stale.
 var errChanged = errors.New("it changed meanwhile")
 
+// reportable is an API object, on which Events can be.
+type reportable interface {
+	metav1.Object
+	runtime.Object
+}
+
 // object is a pointer to an API object.
 type object[T any] interface {
 	*T
-	metav1.Object
+	reportable
 }
 
 // client is the part of a typed client that write uses.
@@ -77,11 +84,9 @@ func write[T any, P object[T]](ctx context.Context, guard *guard, client client[
 		return existing, nil // the API server or a webhook reverted the change
 	}
 	guard.wrote(content, strip(written), existing == nil, false)
-	if guard != nil {
-		guard.pass.tracker.wrote(guard.pass.observed.Service, written, guard.pass.Clock.Now())
-		// What the API server or a webhook changed may concern the merge.
-		guard.pass.outcome.Again = guard.pass.outcome.Again || !equal(written, desired)
-	}
+	guard.pass.tracker.wrote(guard.pass.observed.Service, written, guard.pass.Clock.Now())
+	// What the API server or a webhook changed may concern the merge.
+	guard.pass.outcome.Again = guard.pass.outcome.Again || !equal(written, desired)
 	return written, nil
 }
 

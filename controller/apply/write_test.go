@@ -107,7 +107,7 @@ func TestWrite(t *testing.T) {
 			if test.cached != nil {
 				desired.ResourceVersion = test.cached.ResourceVersion
 			}
-			got, err := write(t.Context(), nil, s, "web", test.cached, desired, func(a, b *corev1.Service) bool {
+			got, err := write(t.Context(), guarding(newRing().pass(), "Service", "web"), s, "web", test.cached, desired, func(a, b *corev1.Service) bool {
 				return a.Annotations["value"] == b.Annotations["value"]
 			})
 			if Changed(err) != test.changed || err != nil && !test.changed {
@@ -135,7 +135,7 @@ func (s stubborn) Update(context.Context, *corev1.Service, metav1.UpdateOptions)
 func TestWriteThatIsUndone(t *testing.T) {
 	s := stubborn{&server{live: webService("1", "undone")}}
 	existing := s.live.DeepCopy()
-	got, err := write(t.Context(), nil, s, "web", existing, webService(existing.ResourceVersion, "wanted"),
+	got, err := write(t.Context(), guarding(newRing().pass(), "Service", "web"), s, "web", existing, webService(existing.ResourceVersion, "wanted"),
 		equalService)
 	if err != nil || got != existing {
 		t.Errorf("got %v, %v, want what existed", got, err)
@@ -147,7 +147,7 @@ func TestWriteThatIsUndone(t *testing.T) {
 
 func TestWriteLeavesAlone(t *testing.T) {
 	s := &server{live: webService("1", "old")}
-	got, err := write(t.Context(), nil, s, "web", s.live, nil, equalService)
+	got, err := write(t.Context(), guarding(newRing().pass(), "Service", "web"), s, "web", s.live, nil, equalService)
 	if err != nil || got != s.live || len(s.asked) > 0 {
 		t.Errorf("got %v, %v, asked %v", got, err, s.asked)
 	}
