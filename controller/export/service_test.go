@@ -99,10 +99,7 @@ func TestFromServiceInvalid(t *testing.T) {
 		service *corev1.Service
 		want    Invalid
 	}{
-		"no Service": {
-			newExport(), nil,
-			Invalid{"NoService", "Service demo/web does not exist. Create it, or delete the ServiceExport."},
-		},
+		"no Service": {newExport(), nil, Invalid{"NoService", "Service demo/web does not exist. Create it, or delete the ServiceExport."}},
 		"a name that no Service has": {
 			newExport(func(e *v1beta1.ServiceExport) { e.Name = "web.v2" }), nil,
 			Invalid{"InvalidName", "No Service can have the name of the ServiceExport demo/web.v2. Use the name of the Service to export, and delete this one."},
@@ -122,15 +119,8 @@ func TestFromServiceInvalid(t *testing.T) {
 				"Service demo/web is imported and cannot be exported again. Export the original Service instead.",
 			},
 		},
-		"too many ports": {
-			newExport(), newService(strings.Join(many, " ")),
-			Invalid{"InvalidPorts", "Service demo/web has 101 ports. At most 100 can be exported."},
-		},
-		"being deleted": {
-			newExport(func(e *v1beta1.ServiceExport) { e.DeletionTimestamp = &metav1.Time{Time: created} }),
-			newService("80/TCP"),
-			Invalid{"Deleted", "ServiceExport demo/web is being deleted."},
-		},
+		"too many ports": {newExport(), newService(strings.Join(many, " ")), Invalid{"InvalidPorts", "Service demo/web has 101 ports. At most 100 can be exported."}},
+		"being deleted":  {newExport(func(e *v1beta1.ServiceExport) { e.DeletionTimestamp = &metav1.Time{Time: created} }), newService("80/TCP"), Invalid{"Deleted", "ServiceExport demo/web is being deleted."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			view, found, invalid := FromService("east", test.export, test.service, nil)

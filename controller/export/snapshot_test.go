@@ -154,31 +154,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestUnknownVersion: a snapshot in a version that this program does not know is refused, and what was known of the slice
-// stays.
-func TestUnknownVersion(t *testing.T) {
-	view := rich(t)
-	later := publish(view)
-	for _, slice := range later {
-		slice.Annotations = map[string]string{AnnotationSnapshotPrefix + "v9": `{"export":{}}`}
-	}
-	read, found := FromSlices(Source{Cluster: "east"}, web, later, nil)
-	if read != nil {
-		t.Errorf("a snapshot that is not understood was guessed: %v", read)
-	}
-	for _, problem := range found {
-		const want = `its snapshot is of unknown version "v9"; upgrade this controller`
-		if problem.Reason != ReasonUnknownVersion || problem.Message != want {
-			t.Errorf("problem %v, want %s", problem, want)
-		}
-	}
-	if len(found) != len(view.Slices) {
-		t.Errorf("%d problems, want one for each of %d slices", len(found), len(view.Slices))
-	}
-	kept, _ := FromSlices(Source{Cluster: "east"}, web, later, abroad(view))
-	diff(t, "what was known before", kept, abroad(view))
-}
-
 // TestUnknownFields: the format may grow fields that readers ignore.
 func TestUnknownFields(t *testing.T) {
 	view := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "80/TCP", "10.1.0.1"))
@@ -194,13 +169,4 @@ func TestUnknownFields(t *testing.T) {
 	read, found := FromSlices(Source{Cluster: "east"}, web, slices, nil)
 	diff(t, "problems", found, []Problem(nil))
 	diff(t, "view", read, abroad(view))
-}
-
-// TestSnapshotSize bounds what a snapshot takes.
-func TestSnapshotSize(t *testing.T) {
-	view := mustView(t, newExport(), newService("http:80/TCP"), newSlice("a", "http:8080/TCP", "10.1.0.1"))
-	text := publish(view)[0].Annotations[AnnotationSnapshot]
-	if len(text) < 300 || len(text) > 500 {
-		t.Errorf("a typical snapshot has %d bytes: %s", len(text), text)
-	}
 }

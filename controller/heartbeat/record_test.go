@@ -5,7 +5,6 @@ package heartbeat
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -91,38 +90,6 @@ func TestNothingIsVouchedForBeforeItIsSeen(t *testing.T) {
 		t.Error("all exports were reconciled, and the slices count as unseen")
 	}
 	m.pass(db, nil)
-}
-
-// TestWritesThatFail: the heartbeat stops if slices cannot be written anywhere,
-// and goes on if only those of one namespace cannot.
-func TestWritesThatFail(t *testing.T) {
-	m := newTerm(none)
-	m.probe = errRefused
-	m.pass(web, nil)
-	m.expect(t, None, 0)
-	m.pass(web, errRefused)
-	m.now.Step(20 * time.Second)
-	m.pass(web, errRefused) // late since the first failure
-	m.pass(db, nil)
-	m.expect(t, None, 0)
-	m.now.Step(10 * time.Second)
-	m.expect(t, WritesFail, 1)
-	if _, message := m.Doubt(t.Context()); !strings.Contains(message, "demo/web") ||
-		!strings.Contains(message, "refused") {
-		t.Errorf("the message is %q", message)
-	}
-	m.probed, m.probe = 0, nil
-	m.expect(t, None, 1)
-	m.now.Step(time.Hour)
-	m.expect(t, None, 1) // a quota of that namespace
-	if late := m.Unpublished(); len(late) != 1 || late[0] != web {
-		t.Errorf("late are %v", late)
-	}
-	m.pass(web, nil)
-	m.probe = errRefused
-	m.expect(t, None, 0)
-	m.pass(web, errRefused) // late anew
-	m.expect(t, None, 0)
 }
 
 func TestInputsThatAreNotRead(t *testing.T) {

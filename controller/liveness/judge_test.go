@@ -106,265 +106,127 @@ func text(j judgement) string {
 	return strings.Join(parts, "; ")
 }
 
+// with reads what is known of the first member besides its heartbeats, and when the last one joined. It returns the limits
+// and the opinion on the first member.
+func with(t *testing.T, members []Member, text string) (l Limits, opinion Opinion) {
+	t.Helper()
+	l = limits
+	for field := range strings.FieldsSeq(text) {
+		key, value, _ := strings.Cut(field, "=")
+		moment := func() time.Time {
+			seconds, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return at(seconds)
+		}
+		switch m := &members[0]; key {
+		case "gone":
+			l.GoneAfter = time.Hour
+		case "unreachable":
+			opinion = Opinion{State: Stale, Reason: PodsUnreachable}
+		case "before":
+			m.Before = ParseState(value)
+		case "drained":
+			m.Drained = true
+		case "known":
+			m.KnownUID = value
+		case "uid":
+			m.Arrivals.UID = value
+		case "confirmed":
+			m.Confirmed = value
+		case "mistaken":
+			m.Mistaken = true
+		case "otherset":
+			m.OtherSet = true
+		case "shrunk":
+			m.Shrunk = moment()
+		case "lost":
+			m.Lost = moment()
+		case "joined":
+			members[len(members)-1].Arrivals.Joined = moment()
+		default:
+			t.Fatal(field)
+		}
+	}
+	return l, opinion
+}
+
 func TestJudge(t *testing.T) {
-	gone := limits
-	gone.GoneAfter = time.Hour
-	flapped := "west 5-100 140 180 220" // three times silent for 40 s
-	unreachable := Opinion{State: Stale, Reason: PodsUnreachable}
 	tests := []struct {
 		name    string
 		now     int
-		limits  Limits
-		members []string
-		change  func([]Member)
-		opinion Opinion // of the first one
+		members string // as in members, with ";" between them
+		with    string // as in with
 		want    string
 	}{
-		{name: "nobody to judge", want: ""},
-		{name: "heard", now: 104, members: []string{"west 5-100"}, want: "west fresh Heard"},
-		{name: "one heartbeat late", now: 109, members: []string{"west 5-100"}, want: "west fresh Heard"},
-		{name: "not yet stale", now: 129, members: []string{"west 5-100"}, want: "west fresh Heard"},
-		{name: "stale", now: 130, members: []string{"west 5-100"}, want: "west stale Silent demote"},
-		{name: "stale for ever", now: 1e6, members: []string{"west 5-100"}, want: "west stale Silent demote"},
-		{
-			name: "gone is due", now: 131, limits: gone, members: []string{"west 5-100"},
-			want: "west stale Silent demote",
-		},
-		{name: "gone", now: 3700, limits: gone, members: []string{"west 5-100"}, want: "west gone Silent demote"},
-		{
-			name: "back at once", now: 3705, limits: gone, members: []string{"west 5-100 3702"},
-			want: "west fresh Heard",
-		},
-
-		{
-			name: "heard, and its pods are not reached", now: 104, limits: gone, members: []string{"west 5-100"},
-			opinion: unreachable,
-			want:    "west stale PodsUnreachable demote",
-		},
-		{
-			name: "nor is it heard", now: 131, members: []string{"west 5-100"},
-			opinion: unreachable,
-			want:    "west stale Silent demote",
-		},
-		{
-			name: "gone counts from the last heartbeat", now: 3700, limits: gone, members: []string{"west 5-3700"},
-			opinion: unreachable,
-			want:    "west stale PodsUnreachable demote",
-		},
-		{
-			name: "no member is heard, and the pods of one are not reached", now: 170,
-			members: []string{"west 5-100", "north 5-100"},
-			opinion: unreachable,
-			want:    "isolated; west stale Silent demote; north stale Silent demote",
-		},
-
-		{name: "just joined", now: 29, members: []string{"west"}, want: "west fresh NotYetHeard"},
-		{name: "never heard", now: 30, members: []string{"west"}, want: "west stale Silent demote"},
-		{
-			name: "known as stale", now: 1, members: []string{"west"},
-			change: func(m []Member) { m[0].Before = Stale },
-			want:   "west stale Silent demote",
-		},
-		{
-			name: "known as stale, and heard", now: 6, members: []string{"west 5"},
-			change: func(m []Member) { m[0].Before = Stale },
-			want:   "west fresh Heard",
-		},
-		{
-			name: "known as gone", now: 1, limits: gone, members: []string{"west"},
-			change: func(m []Member) { m[0].Before = Gone },
-			want:   "west gone Silent demote",
-		},
-		{
-			name: "known as gone, where that is no longer asked for", now: 1, members: []string{"west"},
-			change: func(m []Member) { m[0].Before = Gone },
-			want:   "west stale Silent demote",
-		},
-		{
-			name: "drained", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].Drained = true },
-			want:   "west fresh Heard demote",
-		},
-
-		{
-			name: "one of two", now: 130, members: []string{"north 5-130", "west 5-100"},
-			want: "north fresh Heard; west stale Silent demote",
-		},
-		{
-			name: "both at once", now: 111, members: []string{"north 3-98", "west 5-100"},
-			want: "isolated; north fresh Heard; west fresh Heard",
-		},
-		{
-			name: "both at once, for long", now: 1e5, limits: gone, members: []string{"north 3-98", "west 5-100"},
-			want: "isolated; north stale Silent demote; west stale Silent demote",
-		},
-		{
-			name: "both, one after the other", now: 150, members: []string{"north 5-100", "west 5-115"},
-			want: "isolated; north stale Silent demote; west stale Silent demote",
-		},
-		{
-			name: "the last of two", now: 230, members: []string{"north 5-100", "west 5-200"},
-			want: "isolated; north stale Silent demote; west stale Silent demote",
-		},
-		{
-			name: "all that were left", now: 400, members: []string{"north 5-100", "south 5-200", "west 5-200"},
-			want: "isolated; north stale Silent demote; south stale Silent demote; west stale Silent demote",
-		},
-		{
-			name: "after it, the other has its time", now: 1004, members: []string{"north 3-98", "west 5-100 1000"},
-			want: "north stale Silent demote; west fresh Heard",
-		},
-		{
-			name: "after it, the other stays away", now: 1018, members: []string{"north 3-98", "west 5-100 1000-1015"},
-			want: "north stale Silent demote; west fresh Heard",
-		},
-		{
-			name: "after it, both are back", now: 1014, members: []string{"north 3-98 1010", "west 5-100 1000"},
-			want: "north fresh Heard; west fresh Heard",
-		},
-		{
-			name: "nobody from the start", now: 1000, members: []string{"north", "west"},
-			want: "isolated; north stale Silent demote; west stale Silent demote",
-		},
-		{
-			name: "one joins meanwhile", now: 1000, members: []string{"north 3-98", "west 5-100", "south"},
-			change: func(m []Member) { m[2].Arrivals.Joined = at(500) },
-			want:   "isolated; north stale Silent demote; west stale Silent demote; south stale Silent demote",
-		},
-		{
-			name: "one just joined", now: 505, members: []string{"north 3-98", "west 5-100", "south"},
-			change: func(m []Member) { m[2].Arrivals.Joined = at(500) },
-			want:   "isolated; north stale Silent demote; west stale Silent demote; south fresh NotYetHeard",
-		},
-		{
-			name: "times of our own are no failures", now: 441,
-			members: []string{"north 5-100 150-200 250-300 350-400 440", "west 5-100 150-200 250-300 350-400 440"},
-			want:    "north fresh Heard; west fresh Heard",
-		},
-
-		{name: "failed twice", now: 181, members: []string{"west 5-100 140 180"}, want: "west fresh Heard"},
-		{name: "flaps", now: 221, members: []string{flapped}, want: "west stale Flapping demote"},
-		{
-			name: "flaps, and did not stay", now: 279, members: []string{flapped + " 225-275"},
-			want: "west stale Flapping demote",
-		},
-		{
-			name: "flaps, and stayed", now: 281, members: []string{flapped + " 225-280"},
-			want: "west fresh Heard",
-		},
-		{
-			name: "failed long ago", now: 1000, members: []string{"west 5-100 140 180 185-960 1000"},
-			want: "west fresh Heard",
-		},
-
-		{
-			name: "another cluster", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].KnownUID = "uid-0" },
-			want:   "west stale AnotherCluster demote keep uid-1",
-		},
-		{
-			name: "another cluster, confirmed", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].KnownUID, m[0].Confirmed = "uid-0", "uid-1" },
-			want:   "west fresh Heard",
-		},
-		{
-			name: "another cluster, still the same at the second look", now: 306, members: []string{"west 5-305"},
-			change: func(m []Member) { m[0].KnownUID = "uid-0" },
-			want:   "west fresh Heard",
-		},
-		{
-			name: "another cluster, silent in between", now: 306, members: []string{"west 5-100 140-305"},
-			change: func(m []Member) { m[0].KnownUID = "uid-0" },
-			want:   "west stale AnotherCluster demote keep uid-1",
-		},
-		{
-			name: "another cluster, gone silent", now: 1000, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].KnownUID = "uid-0" },
-			want:   "west stale Silent demote keep uid-1",
-		},
-		{
-			name: "called otherwise", now: 1001, members: []string{"west 5-1000"},
-			change: func(m []Member) { m[0].KnownUID, m[0].Mistaken = "uid-1", true },
-			want:   "west stale ClusterIDMismatch demote keep",
-		},
-		{
-			name: "called otherwise, UID not told", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].KnownUID, m[0].Mistaken, m[0].Arrivals.UID = "uid-1", true, "" },
-			want:   "west stale ClusterIDMismatch demote keep",
-		},
-		{
-			name: "of another set", now: 1001, members: []string{"west 5-1000"},
-			change: func(m []Member) { m[0].KnownUID, m[0].OtherSet = "uid-1", true },
-			want:   "west stale OtherClusterSet demote keep",
-		},
-		{
-			name: "of another set, and never known", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].OtherSet = true },
-			want:   "west stale OtherClusterSet demote keep",
-		},
-		{
-			name: "of another set, another cluster", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].KnownUID, m[0].OtherSet = "uid-0", true },
-			want:   "west stale AnotherCluster demote keep uid-1",
-		},
-		{
-			name: "of another set, another cluster, confirmed", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].KnownUID, m[0].OtherSet, m[0].Confirmed = "uid-0", true, "uid-1" },
-			want:   "west stale OtherClusterSet demote keep",
-		},
-		{
-			name: "called otherwise, and never known", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].Mistaken = true },
-			want:   "west fresh Heard keep",
-		},
-		{
-			name: "called otherwise, another cluster, confirmed", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].KnownUID, m[0].Mistaken, m[0].Confirmed = "uid-0", true, "uid-1" },
-			want:   "west fresh Heard",
-		},
-		{
-			name: "most exports lost", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].Shrunk, m[0].Lost = at(90), at(90) },
-			want:   "west stale ExportsLost demote keep 2030-01-01T00:01:30Z",
-		},
-		{
-			name: "most exports lost, confirmed", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) {
-				m[0].Shrunk, m[0].Lost, m[0].Confirmed = at(90), at(90), "2030-01-01T00:01:30Z"
-			},
-			want: "west fresh Heard",
-		},
-		{
-			name: "most exports lost, another list confirmed", now: 101, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].Lost, m[0].Confirmed = at(90), "2030-01-01T00:00:30Z" },
-			want:   "west stale ExportsLost demote keep 2030-01-01T00:01:30Z",
-		},
-		{
-			name: "most exports lost for good", now: 391, members: []string{"west 5-390"},
-			change: func(m []Member) { m[0].Shrunk, m[0].Lost = at(90), at(90) },
-			want:   "west fresh Heard",
-		},
-		{
-			name: "an export lost, heartbeat not read since", now: 104, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].Shrunk = at(103) },
-			want:   "west fresh Heard keep",
-		},
-		{
-			name: "an export lost, heartbeat read since", now: 104, members: []string{"west 5-100"},
-			change: func(m []Member) { m[0].Shrunk = at(99) },
-			want:   "west fresh Heard",
-		},
+		{"nobody to judge", 0, "", "", ""},
+		{"heard", 104, "west 5-100", "", "west fresh Heard"},
+		{"one heartbeat late", 109, "west 5-100", "", "west fresh Heard"},
+		{"not yet stale", 129, "west 5-100", "", "west fresh Heard"},
+		{"stale", 130, "west 5-100", "", "west stale Silent demote"},
+		{"stale for ever", 1e6, "west 5-100", "", "west stale Silent demote"},
+		{"gone is due", 131, "west 5-100", "gone", "west stale Silent demote"},
+		{"gone", 3700, "west 5-100", "gone", "west gone Silent demote"},
+		{"back at once", 3705, "west 5-100 3702", "gone", "west fresh Heard"},
+		{"heard, and its pods are not reached", 104, "west 5-100", "gone unreachable", "west stale PodsUnreachable demote"},
+		{"nor is it heard", 131, "west 5-100", "unreachable", "west stale Silent demote"},
+		{"gone counts from the last heartbeat", 3700, "west 5-3700", "gone unreachable", "west stale PodsUnreachable demote"},
+		{"no member is heard, and the pods of one are not reached", 170, "west 5-100; north 5-100", "unreachable", "isolated; west stale Silent demote; north stale Silent demote"},
+		{"just joined", 29, "west", "", "west fresh NotYetHeard"},
+		{"never heard", 30, "west", "", "west stale Silent demote"},
+		{"known as stale", 1, "west", "before=stale", "west stale Silent demote"},
+		{"known as stale, and heard", 6, "west 5", "before=stale", "west fresh Heard"},
+		{"known as gone", 1, "west", "gone before=gone", "west gone Silent demote"},
+		{"known as gone, where that is no longer asked for", 1, "west", "before=gone", "west stale Silent demote"},
+		{"drained", 101, "west 5-100", "drained", "west fresh Heard demote"},
+		{"one of two", 130, "north 5-130; west 5-100", "", "north fresh Heard; west stale Silent demote"},
+		{"both at once", 111, "north 3-98; west 5-100", "", "isolated; north fresh Heard; west fresh Heard"},
+		{"both at once, for long", 1e5, "north 3-98; west 5-100", "gone", "isolated; north stale Silent demote; west stale Silent demote"},
+		{"both, one after the other", 150, "north 5-100; west 5-115", "", "isolated; north stale Silent demote; west stale Silent demote"},
+		{"the last of two", 230, "north 5-100; west 5-200", "", "isolated; north stale Silent demote; west stale Silent demote"},
+		{"all that were left", 400, "north 5-100; south 5-200; west 5-200", "", "isolated; north stale Silent demote; south stale Silent demote; west stale Silent demote"},
+		{"after it, the other has its time", 1004, "north 3-98; west 5-100 1000", "", "north stale Silent demote; west fresh Heard"},
+		{"after it, the other stays away", 1018, "north 3-98; west 5-100 1000-1015", "", "north stale Silent demote; west fresh Heard"},
+		{"after it, both are back", 1014, "north 3-98 1010; west 5-100 1000", "", "north fresh Heard; west fresh Heard"},
+		{"nobody from the start", 1000, "north; west", "", "isolated; north stale Silent demote; west stale Silent demote"},
+		{"one joins meanwhile", 1000, "north 3-98; west 5-100; south", "joined=500", "isolated; north stale Silent demote; west stale Silent demote; south stale Silent demote"},
+		{"one just joined", 505, "north 3-98; west 5-100; south", "joined=500", "isolated; north stale Silent demote; west stale Silent demote; south fresh NotYetHeard"},
+		{"times of our own are no failures", 441, "north 5-100 150-200 250-300 350-400 440; west 5-100 150-200 250-300 350-400 440", "", "north fresh Heard; west fresh Heard"},
+		{"failed twice", 181, "west 5-100 140 180", "", "west fresh Heard"},
+		{"flaps", 221, "west 5-100 140 180 220", "", "west stale Flapping demote"},
+		{"flaps, and did not stay", 279, "west 5-100 140 180 220 225-275", "", "west stale Flapping demote"},
+		{"flaps, and stayed", 281, "west 5-100 140 180 220 225-280", "", "west fresh Heard"},
+		{"failed long ago", 1000, "west 5-100 140 180 185-960 1000", "", "west fresh Heard"},
+		{"another cluster", 101, "west 5-100", "known=uid-0", "west stale AnotherCluster demote keep uid-1"},
+		{"another cluster, confirmed", 101, "west 5-100", "known=uid-0 confirmed=uid-1", "west fresh Heard"},
+		{"another cluster, still the same at the second look", 306, "west 5-305", "known=uid-0", "west fresh Heard"},
+		{"another cluster, silent in between", 306, "west 5-100 140-305", "known=uid-0", "west stale AnotherCluster demote keep uid-1"},
+		{"another cluster, gone silent", 1000, "west 5-100", "known=uid-0", "west stale Silent demote keep uid-1"},
+		{"called otherwise", 1001, "west 5-1000", "known=uid-1 mistaken", "west stale ClusterIDMismatch demote keep"},
+		{"called otherwise, UID not told", 101, "west 5-100", "known=uid-1 mistaken uid=", "west stale ClusterIDMismatch demote keep"},
+		{"of another set", 1001, "west 5-1000", "known=uid-1 otherset", "west stale OtherClusterSet demote keep"},
+		{"of another set, and never known", 101, "west 5-100", "otherset", "west stale OtherClusterSet demote keep"},
+		{"of another set, another cluster", 101, "west 5-100", "known=uid-0 otherset", "west stale AnotherCluster demote keep uid-1"},
+		{"of another set, another cluster, confirmed", 101, "west 5-100", "known=uid-0 otherset confirmed=uid-1", "west stale OtherClusterSet demote keep"},
+		{"called otherwise, and never known", 101, "west 5-100", "mistaken", "west fresh Heard keep"},
+		{"called otherwise, another cluster, confirmed", 101, "west 5-100", "known=uid-0 mistaken confirmed=uid-1", "west fresh Heard"},
+		{"most exports lost", 101, "west 5-100", "shrunk=90 lost=90", "west stale ExportsLost demote keep 2030-01-01T00:01:30Z"},
+		{"most exports lost, confirmed", 101, "west 5-100", "shrunk=90 lost=90 confirmed=2030-01-01T00:01:30Z", "west fresh Heard"},
+		{"most exports lost, another list confirmed", 101, "west 5-100", "lost=90 confirmed=2030-01-01T00:00:30Z", "west stale ExportsLost demote keep 2030-01-01T00:01:30Z"},
+		{"most exports lost for good", 391, "west 5-390", "shrunk=90 lost=90", "west fresh Heard"},
+		{"an export lost, heartbeat not read since", 104, "west 5-100", "shrunk=103", "west fresh Heard keep"},
+		{"an export lost, heartbeat read since", 104, "west 5-100", "shrunk=99", "west fresh Heard"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			members := members(t, test.now, test.members...)
-			if test.change != nil {
-				test.change(members)
+			var texts []string
+			if test.members != "" {
+				texts = strings.Split(test.members, ";")
 			}
-			if test.limits == (Limits{}) {
-				test.limits = limits
-			}
-			if got := text(judgeAll(at(test.now), test.limits, members, test.opinion)); got != test.want {
+			members := members(t, test.now, texts...)
+			limits, opinion := with(t, members, test.with)
+			if got := text(judgeAll(at(test.now), limits, members, opinion)); got != test.want {
 				t.Errorf("got\n%s, want\n%s", got, test.want)
 			}
 		})

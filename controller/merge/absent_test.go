@@ -77,42 +77,6 @@ func TestKeepsImport(t *testing.T) {
 	}
 }
 
-// TestKeepsImportElsewhere: the import of another cluster outlives the Service
-// as well, with its IP, until the ServiceExport goes.
-func TestKeepsImportElsewhere(t *testing.T) {
-	for name, change := range map[string]func(*export.View){
-		"ClusterSetIP": func(*export.View) {},
-		"headless":     headless,
-	} {
-		t.Run(name, func(t *testing.T) {
-			observed := newObserved("west")
-			observed.ServiceExport = nil
-			observed, last := settled(t, observed,
-				contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", labels("team=red"), change)))
-
-			gone, result := settled(t, observed, contribute(newAbsent("east"), newAbsent("north")))
-			want := last.ServiceImport.DeepCopy()
-			want.Status = result.ServiceImport.Status
-			diff(t, "import", result.ServiceImport, want)
-			diff(t, "derived Service", result.DerivedService, last.DerivedService)
-			diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready").Message,
-				`No cluster exports the service. The import stays for the ServiceExport of "east", "north", whose Service does not exist.`)
-			// After a restart the copies alone tell of it.
-			for _, cluster := range []string{"east", "north"} {
-				diff(t, "copies of "+cluster, reread(t, cluster, result), newAbsent(cluster))
-			}
-
-			_, result = settled(t, gone, contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", labels("team=red"),
-				change)))
-			diff(t, "result when the Service is back", result, last)
-			result = Merge(gone, nil)
-			if result.ServiceImport != nil || result.DerivedService != nil || len(result.EndpointSlices) > 0 {
-				t.Errorf("result without an export %v", result)
-			}
-		})
-	}
-}
-
 // TestAbsentAlone: no import comes of an export without a Service. It is
 // published all the same, for clusters that have one.
 func TestAbsentAlone(t *testing.T) {

@@ -34,20 +34,6 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// BenchmarkMergePorts merges a service that no two clusters export with a port in common, so that all of them conflict.
-func BenchmarkMergePorts(b *testing.B) {
-	for _, clusters := range []int{5, 50, 500} {
-		b.Run(fmt.Sprintf("clusters=%d/ports=%d", clusters, 100*clusters), func(b *testing.B) {
-			contributions := contribute(withPorts(clusters, 100)...)
-			observed, _ := settled(b, newObserved("c000"), contributions)
-			b.ReportAllocs()
-			for b.Loop() {
-				Merge(observed, contributions)
-			}
-		})
-	}
-}
-
 func sized(clusters, endpoints int) []Contribution {
 	var all []Contribution
 	for c := range clusters {

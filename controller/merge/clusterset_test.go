@@ -3,6 +3,7 @@
 package merge
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -248,51 +249,17 @@ func randomSlices(r *rand.Rand, cluster int) []*discoveryv1.EndpointSlice {
 	return all
 }
 
-// copyOf is a view that shares nothing with the other.
-func copyOf(view *export.View) *export.View {
-	if view == nil {
-		return nil
+// textOf is all of a value as text.
+func textOf(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
 	}
-	result := *view
-	result.Slices = copyOfSlices(view.Slices)
-	if view.Absent() {
-		return &result
-	}
-	spec := *view.Spec
-	spec.Ports = append([]export.Port(nil), spec.Ports...)
-	spec.IPFamilies = append([]corev1.IPFamily(nil), spec.IPFamilies...)
-	spec.SessionAffinityConfig = spec.SessionAffinityConfig.DeepCopy()
-	metadata := v1beta1.ServiceExportSpec{ExportedLabels: spec.Labels, ExportedAnnotations: spec.Annotations}
-	metadata = *metadata.DeepCopy()
-	spec.Labels, spec.Annotations = metadata.ExportedLabels, metadata.ExportedAnnotations
-	result.Spec = &spec
-	return &result
+	return string(text)
 }
 
-func copyOfSlices(all []export.Slice) []export.Slice {
-	all = append([]export.Slice(nil), all...)
-	for i := range all {
-		slice := &all[i]
-		slice.Targets = append([]export.Target(nil), slice.Targets...)
-		slice.Endpoints = (&discoveryv1.EndpointSlice{Endpoints: slice.Endpoints}).DeepCopy().Endpoints
-	}
-	return all
-}
-
-func copyOfAll(contributions []Contribution) []Contribution {
-	var all []Contribution
-	for _, c := range contributions {
-		all = append(all, Contribution{View: copyOf(c.View), Demote: c.Demote, Rank: c.Rank})
-	}
-	return all
-}
-
-func copyOfObserved(observed Observed) Observed {
-	observed.IPFamilies = append([]corev1.IPFamily(nil), observed.IPFamilies...)
-	observed.Place = nil // functions cannot be compared
-	observed.ServiceImport = observed.ServiceImport.DeepCopy()
-	observed.ServiceExport = observed.ServiceExport.DeepCopy()
-	observed.DerivedService = observed.DerivedService.DeepCopy()
-	observed.Problems = append([]export.Problem(nil), observed.Problems...)
-	return observed
+// objectsOf are what an Observed refers to.
+func objectsOf(o Observed) []any {
+	return []any{o.ServiceImport, o.ServiceExport, o.DerivedService, o.HandMadeSlices, o.Namesakes, o.IPFamilies, o.Problems}
 }

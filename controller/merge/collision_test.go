@@ -132,44 +132,6 @@ func TestDerivedNamesThatCollideComeToRest(t *testing.T) {
 	n.has(t, first, second)
 }
 
-// TestWithdrawingOneOfTwoThatCollide: the export that has no Service takes none
-// with it; the one that has makes room for the other.
-func TestWithdrawingOneOfTwoThatCollide(t *testing.T) {
-	n := newNamespace()
-	n.reconcile(first, true)
-	n.reconcile(second, true)
-	before := n.derived
-	n.reconcile(second, false)
-	if n.derived != before || n.imports[second] != nil || n.imports[first] == nil {
-		t.Fatalf("after the other was withdrawn there are %v and %v", n.derived, n.imports)
-	}
-	n.reconcile(second, true)
-	n.has(t, first, second)
-
-	n.ip = "10.96.0.8"
-	n.reconcile(first, false)
-	n.reconcile(second, true)
-	n.reconcile(first, true)
-	n.reconcile(second, true)
-	n.has(t, second, first)
-}
-
-// TestNameStaysWithTheOlderImport: while its Service is away, deleted by
-// somebody or to be made anew, the other import does not take the name.
-func TestNameStaysWithTheOlderImport(t *testing.T) {
-	n := newNamespace()
-	n.reconcile(first, true)
-	n.reconcile(second, true)
-	n.derived = nil
-	n.reconcile(second, true)
-	if n.derived != nil {
-		t.Fatalf("the other took the name: %v", n.derived)
-	}
-	n.reconcile(first, true)
-	n.reconcile(second, true)
-	n.has(t, first, second)
-}
-
 // TestBothStateTheName: both imports were made at once.
 func TestBothStateTheName(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -4,12 +4,14 @@ package merge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -27,250 +29,177 @@ func local(view *export.View) {
 	view.Spec.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
 }
 
-func distribution(value string) func(*export.View) {
-	return func(view *export.View) { view.Spec.TrafficDistribution = value }
-}
-
-func labels(pairs ...string) func(*export.View) {
-	return func(view *export.View) { view.Spec.Labels = pairsOf(pairs) }
-}
-
-func annotations(pairs ...string) func(*export.View) {
-	return func(view *export.View) { view.Spec.Annotations = pairsOf(pairs) }
-}
-
-func pairsOf(pairs []string) map[string]string {
-	m := make(map[string]string)
-	for _, pair := range pairs {
-		key, value, _ := strings.Cut(pair, "=")
-		m[key] = value
+// exportsOf reads exports of cluster-1, cluster-2, ..., each a day younger than the last, with ";" between them: their
+// ports, and what else they have.
+func exportsOf(t *testing.T, text string) (views []*export.View) {
+	t.Helper()
+	for i, each := range strings.Split(text, ";") {
+		if text == "" {
+			break
+		}
+		cluster, age, endpoints := fmt.Sprint("cluster-", i+1), i+1, ""
+		var ports []string
+		var change []func(*export.View)
+		for field := range strings.FieldsSeq(each) {
+			key, value, _ := strings.Cut(field, "=")
+			list := strings.Split(value, ",")
+			switch key {
+			case "cluster":
+				cluster = value
+			case "age":
+				age = int(value[0] - '0')
+			case "at":
+				endpoints = value
+			case "headless":
+				change = append(change, headless)
+			case "local":
+				change = append(change, local)
+			case "affinity":
+				change = append(change, func(v *export.View) { v.Spec.SessionAffinity = corev1.ServiceAffinityClientIP })
+			case "timeout":
+				change = append(change, timeout(int32(value[0]-'0')))
+			case "distribution":
+				change = append(change, distribution(value))
+			case "labels":
+				change = append(change, labels(slices.DeleteFunc(list, func(s string) bool { return s == "" })...))
+			case "annotations":
+				change = append(change, annotations(list...))
+			case "families":
+				var all []corev1.IPFamily
+				for _, family := range list {
+					all = append(all, corev1.IPFamily(family))
+				}
+				change = append(change, families(all...))
+			default:
+				ports = append(ports, field)
+			}
+		}
+		views = append(views, newView(cluster, age, strings.Join(ports, " "), endpoints, change...))
 	}
-	return m
+	return views
 }
 
 const agree = "The exports of all clusters agree."
 
 func TestConflict(t *testing.T) {
-	type exports = []*export.View
-	v := newView
-	for name, test := range map[string]struct {
-		exports exports
-		reason  string
-		message string
-	}{
-		"one export": {exports{v("cluster-1", 1, "80/TCP", "")}, "NoConflicts", agree},
-		"equal exports": {
-			exports{
-				v("cluster-1", 1, "a:80/TCP b:81/TCP", "", labels("a=b"), timeout(5)),
-				v("cluster-2", 2, "b:81/TCP a:80/TCP", "", labels("a=b"), timeout(5)),
-			},
-			"NoConflicts", agree,
-		},
-		"endpoints are no conflict": {
-			exports{v("cluster-1", 1, "80/TCP", "10.1.0.1"), v("cluster-2", 2, "80/TCP", "")}, "NoConflicts", agree,
-		},
+	for name, test := range map[string]struct{ exports, reason, message string }{
+		"one export":                {"80/TCP", "", ""},
+		"equal exports":             {"a:80/TCP b:81/TCP labels=a=b timeout=5; b:81/TCP a:80/TCP labels=a=b timeout=5", "", ""},
+		"endpoints are no conflict": {"80/TCP at=10.1.0.1; 80/TCP", "", ""},
 		"type": {
-			exports{
-				v("cluster-1", 1, "80/TCP", ""), v("cluster-2", 2, "80/TCP", "", headless),
-				v("cluster-3", 3, "80/TCP", ""),
-				v("cluster-4", 4, "80/TCP", "", headless), v("cluster-5", 5, "80/TCP", ""),
-			},
-			"TypeConflict", `Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 2/5 clusters disagree.`,
+			"80/TCP; 80/TCP headless; 80/TCP; 80/TCP headless; 80/TCP", "TypeConflict",
+			`Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 2/5 clusters disagree.`,
 		},
 		"type, the headless one is oldest": {
-			exports{v("cluster-1", 2, "80/TCP", ""), v("cluster-2", 1, "80/TCP", "", headless)},
-			"TypeConflict",
+			"age=2 80/TCP; age=1 80/TCP headless", "TypeConflict",
 			`Conflicting type. Using "Headless" from oldest service export in "cluster-2". 1/2 clusters disagree.`,
 		},
 		"equally old exports go by cluster": {
-			exports{v("b", 1, "80/TCP", "", headless), v("a", 1, "80/TCP", ""), v("c", 1, "80/TCP", "", headless)},
-			"TypeConflict",
+			"cluster=b 80/TCP headless; cluster=a age=1 80/TCP; cluster=c age=1 80/TCP headless", "TypeConflict",
 			`Conflicting type. Using "ClusterSetIP" from oldest service export in "a". 2/3 clusters disagree.`,
 		},
 		"session affinity": {
-			exports{
-				v("cluster-1", 1, "80/TCP", ""),
-				v("cluster-2", 2, "80/TCP", "",
-					func(v *export.View) { v.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }),
-			},
-			"SessionAffinityConflict", `Conflicting sessionAffinity. Using "None" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
+			"80/TCP; 80/TCP affinity", "SessionAffinityConflict",
+			`Conflicting sessionAffinity. Using "None" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
 		},
 		"session affinity config": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", timeout(5)), v("cluster-2", 2, "80/TCP", "", timeout(6)),
-				v("cluster-3", 3, "80/TCP", "", timeout(5)),
-			},
-			"SessionAffinityConfigConflict",
+			"80/TCP timeout=5; 80/TCP timeout=6; 80/TCP timeout=5", "SessionAffinityConfigConflict",
 			`Conflicting sessionAffinityConfig. Using "clientIP.timeoutSeconds=5" from oldest service export in "cluster-1". 1/3 clusters disagree.`,
 		},
 		"session affinity with a config": {
-			exports{v("cluster-1", 1, "80/TCP", ""), v("cluster-2", 2, "80/TCP", "", timeout(6))},
-			"SessionAffinityConfigConflict,SessionAffinityConflict",
+			"80/TCP; 80/TCP timeout=6", "SessionAffinityConfigConflict,SessionAffinityConflict",
 			`Conflicting sessionAffinityConfig. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
 				`Conflicting sessionAffinity. Using "None" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
 		},
 		"internal traffic policy": {
-			exports{v("cluster-1", 1, "80/TCP", "", local), v("cluster-2", 2, "80/TCP", "")},
-			"InternalTrafficPolicyConflict",
+			"80/TCP local; 80/TCP", "InternalTrafficPolicyConflict",
 			`Conflicting internalTrafficPolicy. Using "Local" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
 		},
 		"traffic distribution": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", distribution("PreferClose")), v("cluster-2", 2, "80/TCP", ""),
-				v("cluster-3", 3, "80/TCP", "", distribution("PreferSameNode")),
-			},
-			"TrafficDistributionConflict",
+			"80/TCP distribution=PreferClose; 80/TCP; 80/TCP distribution=PreferSameNode", "TrafficDistributionConflict",
 			`Conflicting trafficDistribution. Using "PreferClose" from oldest service export in "cluster-1". 2/3 clusters disagree.`,
 		},
 		"exported labels": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", labels("b=c", "a=b")),
-				v("cluster-2", 2, "80/TCP", "", labels("a=b")),
-			},
-			"LabelsConflict", `Conflicting exportedLabels. Using "a=b,b=c" from oldest service export in "cluster-1". 1/2 clusters disagree. "b" is missing in "cluster-2".`,
+			"80/TCP labels=b=c,a=b; 80/TCP labels=a=b", "LabelsConflict",
+			`Conflicting exportedLabels. Using "a=b,b=c" from oldest service export in "cluster-1". 1/2 clusters disagree. "b" is missing in "cluster-2".`,
 		},
 		"exported annotations": {
-			exports{v("cluster-1", 1, "80/TCP", ""), v("cluster-2", 2, "80/TCP", "", annotations("a=b"))},
-			"AnnotationsConflict", `Conflicting exportedAnnotations. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree. "a" of "cluster-2" has no effect: set it in "cluster-1", too, or remove it.`,
+			"80/TCP; 80/TCP annotations=a=b", "AnnotationsConflict",
+			`Conflicting exportedAnnotations. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree. "a" of "cluster-2" has no effect: set it in "cluster-1", too, or remove it.`,
 		},
 		"a border of the newer export": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", annotations("clusterset-dns.github.io/prefer=local")),
-				v("cluster-2", 2, "80/TCP", "", annotations("clusterset-dns.github.io/prefer=local", "clusterset-dns.github.io/within=local")),
-				v("cluster-3", 3, "80/TCP", "", annotations("clusterset-dns.github.io/prefer=none")),
-			},
-			"AnnotationsConflict",
+			"80/TCP annotations=clusterset-dns.github.io/prefer=local; 80/TCP annotations=clusterset-dns.github.io/prefer=local,clusterset-dns.github.io/within=local; 80/TCP annotations=clusterset-dns.github.io/prefer=none", "AnnotationsConflict",
 			`Conflicting exportedAnnotations. Using "clusterset-dns.github.io/prefer=local" from oldest service export in "cluster-1". 2/3 clusters disagree. ` +
 				`"clusterset-dns.github.io/within" of "cluster-2" has no effect: set it in "cluster-1", too, or remove it. ` +
 				`"clusterset-dns.github.io/prefer" of "cluster-3" differs.`,
 		},
 		"many annotations": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", annotations("a=1", "b=1", "c=1", "d=1", "e=1", "f=1", "g=1", "h=1", "i=1", "j=1", "k=1", "l=1")),
-				v("cluster-2", 2, "80/TCP", ""),
-			},
-			"AnnotationsConflict",
+			"80/TCP annotations=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1; 80/TCP", "AnnotationsConflict",
 			`Conflicting exportedAnnotations. Using "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
 				`"a" is missing in "cluster-2". "b" is missing in "cluster-2". "c" is missing in "cluster-2". "d" is missing in "cluster-2". "e" is missing in "cluster-2". ` +
 				`"f" is missing in "cluster-2". "g" is missing in "cluster-2". "h" is missing in "cluster-2". "i" is missing in "cluster-2". "j" is missing in "cluster-2". 2 more differences.`,
 		},
-		"an empty set and none are equal": {
-			exports{v("cluster-1", 1, "80/TCP", "", labels()), v("cluster-2", 2, "80/TCP", "")}, "NoConflicts", agree,
-		},
-
+		"an empty set and none are equal": {"80/TCP labels=; 80/TCP", "", ""},
 		"port added": {
-			exports{v("cluster-1", 1, "http:80/TCP", ""), v("cluster-2", 2, "http:80/TCP metrics:9090/TCP", "")},
-			"PortConflict",
+			"http:80/TCP; http:80/TCP metrics:9090/TCP", "PortConflict",
 			`Conflicting ports. Using "http:80/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. "metrics:9090/TCP" of "cluster-2" is added.`,
 		},
 		"port missing": {
-			exports{v("cluster-1", 1, "http:80/TCP metrics:9090/TCP", ""), v("cluster-2", 2, "http:80/TCP", "")},
-			"PortConflict",
+			"http:80/TCP metrics:9090/TCP; http:80/TCP", "PortConflict",
 			`Conflicting ports. Using "http:80/TCP,metrics:9090/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. "metrics:9090/TCP" is missing in "cluster-2".`,
 		},
 		"one name, two numbers": {
-			exports{v("cluster-1", 1, "http:80/TCP", ""), v("cluster-2", 2, "http:8080/TCP", "")},
-			"PortConflict",
+			"http:80/TCP; http:8080/TCP", "PortConflict",
 			`Conflicting ports. Using "http:80/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
 				`"http:8080/TCP" of "cluster-2" is not served, because its name is taken. "http:80/TCP" is missing in "cluster-2".`,
 		},
 		"one name, two protocols": {
-			exports{v("cluster-1", 1, "dns:53/UDP", ""), v("cluster-2", 2, "dns:53/TCP", "")},
-			"PortConflict",
+			"dns:53/UDP; dns:53/TCP", "PortConflict",
 			`Conflicting ports. Using "dns:53/UDP" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
 				`"dns:53/TCP" of "cluster-2" is not served, because its name is taken. "dns:53/UDP" is missing in "cluster-2".`,
 		},
 		"one number, two names": {
-			exports{
-				v("cluster-1", 1, "http:80/TCP", ""), v("cluster-2", 2, "web:80/TCP", ""),
-				v("cluster-3", 3, "80/TCP", ""),
-			},
-			"PortConflict",
+			"http:80/TCP; web:80/TCP; 80/TCP", "PortConflict",
 			`Conflicting ports. Using "http:80/TCP" from oldest service export in "cluster-1". 2/3 clusters disagree. ` +
 				`"web:80/TCP" of "cluster-2" is served as "http:80/TCP". "80/TCP" of "cluster-3" is served as "http:80/TCP".`,
 		},
 		"application protocol": {
-			exports{v("cluster-1", 1, "http:80/TCP(http)", ""), v("cluster-2", 2, "http:80/TCP(kubernetes.io/h2c)",
-				"")},
-			"PortConflict",
+			"http:80/TCP(http); http:80/TCP(kubernetes.io/h2c)", "PortConflict",
 			`Conflicting ports. Using "http:80/TCP(http)" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
 				`"http:80/TCP(kubernetes.io/h2c)" of "cluster-2" is served as "http:80/TCP(http)".`,
 		},
 		"many differences": {
-			exports{
-				v("cluster-1", 1, "", "", headless),
-				v("cluster-2", 2, "a:1/TCP b:2/TCP c:3/TCP d:4/TCP e:5/TCP f:6/TCP g:7/TCP h:8/TCP i:9/TCP j:10/TCP k:11/TCP l:12/TCP", "", headless),
-			},
-			"PortConflict",
+			"headless; a:1/TCP b:2/TCP c:3/TCP d:4/TCP e:5/TCP f:6/TCP g:7/TCP h:8/TCP i:9/TCP j:10/TCP k:11/TCP l:12/TCP headless", "PortConflict",
 			`Conflicting ports. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree. "a:1/TCP" of "cluster-2" is added. "b:2/TCP" of "cluster-2" is added. ` +
 				`"c:3/TCP" of "cluster-2" is added. "d:4/TCP" of "cluster-2" is added. "e:5/TCP" of "cluster-2" is added. "f:6/TCP" of "cluster-2" is added. ` +
 				`"g:7/TCP" of "cluster-2" is added. "h:8/TCP" of "cluster-2" is added. "i:9/TCP" of "cluster-2" is added. "j:10/TCP" of "cluster-2" is added. 2 more differences.`,
 		},
-
-		"a family that all have": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", families("IPv4", "IPv6")),
-				v("cluster-2", 2, "80/TCP", "", families("IPv6")),
-			}, "NoConflicts", agree,
-		},
-		"order of families": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", families("IPv4", "IPv6")),
-				v("cluster-2", 2, "80/TCP", "", families("IPv6", "IPv4")),
-			}, "NoConflicts", agree,
-		},
+		"a family that all have": {"80/TCP families=IPv4,IPv6; 80/TCP families=IPv6", "", ""},
+		"order of families":      {"80/TCP families=IPv4,IPv6; 80/TCP families=IPv6,IPv4", "", ""},
 		"no family that all have": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", families("IPv4")),
-				v("cluster-2", 2, "80/TCP", "", families("IPv6")),
-				v("cluster-3", 3, "80/TCP", "", families("IPv6", "IPv4")),
-			},
-			"IPFamilyConflict", `Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/3 clusters disagree.`,
+			"80/TCP families=IPv4; 80/TCP families=IPv6; 80/TCP families=IPv6,IPv4", "IPFamilyConflict",
+			`Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/3 clusters disagree.`,
 		},
 		"backends out of reach for each family": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", families("IPv6", "IPv4")),
-				v("cluster-2", 2, "80/TCP", "", families("IPv4")), v("cluster-3", 3, "80/TCP", "", families("IPv6")),
-			},
-			"IPFamilyConflict", `Conflicting ipFamilies. Using "IPv6,IPv4" from oldest service export in "cluster-1". 2/3 clusters disagree.`,
+			"80/TCP families=IPv6,IPv4; 80/TCP families=IPv4; 80/TCP families=IPv6", "IPFamilyConflict",
+			`Conflicting ipFamilies. Using "IPv6,IPv4" from oldest service export in "cluster-1". 2/3 clusters disagree.`,
 		},
-
 		"a family of some endpoints of a headless service alone": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", headless, families("IPv4", "IPv6")),
-				v("cluster-2", 2, "80/TCP", "", headless, families("IPv4")),
-				v("cluster-3", 3, "80/TCP", "", headless, families("IPv4")),
-			},
-			"IPFamilyConflict", `Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/3 clusters disagree.`,
+			"80/TCP headless families=IPv4,IPv6; 80/TCP headless families=IPv4; 80/TCP headless families=IPv4", "IPFamilyConflict",
+			`Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/3 clusters disagree.`,
 		},
-		"all endpoints of a headless service have both families": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", headless, families("IPv4", "IPv6")),
-				v("cluster-2", 2, "80/TCP", "", headless, families("IPv6", "IPv4")),
-			}, "NoConflicts", agree,
-		},
+		"all endpoints of a headless service have both families": {"80/TCP headless families=IPv4,IPv6; 80/TCP headless families=IPv6,IPv4", "", ""},
 		"the oldest of a headless service has one family": {
-			exports{
-				v("cluster-1", 1, "80/TCP", "", headless),
-				v("cluster-2", 2, "80/TCP", "", headless, families("IPv6", "IPv4")),
-			},
-			"IPFamilyConflict", `Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
+			"80/TCP headless; 80/TCP headless families=IPv6,IPv4", "IPFamilyConflict",
+			`Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
 		},
-
 		"ports without names": {
-			exports{v("cluster-1", 1, "80/TCP", ""), v("cluster-2", 2, "443/TCP", "")},
-			"PortConflict",
+			"80/TCP; 443/TCP", "PortConflict",
 			`Conflicting ports. Using "80/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. "80/TCP" is named "tcp-80", because only a single port can have no name. ` +
 				`"443/TCP" is named "tcp-443", because only a single port can have no name. "443/TCP" of "cluster-2" is added. "80/TCP" is missing in "cluster-2".`,
 		},
-
 		"all at once": {
-			exports{
-				v("cluster-1", 1, "http:80/TCP", "", labels("a=1"), annotations("b=1"), distribution("PreferClose")),
-				v("cluster-2", 2, "http:81/TCP", "", headless, timeout(7), local, families("IPv6"),
-					distribution("PreferSameZone")),
-			},
-			"AnnotationsConflict,IPFamilyConflict,InternalTrafficPolicyConflict,LabelsConflict,PortConflict,SessionAffinityConfigConflict,SessionAffinityConflict,TrafficDistributionConflict,TypeConflict",
+			"http:80/TCP labels=a=1 annotations=b=1 distribution=PreferClose; http:81/TCP headless timeout=7 local families=IPv6 distribution=PreferSameZone", "AnnotationsConflict,IPFamilyConflict,InternalTrafficPolicyConflict,LabelsConflict,PortConflict,SessionAffinityConfigConflict,SessionAffinityConflict,TrafficDistributionConflict,TypeConflict",
 			`Conflicting exportedAnnotations. Using "b=1" from oldest service export in "cluster-1". 1/2 clusters disagree. "b" is missing in "cluster-2". ` +
 				`Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
 				`Conflicting internalTrafficPolicy. Using "Cluster" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
@@ -288,12 +217,13 @@ func TestConflict(t *testing.T) {
 				Type: "Conflict", Status: metav1.ConditionTrue, Reason: test.reason,
 				Message: test.message, ObservedGeneration: 3,
 			}
-			if test.reason == "NoConflicts" {
-				want.Status = metav1.ConditionFalse
+			if test.reason == "" {
+				want.Status, want.Reason, want.Message = metav1.ConditionFalse, "NoConflicts", agree
 			}
 			// Every constituent export says the same.
-			for _, view := range test.exports {
-				result := Merge(newObserved(view.Cluster), contribute(test.exports...))
+			exports := exportsOf(t, test.exports)
+			for _, view := range exports {
+				result := Merge(newObserved(view.Cluster), contribute(exports...))
 				diff(t, "condition in "+view.Cluster, conditionOf(t, result.ExportConditions, "Conflict"), want)
 			}
 		})
@@ -320,5 +250,153 @@ func TestConflictBounds(t *testing.T) {
 	conflict := conditionOf(t, result.ExportConditions, "Conflict")
 	if len(conflict.Reason) > 1024 || len(conflict.Message) > 32768 {
 		t.Errorf("reason of %d and message of %d bytes", len(conflict.Reason), len(conflict.Message))
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for name, test := range map[string]struct {
+		exports string
+		want    string // precedence, then each property that is disagreed on
+	}{
+		"nothing":                    {"", ""},
+		"one":                        {"cluster=east 80/TCP", "east"},
+		"agree":                      {"cluster=west age=2 80/TCP; cluster=east age=1 80/TCP", "east west"},
+		"type":                       {"cluster=east age=2 80/TCP headless; cluster=west age=1 80/TCP", `west east; type "ClusterSetIP" (east "Headless")`},
+		"a tie is by name":           {"cluster=west 80/TCP; cluster=east age=1 80/TCP headless", `east west; type "Headless" (west "ClusterSetIP")`},
+		"ports are united":           {"cluster=east http:80/TCP; cluster=west http:80/TCP api:90/TCP; cluster=north http:80/TCP", `east west north; ports "api:90/TCP,http:80/TCP" (west "api:90/TCP,http:80/TCP")`},
+		"families are what all have": {"cluster=east 80/TCP families=IPv4; cluster=west 80/TCP families=IPv6", `east west; ipFamilies "IPv4" (west "IPv6")`},
+		"several":                    {"cluster=east 80/TCP local; cluster=west 80/TCP labels=a=1", `east west; internalTrafficPolicy "Local" (west "Cluster"); exportedLabels "" (west "a=1")`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			contributions := contribute(exportsOf(t, test.exports)...)
+			account := Explain(contributions)
+			if got := accountText(account); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			slices.Reverse(contributions)
+			diff(t, "in another order", Explain(contributions), account)
+
+			// It says what the condition says.
+			if test.exports == "" {
+				return
+			}
+			condition := conditionOf(t, Merge(newObserved(contributions[0].View.Cluster), contributions).ExportConditions,
+				"Conflict")
+			if account.Conflict == "" {
+				account.Conflict = agree
+			}
+			diff(t, "message", account.Conflict, condition.Message)
+			var reasons []string
+			for _, property := range account.Properties {
+				if len(property.Dissent) > 0 {
+					reasons = append(reasons, string(property.Reason))
+				}
+			}
+			slices.Sort(reasons)
+			if reason := strings.Join(reasons, ","); reason != condition.Reason && condition.Reason != "NoConflicts" {
+				t.Errorf("got reasons %s, the condition has %s", reason, condition.Reason)
+			}
+		})
+	}
+}
+
+func accountText(account Account) string {
+	text := strings.Join(account.Precedence, " ")
+	for _, property := range account.Properties {
+		if len(property.Dissent) == 0 {
+			continue
+		}
+		text += fmt.Sprintf("; %s %q", property.Field, property.Text(account.Spec))
+		for _, dissent := range property.Dissent {
+			text += fmt.Sprintf(" (%s %q)", dissent.Cluster, property.Text(dissent.Spec))
+		}
+	}
+	return text
+}
+
+// TestRankPrecedesCreation: a cluster states the creation times of its exports itself. One that the operator ranks
+// behind the others wins no conflict with them, however old it says it is.
+func TestRankPrecedesCreation(t *testing.T) {
+	honest := newView("east", 5, "http:80/TCP", "10.1.0.1")
+	for name, lie := range map[string]*export.View{
+		"type":                    newView("mallory", 1, "http:80/TCP", "10.6.6.6", headless),
+		"the name of a port":      newView("mallory", 1, "http:81/TCP", "10.6.6.6"),
+		"internal traffic policy": newView("mallory", 1, "http:80/TCP", "10.6.6.6", local),
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed, before := settled(t, newObserved("east"), contribute(honest))
+			contributions := contribute(lie, honest)
+			contributions[0].Rank = 1
+			result := Merge(observed, contributions)
+			diff(t, "type", result.ServiceImport.Spec.Type, before.ServiceImport.Spec.Type)
+			diff(t, "IPs", result.ServiceImport.Spec.IPs, before.ServiceImport.Spec.IPs)
+			diff(t, "policy", result.ServiceImport.Spec.InternalTrafficPolicy,
+				before.ServiceImport.Spec.InternalTrafficPolicy)
+			diff(t, "ports", result.ServiceImport.Spec.Ports, before.ServiceImport.Spec.Ports)
+			for _, slice := range result.EndpointSlices {
+				if slice.Labels[export.LabelSourceCluster] == "east" {
+					diff(t, "ports of east", endpointPorts(slice), "http:8080/TCP")
+				}
+			}
+		})
+	}
+}
+
+func TestRanks(t *testing.T) {
+	views := []*export.View{
+		newView("a", 3, "80/TCP", ""), newView("b", 2, "80/TCP", "", headless),
+		newView("c", 1, "80/TCP", ""), newView("d", 1, "80/TCP", "", headless),
+	}
+	for name, test := range map[string]struct {
+		ranks   []int
+		want    []string
+		message string
+	}{
+		"all alike": {
+			[]int{0, 0, 0, 0},
+			[]string{"c", "d", "b", "a"},
+			`Conflicting type. Using "ClusterSetIP" from oldest service export in "c". 2/4 clusters disagree.`,
+		},
+		"all alike, and not 0": {
+			[]int{7, 7, 7, 7},
+			[]string{"c", "d", "b", "a"},
+			`Conflicting type. Using "ClusterSetIP" from oldest service export in "c". 2/4 clusters disagree.`,
+		},
+		"the oldest is first by rank too": {
+			[]int{0, 0, -1, 0},
+			[]string{"c", "d", "b", "a"},
+			`Conflicting type. Using "ClusterSetIP" from oldest service export in "c". 2/4 clusters disagree.`,
+		},
+		"the oldest is last": {
+			[]int{0, 0, 1, 0},
+			[]string{"d", "b", "a", "c"},
+			`Conflicting type. Using "Headless" from first-ranked service export in "d". 2/4 clusters disagree.`,
+		},
+		"the youngest is first": {
+			[]int{-5, 0, 0, 0},
+			[]string{"a", "c", "d", "b"},
+			`Conflicting type. Using "ClusterSetIP" from first-ranked service export in "a". 2/4 clusters disagree.`,
+		},
+		"each has its own": {
+			[]int{2, 1, 4, 3},
+			[]string{"b", "a", "d", "c"},
+			`Conflicting type. Using "Headless" from first-ranked service export in "b". 2/4 clusters disagree.`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			contributions := contribute(views...)
+			for i, rank := range test.ranks {
+				contributions[i].Rank = rank
+			}
+			for range 2 {
+				account := Explain(contributions)
+				diff(t, "precedence", account.Precedence, test.want)
+				diff(t, "ranked", account.Ranked, test.want[0] != "c")
+				condition := conditionOf(t, Merge(newObserved("a"), contributions).ExportConditions,
+					string(v1beta1.ServiceExportConditionConflict))
+				diff(t, "message", condition.Message, test.message)
+				slices.Reverse(contributions)
+			}
+		})
 	}
 }

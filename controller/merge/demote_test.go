@@ -27,44 +27,22 @@ func TestDemote(t *testing.T) {
 		kind   func(*export.View)
 		want   string // first endpoint of the silent cluster
 	}{
-		"another has it":         {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "10.2.0.1")}, nil, demoted},
-		"no other cluster":       {"10.1.0.1", "80/TCP", nil, nil, ready},
-		"another has none":       {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "")}, nil, ready},
-		"another's is not ready": {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "!10.2.0.1")}, nil, ready},
-		"another port":           {"10.1.0.1", "a:80/TCP", exports{v("b", 2, "b:81/TCP", "10.2.0.1")}, nil, ready},
-		"another protocol":       {"10.1.0.1", "a:80/TCP", exports{v("b", 2, "b:80/UDP", "10.2.0.1")}, nil, ready},
-		"one of two ports": {
-			"10.1.0.1", "a:80/TCP b:81/TCP",
-			exports{v("b", 2, "a:80/TCP", "10.2.0.1")},
-			nil,
-			ready,
-		},
-		"both ports, in two": {
-			"10.1.0.1", "a:80/TCP b:81/TCP",
-			exports{v("b", 2, "a:80/TCP", "10.2.0.1"), v("c", 3, "b:81/TCP", "10.3.0.1")},
-			nil, demoted,
-		},
-		"another name, one number": {"10.1.0.1", "a:80/TCP", exports{v("b", 2, "b:80/TCP", "10.2.0.1")}, nil, demoted},
-		"another family":           {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "fd00::1")}, nil, ready},
-		"not ready itself":         {"!10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "10.2.0.1")}, nil, unready},
-		"headless": {
-			"10.1.0.1", "80/TCP",
-			exports{v("b", 2, "80/TCP", "10.2.0.1", headless)},
-			headless, demoted,
-		},
-		"headless without ports":  {"10.1.0.1", "", exports{v("b", 2, "", "10.2.0.1", headless)}, headless, demoted},
-		"headless, nothing ready": {"10.1.0.1", "", exports{v("b", 2, "", "!10.2.0.1", headless)}, headless, ready},
-		"headless, another port": {
-			"10.1.0.1", "a:80/TCP",
-			exports{v("b", 2, "b:81/TCP", "10.2.0.1", headless)},
-			headless, ready,
-		},
-		"headless, one has no port": {
-			"10.1.0.1", "",
-			exports{v("b", 2, "b:81/TCP", "10.2.0.1", headless)},
-			headless,
-			demoted,
-		},
+		"another has it":            {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "10.2.0.1")}, nil, demoted},
+		"no other cluster":          {"10.1.0.1", "80/TCP", nil, nil, ready},
+		"another has none":          {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "")}, nil, ready},
+		"another's is not ready":    {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "!10.2.0.1")}, nil, ready},
+		"another port":              {"10.1.0.1", "a:80/TCP", exports{v("b", 2, "b:81/TCP", "10.2.0.1")}, nil, ready},
+		"another protocol":          {"10.1.0.1", "a:80/TCP", exports{v("b", 2, "b:80/UDP", "10.2.0.1")}, nil, ready},
+		"one of two ports":          {"10.1.0.1", "a:80/TCP b:81/TCP", exports{v("b", 2, "a:80/TCP", "10.2.0.1")}, nil, ready},
+		"both ports, in two":        {"10.1.0.1", "a:80/TCP b:81/TCP", exports{v("b", 2, "a:80/TCP", "10.2.0.1"), v("c", 3, "b:81/TCP", "10.3.0.1")}, nil, demoted},
+		"another name, one number":  {"10.1.0.1", "a:80/TCP", exports{v("b", 2, "b:80/TCP", "10.2.0.1")}, nil, demoted},
+		"another family":            {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "fd00::1")}, nil, ready},
+		"not ready itself":          {"!10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "10.2.0.1")}, nil, unready},
+		"headless":                  {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "10.2.0.1", headless)}, headless, demoted},
+		"headless without ports":    {"10.1.0.1", "", exports{v("b", 2, "", "10.2.0.1", headless)}, headless, demoted},
+		"headless, nothing ready":   {"10.1.0.1", "", exports{v("b", 2, "", "!10.2.0.1", headless)}, headless, ready},
+		"headless, another port":    {"10.1.0.1", "a:80/TCP", exports{v("b", 2, "b:81/TCP", "10.2.0.1", headless)}, headless, ready},
+		"headless, one has no port": {"10.1.0.1", "", exports{v("b", 2, "b:81/TCP", "10.2.0.1", headless)}, headless, demoted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			silent := v("a", 1, test.ports, test.silent)
@@ -101,38 +79,6 @@ func TestDemote(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAllDemoted(t *testing.T) {
-	views := contribute(newView("a", 1, "80/TCP", "10.1.0.1"), newView("b", 2, "80/TCP", "10.2.0.1"))
-	for i := range views {
-		views[i].Demote = true
-	}
-	for _, slice := range Merge(newObserved("a"), views).EndpointSlices {
-		if !*slice.Endpoints[0].Conditions.Ready {
-			t.Errorf("slice %s is demoted with nowhere to go", slice.Name)
-		}
-	}
-}
-
-// TestDemotedIsRemembered: who reads a demoted slice sees what it was.
-func TestDemotedIsRemembered(t *testing.T) {
-	silent := newView("a", 1, "80/TCP", "10.1.0.1 !10.1.0.2 10.1.0.3")
-	silent.Slices[0].Endpoints[2].Conditions = export.Conditions(true, false, true)
-	before := silent.Slices[0].Endpoints
-	contributions := append(contribute(newView("b", 2, "80/TCP", "10.2.0.1")), Contribution{View: silent, Demote: true})
-	var copies []*discoveryv1.EndpointSlice
-	for _, slice := range Merge(newObserved("b"), contributions).EndpointSlices {
-		if slice.Labels[export.LabelSourceCluster] == "a" {
-			copies = append(copies, slice)
-		}
-	}
-	read, found := export.FromSlices(export.Source{Cluster: "a"}, web, copies, nil)
-	if len(found) > 0 {
-		t.Errorf("problems %v", found)
-	}
-	diff(t, "view", read, silent)
-	diff(t, "the view that was merged", silent.Slices[0].Endpoints, before)
 }
 
 // TestDemoteAtRandom: without a Placement, the endpoints of silent and drained clusters are demoted, slice by slice, if

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apidiff "k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -25,6 +24,12 @@ var (
 	newSlice  = exporttest.Slice
 	headless  = exporttest.Headless
 	families  = exporttest.Families
+
+	labels       = exporttest.Labels
+	annotations  = exporttest.Annotations
+	distribution = exporttest.Distribution
+	diff         = exporttest.Diff
+	conditionOf  = exporttest.ConditionOf
 )
 
 // newObserved is a cluster with its ServiceExport and nothing else of the service.
@@ -47,33 +52,13 @@ func contribute(views ...*export.View) []Contribution {
 	return all
 }
 
-// settle is what is observed after the result was written: the API server
-// gave the import a UID and the Service the IPs that it lacked.
+// settle is what is observed after the result was written.
 func settle(observed Observed, result Result) Observed {
-	if result.ServiceImport == nil {
-		if !foreign(observed) {
-			observed.ServiceImport = nil
-		}
-	} else {
-		observed.ServiceImport = result.ServiceImport.DeepCopy()
-		observed.ServiceImport.UID = "uid-of-import"
+	imported, derived := exporttest.Stored(result.ServiceImport, result.DerivedService)
+	if imported != nil || !foreign(observed) {
+		observed.ServiceImport = imported
 	}
-	if result.DerivedService == nil {
-		if observed.DerivedService != nil && export.IsManaged(observed.DerivedService) {
-			observed.DerivedService = nil
-		}
-	} else {
-		derived := result.DerivedService.DeepCopy()
-		for i, family := range derived.Spec.IPFamilies {
-			if i == len(derived.Spec.ClusterIPs) {
-				derived.Spec.ClusterIPs = append(derived.Spec.ClusterIPs,
-					map[corev1.IPFamily]string{"IPv4": "10.96.0.7", "IPv6": "fd00:96::7"}[family])
-			}
-		}
-		derived.Spec.ClusterIP = derived.Spec.ClusterIPs[0]
-		for i := range derived.OwnerReferences {
-			derived.OwnerReferences[i].UID = "uid-of-import"
-		}
+	if derived != nil || observed.DerivedService != nil && export.IsManaged(observed.DerivedService) {
 		observed.DerivedService = derived
 	}
 	if observed.ServiceExport != nil {
@@ -97,22 +82,4 @@ func settled(t testing.TB, observed Observed, contributions []Contribution) (Obs
 	}
 	t.Fatal("the merge does not come to rest")
 	return observed, result
-}
-
-func diff(t *testing.T, what string, got, want any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s (-want +got):\n%s", what, apidiff.Diff(want, got))
-	}
-}
-
-func conditionOf(t *testing.T, conditions []metav1.Condition, kind string) metav1.Condition {
-	t.Helper()
-	for _, condition := range conditions {
-		if condition.Type == kind {
-			return condition
-		}
-	}
-	t.Fatalf("no condition %s in %v", kind, conditions)
-	return metav1.Condition{}
 }

@@ -38,7 +38,7 @@ func handMade() Observed {
 
 func TestHandMade(t *testing.T) {
 	observed := handMade()
-	before := copyOfObserved(observed)
+	before := textOf(t, objectsOf(observed))
 	want := observed.ServiceImport.DeepCopy()
 	want.Annotations[export.AnnotationDerivedService] = derivedName
 	want.Spec.IPs = []string{"10.96.0.7"}
@@ -50,7 +50,7 @@ func TestHandMade(t *testing.T) {
 		}},
 	}
 	first := Merge(observed, nil)
-	diff(t, "observed", observed, before)
+	diff(t, "observed", textOf(t, objectsOf(observed)), before)
 	wantSlice := observed.HandMadeSlices[0].DeepCopy()
 	wantSlice.Labels[export.LabelKubernetesService] = derivedName
 	diff(t, "slices", first.HandMadeSlices, []*discoveryv1.EndpointSlice{wantSlice})

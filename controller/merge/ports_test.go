@@ -23,58 +23,24 @@ func TestPorts(t *testing.T) {
 		want    string   // ports of the import
 		slices  []string // ports of the clusters' slices
 	}{
-		"one unnamed":        {[]string{"80/TCP"}, "80/TCP", []string{"8080/TCP"}},
-		"one unnamed in all": {[]string{"80/TCP", "80/TCP"}, "80/TCP", []string{"8080/TCP", "8080/TCP"}},
-		"union": {
-			[]string{"http:80/TCP", "http:80/TCP metrics:90/TCP", "dns:53/UDP"},
-			"http:80/TCP metrics:90/TCP dns:53/UDP",
-			[]string{"http:8080/TCP", "http:8080/TCP metrics:8090/TCP", "dns:8053/UDP"},
-		},
-		"one number in three protocols": {
-			[]string{"a:53/TCP b:53/UDP", "c:53/SCTP"},
-			"a:53/TCP b:53/UDP c:53/SCTP",
-			[]string{"a:8053/TCP b:8053/UDP", "c:8053/SCTP"},
-		},
-		"one name, two numbers: only those with the number are reached": {
-			[]string{"http:80/TCP", "http:81/TCP"}, "http:80/TCP", []string{"http:8080/TCP", ""},
-		},
-		"one number, two names: the oldest's name everywhere": {
-			[]string{"http:80/TCP", "web:80/TCP"}, "http:80/TCP", []string{"http:8080/TCP", "http:8080/TCP"},
-		},
-		"names swapped": {
-			[]string{"a:80/TCP b:81/TCP", "a:81/TCP b:80/TCP"},
-			"a:80/TCP b:81/TCP",
-			[]string{"a:8080/TCP b:8081/TCP", "a:8080/TCP b:8081/TCP"},
-		},
-		"a number that only a third cluster can name": {
-			[]string{"http:80/TCP", "http:81/TCP", "alt:81/TCP"},
-			"http:80/TCP alt:81/TCP",
-			[]string{"http:8080/TCP", "alt:8081/TCP", "alt:8081/TCP"},
-		},
-		"unnamed in a union of several": {
-			[]string{"80/TCP", "53/UDP", "http:90/TCP"},
-			"tcp-80:80/TCP udp-53:53/UDP http:90/TCP",
-			[]string{"tcp-80:8080/TCP", "udp-53:8053/UDP", "http:8090/TCP"},
-		},
-		"unnamed, then named": {
-			[]string{"80/TCP", "http:80/TCP"}, "80/TCP", []string{"8080/TCP", "8080/TCP"},
-		},
-		"named, then unnamed": {
-			[]string{"http:80/TCP", "80/TCP"}, "http:80/TCP", []string{"http:8080/TCP", "http:8080/TCP"},
-		},
+		"one unnamed":                   {[]string{"80/TCP"}, "80/TCP", []string{"8080/TCP"}},
+		"one unnamed in all":            {[]string{"80/TCP", "80/TCP"}, "80/TCP", []string{"8080/TCP", "8080/TCP"}},
+		"union":                         {[]string{"http:80/TCP", "http:80/TCP metrics:90/TCP", "dns:53/UDP"}, "http:80/TCP metrics:90/TCP dns:53/UDP", []string{"http:8080/TCP", "http:8080/TCP metrics:8090/TCP", "dns:8053/UDP"}},
+		"one number in three protocols": {[]string{"a:53/TCP b:53/UDP", "c:53/SCTP"}, "a:53/TCP b:53/UDP c:53/SCTP", []string{"a:8053/TCP b:8053/UDP", "c:8053/SCTP"}},
+		"one name, two numbers: only those with the number are reached": {[]string{"http:80/TCP", "http:81/TCP"}, "http:80/TCP", []string{"http:8080/TCP", ""}},
+		"one number, two names: the oldest's name everywhere":           {[]string{"http:80/TCP", "web:80/TCP"}, "http:80/TCP", []string{"http:8080/TCP", "http:8080/TCP"}},
+		"names swapped": {[]string{"a:80/TCP b:81/TCP", "a:81/TCP b:80/TCP"}, "a:80/TCP b:81/TCP", []string{"a:8080/TCP b:8081/TCP", "a:8080/TCP b:8081/TCP"}},
+		"a number that only a third cluster can name": {[]string{"http:80/TCP", "http:81/TCP", "alt:81/TCP"}, "http:80/TCP alt:81/TCP", []string{"http:8080/TCP", "alt:8081/TCP", "alt:8081/TCP"}},
+		"unnamed in a union of several":               {[]string{"80/TCP", "53/UDP", "http:90/TCP"}, "tcp-80:80/TCP udp-53:53/UDP http:90/TCP", []string{"tcp-80:8080/TCP", "udp-53:8053/UDP", "http:8090/TCP"}},
+		"unnamed, then named":                         {[]string{"80/TCP", "http:80/TCP"}, "80/TCP", []string{"8080/TCP", "8080/TCP"}},
+		"named, then unnamed":                         {[]string{"http:80/TCP", "80/TCP"}, "http:80/TCP", []string{"http:8080/TCP", "http:8080/TCP"}},
 		"unnamed, and another port with the name that it would get": {
 			[]string{"80/TCP", "tcp-80:81/TCP tcp-80-2:82/TCP"},
 			"tcp-80-3:80/TCP tcp-80:81/TCP tcp-80-2:82/TCP",
 			[]string{"tcp-80-3:8080/TCP", "tcp-80:8081/TCP tcp-80-2:8082/TCP"},
 		},
-		"application protocol of the oldest": {
-			[]string{"http:80/TCP(http)", "http:80/TCP(kubernetes.io/h2c)", "http:80/TCP"},
-			"http:80/TCP(http)",
-			[]string{"http:8080/TCP(http)", "http:8080/TCP(http)", "http:8080/TCP(http)"},
-		},
-		"no application protocol where the oldest has none": {
-			[]string{"http:80/TCP", "http:80/TCP(http)"}, "http:80/TCP", []string{"http:8080/TCP", "http:8080/TCP"},
-		},
+		"application protocol of the oldest":                {[]string{"http:80/TCP(http)", "http:80/TCP(kubernetes.io/h2c)", "http:80/TCP"}, "http:80/TCP(http)", []string{"http:8080/TCP(http)", "http:8080/TCP(http)", "http:8080/TCP(http)"}},
+		"no application protocol where the oldest has none": {[]string{"http:80/TCP", "http:80/TCP(http)"}, "http:80/TCP", []string{"http:8080/TCP", "http:8080/TCP"}},
 	} {
 		for _, kind := range []v1beta1.ServiceImportType{v1beta1.ClusterSetIP, v1beta1.Headless} {
 			t.Run(fmt.Sprintf("%s, %s", name, kind), func(t *testing.T) {
@@ -165,23 +131,6 @@ func TestHeadlessWithoutPorts(t *testing.T) {
 	if len(result.EndpointSlices[0].Endpoints) != 1 {
 		t.Errorf("endpoints: %v", result.EndpointSlices[0].Endpoints)
 	}
-}
-
-// TestTargetsOfOneService: slices of one cluster may listen on different
-// numbers, and endpoints that serve no port stay without one.
-func TestTargetsOfOneService(t *testing.T) {
-	view := newView("cluster-1", 1, "http:80/TCP", "", func(v *export.View) {
-		v.Slices = []export.Slice{
-			newSlice("a", "http:80/TCP", "10.1.0.1"), newSlice("b", "http:80/TCP", "10.1.0.2"),
-			newSlice("c", "", "10.1.0.3"),
-		}
-		v.Slices[1].Targets[0].Port = 9999
-	})
-	var got []string
-	for _, slice := range Merge(newObserved("cluster-1"), contribute(view)).EndpointSlices {
-		got = append(got, fmt.Sprintf("%s %s %s", slice.Name, endpointPorts(slice), slice.Endpoints[0].Addresses[0]))
-	}
-	diff(t, "slices", got, []string{"a http:8080/TCP 10.1.0.1", "b http:9999/TCP 10.1.0.2", "c  10.1.0.3"})
 }
 
 func text(name string, number int32, protocol corev1.Protocol, app *string) string {

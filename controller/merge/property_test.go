@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,10 +48,9 @@ func checkClusterset(t *testing.T, seed uint64) {
 	for _, m := range members {
 		name := fmt.Sprintf("clusterset %d, cluster %s: ", seed, m.observed.Cluster)
 		contributions := contributionsIn(r, m.observed.Cluster, members)
-		contributionsBefore, observedBefore := copyOfAll(contributions), copyOfObserved(m.observed)
+		before := textOf(t, contributions) + textOf(t, objectsOf(m.observed))
 		result := Merge(m.observed, contributions)
-		diff(t, name+"contributions changed", contributions, contributionsBefore)
-		diff(t, name+"observed changed", copyOfObserved(m.observed), observedBefore)
+		diff(t, name+"input", textOf(t, contributions)+textOf(t, objectsOf(m.observed)), before)
 
 		// Invariant: the same views give the same import everywhere.
 		here := everywhereOf(result)
@@ -60,7 +60,7 @@ func checkClusterset(t *testing.T, seed uint64) {
 		diff(t, name+"what all clusters have in common", here, *agreed)
 
 		// Nor does the order matter in one cluster.
-		again := copyOfAll(contributions)
+		again := slices.Clone(contributions)
 		r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
 		diff(t, name+"another order", Merge(m.observed, again), result)
 
@@ -70,13 +70,16 @@ func checkClusterset(t *testing.T, seed uint64) {
 		if source.sees != nil && (result.ServiceImport != nil || source.observed.Cluster == m.observed.Cluster) {
 			want := source.sees
 			if unusedIn(m.observed, result, source) {
-				want = copyOf(want)
-				for i := range want.Slices {
-					for j, endpoint := range want.Slices[i].Endpoints {
-						if !isReady(&endpoint) {
-							want.Slices[i].Endpoints[j].Conditions = export.Conditions(false, false, false)
+				view := *want
+				view.Slices, want = slices.Clone(view.Slices), &view
+				for i := range view.Slices {
+					endpoints := slices.Clone(view.Slices[i].Endpoints)
+					for j := range endpoints {
+						if !isReady(&endpoints[j]) {
+							endpoints[j].Conditions = export.Conditions(false, false, false)
 						}
 					}
+					view.Slices[i].Endpoints = endpoints
 				}
 			}
 			diff(t, name+"view of "+source.observed.Cluster, reread(t, source.observed.Cluster, result), want)

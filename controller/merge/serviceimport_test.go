@@ -4,6 +4,7 @@ package merge
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,162 +154,91 @@ func TestTypeChanges(t *testing.T) {
 	diff(t, "back again", result, clusterSetIP)
 }
 
-// TestMixedTypes: the Service of a cluster that lost the conflict is reached all the same.
-func TestMixedTypes(t *testing.T) {
-	for _, oldest := range []int{1, 3} {
-		views := contribute(newView("east", oldest, "http:80/TCP", "10.1.0.1"),
-			newView("west", 2, "http:80/TCP", "10.2.0.1", headless))
-		for _, cluster := range []string{"east", "west", "north"} {
-			result := Merge(newObserved(cluster), views)
-			for _, slice := range result.EndpointSlices {
-				diff(t, "ports", endpointPorts(slice), "http:8080/TCP")
-				_, hidden := slice.Labels[export.LabelHeadless]
-				_, served := slice.Labels[export.LabelKubernetesService]
-				if isHeadless := oldest == 3; hidden != isHeadless || served == isHeadless {
-					t.Errorf("labels %v of a slice in %s", slice.Labels, cluster)
-				}
-			}
-			if len(result.EndpointSlices) != 2 {
-				t.Errorf("%d slices", len(result.EndpointSlices))
-			}
-		}
+// familiesOf reads "46" or the like.
+func familiesOf(text string) (all []corev1.IPFamily) {
+	for _, digit := range text {
+		all = append(all, corev1.IPFamily("IPv"+string(digit)))
 	}
+	return all
+}
+
+// list are the words of a text, nil if there are none.
+func list(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Fields(text)
 }
 
 func TestIPFamilies(t *testing.T) {
-	const v4, v6 = corev1.IPv4Protocol, corev1.IPv6Protocol
-	type list = []corev1.IPFamily
 	for name, test := range map[string]struct {
-		exports []list
-		cluster list
-		derived []string // IPs of the Service that exists
-		old     []string // IPs of the import that exists
-		want    list
-		ips     []string
-		ready   string
-		renew   bool // the Service must be made anew
+		exports, cluster string // families of each export, and of the cluster
+		derived, old     string // IPs of the Service and of the import that exist
+		want             string // families
+		ips              string
+		ready            string
+		renew            bool // the Service must be made anew
 	}{
-		"first time": {
-			exports: []list{{v4, v6}}, cluster: list{v4, v6},
-			want: list{v4, v6}, ready: "Pending",
-		},
-		"order of the export": {
-			exports: []list{{v6, v4}}, cluster: list{v4, v6},
-			want: list{v6, v4}, ready: "Pending",
-		},
-		"order of the derived Service": {
-			exports: []list{{v6, v4}}, cluster: list{v4, v6},
-			derived: []string{"10.0.0.1", "fd00::1"}, want: list{v4, v6}, ips: []string{"10.0.0.1", "fd00::1"},
-			ready: "Ready",
-		},
-		"order of the IPs, the Service is gone": {
-			exports: []list{{v6, v4}}, cluster: list{v4, v6},
-			old: []string{"10.0.0.1", "fd00::1"}, want: list{v4, v6}, ips: []string{"10.0.0.1", "fd00::1"},
-			ready: "Pending",
-		},
-		"the Service decides over the import": {
-			exports: []list{{v4}}, cluster: list{v4},
-			derived: []string{"10.0.0.2"}, old: []string{"10.0.0.1"}, want: list{v4}, ips: []string{"10.0.0.2"},
-			ready: "Ready",
-		},
-		"intersection": {
-			exports: []list{{v4, v6}, {v6}}, cluster: list{v4, v6},
-			want: list{v6}, ready: "Pending",
-		},
-		"no intersection, the oldest's": {
-			exports: []list{{v4}, {v6}}, cluster: list{v4, v6}, want: list{v4},
-			ready: "Pending",
-		},
-		"the cluster has one": {
-			exports: []list{{v4, v6}}, cluster: list{v6}, want: list{v6},
-			ready: "Pending",
-		},
-		"the cluster has none of them": {
-			exports: []list{{v6}}, cluster: list{v4},
-			ready: "IPFamilyNotSupported",
-		},
-		"the cluster is not known": {exports: []list{{v6, v4}}, want: list{v6, v4}, ready: "Pending"},
-		"a second one comes": {
-			exports: []list{{v4, v6}}, cluster: list{v4, v6},
-			derived: []string{"10.0.0.1"}, want: list{v4, v6}, ips: []string{"10.0.0.1"}, ready: "Pending",
-		},
-		"the second one goes": {
-			exports: []list{{v4}}, cluster: list{v4, v6},
-			derived: []string{"10.0.0.1", "fd00::1"}, want: list{v4}, ips: []string{"10.0.0.1"}, ready: "Ready",
-		},
-		"the first one goes": {
-			exports: []list{{v6}}, cluster: list{v4, v6},
-			derived: []string{"10.0.0.1", "fd00::1"}, want: list{v6}, ips: []string{"fd00::1"}, ready: "Ready",
-			renew: true,
-		},
-		"the other one comes": {
-			exports: []list{{v6}}, cluster: list{v4, v6},
-			derived: []string{"10.0.0.1"}, want: list{v6}, ready: "Pending", renew: true,
-		},
-		"IPs that are none": {
-			exports: []list{{v4}}, cluster: list{v4}, derived: []string{"None"},
-			old: []string{"x"}, want: list{v4}, ready: "Pending", renew: true,
-		},
+		"first time":                            {"46", "46", "", "", "46", "", "Pending", false},
+		"order of the export":                   {"64", "46", "", "", "64", "", "Pending", false},
+		"order of the derived Service":          {"64", "46", "10.0.0.1 fd00::1", "", "46", "10.0.0.1 fd00::1", "Ready", false},
+		"order of the IPs, the Service is gone": {"64", "46", "", "10.0.0.1 fd00::1", "46", "10.0.0.1 fd00::1", "Pending", false},
+		"the Service decides over the import":   {"4", "4", "10.0.0.2", "10.0.0.1", "4", "10.0.0.2", "Ready", false},
+		"intersection":                          {"46 6", "46", "", "", "6", "", "Pending", false},
+		"no intersection, the oldest's":         {"4 6", "46", "", "", "4", "", "Pending", false},
+		"the cluster has one":                   {"46", "6", "", "", "6", "", "Pending", false},
+		"the cluster has none of them":          {"6", "4", "", "", "", "", "IPFamilyNotSupported", false},
+		"the cluster is not known":              {"64", "", "", "", "64", "", "Pending", false},
+		"a second one comes":                    {"46", "46", "10.0.0.1", "", "46", "10.0.0.1", "Pending", false},
+		"the second one goes":                   {"4", "46", "10.0.0.1 fd00::1", "", "4", "10.0.0.1", "Ready", false},
+		"the first one goes":                    {"6", "46", "10.0.0.1 fd00::1", "", "6", "fd00::1", "Ready", true},
+		"the other one comes":                   {"6", "46", "10.0.0.1", "", "6", "", "Pending", true},
+		"IPs that are none":                     {"4", "4", "None", "x", "4", "", "Pending", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var views []*export.View
-			for i, exported := range test.exports {
-				views = append(views, newView(fmt.Sprintf("cluster-%d", i+1), i+1, "80/TCP", "", families(exported...)))
+			for i, exported := range strings.Fields(test.exports) {
+				views = append(views, newView(fmt.Sprintf("cluster-%d", i+1), i+1, "80/TCP", "", families(familiesOf(exported)...)))
 			}
 			observed := newObserved("cluster-1")
-			observed.IPFamilies = test.cluster
+			observed.IPFamilies = familiesOf(test.cluster)
 			managed := map[string]string{export.LabelManagedBy: export.Manager}
-			if test.derived != nil {
+			want, ips := familiesOf(test.want), list(test.ips)
+			if derived := list(test.derived); derived != nil {
 				observed.DerivedService = &corev1.Service{
 					ObjectMeta: metav1.ObjectMeta{Labels: managed},
-					Spec:       corev1.ServiceSpec{ClusterIP: test.derived[0], ClusterIPs: test.derived},
+					Spec:       corev1.ServiceSpec{ClusterIP: derived[0], ClusterIPs: derived},
 				}
-				for _, ip := range test.derived {
+				for _, ip := range derived {
 					observed.DerivedService.Spec.IPFamilies = append(observed.DerivedService.Spec.IPFamilies,
 						familyOf(ip))
 				}
 			}
-			if test.old != nil {
+			if old := list(test.old); old != nil {
 				observed.ServiceImport = &v1beta1.ServiceImport{
 					ObjectMeta: metav1.ObjectMeta{Labels: managed},
-					Spec:       v1beta1.ServiceImportSpec{IPs: test.old},
+					Spec:       v1beta1.ServiceImportSpec{IPs: old},
 				}
 			}
 			result := Merge(observed, contribute(views...))
-			diff(t, "families", result.ServiceImport.Spec.IPFamilies, test.want)
-			diff(t, "IPs", result.ServiceImport.Spec.IPs, test.ips)
+			diff(t, "families", result.ServiceImport.Spec.IPFamilies, want)
+			diff(t, "IPs", result.ServiceImport.Spec.IPs, ips)
 			diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready").Reason, test.ready)
-			if test.want == nil {
+			if want == nil {
 				if result.DerivedService != nil {
 					t.Errorf("a derived Service without a family")
 				}
 				return
 			}
-			diff(t, "families of the Service", result.DerivedService.Spec.IPFamilies, test.want)
-			diff(t, "IPs of the Service", result.DerivedService.Spec.ClusterIPs, test.ips)
-			if first := append(test.ips, "")[0]; result.DerivedService.Spec.ClusterIP != first {
+			diff(t, "families of the Service", result.DerivedService.Spec.IPFamilies, want)
+			diff(t, "IPs of the Service", result.DerivedService.Spec.ClusterIPs, ips)
+			if first := append(ips, "")[0]; result.DerivedService.Spec.ClusterIP != first {
 				t.Errorf("clusterIP = %q, want %q", result.DerivedService.Spec.ClusterIP, first)
 			}
 			if observed.DerivedService != nil {
 				diff(t, "recreation", NeedsRecreation(observed.DerivedService, result.DerivedService), test.renew)
 			}
 		})
-	}
-}
-
-// TestIPFamilyNotSupported: the slices are there all the same, for others to read and to remember.
-func TestIPFamilyNotSupported(t *testing.T) {
-	observed := newObserved("east")
-	observed.IPFamilies = []corev1.IPFamily{"IPv4"}
-	for _, kind := range []func(*export.View){func(*export.View) {}, headless} {
-		result := Merge(observed, contribute(newView("west", 1, "80/TCP", "fd00::1", families("IPv6"), kind)))
-		diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
-			Type: "Ready", Status: metav1.ConditionFalse, Reason: "IPFamilyNotSupported",
-			Message: "The service is exported with IPv6, this cluster has IPv4.",
-		})
-		if len(result.EndpointSlices) != 1 {
-			t.Errorf("%d slices", len(result.EndpointSlices))
-		}
 	}
 }
 
@@ -356,10 +286,53 @@ func TestForeign(t *testing.T) {
 		if result.DerivedService != nil || len(result.ServiceImport.Spec.IPs) > 0 {
 			t.Errorf("Service %v, IPs %v", result.DerivedService, result.ServiceImport.Spec.IPs)
 		}
+		byHand := handMade()
+		byHand.DerivedService = observed.DerivedService
+		for _, slice := range append(result.EndpointSlices, Merge(byHand, nil).HandMadeSlices...) {
+			if of := slice.Labels[export.LabelKubernetesService]; of != "" {
+				t.Errorf("endpoints of %s are behind Service %s", slice.Name, of)
+			}
+		}
 		diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
 			Type: "Ready", Status: metav1.ConditionFalse, Reason: "ForeignService",
 			Message: "Service demo/" + derivedName +
 				" was not made by clusterset-controller.clusterset-dns.github.io. Delete it to have the service imported.",
 		})
 	})
+}
+
+// TestUnsupported: how a trafficDistribution that this cluster's API server does not know is translated. The import
+// keeps it.
+func TestUnsupported(t *testing.T) {
+	const of134, of130 = "PreferSameZone PreferSameNode", "PreferSameZone PreferSameNode PreferClose"
+	for name, test := range map[string]struct {
+		distribution, prefer string
+		unsupported          string // the values of trafficDistribution
+		want                 string
+	}{
+		"all known, zone":            {"PreferSameZone", "", "", "PreferSameZone"},
+		"all known, node":            {"PreferSameNode", "", "", "PreferSameNode"},
+		"before 1.34, zone":          {"PreferSameZone", "", of134, "PreferClose"},
+		"before 1.34, close":         {"PreferClose", "", of134, "PreferClose"},
+		"before 1.34, node":          {"PreferSameNode", "", of134, ""},
+		"before 1.34, node, cluster": {"PreferSameNode", "cluster", of134, "PreferClose"},
+		"before 1.34, zone, cluster": {"PreferSameZone", "cluster", of134, "PreferClose"},
+		"before 1.30, zone":          {"PreferSameZone", "", of130, ""},
+		"before 1.30, close":         {"PreferClose", "", of130, ""},
+		"before 1.30, cluster":       {"", "cluster", of130, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed := newObserved("east")
+			observed.Unsupported = Unsupported{
+				Distributions: strings.Fields(test.unsupported),
+			}
+			view := newView("east", 1, "80/TCP", "10.1.0.1", distribution(test.distribution))
+			if test.prefer != "" {
+				observed.Place = somewhere(0)
+			}
+			_, result := settled(t, observed, contribute(view))
+			diff(t, "derived Service", ptr.Deref(result.DerivedService.Spec.TrafficDistribution, ""), test.want)
+			diff(t, "import", ptr.Deref(result.ServiceImport.Spec.TrafficDistribution, ""), test.distribution)
+		})
+	}
 }

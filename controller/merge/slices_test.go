@@ -5,7 +5,6 @@ package merge
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -59,43 +58,4 @@ func TestEndpointSlices(t *testing.T) {
 			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: west.Slices[0].Endpoints, Ports: ports,
 		},
 	})
-}
-
-// TestNoEndpoints: an export without endpoints has its slice in every cluster.
-func TestNoEndpoints(t *testing.T) {
-	result := Merge(newObserved("north"), contribute(newView("east", 1, "http:80/TCP", "")))
-	if len(result.EndpointSlices) != 1 || len(result.EndpointSlices[0].Endpoints) > 0 {
-		t.Errorf("slices %v", result.EndpointSlices)
-	}
-}
-
-// TestSlicesOfForeignService: endpoints are not put behind a Service of the derived one's name that somebody else made.
-func TestSlicesOfForeignService(t *testing.T) {
-	for name, labels := range map[string]map[string]string{
-		"ours":           {export.LabelManagedBy: export.Manager},
-		"another's":      {export.LabelManagedBy: "helm"},
-		"without labels": nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
-				Namespace: "demo", Name: derivedName,
-				Labels: labels,
-			}}
-			observed, byHand := newObserved("east"), handMade()
-			observed.DerivedService, byHand.DerivedService = service, service
-			var got []string
-			for _, slice := range Merge(observed, contribute(newView("east", 1, "80/TCP", "10.1.0.1"),
-				newView("west", 2, "80/TCP", "10.2.0.1"))).EndpointSlices {
-				got = append(got, slice.Labels[export.LabelKubernetesService])
-			}
-			for _, slice := range Merge(byHand, nil).HandMadeSlices {
-				got = append(got, slice.Labels[export.LabelKubernetesService])
-			}
-			want := []string{"", ""}
-			if name == "ours" {
-				want = []string{derivedName, derivedName, derivedName}
-			}
-			diff(t, "labels", got, want)
-		})
-	}
 }

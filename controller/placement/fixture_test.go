@@ -4,12 +4,10 @@ package placement
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apidiff "k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -28,6 +26,11 @@ var (
 	newSlice  = exporttest.Slice
 	headless  = exporttest.Headless
 	families  = exporttest.Families
+
+	annotations  = exporttest.Annotations
+	distribution = exporttest.Distribution
+	diff         = exporttest.Diff
+	conditionOf  = exporttest.ConditionOf
 )
 
 // Observed is the state of a cluster, with what places endpoints there.
@@ -73,33 +76,9 @@ func contribute(views ...*export.View) []merge.Contribution {
 	return all
 }
 
-// settle is what is observed after the result was written: the API server
-// gave the import a UID and the Service the IPs that it lacked.
+// settle is what is observed after the result was written.
 func settle(observed Observed, result merge.Result) Observed {
-	if result.ServiceImport == nil {
-		observed.ServiceImport = nil
-	} else {
-		observed.ServiceImport = result.ServiceImport.DeepCopy()
-		observed.ServiceImport.UID = "uid-of-import"
-	}
-	if result.DerivedService == nil {
-		if observed.DerivedService != nil && export.IsManaged(observed.DerivedService) {
-			observed.DerivedService = nil
-		}
-	} else {
-		derived := result.DerivedService.DeepCopy()
-		for i, family := range derived.Spec.IPFamilies {
-			if i == len(derived.Spec.ClusterIPs) {
-				derived.Spec.ClusterIPs = append(derived.Spec.ClusterIPs,
-					map[corev1.IPFamily]string{"IPv4": "10.96.0.7", "IPv6": "fd00:96::7"}[family])
-			}
-		}
-		derived.Spec.ClusterIP = derived.Spec.ClusterIPs[0]
-		for i := range derived.OwnerReferences {
-			derived.OwnerReferences[i].UID = "uid-of-import"
-		}
-		observed.DerivedService = derived
-	}
+	observed.ServiceImport, observed.DerivedService = exporttest.Stored(result.ServiceImport, result.DerivedService)
 	if observed.ServiceExport != nil {
 		observed.ServiceExport = observed.ServiceExport.DeepCopy()
 		observed.ServiceExport.Status.Conditions = result.ExportConditions
@@ -121,39 +100,4 @@ func settled(t testing.TB, observed Observed, contributions []merge.Contribution
 	}
 	t.Fatal("the merge does not come to rest")
 	return observed, result
-}
-
-func diff(t *testing.T, what string, got, want any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s (-want +got):\n%s", what, apidiff.Diff(want, got))
-	}
-}
-
-func conditionOf(t *testing.T, conditions []metav1.Condition, kind string) metav1.Condition {
-	t.Helper()
-	for _, condition := range conditions {
-		if condition.Type == kind {
-			return condition
-		}
-	}
-	t.Fatalf("no condition %s in %v", kind, conditions)
-	return metav1.Condition{}
-}
-
-func distribution(value string) func(*export.View) {
-	return func(view *export.View) { view.Spec.TrafficDistribution = value }
-}
-
-func annotations(pairs ...string) func(*export.View) {
-	return func(view *export.View) { view.Spec.Annotations = pairsOf(pairs) }
-}
-
-func pairsOf(pairs []string) map[string]string {
-	m := make(map[string]string)
-	for _, pair := range pairs {
-		key, value, _ := strings.Cut(pair, "=")
-		m[key] = value
-	}
-	return m
 }

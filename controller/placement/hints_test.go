@@ -141,17 +141,6 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestNotExportedHere: what only others export is used everywhere, and hinted all the same.
-func TestNotExportedHere(t *testing.T) {
-	other := parse("80: a b")
-	for _, preference := range []preference{{Cluster: true}, {Cluster: true, Zone: true}} {
-		hints := newHints(preference, Nodes{Zones: []string{"a"}}, nil)
-		if got := text(hints.of(false, &other, other.Endpoints)); got != "* *" {
-			t.Errorf("%+v: got %s", preference, got)
-		}
-	}
-}
-
 // TestHintsAreShared: many endpoints have few hints.
 func TestHintsAreShared(t *testing.T) {
 	own := parse("80:" + strings.Repeat(" a b", 50))

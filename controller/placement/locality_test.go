@@ -41,54 +41,25 @@ func TestLocality(t *testing.T) {
 		hints              string // of east, then of west
 		distribution, told string
 	}{
-		"nothing": {nil, labelled, "", "-/-", "", ""},
-		"the annotation": {
-			changes{prefers("cluster")},
-			labelled, "", "a,b/elsewhere", "PreferClose",
-			"True Hinted",
-		},
-		"the operator":     {nil, labelled, "cluster", "a,b/elsewhere", "PreferClose", "True Hinted"},
-		"not this service": {changes{prefers("none")}, labelled, "cluster", "-/-", "", ""},
-		"another preference": {
-			changes{distribution("PreferSameZone")},
-			labelled, "cluster", "a/b",
-			"PreferSameZone", "",
-		},
-		"both": {
-			changes{distribution("PreferSameZone"), prefers("cluster")},
-			labelled, "",
-			"a,b/elsewhere", "PreferSameZone", "True Hinted",
-		},
-		"an unknown preference": {changes{distribution("PreferMoon")}, labelled, "", "-/-", "", ""},
-		"the same, and ours": {
-			changes{distribution("PreferMoon"), prefers("cluster")},
-			labelled, "",
-			"a,b/elsewhere", "PreferClose", "True Hinted",
-		},
+		"nothing":                   {nil, labelled, "", "-/-", "", ""},
+		"the annotation":            {changes{prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferClose", "True Hinted"},
+		"the operator":              {nil, labelled, "cluster", "a,b/elsewhere", "PreferClose", "True Hinted"},
+		"not this service":          {changes{prefers("none")}, labelled, "cluster", "-/-", "", ""},
+		"another preference":        {changes{distribution("PreferSameZone")}, labelled, "cluster", "a/b", "PreferSameZone", ""},
+		"both":                      {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferSameZone", "True Hinted"},
+		"an unknown preference":     {changes{distribution("PreferMoon")}, labelled, "", "-/-", "", ""},
+		"the same, and ours":        {changes{distribution("PreferMoon"), prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferClose", "True Hinted"},
 		"a value that is not valid": {changes{prefers("one two")}, labelled, "", "-/-", "", "False UnknownPreference"},
-		"some without a zone": {
-			changes{prefers("cluster")},
-			mixed, "", "-/-", "", "True Demoted",
-		},
-		"all without a zone": {changes{prefers("cluster")}, "?", "", "-/-", "", "True Demoted"},
-		"no nodes":           {changes{prefers("cluster")}, "", "", "-/-", "", "True Demoted"},
-		"too many zones":     {changes{prefers("cluster")}, nine, "", "-/-", "", "True Demoted"},
-		"tiers": {
-			changes{prefers("local > west")},
-			labelled, "", "a,b/elsewhere", "PreferClose", "True Hinted",
-		},
+		"some without a zone":       {changes{prefers("cluster")}, mixed, "", "-/-", "", "True Demoted"},
+		"all without a zone":        {changes{prefers("cluster")}, "?", "", "-/-", "", "True Demoted"},
+		"no nodes":                  {changes{prefers("cluster")}, "", "", "-/-", "", "True Demoted"},
+		"too many zones":            {changes{prefers("cluster")}, nine, "", "-/-", "", "True Demoted"},
+		"tiers":                     {changes{prefers("local > west")}, labelled, "", "a,b/elsewhere", "PreferClose", "True Hinted"},
 		"tiers, this cluster later": {changes{prefers("west > local")}, labelled, "", "-/-", "", "True Demoted"},
 		"tiers of the operator":     {nil, labelled, "local > west", "a,b/elsewhere", "PreferClose", "True Hinted"},
-		"headless tiers": {
-			changes{prefers("local > west"), headless},
-			labelled, "", "-/-", "", "True Demoted",
-		},
-		"too many, but a zone": {
-			changes{prefers("cluster"), distribution("PreferClose")},
-			nine, "", "a/b",
-			"PreferClose", "True Demoted",
-		},
-		"headless": {changes{prefers("cluster"), headless}, labelled, "", "-/-", "", ""},
+		"headless tiers":            {changes{prefers("local > west"), headless}, labelled, "", "-/-", "", "True Demoted"},
+		"too many, but a zone":      {changes{prefers("cluster"), distribution("PreferClose")}, nine, "", "a/b", "PreferClose", "True Demoted"},
+		"headless":                  {changes{prefers("cluster"), headless}, labelled, "", "-/-", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			east := newView("east", 1, "80/TCP", "10.1.0.1 !10.1.0.2", append(changes{in("a")}, test.oldest...)...)
@@ -162,29 +133,6 @@ func preferText(result merge.Result) string {
 		}
 	}
 	return ""
-}
-
-// TestHintsAreNotTheWordOfACluster: hints are local, as read by others, also of endpoints that are demoted.
-func TestHintsAreNotTheWordOfACluster(t *testing.T) {
-	east, west := newView("east", 1, "80/TCP", "10.1.0.1", prefers("cluster")), newView("west", 2, "80/TCP", "10.2.0.1")
-	observed := newObserved("east")
-	observed.Nodes = Nodes{Zones: []string{"a"}}
-	contributions := []merge.Contribution{{View: east, Demote: true}, {View: west}}
-	result := merged(observed, contributions)
-	diff(t, "hints", hintsText(result, "east")+"/"+hintsText(result, "west"), "a/elsewhere")
-	for _, slice := range result.EndpointSlices {
-		if cluster := slice.Labels[export.LabelSourceCluster]; *slice.Endpoints[0].Conditions.Ready ==
-			(cluster == "east") {
-			t.Errorf("cluster %s: ready is %t", cluster, *slice.Endpoints[0].Conditions.Ready)
-		}
-	}
-	diff(t, "view of east", reread(t, "east", result), east)
-	diff(t, "view of west", reread(t, "west", result), west)
-	for _, view := range []*export.View{east, west} {
-		if view.Slices[0].Endpoints[0].Hints != nil {
-			t.Errorf("the view of %s changed", view.Cluster)
-		}
-	}
 }
 
 // checkHints checks what the API server and kube-proxy ask of hints: at most

@@ -4,9 +4,14 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -88,4 +93,145 @@ func FuzzTiers(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestParseBorder: the clusters inside, as east sees them. Of one, the properties are unknown.
+func TestParseBorder(t *testing.T) {
+	clusters := append(slices.Clone(clusters), scope.Cluster{ID: "unknown"})
+	for _, test := range []struct {
+		text, inside string
+		wrong        bool
+	}{
+		{"", "east near west bare unknown", false},
+		{"same(region)", "east near", false},
+		{"west", "east west", false},
+		{"region", "east", false}, // an id that no cluster has
+		{"!region", "east bare", false},
+		{"region!=us", "east near bare", false},
+		{"region notin (us)", "east near bare", false},
+		{"unknown; !region", "east bare unknown", false},
+		{"*", "east near west bare unknown", false},
+		{"one two", "east", true},
+		{"east, west", "east", true},
+		{"region, tier; west", "east", true},
+		{" ", "east", true},
+		{"west;", "east", true},
+		{strings.Repeat("x", 1<<16), "east", true},
+	} {
+		border, err := parseBorder(test.text)
+		var inside []string
+		for _, cluster := range clusters {
+			if place := (&placement{Here: Here{Cluster: clusters[0]}}).place(cluster, border, of(cluster.ID)); !place.outside {
+				inside = append(inside, cluster.ID)
+			}
+		}
+		if got := strings.Join(inside, " "); got != test.inside || (err != nil) != test.wrong ||
+			(border != nil) != (test.text != "") {
+			t.Errorf("%.50q: got %s, %v, want %s", test.text, got, err, test.inside)
+		}
+	}
+}
+
+func of(cluster string) merge.Contribution {
+	return merge.Contribution{View: &export.View{Cluster: cluster, Spec: &export.Spec{}}}
+}
+
+// TestReasons: messages have the whole reason, and are bounded.
+func TestReasons(t *testing.T) {
+	for text, want := range map[string]string{
+		"region=eu > us": `"region=eu > us" is no border: cluster selector, term "region=eu > us": it is neither an id ` +
+			`nor a label selector: found '>', expected: ',' or 'end of string'`,
+		"same(region) or west": `"same(region) or west" is no border: cluster selector, term "same(region) or west": it ` +
+			`is neither an id nor a label selector: unable to parse requirement: found '(', expected: in, notin, =, ==, ` +
+			`!=, gt, lt`,
+		"east, west": `"east, west" is no border: cluster selector, term "east, west": it has ids separated by commas: ` +
+			`separate them with ";"`,
+	} {
+		if _, err := parseBorder(text); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+	if _, err := ParseTiers("east, west > north"); err == nil || err.Error() != `"east, west > north" is no list of tiers: `+
+		`cluster selector, term "east, west": it has ids separated by commas: separate them with ";"` {
+		t.Error(err)
+	}
+	for _, text := range []string{strings.Repeat("x ", 500), "region=" + strings.Repeat("x", 500), "region in (" + strings.Repeat("*", 100)} {
+		if _, err := parseBorder(text); err == nil || len(err.Error()) > 400 || strings.HasPrefix(text, "region=") && !strings.HasSuffix(err.Error(), "...") {
+			t.Errorf("%d bytes: %v", len(err.Error()), err)
+		}
+	}
+}
+
+func TestPreference(t *testing.T) {
+	for _, test := range []struct {
+		distribution, annotation, operator string
+		want                               preference
+		wrong                              bool
+	}{
+		{"", "", "", preference{}, false},
+		{"", "", "none", preference{}, false},
+		{"", "", "cluster", preference{Cluster: true}, false},
+		{"", "cluster", "", preference{Cluster: true}, false},
+		{"", "cluster", "none", preference{Cluster: true}, false},
+		{"", "none", "cluster", preference{}, false},
+		{"PreferClose", "", "", preference{Zone: true}, false},
+		{"PreferSameZone", "", "", preference{Zone: true}, false},
+		{"PreferSameNode", "", "", preference{Node: true, Zone: true}, false},
+		{"PreferSameZone", "", "cluster", preference{Zone: true}, false},
+		{"PreferSameZone", "none", "cluster", preference{Zone: true}, false},
+		{"PreferSameZone", "cluster", "", preference{Zone: true, Cluster: true}, false},
+		{"PreferSameNode", "cluster", "none", preference{Node: true, Zone: true, Cluster: true}, false},
+		{"PreferOther", "", "", preference{}, false},
+		{"PreferOther", "cluster", "", preference{Cluster: true}, false},
+		{"", "local > west", "", preference{Cluster: true}, false},
+		{"", "west > local", "cluster", preference{}, false},
+		{"", "", "local > west", preference{Cluster: true}, false},
+		{"", "one two", "", preference{}, true},
+		{"", "one two", "cluster", preference{}, true},
+		{"PreferSameZone", ">", "", preference{Zone: true}, true},
+		{"", strings.Repeat("x", 1<<16), "", preference{}, true},
+	} {
+		imported := &v1beta1.ServiceImport{}
+		imported.Annotations = map[string]string{export.AnnotationPrefer: test.annotation}
+		if test.distribution != "" {
+			imported.Spec.TrafficDistribution = &test.distribution
+		}
+		here := Here{Prefer: test.operator, Nodes: Nodes{Zones: []string{"a"}}}
+		got := preference{}
+		if hints := here.Of(imported, nil).(*placement).hints; hints != nil {
+			got = hints.preference
+		}
+		_, err := tiersOf(test.distribution, test.annotation, test.operator)
+		if got != test.want || (err != nil) != test.wrong {
+			t.Errorf("%q, %.20q, %q: got %+v, %v", test.distribution, test.annotation, test.operator, got, err)
+		}
+		if err != nil && len(err.Error()) > 200 {
+			t.Errorf("the error has %d bytes", len(err.Error()))
+		}
+	}
+}
+
+// TestRoles: the rules for east, west and north, as east has them.
+func TestRoles(t *testing.T) {
+	for name, test := range map[string]struct{ key, value, zones, want string }{
+		"nothing":   {"", "", "", "east: ; west: saturated; north: "},
+		"tiers":     {export.AnnotationPrefer, "north > west", "", "east: tier 3; west: saturated, tier 2; north: tier 1"},
+		"hints":     {export.AnnotationPrefer, "local", "a", "east: tier 1 by hints; west: saturated, tier 2; north: tier 2"},
+		"border":    {export.AnnotationWithin, "west", "", "east: ; west: saturated; north: outside of the border west"},
+		"weights":   {export.AnnotationWeights, "north=50,west=1", "", "east: ; west: saturated, weight 1 %; north: weight 50 %"},
+		"the whole": {export.AnnotationWeights, "north=100", "", "east: no weight; west: saturated; north: weight 100 %"},
+	} {
+		views := contribute(newView("east", 1, "80/TCP", addresses(1, 2), asks(test.key, test.value)),
+			newView("west", 2, "80/TCP", addresses(2, 3)), newView("north", 3, "80/TCP", addresses(3, 3)))
+		views[1].View.Spec.Saturated = true
+		observed := newObserved("east")
+		observed.Nodes.Zones = strings.Fields(test.zones)
+		observed, result := settled(t, observed, views)
+		placement := observed.here().Of(result.ServiceImport, views)
+		var all []string
+		for _, cluster := range []string{"east", "west", "north"} {
+			all = append(all, cluster+": "+strings.Join(placement.Rules(cluster), ", "))
+		}
+		diff(t, name, strings.Join(all, "; "), test.want)
+	}
 }

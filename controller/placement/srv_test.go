@@ -4,7 +4,6 @@ package placement
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -158,29 +157,6 @@ func TestSRVAtRandom(t *testing.T) {
 	if waiting < 200 || plain < 1000 || silent < 200 {
 		t.Errorf("%d slices waited, %d had no annotation, %d were of silent clusters", waiting, plain, silent)
 	}
-}
-
-// TestSRVIsStable: pods that come and go elsewhere do not change the slices of a cluster with a weight, nor those of the
-// others if they come and go there.
-func TestSRVIsStable(t *testing.T) {
-	texts := func(changing string) string {
-		texts := map[string]bool{}
-		for n := range 30 {
-			count := map[string]int{"east": 50, "west": 30}
-			count[changing] += n
-			result := merged(newObserved("east"), contribute(
-				newView("east", 1, "80/TCP", addresses(1, count["east"]), headless, asks(export.AnnotationWeights, "west=10")),
-				newView("west", 2, "80/TCP", addresses(2, count["west"]), headless)))
-			for _, slice := range result.EndpointSlices {
-				if slice.Labels[export.LabelSourceCluster] != changing {
-					texts[slice.Annotations[export.AnnotationSRV]] = true
-				}
-			}
-		}
-		return strings.Join(slices.Sorted(maps.Keys(texts)), ", ")
-	}
-	diff(t, "of east while west changes", texts("west"), "priority=0 weight=928")
-	diff(t, "of west while east changes", texts("east"), "priority=0 weight=168")
 }
 
 // isDemoted reports whether an endpoint is serving and terminating, for whatever reason.

@@ -61,26 +61,6 @@ func TestUsed(t *testing.T) {
 	}
 }
 
-// TestShares: with enough endpoints, shares are what is asked for to half an endpoint.
-func TestShares(t *testing.T) {
-	for seed := range uint64(5000) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		weights := Weights{"west": r.IntN(60), "north": r.IntN(40)}
-		rest := 1 + r.IntN(50)
-		ready := map[string]int{"east": rest, "west": 100 * rest, "north": 100 * rest}
-		used := weights.Used(ready)
-		if used["east"] != rest {
-			t.Fatalf("%v of %v: %v", weights, ready, used)
-		}
-		for cluster, weight := range weights {
-			exact := float64(weight) / float64(100-weights["west"]-weights["north"]) * float64(rest)
-			if off := math.Abs(float64(used[cluster]) - exact); off > 0.5+1e-9 && (used[cluster] != 1 || weight == 0) {
-				t.Errorf("%v of %v: %s has %d, exactly %.2f", weights, ready, cluster, used[cluster], exact)
-			}
-		}
-	}
-}
-
 func TestEach(t *testing.T) {
 	for _, test := range []struct{ weights, ready, each string }{
 		{"west=10", "east=9 west=3", "map[east:5120 west:1728]"},
@@ -166,22 +146,6 @@ func TestEachShares(t *testing.T) {
 	}
 	if few < 1000 {
 		t.Errorf("only %d cluster sets have few endpoints", few)
-	}
-}
-
-// TestEachIsStable: of pods that come and go, few change a weight.
-func TestEachIsStable(t *testing.T) {
-	weights := Weights{"west": 10}
-	before, changes := weights.each(map[string]int{"east": 100, "west": 30}), 0
-	for n := 101; n <= 200; n++ {
-		each := weights.each(map[string]int{"east": n, "west": 30})
-		if each["east"] != before["east"] {
-			changes++
-		}
-		before = each
-	}
-	if changes > 16 {
-		t.Errorf("%d changes for twice as many endpoints", changes)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
 )
@@ -46,6 +47,43 @@ func BenchmarkServices(b *testing.B) {
 				r.Question[0].Name = names[i%count]
 				return floors[i%count].serve(udpClient, r)
 			})
+		})
+	}
+}
+
+// BenchmarkReply compares replies of the plugin with the floor, through what the server does with them.
+func BenchmarkReply(b *testing.B) {
+	all := manyImports(1000)
+	for _, count := range []int{10, 100, 1000, 10000} {
+		all.headless(fmt.Sprintf("db-%d", count), count)
+	}
+	m := newBenchPlugin(b, all)
+	for _, bc := range []struct {
+		qname  string
+		qtype  uint16
+		client *packer
+	}{
+		{"web-7", dns.TypeA, udpClient},
+		{"_http._tcp.web-7", dns.TypeSRV, udpClient},
+		{"web-7", dns.TypeAAAA, udpClient}, // NODATA
+		{"none", dns.TypeA, udpClient},
+		{"db-3.east.db-1000", dns.TypeA, udpClient},
+		{"10-2-0-3.west.db-10000", dns.TypeA, udpClient},
+		{"db-10", dns.TypeA, tcpClient},
+		{"db-1000", dns.TypeA, tcpClient},
+		{"_sql._tcp.db-100", dns.TypeSRV, tcpClient},
+		{"_sql._tcp.db-1000", dns.TypeSRV, tcpClient},
+		{"db-1000", dns.TypeA, udpClient}, // as much as fits
+		{"_sql._tcp.db-1000", dns.TypeSRV, udpClient},
+	} {
+		r := benchQuery(bc.qname+".demo.svc."+testZone, bc.qtype, 1232)
+		f := capture(b, m, r, bc.client)
+		f.extra = slices.DeleteFunc(f.extra, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeOPT })
+		b.Run(fmt.Sprint(bc.qname, " ", dns.TypeToString[bc.qtype], " ", bc.client.remote.Network()), func(b *testing.B) {
+			inTurns(b, func(int) error {
+				_, err := m.ServeDNS(b.Context(), request.NewScrubWriter(r, bc.client), r)
+				return err
+			}, func(int) error { return f.serve(request.NewScrubWriter(r, bc.client), r) })
 		})
 	}
 }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"testing"
 
 	"github.com/coredns/coredns/plugin/test"
-	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,85 +121,10 @@ func benchQuery(qname string, qtype uint16, size uint16) *dns.Msg {
 	return r
 }
 
-// ours and theirs measure the same reply: as the plugin makes it, and as the floor does.
-func ours(b *testing.B, m *Multicluster, r *dns.Msg, client wrapper) {
-	b.ReportAllocs()
-	ctx := b.Context()
-	for b.Loop() {
-		if _, err := m.ServeDNS(ctx, client(r), r); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func theirs(b *testing.B, f *floor, r *dns.Msg, client wrapper) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := f.serve(client(r), r); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// wrapper is what a reply is written to.
-type wrapper func(*dns.Msg) dns.ResponseWriter
-
-// udp and tcp pack what is written; the scrubbed ones do before what the server does.
-func udp(*dns.Msg) dns.ResponseWriter { return udpClient }
-
-func tcp(*dns.Msg) dns.ResponseWriter { return tcpClient }
-
-func scrubbedUDP(r *dns.Msg) dns.ResponseWriter { return request.NewScrubWriter(r, udpClient) }
-
-func scrubbedTCP(r *dns.Msg) dns.ResponseWriter { return request.NewScrubWriter(r, tcpClient) }
-
 // capture is what the plugin's reply is made of.
 func capture(b testing.TB, m *Multicluster, r *dns.Msg, w dns.ResponseWriter) *floor {
 	reply := ask(b, m, r, w)
 	return &floor{answer: reply.Answer, ns: reply.Ns, extra: reply.Extra, rcode: reply.Rcode}
-}
-
-// BenchmarkReply compares replies of the plugin with the floor.
-func BenchmarkReply(b *testing.B) {
-	all := manyImports(1000)
-	for _, count := range []int{10, 100, 1000, 10000} {
-		all.headless(fmt.Sprintf("db-%d", count), count)
-	}
-	m := newBenchPlugin(b, all)
-	for _, bc := range []struct {
-		name, qname string
-		qtype       uint16
-		size        uint16
-		wrap        wrapper
-	}{
-		{"ClusterSetIP A packed", "web-7.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
-		{"ClusterSetIP A scrubbed", "web-7.demo.svc.clusterset.local.", dns.TypeA, 1232, scrubbedUDP},
-		{"ClusterSetIP SRV packed", "_http._tcp.web-7.demo.svc.clusterset.local.", dns.TypeSRV, 1232, udp},
-		{"AAAA NODATA packed", "web-7.demo.svc.clusterset.local.", dns.TypeAAAA, 1232, udp},
-		{"NXDOMAIN packed", "none.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
-		{"host of 10", "db-3.east.db-10.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
-		{"host of 1000", "db-3.east.db-1000.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
-		{"host of 10000", "db-3.east.db-10000.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
-		{"address host of 1000", "10-2-0-3.west.db-1000.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
-		{"headless A of 10", "db-10.demo.svc.clusterset.local.", dns.TypeA, 0, tcp},
-		{"headless A of 100", "db-100.demo.svc.clusterset.local.", dns.TypeA, 0, tcp},
-		{"headless A of 1000", "db-1000.demo.svc.clusterset.local.", dns.TypeA, 0, tcp},
-		{"headless SRV of 100", "_sql._tcp.db-100.demo.svc.clusterset.local.", dns.TypeSRV, 0, tcp},
-		{"headless SRV of 1000", "_sql._tcp.db-1000.demo.svc.clusterset.local.", dns.TypeSRV, 0, tcp},
-		{"headless A of 1000 TCP", "db-1000.demo.svc.clusterset.local.", dns.TypeA, 1232, scrubbedTCP},
-		{"headless SRV of 1000 TCP", "_sql._tcp.db-1000.demo.svc.clusterset.local.", dns.TypeSRV, 1232, scrubbedTCP},
-		{"headless A of 1000 UDP 1232", "db-1000.demo.svc.clusterset.local.", dns.TypeA, 1232, scrubbedUDP},
-		{
-			"headless SRV of 1000 UDP 1232", "_sql._tcp.db-1000.demo.svc.clusterset.local.", dns.TypeSRV, 1232,
-			scrubbedUDP,
-		},
-	} {
-		r := benchQuery(bc.qname, bc.qtype, bc.size)
-		f := capture(b, m, r, bc.wrap(r))
-		f.extra = slices.DeleteFunc(f.extra, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeOPT })
-		b.Run(bc.name+"/ours", func(b *testing.B) { ours(b, m, r, bc.wrap) })
-		b.Run(bc.name+"/floor", func(b *testing.B) { theirs(b, f, r, bc.wrap) })
-	}
 }
 
 // BenchmarkUpdate is what it costs to publish a new state of one service, by the size of that service and by the number

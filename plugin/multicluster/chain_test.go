@@ -71,16 +71,19 @@ func startChain(t *testing.T, m *Multicluster, plugins string) (udp, tcp string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		for _, err := range instance.ShutdownCallbacks() {
-			t.Error(err)
-		}
-		if err := instance.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { shutDown(t, instance) })
 	server := instance.Servers()[0]
 	return server.LocalAddr().String(), server.Addr().String()
+}
+
+// shutDown ends the servers of a Corefile.
+func shutDown(t *testing.T, instance *caddy.Instance) {
+	for _, err := range instance.ShutdownCallbacks() {
+		t.Error(err)
+	}
+	if err := instance.Stop(); err != nil {
+		t.Error(err)
+	}
 }
 
 // manipulators change replies, or keep them.

@@ -4,7 +4,10 @@ package multicluster
 
 import (
 	"bytes"
+	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -26,7 +29,7 @@ import (
 const (
 	testZone = "clusterset.local."
 	testTime = 1_800_000_000 // seconds since 1970, and the serial of what is made in tests
-	testSOA  = testZone + " 5 IN SOA ns.dns.clusterset.local. hostmaster.clusterset.local. 1800000000 7200 1800 86400 5"
+	testSOA  = " 5 IN SOA ns.dns.clusterset.local. hostmaster.clusterset.local. 1800000000 7200 1800 86400 5"
 )
 
 // objects are what a test's plugin serves.
@@ -141,6 +144,54 @@ func records(text string) (all []dns.RR) {
 		all = append(all, rr)
 	}
 	return all
+}
+
+// readCases reads queries, one in each line: its type, its name, and after "=" the data of the answers. Additional
+// records follow after "+". Without an answer there is NODATA, and after "!" NXDOMAIN. "@" is the zone, and "\\" at the
+// end of a line continues it.
+func readCases(text string) (all []test.Case) {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\\\n", ""), "@", testZone)
+	for line := range strings.Lines(text) {
+		query, answers, found := strings.Cut(strings.Join(strings.Fields(line), " "), " = ")
+		if query == "" {
+			continue
+		}
+		fields := strings.Fields(query)
+		tc := test.Case{Qname: fields[1], Qtype: dns.StringToType[fields[0]]}
+		if len(fields) > 2 {
+			tc.Rcode = dns.RcodeNameError
+		}
+		answers, additional, more := strings.Cut(answers, " + ")
+		for data := range strings.SplitSeq(answers, ",") {
+			if found {
+				tc.Answer = append(tc.Answer, records(fields[1]+" 5 IN "+fields[0]+" "+data)...)
+			}
+		}
+		for record := range strings.SplitSeq(additional, ",") {
+			if more {
+				tc.Extra = append(tc.Extra, records(strings.Replace(strings.TrimSpace(record), " ", " 5 IN ", 1))...)
+			}
+		}
+		for _, zone := range []string{testZone, reverse4, reverse6} {
+			if !found && dns.IsSubDomain(zone, tc.Qname) {
+				tc.Ns = records(zone + testSOA)
+			}
+		}
+		all = append(all, tc)
+	}
+	return all
+}
+
+// kubeconfigOf is the kubeconfig of an API server.
+func kubeconfigOf(t *testing.T, url string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
+		clusters: [{name: c, cluster: {server: %q}}]}`, url)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // sorted is the text of the records, sorted.

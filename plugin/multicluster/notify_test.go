@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	golog "log"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/miekg/dns"
 )
 
 // secondaries stand in for the transfer plugin.
@@ -170,4 +174,79 @@ func TestNothingRunsWithoutTheTransferPlugin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if anything still waits at its end
 		newTestPlugin(t, demo).notifySecondaries(nil, make(chan struct{}), func() {})
 	})
+}
+
+// listenForNotify starts a secondary, and returns its address and the zones of the NOTIFY messages that it gets.
+func listenForNotify(t *testing.T) (address string, zones <-chan string) {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string, 100)
+	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		if r.Opcode == dns.OpcodeNotify && r.Question[0].Qtype == dns.TypeSOA {
+			got <- r.Question[0].Name
+		}
+		if err := w.WriteMsg(new(dns.Msg).SetReply(r)); err != nil {
+			t.Error(err)
+		}
+	})}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.ActivateAndServe() // it ends when the connection is closed
+	}()
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		<-ended
+	})
+	return conn.LocalAddr().String(), got
+}
+
+func TestASecondaryIsNotifiedByTheTransferPlugin(t *testing.T) {
+	before := notifyCadence
+	notifyCadence = cadence{}
+	t.Cleanup(func() { notifyCadence = before })
+	caddy.Quiet, dnsserver.Quiet = true, true
+	secondary, zones := listenForNotify(t)
+	now, events := make(chan struct{}), make(chan string, 1)
+	close(now)
+	instance, err := caddy.Start(caddy.CaddyfileInput{
+		Filepath: "Corefile", ServerTypeName: "dns",
+		Contents: fmt.Appendf(nil,
+			"clusterset.local:0 {\n bind 127.0.0.1\n multicluster {\n kubeconfig %s\n noendpoints\n }\n"+
+				" transfer {\n to %s\n }\n}", apiServer(t, "10.42.0.1", now, events), secondary),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shutDown(t, instance) })
+	// serial is that of the SOA record when the secondary gets the next NOTIFY.
+	serial := func() uint32 {
+		t.Helper()
+		select {
+		case zone := <-zones:
+			if zone != testZone {
+				t.Errorf("NOTIFY is for the zone %s", zone)
+			}
+		case <-time.After(patience):
+			t.Fatal("there is no NOTIFY")
+		}
+		client := dns.Client{Timeout: patience}
+		reply, _, err := client.ExchangeContext(t.Context(), new(dns.Msg).SetQuestion(testZone, dns.TypeSOA),
+			instance.Servers()[0].LocalAddr().String())
+		if err != nil || len(reply.Answer) != 1 {
+			t.Fatalf("the SOA record is %v, %v", reply, err)
+		}
+		return reply.Answer[0].(*dns.SOA).Serial
+	}
+	first := serial()
+	events <- `{"type":"MODIFIED","object":{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",` +
+		`"metadata":{"name":"web","namespace":"demo","resourceVersion":"6"},"spec":{"type":"ClusterSetIP","ips":["10.42.0.2"],"ports":[]}}}`
+	if second := serial(); int32(second-first) <= 0 {
+		t.Errorf("after a change the serial is %d, and was %d", second, first)
+	}
 }

@@ -3,123 +3,87 @@
 package multicluster
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coredns/caddy"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
 func TestParse(t *testing.T) {
-	tests := []struct {
-		name  string
+	for _, test := range []struct {
 		input string
 		keys  []string
-		want  func(*Multicluster)
+		zones string
 	}{
-		{
-			"the zones of the server block", "multicluster",
-			[]string{"example.org.:53", "Example.COM.:53"},
-			func(m *Multicluster) {
-				m.Zones = []string{"example.org.", "example.com."}
-			},
-		},
-		{"the default zone in a server block of the root", "multicluster", []string{".:53"}, nil},
-		{
-			"the default zone for the root zone of several", "multicluster",
-			[]string{".:53", "example.org.:53"},
-			func(m *Multicluster) { m.Zones = []string{"clusterset.local.", "example.org."} },
-		},
-		{"zones in the order of the Corefile", "multicluster b.example A.example B.example", []string{".:53"}, func(m *Multicluster) {
-			m.Zones = []string{"b.example.", "a.example."}
-		}},
-		{
-			"the options of coredns/multicluster",
-			"multicluster clusterset.local {\nkubeconfig /etc/kubeconfig east\nnoendpoints\nfallthrough in-addr.arpa\n}", nil,
-			func(m *Multicluster) {
-				m.options.Kubeconfig, m.options.Context, m.options.NoEndpoints = "/etc/kubeconfig", "east", true
-				m.Fall.Zones = []string{"in-addr.arpa."}
-			},
-		},
-		{"the root zone by name", "multicluster .", nil, func(m *Multicluster) { m.Zones = []string{"."} }},
-		{"kubeconfig", "multicluster {\nkubeconfig /etc/kubeconfig\n}", nil, func(m *Multicluster) {
-			m.options.Kubeconfig = "/etc/kubeconfig"
-		}},
-		{"kubeconfig and context", "multicluster {\nkubeconfig /etc/kubeconfig east\n}", nil, func(m *Multicluster) {
-			m.options.Kubeconfig, m.options.Context = "/etc/kubeconfig", "east"
-		}},
-		{"namespaces", "multicluster {\nnamespaces a b\nnamespaces c\n}", nil, func(m *Multicluster) {
-			m.options.Namespaces = []string{"a", "b", "c"}
-		}},
-		{"namespace_labels", "multicluster {\nnamespace_labels a=b,c\n}", nil, func(m *Multicluster) {
-			m.options.NamespaceLabels = "a=b,c"
-		}},
-		{"labels", "multicluster {\nlabels tier in (a, b)\n}", nil, func(m *Multicluster) {
-			m.options.Labels = "tier in (a,b)"
-		}},
-		{"clusterset", "multicluster {\nclusterset blue\n}", nil, func(m *Multicluster) { m.options.ClusterSet = "blue" }},
-		{"ttl", "multicluster {\nttl 0\n}", nil, func(m *Multicluster) { m.ttl = 0 }},
-		{"noendpoints", "multicluster {\nnoendpoints\n}", nil, func(m *Multicluster) { m.options.NoEndpoints = true }},
-		{"fallthrough", "multicluster {\nfallthrough\n}", nil, func(m *Multicluster) { m.Fall.Zones = []string{"."} }},
-		{"fallthrough of zones", "multicluster {\nfallthrough a.example\n}", nil, func(m *Multicluster) {
-			m.Fall.Zones = []string{"a.example."}
-		}},
-		{"startup_timeout", "multicluster {\nstartup_timeout 1m\n}", nil, func(m *Multicluster) {
-			m.startupTimeout = time.Minute
-		}},
-		{"max_answers", "multicluster {\nmax_answers 16\n}", nil, func(m *Multicluster) { m.maxAnswers = 16 }},
-		{
-			"cluster", "multicluster {\ncluster East.Example\n}", nil,
-			func(m *Multicluster) { m.cluster = "east.example" },
-		},
-		{
-			"prefer none", "multicluster {\nprefer none\n}", nil,
-			func(m *Multicluster) { m.prefer = object.PreferNone },
-		},
-		{"prefer cluster", "multicluster {\nprefer cluster\ncluster east\n}", nil, func(m *Multicluster) {
-			m.prefer, m.cluster = object.PreferCluster, "east"
-		}},
-		{"prefer zone", "multicluster {\ncluster east\nprefer zone\n}", nil, func(m *Multicluster) {
-			m.prefer, m.cluster, m.options.Zones = object.PreferZone, "east", true
-		}},
+		{"multicluster", []string{"example.org.:53", "Example.COM.:53"}, "example.org. example.com."},
+		{"multicluster", []string{".:53"}, "clusterset.local."}, // by default
+		{"multicluster", []string{".:53", "example.org.:53"}, "clusterset.local. example.org."},
+		{"multicluster b.example A.example B.example", []string{".:53"}, "b.example. a.example."},
+		{"multicluster .", nil, "."},
+	} {
+		c := caddy.NewTestController("dns", test.input)
+		c.ServerBlockKeys = test.keys
+		if got, err := parse(c); err != nil || strings.Join(got.Zones, " ") != test.zones {
+			t.Errorf("%q in %q: %v, %v", test.input, test.keys, got, err)
+		}
 	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			c := caddy.NewTestController("dns", tc.input)
-			c.ServerBlockKeys = tc.keys
-			got, err := parse(c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := newMulticluster()
-			want.Zones = []string{"clusterset.local."}
-			if tc.want != nil {
-				tc.want(want)
-			}
-			if !slices.Equal(got.Zones, want.Zones) || !slices.Equal(got.Fall.Zones, want.Fall.Zones) ||
-				got.ttl != want.ttl || got.maxAnswers != want.maxAnswers || got.prefer != want.prefer ||
-				got.cluster != want.cluster || got.startupTimeout != want.startupTimeout ||
-				!equalOptions(got.options, want.options) {
-				t.Errorf("got %+v\nwant %+v", got, want)
-			}
-		})
+	for options, want := range map[string]string{
+		"":                             "",
+		"kubeconfig /etc/kubeconfig":   "Kubeconfig=/etc/kubeconfig",
+		"namespaces a b\nnamespaces c": "Namespaces=[a b c]",
+		"namespace_labels a=b,c":       "NamespaceLabels=a=b,c",
+		"labels tier in (a, b)":        "Labels=tier in (a,b)",
+		"clusterset blue":              "ClusterSet=blue",
+		"ttl 0":                        "ttl=0",
+		"fallthrough":                  "fallthrough=[.]",
+		"startup_timeout 1m":           "startup_timeout=1m0s",
+		"max_answers 16":               "max_answers=16",
+		"cluster East.Example":         "cluster=east.example",
+		"prefer none":                  "prefer=1",
+		"prefer cluster\ncluster east": "prefer=2 cluster=east",
+		"cluster east\nprefer zone":    "prefer=3 cluster=east Zones=true",
+		// Those of coredns/multicluster.
+		"kubeconfig /etc/kubeconfig east\nnoendpoints\nfallthrough in-addr.arpa": "fallthrough=[in-addr.arpa.] " +
+			"Kubeconfig=/etc/kubeconfig Context=east NoEndpoints=true",
+	} {
+		got, err := parse(caddy.NewTestController("dns", "multicluster {\n"+options+"\n}"))
+		if err != nil {
+			t.Errorf("%q: %v", options, err)
+		} else if settings := settings(got); settings != want {
+			t.Errorf("%q: got %s, want %s", options, settings, want)
+		}
 	}
+}
+
+// settings are those that are not the default.
+func settings(m *Multicluster) string {
+	var all []string
+	usual := newMulticluster()
+	add := func(name string, got, usual any) {
+		if !reflect.DeepEqual(got, usual) {
+			all = append(all, fmt.Sprint(name, "=", got))
+		}
+	}
+	add("fallthrough", m.Fall.Zones, usual.Fall.Zones)
+	add("ttl", m.ttl, usual.ttl)
+	add("max_answers", m.maxAnswers, usual.maxAnswers)
+	add("prefer", m.prefer, usual.prefer)
+	add("cluster", m.cluster, usual.cluster)
+	add("startup_timeout", m.startupTimeout, usual.startupTimeout)
+	got, base := reflect.ValueOf(m.options), reflect.ValueOf(usual.options)
+	for i := range got.NumField() {
+		add(got.Type().Field(i).Name, got.Field(i).Interface(), base.Field(i).Interface())
+	}
+	return strings.Join(all, " ")
 }
 
 func TestDefaultTTL(t *testing.T) {
 	if got := newMulticluster().ttl; got != 5 {
 		t.Errorf("got %d s, want the 5 s that the documents state", got)
 	}
-}
-
-func equalOptions(a, b watch.Options) bool {
-	return slices.Equal(a.Namespaces, b.Namespaces) && a.Kubeconfig == b.Kubeconfig && a.Context == b.Context &&
-		a.NamespaceLabels == b.NamespaceLabels && a.Labels == b.Labels && a.ClusterSet == b.ClusterSet && a.NoEndpoints == b.NoEndpoints &&
-		a.Zones == b.Zones
 }
 
 func TestParseErrorsNameFileLineAndForm(t *testing.T) {

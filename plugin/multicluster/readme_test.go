@@ -3,6 +3,7 @@
 package multicluster
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/test"
@@ -161,28 +163,79 @@ func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 
 func TestTheReadmeHasEveryPieceOfMetadata(t *testing.T) {
 	m := newTestPlugin(t, demo)
-	ctx := metadata.ContextWithMetadata(t.Context())
-	r := new(dns.Msg).SetQuestion("_sql._tcp.db.demo.svc.clusterset.local.", dns.TypeSRV)
-	ctx = m.Metadata(ctx, request.Request{W: &test.ResponseWriter{}, Req: r})
-	got := map[string]string{}
-	for _, label := range metadata.Labels(ctx) {
-		got[label] = metadata.ValueFunc(ctx, label)()
+	var names []string
+	// A view or a policy compares metadata with a name in lower case, as kubernetes publishes them.
+	for qname, want := range map[string]string{
+		"_SQL._Tcp.DB.Demo.svc.clusterset.local.": "map[multicluster/cluster: multicluster/endpoint: multicluster/namespace:demo " +
+			"multicluster/port-name:sql multicluster/protocol:tcp multicluster/service:db]",
+		"DB-0.East.DB.Demo.SVC.ClusterSet.local.": "map[multicluster/cluster:east multicluster/endpoint:db-0 " +
+			"multicluster/namespace:demo multicluster/port-name: multicluster/protocol: multicluster/service:db]",
+	} {
+		ctx := m.Metadata(metadata.ContextWithMetadata(t.Context()),
+			request.Request{W: &test.ResponseWriter{}, Req: new(dns.Msg).SetQuestion(qname, dns.TypeSRV)})
+		got := map[string]string{}
+		for _, label := range metadata.Labels(ctx) {
+			got[label] = metadata.ValueFunc(ctx, label)()
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("%s: the metadata is %v, want %s", qname, got, want)
+		}
+		names = slices.Sorted(maps.Keys(got))
 	}
-	want := map[string]string{
-		"multicluster/namespace": "demo", "multicluster/service": "db", "multicluster/port-name": "sql",
-		"multicluster/protocol": "tcp", "multicluster/endpoint": "", "multicluster/cluster": "",
-	}
-	if !maps.Equal(got, want) {
-		t.Errorf("the metadata is %q, want %q", got, want)
-	}
-	names := slices.Sorted(maps.Keys(want))
 	if described := matches("`(multicluster/[a-z-]+)`", section(t, "Metadata")); !slices.Equal(described, names) {
 		t.Errorf("the README has %q, want %q", described, names)
 	}
-	r = new(dns.Msg).SetQuestion("a.example.org.", dns.TypeA)
+	r := new(dns.Msg).SetQuestion("a.example.org.", dns.TypeA)
 	other := metadata.ContextWithMetadata(t.Context())
 	if labels := metadata.Labels(m.Metadata(other, request.Request{W: &test.ResponseWriter{}, Req: r})); len(
 		labels) > 0 {
 		t.Errorf("a name of another zone has %q", labels)
+	}
+}
+
+func value(t *testing.T, of prometheus.Metric) float64 {
+	t.Helper()
+	var metric dto.Metric
+	if err := of.Write(&metric); err != nil {
+		t.Fatal(err)
+	}
+	return metric.GetGauge().GetValue()
+}
+
+func count(of prometheus.Collector) int {
+	collected := make(chan prometheus.Metric, 100)
+	of.Collect(collected)
+	return len(collected)
+}
+
+// A reload starts a watch before the last one ends. What is no longer watched has no age that grows.
+func TestOnlyWhatIsWatchedHasMetrics(t *testing.T) {
+	const resource = watch.Resource("things")
+	before := count(lastSync) + count(watching)
+	o := new(observer)
+	expect := func(step string, synced, healthy float64) {
+		t.Helper()
+		if got := value(t, lastSync.WithLabelValues(string(resource))); got != synced {
+			t.Errorf("%s: the last sync is %v, want %v", step, got, synced)
+		}
+		if got := value(t, watching.WithLabelValues(string(resource))); got != healthy {
+			t.Errorf("%s: healthy is %v, want %v", step, got, healthy)
+		}
+	}
+	o.Watched(resource, +1)
+	expect("before the first list", 0, 0)
+	o.Asked(resource, "", nil)
+	o.Confirmed(resource, time.Unix(100, 0))
+	expect("listed", 100, 1)
+	o.Asked(resource, "", errors.New("away"))
+	expect("the API server is away", 100, 0)
+	o.Watched(resource, +1)
+	o.Asked(resource, "", nil)
+	o.Confirmed(resource, time.Unix(200, 0))
+	o.Watched(resource, -1)
+	expect("one of two watches ends", 200, 1)
+	o.Watched(resource, -1)
+	if got := count(lastSync) + count(watching); got != before {
+		t.Errorf("after the last watch there are %d metrics, want %d", got, before)
 	}
 }

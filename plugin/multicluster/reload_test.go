@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,9 +22,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
-// apiServer is an API server that has the import demo/web with that IP, and answers lists once the channel is closed.
-// It returns a kubeconfig.
-func apiServer(t *testing.T, ip string, answers <-chan struct{}) string {
+// apiServer is an API server that has the import demo/web with that IP, answers lists once the channel is closed, and
+// sends events of imports. It returns a kubeconfig.
+func apiServer(t *testing.T, ip string, answers <-chan struct{}, events <-chan string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -46,8 +44,15 @@ func apiServer(t *testing.T, ip string, answers <-chan struct{}) string {
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
 		case query.Get("watch") != "":
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
+			for event := ""; ; {
+				_, _ = io.WriteString(w, event)
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-r.Context().Done():
+					return
+				case event = <-events:
+				}
+			}
 		default:
 			_, _ = io.WriteString(w, list)
 		}
@@ -56,13 +61,7 @@ func apiServer(t *testing.T, ip string, answers <-chan struct{}) string {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
-		clusters: [{name: c, cluster: {server: %q}}]}`, server.URL)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return kubeconfigOf(t, server.URL)
 }
 
 // unused is an address of loopback that nothing listens at.
@@ -133,12 +132,7 @@ func newReloads(t *testing.T, kubeconfig string) *reloads {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, err := range s.instance.ShutdownCallbacks() {
-			t.Error(err)
-		}
-		if err := s.instance.Stop(); err != nil {
-			t.Error(err)
-		}
+		shutDown(t, s.instance)
 		if got := s.readiness(); got != 0 {
 			t.Errorf("after the shutdown /ready answers %d", got)
 		}
@@ -152,8 +146,8 @@ func newReloads(t *testing.T, kubeconfig string) *reloads {
 func TestAReloadKeepsTheLastAnswersUntilTheNewOnesAreComplete(t *testing.T) {
 	now, later := make(chan struct{}), make(chan struct{})
 	close(now)
-	s := newReloads(t, apiServer(t, "10.42.0.1", now))
-	slow := apiServer(t, "10.42.0.2", later)
+	s := newReloads(t, apiServer(t, "10.42.0.1", now, nil))
+	slow := apiServer(t, "10.42.0.2", later, nil)
 	reloaded := make(chan struct{})
 	var polling sync.WaitGroup
 	polling.Go(func() {

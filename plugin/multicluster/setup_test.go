@@ -3,11 +3,7 @@
 package multicluster
 
 import (
-	"fmt"
-	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -15,28 +11,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// away is the kubeconfig of an API server that is away.
-func away(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(
-		`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
-		clusters: [{name: c, cluster: {server: "http://%s"}}]}`, listener.Addr())
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 func TestAStartWithoutTheAPIServerServesNothingInItsZones(t *testing.T) {
-	path := away(t)
+	path := kubeconfigOf(t, "http://"+unused(t)) // the API server is away
 	synctest.Test(t, func(t *testing.T) {
 		m := newMulticluster()
 		m.Zones, m.options.Kubeconfig = []string{testZone}, path

@@ -3,13 +3,21 @@
 package command
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -132,5 +140,69 @@ func TestNoKubeconfig(t *testing.T) {
 	command.SetArgs([]string{"--cluster-id=east", "--bind-address="})
 	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestJSONLog: each line is an object with what a program looks for.
+func TestJSONLog(t *testing.T) {
+	var out bytes.Buffer
+	logger := logr.FromSlogHandler(jsonHandler(&out, 2)).WithValues("member", "west")
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	logger.Info("One", "service", web)
+	logger.Error(errors.New("no answer"), "Two", "lease", klog.KRef("clusterset-dns", "heartbeat"))
+	logger.V(2).Info("Three")
+	logger.V(3).Info("too much")
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if entry["time"] == nil {
+			t.Errorf("%q has no time", line)
+		}
+		delete(entry, "time")
+		text, err := json.Marshal(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(text))
+	}
+	want := []string{
+		`{"level":"INFO","member":"west","msg":"One","service":{"name":"web","namespace":"demo"}}`,
+		`{"err":"no answer","lease":{"name":"heartbeat","namespace":"clusterset-dns"},"level":"ERROR","member":"west","msg":"Two"}`,
+		`{"level":"DEBUG+2","member":"west","msg":"Three"}`,
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestMemoryLimit: nine tenths of what the container may take, unless GOMEMLIMIT
+// says otherwise.
+func TestMemoryLimit(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
+	for name, test := range map[string]struct {
+		environment map[string]string
+		want        int64
+		wrong       bool
+	}{
+		"the chart's": {map[string]string{memoryLimitVariable: "536870912"}, 536870912 / 10 * 9, false},
+		"none":        {nil, math.MaxInt64, false},
+		"GOMEMLIMIT": {
+			map[string]string{memoryLimitVariable: "536870912", "GOMEMLIMIT": "1GiB"},
+			math.MaxInt64,
+			false,
+		},
+		"not a number":   {map[string]string{memoryLimitVariable: "512Mi"}, math.MaxInt64, true},
+		"not a limit":    {map[string]string{memoryLimitVariable: "-1"}, math.MaxInt64, true},
+		"nothing at all": {map[string]string{memoryLimitVariable: "0"}, math.MaxInt64, true},
+	} {
+		debug.SetMemoryLimit(math.MaxInt64)
+		err := limitMemory(func(key string) string { return test.environment[key] })
+		if got := debug.SetMemoryLimit(-1); got != test.want || (err != nil) != test.wrong {
+			t.Errorf("%s: limit %d, error %v", name, got, err)
+		}
 	}
 }

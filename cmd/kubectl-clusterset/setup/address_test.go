@@ -15,6 +15,14 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
+// memberSecret has a kubeconfig that knows this of a cluster.
+func memberSecret(of string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}, Data: map[string][]byte{
+		cluster.KubeconfigKey: []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
+clusters: [{name: c, cluster: {` + of + `}}], users: [{name: u, user: {token: secret}}]}`),
+	}}
+}
+
 // TestReach joins again: the address in the Secret is the one that the reader
 // reaches, whatever the kubeconfig of the user has.
 func TestReach(t *testing.T) {
@@ -26,12 +34,9 @@ func TestReach(t *testing.T) {
 			Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.example:8080", User: url.UserPassword("user", "s3cr3t")}),
 		},
 	}
-	kubeconfig := func(of string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}, Data: map[string][]byte{
-			cluster.KubeconfigKey: []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
-clusters: [{name: c, cluster: {` + of + `}}], users: [{name: u, user: {token: secret}}]}`),
-		}}
-	}
+	secret := func(of string) *corev1.Secret { return memberSecret("server: '" + of + "'") }
+	const keeps, another = "west keeps reading east at ", " through http://proxy.example:8080. To use another address, set --server admin@east=https://…\n"
+	const same = users + "', tls-server-name: kubernetes, proxy-url: '"
 	for name, test := range map[string]struct {
 		secret  *corev1.Secret
 		servers map[string]string
@@ -40,44 +45,25 @@ clusters: [{name: c, cluster: {` + of + `}}], users: [{name: u, user: {token: se
 	}{
 		"the first time": {nil, nil, Address{users, "kubernetes", usersProxy}, ""},
 		"the first time, by another address": {
-			nil,
-			map[string]string{"admin@east": "https://10.0.0.1:6443"},
-			Address{"https://10.0.0.1:6443", "kubernetes", ""},
-			"",
+			nil, map[string]string{"admin@east": "https://10.0.0.1:6443"}, Address{"https://10.0.0.1:6443", "kubernetes", ""}, "",
 		},
 		"again": {
-			kubeconfig("server: 'https://10.0.0.1:6443'"),
-			map[string]string{"admin@west": "https://10.0.0.2:6443"},
-			Address{"https://10.0.0.1:6443", "", ""},
-			"west keeps reading east at https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443 through http://proxy.example:8080. To use another address, set --server admin@east=https://…\n",
+			secret("https://10.0.0.1:6443"), map[string]string{"admin@west": "https://10.0.0.2:6443"}, Address{"https://10.0.0.1:6443", "", ""},
+			keeps + "https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443" + another,
 		},
 		"again, by another address": {
-			kubeconfig("server: 'https://10.0.0.1:6443'"),
-			map[string]string{"admin@east": "https://10.0.0.3:6443"},
-			Address{"https://10.0.0.3:6443", "kubernetes", ""},
-			"",
+			secret("https://10.0.0.1:6443"), map[string]string{"admin@east": "https://10.0.0.3:6443"}, Address{"https://10.0.0.3:6443", "kubernetes", ""}, "",
 		},
-		"again, by the same address": {
-			kubeconfig("server: '" + users + "', tls-server-name: kubernetes, proxy-url: '" + usersProxy + "'"), nil,
-			Address{users, "kubernetes", usersProxy},
-			"",
-		},
+		"again, by the same address": {secret(same + usersProxy), nil, Address{users, "kubernetes", usersProxy}, ""},
 		"again, with a login to the proxy": {
-			kubeconfig("server: '" + users + "', tls-server-name: kubernetes, proxy-url: 'http://east:secret@proxy.example:8080'"), nil,
-			Address{users, "kubernetes", "http://east:secret@proxy.example:8080"},
-			"",
+			secret(same + "http://east:secret@proxy.example:8080"), nil, Address{users, "kubernetes", "http://east:secret@proxy.example:8080"}, "",
 		},
 		"again, by another proxy": {
-			kubeconfig("server: '" + users + "', tls-server-name: kubernetes, proxy-url: 'socks5://east:secret@10.0.0.1:1080'"), nil,
-			Address{users, "kubernetes", "socks5://east:secret@10.0.0.1:1080"},
-			"west keeps reading east at https://127.0.0.1:6443 through socks5://east:xxxxx@10.0.0.1:1080 (Secret member-east) instead of https://127.0.0.1:6443 through http://proxy.example:8080. To use another address, set --server admin@east=https://…\n",
+			secret(same + "socks5://east:secret@10.0.0.1:1080"), nil, Address{users, "kubernetes", "socks5://east:secret@10.0.0.1:1080"},
+			keeps + "https://127.0.0.1:6443 through socks5://east:xxxxx@10.0.0.1:1080 (Secret member-east) instead of https://127.0.0.1:6443" + another,
 		},
-		"a kubeconfig that is refused": {
-			kubeconfig("server: 'http://10.0.0.1'"), nil,
-			Address{users, "kubernetes", usersProxy},
-			"",
-		},
-		"none": {&corev1.Secret{}, nil, Address{users, "kubernetes", usersProxy}, ""},
+		"a kubeconfig that is refused": {secret("http://10.0.0.1"), nil, Address{users, "kubernetes", usersProxy}, ""},
+		"none":                         {&corev1.Secret{}, nil, Address{users, "kubernetes", usersProxy}, ""},
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: cluster.Teller{Results: &said}}
@@ -95,10 +81,7 @@ func TestAuthorityIsKeptWithTheAddress(t *testing.T) {
 			Options:  Options{Teller: cluster.Teller{Results: &bytes.Buffer{}}},
 			readerID: "west", sourceID: "east",
 			source: &cluster.Cluster{Context: "east", Config: &rest.Config{Host: "https://10.0.0.1:6443"}},
-			secret: &corev1.Secret{Data: map[string][]byte{
-				cluster.KubeconfigKey: []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
-clusters: [{name: c, cluster: {server: "` + server + `", certificate-authority-data: b2YgdGhlIGxvYWQgYmFsYW5jZXI=}}], users: [{name: u, user: {token: t}}]}`),
-			}},
+			secret: memberSecret("server: '" + server + "', certificate-authority-data: b2YgdGhlIGxvYWQgYmFsYW5jZXI="),
 		}
 		if _, authority := p.reach(); string(authority) != want {
 			t.Errorf("%s: got %q, want %q", server, authority, want)

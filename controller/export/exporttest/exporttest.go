@@ -4,14 +4,18 @@
 package exporttest
 
 import (
+	"reflect"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	apidiff "k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -101,4 +105,69 @@ func Headless(view *export.View) { view.Spec.Type = v1beta1.Headless }
 // Families gives a view these IP families.
 func Families(list ...corev1.IPFamily) func(*export.View) {
 	return func(view *export.View) { view.Spec.IPFamilies = list }
+}
+
+// Distribution gives a view a traffic distribution.
+func Distribution(value string) func(*export.View) {
+	return func(view *export.View) { view.Spec.TrafficDistribution = value }
+}
+
+// Labels gives a view exported labels, each as "key=value".
+func Labels(pairs ...string) func(*export.View) {
+	return func(view *export.View) { view.Spec.Labels = pairsOf(pairs) }
+}
+
+// Annotations gives a view exported annotations, each as "key=value".
+func Annotations(pairs ...string) func(*export.View) {
+	return func(view *export.View) { view.Spec.Annotations = pairsOf(pairs) }
+}
+
+func pairsOf(pairs []string) map[string]string {
+	m := make(map[string]string)
+	for _, pair := range pairs {
+		key, value, _ := strings.Cut(pair, "=")
+		m[key] = value
+	}
+	return m
+}
+
+// Stored are an import and its derived Service as an API server has them after they were written: with UIDs, and with the
+// IPs that the Service lacked. Either may be nil.
+func Stored(imported *v1beta1.ServiceImport, derived *corev1.Service) (*v1beta1.ServiceImport, *corev1.Service) {
+	if imported != nil {
+		imported = imported.DeepCopy()
+		imported.UID = "uid-of-import"
+	}
+	if derived != nil {
+		derived = derived.DeepCopy()
+		for i, family := range derived.Spec.IPFamilies {
+			if i == len(derived.Spec.ClusterIPs) {
+				derived.Spec.ClusterIPs = append(derived.Spec.ClusterIPs,
+					map[corev1.IPFamily]string{"IPv4": "10.96.0.7", "IPv6": "fd00:96::7"}[family])
+			}
+		}
+		derived.Spec.ClusterIP = derived.Spec.ClusterIPs[0]
+		for i := range derived.OwnerReferences {
+			derived.OwnerReferences[i].UID = "uid-of-import"
+		}
+	}
+	return imported, derived
+}
+
+// Diff fails the test if two values differ.
+func Diff(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s (-want +got):\n%s", what, apidiff.Diff(want, got))
+	}
+}
+
+// ConditionOf is the condition of a type, which must be there.
+func ConditionOf(t *testing.T, conditions []metav1.Condition, kind string) metav1.Condition {
+	t.Helper()
+	condition := meta.FindStatusCondition(conditions, kind)
+	if condition == nil {
+		t.Fatalf("no condition %s in %v", kind, conditions)
+	}
+	return *condition
 }

@@ -125,18 +125,3 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkPlace(b *testing.B) {
-	var nodes []Node
-	for i := range 5000 {
-		nodes = append(nodes, Node{Zone: string(rune('a' + i%3)), Prefixes: []netip.Prefix{
-			netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24),
-		}})
-	}
-	topology := NewTopology(nodes)
-	client := netip.MustParseAddr("10.9.100.7")
-	b.ReportAllocs()
-	for b.Loop() {
-		topology.Place("east", client)
-	}
-}

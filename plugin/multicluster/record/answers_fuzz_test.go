@@ -135,25 +135,26 @@ func FuzzBuild(f *testing.F) {
 		}
 		f.Add(octets)
 	}
-	f.Fuzz(func(t *testing.T, octets []byte) {
-		s := &source{octets}
-		imported := object.FromServiceImport(s.serviceImport())
-		var all []*object.Endpoints
-		for range 1 + s.n(5) {
-			all = append(all, object.FromEndpointSlice(s.slice(), false))
-		}
-		service := record.Build(config, imported, all)
-		snapshot := snapshotOf(service)
-		checkZone(t, snapshot)
+	f.Fuzz(checkBuild)
+}
 
-		slices.Reverse(all)
-		x := record.NewIndex(config)
-		update(x, 1, Change{Key: service.Import.Key, Service: service})
-		if update(x, 2, Change{Key: service.Import.Key, Service: record.Build(config, imported, all)}) {
-			t.Errorf("the order of slices changed an answer: %q\nand\n%q", text(walk(snapshot)),
-				text(walk(x)))
-		}
-	})
+func checkBuild(t *testing.T, octets []byte) {
+	s := &source{octets}
+	imported := object.FromServiceImport(s.serviceImport())
+	var all []*object.Endpoints
+	for range 1 + s.n(5) {
+		all = append(all, object.FromEndpointSlice(s.slice(), false))
+	}
+	service := record.Build(config, imported, all)
+	snapshot := snapshotOf(service)
+	checkZone(t, snapshot)
+
+	slices.Reverse(all)
+	x := record.NewIndex(config)
+	update(x, 1, Change{Key: service.Import.Key, Service: service})
+	if update(x, 2, Change{Key: service.Import.Key, Service: record.Build(config, imported, all)}) {
+		t.Errorf("the order of slices changed an answer: %q\nand\n%q", text(walk(snapshot)), text(walk(x)))
+	}
 }
 
 // TestBuildOfManyRandomObjects is a short run of what fuzzing does for long.
@@ -164,14 +165,6 @@ func TestBuildOfManyRandomObjects(t *testing.T) {
 		for j := range octets {
 			octets[j] = byte(random.Uint32())
 		}
-		t.Run(strconv.Itoa(i), func(t *testing.T) {
-			s := &source{octets}
-			imported := object.FromServiceImport(s.serviceImport())
-			var all []*object.Endpoints
-			for range 1 + s.n(5) {
-				all = append(all, object.FromEndpointSlice(s.slice(), false))
-			}
-			checkZone(t, snapshotOf(record.Build(config, imported, all)))
-		})
+		t.Run(strconv.Itoa(i), func(t *testing.T) { checkBuild(t, octets) })
 	}
 }

@@ -3,6 +3,7 @@
 package record_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -37,13 +38,42 @@ func unmarshal(t testing.TB, text string, into any) {
 	}
 }
 
-// from is the YAML of a slice of a cluster.
+// from is the YAML of a slice of a cluster. Endpoints are addresses, with "!" before those that are not ready, "~" before
+// those that serve and terminate, "/" before a hostname and "@" before a zone, or YAML.
 func from(cluster, family, ports string, endpoints ...string) string {
+	endpoints = slices.Clone(endpoints)
+	for i, text := range endpoints {
+		if strings.HasPrefix(text, "{") {
+			continue
+		}
+		text, zone, _ := strings.Cut(text, "@")
+		text, host, _ := strings.Cut(text, "/")
+		address := strings.TrimLeft(text, "!~")
+		endpoints[i] = "{addresses: ['" + address + "']"
+		for key, value := range map[string]string{"hostname": host, "zone": zone} {
+			if value != "" {
+				endpoints[i] += ", " + key + ": " + value
+			}
+		}
+		if address != text {
+			endpoints[i] += fmt.Sprintf(", conditions: {ready: false, serving: %t, terminating: %[1]t}", text[0] == '~')
+		}
+		endpoints[i] += "}"
+	}
 	text := "addressType: " + family + "\nports: " + ports + "\nendpoints: [" + strings.Join(endpoints, ", ") + "]\n"
 	if cluster != "" {
 		text += "metadata: {labels: {multicluster.kubernetes.io/source-cluster: '" + cluster + "'}}\n"
 	}
 	return text
+}
+
+// in is the YAML of a slice of a cluster that serves the port of sql. Endpoints are as for from.
+func in(cluster, endpoints string) string {
+	family := "IPv4"
+	if strings.Contains(endpoints, ":") {
+		family = "IPv6"
+	}
+	return from(cluster, family, sqlPorts, strings.Fields(endpoints)...)
 }
 
 const (
@@ -52,310 +82,155 @@ const (
 )
 
 func TestBuild(t *testing.T) {
+	const none = "{type: Headless, ports: []}"
+	long := strings.Repeat("c", 31) + "." + strings.Repeat("c", 31)
 	tests := []struct {
 		name   string
 		spec   string
 		slices []string
-		want   string // the zone, a record in each line, without what all have in common
+		want   string // as in zoneText
 		skips  string
 	}{
 		{
 			"an endpoint that is not ready does not appear", sql,
-			[]string{from("east", "IPv4", sqlPorts,
-				"{addresses: [10.1.0.1]}", "{addresses: [10.1.0.2], conditions: {ready: false}}",
+			[]string{in("east", "10.1.0.1 !10.1.0.2"), from("east", "IPv4", sqlPorts,
 				"{addresses: [10.1.0.3], conditions: {ready: false, serving: false, terminating: true}}",
 				"{addresses: [10.1.0.4], conditions: {ready: false, serving: true}}")},
-			`db A 10.1.0.1
-			10-1-0-1.east.db A 10.1.0.1
-			db SRV 5432 10-1-0-1.east.db
-			_sql._tcp.db SRV 5432 10-1-0-1.east.db`, "",
+			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1; sql SRV 5432 10-1-0-1.east", "",
 		},
 		{
 			"those that are serving and terminating answer for a name that has none", sql,
-			[]string{
-				from("east", "IPv4", sqlPorts,
-					"{addresses: [10.1.0.1], conditions: {ready: false, serving: true, terminating: true}}"),
-				from("west", "IPv4", sqlPorts, "{addresses: [10.2.0.1]}"),
-			},
-			`db A 10.2.0.1
-			10-1-0-1.east.db A 10.1.0.1
-			10-2-0-1.west.db A 10.2.0.1
-			db SRV 5432 10-2-0-1.west.db
-			_sql._tcp.db SRV 5432 10-2-0-1.west.db`, "",
+			[]string{in("east", "~10.1.0.1"), in("west", "10.2.0.1")},
+			"A 10.2.0.1; 10-1-0-1.east A 10.1.0.1; 10-2-0-1.west A 10.2.0.1; sql SRV 5432 10-2-0-1.west", "",
 		},
 		{
-			"where all are terminating they share", sql,
-			[]string{
-				from("east", "IPv4", sqlPorts,
-					"{addresses: [10.1.0.1], conditions: {ready: false, serving: true, terminating: true}}"),
-			},
-			`db A 10.1.0.1
-			10-1-0-1.east.db A 10.1.0.1
-			db SRV 5432 10-1-0-1.east.db
-			_sql._tcp.db SRV 5432 10-1-0-1.east.db`, "",
+			"where all are terminating they share", sql, []string{in("east", "~10.1.0.1")},
+			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1; sql SRV 5432 10-1-0-1.east", "",
 		},
 		{
-			"a host name has the ready of its addresses", sql,
-			[]string{
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}",
-					"{addresses: [10.1.0.2], hostname: a, conditions: {ready: false, serving: true, terminating: true}}"),
-			},
-			`db A 10.1.0.1
-			a.east.db A 10.1.0.1
-			db SRV 5432 a.east.db
-			_sql._tcp.db SRV 5432 a.east.db`, "",
+			"a host name has the ready of its addresses", sql, []string{in("east", "10.1.0.1/a ~10.1.0.2/a")},
+			"A 10.1.0.1; a.east A 10.1.0.1; sql SRV 5432 a.east", "",
 		},
 		{
 			"endpoints repeated across slices appear once", sql,
-			[]string{
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"),
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}",
-					"{addresses: [10.1.0.1], hostname: 10-1-0-1}"),
-			},
-			`db A 10.1.0.1
-			10-1-0-1.east.db A 10.1.0.1
-			db SRV 5432 10-1-0-1.east.db
-			_sql._tcp.db SRV 5432 10-1-0-1.east.db`, "",
+			[]string{in("east", "10.1.0.1"), in("east", "10.1.0.1 10.1.0.1/10-1-0-1")},
+			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1; sql SRV 5432 10-1-0-1.east", "",
 		},
 		{
-			"an address of two hosts is one of the service's", sql,
-			[]string{
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}"),
-				from("west", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}"),
-			},
-			`db A 10.1.0.1
-			a.east.db A 10.1.0.1
-			a.west.db A 10.1.0.1
-			db SRV 5432 a.east.db
-			db SRV 5432 a.west.db
-			_sql._tcp.db SRV 5432 a.east.db
-			_sql._tcp.db SRV 5432 a.west.db`, "",
+			"an address of two hosts is one of the service's", sql, []string{in("east", "10.1.0.1/a"), in("west", "10.1.0.1/a")},
+			"A 10.1.0.1; a.east A 10.1.0.1; a.west A 10.1.0.1; sql SRV 5432 a.east a.west", "",
 		},
 		{
-			"both families of a host are one target", sql,
-			[]string{
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}"),
-				from("east", "IPv6", "[{name: sql, port: 5432}]", "{addresses: ['fd00::1'], hostname: a}"),
-			},
-			`db A 10.1.0.1
-			db AAAA fd00::1
-			a.east.db A 10.1.0.1
-			a.east.db AAAA fd00::1
-			db SRV 5432 a.east.db
-			_sql._tcp.db SRV 5432 a.east.db`, "",
+			"both families of a host are one target", sql, []string{in("east", "10.1.0.1/a"), in("east", "fd00::1/a")},
+			"A 10.1.0.1; AAAA fd00::1; a.east A 10.1.0.1; a.east AAAA fd00::1; sql SRV 5432 a.east", "",
 		},
 		{
 			"ports in several slices of an endpoint are all its ports",
 			"{type: Headless, ports: [{name: sql, port: 5432}, {name: web, port: 80}]}",
-			[]string{
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"),
-				from("east", "IPv4", "[{name: web, port: 8080}]", "{addresses: [10.1.0.1]}"),
-			},
-			`db A 10.1.0.1
-			10-1-0-1.east.db A 10.1.0.1
-			db SRV 5432 10-1-0-1.east.db
-			db SRV 8080 10-1-0-1.east.db
-			_sql._tcp.db SRV 5432 10-1-0-1.east.db
-			_web._tcp.db SRV 8080 10-1-0-1.east.db`, "",
+			[]string{in("east", "10.1.0.1"), from("east", "IPv4", "[{name: web, port: 8080}]", "10.1.0.1")},
+			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1; sql SRV 5432 10-1-0-1.east; web SRV 8080 10-1-0-1.east", "",
 		},
 		{
 			"each pair of target and port number appears once",
 			"{type: Headless, ports: [{name: tcp, port: 53}, {name: udp, port: 53, protocol: UDP}]}",
-			[]string{
-				from("east", "IPv4", "[{name: tcp, port: 53}, {name: udp, port: 53, protocol: UDP}]",
-					"{addresses: [10.1.0.1]}"),
-			},
-			`db A 10.1.0.1
-			10-1-0-1.east.db A 10.1.0.1
-			db SRV 53 10-1-0-1.east.db
-			_tcp._tcp.db SRV 53 10-1-0-1.east.db
-			_udp._udp.db SRV 53 10-1-0-1.east.db`, "",
+			[]string{from("east", "IPv4", "[{name: tcp, port: 53}, {name: udp, port: 53, protocol: UDP}]", "10.1.0.1")},
+			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1; tcp SRV 53 10-1-0-1.east; _udp._udp SRV 53 10-1-0-1.east", "",
 		},
 		{
 			"ports that the import does not declare do not leak", sql,
-			[]string{
-				from("east", "IPv4",
-					"[{name: sql, port: 5432}, {name: admin, port: 1}, {name: sql, port: 1, protocol: UDP}]",
-					"{addresses: [10.1.0.1]}"),
-			},
-			`db A 10.1.0.1
-			10-1-0-1.east.db A 10.1.0.1
-			db SRV 5432 10-1-0-1.east.db
-			_sql._tcp.db SRV 5432 10-1-0-1.east.db`, "",
+			[]string{from("east", "IPv4", "[{name: sql, port: 5432}, {name: admin, port: 1}, {name: sql, port: 1, protocol: UDP}]", "10.1.0.1")},
+			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1; sql SRV 5432 10-1-0-1.east", "",
 		},
 		{
-			"a headless import that declares no ports has those of its slices", "{type: Headless, ports: []}",
-			[]string{
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"),
-				from("west", "IPv4", "[]", "{addresses: [10.2.0.1]}"),
-			},
-			`db A 10.1.0.1
-			db A 10.2.0.1
-			10-1-0-1.east.db A 10.1.0.1
-			10-2-0-1.west.db A 10.2.0.1
-			db SRV 5432 10-1-0-1.east.db
-			_sql._tcp.db SRV 5432 10-1-0-1.east.db`, "",
+			"a headless import that declares no ports has those of its slices", none,
+			[]string{in("east", "10.1.0.1"), from("west", "IPv4", "[]", "10.2.0.1")},
+			"A 10.1.0.1 10.2.0.1; 10-1-0-1.east A 10.1.0.1; 10-2-0-1.west A 10.2.0.1; sql SRV 5432 10-1-0-1.east", "",
 		},
 		{
 			"a headless import whose ports are all invalid has none", "{type: Headless, ports: [{name: sql, port: 0}]}",
-			[]string{from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}")},
-			`db A 10.1.0.1
-			10-1-0-1.east.db A 10.1.0.1`, "invalid_port=1",
+			[]string{in("east", "10.1.0.1")}, "A 10.1.0.1; 10-1-0-1.east A 10.1.0.1", "invalid_port=1",
 		},
 		{
 			"a headless import has the families that it lists", "{type: Headless, ipFamilies: [IPv4], ports: []}",
-			[]string{
-				from("east", "IPv4", "[]", "{addresses: [10.1.0.1], hostname: a}"),
-				from("east", "IPv6", sqlPorts, "{addresses: ['fd00::1'], hostname: a}"),
-			},
-			`db A 10.1.0.1
-			a.east.db A 10.1.0.1`, "",
+			[]string{from("east", "IPv4", "[]", "10.1.0.1/a"), in("east", "fd00::1/a")}, "A 10.1.0.1; a.east A 10.1.0.1", "",
 		},
 		{
 			"a headless import that lists IPv6 alone", "{type: Headless, ipFamilies: [IPv6], ports: []}",
-			[]string{
-				from("east", "IPv4", "[]", "{addresses: [10.1.0.1]}"),
-				from("west", "IPv6", "[]", "{addresses: ['fd00::1'], hostname: a}"),
-			},
-			`db AAAA fd00::1
-			a.west.db AAAA fd00::1`, "",
+			[]string{in("east", "10.1.0.1"), from("west", "IPv6", "[]", "fd00::1/a")}, "AAAA fd00::1; a.west AAAA fd00::1", "",
 		},
 		{
 			"a headless import that lists both families", "{type: Headless, ipFamilies: [IPv6, IPv4], ports: []}",
-			[]string{
-				from("east", "IPv4", "[]", "{addresses: [10.1.0.1]}"),
-				from("west", "IPv6", "[]", "{addresses: ['fd00::1'], hostname: a}"),
-			},
-			`db A 10.1.0.1
-			db AAAA fd00::1
-			10-1-0-1.east.db A 10.1.0.1
-			a.west.db AAAA fd00::1`, "",
+			[]string{from("east", "IPv4", "[]", "10.1.0.1"), from("west", "IPv6", "[]", "fd00::1/a")},
+			"A 10.1.0.1; AAAA fd00::1; 10-1-0-1.east A 10.1.0.1; a.west AAAA fd00::1", "",
 		},
 		{
 			"an unnamed port has no name", "{type: Headless, ports: [{port: 80}]}",
-			[]string{from("east", "IPv4", "[{port: 8080, protocol: TCP}]", "{addresses: [10.1.0.1]}")},
-			`db A 10.1.0.1
-			10-1-0-1.east.db A 10.1.0.1
-			db SRV 8080 10-1-0-1.east.db`, "",
+			[]string{from("east", "IPv4", "[{port: 8080, protocol: TCP}]", "10.1.0.1")},
+			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1; SRV 8080 10-1-0-1.east", "",
 		},
 		{
 			"a slice without source cluster never yields an empty label", sql,
-			[]string{
-				from("", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}"),
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.2], hostname: a}"),
-			},
-			`db A 10.1.0.1
-			db A 10.1.0.2
-			a.east.db A 10.1.0.2
-			db SRV 5432 a.east.db
-			_sql._tcp.db SRV 5432 a.east.db`, "missing_source_cluster=1",
+			[]string{in("", "10.1.0.1/a"), in("east", "10.1.0.2/a")},
+			"A 10.1.0.1 10.1.0.2; a.east A 10.1.0.2; sql SRV 5432 a.east", "missing_source_cluster=1",
 		},
 		{
 			"a source cluster that is none", sql,
-			[]string{
-				from("a.b.c", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"),
-				from("east.", "IPv4", sqlPorts, "{addresses: [10.1.0.2]}"),
-				from("a_b", "IPv4", sqlPorts, "{addresses: [10.1.0.3]}"),
-			},
-			`db A 10.1.0.1
-			db A 10.1.0.2
-			db A 10.1.0.3`, "invalid_source_cluster=3",
+			[]string{in("a.b.c", "10.1.0.1"), in("east.", "10.1.0.2"), in("a_b", "10.1.0.3")},
+			"A 10.1.0.1 10.1.0.2 10.1.0.3", "invalid_source_cluster=3",
 		},
 		{
-			"a cluster id of two labels", sql,
-			[]string{from("east.eu", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}")},
-			`db A 10.1.0.1
-			10-1-0-1.east.eu.db A 10.1.0.1
-			db SRV 5432 10-1-0-1.east.eu.db
-			_sql._tcp.db SRV 5432 10-1-0-1.east.eu.db`, "",
+			"a cluster id of two labels", sql, []string{in("east.eu", "10.1.0.1")},
+			"A 10.1.0.1; 10-1-0-1.east.eu A 10.1.0.1; sql SRV 5432 10-1-0-1.east.eu", "",
 		},
 		{
-			"IPv6 host labels are valid labels", "{type: Headless, ports: []}",
-			[]string{
-				from("east", "IPv6", "[]", "{addresses: ['2001:db8::']}", "{addresses: ['2001:db8::1']}",
-					"{addresses: ['fd00::a:0:0:1']}"),
-			},
-			`db AAAA 2001:db8::
-			db AAAA 2001:db8::1
-			db AAAA fd00::a:0:0:1
-			2001-db8--0.east.db AAAA 2001:db8::
-			2001-db8--1.east.db AAAA 2001:db8::1
-			fd00--a-0-0-1.east.db AAAA fd00::a:0:0:1`, "",
+			"IPv6 host labels are valid labels", none,
+			[]string{from("east", "IPv6", "[]", "2001:db8::", "2001:db8::1", "fd00::a:0:0:1")},
+			"AAAA 2001:db8:: 2001:db8::1 fd00::a:0:0:1; 2001-db8--0.east AAAA 2001:db8::; " +
+				"2001-db8--1.east AAAA 2001:db8::1; fd00--a-0-0-1.east AAAA fd00::a:0:0:1", "",
 		},
 		{
-			"slices of names are left out", "{type: Headless, ports: []}",
-			[]string{from("east", "FQDN", "[]", "{addresses: [a.example.org]}")},
-			"", "invalid_address_type=1",
+			"slices of names are left out", none,
+			[]string{from("east", "FQDN", "[]", "a.example.org")}, "", "invalid_address_type=1",
 		},
 		{
-			"addresses that are none are left out", "{type: Headless, ports: []}",
+			"addresses that are none are left out", none,
 			[]string{
 				from("east", "IPv4", "[]",
 					"{addresses: [x, 127.0.0.1, 169.254.0.1, 224.0.0.1, 0.0.0.0, 'fd00::1', 10.1.0.1]}"),
 				from("east", "IPv6", "[]", "{addresses: ['fe80::1', '::ffff:10.0.0.1', '::1']}"),
 			},
-			`db A 10.1.0.1
-			10-1-0-1.east.db A 10.1.0.1`, "invalid_address=9",
+			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1", "invalid_address=9",
 		},
 		{
-			"a hostname that is no label", "{type: Headless, ports: []}",
-			[]string{
-				from("east", "IPv4", "[]", "{addresses: [10.1.0.1], hostname: a.b}",
-					"{addresses: [10.1.0.2], hostname: UP}"),
-			},
-			`db A 10.1.0.1
-			db A 10.1.0.2
-			10-1-0-1.east.db A 10.1.0.1
-			up.east.db A 10.1.0.2`, "invalid_hostname=1",
+			"a hostname that is no label", none, []string{from("east", "IPv4", "[]", "10.1.0.1/a.b", "10.1.0.2/UP")},
+			"A 10.1.0.1 10.1.0.2; 10-1-0-1.east A 10.1.0.1; up.east A 10.1.0.2", "invalid_hostname=1",
 		},
 		{
-			"a hostname that is the label of another endpoint's address", sql,
-			[]string{
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: 10-1-0-2}",
-					"{addresses: [10.1.0.2]}"),
-			},
-			`db A 10.1.0.1
-			db A 10.1.0.2
-			10-1-0-1.east.db A 10.1.0.1
-			10-1-0-2.east.db A 10.1.0.2
-			db SRV 5432 10-1-0-1.east.db
-			db SRV 5432 10-1-0-2.east.db
-			_sql._tcp.db SRV 5432 10-1-0-1.east.db
-			_sql._tcp.db SRV 5432 10-1-0-2.east.db`, "invalid_hostname=1",
+			"a hostname that is the label of another endpoint's address", sql, []string{in("east", "10.1.0.1/10-1-0-2 10.1.0.2")},
+			"A 10.1.0.1 10.1.0.2; 10-1-0-1.east A 10.1.0.1; 10-1-0-2.east A 10.1.0.2; " +
+				"sql SRV 5432 10-1-0-1.east 10-1-0-2.east", "invalid_hostname=1",
 		},
 		{
-			"names that are too long are left out", "{type: Headless, ports: [{name: sql, port: 1}]}",
-			[]string{
-				from(strings.Repeat("c", 31)+"."+strings.Repeat("c", 31), "IPv4", "[{name: sql, port: 1}]",
-					"{addresses: [10.1.0.1]}"),
-			},
-			`db A 10.1.0.1
-			10-1-0-1.` + strings.Repeat("c", 31) + "." + strings.Repeat("c", 31) + `.db A 10.1.0.1
-			db SRV 1 10-1-0-1.` + strings.Repeat("c", 31) + "." + strings.Repeat("c", 31) + `.db
-			_sql._tcp.db SRV 1 10-1-0-1.` + strings.Repeat("c", 31) + "." + strings.Repeat("c", 31) + `.db`, "",
+			"the longest id of a cluster", sql, []string{in(long, "10.1.0.1")},
+			"A 10.1.0.1; 10-1-0-1." + long + " A 10.1.0.1; sql SRV 5432 10-1-0-1." + long, "",
 		},
 		{
 			"ports without a number, and ports that are none",
 			"{type: Headless, ports: [{name: a, port: 1}, {name: b, port: 0}, {name: a_b, port: 1}]}",
-			[]string{from("east", "IPv4", "[{name: a}, {name: a, port: 70000}, {name: a, port: 1, protocol: X}]",
-				"{addresses: [10.1.0.1]}")},
-			`db A 10.1.0.1
-			10-1-0-1.east.db A 10.1.0.1`, "invalid_port=4",
+			[]string{from("east", "IPv4", "[{name: a}, {name: a, port: 70000}, {name: a, port: 1, protocol: X}]", "10.1.0.1")},
+			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1", "invalid_port=4",
 		},
 		{
-			"ClusterSetIP", "{type: ClusterSetIP, ips: [10.42.0.1, 'fd00:42::1', 10.42.0.1], ports: [{name: http, port: 80}, {port: 53, protocol: UDP}]}",
-			[]string{from("east", "IPv4", "[{name: http, port: 80}]", "{addresses: [10.1.0.1], hostname: a}")},
-			`db A 10.42.0.1
-			db AAAA fd00:42::1
-			db SRV 53 db
-			db SRV 80 db
-			_http._tcp.db SRV 80 db`, "",
+			"ClusterSetIP",
+			"{type: ClusterSetIP, ips: [10.42.0.1, 'fd00:42::1', 10.42.0.1], ports: [{name: http, port: 80}, {port: 53, protocol: UDP}]}",
+			[]string{from("east", "IPv4", "[{name: http, port: 80}]", "10.1.0.1/a")},
+			"A 10.42.0.1; AAAA fd00:42::1; SRV 53 db; http SRV 80 db", "",
 		},
 		{
 			"spec.ips are validated",
 			"{type: ClusterSetIP, ports: [], ips: [None, '', 0.0.0.0, '::', 127.0.0.1, '::1', 169.254.1.1, " +
 				"'fe80::1', 224.0.0.1, 'ff02::1', 255.255.255.255, '::ffff:10.0.0.1', 'fd00::1%eth0', 10.42.0.1]}", nil,
-			`db A 10.42.0.1`, "invalid_ip=13",
+			"A 10.42.0.1", "invalid_ip=13",
 		},
 	}
 	for _, tc := range tests {
@@ -370,12 +245,7 @@ func TestBuild(t *testing.T) {
 				got = append(got, strings.ReplaceAll(line, ".demo.svc.clusterset.local.", ""))
 			}
 			slices.Sort(got)
-			var want []string
-			for line := range strings.Lines(tc.want) {
-				want = append(want, strings.TrimSpace(line))
-			}
-			slices.Sort(want)
-			if !slices.Equal(got, want) {
+			if want := zoneText(tc.want); !slices.Equal(got, want) {
 				t.Errorf("the zone is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 			if got := skips(service.Skips); got != tc.skips {
@@ -384,6 +254,37 @@ func TestBuild(t *testing.T) {
 			checkZone(t, snapshot)
 		})
 	}
+}
+
+// zoneText reads record sets of the service db: the owner, which is db if there is none, the type, for SRV the port, and
+// the data of each record. SRV records of a port are its name's and those of db.
+func zoneText(text string) (lines []string) {
+	for set := range strings.SplitSeq(text, "; ") {
+		fields := strings.Fields(set)
+		if len(fields) == 0 {
+			continue
+		}
+		owner := ""
+		if !slices.Contains([]string{"A", "AAAA", "SRV"}, fields[0]) {
+			owner, fields = fields[0]+".", fields[1:]
+		}
+		kind, data := fields[0]+" ", fields[1:]
+		if kind == "SRV " {
+			kind, data = kind+data[0]+" ", data[1:]
+		}
+		for _, each := range data {
+			if strings.HasPrefix(kind, "SRV") {
+				each = strings.TrimPrefix(strings.TrimSuffix(each, "db")+".db", ".")
+				lines = append(lines, "db "+kind+each)
+				if owner != "" && owner[0] != '_' {
+					owner = "_" + owner + "_tcp."
+				}
+			}
+			lines = append(lines, owner+"db "+kind+each)
+		}
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
 }
 
 func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
@@ -411,27 +312,23 @@ func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
 	}
 }
 
-func TestObjectsAreNotChanged(t *testing.T) {
+func TestANameTooLongForOneZoneIsInNone(t *testing.T) {
+	long := strings.Repeat("x", 63)
 	raw, slice := new(mcsv1beta1.ServiceImport), new(discoveryv1.EndpointSlice)
-	unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: {type: Headless, ips: [b, a], ports: [{name: B, port: 2}, {name: a, port: 1}]}", raw)
-	unmarshal(t, from("east", "IPv4", "[{name: b, port: 2}, {name: a, port: 1}]", "{addresses: [10.1.0.2]}",
-		"{addresses: [10.1.0.1]}"), slice)
-	objectBefore, sliceBefore := raw.DeepCopy(), slice.DeepCopy()
-	imported, packed := object.FromServiceImport(raw), object.FromEndpointSlice(slice, false)
-	again := object.FromEndpointSlice(slice, false)
-	record.Build(config, imported, []*object.Endpoints{packed})
-	if !packed.Equal(again) {
-		t.Error("building changed the slice")
+	unmarshal(t, "metadata: {name: "+long+", namespace: "+long+"}\nspec: {type: Headless, ports: []}", raw)
+	unmarshal(t, from("east", "IPv4", "[]", "10.1.0.1", "{addresses: [10.1.0.2], hostname: "+long+"}"), slice)
+	both := &record.Config{Zones: []string{zone, strings.Repeat("zone.", 12) + zone}, TTL: 5}
+	service := record.Build(both, object.FromServiceImport(raw), []*object.Endpoints{object.FromEndpointSlice(slice, false)})
+	if got := skips(service.Skips); got != "name_too_long=1" {
+		t.Errorf("left out: %s", got)
 	}
-	before, err := yaml.Marshal([]any{objectBefore, sliceBefore})
-	if err != nil {
-		t.Fatal(err)
+	for number := range both.Zones {
+		if got := len(service.Records(both, number)); got != 3 {
+			t.Errorf("zone %d has %d records, want two addresses of the service and one of a host", number, got)
+		}
 	}
-	after, err := yaml.Marshal([]any{raw, slice})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(before) != string(after) {
-		t.Errorf("the objects are now\n%s\nand were\n%s", after, before)
+	longer := &record.Config{Zones: []string{strings.Repeat("zone.", 24) + zone}, TTL: 5}
+	if got := skips(record.Build(longer, object.FromServiceImport(raw), nil).Skips); got != "name_too_long=1" {
+		t.Errorf("of a service whose own name is too long is left out: %s", got)
 	}
 }

@@ -152,10 +152,3 @@ func rebuild(request record.Request) string {
 	}
 	return strings.Join(append(parts, "svc"), ".")
 }
-
-func BenchmarkParse(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		record.Parse("db-0.east.web.demo.svc")
-	}
-}

@@ -99,7 +99,7 @@ func checkPointer(t *testing.T, snapshot *record.Index, rr dns.RR) {
 }
 
 func TestWithoutReverseZonesThereAreNoPointers(t *testing.T) {
-	snapshot := snapshotOf(build(t, sql, from("west", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}")))
+	snapshot := snapshotOf(build(t, sql, from("west", "IPv4", sqlPorts, "10.1.0.1")))
 	if reply := snapshot.LookupReverse("1.0.1.10.in-addr.arpa.", dns.TypePTR); reply.Result != record.NotExist {
 		t.Errorf("the answer is %v: names take memory that is for nothing", reply.Answer)
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
@@ -20,9 +19,12 @@ import (
 // allocations counts those of one SRV query over UDP to a service of one endpoint with so many ports.
 func allocations(t *testing.T, ports int) float64 {
 	t.Helper()
-	l := load{endpoints: 1, cluster: inEast, ports: func(int) []discoveryv1.EndpointPort { return manyPorts(ports) }}
-	imported, all := l.objects()
-	snapshot := snapshotOf(record.Build(config, imported, all))
+	var texts []string
+	for i := range ports {
+		texts = append(texts, fmt.Sprintf("{name: p%d, port: %d}", i, 1000+i))
+	}
+	text := "[" + strings.Join(texts, ", ") + "]"
+	snapshot := snapshotOf(build(t, "{type: Headless, ports: "+text+"}", from("east", "IPv4", text, "10.1.0.1")))
 	return testing.AllocsPerRun(10, func() {
 		reply := askAs(snapshot, "db.demo.svc."+zone, dns.TypeSRV, 0, record.Client{Size: 512})
 		if reply.Result != record.Found || !reply.Truncated {
@@ -73,6 +75,20 @@ func TestChangesAtOnceLeaveEarlierSnapshotsAsTheyWere(t *testing.T) {
 	}
 	if got := text(slices.Concat(slices.Collect(first)...)); !slices.Equal(got, want) {
 		t.Errorf("the first snapshot changed: it has %d records, and had %d", len(got), len(want))
+	}
+	if got := ask(x, "demo-0.svc."+zone, dns.TypeA).Result; got != record.Empty {
+		t.Errorf("the namespace of a service is %v", got)
+	}
+	gone := make([]Change, count)
+	for i := range count {
+		gone[i].Key = fmt.Sprintf("web-%d.demo-%d", i, i%7)
+	}
+	update(x, 3, gone...)
+	if got := ask(x, "demo-0.svc."+zone, dns.TypeA).Result; got != record.NotExist {
+		t.Errorf("the namespace of no service is %v", got)
+	}
+	if totals := x.State().Totals; totals.ClusterSetIP+totals.Headless+totals.Addresses+len(totals.Skips) != 0 {
+		t.Errorf("an empty index holds %+v", totals)
 	}
 }
 

@@ -4,7 +4,6 @@ package record_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -16,7 +15,7 @@ import (
 )
 
 func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T) {
-	one := from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}")
+	one := from("east", "IPv4", sqlPorts, "10.1.0.1/a")
 	steps := []struct {
 		name  string
 		spec  string // none: the service is deleted
@@ -38,25 +37,25 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 		{"another type", sql, nil, true}, // without endpoints: the name goes
 		{
 			"an endpoint that is not ready", sql,
-			[]string{from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], conditions: {ready: false}}")},
+			[]string{from("east", "IPv4", sqlPorts, "!10.1.0.1")},
 			false,
 		},
 		{"a ready one", sql, []string{one}, true},
 		{"the same in two slices", sql, []string{one, one}, false},
 		{"a port that is not declared", sql, []string{from("east", "IPv4",
 			"[{name: sql, port: 5432}, {name: x, port: 1}]",
-			"{addresses: [10.1.0.1], hostname: a}")}, false},
+			"10.1.0.1/a")}, false},
 		{
 			"another number of a declared port in the import", "{type: Headless, ports: [{name: sql, port: 1}]}",
 			[]string{one},
 			false,
 		},
 		{"another number of a declared port in the slice", sql, []string{from("east", "IPv4", "[{name: sql, port: 1}]",
-			"{addresses: [10.1.0.1], hostname: a}")}, true},
+			"10.1.0.1/a")}, true},
 		{"another hostname", sql, []string{from("east", "IPv4", "[{name: sql, port: 1}]",
-			"{addresses: [10.1.0.1], hostname: b}")}, true},
+			"10.1.0.1/b")}, true},
 		{"another cluster", sql, []string{from("west", "IPv4", "[{name: sql, port: 1}]",
-			"{addresses: [10.1.0.1], hostname: b}")}, true},
+			"10.1.0.1/b")}, true},
 		{"deletion", "", nil, true},
 		{"deletion of what is not there", "", nil, false},
 	}
@@ -123,36 +122,12 @@ func TestTheSerialNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestASnapshotStaysAsItWas(t *testing.T) {
-	x := record.NewIndex(config)
-	if x.State() != nil {
-		t.Error("there is a state before the first update")
-	}
-	update(x, 1, Change{Key: "db.demo", Service: build(t, "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}")})
-	want := text(walk(x))
-	state, old := x.Snapshot(0)
-	if got := ask(x, "demo.svc."+zone, dns.TypeA).Result; got != record.Empty {
-		t.Errorf("the namespace of a service is %v", got)
-	}
-	update(x, 2, Change{Key: "db.demo", Service: build(t, "{type: ClusterSetIP, ips: [10.42.0.2], ports: []}")})
-	update(x, 3, Change{Key: "db.demo"})
-	if got := text(slices.Concat(slices.Collect(old)...)); !slices.Equal(got, want) || state.Serial != 1 {
-		t.Errorf("an old snapshot has %q and serial %d", got, state.Serial)
-	}
-	if got := ask(x, "demo.svc."+zone, dns.TypeA).Result; got != record.NotExist {
-		t.Errorf("the namespace of no service is %v", got)
-	}
-	if totals := x.State().Totals; totals.ClusterSetIP+totals.Headless+totals.Addresses+len(totals.Skips) != 0 {
-		t.Errorf("an empty index holds %+v", totals)
-	}
-}
-
 func TestRepliesHaveNoSpareCapacity(t *testing.T) {
 	services := []*record.Service{
 		build(t, "{type: ClusterSetIP, ips: [10.42.0.1, 10.42.0.2, 'fd00::1'], ports: [{name: a, port: 1}, {name: b, port: 2}]}"),
-		build(t, sql, from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}",
-			"{addresses: [10.1.0.2], hostname: a}"),
-			from("east", "IPv6", sqlPorts, "{addresses: ['fd00::1'], hostname: a}")),
+		build(t, sql, from("east", "IPv4", sqlPorts, "10.1.0.1/a",
+			"10.1.0.2/a"),
+			from("east", "IPv6", sqlPorts, "fd00::1/a")),
 	}
 	for _, service := range services {
 		snapshot := snapshotOf(service)
@@ -169,36 +144,6 @@ func TestRepliesHaveNoSpareCapacity(t *testing.T) {
 					}
 				}
 			}
-		}
-	}
-}
-
-func TestManyServicesComeAndGo(t *testing.T) {
-	x := record.NewIndex(config)
-	service := func(i int) *record.Service {
-		return build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.42.%d.%d], ports: []}", i/250, 1+i%250))
-	}
-	key := func(i int) string { return fmt.Sprintf("web-%d.demo", i) }
-	const count = 1000
-	for i := range count {
-		update(x, 1, Change{Key: key(i), Service: service(i)})
-	}
-	if got := x.State().Totals; got.ClusterSetIP != count || got.Addresses != count {
-		t.Errorf("the index holds %+v", got)
-	}
-	for i := 0; i < count; i += 2 {
-		update(x, 1, Change{Key: key(i)})
-	}
-	if got := x.State().Totals; got.ClusterSetIP != count/2 {
-		t.Errorf("the index holds %+v", got)
-	}
-	for i := range count {
-		want := record.Found
-		if i%2 == 0 {
-			want = record.NotExist
-		}
-		if got := ask(x, key(i)+".svc."+zone, dns.TypeA).Result; got != want {
-			t.Errorf("%s is %v, want %v", key(i), got, want)
 		}
 	}
 }

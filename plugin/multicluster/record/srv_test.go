@@ -16,27 +16,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// srv is the YAML of a slice with the annotation of SRV answers. Endpoints are addresses, with "~" before those that are
-// serving and terminating, and "/" before a hostname.
+// srv is the YAML of a slice with the annotation of SRV answers. Endpoints are as for from.
 func srv(cluster, annotation string, endpoints ...string) string {
-	var texts []string
-	family := "IPv4"
-	for _, text := range endpoints {
-		address, host, _ := strings.Cut(text, "/")
-		address, demoted := strings.CutPrefix(address, "~")
-		if strings.Contains(address, ":") {
-			family = "IPv6"
-		}
-		text := fmt.Sprintf("{addresses: ['%s']", address)
-		if host != "" {
-			text += ", hostname: " + host
-		}
-		if demoted {
-			text += ", conditions: {ready: false, serving: true, terminating: true}"
-		}
-		texts = append(texts, text+"}")
-	}
-	text := from("", family, sqlPorts, texts...)
+	text := in("", strings.Join(endpoints, " "))
 	return text + fmt.Sprintf("metadata: {labels: {multicluster.kubernetes.io/source-cluster: %s}, annotations: "+
 		"{clusterset-dns.github.io/srv: '%s'}}\n", cluster, annotation)
 }

@@ -33,11 +33,6 @@ func zoned(t testing.TB, raw string, endpointSlices ...string) *record.Service {
 	return record.Build(config, object.FromServiceImport(imported), all)
 }
 
-// at is the YAML of an endpoint in a zone.
-func at(address, zone string) string {
-	return fmt.Sprintf("{addresses: ['%s'], zone: '%s'}", address, zone)
-}
-
 // question is what a client asks.
 func question(qname string, qtype uint16) record.Question {
 	below := below(qname)
@@ -67,10 +62,10 @@ func TestTiers(t *testing.T) {
 	)
 	e := func(endpoints ...string) string { return from("east", "IPv4", sqlPorts, endpoints...) }
 	w := func(endpoints ...string) string { return from("west", "IPv4", sqlPorts, endpoints...) }
-	demoted := "{addresses: [10.1.0.1], zone: a, conditions: {ready: false, serving: true, terminating: true}}"
+	demoted := "~10.1.0.1@a"
 	usual := []string{
-		e(at("10.1.0.1", "a"), at("10.1.0.2", "b")),
-		w(at("10.2.0.1", "a"), at("10.2.0.2", "b"), at("10.2.0.3", "c"), at("10.2.0.4", "")),
+		e("10.1.0.1@a", "10.1.0.2@b"),
+		w("10.2.0.1@a", "10.2.0.2@b", "10.2.0.3@c", "10.2.0.4"),
 	}
 	for name, test := range map[string]struct {
 		raw    string
@@ -79,94 +74,27 @@ func TestTiers(t *testing.T) {
 		client string
 		a, srv string
 	}{
-		"nothing is preferred": {
-			plain, usual, object.PreferNone, inA, "1.1 1.2 2.1 2.2 2.3 2.4",
-			"0: 1.1 1.2 2.1 2.2 2.3 2.4",
-		},
-		"the operator is silent": {
-			plain, usual, object.PreferDefault, inA, "1.1 1.2 2.1 2.2 2.3 2.4",
-			"0: 1.1 1.2 2.1 2.2 2.3 2.4",
-		},
-		"the cluster": {
-			plain, usual, object.PreferCluster, inA, "1.1 1.2",
-			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
-		},
-		"the zone": {
-			plain, usual, object.PreferZone, inA, "1.1 2.1",
-			"0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4",
-		},
-		"another zone": {
-			plain, usual, object.PreferZone, inB, "1.2 2.2",
-			"0: 1.2 2.2, 1: 1.1, 2: 2.1, 3: 2.3 2.4",
-		},
-		"a zone abroad": {
-			plain, usual, object.PreferZone, inC, "2.3",
-			"0: 2.3, 1: 1.1 1.2, 3: 2.1 2.2 2.4",
-		},
-		"an unknown client": {
-			plain, usual, object.PreferZone, nowhere, "1.1 1.2",
-			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
-		},
-		"the import's own cluster": {
-			cluster, usual, object.PreferNone, inA, "1.1 1.2",
-			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
-		},
-		"the import's own cluster, as a tier": {
-			local, usual, object.PreferNone, inA, "1.1 1.2",
-			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
-		},
-		"tiers are the controller's": {
-			tiers, usual, object.PreferDefault, inA, "1.1 1.2 2.1 2.2 2.3 2.4",
-			"0: 1.1 1.2 2.1 2.2 2.3 2.4",
-		},
-		"the import's zone": {
-			sameZone, usual, object.PreferNone, inA, "1.1 2.1",
-			"0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4",
-		},
-		"the import's both": {
-			both, usual, object.PreferZone, inA, "1.1 1.2",
-			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
-		},
-		"the import wants nothing": {
-			none, usual, object.PreferZone, inA, "1.1 1.2 2.1 2.2 2.3 2.4",
-			"0: 1.1 1.2 2.1 2.2 2.3 2.4",
-		},
-		"no cluster, but the zone": {
-			noneButZone, usual, object.PreferCluster, inA, "1.1 2.1",
-			"0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4",
-		},
-		"an unknown preference": {
-			unknown, usual, object.PreferCluster, inA, "1.1 1.2",
-			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
-		},
-		"nothing at home": {
-			plain, usual[1:], object.PreferCluster, inA, "2.1 2.2 2.3 2.4",
-			"1: 2.1 2.2 2.3 2.4",
-		},
-		"nothing in the zone": {plain, usual[:1], object.PreferZone, inC, "1.1 1.2", "1: 1.1 1.2"},
-		"only in the region": {
-			plain,
-			[]string{w(at("10.2.0.2", "b"), at("10.2.0.3", "c"))},
-			object.PreferZone,
-			inA, "2.2", "2: 2.2, 3: 2.3",
-		},
-		"none is ready at home": {
-			plain,
-			[]string{e(demoted), w(at("10.2.0.1", "b"))},
-			object.PreferZone, inA,
-			"2.1", "2: 2.1",
-		},
-		"none is ready anywhere": {
-			plain,
-			[]string{e(demoted), w(strings.Replace(demoted, "10.1", "10.2", 1))},
-			object.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1",
-		},
-		"no endpoint has a zone": {
-			plain,
-			[]string{e(at("10.1.0.1", "")), w(at("10.2.0.1", ""))},
-			object.PreferZone,
-			inA, "1.1", "1: 1.1, 3: 2.1",
-		},
+		"nothing is preferred":                {plain, usual, object.PreferNone, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
+		"the operator is silent":              {plain, usual, object.PreferDefault, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
+		"the cluster":                         {plain, usual, object.PreferCluster, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"the zone":                            {plain, usual, object.PreferZone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
+		"another zone":                        {plain, usual, object.PreferZone, inB, "1.2 2.2", "0: 1.2 2.2, 1: 1.1, 2: 2.1, 3: 2.3 2.4"},
+		"a zone abroad":                       {plain, usual, object.PreferZone, inC, "2.3", "0: 2.3, 1: 1.1 1.2, 3: 2.1 2.2 2.4"},
+		"an unknown client":                   {plain, usual, object.PreferZone, nowhere, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"the import's own cluster":            {cluster, usual, object.PreferNone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"the import's own cluster, as a tier": {local, usual, object.PreferNone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"tiers are the controller's":          {tiers, usual, object.PreferDefault, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
+		"the import's zone":                   {sameZone, usual, object.PreferNone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
+		"the import's both":                   {both, usual, object.PreferZone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"the import wants nothing":            {none, usual, object.PreferZone, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
+		"no cluster, but the zone":            {noneButZone, usual, object.PreferCluster, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
+		"an unknown preference":               {unknown, usual, object.PreferCluster, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"nothing at home":                     {plain, usual[1:], object.PreferCluster, inA, "2.1 2.2 2.3 2.4", "1: 2.1 2.2 2.3 2.4"},
+		"nothing in the zone":                 {plain, usual[:1], object.PreferZone, inC, "1.1 1.2", "1: 1.1 1.2"},
+		"only in the region":                  {plain, []string{w("10.2.0.2@b", "10.2.0.3@c")}, object.PreferZone, inA, "2.2", "2: 2.2, 3: 2.3"},
+		"none is ready at home":               {plain, []string{e(demoted), w("10.2.0.1@b")}, object.PreferZone, inA, "2.1", "2: 2.1"},
+		"none is ready anywhere":              {plain, []string{e(demoted), w(strings.Replace(demoted, "10.1", "10.2", 1))}, object.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1"},
+		"no endpoint has a zone":              {plain, []string{e("10.1.0.1"), w("10.2.0.1")}, object.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot := snapshotOf(zoned(t, test.raw, test.slices...))
@@ -227,8 +155,8 @@ func tiersOf(reply record.Answer) string {
 
 // TestTiersOfEachFamily: a client of one family does not go without because the other one is nearer.
 func TestTiersOfEachFamily(t *testing.T) {
-	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("east", "IPv4", sqlPorts, at("10.1.0.1", "a")),
-		from("west", "IPv6", sqlPorts, at("fd00::1", "a"))))
+	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("east", "IPv4", sqlPorts, "10.1.0.1@a"),
+		from("west", "IPv6", sqlPorts, "fd00::1@a")))
 	for qtype, want := range map[uint16]string{dns.TypeA: "10.1.0.1", dns.TypeAAAA: "fd00::1"} {
 		q := question("db.demo.svc."+zone, qtype)
 		q.Prefer = object.PreferCluster
@@ -236,55 +164,6 @@ func TestTiersOfEachFamily(t *testing.T) {
 			reply) != 1 || dataOf(reply[0]) != want {
 			t.Errorf("got %v, want %s", reply, want)
 		}
-	}
-}
-
-// TestAFewOfATier: where not all are taken the nearest come first, and of each tier all are taken alike often.
-func TestAFewOfATier(t *testing.T) {
-	const count, limit = 40, 50
-	var near, far []string
-	for i := range count {
-		near, far = append(near, at(fmt.Sprintf("10.1.0.%d", i+1), "a")),
-			append(far, at(fmt.Sprintf("10.2.0.%d", i+1), "b"))
-	}
-	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("west", "IPv4", sqlPorts, far...),
-		from("east", "IPv4", sqlPorts, near...)))
-	seen := map[string]int{}
-	for point := range uint64(4 * count) {
-		client := record.Client{Size: 65535, Point: point, Place: east.Place("east", netip.Addr{})}
-		q := question("db.demo.svc."+zone, dns.TypeSRV)
-		q.Prefer, q.Max = object.PreferCluster, limit
-		reply := lookup(snapshot, q, client).Answer
-		if len(reply) != limit {
-			t.Fatalf("%d records", len(reply))
-		}
-		for i, rr := range reply {
-			srv := rr.(*dns.SRV)
-			if tier := uint16(i / count); srv.Priority != tier {
-				t.Fatalf("record %d has priority %d", i, srv.Priority)
-			}
-			seen[srv.Target]++
-		}
-		q = question("db.demo.svc."+zone, dns.TypeA)
-		q.Prefer, q.Max = object.PreferCluster, 10
-		for _, rr := range lookup(snapshot, q, client).Answer {
-			seen[dataOf(rr)]++
-		}
-	}
-	for name, times := range seen {
-		want := 4 * count
-		switch {
-		case strings.HasPrefix(name, "10-2"):
-			want = 4 * (limit - count)
-		case strings.HasPrefix(name, "10.1"):
-			want = 4 * 10
-		}
-		if times != want {
-			t.Errorf("%s was taken %d times, want %d", name, times, want)
-		}
-	}
-	if len(seen) != 3*count {
-		t.Errorf("%d of %d were seen", len(seen), 3*count)
 	}
 }
 
@@ -298,8 +177,8 @@ func TestZonesOfSlices(t *testing.T) {
 		}
 		return object.FromEndpointSlice(slice, false)
 	}
-	a, b := from("east", "IPv4", sqlPorts, at("10.1.0.1", "a")), from("east", "IPv4", sqlPorts, at("10.1.0.1", "b"))
-	bare := from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}")
+	a, b := from("east", "IPv4", sqlPorts, "10.1.0.1@a"), from("east", "IPv4", sqlPorts, "10.1.0.1@b")
+	bare := from("east", "IPv4", sqlPorts, "10.1.0.1")
 	if !read(a, true).Equal(read(a, true)) || read(a, true).Equal(read(b, true)) ||
 		read(a, true).Equal(read(bare, true)) {
 		t.Error("zones do not count")
@@ -309,7 +188,7 @@ func TestZonesOfSlices(t *testing.T) {
 	}
 	var many []string
 	for i := range 300 {
-		many = append(many, at(fmt.Sprintf("10.1.%d.%d", i/250, 1+i%250), fmt.Sprintf("zone-%d", i)))
+		many = append(many, fmt.Sprintf("10.1.%d.%d@zone-%d", i/250, 1+i%250, i))
 	}
 	if got := read(from("east", "IPv4", sqlPorts, many...), true).Len(); got != 300 {
 		t.Errorf("%d of 300 endpoints in as many zones", got)
@@ -318,7 +197,7 @@ func TestZonesOfSlices(t *testing.T) {
 
 // TestAPreferenceMovesTheSerial: it changes answers.
 func TestAPreferenceMovesTheSerial(t *testing.T) {
-	slice := from("east", "IPv4", sqlPorts, at("10.1.0.1", "a"))
+	slice := from("east", "IPv4", sqlPorts, "10.1.0.1@a")
 	x := record.NewIndex(config)
 	update := func(raw string) bool {
 		return update(x, 1, Change{Key: "db.demo", Service: zoned(t, raw, slice)})
@@ -329,31 +208,5 @@ func TestAPreferenceMovesTheSerial(t *testing.T) {
 	}
 	if !update("metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\nspec: " + sql) {
 		t.Error("the serial did not move")
-	}
-}
-
-// BenchmarkTiers is the lookup of a service with 1,000 endpoints in two clusters and three zones.
-func BenchmarkTiers(b *testing.B) {
-	var slices []string
-	for c, cluster := range []string{"east", "west"} {
-		var endpoints []string
-		for i := range 500 {
-			endpoints = append(endpoints, at(fmt.Sprintf("10.%d.%d.%d", c+1, i/250, 1+i%250), string(rune('a'+i%3))))
-		}
-		slices = append(slices, from(cluster, "IPv4", sqlPorts, endpoints...))
-	}
-	snapshot := snapshotOf(zoned(b, "spec: "+sql, slices...))
-	for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
-		b.Run(dns.TypeToString[qtype], func(b *testing.B) {
-			client := record.Client{Size: 1232, Place: east.Place("east", netip.MustParseAddr("10.64.1.7"))}
-			q := question("db.demo.svc."+zone, qtype)
-			q.Prefer = object.PreferZone
-			b.ReportAllocs()
-			for b.Loop() {
-				if lookup(snapshot, q, client).Result != record.Found {
-					b.Fatal("nothing found")
-				}
-			}
-		})
 	}
 }

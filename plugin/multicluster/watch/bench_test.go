@@ -56,20 +56,3 @@ func BenchmarkSliceUpdate(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkFirstPublication is what it takes from the last object of the first list to the answers.
-func BenchmarkFirstPublication(b *testing.B) {
-	for b.Loop() {
-		b.StopTimer()
-		s := newBench(b, Options{})
-		for i := range 5000 {
-			service := fmt.Sprintf("db-%d", i)
-			put(b, s.imports.Add(importOf(service, mcsv1beta1.Headless)))
-			for _, slice := range benchSlices(service, 50) {
-				put(b, s.slices.Add(slice))
-			}
-		}
-		b.StartTimer()
-		s.list()
-	}
-}

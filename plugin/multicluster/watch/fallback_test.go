@@ -3,9 +3,11 @@
 package watch
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -23,15 +25,7 @@ func serviceOf(name string, ips ...string) *corev1.Service {
 func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	b := newBench(t, Options{FallbackServices: true, FallbackEndpoints: true})
 	services := b.storeOf(Services)
-	x := b.Index()
 	b.list()
-	expect := func(step, want string) {
-		t.Helper()
-		b.drain()
-		if got := reply(x, "web"); got != want {
-			t.Errorf("%s: %q, want %q", step, got, want)
-		}
-	}
 	annotated := func(key, value string) *unstructured.Unstructured {
 		raw := importOf("web", mcsv1beta1.ClusterSetIP)
 		raw.SetAnnotations(map[string]string{key: value})
@@ -40,54 +34,47 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	put(t, services.Add(serviceOf("named", "10.43.0.1", "fd00::1")))
 	put(t, services.Add(serviceOf("headless", "None")))
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP)))
-	expect("nothing stands in", "")
+	b.expect(t, "web", "nothing stands in", "")
 	put(t, b.slices.Add(sliceOf("a", "web", "east", "10.45.0.1")))
-	expect("its slices", "10.45.0.1")
+	b.expect(t, "web", "its slices", "10.45.0.1")
 	put(t, services.Add(serviceOf("antrea-mc-web", "10.43.0.4")))
-	expect("Antrea's Service", "10.43.0.4")
+	b.expect(t, "web", "Antrea's Service", "10.43.0.4")
 	put(t, services.Add(serviceOf("derived-web", "10.43.0.3")))
-	expect("Karmada's Service", "10.43.0.3")
+	b.expect(t, "web", "Karmada's Service", "10.43.0.3")
 	put(t, services.Add(serviceOf("derived-scaifns3gd", "10.43.0.2")))
-	expect("the reference implementation's Service", "10.43.0.2")
+	b.expect(t, "web", "the reference implementation's Service", "10.43.0.2")
 	put(t, b.imports.Update(annotated("net.gke.io/derived-service", "named")))
-	expect("an annotation", "10.43.0.1")
+	b.expect(t, "web", "an annotation", "10.43.0.1")
 	put(t, services.Update(serviceOf("named", "10.43.0.9")))
-	expect("another IP", "10.43.0.9")
+	b.expect(t, "web", "another IP", "10.43.0.9")
 	put(t, b.imports.Update(annotated("multicluster.k8s.aws/derived-service",
 		`[{"cluster":"a","derived-service":"derived-web"},{"cluster":"b","derived-service":"named"}]`)))
-	expect("several Services", "10.43.0.3 10.43.0.9")
+	b.expect(t, "web", "several Services", "10.43.0.3 10.43.0.9")
 	put(t, b.imports.Update(annotated("multicluster.kubernetes.io/derived-service", "headless")))
-	expect("a Service without IPs", "10.45.0.1")
+	b.expect(t, "web", "a Service without IPs", "10.45.0.1")
 	put(t, b.imports.Update(annotated("multicluster.kubernetes.io/derived-service", "gone")))
 	put(t, services.Add(serviceOf("gone", "10.43.0.5")))
-	expect("a Service that comes", "10.43.0.5")
+	b.expect(t, "web", "a Service that comes", "10.43.0.5")
 	put(t, services.Replace([]any{serviceOf("named", "10.43.0.9")}, "9"))
-	expect("a Service that goes", "10.45.0.1")
+	b.expect(t, "web", "a Service that goes", "10.45.0.1")
 	put(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	expect("an IP of its own", "10.42.0.1")
+	b.expect(t, "web", "an IP of its own", "10.42.0.1")
 	if b.objects[Services] != 1 {
 		t.Errorf("held are %d Services, want 1", b.objects[Services])
 	}
 	put(t, b.imports.Update(importOf("web", mcsv1beta1.Headless)))
-	expect("a headless import", "10.45.0.1")
-}
+	b.expect(t, "web", "a headless import", "10.45.0.1")
 
-func TestWithoutTheOptionNothingStandsIn(t *testing.T) {
-	b := newBench(t, Options{})
-	x := b.Index()
-	b.list()
-	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP)))
-	put(t, b.slices.Add(sliceOf("a", "web", "east", "10.45.0.1")))
-	b.drain()
-	if got := reply(x, "web"); got != "" {
-		t.Errorf("answered with %q", got)
-	}
+	without := newBench(t, Options{})
+	put(t, without.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP)))
+	put(t, without.slices.Add(sliceOf("a", "web", "east", "10.45.0.1")))
+	without.list()
+	without.expect(t, "web", "without the options", "")
 }
 
 func TestImportsOfSeveralGroups(t *testing.T) {
 	b := newBench(t, Options{Imports: []Resource{ServiceImports, GKEServiceImports}})
 	gke := b.storeOf(GKEServiceImports)
-	x := b.Index()
 	b.list()
 	for _, step := range []struct {
 		change func() error
@@ -100,10 +87,7 @@ func TestImportsOfSeveralGroups(t *testing.T) {
 		{func() error { return gke.Replace(nil, "2") }, ""},
 	} {
 		put(t, step.change())
-		b.drain()
-		if got := reply(x, "web"); got != step.want {
-			t.Errorf("answered with %q, want %q", got, step.want)
-		}
+		b.expect(t, "web", "after a change", step.want)
 	}
 	if len(b.inputs.services) > 0 || b.objects[ServiceImports] != 0 || b.objects[GKEServiceImports] != 0 {
 		t.Errorf("held are %d services, %v", len(b.inputs.services), b.objects)
@@ -116,10 +100,7 @@ func TestBookkeepingIsNoName(t *testing.T) {
 	b.list()
 	raw := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")
 	put(t, b.imports.Add(raw))
-	b.drain()
-	if got := reply(x, "web"); got != "10.42.0.1" {
-		t.Fatalf("answered with %q", got)
-	}
+	b.expect(t, "web", "at first", "10.42.0.1")
 	// It turns out to stand for a service of another namespace.
 	raw = raw.DeepCopy()
 	raw.SetLabels(map[string]string{"lighthouse.submariner.io/sourceNamespace": "other"})
@@ -132,5 +113,88 @@ func TestBookkeepingIsNoName(t *testing.T) {
 	b.drain()
 	if counted := b.served.Skips[object.Bookkeeping]; counted != 0 || b.objects[ServiceImports] != 0 {
 		t.Errorf("counted are %d, held %d", counted, b.objects[ServiceImports])
+	}
+}
+
+// mirrored is a slice that Kubernetes makes of the Endpoints object of a Service.
+func mirrored(name, service string, addresses ...string) *discoveryv1.EndpointSlice {
+	raw := sliceOf(name, "", "", addresses...)
+	raw.Labels = map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: object.MirroredBy}
+	return raw
+}
+
+func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
+	b := newBench(t, Options{Imports: []Resource{ServiceImports, GKEServiceImports}})
+	gke, mirrors := b.storeOf(GKEServiceImports), b.storeOf(MirroredEndpointSlices)
+	b.list()
+	naming := func(kind mcsv1beta1.ServiceImportType, service string) *unstructured.Unstructured {
+		raw := importOf("web", kind)
+		raw.SetAnnotations(map[string]string{"net.gke.io/derived-service": service})
+		return raw
+	}
+	put(t, mirrors.Add(mirrored("a", "gke-mcs-1", "10.1.0.1")))
+	put(t, mirrors.Add(mirrored("b", "gke-mcs-2", "10.2.0.1")))
+	b.expect(t, "web", "no import", "")
+	put(t, b.imports.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")))
+	b.expect(t, "web", "an import of the other group", "")
+	put(t, b.imports.Replace(nil, "2"))
+	put(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")))
+	b.expect(t, "web", "the slices were first", "10.1.0.1")
+	if counted := b.served.Skips[object.MissingSourceCluster]; counted != 0 {
+		t.Errorf("%d slices lack what none has", counted)
+	}
+	put(t, gke.Update(naming(mcsv1beta1.Headless, "gke-mcs-2")))
+	b.expect(t, "web", "another Service", "10.2.0.1")
+	put(t, mirrors.Update(mirrored("b", "gke-mcs-2", "10.2.0.2")))
+	b.expect(t, "web", "other endpoints", "10.2.0.2")
+	put(t, mirrors.Add(mirrored("c", "gke-mcs-2", "10.2.0.3")))
+	b.expect(t, "web", "one slice more", "10.2.0.2 10.2.0.3")
+	put(t, mirrors.Update(mirrored("c", "gke-mcs-1", "10.2.0.3")))
+	b.expect(t, "web", "the slice is another Service's", "10.2.0.2")
+	put(t, b.slices.Add(sliceOf("d", "web", "east", "10.3.0.1")))
+	b.expect(t, "web", "a slice that carries the service's name", "10.2.0.2 10.3.0.1")
+	put(t, b.slices.Replace(nil, "3"))
+	b.expect(t, "web", "lists are of one resource each", "10.2.0.2")
+	put(t, mirrors.Replace([]any{mirrored("a", "gke-mcs-1", "10.1.0.1")}, "3"))
+	b.expect(t, "web", "the slices are gone", "")
+	put(t, gke.Update(naming(mcsv1beta1.ClusterSetIP, "gke-mcs-1")))
+	b.expect(t, "web", "a VIP that is not there yet", "")
+	put(t, gke.Replace(nil, "4"))
+	put(t, mirrors.Replace(nil, "4"))
+	b.drain()
+	if len(b.inputs.services) > 0 || b.objects[MirroredEndpointSlices] != 0 {
+		t.Errorf("held are %v, counted %v", b.inputs.services, b.objects)
+	}
+}
+
+func TestARefusedImportHasNothingInCommonWithMirroredSlices(t *testing.T) {
+	b := newBench(t, Options{Imports: []Resource{ServiceImports, GKEServiceImports}})
+	refused := importOf("web", "Unknown")
+	put(t, b.imports.Add(refused))
+	put(t, b.storeOf(MirroredEndpointSlices).Add(mirrored("a", "web", "10.1.0.1")))
+	for key, s := range b.inputs.services {
+		if s.imported != nil && len(s.slices) > 0 {
+			t.Errorf("the refused import demo/web has the slices of Service demo/web, under %q", key)
+		}
+	}
+}
+
+func TestMirroredSlicesAreWatchedWhereAskedFor(t *testing.T) {
+	for _, test := range []struct {
+		options Options
+		want    bool
+	}{
+		{Options{}, false},
+		{Options{Imports: []Resource{ServiceImports}}, false},
+		{Options{Imports: []Resource{ServiceImports, GKEServiceImports}}, true},
+		{Options{Imports: []Resource{GKEServiceImports}}, true},
+		{Options{Imports: []Resource{GKEServiceImports}, NoEndpoints: true}, false},
+	} {
+		b := newBench(t, test.options)
+		b.reflectors(new(clients), test.options)
+		watched := slices.Contains(b.resources, MirroredEndpointSlices)
+		if watched != test.want {
+			t.Errorf("%+v: watched is %v", test.options, watched)
+		}
 	}
 }

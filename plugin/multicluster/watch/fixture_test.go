@@ -34,12 +34,15 @@ type recorder struct {
 	healthy  map[Resource]bool
 }
 
+func newRecorder() *recorder {
+	return &recorder{
+		objects: map[Resource]int{}, watched: map[Resource]int{}, synced: map[Resource]time.Time{}, healthy: map[Resource]bool{},
+	}
+}
+
 func (r *recorder) Objects(resource Resource, delta int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.objects == nil {
-		r.objects = make(map[Resource]int)
-	}
 	r.objects[resource] += delta
 }
 
@@ -55,9 +58,6 @@ func (r *recorder) Totals(before, after record.Totals) {
 func (r *recorder) Asked(resource Resource, _ string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.healthy == nil {
-		r.healthy = make(map[Resource]bool)
-	}
 	r.healthy[resource] = err == nil
 	if err != nil {
 		r.failures = append(r.failures, fmt.Sprintf("%s: %v", resource, err))
@@ -67,18 +67,12 @@ func (r *recorder) Asked(resource Resource, _ string, err error) {
 func (r *recorder) Watched(resource Resource, delta int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.watched == nil {
-		r.watched = make(map[Resource]int)
-	}
 	r.watched[resource] += delta
 }
 
 func (r *recorder) Confirmed(resource Resource, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.synced == nil {
-		r.synced = make(map[Resource]time.Time)
-	}
 	r.synced[resource] = at
 }
 
@@ -106,7 +100,7 @@ func newBench(tb testing.TB, options Options) *bench { return newBenchOf(tb, opt
 // newBenchOf is newBench with the configuration of the index.
 func newBenchOf(tb testing.TB, options Options, config *record.Config) *bench {
 	tb.Helper()
-	r := new(recorder)
+	r := newRecorder()
 	s := newSource(options, config, r, func() {})
 	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
 	s.inputs.pause = 0
@@ -138,6 +132,15 @@ func (b *bench) drain() (times int) {
 		default:
 			return times
 		}
+	}
+}
+
+// expect publishes what changed, and compares the answer for a service.
+func (b *bench) expect(t *testing.T, service, when, want string) {
+	t.Helper()
+	b.drain()
+	if got := reply(b.Index(), service); got != want {
+		t.Errorf("%s %s is answered with %q, want %q", when, service, got, want)
 	}
 }
 

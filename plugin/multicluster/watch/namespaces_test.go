@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -60,7 +61,7 @@ func granting(t *testing.T, namespaces ...string) *clients {
 }
 
 func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
-	s := start(granting(t, "a", "b"), Options{Namespaces: []string{"b", "a", "b"}}, config, new(recorder))
+	s := start(granting(t, "a", "b"), Options{Namespaces: []string{"b", "a", "b"}}, config, newRecorder())
 	defer s.close()
 	x := s.Index()
 	<-s.Settled()
@@ -75,8 +76,7 @@ func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
 
 // Names of a namespace that was never listed are not known to be absent.
 func TestANamespaceThatIsForbiddenIsWaitedFor(t *testing.T) {
-	r := new(recorder)
-	s := start(granting(t, "a"), Options{Namespaces: []string{"a", "b"}, NoEndpoints: true}, config, r)
+	s := start(granting(t, "a"), Options{Namespaces: []string{"a", "b"}, NoEndpoints: true}, config, newRecorder())
 	defer s.close()
 	<-s.Settled()
 	if missing := s.Missing(); !slices.Equal(missing, []Resource{ServiceImports}) {
@@ -91,21 +91,14 @@ func TestANamespaceThatIsForbiddenIsWaitedFor(t *testing.T) {
 
 func TestAListOfOneNamespaceTakesNothingOutOfAnother(t *testing.T) {
 	b := newBench(t, Options{Namespaces: []string{"a", "demo"}})
-	x := b.Index()
 	other := &store{scope{ServiceImports, "a"}, b.Source}
 	demo := &store{scope{ServiceImports, "demo"}, b.Source}
 	put(t, demo.Replace([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")}, "1"))
 	b.list()
 	put(t, other.Replace(nil, "2"))
-	b.drain()
-	if got := reply(x, "web"); got != "10.42.0.1" {
-		t.Errorf("after another namespace was listed it answers %q", got)
-	}
+	b.expect(t, "web", "after another namespace was listed", "10.42.0.1")
 	put(t, demo.Replace(nil, "3"))
-	b.drain()
-	if got := reply(x, "web"); got != "" {
-		t.Errorf("after its namespace was listed without it, it answers %q", got)
-	}
+	b.expect(t, "web", "after its namespace was listed without it", "")
 }
 
 func TestManyNamespacesAreWatchedTogether(t *testing.T) {
@@ -151,5 +144,41 @@ func TestSelectedNamespacesCostWhatTheirServicesCost(t *testing.T) {
 	}
 	if few, many := cost(500), cost(4000); many > 30*few {
 		t.Errorf("a list of 500 namespaces takes %v, and one of 4,000 takes %v, with a service in each", few, many)
+	}
+}
+
+// TestObjectsOfOneClusterSetAreSelected: besides what else selects them. Two sets never share a watch.
+func TestObjectsOfOneClusterSetAreSelected(t *testing.T) {
+	keys := map[string]string{}
+	for _, set := range []string{"", "blue", "green"} {
+		options := Options{ClusterSet: set}
+		key, err := options.key()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, used := keys[key]; used {
+			t.Errorf("sets %q and %q share a watch", set, other)
+		}
+		keys[key] = set
+		for _, others := range []string{"", withServiceName, "tier in (a, b)"} {
+			selector, err := labels.Parse(options.selects(others))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, of := range []string{"", "blue", "green"} {
+				object := labels.Set{"tier": "a", withServiceName: "web"}
+				if of != "" {
+					object[LabelClusterSet] = of
+				}
+				if selector.Matches(object) != (of == set) {
+					t.Errorf("set %q with %q: an object of %q is selected: %t", set, others, of, of != set)
+				}
+				delete(object, "tier")
+				delete(object, withServiceName)
+				if others != "" && selector.Matches(object) {
+					t.Errorf("set %q forgets %q", set, others)
+				}
+			}
+		}
 	}
 }

@@ -102,17 +102,3 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 		t.Errorf("a sign of life was published %d times", times)
 	}
 }
-
-// TestZonesAreKeptWhereTheyAreAskedFor: nothing is kept of what nobody asks for.
-func TestZonesAreKeptWhereTheyAreAskedFor(t *testing.T) {
-	for _, zones := range []bool{false, true} {
-		b := newBench(t, Options{Zones: zones})
-		slice := sliceOf("a", "db", "east", "10.1.0.1")
-		slice.Endpoints[0].Zone = new("a")
-		put(t, b.slices.Add(slice))
-		want := object.FromEndpointSlice(slice, zones)
-		if got := b.inputs.objects[EndpointSlices]["demo/a"].endpoints; !got.Equal(want) {
-			t.Errorf("zones %t: kept is another slice", zones)
-		}
-	}
-}

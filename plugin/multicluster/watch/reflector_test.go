@@ -4,6 +4,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -67,6 +68,39 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 					t.Errorf("healthy is %v", healthy)
 				}
 			})
+		})
+	}
+}
+
+// TestNothingWaitsForWhatIsOptional: an API server says "forbidden" of a group
+// that it does not have, too, to an account without rights on it.
+func TestNothingWaitsForWhatIsOptional(t *testing.T) {
+	imports := schema.GroupResource{Group: GroupGKE, Resource: "serviceimports"}
+	for _, test := range []struct {
+		name  string
+		err   error
+		waits bool
+	}{
+		{"missing", apierrors.NewNotFound(imports, ""), false},
+		{"forbidden", apierrors.NewForbidden(imports, "", errors.New("no right")), false},
+		{"away", errors.New("connection refused"), true},
+		{"throttled", apierrors.NewTooManyRequests("later", 1), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, Options{})
+			gke := scope{resource: GKEServiceImports}
+			b.missing = map[scope]bool{gke: false}
+			b.asked(gke, true, test.err)
+			b.drain()
+			synced := false
+			select {
+			case <-b.Synced():
+				synced = true
+			default:
+			}
+			if synced == test.waits {
+				t.Errorf("synced is %v", synced)
+			}
 		})
 	}
 }

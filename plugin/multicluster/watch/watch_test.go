@@ -50,17 +50,10 @@ func put(tb testing.TB, err error) {
 
 func TestThereIsNoAnswerBeforeEverythingWasListed(t *testing.T) {
 	b := newBench(t, Options{})
-	x := b.Index()
 	put(t, b.imports.Replace([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")}, "1"))
-	b.drain()
-	if got := reply(x, "web"); got != "SERVFAIL" {
-		t.Errorf("before slices were listed: %q", got)
-	}
+	b.expect(t, "web", "before slices were listed", "SERVFAIL")
 	put(t, b.slices.Replace(nil, "1"))
-	b.drain()
-	if got := reply(x, "web"); got != "10.42.0.1" {
-		t.Errorf("after all was listed: %q", got)
-	}
+	b.expect(t, "web", "after all was listed", "10.42.0.1")
 	select {
 	case <-b.Synced():
 	default:
@@ -70,35 +63,27 @@ func TestThereIsNoAnswerBeforeEverythingWasListed(t *testing.T) {
 
 func TestObjectsComeChangeAndGo(t *testing.T) {
 	b := newBench(t, Options{})
-	x := b.Index()
 	b.list()
-	expect := func(step, want string) {
-		t.Helper()
-		b.drain()
-		if got := reply(x, "db"); got != want {
-			t.Errorf("%s: %q, want %q", step, got, want)
-		}
-	}
 	put(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1", "10.1.0.2")))
-	expect("slices without an import", "")
+	b.expect(t, "db", "slices without an import", "")
 	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
-	expect("the import", "10.1.0.1 10.1.0.2")
+	b.expect(t, "db", "the import", "10.1.0.1 10.1.0.2")
 	put(t, b.slices.Add(sliceOf("b", "db", "west", "10.2.0.1")))
-	expect("another slice", "10.1.0.1 10.1.0.2 10.2.0.1")
+	b.expect(t, "db", "another slice", "10.1.0.1 10.1.0.2 10.2.0.1")
 	put(t, b.slices.Update(sliceOf("a", "db", "east", "10.1.0.1")))
-	expect("fewer endpoints", "10.1.0.1 10.2.0.1")
+	b.expect(t, "db", "fewer endpoints", "10.1.0.1 10.2.0.1")
 	put(t, b.slices.Update(sliceOf("b", "other", "west", "10.2.0.1")))
-	expect("a slice that changes its service", "10.1.0.1")
+	b.expect(t, "db", "a slice that changes its service", "10.1.0.1")
 	put(t, b.imports.Update(importOf("db", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	expect("another type", "10.42.0.1")
+	b.expect(t, "db", "another type", "10.42.0.1")
 	put(t, b.imports.Update(importOf("db", mcsv1beta1.Headless)))
-	expect("and back", "10.1.0.1")
+	b.expect(t, "db", "and back", "10.1.0.1")
 	put(t, b.slices.Replace([]any{sliceOf("c", "db", "east", "10.1.0.9")}, "9"))
-	expect("another list", "10.1.0.9")
+	b.expect(t, "db", "another list", "10.1.0.9")
 	put(t, b.imports.Delete(importOf("db", mcsv1beta1.Headless)))
-	expect("no import", "")
+	b.expect(t, "db", "no import", "")
 	put(t, b.slices.Delete(sliceOf("c", "db", "east")))
-	expect("nothing", "")
+	b.expect(t, "db", "nothing", "")
 	if held := len(b.inputs.services) + len(b.inputs.objects[EndpointSlices]) +
 		len(b.inputs.objects[ServiceImports]); held > 0 {
 		t.Errorf("%d inputs are still held", held)
@@ -132,31 +117,7 @@ func TestNamespacesAreSelected(t *testing.T) {
 		{func() error { return labelled.namespaces.Replace(nil, "1") }, ""},
 	} {
 		put(t, step.change())
-		labelled.drain()
-		if got := reply(x, "web"); got != step.want {
-			t.Errorf("the answer is %q, want %q", got, step.want)
-		}
-	}
-}
-
-func TestAFloodOfUpdatesToOneServiceIsOnePublication(t *testing.T) {
-	b := newBench(t, Options{})
-	x := b.Index()
-	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
-	b.list()
-	before := x.State().Serial
-	const updates = 1000
-	for i := range updates {
-		put(t, b.slices.Update(sliceOf("a", "db", "east", address(i+1))))
-	}
-	if times := b.drain(); times != 1 {
-		t.Errorf("%d updates were published %d times", updates, times)
-	}
-	if got := x.State().Serial - before; got != 1 {
-		t.Errorf("the serial moved %d times", got)
-	}
-	if got, want := reply(x, "db"), address(updates); got != want {
-		t.Errorf("the answer is %q, want %q", got, want)
+		labelled.expect(t, "web", "after a change", step.want)
 	}
 }
 
@@ -245,18 +206,10 @@ func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
 		"no import":                  {Options{}, false, nil, 0},
 		"ClusterSetIP":               {Options{}, false, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 0},
 		"ClusterSetIP without an IP": {Options{}, false, importOf("web", mcsv1beta1.ClusterSetIP), 0},
-		"fallback endpoints": {
-			Options{FallbackEndpoints: true},
-			false,
-			importOf("web", mcsv1beta1.ClusterSetIP), 1,
-		},
-		"fallback endpoints and IPs": {
-			Options{FallbackEndpoints: true},
-			false,
-			importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 0,
-		},
-		"ignore empty_service": {Options{}, true, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 1},
-		"headless":             {Options{}, false, importOf("web", mcsv1beta1.Headless), 1},
+		"fallback endpoints":         {Options{FallbackEndpoints: true}, false, importOf("web", mcsv1beta1.ClusterSetIP), 1},
+		"fallback endpoints and IPs": {Options{FallbackEndpoints: true}, false, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 0},
+		"ignore empty_service":       {Options{}, true, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 1},
+		"headless":                   {Options{}, false, importOf("web", mcsv1beta1.Headless), 1},
 	} {
 		b := newBenchOf(t, test.options, &record.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: test.ignore})
 		if test.imported != nil {
@@ -409,26 +362,5 @@ func BenchmarkHeap(b *testing.B) {
 				runtime.KeepAlive(s)
 			}
 		})
-	}
-}
-
-func TestEndpointsDecideWhetherAClusterSetIPServiceIsEmpty(t *testing.T) {
-	b := newBenchOf(t, Options{}, &record.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
-	x := b.Index()
-	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	b.list()
-	if got := reply(x, "web"); got != "" {
-		t.Errorf("without endpoints it answers %q", got)
-	}
-	slice := sliceOf("a", "web", "east", "10.1.0.1")
-	put(t, b.slices.Add(slice))
-	b.drain()
-	if got := reply(x, "web"); got != "10.42.0.1" {
-		t.Errorf("with an endpoint it answers %q", got)
-	}
-	put(t, b.slices.Delete(slice))
-	b.drain()
-	if got := reply(x, "web"); got != "" {
-		t.Errorf("without its last endpoint it answers %q", got)
 	}
 }
