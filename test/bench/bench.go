@@ -18,57 +18,29 @@ import (
 
 // size is how much is measured.
 type size struct {
-	// imports is the number of ClusterSetIP imports.
-	imports int
-	// names are how many of them are asked for in random order: few, many.
-	names [2]int
-	// headless are the numbers of endpoints of headless services: large, huge.
-	headless [2]int
-	// batch is how long one handler is measured in its turn.
-	batch time.Duration
-	// tens is the number of headless services of ten endpoints, and load1 how long a server is under load at a time.
-	tens  int
-	load1 time.Duration
+	// imports and tens are the numbers of services with an IP, and of headless ones of ten endpoints, under load, and load
+	// is how long a server is under it at a time.
+	imports, tens int
+	load          time.Duration
 	// perSecond limits the queries of that load, 0 being as many as the server answers.
 	perSecond int
-	// smallServices and largeServices are the numbers of services of the clustersets that are compared, and
-	// hugeEndpoints those of endpoints of two more.
+	// smallServices and largeServices are the numbers of services between which memory grows.
 	smallServices, largeServices int
-	hugeEndpoints                [2]int
-	// updateTime is how long slices are updated in a round.
-	updateTime time.Duration
-	// settle is the interval in which memory must not shrink, and changes how many changes each server is timed for in
-	// a round.
-	settle  time.Duration
-	changes int
-	// turns is how often in a round each server is asked for a second while slices are updated.
-	turns int
-	// fewExports and manyExports are numbers of exported services, and withdrawn how many of them are then withdrawn.
-	fewExports, manyExports, withdrawn int
-	// rest is how long a controller is watched at rest.
-	rest time.Duration
-	// followed is how many changes are followed from one cluster to the other.
-	followed int
-	// members is how many members a controller has at most.
+	// exports is the number of exported services, and followed how many changes are followed from one cluster to the other.
+	exports, followed int
+	// members is how many members a controller has at most, and rest how long it is watched at rest.
 	members int
+	rest    time.Duration
 }
 
 var (
 	full = size{
-		imports: 1000, names: [2]int{1000, 11_000}, headless: [2]int{1000, 10_000}, batch: 2 * time.Millisecond,
-		tens: 50, load1: 3 * time.Second,
-		smallServices: 50, largeServices: 5000, hugeEndpoints: [2]int{1000, 10_000},
-		updateTime: 3 * time.Second, settle: 2 * time.Second, changes: 100, turns: 3,
-		fewExports: 10, manyExports: 1000, withdrawn: 100, rest: 15 * time.Second, followed: 600,
-		members: 200,
+		imports: 1000, tens: 50, load: 3 * time.Second, smallServices: 50, largeServices: 5000,
+		exports: 1000, followed: 600, members: 200, rest: 500 * time.Millisecond,
 	}
 	quick = size{
-		imports: 20, names: [2]int{20, 40}, headless: [2]int{200, 400}, batch: 200 * time.Microsecond,
-		tens: 5, load1: time.Second, perSecond: 2000,
-		smallServices: 2, largeServices: 4, hugeEndpoints: [2]int{100, 200},
-		updateTime: 200 * time.Millisecond, settle: 100 * time.Millisecond, changes: 5, turns: 1,
-		fewExports: 2, manyExports: 6, withdrawn: 3, rest: 500 * time.Millisecond, followed: 10,
-		members: 20,
+		imports: 20, tens: 5, load: time.Second, perSecond: 2000, smallServices: 2, largeServices: 40,
+		exports: 6, followed: 10, members: 20, rest: 20 * time.Millisecond,
 	}
 )
 
@@ -96,30 +68,14 @@ func (b *bench) build(ctx context.Context) (err error) {
 	return err
 }
 
-// startServers starts a server of each kind, all from one source.
-func (b *bench) startServers(ctx context.Context, core int, source string,
-	kinds ...servers.Kind,
-) (all []*servers.Server, stop func() error, err error) {
+// startServer starts a server and does not wait for it. Who calls it ends it.
+func (b *bench) startServer(ctx context.Context, core int, kind servers.Kind, source string) (*servers.Server, error) {
 	if err := b.build(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	stop = func() error {
-		var errs []error
-		for _, server := range all {
-			errs = append(errs, server.End())
-		}
-		return errors.Join(errs...)
-	}
-	for _, kind := range kinds {
-		server, err := servers.Start(servers.Spec{
-			Kind: kind, Program: filepath.Join(b.bin, "server"), Source: source, Dir: b.dir, Core: core,
-		})
-		if err != nil {
-			return nil, nil, errors.Join(err, stop())
-		}
-		all = append(all, server)
-	}
-	return all, stop, nil
+	return servers.Start(servers.Spec{
+		Kind: kind, Program: filepath.Join(b.bin, "server"), Source: source, Dir: b.dir, Core: core,
+	})
 }
 
 // usedBy is the processor time that each of the processes uses while something is done.
@@ -191,4 +147,12 @@ func newPlane(cluster *controlplane.Cluster) (*plane, error) {
 	}
 	p := &plane{Cluster: cluster, writer: writer, kubeconfig: filepath.Join(cluster.Directory(), "bench.kubeconfig")}
 	return p, cluster.WriteKubeconfig(p.kubeconfig)
+}
+
+// thousands writes a number with thousands separators.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }

@@ -53,7 +53,7 @@ func (b *bench) join(ctx context.Context) (*joinedClusters, error) {
 	if j.westController, err = j.startController(ctx, j.west); err != nil {
 		return j, err
 	}
-	j.dns, err = b.startDNS(ctx, j.west)
+	j.dns, err = b.startServer(ctx, servers.AnyCore, servers.Ours, j.west.kubeconfig)
 	return j, err
 }
 
@@ -107,13 +107,4 @@ func (b *bench) startController(ctx context.Context, p *plane) (*servers.Process
 		return nil, errors.Join(err, started.Kill())
 	}
 	return &servers.Process{Process: started.Process, Debug: debug.String()}, nil
-}
-
-// startDNS starts a CoreDNS of ours in a cluster. Who calls it ends it.
-func (b *bench) startDNS(ctx context.Context, p *plane) (*servers.Server, error) {
-	all, _, err := b.startServers(ctx, servers.AnyCore, p.kubeconfig, servers.Ours)
-	if err != nil {
-		return nil, err
-	}
-	return all[0], nil
 }

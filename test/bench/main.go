@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what the project promises of its speed and memory, side by side with CoreDNS's own plugin and
-// with the least that any plugin can do, on real control planes and real sockets, and shows which promises hold.
+// Command bench measures what the project promises of its speed and memory, on real control planes and real sockets,
+// queries side by side with the least that any plugin can do, and shows which promises hold.
 //
 // Everything is compared in one run: those that are compared take turns, a figure is the median of the ratios of its
 // rounds, and processor time is measured rather than time where a busy machine would disturb.
@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -73,17 +74,31 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	began, load := time.Now(), loadAverage()
+	about := describe(o)
 	tables, err := measure(ctx, o, stderr)
 	if err != nil {
 		return err
 	}
-	about, err := describe(ctx, o, began, load)
-	if err != nil {
-		return err
+	_, err = io.WriteString(stdout, about)
+	for _, table := range tables {
+		_, failed := io.WriteString(stdout, "\n"+table.Markdown())
+		err = errors.Join(err, failed)
 	}
-	_, err = io.WriteString(stdout, document(about, tables))
 	return err
+}
+
+// describe says when, where and how a run is taken.
+func describe(o options) string {
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		load = []byte("unknown\n")
+	}
+	text := fmt.Sprintf("%s, %d cores, %s, %d rounds; load averages before: %s", time.Now().UTC().Format("2 January 2006"),
+		runtime.NumCPU(), runtime.Version(), o.rounds, load)
+	if o.quick {
+		text += "A quick run: its figures mean nothing.\n"
+	}
+	return text
 }
 
 // part measures some of the figures.
@@ -95,8 +110,7 @@ type part struct {
 // parts are all there are, in the order in which they run.
 var parts = []part{
 	{"mixed", mixed},
-	{"scale", scale},
-	{"replies", replies},
+	{"memory", memory},
 	{"members", members},
 	{"reconciles", reconciles},
 }

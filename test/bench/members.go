@@ -44,56 +44,23 @@ func members(ctx context.Context, b *bench) (table figure.Table, err error) {
 			return table, err
 		}
 	}
-	if _, err := r.export(ctx, b.fewExports); err != nil {
-		return table, err
-	}
-	small, err := r.sizes(ctx)
+	before, err := r.westController.LiveHeap(ctx)
 	if err != nil {
 		return table, err
 	}
-	few, err := r.changeCost(ctx)
+	imported, err := r.export(ctx, b.exports)
 	if err != nil {
 		return table, err
 	}
-	imported, err := r.export(ctx, b.manyExports)
+	after, err := r.westController.LiveHeap(ctx)
 	if err != nil {
 		return table, err
 	}
-	large, err := r.sizes(ctx)
-	if err != nil {
-		return table, err
-	}
-	atRest, err := r.atRest(ctx)
-	if err != nil {
-		return table, err
-	}
-	many, err := r.changeCost(ctx)
-	if err != nil {
-		return table, err
-	}
-	added := float64(b.manyExports * objects.PerSlice)
-	growth := figure.Ratio(many[1], few[1])
-	table.Figures = append(table.Figures, imported,
-		figure.Figure{
-			What: "live heap of the controller per imported endpoint",
-			Cells: cell("%.0f B; resident with %s endpoints: %s",
-				(large.heap[1]-small.heap[1])/added, thousands(int(added)), figure.Bytes(large.resident[1])),
-		},
-		atRest,
-		figure.Figure{
-			What: fmt.Sprintf("processor time of the controller per change, among %s services and among %s",
-				thousands(b.fewExports+b.manyExports), thousands(b.fewExports)),
-			Goal: "≤ 1.1 ×",
-			Cells: cell("%s, %s (%.2f ×)", figure.Time(figure.Median(many[1])), figure.Time(figure.Median(few[1])),
-				growth),
-			Verdict: figure.Judge(growth <= 1.1),
-		})
 	followed, err := r.follow(ctx, 50*time.Millisecond, b.followed)
-	if err != nil {
-		return table, err
-	}
-	withdrawn, err := r.withdraw(ctx)
-	table.Figures = append(table.Figures, followed, withdrawn)
+	table.Figures = append(table.Figures, imported, figure.Figure{
+		What:  "live heap of the controller per imported endpoint",
+		Cells: cell("%.0f B", (after-before)/float64(b.exports*objects.PerSlice)),
+	}, followed)
 	return table, err
 }
 
@@ -170,71 +137,6 @@ func (r *memberRun) broken() error {
 	return errors.Join(r.eastController.Err(), r.westController.Err(), r.dns.Err())
 }
 
-// controllerSizes are the memory of the controllers, in their order.
-type controllerSizes struct{ heap, resident [2]float64 }
-
-func (r *memberRun) sizes(ctx context.Context) (s controllerSizes, err error) {
-	for i, p := range r.controllers() {
-		if s.heap[i], err = p.LiveHeap(ctx); err != nil {
-			return s, err
-		}
-		if s.resident[i], _, err = p.Memory(); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-// atRest measures controllers while nothing changes.
-func (r *memberRun) atRest(ctx context.Context) (figure.Figure, error) {
-	f := figure.Figure{What: "processor time of the controllers at rest"}
-	r.say("%s", f.What)
-	used, err := usedBy(r.controllers(), func() error { return pause(ctx, r.rest) })
-	if err != nil {
-		return f, err
-	}
-	part := func(used time.Duration) float64 { return 100 * float64(used) / float64(r.rest) }
-	f.Cells = cell("%.2f %% of a core here, %.2f %% there, with %s services exported", part(used[1]), part(used[0]),
-		thousands(len(r.exports.Services)))
-	return f, nil
-}
-
-// changeRate is how many changes are made in a second to see what they cost.
-const changeRate = 50
-
-// changeCost is the processor time of the controllers per change, in nanoseconds for each round.
-func (r *memberRun) changeCost(ctx context.Context) (costs [2][]float64, err error) {
-	r.say("processor time of the controllers per change, among %d services", len(r.exports.Services))
-	for range min(r.rounds, 5) {
-		idle, err := usedBy(r.controllers(), func() error { return pause(ctx, r.updateTime/2) })
-		if err != nil {
-			return costs, err
-		}
-		began := time.Now()
-		count := int(r.updateTime.Seconds() * changeRate)
-		used, err := usedBy(r.controllers(), func() error {
-			// The first services, so that the changes are the same however many there are besides.
-			if _, err := r.east.writer.Stream(ctx, &r.exports.Set, r.exports.Slices[:r.fewExports], changeRate,
-				count); err != nil {
-				return err
-			}
-			address := r.exports.NextAddress().String()
-			if _, err := r.east.writer.Move(ctx, r.exports.Slices[0], address); err != nil {
-				return err
-			}
-			return r.awaitAnswers(ctx, 0, 1, wire.HasAddress(address))
-		})
-		if err != nil {
-			return costs, err
-		}
-		lasted := float64(time.Since(began)) / float64(r.updateTime/2)
-		for i := range used {
-			costs[i] = append(costs[i], (float64(used[i])-float64(idle[i])*lasted)/float64(count+1))
-		}
-	}
-	return costs, nil
-}
-
 // follow makes changes of one endpoint, an interval apart, and measures when they are answered.
 func (r *memberRun) follow(ctx context.Context, interval time.Duration, count int) (figure.Figure, error) {
 	f := figure.Figure{
@@ -273,34 +175,5 @@ func (r *memberRun) follow(ctx context.Context, interval time.Duration, count in
 		figure.Time(float64(p50)), figure.Time(float64(p99)),
 		figure.Time(float64(figure.Quantile(writes, 0.5))), figure.Time(float64(figure.Quantile(writes, 0.99))))
 	f.Verdict = figure.Judge(p50 <= 15*time.Millisecond, p99 <= 30*time.Millisecond)
-	return f, nil
-}
-
-// withdraw takes exports back and measures when nothing of them is left anywhere.
-func (r *memberRun) withdraw(ctx context.Context) (figure.Figure, error) {
-	f := figure.Figure{
-		What: fmt.Sprintf("%d exports withdrawn there → imports and answers gone", r.withdrawn), Goal: "≤ 1.5 s",
-	}
-	r.say("%s", f.What)
-	total := len(r.exports.Services)
-	remaining := total - r.withdrawn
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	began := time.Now()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return r.east.writer.Withdraw(ctx, r.exports.Services[remaining:]) })
-	for _, p := range []*plane{r.east, r.west} {
-		group.Go(func() error { return p.writer.AwaitImports(ctx, namespace, remaining) })
-	}
-	group.Go(func() error {
-		return r.awaitAnswers(ctx, remaining, total,
-			func(reply *dns.Msg) bool { return reply.Rcode == dns.RcodeNameError })
-	})
-	if err := group.Wait(); err != nil {
-		return f, err
-	}
-	took := time.Since(began)
-	f.Cells = cell("%s", figure.Time(float64(took)))
-	f.Verdict = figure.Judge(took <= 1500*time.Millisecond)
 	return f, nil
 }

@@ -98,7 +98,7 @@ func (r *reconcileRun) start(ctx context.Context) (stop func() error, err error)
 	if r.controller, err = r.startController(ctx, r.west); err != nil {
 		return stop, err
 	}
-	r.dns, err = r.startDNS(ctx, r.west)
+	r.dns, err = r.startServer(ctx, servers.AnyCore, servers.Ours, r.west.kubeconfig)
 	return stop, err
 }
 
@@ -175,7 +175,7 @@ func (r *reconcileRun) measure(ctx context.Context, clusters, endpoints int) (fi
 	}
 	var costs []float64
 	for range min(r.rounds, 5) {
-		idle, err := usedBy([]*servers.Process{r.controller}, func() error { return pause(ctx, r.rest/30) })
+		idle, err := usedBy([]*servers.Process{r.controller}, func() error { return pause(ctx, r.rest) })
 		if err != nil {
 			return f, err
 		}
@@ -191,7 +191,7 @@ func (r *reconcileRun) measure(ctx context.Context, clusters, endpoints int) (fi
 		if err != nil {
 			return f, err
 		}
-		lasted := float64(time.Since(began)) / float64(r.rest/30)
+		lasted := float64(time.Since(began)) / float64(r.rest)
 		costs = append(costs, (float64(used[0])-float64(idle[0])*lasted)/changesPerRound)
 	}
 	f.Cells = cell("%s", figure.Time(figure.Median(costs)))

@@ -118,15 +118,15 @@ func (b *bed) stop() error {
 	return errors.Join(errs...)
 }
 
-// run starts the controller, with flags besides those that it always has. It does not wait for it.
-func (b *bed) run(flags ...string) error {
+// run starts the controller. It does not wait for it.
+func (b *bed) run() error {
 	debug, err := port.Free()
 	if err != nil {
 		return err
 	}
 	started := time.Now()
 	program, err := clusterset.StartController(b.plane, filepath.Join(b.bin, "controller"), b.credential,
-		append(flags, "--debug-address", debug.String(), "--memory-limit", strconv.FormatInt(b.memory/10*9, 10))...)
+		"--debug-address", debug.String(), "--memory-limit", strconv.FormatInt(b.memory/10*9, 10))
 	if err != nil {
 		return err
 	}

@@ -41,13 +41,8 @@ type options struct {
 	// rate is how many endpoints change in a second, for so long as changes says.
 	rate    int
 	changes time.Duration
-	// rest is how long nothing changes, and silence how long members are silent.
-	rest, silence time.Duration
-	// silent is how many members fall silent at a time.
-	silent int
-	// readers is how many others read the own API server, and exports how many services the cluster exports for the part
-	// failover.
-	readers, exports int
+	// rest is how long nothing changes.
+	rest time.Duration
 	// memory is the limit of the controller's container in bytes.
 	memory int64
 	only   *regexp.Regexp
@@ -74,10 +69,6 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	set.IntVar(&o.rate, "rate", 325, "changed endpoints in a `second`")
 	set.DurationVar(&o.changes, "changes", 10*time.Minute, "how long endpoints change")
 	set.DurationVar(&o.rest, "rest", 30*time.Second, "how long nothing changes")
-	set.DurationVar(&o.silence, "silence", 45*time.Second, "how long members are silent")
-	set.IntVar(&o.silent, "silent", 10, "`number` of members that fall silent at a time")
-	set.IntVar(&o.readers, "readers", 510, "`number` of other clusters that read the own API server")
-	set.IntVar(&o.exports, "exports", 1000, "`number` of services that the local cluster exports when its leader is killed")
 	set.Int64Var(&o.memory, "memory", 512, "memory limit of the controller's container in `MiB`")
 	set.Func("only", "run only the parts whose name matches this `regexp`: "+names(parts),
 		func(text string) (err error) {
@@ -105,9 +96,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		}
 	}
 	o.memory <<= 20
-	if o.rate < 1 || o.silent < 1 || o.silent > o.shape.Members || o.memory < 1 {
-		return o, fmt.Errorf("-rate %d -silent %d -memory %d: use 1 or more, and no more silent members than there are",
-			o.rate, o.silent, o.memory>>20)
+	if o.rate < 1 || o.memory < 1 {
+		return o, fmt.Errorf("-rate %d -memory %d: use 1 or more", o.rate, o.memory>>20)
 	}
 	return o, o.shape.Validate()
 }
@@ -137,12 +127,6 @@ var parts = []part{
 	{"rest", atRest},
 	{"changes", changes},
 	{"restart", restart},
-	{"servers", servers},
-	{"silence", silence},
-	{"isolation", isolation},
-	{"absence", absence},
-	{"failover", failover},
-	{"readers", readers},
 }
 
 const always = "import"

@@ -78,14 +78,6 @@ func (b *bed) serverMetrics(ctx context.Context) (samples, error) {
 // synced is the number of members whose slices were listed.
 func (s samples) synced() int { return int(s.sum("clusterset_controller_member_synced")) }
 
-// fresh is the number of members whose heartbeat arrives.
-func (s samples) fresh() int {
-	return int(s.sum("clusterset_controller_member_state", `state="fresh"`))
-}
-
-// connected is the number of members that can be read.
-func (s samples) connected() int { return int(s.sum("clusterset_controller_member_connected")) }
-
 // idle reports whether no service waits for a reconcile.
 func (s samples) idle() bool { return s.sum("clusterset_controller_queue_depth") == 0 }
 

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
-	"github.com/clusterset-dns/clusterset-dns/test/scale/fleet"
 )
 
 // members measures a controller whose members export nothing yet.
@@ -273,15 +272,3 @@ func restart(ctx context.Context, b *bed) error {
 
 // cell is the only cell of a row.
 func cell(format string, args ...any) []string { return []string{fmt.Sprintf(format, args...)} }
-
-// silentOnes are the first members, those with an even number of which are unreachable in one way.
-func (b *bed) silentOnes() (down, hanging []*fleet.Member) {
-	for i, m := range b.fleet.Members[:b.silent] {
-		if i%2 == 0 {
-			down = append(down, m)
-		} else {
-			hanging = append(hanging, m)
-		}
-	}
-	return down, hanging
-}

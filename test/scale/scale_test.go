@@ -17,8 +17,7 @@ var must = controlplanetest.Must
 // any size: everything is imported, every change that is followed is answered, and every part finds figures.
 func TestASmallSetIsMeasured(t *testing.T) {
 	o, err := parseOptions([]string{
-		"-shape", "small", "-rate", "50", "-changes", "3s", "-rest", "1s", "-silence", "1s", "-silent", "4",
-		"-readers", "5", "-exports", "20",
+		"-shape", "small", "-rate", "50", "-changes", "3s", "-rest", "1s",
 	}, t.Output())
 	must(t, err)
 	result, err := measure(t.Context(), o, t.Output())

@@ -9,7 +9,6 @@ import (
 
 	benchservers "github.com/clusterset-dns/clusterset-dns/test/bench/servers"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/scale/fleet"
 )
 
 // usage is what was used up to a moment, or between two.
@@ -20,9 +19,8 @@ type usage struct {
 	// controller, dns and server are processor time; server is the API server with its etcd, and members the
 	// simulation.
 	controller, dns, server, members time.Duration
-	// writes and leaseWrites are requests to the own API server, and requests those to the members.
+	// writes and leaseWrites are requests to the own API server.
 	writes, leaseWrites float64
-	requests            fleet.Requests
 }
 
 // used is what was used up to now.
@@ -45,7 +43,7 @@ func (b *bed) used(ctx context.Context) (u usage, err error) {
 	errs = append(errs, err)
 	u.members = own
 	metrics, err := b.serverMetrics(ctx)
-	u.writes, u.leaseWrites, u.requests = metrics.writes(), metrics.leaseWrites(), b.fleet.Requests()
+	u.writes, u.leaseWrites = metrics.writes(), metrics.leaseWrites()
 	return u, errors.Join(append(errs, err)...)
 }
 
@@ -83,7 +81,6 @@ func (b *bed) during(ctx context.Context, do func() error) (u usage, err error) 
 		controller: after.controller - before.controller, dns: after.dns - before.dns,
 		server: after.server - before.server, members: after.members - before.members,
 		writes: after.writes - before.writes, leaseWrites: after.leaseWrites - before.leaseWrites,
-		requests: after.requests.Minus(before.requests),
 	}, err
 }
 

@@ -20,8 +20,6 @@ const (
 	Met
 	// Missed is a figure that did not.
 	Missed
-	// NotMeasured is a figure that the run could not take. Its first cell has the reason.
-	NotMeasured
 )
 
 // String is the verdict as tables show it.
@@ -31,8 +29,6 @@ func (v Verdict) String() string {
 		return "met"
 	case Missed:
 		return "**missed**"
-	case NotMeasured:
-		return "**not measured**"
 	default:
 		return ""
 	}
@@ -55,8 +51,6 @@ type Figure struct {
 	// Cells are the values, in the order of the table's columns. Missing ones are empty.
 	Cells   []string
 	Verdict Verdict
-	// Why explains a missed goal.
-	Why string
 }
 
 // Table is a titled group of figures.
@@ -81,25 +75,10 @@ func (t Table) Markdown() string {
 	for _, f := range t.Figures {
 		cells := append([]string{f.What}, f.Cells...)
 		cells = append(cells, make([]string, max(0, len(t.Columns)-len(f.Cells)))...)
-		verdict := f.Verdict.String()
-		if f.Verdict == Missed && f.Why != "" {
-			verdict += ": " + f.Why
-		}
-		for _, cell := range append(cells, f.Goal, verdict) {
+		for _, cell := range append(cells, f.Goal, f.Verdict.String()) {
 			fmt.Fprintf(&b, "| %s ", cmp.Or(cell, "—"))
 		}
 		b.WriteString("|\n")
 	}
 	return b.String()
-}
-
-// Count returns how many figures of the tables have each verdict.
-func Count(tables []Table) map[Verdict]int {
-	count := map[Verdict]int{}
-	for _, table := range tables {
-		for _, f := range table.Figures {
-			count[f.Verdict]++
-		}
-	}
-	return count
 }

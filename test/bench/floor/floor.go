@@ -10,7 +10,6 @@ package floor
 import (
 	"context"
 	"slices"
-	"sort"
 
 	"github.com/miekg/dns"
 )
@@ -47,46 +46,3 @@ func (f *Floor) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (i
 	m.Answer, m.Ns, m.Extra, m.Rcode = f.answer, f.ns, f.extra, f.rcode
 	return f.rcode, w.WriteMsg(m)
 }
-
-// Cut is the floor of a reply that does not fit: the first records of the answer that do, compressed, with the OPT
-// record of a query of that size.
-func Cut(all *dns.Msg, size int) *Floor {
-	records := all.Answer
-	fits := sort.Search(len(records), func(n int) bool {
-		m := &dns.Msg{Compress: true, Question: all.Question, Answer: records[:n+1]}
-		m.SetEdns0(uint16(size), false)
-		return m.Len() > size
-	})
-	f := New(&dns.Msg{MsgHdr: dns.MsgHdr{Rcode: all.Rcode}, Answer: records[:fits]})
-	f.truncated = true
-	return f
-}
-
-// Sequence answers with the next of its replies, whatever the question is: it looks up nothing. It begins again after
-// the last one. It implements plugin.Handler.
-type Sequence struct {
-	floors []Floor
-	next   int
-}
-
-// NewSequence makes a sequence of replies. The records of a reply are somewhere in memory, as after a start.
-func NewSequence(floors []*Floor) *Sequence {
-	s := new(Sequence)
-	for _, f := range floors {
-		s.floors = append(s.floors, *f)
-	}
-	return s
-}
-
-// Name implements plugin.Handler.
-func (*Sequence) Name() string { return "floor" }
-
-// ServeDNS implements plugin.Handler.
-func (s *Sequence) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	f := &s.floors[s.next]
-	s.next = (s.next + 1) % len(s.floors)
-	return f.ServeDNS(ctx, w, r)
-}
-
-// Len is the number of records in the answer.
-func (f *Floor) Len() int { return len(f.answer) }

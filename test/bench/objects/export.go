@@ -72,18 +72,6 @@ func (w *Writer) Export(ctx context.Context, services []*corev1.Service) error {
 	return nil
 }
 
-// Withdraw deletes the ServiceExports of the Services.
-func (w *Writer) Withdraw(ctx context.Context, services []*corev1.Service) error {
-	err := each(ctx, services, func(ctx context.Context, i int) error {
-		return w.mcs.MulticlusterV1beta1().ServiceExports(services[i].Namespace).Delete(ctx, services[i].Name,
-			metav1.DeleteOptions{})
-	})
-	if err != nil {
-		return fmt.Errorf("delete ServiceExports: %w", err)
-	}
-	return nil
-}
-
 // AwaitImports returns when the namespace has exactly that many ServiceImports.
 func (w *Writer) AwaitImports(ctx context.Context, namespace string, count int) error {
 	imports := w.mcs.MulticlusterV1beta1().ServiceImports(namespace)

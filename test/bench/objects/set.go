@@ -78,12 +78,6 @@ func part(endpoints int) int {
 	return (half + PerSlice - 1) / PerSlice * PerSlice
 }
 
-// SlicesOf is how many slices a headless service with that many endpoints has.
-func SlicesOf(endpoints int) int {
-	slices := func(n int) int { return (n + PerSlice - 1) / PerSlice }
-	return slices(part(endpoints)) + slices(endpoints-part(endpoints))
-}
-
 // addSlice adds the slice with the endpoints of these numbers.
 func (s *Set) addSlice(name, cluster string, first, last int) {
 	slice := &discoveryv1.EndpointSlice{

@@ -122,30 +122,3 @@ func (w *Writer) Move(ctx context.Context, slice *discoveryv1.EndpointSlice, add
 	}
 	return answered, nil
 }
-
-// Stream moves endpoints of the slices in turn, so many in a second, until it has made count moves or the context ends.
-// It returns how many it made; the end of the context is no error. There are more slices than writes under way.
-func (w *Writer) Stream(ctx context.Context, set *Set, slices []*discoveryv1.EndpointSlice,
-	perSecond, count int,
-) (int, error) {
-	group, writing := errgroup.WithContext(ctx)
-	group.SetLimit(min(8, len(slices)))
-	ticker := time.NewTicker(time.Second / time.Duration(perSecond))
-	defer ticker.Stop()
-	done := 0
-	for ; done < count && writing.Err() == nil; done++ {
-		slice, address := slices[done%len(slices)], set.NextAddress().String()
-		group.Go(func() error {
-			_, err := w.Move(writing, slice, address)
-			return err
-		})
-		select {
-		case <-writing.Done():
-		case <-ticker.C:
-		}
-	}
-	if err := group.Wait(); err != nil && ctx.Err() == nil {
-		return done, err
-	}
-	return done, nil
-}

@@ -47,13 +47,6 @@ func (p *Process) Memory() (resident, peak float64, err error) {
 	return status["VmRSS:"], status["VmHWM:"], err
 }
 
-// PrivateMemory is Memory without the pages of the program and of other files. Processes of a program share those, and
-// the kernel drops and reads them as it likes.
-func (p *Process) PrivateMemory() (resident, peak float64, err error) {
-	status, err := p.status()
-	return status["RssAnon:"], max(status["RssAnon:"], status["VmHWM:"]-status["RssFile:"]), err
-}
-
 // status is what the kernel says of the memory of the process, in octets.
 func (p *Process) status() (map[string]float64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))

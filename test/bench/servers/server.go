@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -34,7 +33,7 @@ type Spec struct {
 	Kind Kind
 	// Program is test/bench/server.
 	Program string
-	// Source is what its plugin answers from: see [Kind.Corefile].
+	// Source is what its plugin answers from: see [Kind].
 	Source string
 	// Dir takes its Corefile and its log.
 	Dir string
@@ -47,8 +46,6 @@ type Server struct {
 	Kind Kind
 	// Address is where it answers over UDP and TCP.
 	Address string
-	// Began is when it was started.
-	Began time.Time
 	*Process
 }
 
@@ -63,7 +60,7 @@ func Start(spec Spec) (*Server, error) {
 		return nil, err
 	}
 	corefile := filepath.Join(spec.Dir, fmt.Sprintf("Corefile-%d", address.Port()))
-	text := spec.Kind.Corefile(address.Port(), spec.Source, nil, "pprof "+debug.String())
+	text := spec.Kind.corefile(address.Port(), debug.Port(), spec.Source)
 	if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write a Corefile: %w", err)
 	}
@@ -71,7 +68,6 @@ func Start(spec Spec) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	started, err := process.Start(process.Spec{
 		Name: string(spec.Kind), Path: path, Args: args,
 		LogFile: filepath.Join(spec.Dir, fmt.Sprintf("%s-%d.log", spec.Kind, address.Port())),
@@ -80,7 +76,7 @@ func Start(spec Spec) (*Server, error) {
 		return nil, err
 	}
 	return &Server{
-		Kind: spec.Kind, Address: address.String(), Began: began,
+		Kind: spec.Kind, Address: address.String(),
 		Process: &Process{Process: started, Debug: debug.String()},
 	}, nil
 }

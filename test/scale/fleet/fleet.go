@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,9 +123,6 @@ func (f *Fleet) beat(ctx context.Context) error {
 		due := int(time.Since(began) * time.Duration(len(f.Members)) / member.HeartbeatInterval)
 		for ; done < due; done++ {
 			m := f.Members[done%len(f.Members)]
-			if m.away.Load() {
-				continue
-			}
 			if err := m.beat(ctx); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("renew the heartbeat of %s: %w", m.ID, err)
 			}
@@ -182,23 +178,18 @@ type Change struct {
 // Answers reports whether an address is that of the change or of a later one.
 func (c Change) Answers(ip netip.Addr) bool { return numberOf(ip) >= c.number }
 
-// Change changes the next endpoint in the order of the seed, of a member that is not away.
+// Change changes the next endpoint in the order of the seed.
 func (f *Fleet) Change(ctx context.Context) (Change, error) {
-	for range f.places {
-		p := f.places[f.next%len(f.places)]
-		f.next++
-		if !p.member.away.Load() {
-			return f.change(ctx, p)
-		}
-	}
-	return Change{}, errors.New("no member with a slice is there to change it")
+	p := f.places[f.next%len(f.places)]
+	f.next++
+	return f.change(ctx, p)
 }
 
-// ChangeEach changes one endpoint of a headless service in each member that has one and is not away.
+// ChangeEach changes one endpoint of a headless service in each member that has one.
 func (f *Fleet) ChangeEach(ctx context.Context) (all []Change, err error) {
 	done := map[*Member]bool{}
 	for _, p := range f.places {
-		if done[p.member] || !headless(p.service) || p.member.away.Load() {
+		if done[p.member] || !headless(p.service) {
 			continue
 		}
 		done[p.member] = true
@@ -228,65 +219,4 @@ func (f *Fleet) change(ctx context.Context, p place) (Change, error) {
 		c.At.UTC().Format(time.RFC3339Nano))
 	_, err = slices.Update(ctx, slice, metav1.UpdateOptions{})
 	return c, err
-}
-
-// A Fault is how a member's API server is unreachable.
-type Fault int
-
-// Faults.
-const (
-	// Down: connections break and are refused.
-	Down Fault = iota
-	// Hanging: connections stay, and nothing is answered.
-	Hanging
-)
-
-// Silence makes members unreachable, all at once.
-func (f *Fleet) Silence(fault Fault, members ...*Member) error {
-	for _, m := range members {
-		m.away.Store(true)
-		if fault == Hanging {
-			m.api.Freeze()
-		}
-	}
-	if fault == Hanging {
-		return nil
-	}
-	return together(members, (*Member).close)
-}
-
-// Return ends a silence.
-func (f *Fleet) Return(ctx context.Context, fault Fault, members ...*Member) error {
-	for _, m := range members {
-		if fault == Hanging {
-			m.api.Thaw()
-			continue
-		}
-		if err := m.listen(ctx, 0); err != nil {
-			return err
-		}
-	}
-	for _, m := range members {
-		m.away.Store(false)
-	}
-	return nil
-}
-
-// together does the same to many members at once.
-func together(members []*Member, do func(*Member) error) error {
-	errs := make([]error, len(members))
-	var group sync.WaitGroup
-	for i, m := range members {
-		group.Go(func() { errs[i] = do(m) })
-	}
-	group.Wait()
-	return errors.Join(errs...)
-}
-
-// Requests are what readers asked of all members.
-func (f *Fleet) Requests() (all Requests) {
-	for _, m := range f.Members {
-		all = all.plus(m.requests())
-	}
-	return all
 }

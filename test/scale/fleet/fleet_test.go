@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 func TestEveryServiceIsExportedByAsManyClusters(t *testing.T) {
@@ -97,41 +96,6 @@ func TestAReaderSeesAMember(t *testing.T) {
 	}
 	if changes[0].Answers(address(7)) {
 		t.Error("an address of the beginning answers a change")
-	}
-	if got := f.Requests(); got.SliceLists != 1 || got.SliceWatches != 1 {
-		t.Errorf("requests %+v", got)
-	}
-}
-
-func TestAMemberFallsSilentAndReturns(t *testing.T) {
-	f, err := Start(t.Context(), Shape{Members: 1, Services: 1, Spread: 1, Endpoints: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Stop() //nolint:errcheck // a failed heartbeat fails the reads
-	m := f.Members[0]
-	client := reader(t, f, m)
-	read := func() error {
-		_, err := client.CoordinationV1().Leases(member.DefaultNamespace).Get(t.Context(), member.HeartbeatLease,
-			metav1.GetOptions{})
-		return err
-	}
-	for range 2 {
-		if err := read(); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Silence(Down, m); err != nil {
-			t.Fatal(err)
-		}
-		if read() == nil {
-			t.Error("a silent member answers")
-		}
-		if err := f.Return(t.Context(), Down, m); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := read(); err != nil {
-		t.Error(err)
 	}
 }
 

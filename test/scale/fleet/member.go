@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -40,11 +39,9 @@ type Member struct {
 	client  kubernetes.Interface
 	token   string
 	tls     *tls.Config
-	address string // once it listened
+	address string // once it listens
 	server  *http.Server
 	lease   *coordinationv1.Lease // as last written
-	// away is set while the API server does not answer: nothing is renewed then.
-	away atomic.Bool
 	// stopped is closed when the server no longer serves.
 	stopped chan struct{}
 }
@@ -106,13 +103,10 @@ func (m *Member) publish(ctx context.Context, slices []*discoveryv1.EndpointSlic
 	return nil
 }
 
-// listen serves at the address of the member, a loopback address of its own, at the port that it had before.
+// listen serves at a loopback address of the member's own.
 func (m *Member) listen(ctx context.Context, number int) error {
-	if m.address == "" {
-		m.address = fmt.Sprintf("127.77.%d.%d:0", number>>8, number&0xff)
-	}
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", m.address)
+	listener, err := config.Listen(ctx, "tcp", fmt.Sprintf("127.77.%d.%d:0", number>>8, number&0xff))
 	if err != nil {
 		return fmt.Errorf("listen for %s: %w", m.ID, err)
 	}
@@ -184,38 +178,4 @@ func (m *Member) answer(w http.ResponseWriter, req *http.Request) {
 	}
 	w.WriteHeader(response.StatusCode)
 	_, _ = w.Write(body) // a reader that went away is its own affair
-}
-
-// Requests are what readers asked of an API server.
-type Requests struct{ SliceLists, SliceWatches, LeaseLists, LeaseWatches int }
-
-func (r Requests) plus(other Requests) Requests {
-	return Requests{
-		r.SliceLists + other.SliceLists, r.SliceWatches + other.SliceWatches,
-		r.LeaseLists + other.LeaseLists, r.LeaseWatches + other.LeaseWatches,
-	}
-}
-
-// Minus is what was asked since an earlier count.
-func (r Requests) Minus(before Requests) Requests {
-	return r.plus(Requests{-before.SliceLists, -before.SliceWatches, -before.LeaseLists, -before.LeaseWatches})
-}
-
-func (m *Member) requests() (r Requests) {
-	for request, count := range m.api.Requests() {
-		if request.Host == apiserver.Administrator {
-			continue
-		}
-		switch request.Verb + " " + request.Resource.Resource {
-		case "list endpointslices":
-			r.SliceLists += count
-		case "watch endpointslices":
-			r.SliceWatches += count
-		case "list leases", "get leases":
-			r.LeaseLists += count
-		case "watch leases":
-			r.LeaseWatches += count
-		}
-	}
-	return r
 }
