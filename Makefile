@@ -35,9 +35,9 @@ help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(if $(REAL),bed) ## Join two clusters and resolve names across, on models of API servers; HOLD=1 keeps them running, REAL=1 has kube-apiservers.
+demo: ## Join two clusters and resolve names across, on models of API servers; HOLD=1 keeps them running.
 	@mkdir -p $(BIN)
-	@go build -ldflags '-s -w' -o $(BIN)/demo ./test/demo$(if $(REAL),/real)
+	@go build -ldflags '-s -w' -o $(BIN)/demo ./test/demo
 	@$(BOUND) $(BIN)/demo $(if $(HOLD),--hold)
 
 .PHONY: recording
@@ -99,7 +99,7 @@ test-sim: ## Run the simulation: scenarios, 100 random schedules, and one on 16 
 .PHONY: vet
 vet: ## Vet the product and the tests of the first tier.
 	@echo '== vet'
-	@$(BOUND) go vet $(units) $(addprefix ./test/,conventions demo demo/story mutation scenario sim/...)
+	@$(BOUND) go vet $(units) $(addprefix ./test/,conventions demo mutation scenario sim/...)
 
 .PHONY: test-race-unit
 test-race-unit: ## Run the tests that need no cluster under the race detector.
@@ -123,7 +123,7 @@ test-contract: bed ## Run the contract tests, on real API servers.
 # Of the packages those that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those that
 # work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to collect, and
 # memory is not short.
-LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy quickstart controller demo/real bench)
+LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy quickstart controller bench)
 
 .PHONY: test-bed
 test-bed: bed tools ## Run the tests on real control planes, but for the scenarios.

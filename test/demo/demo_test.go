@@ -3,15 +3,122 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"html"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/demo/demotest"
+	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-func TestMain(m *testing.M) { demotest.Main(main, func() { os.Exit(m.Run()) }) }
+// variable has the binary of the test be the demo, so that nothing more is linked.
+const variable = "CLUSTERSET_DNS_DEMO"
 
-func TestStory(t *testing.T) { demotest.Story(t) }
+func TestMain(m *testing.M) {
+	if os.Getenv(variable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
-// Of each cluster there are CoreDNS and the controller.
-func TestEnds(t *testing.T) { demotest.Ends(t, 5) }
+// TestDemo runs the demo, which checks each of its answers, until it waits for Ctrl-C. What it prints has the lines of the
+// recording in README.md, its servers answer, and nothing of it is left after Ctrl-C.
+func TestDemo(t *testing.T) {
+	folder := t.TempDir()
+	self, err := os.Executable()
+	must(t, err)
+	command := exec.Command(self, "--hold")
+	command.Dir = filepath.Join("..", "..")
+	command.Env = append(os.Environ(), "TMPDIR="+folder, variable+"=1")
+	out, writer, err := os.Pipe()
+	must(t, err)
+	defer out.Close()
+	command.Stdout, command.Stderr = writer, writer
+	must(t, process.StartTied(command))
+	writer.Close()
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait() // it has, as a rule
+	})
+	var printed []string
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if printed = append(printed, lines.Text()); strings.Contains(lines.Text(), "Ctrl-C ends the demo") {
+			break
+		}
+	}
+	text := strings.Join(printed, "\n")
+	t.Log(text)
+	hasRecording(t, text)
+	servers := regexp.MustCompile(`DNS at ([0-9.:]+), the controller's metrics`).FindAllStringSubmatch(text, -1)
+	if count := running(t, folder); len(servers) != 2 || count != 5 { // the demo, and in each cluster CoreDNS and the controller
+		t.Errorf("DNS servers %v, %d processes", servers, count)
+	}
+	for _, server := range servers {
+		question := new(dns.Msg).SetQuestion("web.demo.svc.clusterset.local.", dns.TypeA)
+		answer, _, err := (&dns.Client{Timeout: time.Minute}).Exchange(question, server[1])
+		if err != nil || len(answer.Answer) != 1 {
+			t.Errorf("%s: %v, %v", server[1], answer, err)
+		}
+	}
+	must(t, command.Process.Signal(os.Interrupt))
+	must(t, command.Wait())
+	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) { return running(t, folder) == 0, nil })
+	if left, unread := os.ReadDir(folder); err != nil || unread != nil || len(left) > 0 {
+		t.Errorf("after Ctrl-C: %v, %v; left in the temporary folder: %v", err, unread, left)
+	}
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// hasRecording looks for the lines of the recording in what the demo prints, in their order. Numbers, and with them
+// addresses, differ from run to run.
+func hasRecording(t *testing.T, printed string) {
+	t.Helper()
+	recording, err := os.ReadFile(filepath.Join("..", "..", "docs", "demo.svg"))
+	must(t, err)
+	left := strings.Split(digits.ReplaceAllString(strings.ReplaceAll(printed, "\t", "  "), "0"), "\n")
+	for _, each := range regexp.MustCompile("<text.*?>(.*)</text>").FindAllStringSubmatch(string(recording), -1) {
+		line := html.UnescapeString(each[1])
+		if strings.Contains(line, "kubeconfig=") { // a path differs
+			continue
+		}
+		at := slices.Index(left, digits.ReplaceAllString(line, "0"))
+		if at < 0 {
+			t.Fatalf("docs/demo.svg has %q, which the demo does not print there; record it again: make recording", line)
+		}
+		left = left[at+1:]
+	}
+}
+
+// running counts the processes whose folder for temporary files this is: the demo and all that it started.
+func running(t *testing.T, folder string) (count int) {
+	t.Helper()
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	must(t, err)
+	for _, file := range environments {
+		if environment, err := os.ReadFile(file); err == nil &&
+			strings.Contains(string(environment), "TMPDIR="+folder) {
+			count++
+		}
+	}
+	return count
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

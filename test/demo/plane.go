@@ -28,7 +28,6 @@ import (
 	"sigs.k8s.io/mcs-api/config/crd"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/demo/story"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
@@ -49,14 +48,14 @@ func (p *plane) Client() kubernetes.Interface { return p.kube }
 func (p *plane) Dynamic() dynamic.Interface   { return p.dynamic }
 
 // start starts one plane for each name.
-func start(ctx context.Context, names ...string) (planes []story.Plane, stop func() error, err error) {
+func start(ctx context.Context, names ...string) (planes []*plane, stop func() error, err error) {
 	root, err := os.MkdirTemp("", "clusterset-dns-demo-")
 	if err != nil {
 		return nil, nil, err
 	}
 	stop = func() error {
 		for _, each := range planes {
-			each.(*plane).stop()
+			each.stop()
 		}
 		return os.RemoveAll(root)
 	}

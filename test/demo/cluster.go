@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package story
+package main
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
@@ -26,19 +25,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// A Plane is the control plane of a cluster. A *controlplane.Cluster is one.
-type Plane interface {
-	clusterset.Cluster
-	// Config is a client configuration with all rights.
-	Config() *rest.Config
-	// WriteKubeconfig writes a kubeconfig with all rights.
-	WriteKubeconfig(path string) error
-}
-
 // A cluster is a control plane with a CoreDNS and a controller of ours.
 type cluster struct {
 	name       string
-	plane      Plane
+	plane      *plane
 	kubeconfig string // path, of the administrator
 	dns        string // address and port
 	health     string // address and port of the controller's metrics and health
@@ -48,7 +38,7 @@ type cluster struct {
 	pods       *podNetwork // nil if this machine cannot have one
 }
 
-func newCluster(plane Plane) (*cluster, error) {
+func newCluster(plane *plane) (*cluster, error) {
 	c := &cluster{name: plane.Name(), plane: plane, kubeconfig: filepath.Join(plane.Directory(), "admin.kubeconfig")}
 	var err error
 	if err = plane.WriteKubeconfig(c.kubeconfig); err != nil {
