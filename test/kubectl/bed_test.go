@@ -19,8 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	plugin "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
@@ -38,8 +38,6 @@ type cluster struct {
 	// id is that of the controller; empty while the test has stopped it.
 	id  string
 	dns *clusterset.Program
-	// silent tells that the user has a wrong address of the DNS.
-	silent bool
 	// way is the one by which the others reach its API server.
 	way *controlplane.Remote
 }
@@ -49,13 +47,7 @@ type bed struct {
 	east, west, north *cluster
 	programs          string
 	environment       []string
-	// kubeconfigs are read in that order. The first is own, what the user has changed; more are contexts besides those
-	// of the clusters.
-	kubeconfigs []string
-	own         *clientcmdapi.Config
-	more        []string
-	// editor is what kubectl opens.
-	editor string
+	kubeconfigs       []string
 }
 
 func newBed(t *testing.T) *bed {
@@ -71,7 +63,6 @@ func newBed(t *testing.T) *bed {
 		// Its API server lets no token live longer.
 		controlplane.Options{Name: "north", APIServerArgs: []string{"--service-account-max-token-expiration=1h"}},
 	)
-	b.own, b.kubeconfigs = clientcmdapi.NewConfig(), []string{filepath.Join(t.TempDir(), "own.kubeconfig")}
 	for _, plane := range planes {
 		path := filepath.Join(plane.Directory(), "user.kubeconfig")
 		must(t, plane.WriteKubeconfig(path))
@@ -92,12 +83,28 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 	b.grant(t, plane.Name())
 	b.startController(t, c, plane.Name())
 	t.Cleanup(func() { b.stopController(t, c) })
-	b.serve(t, c, plane.Access, "1m")
+	b.serve(t, c)
 	t.Cleanup(func() { must(t, c.dns.Kill()) })
 	way, err := plane.Remote("others")
 	must(t, err)
 	c.way = way
 	return c
+}
+
+// serve has a CoreDNS with the plugin answer in a cluster.
+func (b *bed) serve(t *testing.T, c *cluster) {
+	t.Helper()
+	credential, err := c.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceSystem, "clusterset-coredns")
+	must(t, err)
+	path := filepath.Join(c.Directory(), "coredns.kubeconfig")
+	must(t, os.WriteFile(path, credential, 0o600))
+	c.dns, err = clusterset.StartCorefile(c.Cluster, filepath.Join(b.programs, "coredns"), fmt.Sprintf(
+		".:PORT {\n bind 127.0.0.1\n multicluster clusterset.local {\n kubeconfig %s\n startup_timeout 1m\n }\n}\n", path))
+	must(t, err)
+	controlplanetest.Eventually(t, "CoreDNS of "+c.Name(), func(ctx context.Context) error {
+		_, err := plugin.DNSAt(c.dns.Address).Ask(ctx, "clusterset.local", "SOA")
+		return err
+	})
 }
 
 // grant gives the programs in a cluster the rights of the chart.
@@ -144,25 +151,18 @@ func (b *bed) stopController(t *testing.T, c *cluster) {
 func (b *bed) dnsFlags() []string {
 	var flags []string
 	for _, c := range b.all() {
-		address := c.dns.Address
-		if c.silent {
-			address = "127.0.0.1:1"
-		}
-		flags = append(flags, "--dns", c.Name()+"="+address)
-	}
-	for _, context := range b.more {
-		flags = append(flags, "--dns", context+"="+b.east.dns.Address)
+		flags = append(flags, "--dns", c.Name()+"="+c.dns.Address)
 	}
 	return flags
 }
 
-// contexts are those of all clusters, and what there is besides.
+// contexts are those of all clusters.
 func (b *bed) contexts() []string {
 	var names []string
 	for _, c := range b.all() {
 		names = append(names, c.Name())
 	}
-	return append(names, b.more...)
+	return names
 }
 
 // A result is what a command said.
@@ -185,9 +185,6 @@ func (b *bed) run(t testing.TB, args ...string) result {
 func (b *bed) controllers() (flags []string) {
 	for _, c := range b.all() {
 		flags = append(flags, "--controller="+c.Name()+"="+c.controller.Address)
-	}
-	for _, context := range b.more {
-		flags = append(flags, "--controller="+context+"="+b.east.controller.Address)
 	}
 	return flags
 }
@@ -228,8 +225,7 @@ func (b *bed) command(t testing.TB, program string, args ...string) result {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, program, args...)
-	command.Env = append(slices.Clone(b.environment), "KUBE_EDITOR="+b.editor,
-		"KUBECONFIG="+strings.Join(b.kubeconfigs, string(os.PathListSeparator)))
+	command.Env = append(slices.Clone(b.environment), "KUBECONFIG="+strings.Join(b.kubeconfigs, string(os.PathListSeparator)))
 	var out, err bytes.Buffer
 	command.Stdout, command.Stderr = &out, &err
 	failed := command.Run()
@@ -263,6 +259,15 @@ func (b *bed) namespace(t testing.TB, name string, clusters ...*cluster) {
 			}
 		})
 	}
+}
+
+// pods are the ranges of a cluster's pods, separated by commas.
+func (b *bed) pods(c *cluster) string {
+	var ranges []string
+	for _, prefix := range c.Options().PodCIDRs {
+		ranges = append(ranges, prefix.String())
+	}
+	return strings.Join(ranges, ",")
 }
 
 // service makes a Service with endpoints, headless or not.

@@ -71,8 +71,11 @@ kubectl clusterset export checked/e --contexts west`,
 	},
 	{
 		name: "a preference that is none", round: "services",
-		says:  []string{"preferences east", "preferences north", "preferences west"},
-		do:    func(t *testing.T, b *bed) { b.apply(t, b.west, prefers("f", "near est")) },
+		says: []string{"preferences east", "preferences north", "preferences west"},
+		do: func(t *testing.T, b *bed) {
+			b.apply(t, b.west, "{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: checked, name: f}, "+
+				"spec: {exportedAnnotations: {clusterset-dns.github.io/prefer: near est}}}")
+		},
 		which: "patch serviceexport",
 		after: "kubectl clusterset unexport checked/f --contexts west",
 	},
@@ -81,7 +84,7 @@ kubectl clusterset export checked/e --contexts west`,
 		do: func(t *testing.T, b *bed) {
 			b.shell(t, `kubectl --context west -n checked patch service g -p '{"spec":{"trafficDistribution":"PreferSameZone"}}'`)
 			b.export(t, "checked/g", b.west)
-			b.node(t, b.north, "nowhere", "{}", "")
+			b.apply(t, b.north, "{apiVersion: v1, kind: Node, metadata: {name: nowhere}}")
 		},
 		fill:  map[string]string{"<zone of the node>": "north-a"},
 		after: "kubectl --context north delete node nowhere\nkubectl clusterset unexport checked/g --contexts west",

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -33,19 +32,15 @@ type fault struct {
 	hand map[string]func(*testing.T, *bed)
 	// fill are the values of placeholders in hints.
 	fill map[string]string
-	// edit is the editor that a hint opens; CONTEXT stands for that of the hint.
-	edit string
 	// which is part of the command that is run of a hint that is a sentence.
 	which string
-	// played is what others do after a hint was followed, such as kubelets.
-	played func(*testing.T, *bed)
 	// after cleans up what is not wrong.
 	after string
 }
 
-// faults are all of them. Each check is the first that some of them is about.
+// faults are all of them: those that controllers find, whose hints are commands. The unit tests of check have the others.
 func faults() []fault {
-	return slices.Concat(dnsFaults, memberFaults, serviceFaults, networkFaults, rightsFaults, apiFaults)
+	return slices.Concat(memberFaults, serviceFaults)
 }
 
 // rounds are the faults in the order in which they first come, those of a round together.
@@ -68,9 +63,6 @@ func testCheck(t *testing.T, b *bed) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "held"} {
 		b.service(t, b.west, "checked", name, false, 80, "10.65.0.10")
 	}
-	for _, c := range b.all() {
-		b.play(t, c)
-	}
 	b.unbroken(t)
 	for _, round := range rounds() {
 		if round[0].round == cut {
@@ -83,13 +75,13 @@ func testCheck(t *testing.T, b *bed) {
 // byController are the findings of controllers that check passes on.
 var byController = []string{
 	"credential-usable", "credential-lasts", "credential-single", "member-reachable", "member-identity", "member-quarantined",
-	"member-fresh", "drained", "drained-itself", "ranks", "exports-valid", "exports-agree", "imports-ready", "imports-foreign",
+	"drained", "drained-itself", "ranks", "exports-valid", "exports-agree", "imports-ready", "imports-foreign",
 	"member-confined", "preferences", "namespaces", "endpoints-refused", "zones",
 }
 
-// TestEachCheckHasItsFault holds the list of checks and of findings against that of faults. Of the findings, pods-reached
-// takes a pod network, which package datapath cuts, and member-limits thousands of services.
-func TestEachCheckHasItsFault(t *testing.T) {
+// TestEachFindingHasItsFault holds the list of findings against that of faults. Of the findings, pods-reached takes a pod
+// network, which package datapath cuts, member-limits thousands of services, and member-fresh comes with member-reachable.
+func TestEachFindingHasItsFault(t *testing.T) {
 	broken := map[string]bool{}
 	for _, f := range faults() {
 		for _, said := range f.says {
@@ -97,20 +89,10 @@ func TestEachCheckHasItsFault(t *testing.T) {
 			broken[name] = true
 		}
 	}
-	names := slices.Clone(byController)
-	for _, each := range diagnosis.Checks {
-		if each.Name != "findings" {
-			names = append(names, each.Name)
-		}
-	}
-	for _, name := range names {
+	for _, name := range byController {
 		if !broken[name] {
 			t.Errorf("nothing breaks what %s checks", name)
 		}
-		delete(broken, name)
-	}
-	for name := range broken {
-		t.Errorf("there is no check %s", name)
 	}
 	for _, round := range rounds() {
 		said := map[string]string{}
@@ -200,10 +182,7 @@ func (b *bed) followRound(t *testing.T, round []fault, told []finding) []finding
 				t.Fatalf("%s: %q fixes another fault, too: let it have a round of its own", f.name, each.Fix)
 			}
 			t.Logf("%s: %s: %s\n> %s", f.name, said, each.What, each.Fix)
-			b.follow(t, f, each.Context, each.Fix)
-			if f.played != nil {
-				f.played(t, b)
-			}
+			b.follow(t, f, each.Fix)
 			followed = append(followed, each)
 			break
 		}
@@ -219,7 +198,7 @@ var (
 
 // follow does what a hint says: it runs the command as it stands, but for its placeholders, or the one of those in a
 // sentence that is meant. What is left is done by hand.
-func (b *bed) follow(t *testing.T, f fault, context, hint string) {
+func (b *bed) follow(t *testing.T, f fault, hint string) {
 	t.Helper()
 	if !strings.HasPrefix(hint, "kubectl ") && !strings.HasPrefix(hint, "helm ") && !sentence.MatchString(hint) {
 		t.Fatalf("%q is neither a command nor a sentence", hint)
@@ -230,18 +209,14 @@ func (b *bed) follow(t *testing.T, f fault, context, hint string) {
 			return
 		}
 	}
-	command, which := hint, f.which
-	if f.edit != "" {
-		which = " edit " // the sentence says what to write there
-	}
+	command := hint
 	for _, at := range quoted.FindAllStringSubmatch(hint, -1) {
-		if which != "" && strings.Contains(at[1], which) {
+		if f.which != "" && strings.Contains(at[1], f.which) {
 			command = at[1]
 		}
 	}
 	if strings.HasPrefix(command, "kubectl ") {
 		command = strings.ReplaceAll(command, " deploy/", " ../../deploy/") // as in the root directory
-		b.editor = strings.ReplaceAll(f.edit, "CONTEXT", context)
 		b.shell(t, placeholder.ReplaceAllStringFunc(command, func(name string) string {
 			value, known := f.fill[name]
 			if !known {

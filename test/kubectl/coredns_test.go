@@ -19,13 +19,6 @@ func (b *bed) corefile(t testing.TB, c *cluster) string {
 		"kubectl --context "+c.Name()+" -n kube-system get configmap coredns -o jsonpath='{.data.Corefile}'")
 }
 
-func (b *bed) image(t testing.TB, c *cluster) string {
-	t.Helper()
-	return b.shell(t,
-		"kubectl --context "+c.Name()+
-			" -n kube-system get deployment coredns -o jsonpath='{.spec.template.spec.containers[0].image}'")
-}
-
 // plugin puts the plugin into the CoreDNS of a cluster, as an administrator does: with another image, a server block and
 // rights. It may be done before.
 func (b *bed) plugin(t *testing.T, c *cluster) {
