@@ -2,14 +2,14 @@
 
 package datapath
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // stories are what each mode of kube-proxy is tested with. Each has namespaces of its own; those that break a cluster
 // repair it.
-var stories = []struct {
-	name string
-	tell func(*testing.T, *bed)
-}{
+var stories = []story{
 	{"reach by name", reachByName},
 	{"share the load", shareTheLoad},
 	{"local Service stays its own", localServiceStays},
@@ -24,19 +24,29 @@ var stories = []struct {
 	{"prefer the local cluster without zones", preferWithoutZones},
 	{"weights", weights},
 	{"drain", drain},
+}
+
+// inOneMode are those to which the mode of kube-proxy makes no difference: what demotes a cluster, which drain tests in
+// each mode, and what does not go by ClusterIPs.
+var inOneMode = []story{
 	{"silent cluster", silentCluster},
 	{"pod network is cut", podNetworkCut},
 	{"no reason to demote", noReason},
 	{"ingress", ingress},
-	{"etcd discovery", etcdDiscovery},
 	{"connectivity", connectivity},
 }
 
-func TestNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables")) }
+type story struct {
+	name string
+	tell func(*testing.T, *bed)
+}
 
-func TestIPTables(t *testing.T) { tellAll(t, newBed(t, "iptables")) }
+func TestNFTables(t *testing.T) { tellAll(t, "nftables", slices.Concat(stories, inOneMode)) }
 
-func tellAll(t *testing.T, b *bed) {
+func TestIPTables(t *testing.T) { tellAll(t, "iptables", stories) }
+
+func tellAll(t *testing.T, mode string, stories []story) {
+	b := newBed(t, mode)
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) { story.tell(t, b) })
 	}

@@ -24,11 +24,8 @@ import (
 // lasting is how long each fault lasts: longer than it takes to demote a member that is cut off.
 const lasting = 6 * time.Second
 
-// noReason: what is no cut of the way to a cluster demotes none. The mode of kube-proxy makes no difference.
+// noReason: what is no cut of the way to a cluster demotes none.
 func noReason(t *testing.T, b *bed) {
-	if b.mode != "nftables" {
-		t.Skip("it is the same in each mode")
-	}
 	namespace := b.namespace(t)
 	s := service{namespace: namespace, name: "calm", ports: http80}
 	b.east.deploy(t, s, 2) // one in each zone

@@ -37,7 +37,6 @@ type store struct {
 	clients  map[*cluster]*pod
 	client   *pod // in which the writer runs and verbs are called
 	writer   *writer
-	names    *names
 	fillers  int
 }
 
@@ -72,7 +71,6 @@ func newStore(t testing.TB, b *bed, w workload) *store {
 		s.clients[c] = c.client(t, namespace, 0)
 	}
 	s.client = s.clients[b.north]
-	s.names = watchNames(t, s)
 	return s
 }
 
@@ -147,7 +145,6 @@ func (s *store) create(t testing.TB, c *cluster) {
 		s.fillers++ // another pod gets the address
 		c.pod(t, podSpec{namespace: s.namespace, name: fmt.Sprintf("filler-%d", s.fillers)})
 	}
-	s.names.expect(t, c)
 	r := &storePod{pod: c.pod(t, podSpec{
 		namespace: s.namespace, name: replicaName, subdomain: s.service.name,
 		labels: map[string]string{"app": s.service.name},
