@@ -10,39 +10,19 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
 // TestSilenceOfARealServer: a member falls silent because its processes are stopped or killed, or because it refuses a
-// credential. TestSilence of test/sim has what else makes it silent.
+// credential. TestSilence of test/sim has what else makes it silent, and test/datapath a frozen API server.
 func TestSilenceOfARealServer(t *testing.T) {
-	for name, of := range map[string]func(*realBed) *controlplane.Component{
-		"its API server": func(b *realBed) *controlplane.Component { return b.planes["west"].APIServer() },
-		"its etcd":       func(b *realBed) *controlplane.Component { return b.planes["west"].Etcd() },
-	} {
-		silent(t, name+" is frozen",
-			func(b *realBed, s *scenario.Set) { must(s.T, of(b).Freeze()) },
-			func(b *realBed, s *scenario.Set) { must(s.T, of(b).Thaw()) })
-		silent(t, name+" is killed and restarted",
-			func(b *realBed, s *scenario.Set) { must(s.T, of(b).Kill()) },
-			func(b *realBed, s *scenario.Set) { must(s.T, of(b).Start(s.Context())) })
-	}
-	withToken := func(change func(string) string) func(*realBed, *scenario.Set) {
-		return func(b *realBed, s *scenario.Set) {
-			s.Cluster("east").PutSecret("member-west", "west",
-				b.credential(s.T, "east", "west", func(kubeconfig *clientcmdapi.Config) {
-					for _, user := range kubeconfig.AuthInfos {
-						user.Token = change(user.Token)
-					}
-				}))
-		}
-	}
-	silent(t, "its credential is wrong",
-		withToken(func(string) string { return "wrong" }),
-		withToken(func(token string) string { return token }))
+	silent(t, "its etcd is frozen",
+		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].Etcd().Freeze()) },
+		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].Etcd().Thaw()) })
+	silent(t, "its API server is killed and restarted",
+		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].APIServer().Kill()) },
+		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].APIServer().Start(s.Context())) })
 	silent(t, "its credential loses its rights",
 		func(b *realBed, s *scenario.Set) {
 			setSubjects(s, "null")

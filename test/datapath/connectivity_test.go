@@ -66,7 +66,7 @@ ip6 saddr { %[6]s, %[3]s } ip6 daddr { %[6]s, %[3]s } ip6 length > 1260 drop`,
 		p.setLost(test.lost)
 		p.cut(t, test.cut)
 		var found diagnosis.ConnectivityReport
-		out, status := p.run(t, nil, "-o", "json", "--timeout", "30s")
+		out, status := p.run(t, "-o", "json", "--timeout", "30s")
 		must(t, json.Unmarshal([]byte(out), &found))
 		if len(found.Paths) != 3*3*2 || (status == 0) != (len(test.want) == 0) || status != 0 && status != 3 {
 			t.Errorf("%s: exit status %d, %d paths", test.name, status, len(found.Paths))
@@ -78,7 +78,6 @@ ip6 saddr { %[6]s, %[3]s } ip6 daddr { %[6]s, %[3]s } ip6 length > 1260 drop`,
 		}
 		p.nothingRemains(t)
 	}
-	p.interrupt(t)
 }
 
 // probes plays the kubelets for the pods of the command: it runs what they ask for, and serves their logs.
@@ -292,8 +291,8 @@ func (p *probes) cut(t testing.TB, rules string) {
 	}
 }
 
-// run tests all clusters, and returns what was written and the exit status. meanwhile gets the process when it runs.
-func (p *probes) run(t testing.TB, meanwhile func(*os.Process), args ...string) (string, int) {
+// run tests all clusters, and returns what was written and the exit status.
+func (p *probes) run(t testing.TB, args ...string) (string, int) {
 	t.Helper()
 	command := exec.Command(p.bed.program("kubectl-clusterset"), append([]string{
 		"test", "connectivity", "--contexts", "east,west,north",
@@ -302,35 +301,12 @@ func (p *probes) run(t testing.TB, meanwhile func(*os.Process), args ...string) 
 	var out, progress bytes.Buffer
 	command.Stdout, command.Stderr = &out, &progress
 	must(t, process.StartTied(command))
-	if meanwhile != nil {
-		meanwhile(command.Process)
-	}
 	err := command.Wait()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	t.Log(progress.String())
 	return out.String(), command.ProcessState.ExitCode()
-}
-
-// interrupt ends a test as Ctrl-C does, once its programs run.
-func (p *probes) interrupt(t testing.TB) {
-	t.Helper()
-	out, status := p.run(t, func(running *os.Process) {
-		eventually(t, "programs of the test", func(context.Context) error {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if len(p.pods) == 0 {
-				return errors.New("none runs")
-			}
-			return nil
-		})
-		must(t, running.Signal(os.Interrupt))
-	})
-	if out != "" || status != 1 {
-		t.Errorf("interrupted: exit status %d: %s", status, out)
-	}
-	p.nothingRemains(t)
 }
 
 // nothingRemains of the objects of a test.

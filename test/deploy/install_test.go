@@ -17,21 +17,15 @@ import (
 // bare is a cluster without the Multi-Cluster Services API.
 var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", WithoutCRDs: true})
 
-// TestInstallUpgradeUninstall does with helm what an operator does. An uninstall does not take the exports with it
+// TestInstallUpgradeUninstall does with Helm 3 what an operator does. An uninstall does not take the exports with it
 // unless that is asked for, and what it left does not stop the next installation. That nothing else is left is tested
-// in test/quickstart.
+// in test/quickstart, with Helm 4.
 func TestInstallUpgradeUninstall(t *testing.T) {
-	for name, helm := range map[string]func(testing.TB) string{"Helm 3": helm3, "Helm 4": helm} {
-		t.Run(name, func(t *testing.T) { installUpgradeUninstall(t, helm) })
-	}
-}
-
-func installUpgradeUninstall(t *testing.T, helm func(testing.TB) string) {
 	cluster := bare(t)[0]
 	admin, program := kubeconfig(t, cluster), kubectl(t)
 	release := func(args ...string) {
 		t.Helper()
-		run(t, "", helm(t), append(args, "--kubeconfig", admin, "--namespace", system, "--wait", "--timeout", "2m")...)
+		run(t, "", helm3(t), append(args, "--kubeconfig", admin, "--namespace", system, "--wait", "--timeout", "2m")...)
 	}
 	cli := func(args ...string) string {
 		t.Helper()

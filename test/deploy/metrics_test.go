@@ -3,7 +3,6 @@
 package deploy
 
 import (
-	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -96,65 +95,6 @@ func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 	for name := range known {
 		if !used[name] {
 			t.Errorf("neither an alert nor the dashboard uses %s", name)
-		}
-	}
-}
-
-type dashboard struct {
-	UID, Title string
-	Templating struct {
-		List []struct{ Name string }
-	}
-	Panels []struct {
-		ID                       int
-		Type, Title, Description string
-		Datasource               source
-		FieldConfig              struct{ Defaults struct{ Unit string } }
-		Targets                  []struct {
-			Datasource source
-			Expr       string
-		}
-	}
-}
-
-type source struct{ Type, UID string }
-
-// TestDashboard looks at what Grafana would not complain of: panels without a
-// unit or a description, or without the chosen source.
-func TestDashboard(t *testing.T) {
-	var d dashboard
-	must(t, json.Unmarshal([]byte(read(t, monitoring+"dashboard.json")), &d))
-	if d.UID == "" || d.Title == "" || len(d.Panels) < 10 {
-		t.Fatalf("dashboard %q %q has %d panels", d.UID, d.Title, len(d.Panels))
-	}
-	chosen := source{"prometheus", "${datasource}"}
-	variables := map[string]bool{"$__rate_interval": true}
-	for _, variable := range d.Templating.List {
-		variables["$"+variable.Name] = true
-	}
-	ids, titles := map[int]bool{}, map[string]bool{}
-	for _, panel := range d.Panels {
-		if ids[panel.ID] || titles[panel.Title] || panel.Title == "" {
-			t.Errorf("panel %d %q: the number or the title is not its own", panel.ID, panel.Title)
-		}
-		ids[panel.ID], titles[panel.Title] = true, true
-		if panel.Type == "row" {
-			continue
-		}
-		if panel.FieldConfig.Defaults.Unit == "" || panel.Description == "" || panel.Datasource != chosen ||
-			len(panel.Targets) == 0 {
-			t.Errorf("panel %q: unit %q, description %q, source %v, %d expressions", panel.Title,
-				panel.FieldConfig.Defaults.Unit, panel.Description, panel.Datasource, len(panel.Targets))
-		}
-		for _, target := range panel.Targets {
-			if target.Datasource != chosen || !strings.Contains(target.Expr, `{job=~"$job"`) {
-				t.Errorf("panel %q: %q does not ask the chosen source and job", panel.Title, target.Expr)
-			}
-			for _, variable := range regexp.MustCompile(`\$\w+`).FindAllString(target.Expr, -1) {
-				if !variables[variable] {
-					t.Errorf("panel %q: there is no variable %s", panel.Title, variable)
-				}
-			}
 		}
 	}
 }
