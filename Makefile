@@ -123,13 +123,13 @@ test-contract: bed ## Run the contract tests, on real API servers.
 # Of the packages those that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those that
 # work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to collect, and
 # memory is not short.
-LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy quickstart controller bench)
+LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy controller bench)
 
 .PHONY: test-bed
 test-bed: bed tools ## Run the tests on real control planes, but for the scenarios.
 	@echo '== tests on real control planes: each package reports when all before it have ended'
 	@$(GO_RACE) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test(Contract)?Scenarios$$' \
-	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(images|release|conventions|demo)$$|/test/sim')
+	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(images|quickstart|conventions|demo)$$|/test/sim')
 
 # Alone, since their clocks are six times as fast.
 .PHONY: test-scenarios
@@ -142,10 +142,10 @@ test-kubeproxy: ## Hold the hints against kube-proxy's own code.
 	@cd test/kubeproxy && GOWORK=off $(GO_RACE) ./...
 
 .PHONY: test-release
-test-release: bed ## Build the images twice, and install, upgrade and uninstall a release.
+test-release: bed ## Build the images twice, and do what the quickstart says with a release, and an upgrade.
 	@echo '== the images, and a release from its files'
 	@cd test/tools/images && GOWORK=off $(BOUND) go test -vet=off ./...
-	@$(GO_RACE) -count=1 -v -timeout 20m ./test/images ./test/release
+	@$(GO_RACE) -count=1 -v -timeout 20m ./test/images ./test/quickstart
 
 .PHONY: test-datapath
 test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.

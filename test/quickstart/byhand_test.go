@@ -5,8 +5,6 @@ package quickstart
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -37,11 +35,12 @@ func testByHand(t *testing.T, b *bed) {
 			t.Fatalf("block %d of %s has no %q:\n%s", i+1, byHandSection, want, blocks[i])
 		}
 	}
+	b.Directory, b.Hidden = absolute(t, root), "" // the commands name files of it
 	install, give, export, leave := blocks[0], blocks[1], blocks[2], blocks[3]
 	b.Run(t, install)
 	server := map[*cluster]*clusterset.Program{}
 	for _, c := range []*cluster{b.east, b.west} {
-		server[c] = startByHand(t, c)
+		server[c] = startByHand(t, b, c)
 	}
 	expect := func(c *cluster, want live.Wanted) {
 		t.Helper()
@@ -86,15 +85,14 @@ func credentialByHand(t *testing.T, c *cluster, name string) kubernetes.Interfac
 }
 
 // startByHand starts the programs with the rights that they were granted, and returns CoreDNS.
-func startByHand(t *testing.T, c *cluster) *clusterset.Program {
+func startByHand(t *testing.T, b *bed, c *cluster) *clusterset.Program {
 	t.Helper()
-	programs := filepath.Join(os.Getenv(programsVariable), "images")
 	controller, resolver, err := clusterset.WriteCredentials(t.Context(), c.Cluster)
 	must(t, err)
-	running, err := clusterset.StartController(c.Cluster, filepath.Join(programs, "clusterset-controller"), controller)
+	running, err := clusterset.StartController(c.Cluster, b.Images[b.after.image("clusterset-controller")], controller)
 	must(t, err)
 	t.Cleanup(func() { must(t, running.Stop(context.Background(), time.Minute)) })
-	server, err := clusterset.StartDNS(c.Cluster, filepath.Join(programs, "coredns"), resolver)
+	server, err := clusterset.StartDNS(c.Cluster, b.Images[b.after.image("coredns")], resolver)
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Stop(context.Background(), time.Minute)) })
 	return server

@@ -48,22 +48,6 @@ func (c *Client) Ask(ctx context.Context, name string) (answer string, err error
 	return answer, err
 }
 
-// Expect asks until the answer is the wanted one.
-func (c *Client) Expect(t testing.TB, name string, want Wanted) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("%s in a pod of %s", name, c.cluster.Name()), func(ctx context.Context) error {
-		records, err := want(ctx)
-		if err != nil {
-			return err
-		}
-		answer, err := c.Ask(ctx, name)
-		if text := sorted(records); err == nil && answer != text {
-			err = fmt.Errorf("the answer is %q, want %q", answer, text)
-		}
-		return err
-	})
-}
-
 // Keep asks again and again, until stop is called, which returns how many answers there were. Each must be the wanted one.
 func (c *Client) Keep(t testing.TB, name string, want Wanted) (stop func() int) {
 	t.Helper()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package release
+package quickstart
 
 import (
 	"crypto/sha256"
@@ -54,7 +54,8 @@ func (d descriptor) read(t *testing.T, layout string, into any) (path string) {
 	t.Helper()
 	algorithm, digest, _ := strings.Cut(d.Digest, ":")
 	path = filepath.Join(layout, "blobs", algorithm, digest)
-	content := must(os.ReadFile(path))(t)
+	content, err := os.ReadFile(path)
+	must(t, err)
 	if sum := sha256.Sum256(content); algorithm != "sha256" || hex.EncodeToString(sum[:]) != digest {
 		t.Fatalf("%s has another digest", path)
 	}
@@ -71,12 +72,13 @@ func (d descriptor) read(t *testing.T, layout string, into any) (path string) {
 func (r release) pull(t *testing.T) (programs map[string]string, files map[string]map[string]string) {
 	t.Helper()
 	programs, files = map[string]string{}, map[string]map[string]string{}
-	layouts := must(filepath.Glob(filepath.Join(r.directory, "images", "*")))(t)
+	layouts, err := filepath.Glob(filepath.Join(r.directory, "images", "*"))
+	must(t, err)
 	for _, layout := range layouts {
 		var top struct{ Manifests []descriptor }
-		if err := json.Unmarshal(must(os.ReadFile(filepath.Join(layout, "index.json")))(t), &top); err != nil {
-			t.Fatal(err)
-		}
+		text, err := os.ReadFile(filepath.Join(layout, "index.json"))
+		must(t, err)
+		must(t, json.Unmarshal(text, &top))
 		name := top.Manifests[0].Annotations["io.containerd.image.name"]
 		var index struct{ Manifests []descriptor }
 		top.Manifests[0].read(t, layout, &index)
@@ -118,9 +120,7 @@ func others(t *testing.T, unpacked, program string) map[string]string {
 		found[name] = string(content)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found
 }
 
@@ -128,16 +128,5 @@ func run(t *testing.T, program string, args ...string) {
 	t.Helper()
 	if output, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, output)
-	}
-}
-
-// must gives a value where there is no error, and ends the test otherwise.
-func must[T any](value T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
 	}
 }

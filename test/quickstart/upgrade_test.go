@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quickstart
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
+)
+
+// testUpgrade goes from one release to the next, one cluster after the other, while all names keep resolving in all
+// clusters.
+func testUpgrade(t *testing.T, b *bed) {
+	stop := map[string]func() int{}
+	for _, c := range b.Clusters {
+		stop[database+" in "+c.Name()] = b.clients[c].Keep(t, database, c.ImportIPs)
+		stop[queue+" in "+c.Name()] = b.clients[c].Keep(t, queue, live.PodsOf("queue", b.east, b.north))
+	}
+	b.runs(t, b.before, b.before, b.before)
+	b.use(t, b.after)
+	releases := []release{b.before, b.before, b.before}
+	for i, c := range b.Clusters {
+		b.Run(t, "helm upgrade clusterset-dns "+b.after.chart()+" --kube-context "+c.Name()+" --namespace clusterset-dns "+
+			"--reset-then-reuse-values --wait")
+		b.check(t)
+		releases[i] = b.after
+		b.runs(t, releases...)
+	}
+	for what, stop := range stop {
+		count := stop()
+		t.Logf("%s: %d answers", what, count)
+		if count == 0 {
+			t.Errorf("%s: nobody asked", what)
+		}
+	}
+	for _, c := range b.Clusters {
+		// No pod has anything of the release before, that of DNS included.
+		eventually(t, "the pods of "+c.Name()+" to have the new images", func(ctx context.Context) error {
+			pods, err := c.Client().CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for i := range pods.Items {
+				for _, container := range pods.Items[i].Spec.Containers {
+					if strings.HasPrefix(container.Image, registry+"/clusterset-dns/") &&
+						!strings.HasSuffix(container.Image, ":"+b.after.version) {
+						return fmt.Errorf("pod %s has %s", pods.Items[i].Name, container.Image)
+					}
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// runs holds that the controllers are those of releases, in the order of the clusters, by what the command says and by
+// what the running programs say in their heartbeats.
+func (b *bed) runs(t *testing.T, releases ...release) {
+	t.Helper()
+	var found struct {
+		Clusters []struct{ Context, Controller string }
+	}
+	must(t, json.Unmarshal([]byte(b.Run(t, "kubectl clusterset version --contexts east,west,north -o json")), &found))
+	for i, c := range b.Clusters {
+		if got, want := found.Clusters[i].Controller, releases[i].version; got != want {
+			t.Errorf("the controller of %s is %s, want %s", c.Name(), got, want)
+		}
+		eventually(t, "the heartbeat of "+c.Name(), func(ctx context.Context) error {
+			lease, err := c.Client().CoordinationV1().Leases("clusterset-dns").Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if got := lease.Annotations[member.HeartbeatVersionAnnotation]; got != releases[i].version {
+				return fmt.Errorf("it is of version %q, want %q", got, releases[i].version)
+			}
+			return nil
+		})
+	}
+}
+
+// testManifest installs a release in north without Helm, with its id as a ClusterProperty, and removes it.
+func testManifest(t *testing.T, b *bed) {
+	about, err := os.ReadFile(root + "/test/sim/testdata/about.yaml")
+	must(t, err)
+	b.Run(t, "kubectl --context north apply -f - <<'EOF'\n"+string(about)+"EOF\n"+
+		"kubectl --context north wait --for condition=Established crd/clusterproperties.about.k8s.io")
+	b.Run(t, `kubectl --context north apply -f - <<'EOF'
+apiVersion: about.k8s.io/v1alpha1
+kind: ClusterProperty
+metadata: {name: cluster.clusterset.k8s.io}
+spec: {value: north}
+EOF`)
+	b.north.Remember(t) // what this user has before the installation
+	b.Run(t, "kubectl clusterset check --pre --contexts north")
+	b.Run(t, "kubectl --context north apply -f "+b.after.manifest()+
+		"\nkubectl --context north -n clusterset-dns rollout status deployment/clusterset-controller --timeout 60s\n"+
+		"kubectl clusterset export shop/db --contexts north")
+	b.ExpectEndpoints(t, b.north, map[string]string{"north": live.Used})
+	b.Run(t, "kubectl clusterset unexport shop/db --contexts north")
+	b.ExpectEndpoints(t, b.north, nil)
+	b.Run(t, "kubectl --context north delete -f "+b.after.manifest())
+	b.north.ExpectNothingLeft(t)
+	b.Run(t, "kubectl --context north delete clusterproperties --all")
+}
