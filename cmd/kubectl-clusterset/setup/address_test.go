@@ -48,7 +48,9 @@ func TestReach(t *testing.T) {
 			nil, map[string]string{"admin@east": "https://10.0.0.1:6443"}, Address{"https://10.0.0.1:6443", "kubernetes", ""}, "",
 		},
 		"again": {
-			secret("https://10.0.0.1:6443"), map[string]string{"admin@west": "https://10.0.0.2:6443"}, Address{"https://10.0.0.1:6443", "", ""},
+			secret("https://10.0.0.1:6443"),
+			map[string]string{"admin@west": "https://10.0.0.2:6443"},
+			Address{"https://10.0.0.1:6443", "", ""},
 			keeps + "https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443" + another,
 		},
 		"again, by another address": {
@@ -59,7 +61,8 @@ func TestReach(t *testing.T) {
 			secret(same + "http://east:secret@proxy.example:8080"), nil, Address{users, "kubernetes", "http://east:secret@proxy.example:8080"}, "",
 		},
 		"again, by another proxy": {
-			secret(same + "socks5://east:secret@10.0.0.1:1080"), nil, Address{users, "kubernetes", "socks5://east:secret@10.0.0.1:1080"},
+			secret(same + "socks5://east:secret@10.0.0.1:1080"), nil,
+			Address{users, "kubernetes", "socks5://east:secret@10.0.0.1:1080"},
 			keeps + "https://127.0.0.1:6443 through socks5://east:xxxxx@10.0.0.1:1080 (Secret member-east) instead of https://127.0.0.1:6443" + another,
 		},
 		"a kubeconfig that is refused": {secret("http://10.0.0.1"), nil, Address{users, "kubernetes", usersProxy}, ""},

@@ -104,11 +104,13 @@ func TestBuild(t *testing.T) {
 			"A 10.2.0.1; 10-1-0-1.east A 10.1.0.1; 10-2-0-1.west A 10.2.0.1; sql SRV 5432 10-2-0-1.west", "",
 		},
 		{
-			"where all are terminating they share", sql, []string{in("east", "~10.1.0.1")},
+			"where all are terminating they share", sql,
+			[]string{in("east", "~10.1.0.1")},
 			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1; sql SRV 5432 10-1-0-1.east", "",
 		},
 		{
-			"a host name has the ready of its addresses", sql, []string{in("east", "10.1.0.1/a ~10.1.0.2/a")},
+			"a host name has the ready of its addresses", sql,
+			[]string{in("east", "10.1.0.1/a ~10.1.0.2/a")},
 			"A 10.1.0.1; a.east A 10.1.0.1; sql SRV 5432 a.east", "",
 		},
 		{
@@ -117,11 +119,13 @@ func TestBuild(t *testing.T) {
 			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1; sql SRV 5432 10-1-0-1.east", "",
 		},
 		{
-			"an address of two hosts is one of the service's", sql, []string{in("east", "10.1.0.1/a"), in("west", "10.1.0.1/a")},
+			"an address of two hosts is one of the service's", sql,
+			[]string{in("east", "10.1.0.1/a"), in("west", "10.1.0.1/a")},
 			"A 10.1.0.1; a.east A 10.1.0.1; a.west A 10.1.0.1; sql SRV 5432 a.east a.west", "",
 		},
 		{
-			"both families of a host are one target", sql, []string{in("east", "10.1.0.1/a"), in("east", "fd00::1/a")},
+			"both families of a host are one target", sql,
+			[]string{in("east", "10.1.0.1/a"), in("east", "fd00::1/a")},
 			"A 10.1.0.1; AAAA fd00::1; a.east A 10.1.0.1; a.east AAAA fd00::1; sql SRV 5432 a.east", "",
 		},
 		{
@@ -148,15 +152,18 @@ func TestBuild(t *testing.T) {
 		},
 		{
 			"a headless import whose ports are all invalid has none", "{type: Headless, ports: [{name: sql, port: 0}]}",
-			[]string{in("east", "10.1.0.1")}, "A 10.1.0.1; 10-1-0-1.east A 10.1.0.1", "invalid_port=1",
+			[]string{in("east", "10.1.0.1")},
+			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1", "invalid_port=1",
 		},
 		{
 			"a headless import has the families that it lists", "{type: Headless, ipFamilies: [IPv4], ports: []}",
-			[]string{from("east", "IPv4", "[]", "10.1.0.1/a"), in("east", "fd00::1/a")}, "A 10.1.0.1; a.east A 10.1.0.1", "",
+			[]string{from("east", "IPv4", "[]", "10.1.0.1/a"), in("east", "fd00::1/a")},
+			"A 10.1.0.1; a.east A 10.1.0.1", "",
 		},
 		{
 			"a headless import that lists IPv6 alone", "{type: Headless, ipFamilies: [IPv6], ports: []}",
-			[]string{in("east", "10.1.0.1"), from("west", "IPv6", "[]", "fd00::1/a")}, "AAAA fd00::1; a.west AAAA fd00::1", "",
+			[]string{in("east", "10.1.0.1"), from("west", "IPv6", "[]", "fd00::1/a")},
+			"AAAA fd00::1; a.west AAAA fd00::1", "",
 		},
 		{
 			"a headless import that lists both families", "{type: Headless, ipFamilies: [IPv6, IPv4], ports: []}",
@@ -179,7 +186,8 @@ func TestBuild(t *testing.T) {
 			"A 10.1.0.1 10.1.0.2 10.1.0.3", "invalid_source_cluster=3",
 		},
 		{
-			"a cluster id of two labels", sql, []string{in("east.eu", "10.1.0.1")},
+			"a cluster id of two labels", sql,
+			[]string{in("east.eu", "10.1.0.1")},
 			"A 10.1.0.1; 10-1-0-1.east.eu A 10.1.0.1; sql SRV 5432 10-1-0-1.east.eu", "",
 		},
 		{
@@ -190,7 +198,8 @@ func TestBuild(t *testing.T) {
 		},
 		{
 			"slices of names are left out", none,
-			[]string{from("east", "FQDN", "[]", "a.example.org")}, "", "invalid_address_type=1",
+			[]string{from("east", "FQDN", "[]", "a.example.org")},
+			"", "invalid_address_type=1",
 		},
 		{
 			"addresses that are none are left out", none,
@@ -202,16 +211,19 @@ func TestBuild(t *testing.T) {
 			"A 10.1.0.1; 10-1-0-1.east A 10.1.0.1", "invalid_address=9",
 		},
 		{
-			"a hostname that is no label", none, []string{from("east", "IPv4", "[]", "10.1.0.1/a.b", "10.1.0.2/UP")},
+			"a hostname that is no label", none,
+			[]string{from("east", "IPv4", "[]", "10.1.0.1/a.b", "10.1.0.2/UP")},
 			"A 10.1.0.1 10.1.0.2; 10-1-0-1.east A 10.1.0.1; up.east A 10.1.0.2", "invalid_hostname=1",
 		},
 		{
-			"a hostname that is the label of another endpoint's address", sql, []string{in("east", "10.1.0.1/10-1-0-2 10.1.0.2")},
+			"a hostname that is the label of another endpoint's address", sql,
+			[]string{in("east", "10.1.0.1/10-1-0-2 10.1.0.2")},
 			"A 10.1.0.1 10.1.0.2; 10-1-0-1.east A 10.1.0.1; 10-1-0-2.east A 10.1.0.2; " +
 				"sql SRV 5432 10-1-0-1.east 10-1-0-2.east", "invalid_hostname=1",
 		},
 		{
-			"the longest id of a cluster", sql, []string{in(long, "10.1.0.1")},
+			"the longest id of a cluster", sql,
+			[]string{in(long, "10.1.0.1")},
 			"A 10.1.0.1; 10-1-0-1." + long + " A 10.1.0.1; sql SRV 5432 10-1-0-1." + long, "",
 		},
 		{

@@ -95,14 +95,12 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 
 func TestNamespacesAreSelected(t *testing.T) {
 	listed := newBench(t, Options{Namespaces: []string{"other"}})
-	x := listed.Index()
 	put(t, listed.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	listed.list()
-	if got := reply(x, "web"); got != "" {
+	if got := reply(listed.Index(), "web"); got != "" {
 		t.Errorf("a namespace that is not listed has %q", got)
 	}
 	labelled := newBench(t, Options{NamespaceLabels: "a=b"})
-	x = labelled.Index()
 	put(t, labelled.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	labelled.list()
 	demo := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
