@@ -260,6 +260,7 @@ func (s *Members) change(
 	}
 	for cluster, source := range sources {
 		member := s.connected[cluster]
+		recovering := corrected(source) || member != nil && member.reportedProblem() // before it leaves
 		switch {
 		case member != nil && member.source.sameAs(source), member != nil && source.invalid,
 			member != nil && source.err != nil && member.source.unread:
@@ -279,7 +280,6 @@ func (s *Members) change(
 		default:
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.Load().String())
 		}
-		recovering := corrected(source) || member != nil && member.reportedProblem()
 		s.connected[cluster] = s.join(ctx, source, recovering && source.err == nil)
 		joined = append(joined, s.connected[cluster])
 		affected = append(affected, cluster)
