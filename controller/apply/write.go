@@ -14,7 +14,7 @@ import (
 // errChanged reports that a cached object was stale.
 var errChanged = errors.New("it changed meanwhile")
 
-// reportable is an API object, on which Events can be.
+// reportable is an API object that Events can be about.
 type reportable interface {
 	metav1.Object
 	runtime.Object

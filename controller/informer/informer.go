@@ -76,7 +76,7 @@ func New[L runtime.Object](gate *FreshnessGate, client Client[L], options Option
 	i := &Informer{
 		gate: gate, options: options,
 		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, options.Indexers),
-		handler: Ignore,
+		handler: ignore,
 		synced:  make(chan struct{}),
 	}
 	backoff := retry
@@ -112,8 +112,8 @@ func New[L runtime.Object](gate *FreshnessGate, client Client[L], options Option
 	return i
 }
 
-// Ignore is a handler that does nothing.
-var Ignore cache.ResourceEventHandler = cache.ResourceEventHandlerFuncs{}
+// ignore is a handler that does nothing.
+var ignore cache.ResourceEventHandler = cache.ResourceEventHandlerFuncs{}
 
 // Handle replaces the handler. The one before is not called any more once Handle returns, and the new one is not called
 // for what the cache shows already. A handler must not call Handle.

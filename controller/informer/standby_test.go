@@ -43,7 +43,7 @@ func TestAHandlerIsReplaced(t *testing.T) {
 		put("old first")
 		i.Handle(handler("one"))
 		put("old first second")
-		i.Handle(Ignore)
+		i.Handle(ignore)
 		put("first third")
 		i.Handle(handler("two"))
 		put("third")

@@ -88,7 +88,7 @@ func TestProperties(t *testing.T) {
 		set(nil, "us")
 		expect("with a change", `{"region":"us"}`, 2)
 		set(apierrors.NewNotFound(clusterProperties, ""), "")
-		expect("without the CRD", scope.NoProperties, 3)
+		expect("without the CRD", "{}", 3)
 		stop()
 		running.Wait()
 
@@ -119,7 +119,7 @@ func TestProperties(t *testing.T) {
 			"newer than what the replica knows": {"asia", "us", "east", "uid", `{"region":"us"}`},
 			"as the leader before knew them":    {"asia", "-", "east", "uid", `{"region":"eu"}`},
 			"as the heartbeat has them":         {"-", "-", "east", "uid", `{"region":"eu"}`},
-			"no properties":                     {"-", "", "east", "uid", scope.NoProperties},
+			"no properties":                     {"-", "", "east", "uid", "{}"},
 			"the heartbeat of another id":       {"-", "-", "west", "uid", ""},
 			"the heartbeat of another cluster":  {"-", "-", "east", "other", ""},
 			"of no use":                         {"asia", "-", "east", "other", `{"region":"asia"}`},

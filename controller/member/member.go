@@ -55,7 +55,7 @@ type Member struct {
 	patience  time.Duration                               // see patience
 	keep      func(context.Context, *corev1.Secret) error // see Config.Keep
 	read      func()                                      // reads the member until it leaves
-	leave     func()
+	leave     func()                                      // ends read, and closes the account
 	// misidentified is written by Members.identify.
 	misidentified atomic.Pointer[error]
 

@@ -97,11 +97,11 @@ func TestProperties(t *testing.T) {
 	again.pass(300, "north", "west")
 	again.told = nil
 	again.pass(60, "north", "west")
-	again.Described("west", member.Description{Properties: scope.NoProperties})
+	again.Described("west", member.Description{Properties: "{}"})
 	if got := again.Properties("west"); got == nil || len(got) > 0 || fmt.Sprint(again.told) != "[west]" {
 		t.Errorf("got %v, told of %v", got, again.told)
 	}
-	if lease := again.lease("west"); lease.Annotations[scope.PropertiesAnnotation] != scope.NoProperties {
+	if lease := again.lease("west"); lease.Annotations[scope.PropertiesAnnotation] != "{}" {
 		t.Errorf("the Lease has %v", lease.Annotations)
 	}
 
@@ -142,7 +142,7 @@ func TestUnknownProperties(t *testing.T) {
 	if got := l.Verdict("west").Reason; got != liveness.OtherClusterSet {
 		t.Errorf("a member of another set, after a downgrade: %v", got)
 	}
-	l.Described("west", member.Description{Properties: scope.NoProperties})
+	l.Described("west", member.Description{Properties: "{}"})
 	l.pass(120, "north", "west")
 	if got := l.Verdict("west").Reason; got == liveness.OtherClusterSet {
 		t.Errorf("a member that names no set: %v", got)
@@ -245,7 +245,7 @@ func TestNamedSet(t *testing.T) {
 	again.pass(60, "west", "north")
 	expect(again, liveness.Heard)
 	again.Described("west", is)
-	again.Described("north", member.Description{Properties: scope.NoProperties})
+	again.Described("north", member.Description{Properties: "{}"})
 	expect(again, liveness.OtherClusterSet)
 	if again.told = nil; again.Properties("west")["region"] != "eu" {
 		t.Error("the properties were forgotten")

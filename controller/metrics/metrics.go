@@ -45,6 +45,7 @@ type Metrics struct {
 
 // A Leader is what the state of a leader is read from.
 type Leader struct {
+	// Set is the cluster set whose ServiceImports are counted.
 	Set     export.Set
 	Clock   clock.PassiveClock
 	Queue   interface{ QueueLength() int }

@@ -18,16 +18,14 @@ const (
 	ClusterSetProperty = "clusterset.k8s.io"
 	// ClusterIDProperty is the name of the property that is the id of a cluster (KEP-2149). It is never omitted for others.
 	ClusterIDProperty = "cluster.clusterset.k8s.io"
-	// NoProperties is the text of a cluster that is known to have no properties.
-	NoProperties = "{}"
 )
 
 // WellKnown are the names of the properties that precede all others.
 var WellKnown = []string{ClusterSetProperty, ClusterIDProperty}
 
-// EncodeProperties returns the text of properties: a JSON object of at most MaxBytes, never empty. Properties that do not
-// fit are omitted, those that are WellKnown last, the others in the order of their names; their names are returned. The
-// text depends only on the properties.
+// EncodeProperties returns the text of properties: a JSON object of at most MaxBytes, {} for none, never empty. Properties
+// that do not fit are omitted, those that are WellKnown last, the others in the order of their names; their names are
+// returned. The text depends only on the properties.
 func EncodeProperties(all map[string]string) (text string, omitted []string) {
 	fit := map[string]string{}
 	for _, name := range slices.Concat(WellKnown, slices.Sorted(maps.Keys(all))) {

@@ -37,7 +37,7 @@ const (
 	maxRanges = 10
 )
 
-// values describe those of the annotations of members.
+// values are placeholders for the values of the annotations of members, in commands.
 var values = map[string]string{
 	member.CIDRsAnnotation: "<ranges of its pods>", member.RankAnnotation: "<integer from -1000 to 1000>",
 	scope.AcceptAnnotation: "<namespaces and namespace/service, separated by commas>",

@@ -24,7 +24,7 @@ const (
 	tries          = 3
 )
 
-// A DNSServer is a DNS server.
+// A DNSServer is a DNS server of a cluster. Who gets one calls Close.
 type DNSServer struct {
 	// Name identifies it in output.
 	Name string

@@ -48,7 +48,7 @@ addresses of API servers stay as they are in the Secrets, unless --server sets o
 	return o.with(command, "timeout", "dry-run")
 }
 
-// join are the options of package join, with the selected clusters.
+// join returns the options of package setup, with the selected clusters.
 func (o *options) join() (setup.Options, error) {
 	clusters, err := o.clusters()
 	return setup.Options{

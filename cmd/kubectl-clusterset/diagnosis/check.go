@@ -65,17 +65,17 @@ type Check struct {
 	skip func(*Set, *Cluster) string
 }
 
-// Checks are all checks. Causes come before their effects.
-var Checks = slices.Concat(apiChecks, rightsChecks, clusterChecks, dnsChecks)
+// allChecks are all checks but preChecks. Causes come before their effects.
+var allChecks = slices.Concat(apiChecks, rightsChecks, clusterChecks, dnsChecks)
 
 // Findings are those of all checks in all clusters.
 type Findings []Finding
 
 // Check runs all checks for all clusters.
 func (s *Set) Check() Findings {
-	checks := Checks
+	checks := allChecks
 	if s.Pre {
-		checks = append(slices.DeleteFunc(slices.Clone(Checks), func(each Check) bool { return !each.before }), preChecks...)
+		checks = append(slices.DeleteFunc(slices.Clone(allChecks), func(each Check) bool { return !each.before }), preChecks...)
 	}
 	findings := Findings{}
 	for _, check := range checks {

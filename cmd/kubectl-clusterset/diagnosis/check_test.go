@@ -211,7 +211,7 @@ func TestSkips(t *testing.T) {
 
 func TestChecksAreNamedOnce(t *testing.T) {
 	seen := map[string]bool{}
-	for _, check := range slices.Concat(Checks, preChecks) {
+	for _, check := range slices.Concat(allChecks, preChecks) {
 		if seen[check.Name] || check.About == "" {
 			t.Errorf("check %q: its name is taken, or nothing says what it is about", check.Name)
 		}

@@ -125,7 +125,7 @@ var dnsChecks = []Check{
 			for _, answer := range c.Lookups {
 				if answer.Wrong {
 					found.fail("Restart the server of the zone, for example `"+c.restart()+"`.",
-						"The cluster's DNS returns %s for %s %s instead of %s.", answer.Text(), answer.Name, answer.Type, answer.ExpectedText())
+						"The cluster's DNS returns %s for %s %s instead of %s.", answer.Text(), answer.Name, answer.Type, answer.expectedText())
 				}
 			}
 		},

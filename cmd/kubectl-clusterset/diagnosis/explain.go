@@ -83,7 +83,7 @@ func (e *Explanation) Answered(server string, answer cluster.Answer) {
 	out := expect(answer, e.Import, e.DNS)
 	if out.Wrong {
 		e.Problem("dns-names", "kubectl clusterset check --contexts "+e.Context, "DNS returns %s for %s %s instead of %s.",
-			answer.Text(), answer.Name, answer.Type, out.ExpectedText())
+			answer.Text(), answer.Name, answer.Type, out.expectedText())
 	}
 	e.Answers = append(e.Answers, out)
 }
@@ -95,8 +95,8 @@ func (e *Explanation) Problem(name, fix, format string, args ...any) {
 	})
 }
 
-// ExpectedText is Expected as text.
-func (a NameAnswer) ExpectedText() string { return cmp.Or(strings.Join(a.Expected, " "), "no records") }
+// expectedText is Expected as text.
+func (a NameAnswer) expectedText() string { return cmp.Or(strings.Join(a.Expected, " "), "no records") }
 
 // Text writes the explanation as text. Wide output has all properties, and zones and hints of endpoints.
 func (e *Explanation) Text(out io.Writer, wide bool) error {
@@ -180,7 +180,7 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 func (e *Explanation) verdict(answer NameAnswer) string {
 	switch {
 	case answer.Wrong:
-		return "WRONG, expected " + answer.ExpectedText()
+		return "WRONG, expected " + answer.expectedText()
 	case answer.Part:
 		return "correct: a part of " + strings.Join(answer.Expected, " ")
 	case e.Import == nil && answer.Rcode == "NXDOMAIN":

@@ -34,7 +34,7 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	put(t, services.Add(serviceOf("named", "10.43.0.1", "fd00::1")))
 	put(t, services.Add(serviceOf("headless", "None")))
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP)))
-	b.expect(t, "web", "nothing stands in", "")
+	b.expect(t, "web", "without other addresses", "")
 	put(t, b.slices.Add(sliceOf("a", "web", "east", "10.45.0.1")))
 	b.expect(t, "web", "its slices", "10.45.0.1")
 	put(t, services.Add(serviceOf("antrea-mc-web", "10.43.0.4")))
