@@ -35,7 +35,7 @@ func (c *Controller) newCaches() (*caches, error) {
 	}
 	own := local.New(c.client, gate, c.options.Namespace, c.options.ClusterSet)
 	return &caches{
-		gate: gate, local: own, api: api, properties: local.NewProperties(c.dynamic, c.options.Clock),
+		gate: gate, local: own, api: api, properties: local.NewProperties(c.dynamic, c.options.Clock, c.options.Network),
 		full: make(chan struct{}),
 	}, nil
 }

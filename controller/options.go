@@ -3,17 +3,20 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net"
+	"net/netip"
 	"path"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -77,6 +80,11 @@ type Options struct {
 	Accept []string
 	// Prefer is the preference of imports without one, as in placement.ParseTiers.
 	Prefer string
+	// Network is the network of the cluster's pods. Empty means that of the ClusterProperty scope.NetworkProperty.
+	Network string
+	// Expose is how clusters of other networks reach exports without an annotation, as in export.ParseWay, and NodeAddresses
+	// the type of the nodes' addresses for that: corev1.NodeInternalIP, also if it is empty, or corev1.NodeExternalIP.
+	Expose, NodeAddresses string
 	// StaleAfter is how long a member may be silent before its endpoints are demoted, and how long a fault of the local
 	// cluster may last before its own heartbeat stops. 0 means DefaultStaleAfter, and the least is four times
 	// member.HeartbeatInterval. GoneAfter is how long before what it contributes is removed; 0 means never.
@@ -99,6 +107,8 @@ type Options struct {
 	Clock clock.WithTicker
 	// DialMember connects to the API servers of members; nil means a net.Dialer.
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
+	// Lookup resolves the names of load balancers; nil means net.DefaultResolver.
+	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	// Canary is where this replica answers the probes of the members, over the pod network, and is closed by Run. Without
 	// it the controller publishes no canaries, and probes none.
 	Canary net.Listener
@@ -146,6 +156,13 @@ func (o Options) complete() (Options, error) {
 	}
 	if _, err := o.accepts(); err != nil {
 		return o, fmt.Errorf("--accept: %w", err)
+	}
+	if _, err := export.ParseWay(o.Expose); err != nil {
+		return o, fmt.Errorf("--expose: %w", err)
+	}
+	o.NodeAddresses = cmp.Or(o.NodeAddresses, string(corev1.NodeInternalIP))
+	if o.NodeAddresses != string(corev1.NodeInternalIP) && o.NodeAddresses != string(corev1.NodeExternalIP) {
+		return o, fmt.Errorf("--node-addresses %q: use %s or %s", o.NodeAddresses, corev1.NodeInternalIP, corev1.NodeExternalIP)
 	}
 	if _, err := placement.ParseTiers(o.Prefer); err != nil {
 		return o, fmt.Errorf("--prefer: %w", err)

@@ -24,6 +24,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -137,6 +138,8 @@ func (c *Controller) newReconciler(
 	return reconciler.New(reconciler.Config{
 		Gatherer: &reconciler.Gatherer{
 			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Prefer: o.Prefer,
+			Expose: export.Way(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
+			Names:     &local.Names{Lookup: o.Lookup, Clock: o.Clock},
 			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
 			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 		},

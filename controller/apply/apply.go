@@ -52,8 +52,10 @@ func (e Existing) objects() (objects []metav1.Object) {
 	if e.Observed.ServiceExport != nil {
 		objects = append(objects, e.Observed.ServiceExport)
 	}
-	if e.Observed.DerivedService != nil {
-		objects = append(objects, e.Observed.DerivedService)
+	for _, service := range []*corev1.Service{e.Observed.DerivedService, e.Observed.NodePorts} {
+		if service != nil {
+			objects = append(objects, service)
+		}
 	}
 	for _, slice := range slices.Concat(e.EndpointSlices, e.Observed.HandMadeSlices) {
 		objects = append(objects, slice)
@@ -120,7 +122,7 @@ func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, exist
 		importErr, serviceErr = p.writeImportAndService(ctx)
 	}
 	behind := p.writeSlices(ctx)
-	err := errors.Join(importErr, serviceErr, behind.err(), p.labelHandMade(ctx), p.removeRest(ctx, behind))
+	err := errors.Join(importErr, serviceErr, p.writeNodePorts(ctx), behind.err(), p.labelHandMade(ctx), p.removeRest(ctx, behind))
 	p.reportForeign()
 	err = errors.Join(err, p.writeExportStatus(ctx, behind[p.observed.Cluster]))
 	return p.outcome, err
@@ -281,6 +283,27 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 	}
 	if existing == nil && written != nil {
 		p.outcome.Again = true // the import may be ready now
+	}
+	return nil
+}
+
+// writeNodePorts writes the Service with node ports. Its answer has the ports.
+func (p *pass) writeNodePorts(ctx context.Context) error {
+	desired := p.result.NodePorts
+	if desired == nil {
+		return nil
+	}
+	client, existing := p.Core.CoreV1().Services(p.namespace()), p.observed.NodePorts
+	var err error
+	if existing != nil && merge.NeedsRecreation(existing, desired) {
+		err = remove(ctx, client, existing)
+	} else {
+		var written *corev1.Service
+		written, err = write(ctx, guarding(p, "Service", desired.Name), client, desired.Name, existing, desired, equalService)
+		p.outcome.Again = p.outcome.Again || written != existing
+	}
+	if err != nil {
+		return fmt.Errorf("Service %s/%s with the node ports of ServiceExport %s: %w", p.namespace(), desired.Name, p.observed.Service, err)
 	}
 	return nil
 }

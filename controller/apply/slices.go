@@ -108,7 +108,7 @@ func (p *pass) publishing(cluster string, err error) error {
 // ownSliceLabels are the labels of slices that this controller sets or removes.
 var ownSliceLabels = []string{
 	export.LabelService, export.LabelSourceCluster, export.LabelSliceManagedBy, export.LabelKubernetesService,
-	export.LabelHeadless, export.LabelSet,
+	export.LabelHeadless, export.LabelSet, export.LabelExposed,
 }
 
 // withOthers returns the desired slice as an update of the existing one, with the labels and annotations of other
@@ -157,6 +157,9 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
 		p.observed.Set.IsDerivedFor(service, p.observed.Service.Name) {
+		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
+	}
+	if service := p.observed.NodePorts; service != nil && p.result.NodePorts == nil && p.observed.Set.Manages(service) {
 		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
 	}
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil &&

@@ -65,7 +65,7 @@ func TestFormsOfAddresses(t *testing.T) {
 	exported := func(addresses ...string) (*View, []Problem) {
 		slice := newSlice("web-1", "http:80/TCP", "fd00::9")
 		slice.Endpoints[0].Addresses = addresses
-		view, found, invalid := FromService("east", newExport(), newService("http:80/TCP"),
+		view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(), newService("http:80/TCP"),
 			[]*discoveryv1.EndpointSlice{slice})
 		if invalid != nil {
 			t.Fatal(invalid)

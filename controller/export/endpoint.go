@@ -54,8 +54,9 @@ type endpointReader struct {
 	within []netip.Prefix
 	// services are the ranges of Services of the reader.
 	services []netip.Prefix
-	// owns reports whether the reader has an address; nil for none.
-	owns func(string) bool
+	// owns is Source.Owns.
+	owns    func(address string, exposed bool) bool
+	exposed bool
 	// demoted are the original conditions of endpoints that a merge demoted, by index.
 	demoted map[int]discoveryv1.EndpointConditions
 	object  string
@@ -155,8 +156,8 @@ func (r *endpointReader) usable(before []string, text string) (canonical string,
 	if slices.ContainsFunc(r.services, holds) {
 		return refuse(ReasonBadAddress, "%s is in the range of Services of this cluster", address)
 	}
-	if r.owns != nil && r.owns(canonical) {
-		return refuse(ReasonBadAddress, "%s is the address of a node or of the API server of this cluster", address)
+	if r.owns != nil && r.owns(canonical, r.exposed) {
+		return refuse(ReasonBadAddress, "%s is an address of this cluster: of a node, the API server or a range of pods", address)
 	}
 	if len(r.within) > 0 && !slices.ContainsFunc(r.within, holds) {
 		return refuse(ReasonForeignAddress, "%s is outside the ranges of its cluster", address)

@@ -29,6 +29,10 @@ type View struct {
 	Spec *Spec
 	// Slices are sorted by their unique names. There is at least one; without endpoints it is empty.
 	Slices []Slice
+	// Exposed are the slices for clusters of other networks, of the local cluster only: they are published, and never merged.
+	// KeepExposed is set if what they have is not known yet, so that those that exist stay.
+	Exposed     []Slice
+	KeepExposed bool
 }
 
 // Absent reports whether the ServiceExport exists without its Service. Such an export contributes nothing to an import
@@ -92,6 +96,10 @@ type Slice struct {
 	// Clusters is the cluster selector of the clusters that the slice is for, empty for all. While an export changes,
 	// its slices may differ. It is valid: see selector.ParseAbsolute.
 	Clusters string
+	// Network is the network that the slice is for, empty for the default one; if Exposed is set, it is for all others. The
+	// addresses are then not those of pods, but what Exposed says.
+	Network string
+	Exposed Way
 	// TriggerTime is the annotation endpoints.kubernetes.io/last-change-trigger-time of the source cluster, empty if
 	// unknown.
 	TriggerTime string

@@ -153,7 +153,7 @@ func abroad(view *View) *View {
 
 func mustView(t testing.TB, e *v1beta1.ServiceExport, s *corev1.Service, slices ...*discoveryv1.EndpointSlice) *View {
 	t.Helper()
-	view, found, invalid := FromService("east", e, s, slices)
+	view, found, invalid := FromService(Exporter{Cluster: "east"}, e, s, slices)
 	if invalid != nil || len(found) > 0 {
 		t.Fatalf("FromService: %v %v", invalid, found)
 	}

@@ -26,6 +26,9 @@ const (
 	LabelSourceCluster = v1beta1.LabelSourceCluster
 	// LabelKubernetesService names the Service to which kube-proxy assigns a slice.
 	LabelKubernetesService = discoveryv1.LabelServiceName
+	// LabelExposed names the multi-cluster service of a published slice with addresses for clusters of other networks, in
+	// place of LabelService: no DNS server and no kube-proxy of the exporting cluster uses it.
+	LabelExposed = Domain + "/exposed-service"
 	// LabelHeadless makes kube-proxy ignore a slice. Its value is empty.
 	LabelHeadless = "service.kubernetes.io/headless"
 
@@ -50,6 +53,11 @@ const (
 	// AnnotationExported on a ServiceImport lists, as JSON, the keys of its labels and annotations that come from
 	// exports. Only these are removed once they are no longer exported.
 	AnnotationExported = Domain + "/exported"
+	// AnnotationExpose on a ServiceExport is how clusters of other networks reach it: see Way.
+	AnnotationExpose = Domain + "/expose"
+	// AnnotationNodeAddress on a Node has the addresses by which other networks reach it, separated by commas, in place of
+	// those in its status.
+	AnnotationNodeAddress = Domain + "/address"
 	// AnnotationClusters on a ServiceExport is a cluster selector, which chooses the clusters that the export is for.
 	AnnotationClusters = Domain + "/clusters"
 	// AnnotationPrefer among the exported annotations of a ServiceExport sets which endpoints clients prefer.

@@ -76,7 +76,7 @@ func TestMisplaced(t *testing.T) {
 				e.Annotations, e.Labels = test.annotations, test.labels
 				e.Spec.ExportedAnnotations, e.Spec.ExportedLabels = test.exportedAnnotations, test.exportedLabels
 			})
-			view, found, invalid := FromService("east", object, newService("80/TCP"), nil)
+			view, found, invalid := FromService(Exporter{Cluster: "east"}, object, newService("80/TCP"), nil)
 			if test.invalid != "" {
 				diff(t, "invalid", invalid, &Invalid{
 					InvalidClusters,

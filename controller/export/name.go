@@ -3,12 +3,14 @@
 package export
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -21,6 +23,19 @@ const digestLength = 20
 // "derived-" and ten characters of a digest of namespace and name. It is a DNS label.
 func DerivedServiceName(service types.NamespacedName) string {
 	return "derived-" + digest(service.Namespace + "/" + service.Name)[:10]
+}
+
+// NodePortServiceName is the name of the Service with node ports that the controller derives for an exported Service, in the
+// form of a DerivedServiceName, so that the same policies confine it.
+func NodePortServiceName(service types.NamespacedName) string {
+	return "derived-" + digest("node-ports/" + service.Namespace + "/" + service.Name)[:10]
+}
+
+// ServiceNameOf returns the multi-cluster service of a slice or a derived Service, in the namespace of the object, empty if
+// it names none.
+func ServiceNameOf(object metav1.Object) string {
+	labels := object.GetLabels()
+	return cmp.Or(labels[LabelService], labels[LabelExposed])
 }
 
 // DerivedFor returns the service that a Service is derived from, by its label LabelService or else by its owner, a

@@ -42,6 +42,8 @@ const (
 	ReasonReservedKey Reason = "ReservedKey"
 	// ReasonMisplacedKey: a key of this project is in a field of a ServiceExport in which it has no effect.
 	ReasonMisplacedKey Reason = "MisplacedKey"
+	// ReasonNotExposed: clusters of other networks do not reach an export.
+	ReasonNotExposed Reason = "NotExposed"
 	// ReasonTooLarge: a limit was exceeded.
 	ReasonTooLarge Reason = "TooLarge"
 )

@@ -69,7 +69,7 @@ func TestSaturated(t *testing.T) {
 
 // TestSaturatedInvalid: each invalid annotation is reported.
 func TestSaturatedInvalid(t *testing.T) {
-	_, found, _ := FromService("east", newExport(func(e *v1beta1.ServiceExport) {
+	_, found, _ := FromService(Exporter{Cluster: "east"}, newExport(func(e *v1beta1.ServiceExport) {
 		e.Annotations = map[string]string{AnnotationSaturated: "yes", AnnotationSaturatedBelow: "50%"}
 	}), newService("80/TCP"), nil)
 	diff(t, "problems", texts(found), []string{

@@ -23,9 +23,10 @@ import (
 //
 // Invalid is why an export is invalid. Its view is nil, or Absent if the Service does not exist. The problems are what
 // else was left out. The view shares immutable parts with the inputs, which stay unchanged.
-func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *corev1.Service,
+func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *corev1.Service,
 	endpointSlices []*discoveryv1.EndpointSlice,
 ) (*View, []Problem, *Invalid) {
+	cluster := from.Cluster
 	name := types.NamespacedName{Namespace: serviceExport.Namespace, Name: serviceExport.Name}
 	clusters, err := ChosenClusters(serviceExport)
 	invalid := checkService(serviceExport, service)
@@ -36,7 +37,12 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 		return nil, nil, &Invalid{InvalidClusters, fmt.Sprintf("ServiceExport %s is exported to no cluster: annotation %s: %v.",
 			name, AnnotationClusters, err)}
 	case invalid != nil:
-		return absentView(cluster, name, clusters), nil, invalid
+		view := absentView(cluster, name, clusters)
+		view.Slices[0].Network = from.Network
+		if way := from.way(serviceExport, &problems{}); way != ExposeNone {
+			view.Exposed = from.publish(view, way, nil)
+		}
+		return view, nil, invalid
 	}
 	var found problems
 	object := "ServiceExport " + name.String()
@@ -60,6 +66,10 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 		view.Slices = []Slice{emptySlice(cluster, name, discoveryv1.AddressType(spec.IPFamilies[0]), clusters)}
 	}
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range view.Slices {
+		view.Slices[i].Network = from.Network
+	}
+	view.Exposed = from.exposed(view, serviceExport, service, &found)
 	spec.Saturated = saturated(serviceExport, view.Slices, func() bool { return saidSaturated(cluster, endpointSlices) },
 		&found)
 	return view, found.list, nil

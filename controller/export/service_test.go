@@ -38,7 +38,7 @@ func TestFromService(t *testing.T) {
 	})
 	inputs := []any{service.DeepCopy(), exported.DeepCopy(), slice.DeepCopy()}
 
-	view, found, invalid := FromService("east", exported, service, []*discoveryv1.EndpointSlice{slice})
+	view, found, invalid := FromService(Exporter{Cluster: "east"}, exported, service, []*discoveryv1.EndpointSlice{slice})
 	if invalid != nil || len(found) > 0 {
 		t.Fatalf("FromService: %v %v", invalid, found)
 	}
@@ -123,7 +123,7 @@ func TestFromServiceInvalid(t *testing.T) {
 		"being deleted":  {newExport(func(e *v1beta1.ServiceExport) { e.DeletionTimestamp = &metav1.Time{Time: created} }), newService("80/TCP"), Invalid{"Deleted", "ServiceExport demo/web is being deleted."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			view, found, invalid := FromService("east", test.export, test.service, nil)
+			view, found, invalid := FromService(Exporter{Cluster: "east"}, test.export, test.service, nil)
 			absent := view != nil && view.Absent() // see TestAbsentText
 			if (view != nil && !absent) || absent != (name == "no Service") || len(found) > 0 || invalid == nil {
 				t.Fatalf("FromService = %v, %v, %v", view, found, invalid)
@@ -207,7 +207,7 @@ func TestFromServiceSpec(t *testing.T) {
 }
 
 func TestFromServiceMetadata(t *testing.T) {
-	view, found, invalid := FromService("east", newExport(func(e *v1beta1.ServiceExport) {
+	view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(func(e *v1beta1.ServiceExport) {
 		e.Spec.ExportedLabels = map[string]string{
 			"team": "red", "example.com/tier": "front",
 			"kubernetes.io/service-name": "x", "service.kubernetes.io/headless": "", "multicluster.x-k8s.io/a": "b",
@@ -237,7 +237,7 @@ func TestFromServiceMetadata(t *testing.T) {
 }
 
 func TestFromServiceMetadataTooLarge(t *testing.T) {
-	view, found, _ := FromService("east", newExport(func(e *v1beta1.ServiceExport) {
+	view, found, _ := FromService(Exporter{Cluster: "east"}, newExport(func(e *v1beta1.ServiceExport) {
 		e.Spec.ExportedLabels = map[string]string{"team": "red"}
 		e.Spec.ExportedAnnotations = map[string]string{"note": strings.Repeat("\x01", 12000)}
 	}), newService("80/TCP"), nil)
@@ -305,7 +305,7 @@ func TestFromServiceSlices(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			view, found, invalid := FromService("east", newExport(), newService("80/TCP"), test.slices)
+			view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(), newService("80/TCP"), test.slices)
 			if invalid != nil {
 				t.Fatal(invalid)
 			}

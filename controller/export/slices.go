@@ -26,9 +26,11 @@ type Source struct {
 	CIDRs []netip.Prefix
 	// Services are the ranges of Services of the local cluster, in which no pod of another cluster is reached.
 	Services []netip.Prefix
-	// Owns reports whether an address, in canonical form, is one of a node or of the API server of the local cluster; nil for
-	// none.
-	Owns func(address string) bool
+	// Owns reports whether an address, in canonical form, is one of a node or of the API server of the local cluster, or, if
+	// it is no pod's, in a range of its pods; nil for none.
+	Owns func(address string, exposed bool) bool
+	// Network is that of the pods of the local cluster. Slices that are not for it do not exist for it.
+	Network string
 	// Reader is the local cluster. Slices for chosen clusters that do not include it do not exist for it.
 	Reader scope.Cluster
 }
@@ -87,6 +89,8 @@ type viewReader struct {
 	// refused are the names of slices that are kept from the previous view.
 	refused map[string]bool
 	found   problems
+	// elsewhere is a slice that is not for the network of the reader, empty for none.
+	elsewhere string
 }
 
 type readableSlice struct {
@@ -106,19 +110,27 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 	if text := decoded.clusters.String(); text != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader) {
 		return
 	}
+	if (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {
+		r.elsewhere = object
+		return
+	}
 	name := decoded.Slice.Name
 	if r.names[name] {
 		r.found.add(ReasonDuplicate, object, "another slice has the name %q too", name)
 		return
 	}
 	r.names[name] = true
-	out := Slice{Name: name, AddressType: slice.AddressType, Clusters: decoded.clusters.String()}
+	out := Slice{
+		Name: name, AddressType: slice.AddressType, Clusters: decoded.clusters.String(),
+		Network: decoded.Slice.Network, Exposed: decoded.Slice.Exposed,
+	}
 	if !decoded.Absent {
 		endpoints := endpointReader{
 			addressType: slice.AddressType,
 			within:      r.from.CIDRs,
 			services:    r.from.Services,
 			owns:        r.from.Owns,
+			exposed:     out.Exposed != "",
 			demoted:     decoded.before(),
 			object:      object,
 			found:       &r.found,
@@ -132,7 +144,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 
 // accept decodes the snapshot of a slice, or returns why the slice is refused as a whole.
 func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
-	if slice.Namespace != r.service.Namespace || slice.Labels[LabelService] != r.service.Name ||
+	if slice.Namespace != r.service.Namespace || ServiceNameOf(slice) != r.service.Name ||
 		slice.Labels[LabelSourceCluster] != r.from.Cluster {
 		return snapshot{}, ReasonNotOurs, fmt.Errorf(
 			"its namespace or labels are not those of service %s in cluster %q", r.service, r.from.Cluster)
@@ -193,6 +205,10 @@ func (r *viewReader) view() *View {
 		view.Slices = append(view.Slices, slice.Slice)
 	}
 	r.keep(view)
+	if len(r.readable) == 0 && len(view.Slices) == 0 && r.elsewhere != "" {
+		r.found.add(ReasonNotExposed, r.elsewhere, "its endpoints are in another network, and the export is not exposed to others: "+
+			"annotate the ServiceExport in cluster %s with %s", r.from.Cluster, AnnotationExpose)
+	}
 	if len(view.Slices) == 0 {
 		return r.absentView()
 	}

@@ -30,6 +30,8 @@ type snapshot struct {
 		Name    string     `json:"name"`
 		Targets []Target   `json:"targets,omitempty"`
 		Demoted []demotion `json:"demoted,omitempty"`
+		Network string     `json:"network,omitempty"`
+		Exposed Way        `json:"exposed,omitempty"`
 	} `json:"slice"`
 
 	// clusters is the decoded selector, the zero Selector for a slice that is for all clusters.
@@ -66,6 +68,7 @@ func NewEncoder(view *View) *Encoder {
 func (e *Encoder) Annotations(slice *Slice, demoted []int) map[string]string {
 	out := snapshot{Cluster: e.view.Cluster, Clusters: slice.Clusters, Absent: e.view.Absent(), Service: e.service}
 	out.Slice.Name, out.Slice.Targets, out.Slice.Demoted = slice.Name, slice.Targets, demotions(slice, demoted)
+	out.Slice.Network, out.Slice.Exposed = slice.Network, slice.Exposed
 	annotations := map[string]string{AnnotationSnapshot: string(marshal(out))}
 	if slice.TriggerTime != "" {
 		annotations[AnnotationTriggerTime] = slice.TriggerTime

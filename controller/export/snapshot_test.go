@@ -67,7 +67,7 @@ func TestSnapshotText(t *testing.T) {
 // absent is the view of an export whose Service does not exist.
 func absent(t testing.TB) *View {
 	t.Helper()
-	view, found, invalid := FromService("east", newExport(), nil, nil)
+	view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(), nil, nil)
 	if view == nil || !view.Absent() || len(found) > 0 || invalid == nil || invalid.Reason != "NoService" {
 		t.Fatalf("FromService: %v %v %v", view, found, invalid)
 	}

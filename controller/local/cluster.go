@@ -100,7 +100,7 @@ func indexed(set export.Set) cache.IndexFunc {
 				values = append(values, kind+prefix+value)
 			}
 		}
-		namespace, service := of.GetNamespace()+"/", labels[export.LabelService]
+		namespace, service := of.GetNamespace()+"/", export.ServiceNameOf(of)
 		switch {
 		case !export.IsManaged(of):
 			add(byKubernetesService, namespace, labels[export.LabelKubernetesService])

@@ -5,6 +5,8 @@ package local
 import (
 	"net/netip"
 	"slices"
+	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +14,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 )
@@ -22,16 +25,25 @@ const (
 	byZone = "zone"
 	// byAddress: by their IP addresses in canonical form.
 	byAddress = "address"
+	// byPodRange: by the ranges of their pods.
+	byPodRange = "pod-range"
 )
 
-// newNodes returns the cache of the nodes. It keeps the name of a node, the label of its zone, and its addresses. Hints and
-// the refusal of addresses depend on nodes, no export does, so the cache has a gate of its own: nothing else waits for it.
+// newNodes returns the cache of the nodes. It keeps the name of a node, the label of its zone, its addresses, the ranges of its
+// pods and whether it is ready. Hints, the refusal of addresses and exposed exports depend on nodes, and none of them must
+// hold the rest back, so the cache has a gate of its own: nothing else waits for it.
 func newNodes(client typedcorev1.NodeInterface) *informer.Informer {
 	return informer.New(&informer.FreshnessGate{}, client, informer.Options{
 		Resource: "Nodes", Example: &corev1.Node{},
 		Indexers: cache.Indexers{
 			byZone:    func(object any) ([]string, error) { return []string{zoneOf(object)}, nil },
 			byAddress: addressesOf,
+			byPodRange: func(object any) ([]string, error) {
+				if node, ok := object.(*corev1.Node); ok {
+					return node.Spec.PodCIDRs, nil
+				}
+				return nil, nil
+			},
 		},
 		Transform: func(object any) (any, error) {
 			node, ok := object.(*corev1.Node)
@@ -40,7 +52,16 @@ func newNodes(client typedcorev1.NodeInterface) *informer.Informer {
 			}
 			kept := &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
+				Spec:       corev1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs},
 				Status:     corev1.NodeStatus{Addresses: node.Status.Addresses},
+			}
+			for _, condition := range node.Status.Conditions {
+				if condition.Type == corev1.NodeReady {
+					kept.Status.Conditions = []corev1.NodeCondition{{Type: condition.Type, Status: condition.Status}}
+				}
+			}
+			if address, set := node.Annotations[export.AnnotationNodeAddress]; set {
+				kept.Annotations = map[string]string{export.AnnotationNodeAddress: address}
 			}
 			if zone := zoneOf(node); zone != "" {
 				kept.Labels = map[string]string{corev1.LabelTopologyZone: zone}
@@ -67,9 +88,10 @@ func addressesOf(object any) (addresses []string, _ error) {
 // APIServer is the Service whose EndpointSlices have the addresses of the API server.
 var APIServer = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
 
-// Owns returns a function that reports whether a node or the API server has an address, which is in canonical form. Nodes
-// that are not known, because they may not be listed, have none.
-func (c *Cluster) Owns() func(address string) bool {
+// Owns returns a function that reports whether a node or the API server has an address, which is in canonical form, or, if it
+// is exposed, whether it is in a range of pods. The addresses of other clusters' pods may be there: not every CNI uses
+// spec.podCIDRs. Nodes that are not known, because they may not be listed, have none.
+func (c *Cluster) Owns() func(address string, exposed bool) bool {
 	var servers []string
 	for _, slice := range c.KubernetesSlices(APIServer) {
 		for i := range slice.Endpoints {
@@ -77,10 +99,52 @@ func (c *Cluster) Owns() func(address string) bool {
 		}
 	}
 	nodes := c.Nodes.Indexer()
-	return func(address string) bool {
-		names, err := nodes.IndexKeys(byAddress, address)
-		return err == nil && len(names) > 0 || slices.Contains(servers, address)
+	ranges := sync.OnceValue(func() (ranges []netip.Prefix) {
+		for _, text := range nodes.ListIndexFuncValues(byPodRange) {
+			if parsed, err := netip.ParsePrefix(text); err == nil {
+				ranges = append(ranges, parsed)
+			}
+		}
+		return ranges
+	})
+	return func(address string, exposed bool) bool {
+		if names, err := nodes.IndexKeys(byAddress, address); err == nil && len(names) > 0 || slices.Contains(servers, address) {
+			return true
+		}
+		parsed, err := netip.ParseAddr(address)
+		return exposed && err == nil && slices.ContainsFunc(ranges(), func(p netip.Prefix) bool { return p.Contains(parsed) })
 	}
+}
+
+// Node returns a node as exported services are exposed by it, with addresses of a type, and whether it exists.
+func (c *Cluster) Node(name string, addresses corev1.NodeAddressType) (node export.Node, exists bool) {
+	object := informer.Get[*corev1.Node](c.Nodes.Indexer(), name)
+	if object == nil {
+		return node, false
+	}
+	node.Zone = zoneOf(object)
+	for _, condition := range object.Status.Conditions {
+		node.Ready = condition.Status == corev1.ConditionTrue
+	}
+	add := func(text string) {
+		address, err := netip.ParseAddr(strings.TrimSpace(text))
+		known := slices.ContainsFunc(node.Addresses, func(a netip.Addr) bool { return a.Is4() == address.Is4() })
+		if err == nil && !known {
+			node.Addresses = append(node.Addresses, address)
+		}
+	}
+	if text, set := object.Annotations[export.AnnotationNodeAddress]; set {
+		for part := range strings.SplitSeq(text, ",") {
+			add(part)
+		}
+	}
+	for _, each := range object.Status.Addresses {
+		node.Own = append(node.Own, each.Address)
+		if each.Type == addresses && object.Annotations[export.AnnotationNodeAddress] == "" {
+			add(each.Address)
+		}
+	}
+	return node, true
 }
 
 func zoneOf(object any) string {
@@ -90,11 +154,19 @@ func zoneOf(object any) string {
 	return ""
 }
 
-// Zones returns the zones of the nodes, which hints depend on. Before the nodes are known there are no hints.
-func (c *Cluster) Zones() placement.Nodes {
+// NodesKnown reports whether the nodes were listed.
+func (c *Cluster) NodesKnown() bool {
 	select {
 	case <-c.Nodes.Synced():
+		return true
 	default:
+		return false
+	}
+}
+
+// Zones returns the zones of the nodes, which hints depend on. Before the nodes are known there are no hints.
+func (c *Cluster) Zones() placement.Nodes {
+	if !c.NodesKnown() {
 		return placement.Nodes{SomeWithoutZone: true}
 	}
 	zones := c.Nodes.Indexer().ListIndexFuncValues(byZone)

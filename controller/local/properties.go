@@ -3,7 +3,9 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +39,8 @@ const (
 // Properties are the ClusterProperties of the local cluster (KEP-2149), as far as its heartbeat has room for them: each
 // cluster of the set has the same view of them. All but Run may be called concurrently.
 type Properties struct {
+	// network is the value of scope.NetworkProperty, empty to list it, too.
+	network string
 	client  dynamic.Interface
 	clock   clock.WithTicker
 	changed atomic.Pointer[func()]
@@ -55,9 +59,9 @@ type encodedProperties struct {
 	all  map[string]string // nil while they are unknown
 }
 
-// NewProperties returns Properties that are not known yet.
-func NewProperties(client dynamic.Interface, now clock.WithTicker) *Properties {
-	p := &Properties{client: client, clock: now}
+// NewProperties returns Properties that are not known yet, but for the network, if it is not empty.
+func NewProperties(client dynamic.Interface, now clock.WithTicker, network string) *Properties {
+	p := &Properties{client: client, clock: now, network: network}
 	p.last.Store(&encodedProperties{})
 	return p
 }
@@ -67,6 +71,9 @@ func (p *Properties) Handle(changed func()) { p.changed.Store(&changed) }
 
 // All returns the properties, name to value, nil while they are unknown. The map is shared and must not be changed.
 func (p *Properties) All() map[string]string { return p.last.Load().all }
+
+// Network returns the network of the pods of the local cluster, empty for the default one and while it is unknown.
+func (p *Properties) Network() string { return cmp.Or(p.network, p.All()[scope.NetworkProperty]) }
 
 // Text returns the properties as the annotation scope.PropertiesAnnotation has them, empty while they are unknown.
 func (p *Properties) Text() string { return p.last.Load().text }
@@ -150,6 +157,13 @@ func (p *Properties) read(ctx context.Context, patience time.Duration) error {
 		return nil // a list that began later was answered before
 	}
 	p.answered = number
+	if p.network != "" {
+		all = maps.Clone(all)
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[scope.NetworkProperty] = p.network
+	}
 	text, omitted := scope.EncodeProperties(all)
 	if len(omitted) != p.omitted {
 		p.omitted = len(omitted)

@@ -63,7 +63,7 @@ func TestProperties(t *testing.T) {
 			answer, region = err, value
 		}
 		changes := 0
-		p := NewProperties(client, clock.RealClock{})
+		p := NewProperties(client, clock.RealClock{}, "")
 		p.Handle(func() { changes++ })
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -94,7 +94,7 @@ func TestProperties(t *testing.T) {
 
 		// The role lacks the right.
 		set(apierrors.NewForbidden(clusterProperties, "", nil), "")
-		p, changes = NewProperties(client, clock.RealClock{}), 0
+		p, changes = NewProperties(client, clock.RealClock{}, ""), 0
 		ctx, stop = context.WithCancel(t.Context())
 		running.Go(func() { p.Run(ctx) })
 		expect("at the start, without the right", "", 0)
@@ -124,7 +124,7 @@ func TestProperties(t *testing.T) {
 			"the heartbeat of another cluster":  {"-", "-", "east", "other", ""},
 			"of no use":                         {"asia", "-", "east", "other", `{"region":"asia"}`},
 		} {
-			p := NewProperties(client, clock.RealClock{})
+			p := NewProperties(client, clock.RealClock{}, "")
 			for i, region := range []string{test.before, test.now} {
 				set(nil, region)
 				if region == "-" {
@@ -159,9 +159,9 @@ func TestWellKnownProperties(t *testing.T) {
 		want    string
 	}{
 		"a whole list":   {"", nil, nil, `{"a":"b"}`},
-		"hidden by many": {"more", nil, nil, `{"a":"b","cluster.clusterset.k8s.io":"east","clusterset.k8s.io":"blue"}`},
-		"without a set":  {"more", gone, nil, `{"a":"b","cluster.clusterset.k8s.io":"east"}`},
-		"neither":        {"more", gone, gone, `{"a":"b"}`},
+		"hidden by many": {"more", nil, nil, `{"a":"b","cluster.clusterset.k8s.io":"east","clusterset.k8s.io":"blue","network.clusterset-dns.github.io":"a"}`},
+		"without a set":  {"more", gone, nil, `{"a":"b","cluster.clusterset.k8s.io":"east","network.clusterset-dns.github.io":"a"}`},
+		"neither":        {"more", gone, gone, `{"a":"b","network.clusterset-dns.github.io":"a"}`},
 		"a failure":      {"more", errors.New("unavailable"), nil, ""}, // a set that is unknown is not withdrawn
 	} {
 		client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
@@ -173,12 +173,14 @@ func TestWellKnownProperties(t *testing.T) {
 				list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*property("a", "b")}}
 				list.SetContinue(test.more)
 				return true, list, nil
+			case get.GetName() == scope.NetworkProperty:
+				return true, property(get.GetName(), "a"), nil
 			case get.GetName() == scope.ClusterSetProperty:
 				return true, property(get.GetName(), "blue"), test.set
 			}
 			return true, property(get.GetName(), "east"), test.id
 		})
-		p := NewProperties(client, clock.RealClock{})
+		p := NewProperties(client, clock.RealClock{}, "")
 		err := p.read(t.Context(), time.Second)
 		if got := p.Text(); got != test.want || (err == nil) != (test.want != "") {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, test.want)

@@ -11,7 +11,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
@@ -62,9 +61,9 @@ func newSliceStore(changed func(types.NamespacedName), listed func(first bool)) 
 	}
 }
 
-// ServiceOf returns the service that the label of a published slice names. Its name is empty without the label.
+// ServiceOf returns the service that a label of a published slice names. Its name is empty without such a label.
 func ServiceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
-	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[v1beta1.LabelServiceName]}
+	return types.NamespacedName{Namespace: slice.Namespace, Name: export.ServiceNameOf(slice)}
 }
 
 // of returns the slices of a service in no order. The objects are new.

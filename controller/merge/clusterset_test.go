@@ -45,7 +45,7 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 		}
 		if r.IntN(5) > 0 {
 			m.observed.ServiceExport = randomExport(r)
-			m.own, m.observed.Problems, m.observed.Invalid = export.FromService(cluster, m.observed.ServiceExport,
+			m.own, m.observed.Problems, m.observed.Invalid = export.FromService(export.Exporter{Cluster: cluster}, m.observed.ServiceExport,
 				randomService(r), randomSlices(r, i))
 		}
 		if m.own != nil {

@@ -47,6 +47,9 @@ type Observed struct {
 	// DerivedService is the existing Service with the name export.DerivedServiceName, nil for none. It may belong to
 	// another service whose derived Service has the same name: see Namesakes.
 	DerivedService *corev1.Service
+	// NodePortsFor is the exported Service if it needs a Service with node ports beside it, nil if not. NodePorts is the
+	// existing one with the name export.NodePortServiceName, nil for none.
+	NodePortsFor, NodePorts *corev1.Service
 	// Namesakes are the other ServiceImports of this cluster whose derived Services have the same name, in any order.
 	// Only one import can have the Service: its current owner, or else the oldest.
 	Namesakes []*v1beta1.ServiceImport
@@ -96,6 +99,8 @@ type Result struct {
 	// DerivedService is nil for a headless import, without an import, and if the name belongs to another owner or
 	// service. If it exists this is a changed copy. See NeedsRecreation.
 	DerivedService *corev1.Service
+	// NodePorts is the Service with node ports for clusters of other networks, nil for none. If it exists this is a changed copy.
+	NodePorts *corev1.Service
 	// EndpointSlices are this cluster's published slices and the copies of members' slices, sorted by name.
 	EndpointSlices []*discoveryv1.EndpointSlice
 	// HandMadeSlices are copies of the observed ones whose label for the derived Service must be added or removed,
@@ -108,7 +113,22 @@ type Result struct {
 
 // Own returns the part of the result that a cluster publishes: its slices, and the conditions of its ServiceExport.
 func (r Result) Own(cluster string) Result {
-	return Result{ExportConditions: r.ExportConditions, EndpointSlices: export.SlicesOf(cluster, r.EndpointSlices)}
+	return Result{
+		ExportConditions: r.ExportConditions, NodePorts: r.NodePorts, EndpointSlices: export.SlicesOf(cluster, r.EndpointSlices),
+	}
+}
+
+// KeepExposed replaces the slices for clusters of other networks by those that exist, if there are any.
+func (r *Result) KeepExposed(existing []*discoveryv1.EndpointSlice) {
+	isExposed := func(slice *discoveryv1.EndpointSlice) bool { return slice.Labels[export.LabelExposed] != "" }
+	if slices.ContainsFunc(existing, isExposed) {
+		r.EndpointSlices = slices.DeleteFunc(r.EndpointSlices, isExposed)
+		for _, slice := range existing {
+			if isExposed(slice) {
+				r.EndpointSlices = append(r.EndpointSlices, slice)
+			}
+		}
+	}
 }
 
 // Merge merges the contributions of all clusters.
@@ -119,7 +139,7 @@ func (r Result) Own(cluster string) Result {
 func Merge(observed Observed, contributions []Contribution) Result {
 	contributions, absent := divide(contributions)
 	agreed := decide(contributions)
-	result := Result{ExportConditions: exportConditions(observed, contributions, agreed)}
+	result := Result{ExportConditions: exportConditions(observed, contributions, agreed), NodePorts: nodePorts(observed)}
 
 	if servesHandMade(observed, contributions) {
 		serveHandMade(observed, &result)

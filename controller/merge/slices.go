@@ -36,8 +36,24 @@ func endpointSlices(observed Observed, agreed decision, contributions []Contribu
 			placement.Decorate(object, contribution, slice, waiting)
 			result = append(result, object)
 		}
+		result = append(result, exposedSlices(observed, agreed, view, encoder)...)
 	}
 	slices.SortFunc(result, byName)
+	return result
+}
+
+// exposedSlices returns the slices of a view for clusters of other networks. Nothing of the merge is in them.
+func exposedSlices(observed Observed, agreed decision, view *export.View, encoder *export.Encoder,
+) (result []*discoveryv1.EndpointSlice) {
+	for i := range view.Exposed {
+		slice := &view.Exposed[i]
+		object := endpointSlice(observed, view, slice)
+		delete(object.Labels, export.LabelService)
+		object.Labels[export.LabelExposed] = observed.Service.Name
+		object.Annotations = encoder.Annotations(slice, nil)
+		object.Endpoints, object.Ports = slice.Endpoints, slicePorts(agreed, slice)
+		result = append(result, object)
+	}
 	return result
 }
 
@@ -53,6 +69,7 @@ func absentSlices(observed Observed, absent []Contribution) []*discoveryv1.Endpo
 			object.Ports = []discoveryv1.EndpointPort{}
 			result = append(result, object)
 		}
+		result = append(result, exposedSlices(observed, decision{}, view, encoder)...)
 	}
 	slices.SortFunc(result, byName)
 	return result
@@ -123,9 +140,13 @@ func sliceOwner(observed Observed, view *export.View) []metav1.OwnerReference {
 	case view.Cluster != observed.Cluster:
 		return []metav1.OwnerReference{importOwner(observed)}
 	case observed.ServiceExport != nil:
-		return []metav1.OwnerReference{owner(observed, v1beta1.ServiceExportKindName, observed.ServiceExport.UID)}
+		return []metav1.OwnerReference{exportOwner(observed)}
 	}
 	return nil
+}
+
+func exportOwner(observed Observed) metav1.OwnerReference {
+	return owner(observed, v1beta1.ServiceExportKindName, observed.ServiceExport.UID)
 }
 
 func importOwner(observed Observed) metav1.OwnerReference {

@@ -27,10 +27,10 @@ func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 	r := New(Config{
 		Gatherer: &Gatherer{
 			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
-			Properties: local.NewProperties(nil, nil),
-			Local:      local.New(fake.NewClientset(), gate, "clusterset-dns", ""),
-			Members:    member.New(member.Config{}),
-			Tracker:    memberstate.NewTracker(liveness.Limits{}, clock.RealClock{}, nil, &memberstate.Reporter{}),
+			Properties: local.NewProperties(nil, nil, ""), Names: &local.Names{},
+			Local:   local.New(fake.NewClientset(), gate, "clusterset-dns", ""),
+			Members: member.New(member.Config{}),
+			Tracker: memberstate.NewTracker(liveness.Limits{}, clock.RealClock{}, nil, &memberstate.Reporter{}),
 		},
 		API: api, Gate: gate, Recorder: recorder,
 	})

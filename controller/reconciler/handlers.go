@@ -90,7 +90,7 @@ func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) 
 // Service needs its name.
 func (r *Reconciler) serviceChanged(object change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-	service := object.GetLabels()[export.LabelService]
+	service := export.ServiceNameOf(object)
 	if !export.IsManaged(object) {
 		service = ""
 	}
@@ -203,7 +203,7 @@ func (r *Reconciler) enqueueNamespace(namespace string) {
 }
 
 // nodeHandler enqueues all services when the nodes, their zones or their addresses change: hints depend on the zones, and no
-// member may have an address of a node.
+// member may have an address of a node. Exposed exports depend on the rest.
 func (r *Reconciler) nodeHandler() cache.ResourceEventHandler {
 	each := onChange(func(change) { r.EnqueueAll() })
 	each.UpdateFunc = func(before, after any) {
@@ -211,9 +211,18 @@ func (r *Reconciler) nodeHandler() cache.ResourceEventHandler {
 		current, alsoOK := after.(*corev1.Node)
 		if ok && alsoOK && (!maps.Equal(old.Labels, current.Labels) || !slices.Equal(old.Status.Addresses, current.Status.Addresses)) {
 			r.EnqueueAll()
+		} else if ok && alsoOK && (!maps.Equal(old.Annotations, current.Annotations) || !slices.Equal(old.Status.Conditions, current.Status.Conditions)) {
+			r.enqueueExported()
 		}
 	}
 	return each
+}
+
+// enqueueExported enqueues what the local cluster exports.
+func (r *Reconciler) enqueueExported() {
+	for service := range r.Exported() {
+		r.enqueue(service)
+	}
 }
 
 // enqueueCluster enqueues all services that a cluster exports or exported.
@@ -300,7 +309,7 @@ func relabelled(before, after any) bool {
 	if !ok || !alsoOK {
 		return false
 	}
-	for _, label := range []string{export.LabelService, export.LabelKubernetesService} {
+	for _, label := range []string{export.LabelService, export.LabelExposed, export.LabelKubernetesService} {
 		if old.GetLabels()[label] != current.GetLabels()[label] {
 			return true
 		}

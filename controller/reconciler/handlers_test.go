@@ -143,7 +143,7 @@ func TestPropertiesChange(t *testing.T) {
 		}}}}, nil
 	})
 	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	r.Properties = local.NewProperties(client, now)
+	r.Properties = local.NewProperties(client, now, "")
 	r.Tracker = memberstate.NewTracker(liveness.Limits{}, now, r.Local, &memberstate.Reporter{})
 	r.Attach()
 	queued(r)

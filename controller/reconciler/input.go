@@ -39,6 +39,10 @@ type Gatherer struct {
 	ServiceCIDRs []netip.Prefix
 	// Prefer is that of placement.Here.
 	Prefer string
+	// Expose and NodeAddresses are how exports are exposed to other networks: see export.Exporter.
+	Expose        export.Way
+	NodeAddresses corev1.NodeAddressType
+	Names         *local.Names
 
 	Local *local.Cluster
 	// Properties are those of the local cluster.
@@ -59,6 +63,8 @@ type Input struct {
 	Problems map[string][]export.Problem
 	// Refused are why what members publish is not accepted, by cluster.
 	Refused map[string]string
+	// keepExposed is View.KeepExposed of the local cluster.
+	keepExposed bool
 }
 
 // Gather returns the current input for a pass over a service.
@@ -94,13 +100,17 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 		return in, nil
 	}
 	if observed.ServiceExport != nil {
-		view, problems, invalid := export.FromService(g.Cluster, observed.ServiceExport, g.Local.Service(service),
+		exporter, exported := g.exporter(observed.NodePorts), g.Local.Service(service)
+		view, problems, invalid := export.FromService(exporter, observed.ServiceExport, exported,
 			slices.Concat(g.Local.KubernetesSlices(service), in.Existing.EndpointSlices))
 		observed.Invalid, observed.Problems = invalid, problems
+		if invalid == nil && exporter.DerivesNodePorts(observed.ServiceExport, exported) {
+			observed.NodePortsFor = exported
+		}
 		in.note(g.Cluster, problems)
 		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {
 			own := Standing(g.Local.Namespace(g.Namespace))
-			own.View = view
+			own.View, in.keepExposed = view, view.KeepExposed
 			in.Contributions = append(in.Contributions, own)
 			observed.ExportConditions = g.reach(view)
 		}
@@ -139,9 +149,34 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 // Source returns how slices of a member are read, none of whose endpoints has an address that the local cluster owns.
 func (g *Gatherer) Source(m *member.Member) export.Source {
 	return export.Source{
-		Cluster: m.Cluster(), Set: g.Set, CIDRs: m.CIDRs(), Services: g.ServiceCIDRs, Owns: g.Local.Owns(),
+		Cluster: m.Cluster(), Set: g.Set, CIDRs: m.CIDRs(), Services: g.ServiceCIDRs, Owns: g.Local.Owns(), Network: g.Properties.Network(),
 		Reader: scope.Cluster{ID: g.Cluster, Properties: g.Properties.All()},
 	}
+}
+
+// exporter returns what the export of a Service depends on, for which a Service with node ports may exist.
+func (g *Gatherer) exporter(nodePorts *corev1.Service) export.Exporter {
+	from := export.Exporter{
+		Cluster: g.Cluster, Network: g.Properties.Network(), Expose: g.Expose, NodePorts: nodePorts, Resolve: g.Names.Addresses,
+	}
+	if g.Local.NodesKnown() {
+		from.Node = func(name string) (export.Node, bool) { return g.Local.Node(name, g.NodeAddresses) }
+	}
+	return from
+}
+
+// balancerNames returns the names of the load balancers of exported Services.
+func (r *Reconciler) balancerNames() (names []string) {
+	for service := range r.Exported() {
+		if exported := r.Local.Service(service); exported != nil {
+			for _, ingress := range exported.Status.LoadBalancer.Ingress {
+				if ingress.Hostname != "" {
+					names = append(names, ingress.Hostname)
+				}
+			}
+		}
+	}
+	return names
 }
 
 // here returns what the local cluster has to do with the order in which endpoints are used.
@@ -182,7 +217,10 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 			ServiceImport:  access.ServiceImport(service),
 			ServiceExport:  access.ServiceExport(service),
 			DerivedService: g.Local.Service(derived),
-			Unsupported:    g.Applier.Unsupported(),
+			NodePorts: g.Local.Service(types.NamespacedName{
+				Namespace: service.Namespace, Name: export.NodePortServiceName(service),
+			}),
+			Unsupported: g.Applier.Unsupported(),
 			Namesakes: slices.DeleteFunc(access.ImportsDerivedAs(derived),
 				func(serviceImport *v1beta1.ServiceImport) bool {
 					return serviceImport.Name == service.Name

@@ -80,9 +80,7 @@ func (r *Reconciler) Attach() {
 	if namespace := r.Local.Namespace(r.Namespace); namespace != nil {
 		r.checkRank(namespace)
 	}
-	for service := range r.Exported() {
-		r.enqueue(service)
-	}
+	r.enqueueExported()
 	r.EnqueueAll()
 }
 
@@ -95,6 +93,7 @@ func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Rec
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { r.catchUp(ctx) })
+	group.Go(func() { r.Names.Run(ctx, r.balancerNames, r.enqueueExported) })
 	for range workers {
 		group.Go(func() { r.work(ctx) })
 	}
@@ -228,6 +227,9 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	result := r.shares.mergeWithin(in.Existing.Observed, in.Contributions)
 	if ownOnly {
 		result = result.Own(r.Cluster)
+	}
+	if in.keepExposed {
+		result.KeepExposed(in.Existing.EndpointSlices)
 	}
 	return r.Applier.ApplyService(ctx, access, in.Existing, result)
 }

@@ -18,10 +18,13 @@ const (
 	ClusterSetProperty = "clusterset.k8s.io"
 	// ClusterIDProperty is the name of the property that is the id of a cluster (KEP-2149). It is never omitted for others.
 	ClusterIDProperty = "cluster.clusterset.k8s.io"
+	// NetworkProperty is the name of the property that is the network of a cluster's pods. Pods of clusters of the same one,
+	// or without one, reach each other. It is never omitted for others.
+	NetworkProperty = "network.clusterset-dns.github.io"
 )
 
 // WellKnown are the names of the properties that precede all others.
-var WellKnown = []string{ClusterSetProperty, ClusterIDProperty}
+var WellKnown = []string{ClusterSetProperty, ClusterIDProperty, NetworkProperty}
 
 // EncodeProperties returns the text of properties: a JSON object of at most MaxBytes, {} for none, never empty. Properties
 // that do not fit are omitted, those that are WellKnown last, the others in the order of their names; their names are

@@ -168,7 +168,7 @@ func TestExplain(t *testing.T) {
 
 // TestWhy: why what a cluster publishes, or its ServiceExport, is not what it seems.
 func TestWhy(t *testing.T) {
-	absent, _, _ := export.FromService("west", &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, nil, nil)
+	absent, _, _ := export.FromService(export.Exporter{Cluster: "west"}, &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, nil, nil)
 	saturated := exported("east", v1beta1.Headless, 80, 1, "10.64.0.1")
 	saturated.View.Spec.Saturated = true
 	for name, test := range map[string]struct {

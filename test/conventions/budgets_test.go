@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_000},
-		{"lines of controller/", lines["controller"], 20_010},
-		{"lines of cmd/", lines["cmd"], 5_500},
-		{"lines of " + units, lines[units], 75_270},
+		{"lines of controller/", lines["controller"], 20_710},
+		{"lines of cmd/", lines["cmd"], 5_510},
+		{"lines of " + units, lines[units], 75_704},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 34},
-		{"words of Markdown", words, 24_200},
+		{"words of Markdown", words, 24_780},
 	} {
 		switch {
 		case each.is > each.most:

@@ -73,7 +73,7 @@ const (
 
 // foreignNames are those of Kubernetes, and of tests, that documents name as they name reasons.
 var foreignNames = []string{
-	"CategorizeEndpoints", "ClusterIP", "ClusterProperty", "IfNotPresent", "NodeTopologyConfig",
+	"CategorizeEndpoints", "ClusterIP", "ClusterProperty", "ExternalIP", "IfNotPresent", "InternalIP", "NodeTopologyConfig",
 	"PreferSameTrafficDistribution", "ProxyTerminatingEndpoints", "RuntimeDefault", "ServiceTrafficDistribution",
 	"SetEndpoints", // of test/scenario
 }

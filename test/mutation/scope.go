@@ -127,10 +127,29 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/export/endpoint.go",
-		text:        `if r.owns != nil && r.owns(canonical) {`,
+		text:        `if r.owns != nil && r.owns(canonical, r.exposed) {`,
 		replacement: `if false {`,
 		harm:        "a member leads clients to the nodes and the API server of their cluster",
 		first:       simulation,
+	},
+	{
+		file:        "controller/export/slices.go",
+		text:        `if (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {`,
+		replacement: `if false {`,
+		harm:        "clients are led to pods of another network, where the addresses may be those of other pods",
+		first:       simulation,
+	},
+	{
+		file:        "controller/export/expose.go",
+		text:        `if !node.Ready {`,
+		replacement: `if false {`,
+		harm:        "clients of other networks are led to a node that is down",
+	},
+	{
+		file:        "controller/export/expose.go",
+		text:        `service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal &&`,
+		replacement: ``,
+		harm:        "a node without a ready pod passes connections on, and counts as ready",
 	},
 	{
 		file:        "cmd/kubectl-clusterset/command/set.go",

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
@@ -85,6 +86,15 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 			scope.AcceptAnnotation+"; empty means nothing. Namespaces opt in with the label of the same name")
 	set.StringVar(&f.Prefer, "prefer", placement.PreferNone,
 		"`tiers` of clusters whose endpoints are used first if an import has no preference: cluster (the local one), cluster selectors separated by >, or none")
+	set.StringVar(&f.Network, "network", "",
+		"`name` of the network of this cluster's pods; empty means the value of ClusterProperty "+scope.NetworkProperty+
+			". Clusters whose names differ use what --expose says")
+	set.StringVar(&f.Expose, "expose", string(export.ExposeNone),
+		"`way` in which clusters whose pods are in another network reach exports without annotation "+export.AnnotationExpose+
+			": NodePort, for which Services with node ports are derived, LoadBalancer, or None")
+	set.StringVar(&f.NodeAddresses, "node-addresses", string(corev1.NodeInternalIP),
+		"`type` of the nodes' addresses by which other networks reach them, InternalIP or ExternalIP, unless nodes have annotation "+
+			export.AnnotationNodeAddress)
 	set.DurationVar(&f.StaleAfter, "stale-after", controller.DefaultStaleAfter,
 		"how long a member may send no heartbeat before its endpoints are used only if no other cluster has a ready one, and how long a fault here may last before the local heartbeat stops")
 	set.DurationVar(&f.GoneAfter, "gone-after", 0,

@@ -73,7 +73,7 @@ func View(cluster string, created int, ports, endpoints string, change ...func(*
 
 // Absent is an export of a cluster whose Service does not exist.
 func Absent(cluster string) *export.View {
-	view, _, _ := export.FromService(cluster,
+	view, _, _ := export.FromService(export.Exporter{Cluster: cluster},
 		&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: Web.Namespace, Name: Web.Name}}, nil, nil)
 	return view
 }

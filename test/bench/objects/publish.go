@@ -25,7 +25,7 @@ func Publish(cluster string, created time.Time, service *corev1.Service,
 	serviceExport := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
 		Name: name.Name, Namespace: name.Namespace, CreationTimestamp: metav1.NewTime(created),
 	}}
-	view, problems, invalid := export.FromService(cluster, serviceExport, service, slices)
+	view, problems, invalid := export.FromService(export.Exporter{Cluster: cluster}, serviceExport, service, slices)
 	if invalid != nil || len(problems) > 0 {
 		return nil, fmt.Errorf("the export of %s by %s is not valid: %v %v", name, cluster, invalid, problems)
 	}

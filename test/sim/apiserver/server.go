@@ -39,7 +39,9 @@ type Server struct {
 	frozen  chan struct{} // until it is closed; nil if the server is not
 	store   store
 	names   int
-	tokens  map[string]account
+	// nodePorts is how many node ports were allocated.
+	nodePorts int32
+	tokens    map[string]account
 	// kinds are those of custom resources that were asked for.
 	kinds    map[schema.GroupVersionResource]customKind
 	requests map[Request]int

@@ -70,7 +70,35 @@ func (s *Server) admitService(service, old *corev1.Service) *apierrors.StatusErr
 		policy := corev1.ServiceInternalTrafficPolicyCluster
 		spec.InternalTrafficPolicy = &policy
 	}
+	s.admitNodePorts(spec, old)
 	return s.allocate(service, old)
+}
+
+// admitNodePorts gives a Service of type NodePort or LoadBalancer node ports that none had before, and takes those of others away.
+func (s *Server) admitNodePorts(spec *corev1.ServiceSpec, old *corev1.Service) {
+	has := spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeLoadBalancer
+	if has && spec.ExternalTrafficPolicy == "" {
+		spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+	}
+	for i := range spec.Ports {
+		port := &spec.Ports[i]
+		switch {
+		case !has && old != nil:
+			port.NodePort = 0
+		case has && port.NodePort == 0:
+			if old != nil {
+				for _, before := range old.Spec.Ports {
+					if before.Port == port.Port && before.Protocol == port.Protocol {
+						port.NodePort = before.NodePort
+					}
+				}
+			}
+			if port.NodePort == 0 {
+				s.nodePorts++
+				port.NodePort = 30000 + s.nodePorts
+			}
+		}
+	}
 }
 
 // allocate gives a Service its families and cluster IPs.

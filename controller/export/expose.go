@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// A Way is how clusters whose pods do not reach those of this cluster, because they are in another network, reach an
+// exported service: a value of AnnotationExpose and of the controller's flag --expose.
+type Way string
+
+// Ways.
+const (
+	// ExposeNone: they do not reach it.
+	ExposeNone Way = "None"
+	// ExposeNodePort: by a node port of each node that has a ready pod.
+	ExposeNodePort Way = "NodePort"
+	// ExposeLoadBalancer: by the addresses of the Service's load balancer.
+	ExposeLoadBalancer Way = "LoadBalancer"
+)
+
+// ParseWay returns the Way of a text, ExposeNone if it is empty.
+func ParseWay(text string) (Way, error) {
+	way := cmp.Or(Way(text), ExposeNone)
+	if !slices.Contains([]Way{ExposeNone, ExposeNodePort, ExposeLoadBalancer}, way) {
+		return ExposeNone, fmt.Errorf("%.100q is not one of %s, %s, %s", text, ExposeNone, ExposeNodePort, ExposeLoadBalancer)
+	}
+	return way, nil
+}
+
+// A Node is what exposed services need of a node of the local cluster.
+type Node struct {
+	// Addresses are those by which other networks reach it, at most one of each family, and Own those in its status.
+	Addresses []netip.Addr
+	Own       []string
+	// Zone is empty if it has none.
+	Zone string
+	// Ready is the node's condition.
+	Ready bool
+}
+
+// An Exporter is the local cluster as far as its exports depend on it.
+type Exporter struct {
+	// Cluster is its id.
+	Cluster string
+	// Network is the network of its pods: see scope.NetworkProperty.
+	Network string
+	// Expose is the Way of the exports without AnnotationExpose. Only with ExposeNodePort the controller derives Services
+	// with node ports.
+	Expose Way
+	// NodePorts is the Service with node ports that was derived for the exported one, nil for none.
+	NodePorts *corev1.Service
+	// Node returns a node of the cluster, and whether it exists. It is nil before the nodes are known.
+	Node func(name string) (Node, bool)
+	// Resolve returns the addresses of a name of a load balancer, and whether they are known.
+	Resolve func(name string) ([]netip.Addr, bool)
+}
+
+// way returns how an export is exposed.
+func (e Exporter) way(serviceExport *v1beta1.ServiceExport, found *problems) Way {
+	text := serviceExport.Annotations[AnnotationExpose]
+	way, err := ParseWay(cmp.Or(text, string(e.Expose)))
+	if err != nil { // Exporter.Expose is valid
+		found.addFor(AnnotationExpose, ReasonNotExposed, "ServiceExport "+serviceExport.Namespace+"/"+serviceExport.Name,
+			"annotation %s: %v", AnnotationExpose, err)
+	}
+	return way
+}
+
+// DerivesNodePorts reports whether the controller derives a Service with node ports for an export, because its own Service
+// has none.
+func (e Exporter) DerivesNodePorts(serviceExport *v1beta1.ServiceExport, service *corev1.Service) bool {
+	return e.Expose == ExposeNodePort && e.way(serviceExport, &problems{}) == ExposeNodePort &&
+		service.Spec.ClusterIP != corev1.ClusterIPNone && len(service.Spec.Selector) > 0 && !hasLocalNodePorts(service)
+}
+
+// hasLocalNodePorts reports whether each port of a Service has a node port, on which a node serves its own pods only. Other
+// nodes would pass connections on, so that a node could not be unready.
+func hasLocalNodePorts(service *corev1.Service) bool {
+	return service != nil && service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal &&
+		len(service.Spec.Ports) > 0 && !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == 0 })
+}
+
+// exposed returns the slices by which clusters of other networks reach an export, none if it is not exposed. There is at
+// least one otherwise, so that the export is known there.
+func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, service *corev1.Service, found *problems) []Slice {
+	object := "ServiceExport " + view.Service.String()
+	refuse := func(format string, args ...any) {
+		found.addFor(AnnotationExpose, ReasonNotExposed, object, "clusters of other networks do not reach it: "+format, args...)
+	}
+	var all []Slice
+	way := e.way(serviceExport, found)
+	switch {
+	case way == ExposeNone:
+		return nil
+	case way == ExposeNodePort && e.Node == nil:
+		view.KeepExposed = true
+	case view.Spec.Type == v1beta1.Headless && way == ExposeNodePort:
+		if all = e.hostNetwork(view); len(all) == 0 {
+			refuse("Service %s is headless, and not all of its pods have the network of their node (hostNetwork). "+
+				"Use a Service with node ports for each pod", view.Service.Name)
+			return nil
+		}
+	case view.Spec.Type == v1beta1.Headless:
+		refuse("Service %s is headless, and a load balancer has one address for all pods. Use a Service for each pod", view.Service.Name)
+		return nil
+	case way == ExposeLoadBalancer:
+		all = e.loadBalancer(view, service)
+		if len(service.Status.LoadBalancer.Ingress) == 0 {
+			refuse("Service %s has no address in status.loadBalancer. Make it a Service of type LoadBalancer, or wait for the address",
+				view.Service.Name)
+		}
+	case hasLocalNodePorts(service):
+		all = e.nodes(view, service)
+	case e.NodePorts != nil:
+		all = e.nodes(view, e.NodePorts)
+	case !e.DerivesNodePorts(serviceExport, service):
+		refuse("Service %s has no node port for each port with externalTrafficPolicy: Local. Set both, or the controller's flag "+
+			"--expose=NodePort, which derives a Service for Services with a selector", view.Service.Name)
+	}
+	return e.publish(view, way, all)
+}
+
+// publish returns slices as they are published, an empty one for none.
+func (e Exporter) publish(view *View, way Way, all []Slice) []Slice {
+	if len(all) == 0 {
+		all = []Slice{{AddressType: view.Slices[0].AddressType}}
+	}
+	for i := range all {
+		all[i].Name = SliceName(e.Cluster, view.Service, fmt.Sprintf("exposed/%d", i), all[i].AddressType)
+		all[i].Network, all[i].Exposed, all[i].Clusters = e.Network, way, view.Slices[0].Clusters
+	}
+	return all
+}
+
+// nodes returns slices with the nodes that have an endpoint of a view, each with the best conditions of its endpoints. A node
+// that is not ready serves nothing.
+func (e Exporter) nodes(view *View, service *corev1.Service) (all []Slice) {
+	best := map[string]discoveryv1.EndpointConditions{}
+	for _, slice := range view.Slices {
+		for i := range slice.Endpoints {
+			endpoint := &slice.Endpoints[i]
+			name := ptr.Deref(endpoint.NodeName, "")
+			if before, known := best[name]; !known || better(endpoint.Conditions, before) {
+				best[name] = endpoint.Conditions
+			}
+		}
+	}
+	var targets []Target
+	for _, port := range service.Spec.Ports {
+		targets = append(targets, Target{Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP), Number: port.Port, Port: port.NodePort})
+	}
+	sortTargets(targets)
+	byFamily := map[discoveryv1.AddressType][]discoveryv1.Endpoint{}
+	for _, name := range slices.Sorted(maps.Keys(best)) {
+		node, known := e.Node(name)
+		if !known {
+			continue
+		}
+		conditions := best[name]
+		if !node.Ready {
+			conditions = Conditions(false, false, false)
+		}
+		for _, address := range node.Addresses {
+			family := familyOf(address)
+			byFamily[family] = append(byFamily[family], discoveryv1.Endpoint{
+				Addresses: []string{address.String()}, Conditions: conditions, Zone: zone(node.Zone),
+			})
+		}
+	}
+	return slicesOf(view, targets, byFamily)
+}
+
+// better reports whether an endpoint is more use to clients than another one.
+func better(a, b discoveryv1.EndpointConditions) bool {
+	rank := func(c discoveryv1.EndpointConditions) int {
+		switch {
+		case *c.Ready:
+			return 2
+		case *c.Serving:
+			return 1
+		}
+		return 0
+	}
+	return rank(a) > rank(b)
+}
+
+func zone(name string) *string {
+	if name == "" {
+		return nil
+	}
+	return &name
+}
+
+func familyOf(address netip.Addr) discoveryv1.AddressType {
+	if address.Is4() {
+		return discoveryv1.AddressTypeIPv4
+	}
+	return discoveryv1.AddressTypeIPv6
+}
+
+// slicesOf returns slices of at most maxEndpoints of the families that the Service has.
+func slicesOf(view *View, targets []Target, byFamily map[discoveryv1.AddressType][]discoveryv1.Endpoint) (all []Slice) {
+	for _, family := range view.Spec.IPFamilies {
+		kind := discoveryv1.AddressType(family)
+		for endpoints := range slices.Chunk(byFamily[kind], maxEndpoints) {
+			all = append(all, Slice{AddressType: kind, Targets: targets, Endpoints: endpoints})
+		}
+	}
+	return all
+}
+
+// hostNetwork returns the slices of a view if all of its endpoints have an address of their node, with the address by which
+// other networks reach that; none otherwise.
+func (e Exporter) hostNetwork(view *View) (all []Slice) {
+	for _, slice := range view.Slices {
+		out := slice
+		out.Endpoints = make([]discoveryv1.Endpoint, 0, len(slice.Endpoints))
+		for _, endpoint := range slice.Endpoints {
+			node, known := e.Node(ptr.Deref(endpoint.NodeName, ""))
+			at := slices.IndexFunc(node.Addresses, func(a netip.Addr) bool { return familyOf(a) == slice.AddressType })
+			if !known || at < 0 || !slices.Contains(node.Own, endpoint.Addresses[0]) {
+				return nil
+			}
+			endpoint.Addresses = []string{node.Addresses[at].String()}
+			out.Endpoints = append(out.Endpoints, endpoint)
+		}
+		all = append(all, out)
+	}
+	return all
+}
+
+// loadBalancer returns slices with the addresses of the load balancer of a Service, which are ready while the cluster has a
+// ready endpoint of the view.
+func (e Exporter) loadBalancer(view *View, service *corev1.Service) []Slice {
+	conditions := Conditions(false, false, false)
+	for _, slice := range view.Slices {
+		for i := range slice.Endpoints {
+			if better(slice.Endpoints[i].Conditions, conditions) {
+				conditions = slice.Endpoints[i].Conditions
+			}
+		}
+	}
+	var addresses []netip.Addr
+	for _, ingress := range service.Status.LoadBalancer.Ingress {
+		if address, err := netip.ParseAddr(ingress.IP); err == nil {
+			addresses = append(addresses, address)
+		} else if ingress.Hostname != "" {
+			resolved, known := e.Resolve(ingress.Hostname)
+			view.KeepExposed = view.KeepExposed || !known
+			addresses = append(addresses, resolved...)
+		}
+	}
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	byFamily := map[discoveryv1.AddressType][]discoveryv1.Endpoint{}
+	for _, address := range slices.Compact(addresses) {
+		family := familyOf(address)
+		byFamily[family] = append(byFamily[family], discoveryv1.Endpoint{Addresses: []string{address.String()}, Conditions: conditions})
+	}
+	var targets []Target
+	for _, port := range view.Spec.Ports {
+		targets = append(targets, Target{Protocol: port.Protocol, Number: port.Number, Port: port.Number})
+	}
+	sortTargets(targets)
+	return slicesOf(view, targets, byFamily)
+}

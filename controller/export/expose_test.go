@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// exposedText is what an export publishes for other networks: targets, then endpoints, "!" before those that are not ready and
+// "~" before those that only serve.
+func exposedText(all []Slice) string {
+	var texts []string
+	for _, slice := range all {
+		for _, target := range slice.Targets {
+			texts = append(texts, fmt.Sprintf("%s/%d->%d", target.Protocol, target.Number, target.Port))
+		}
+		for _, endpoint := range slice.Endpoints {
+			mark := ""
+			switch {
+			case *endpoint.Conditions.Ready:
+			case *endpoint.Conditions.Serving:
+				mark = "~"
+			default:
+				mark = "!"
+			}
+			text := mark + endpoint.Addresses[0]
+			if endpoint.Zone != nil {
+				text += "@" + *endpoint.Zone
+			}
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+func TestExposed(t *testing.T) {
+	nodes := map[string]Node{
+		"a":    {Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}, Own: []string{"192.0.2.1"}, Zone: "z1", Ready: true},
+		"b":    {Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}, Own: []string{"10.0.0.2"}, Ready: true},
+		"down": {Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.3")}, Ready: false},
+	}
+	on := func(node, address string, ready, serving, terminating bool) discoveryv1.Endpoint {
+		return discoveryv1.Endpoint{
+			Addresses: []string{address}, NodeName: &node, Conditions: Conditions(ready, serving, terminating),
+		}
+	}
+	pods := []discoveryv1.Endpoint{
+		on("a", "10.1.0.1", false, true, true), on("a", "10.1.0.2", true, true, false), on("b", "10.1.0.3", false, true, true),
+		on("down", "10.1.0.4", true, true, false), on("unknown", "10.1.0.5", true, true, false),
+	}
+	local := func(ports ...int32) func(*corev1.Service) {
+		return func(s *corev1.Service) {
+			s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+			for i, port := range ports {
+				s.Spec.Ports[i].NodePort = port
+			}
+		}
+	}
+	selects := func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "web"} }
+	headless := func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone }
+	balanced := func(s *corev1.Service) {
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7"}, {Hostname: "lb.example.org"}, {IP: "203.0.113.7"}}
+	}
+	for name, test := range map[string]struct {
+		flag             Way
+		annotation       string
+		service          []func(*corev1.Service)
+		ports            string
+		endpoints        []discoveryv1.Endpoint
+		derived          bool // a Service with node ports exists
+		want, problem    string
+		derives, missing bool
+	}{
+		"not exposed":            {ports: "80/TCP", endpoints: pods, missing: true},
+		"not by annotation":      {flag: ExposeNodePort, annotation: "None", ports: "80/TCP", endpoints: pods, missing: true},
+		"a wrong annotation":     {flag: ExposeNodePort, annotation: "nodeport", ports: "80/TCP", endpoints: pods, missing: true, problem: `"nodeport" is not one of`},
+		"its own node ports":     {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001, 30002)}, ports: "http:80/TCP dns:53/UDP", endpoints: pods, want: "TCP/80->30001 UDP/53->30002 192.0.2.1@z1 ~192.0.2.2 !192.0.2.3"},
+		"one port without":       {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "http:80/TCP dns:53/UDP", endpoints: pods, derives: true},
+		"derived":                {flag: ExposeNodePort, service: []func(*corev1.Service){selects}, ports: "80/TCP", endpoints: pods, derived: true, derives: true, want: "TCP/80->31000 192.0.2.1@z1 ~192.0.2.2 !192.0.2.3"},
+		"any node's":             {flag: ExposeNodePort, service: []func(*corev1.Service){selects, func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30001 }}, ports: "80/TCP", endpoints: pods, derives: true},
+		"no selector":            {flag: ExposeNodePort, ports: "80/TCP", endpoints: pods, problem: "no node port for each port"},
+		"only by annotation":     {annotation: "NodePort", service: []func(*corev1.Service){selects}, ports: "80/TCP", endpoints: pods, problem: "no node port for each port"},
+		"without pods":           {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP"},
+		"headless":               {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "is headless, and not all"},
+		"headless with hosts":    {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("b", "10.0.0.2", false, false, false)}, want: "TCP/80->8080 192.0.2.1 !192.0.2.2"},
+		"a load balancer":        {annotation: "LoadBalancer", service: []func(*corev1.Service){balanced}, ports: "80/TCP", endpoints: pods, want: "TCP/80->80 198.51.100.1 203.0.113.7"},
+		"one that serves":        {annotation: "LoadBalancer", service: []func(*corev1.Service){balanced}, ports: "80/TCP", endpoints: pods[:1], want: "TCP/80->80 ~198.51.100.1 ~203.0.113.7"},
+		"one without pods":       {annotation: "LoadBalancer", service: []func(*corev1.Service){balanced}, ports: "80/TCP", want: "TCP/80->80 !198.51.100.1 !203.0.113.7"},
+		"one without address":    {annotation: "LoadBalancer", ports: "80/TCP", endpoints: pods, problem: "no address in status.loadBalancer"},
+		"headless by a balancer": {annotation: "LoadBalancer", service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "one address for all pods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := Exporter{
+				Cluster: "east", Network: "a", Expose: test.flag,
+				Node:    func(name string) (Node, bool) { node, known := nodes[name]; return node, known },
+				Resolve: func(string) ([]netip.Addr, bool) { return []netip.Addr{netip.MustParseAddr("198.51.100.1")}, true },
+			}
+			serviceExport := newExport(func(e *v1beta1.ServiceExport) {
+				if test.annotation != "" {
+					e.Annotations = map[string]string{AnnotationExpose: test.annotation}
+				}
+			})
+			service := newService(test.ports, test.service...)
+			if test.derived {
+				from.NodePorts = newService(test.ports, local(31000))
+			}
+			slice := newSlice("web-x", "8080/TCP", "")
+			slice.Endpoints = test.endpoints
+			view, found, invalid := FromService(from, serviceExport, service, []*discoveryv1.EndpointSlice{slice})
+			if invalid != nil {
+				t.Fatal(invalid)
+			}
+			if got := exposedText(view.Exposed); got != test.want || (len(view.Exposed) == 0) != test.missing {
+				t.Errorf("got %q in %d slices, want %q", got, len(view.Exposed), test.want)
+			}
+			if got := strings.Join(texts(found), "\n"); test.problem == "" && got != "" || !strings.Contains(got, test.problem) {
+				t.Errorf("got the problems %q, want %q", got, test.problem)
+			}
+			if got := from.DerivesNodePorts(serviceExport, service); got != test.derives {
+				t.Errorf("derives a Service: %v", got)
+			}
+		})
+	}
+}
+
+// TestNetworks: a reader in the same network reads pods, one in another reads what is exposed, and each sees one of both.
+func TestNetworks(t *testing.T) {
+	from := Exporter{Cluster: "east", Network: "a", Expose: ExposeLoadBalancer}
+	service := newService("80/TCP", func(s *corev1.Service) {
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7"}, {IP: "203.0.113.8"}}
+	})
+	slice := newSlice("web-x", "8080/TCP", "")
+	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}}
+	view, _, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{slice})
+	exposed := *view
+	exposed.Slices = view.Exposed
+	published := append(publish(view), publish(&exposed)...)
+	published[1].Labels[LabelExposed] = published[1].Labels[LabelService]
+	delete(published[1].Labels, LabelService)
+	owned := map[string]bool{"203.0.113.8": true}
+	read := func(network string) (*View, []Problem) {
+		return FromSlices(Source{
+			Cluster: "east", Network: network, Owns: func(address string, exposed bool) bool { return exposed && owned[address] },
+		}, view.Service, published, nil)
+	}
+	for network, want := range map[string]string{"a": "TCP/80->8080 10.1.0.1", "b": "TCP/80->80 203.0.113.7", "": "TCP/80->80 203.0.113.7"} {
+		if got, _ := read(network); exposedText(got.Slices) != want {
+			t.Errorf("network %q: got %s, want %s", network, exposedText(got.Slices), want)
+		}
+	}
+	published = published[:1]
+	if got, found := read("b"); got != nil || len(found) != 1 || found[0].Reason != ReasonNotExposed {
+		t.Errorf("not exposed: got %v, %v", got, found)
+	}
+}

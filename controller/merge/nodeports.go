@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// nodePorts returns the Service that gives an exported one node ports: with the same pods, ports and families, and on each node
+// only for the pods there. It is nil if none is needed, or if a Service of another owner has its name.
+func nodePorts(observed Observed) *corev1.Service {
+	of, existing := observed.NodePortsFor, observed.NodePorts
+	if of == nil || existing != nil && !observed.Set.Manages(existing) {
+		return nil
+	}
+	service := &corev1.Service{}
+	if existing != nil {
+		service = existing.DeepCopy()
+	}
+	service.Namespace, service.Name = observed.Service.Namespace, export.NodePortServiceName(observed.Service)
+	observed.Set.Mark(service)
+	service.Labels[export.LabelExposed] = observed.Service.Name
+	service.OwnerReferences = withOwner(service.OwnerReferences, exportOwner(observed))
+	before := service.Spec.Ports
+	service.Spec.Type = corev1.ServiceTypeNodePort
+	service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	service.Spec.Selector = of.Spec.Selector
+	service.Spec.PublishNotReadyAddresses = of.Spec.PublishNotReadyAddresses
+	service.Spec.IPFamilies, service.Spec.IPFamilyPolicy = of.Spec.IPFamilies, of.Spec.IPFamilyPolicy
+	service.Spec.Ports = slices.Clone(of.Spec.Ports)
+	for i := range service.Spec.Ports {
+		port := &service.Spec.Ports[i]
+		port.NodePort = 0
+		at := slices.IndexFunc(before, func(b corev1.ServicePort) bool {
+			return b.Port == port.Port && cmp.Or(b.Protocol, corev1.ProtocolTCP) == cmp.Or(port.Protocol, corev1.ProtocolTCP)
+		})
+		if at >= 0 {
+			port.NodePort = before[at].NodePort
+		}
+	}
+	return service
+}

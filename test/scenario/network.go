@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// SetNode creates a node with an address, or says whether it is ready.
+func (c *Cluster) SetNode(name, address string, ready bool) {
+	c.set.Helper()
+	c.PutNode(name, c.Name+"-a")
+	nodes, status := c.Kube.CoreV1().Nodes(), corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	c.set.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		node, err := nodes.Get(c.set.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+		_, err = nodes.UpdateStatus(c.set.Context(), node, metav1.UpdateOptions{})
+		return err
+	}))
+}
+
+// expose exports services, as Export does, whose endpoints are on nodes, in the order of both.
+func (c *Cluster) expose(service, fields, way string, nodes, addresses []string) {
+	c.set.Helper()
+	c.PutService(service, "{selector: {app: x}, ipFamilyPolicy: SingleStack, "+fields+" ports: [{name: http, port: 80, targetPort: 8080}]}")
+	var endpoints []string
+	for i, address := range addresses {
+		endpoints = append(endpoints, fmt.Sprintf("{addresses: [%s], nodeName: %s, conditions: {ready: true}}", address, nodes[i]))
+	}
+	c.Put(fmt.Sprintf(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: {name: %[1]s-ipv4, labels: {%[2]s: %[1]s}},
+  ports: [{name: http, port: 8080, protocol: TCP}], endpoints: [%[3]s]}`, service, export.LabelKubernetesService, strings.Join(endpoints, ", ")))
+	c.exposeBy(service, way)
+}
+
+// exposeBy exports a service with the annotation of a way, without it if that is empty.
+func (c *Cluster) exposeBy(service, way string) {
+	c.set.Helper()
+	value := "null"
+	if way != "" {
+		value = way
+	}
+	c.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: %s, annotations: {%s: %s}}}",
+		service, export.AnnotationExpose, value))
+}
+
+// targets waits until the endpoints of a cluster are imported with a port.
+func (c *Cluster) targets(service, source string, want func() int32) {
+	c.set.Helper()
+	c.set.Eventually("ports of "+source+" in "+c.Name, func() error {
+		for _, slice := range c.Slices(service) {
+			if slice.Labels[export.LabelSourceCluster] == source && (len(slice.Ports) != 1 || ptr.Deref(slice.Ports[0].Port, 0) != want()) {
+				return fmt.Errorf("slice %s has %v, want %d", slice.Name, slice.Ports, want())
+			}
+		}
+		return nil
+	})
+}
+
+// nodePort returns the node port of a Service.
+func (c *Cluster) nodePort(name string) func() int32 {
+	return func() int32 { return c.service(name).Spec.Ports[0].NodePort }
+}
+
+// networks: a cluster of another network gets nodes with their node ports, of which those without a ready pod are not ready,
+// and one of the same network gets pods. Nothing of it is seen in the exporting cluster.
+func networks(s *Set, east, west, north *Cluster) {
+	for i, c := range s.clusters {
+		c.Stop()
+		c.Options.Expose = string(export.ExposeNodePort)
+		c.SetNode("one", fmt.Sprintf("192.0.2.%d1", i+1), true)
+		c.SetNode("two", fmt.Sprintf("192.0.2.%d2", i+1), true)
+	}
+	west.Options.Network = "islands"
+	for i, c := range s.clusters {
+		c.Start()
+		c.expose("web", "", "", []string{"one"}, []string{fmt.Sprintf("10.%d.0.10", 64+i)})
+	}
+	const (
+		inEast = "east/10.64.0.10 north/10.66.0.10 west/192.0.2.21 -> VIP"
+		inWest = "east/192.0.2.11 north/192.0.2.31 west/10.65.0.10 -> VIP"
+	)
+	s.Expect(web(inEast), east, north)
+	s.Expect(web(inWest), west)
+	derived := export.NodePortServiceName(s.key("web"))
+	west.targets("web", "east", east.nodePort(derived))
+	east.targets("web", "west", west.nodePort(derived))
+	north.targets("web", "east", func() int32 { return 8080 })
+	east.restartsQuietly(west)
+
+	// Two pods on one node are one endpoint; a node is ready while it has a ready pod and is ready itself.
+	east.expose("web", "", "", []string{"one", "one", "two"}, []string{"10.64.0.10", "10.64.0.11", "10.64.0.12"})
+	s.Expect(web("east/192.0.2.11 east/192.0.2.12 north/192.0.2.31 west/10.65.0.10 -> VIP"), west)
+	s.Expect(web("east/10.64.0.10 east/10.64.0.11 east/10.64.0.12 north/10.66.0.10 west/192.0.2.21 -> VIP"), north)
+	east.SetNode("two", "192.0.2.12", false)
+	s.Expect(web(inWest), west)
+	east.SetNode("two", "192.0.2.13", true)
+	s.Expect(web("east/192.0.2.11 east/192.0.2.13 north/192.0.2.31 west/10.65.0.10 -> VIP"), west)
+	east.expose("web", "", "", []string{"one"}, []string{"10.64.0.10"})
+	s.Expect(web(inWest), west)
+
+	// Its Service goes, and comes back with another port.
+	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), derived, metav1.DeleteOptions{}))
+	s.Eventually("another Service with node ports", func() error {
+		_, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), derived, metav1.GetOptions{})
+		return err
+	})
+	s.Expect(web(inWest), west)
+	west.targets("web", "east", east.nodePort(derived))
+
+	// A Service that has node ports for its own pods needs no other.
+	east.expose("web", "type: NodePort, externalTrafficPolicy: Local,", "", []string{"one"}, []string{"10.64.0.10"})
+	s.Expect(web(inWest), west)
+	west.targets("web", "east", east.nodePort("web"))
+	s.Eventually("the other Service is deleted", func() error {
+		_, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), derived, metav1.GetOptions{})
+		if err == nil {
+			return fmt.Errorf("%s is there", derived)
+		}
+		return ignoreNotFound(err)
+	})
+
+	// A ServiceExport that is not exposed, or cannot be, says so.
+	east.exposeBy("web", "None")
+	s.Expect(web("north/192.0.2.31 west/10.65.0.10 -> VIP"), west)
+	s.Expect(web(inEast), north)
+	west.problems("east", export.ReasonNotExposed, 1)
+	east.exposeBy("web", "")
+	s.Expect(web(inWest), west)
+
+	// A cluster moves to the network of the others, and back.
+	west.Options.Network = ""
+	west.Restart()
+	s.Expect(web("east/10.64.0.10 north/10.66.0.10 west/10.65.0.10 -> VIP"))
+	west.Options.Network = "islands"
+	west.Restart()
+	s.Expect(web(inEast), east, north)
+	s.Expect(web(inWest), west)
+}
+
+// headlessNetworks: a headless service is exposed by the nodes of its pods if they have their network, and not otherwise.
+func headlessNetworks(s *Set, east, west *Cluster) {
+	for _, c := range s.clusters {
+		c.Stop()
+		c.Options.Expose = string(export.ExposeNodePort)
+	}
+	east.SetNode("one", "192.0.2.11", true)
+	west.Options.Network = "islands"
+	for _, c := range s.clusters {
+		c.Start()
+	}
+	east.expose("db", "clusterIP: None,", "", []string{"one"}, []string{"10.64.0.10"})
+	s.Expect(View{"db": "east/10.64.0.10 -> 10.64.0.10"}, east)
+	s.Expect(View{"db": gone}, west)
+	east.problems("east", export.ReasonNotExposed, 1)
+	east.expose("db", "clusterIP: None,", "", []string{"one"}, []string{"192.0.2.11"})
+	s.Expect(View{"db": "east/192.0.2.11 -> 192.0.2.11"})
+	east.problems("east", export.ReasonNotExposed, 0)
+}
+
+// balancers: a cluster of another network gets the addresses of the load balancer, also those of a name, which are ready while
+// a pod is. A restart while the name cannot be resolved changes nothing.
+func balancers(s *Set, east, west *Cluster) {
+	var addresses atomic.Value
+	addresses.Store("198.51.100.1")
+	east.Stop()
+	east.Options.Lookup = func(_ context.Context, name string) ([]netip.Addr, error) {
+		text := addresses.Load().(string)
+		if name != "lb.example.org" || text == "" {
+			return nil, errors.New("no such host")
+		}
+		return []netip.Addr{netip.MustParseAddr(text)}, nil
+	}
+	west.Stop()
+	west.Options.Network = "islands"
+	for _, c := range s.clusters {
+		c.Start()
+	}
+	balance := func(ingress ...corev1.LoadBalancerIngress) {
+		s.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			service := east.service("web")
+			service.Status.LoadBalancer.Ingress = ingress
+			_, err := east.Kube.CoreV1().Services(s.namespace).UpdateStatus(s.Context(), service, metav1.UpdateOptions{})
+			return err
+		}))
+	}
+	east.expose("web", "type: LoadBalancer,", "LoadBalancer", []string{"one"}, []string{"10.64.0.10"})
+	s.Expect(web("-> VIP"), west)
+	balance(corev1.LoadBalancerIngress{IP: "203.0.113.7"}, corev1.LoadBalancerIngress{Hostname: "lb.example.org"})
+	s.Expect(web("east/198.51.100.1 east/203.0.113.7 -> VIP"), west)
+	s.Expect(web("east/10.64.0.10 -> VIP"), east)
+	west.targets("web", "east", func() int32 { return 80 })
+	addresses.Store("198.51.100.2")
+	s.Expect(web("east/198.51.100.2 east/203.0.113.7 -> VIP"), west)
+	addresses.Store("")
+	s.Holds(time.Minute, web("east/198.51.100.2 east/203.0.113.7 -> VIP"), west)
+	east.restartsQuietly(west)
+	addresses.Store("198.51.100.2")
+	east.expose("web", "type: LoadBalancer,", "LoadBalancer", nil, nil)
+	s.Expect(web("-> VIP"), west)
+}
