@@ -11,17 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
-	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 )
 
-// canaries returns the text of the canaries of the local cluster, empty for none.
-func (c *Controller) canaries(own *local.Cluster) string {
+// canaries returns the texts of the canaries of the local cluster, empty for none: for clusters of its network, and for others.
+func (c *Controller) canaries(r *reconciler.Reconciler) (pods, exposed string) {
 	if c.options.Canary == nil {
-		return ""
+		return "", ""
 	}
-	return canary.Encode(canary.Of(own.KubernetesSlices(
-		types.NamespacedName{Namespace: c.options.Namespace, Name: canary.Service})))
+	service := func(name string) types.NamespacedName {
+		return types.NamespacedName{Namespace: c.options.Namespace, Name: name}
+	}
+	return canary.Encode(canary.Of(r.Local.KubernetesSlices(service(canary.Service)))),
+		canary.Encode(canary.Of(r.Exposed(service(canary.ExposedService), canary.Port)))
 }
 
 // canaryKey returns the Key of the local cluster, which it reads until the context ends, also in replicas that do not
@@ -47,12 +50,22 @@ func (c *Controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canar
 	return func() string { return key.Load().(string) }
 }
 
+// An elsewhere is a member of another network.
+type elsewhere struct{ *member.Member }
+
+// Canaries implements canary.Member.
+func (e elsewhere) Canaries() (text string, read bool) { return e.ExposedCanaries() }
+
 // prober returns what probes the canaries of the members.
-func (c *Controller) prober(members *member.Members, paths *canary.Paths) *canary.Prober {
+func (c *Controller) prober(r *reconciler.Reconciler, paths *canary.Paths) *canary.Prober {
 	return &canary.Prober{
 		Members: func() (probed []canary.Member) {
-			for _, each := range members.List() {
-				probed = append(probed, each)
+			for _, each := range r.Members.List() {
+				if r.Elsewhere(each) {
+					probed = append(probed, elsewhere{each})
+				} else {
+					probed = append(probed, each)
+				}
 			}
 			return probed
 		},

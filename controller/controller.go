@@ -200,12 +200,14 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
 		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
 		Annotations: func() map[string]string {
+			pods, exposed := c.canaries(r)
 			return map[string]string{
 				scope.AcceptsAnnotation: r.PolicyText(klog.FromContext(ctx)), scope.PropertiesAnnotation: r.Properties.Text(),
 				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
 				member.DrainAnnotation:        drains(r.Local.Namespace(c.options.Namespace)),
 
-				member.HeartbeatCanariesAnnotation: c.canaries(r.Local),
+				member.HeartbeatCanariesAnnotation:        pods,
+				member.HeartbeatExposedCanariesAnnotation: exposed,
 			}
 		},
 	})
@@ -213,7 +215,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	group.Go(func() { beat.Run(ctx) })
 	group.Go(func() { leases.Run(ctx) })
 	if c.options.Canary != nil {
-		group.Go(func() { c.prober(r.Members, paths).Run(ctx) })
+		group.Go(func() { c.prober(r, paths).Run(ctx) })
 	}
 	group.Go(func() {
 		followVersion(ctx, c.client.Discovery().RESTClient(), c.options.Clock, func() {

@@ -24,7 +24,9 @@ const (
 	// Service is the name of the headless Service in the controller's namespace whose endpoints are the canaries of the
 	// cluster.
 	Service = "clusterset-canary"
-	// Port is the name of its port.
+	// ExposedService is the name of a Service of the same pods by which clusters of other networks reach them.
+	ExposedService = "clusterset-canary-exposed"
+	// Port is the name of the port of both.
 	Port = "canary"
 )
 

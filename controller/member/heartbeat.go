@@ -32,6 +32,8 @@ const (
 	DrainAnnotation = "clusterset-dns.github.io/drain"
 	// HeartbeatCanariesAnnotation carries the canaries of a cluster (docs/design.md, "Path").
 	HeartbeatCanariesAnnotation = "clusterset-dns.github.io/canaries"
+	// HeartbeatExposedCanariesAnnotation carries those for clusters of other networks.
+	HeartbeatExposedCanariesAnnotation = "clusterset-dns.github.io/exposed-canaries"
 	// maxCanariesText bounds the text of the canaries that is kept, in bytes: longer ones are invalid.
 	maxCanariesText = 1100
 	// HeartbeatVersionAnnotation carries the version of the controller.
@@ -53,12 +55,12 @@ type Heartbeat struct {
 	// Version is that of the member's controller, empty if it says none.
 	Version string
 
-	canaries, leaseUID string // see Member.Canaries and Member.CanaryKey
+	canaries, exposedCanaries, leaseUID string // see the methods of Member
 }
 
-// CanariesOf returns the text of the canaries in a heartbeat Lease, empty if there is none.
-func CanariesOf(lease *coordinationv1.Lease) string {
-	text := lease.Annotations[HeartbeatCanariesAnnotation]
+// CanariesOf returns the text of an annotation with canaries of a heartbeat Lease, empty if there is none.
+func CanariesOf(lease *coordinationv1.Lease, annotation string) string {
+	text := lease.Annotations[annotation]
 	return text[:min(len(text), maxCanariesText)]
 }
 
@@ -66,6 +68,12 @@ func CanariesOf(lease *coordinationv1.Lease) string {
 func (m *Member) Canaries() (text string, read bool) {
 	last := m.Heartbeat()
 	return last.canaries, !last.Heard.IsZero()
+}
+
+// ExposedCanaries returns the same of those for clusters of other networks.
+func (m *Member) ExposedCanaries() (text string, read bool) {
+	last := m.Heartbeat()
+	return last.exposedCanaries, !last.Heard.IsZero()
 }
 
 // CanaryKey returns what the canaries of the member prove that they know: the UID of its heartbeat Lease, which only the
@@ -154,8 +162,8 @@ func (h *heartbeat) note(obj any) error {
 		h.resourceVersion = lease.ResourceVersion
 		h.last = Heartbeat{
 			Heard: now, KubeSystemUID: uid, Cluster: cluster, Drained: lease.Annotations[DrainAnnotation] == "true",
-			Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]), canaries: CanariesOf(lease),
-			leaseUID: string(lease.UID),
+			Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]), canaries: CanariesOf(lease, HeartbeatCanariesAnnotation),
+			exposedCanaries: CanariesOf(lease, HeartbeatExposedCanariesAnnotation), leaseUID: string(lease.UID),
 		}
 	}
 	description := DescriptionOf(lease)

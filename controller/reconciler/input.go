@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -163,6 +164,36 @@ func (g *Gatherer) exporter(nodePorts *corev1.Service) export.Exporter {
 		from.Node = func(name string) (export.Node, bool) { return g.Local.Node(name, g.NodeAddresses) }
 	}
 	return from
+}
+
+// Exposed returns the slices by which clusters of other networks reach a port of a Service, as an export of it would have
+// them.
+func (g *Gatherer) Exposed(service types.NamespacedName, port string) (exposed []*discoveryv1.EndpointSlice) {
+	object := g.Local.Service(service)
+	if object == nil {
+		return nil
+	}
+	asExported := &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
+		Namespace: service.Namespace, Name: service.Name, CreationTimestamp: object.CreationTimestamp,
+	}}
+	view, _, _ := export.FromService(g.exporter(nil), asExported, object, g.Local.KubernetesSlices(service))
+	if view == nil {
+		return nil
+	}
+	for _, slice := range view.Exposed {
+		for _, target := range slice.Targets {
+			exposed = append(exposed, &discoveryv1.EndpointSlice{
+				Endpoints: slice.Endpoints,
+				Ports:     []discoveryv1.EndpointPort{{Name: &port, Port: &target.Port}},
+			})
+		}
+	}
+	return exposed
+}
+
+// Elsewhere reports whether a member is in another network than the local cluster.
+func (g *Gatherer) Elsewhere(m *member.Member) bool {
+	return g.Tracker.Properties(m.Cluster())[scope.NetworkProperty] != g.Properties.Network()
 }
 
 // balancerNames returns the names of the load balancers of exported Services.

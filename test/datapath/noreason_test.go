@@ -210,7 +210,7 @@ func (c *cluster) awaitCanaries(t testing.TB, count int) {
 		if err != nil {
 			return err
 		}
-		canaries, err := canary.Decode(member.CanariesOf(lease))
+		canaries, err := canary.Decode(member.CanariesOf(lease, member.HeartbeatCanariesAnnotation))
 		if err == nil && len(canaries) != count {
 			err = fmt.Errorf("they are %v", canaries)
 		}
