@@ -36,6 +36,8 @@ type Cluster struct {
 	UID     string `json:"uid"`
 	// ClusterSet is empty for the default set.
 	ClusterSet string `json:"clusterSet,omitempty"`
+	// Network is that of its pods, empty for the default one.
+	Network string `json:"network,omitempty"`
 	// Controller is the version of the controller, and MCSVersion the served version of the MCS API.
 	Controller string `json:"controller"`
 	MCSVersion string `json:"mcsVersion,omitempty"`
@@ -68,6 +70,8 @@ type Limit struct {
 // A Member is another cluster of the set.
 type Member struct {
 	Cluster string `json:"cluster"`
+	// Network is that of its pods, empty for the default one and before it is known.
+	Network string `json:"network,omitempty"`
 	// Controller is the version of its controller, empty if unknown.
 	Controller string `json:"controller,omitempty"`
 	// State is fresh, stale or gone, and Reason why: see liveness.Reason. Since is when this controller judged so first.

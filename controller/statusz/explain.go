@@ -61,6 +61,7 @@ func Explain(s Subject) state.Explanation {
 		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: []state.Finding{},
 	}, absent: map[string]absence{}, unhinted: map[string]bool{}}
 	e.result = merge.Merge(observed, s.Contributions)
+	e.result.EndpointSlices = slices.DeleteFunc(e.result.EndpointSlices, elsewhere)
 	if observed.ServiceImport != nil {
 		e.imported(observed.ServiceImport)
 	}
@@ -83,6 +84,9 @@ func Explain(s Subject) state.Explanation {
 	e.summarize()
 	return e.Explanation
 }
+
+// elsewhere reports whether a slice is for clusters of other networks.
+func elsewhere(slice *discoveryv1.EndpointSlice) bool { return slice.Labels[export.LabelExposed] != "" }
 
 type explanation struct {
 	Subject
@@ -146,6 +150,9 @@ func (e *explanation) export(from merge.Contribution) {
 	}
 	out := state.Export{
 		Cluster: cluster, State: who.Verdict.State.String(), Since: from.View.Spec.Created, Rules: rules,
+	}
+	if first := from.View.Slices[0]; first.Exposed != "" {
+		out.Rules = append(slices.Clone(rules), fmt.Sprintf("by %s, because it is in network %q", first.Exposed, first.Network))
 	}
 	if from.Demote && who.Verdict.State == liveness.Fresh {
 		out.State += ", drained"

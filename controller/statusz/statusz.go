@@ -199,7 +199,7 @@ func (l *Leader) elsewhere(name string) (why, fix string) {
 func (l *Leader) status() state.Cluster {
 	own := reconciler.Standing(l.Local.Namespace(l.Namespace))
 	out := state.Cluster{
-		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set),
+		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set), Network: l.Gatherer.Properties.Network(),
 		Controller: l.Version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
 		InputsLate: l.Gate.Late(0), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength() + l.Record.Working(),
 		Limits:  []state.Limit{l.IPLimit(), l.Members.MemoryLimit()},
@@ -225,7 +225,7 @@ func (l *Leader) status() state.Cluster {
 	}
 	for i := range out.Imports {
 		each := &out.Imports[i]
-		found := l.Local.ManagedSlices(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
+		found := slices.DeleteFunc(l.Local.ManagedSlices(types.NamespacedName{Namespace: each.Namespace, Name: each.Name}), elsewhere)
 		counted := map[string]bool{}
 		for _, slice := range found {
 			endpoints, ready, source := len(slice.Endpoints), 0, slice.Labels[export.LabelSourceCluster]
@@ -257,6 +257,7 @@ func (l *Leader) member(m *member.Member, verdict liveness.Verdict) state.Member
 		Path: l.Tracker.Path(m.Cluster()), Drained: l.Drained(m), Rank: m.Rank(),
 		Heard: m.Heartbeat().Heard.UTC(), Synced: m.Synced(), Credential: m.Candidate().String(),
 		Expires: m.Life().Expires.UTC(), UID: m.Heartbeat().KubeSystemUID,
+		Network: l.Tracker.Properties(m.Cluster())[scope.NetworkProperty],
 	}
 	if config := m.Config(); config != nil {
 		out.Server, out.ServerName = withoutLogin(config.Host), config.ServerName
