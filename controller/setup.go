@@ -139,7 +139,7 @@ func (c *Controller) newReconciler(
 		Gatherer: &reconciler.Gatherer{
 			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Prefer: o.Prefer,
 			Expose: export.Way(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
-			Names:     &local.Names{Lookup: o.Lookup, Clock: o.Clock},
+			Fronts:    &local.Fronts{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock},
 			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
 			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 		},

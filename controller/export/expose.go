@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -27,13 +28,15 @@ const (
 	ExposeNodePort Way = "NodePort"
 	// ExposeLoadBalancer: by the addresses of the Service's load balancer.
 	ExposeLoadBalancer Way = "LoadBalancer"
+	// ExposeGateway: by the addresses of Gateways with a TCPRoute, UDPRoute or TLSRoute to the Service.
+	ExposeGateway Way = "Gateway"
 )
 
 // ParseWay returns the Way of a text, ExposeNone if it is empty.
 func ParseWay(text string) (Way, error) {
 	way := cmp.Or(Way(text), ExposeNone)
-	if !slices.Contains([]Way{ExposeNone, ExposeNodePort, ExposeLoadBalancer}, way) {
-		return ExposeNone, fmt.Errorf("%.100q is not one of %s, %s, %s", text, ExposeNone, ExposeNodePort, ExposeLoadBalancer)
+	if all := []Way{ExposeNone, ExposeNodePort, ExposeLoadBalancer, ExposeGateway}; !slices.Contains(all, way) {
+		return ExposeNone, fmt.Errorf("%.100q is not one of %s", text, all)
 	}
 	return way, nil
 }
@@ -47,6 +50,14 @@ type Node struct {
 	Zone string
 	// Ready is the node's condition.
 	Ready bool
+}
+
+// A Front is what clients in other networks connect to instead of pods.
+type Front struct {
+	// Addresses are IP addresses and names.
+	Addresses []string
+	// Targets are its ports for those of the Service.
+	Targets []Target
 }
 
 // An Exporter is the local cluster as far as its exports depend on it.
@@ -64,6 +75,8 @@ type Exporter struct {
 	Node func(name string) (Node, bool)
 	// Resolve returns the addresses of a name of a load balancer, and whether they are known.
 	Resolve func(name string) ([]netip.Addr, bool)
+	// Gateways returns the Fronts of a Service that are Gateways, and whether they are known.
+	Gateways func(service types.NamespacedName) ([]Front, bool)
 }
 
 // way returns how an export is exposed.
@@ -112,12 +125,20 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 			return nil
 		}
 	case view.Spec.Type == v1beta1.Headless:
-		refuse("Service %s is headless, and a load balancer has one address for all pods. Use a Service for each pod", view.Service.Name)
+		refuse("Service %s is headless, and a %s has one address for all pods. Use a Service for each pod", view.Service.Name, way)
 		return nil
 	case way == ExposeLoadBalancer:
-		all = e.loadBalancer(view, service)
+		all = e.fronts(view, Balancer(service))
 		if len(service.Status.LoadBalancer.Ingress) == 0 {
 			refuse("Service %s has no address in status.loadBalancer. Make it a Service of type LoadBalancer, or wait for the address",
+				view.Service.Name)
+		}
+	case way == ExposeGateway:
+		fronts, known := e.Gateways(view.Service)
+		view.KeepExposed = !known
+		all = e.fronts(view, fronts...)
+		if known && len(fronts) == 0 {
+			refuse("no Gateway with an address accepted a TCPRoute, UDPRoute or TLSRoute to Service %s. Create one in its namespace",
 				view.Service.Name)
 		}
 	case hasLocalNodePorts(service):
@@ -160,7 +181,6 @@ func (e Exporter) nodes(view *View, service *corev1.Service) (all []Slice) {
 	for _, port := range service.Spec.Ports {
 		targets = append(targets, Target{Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP), Number: port.Port, Port: port.NodePort})
 	}
-	sortTargets(targets)
 	byFamily := map[discoveryv1.AddressType][]discoveryv1.Endpoint{}
 	for _, name := range slices.Sorted(maps.Keys(best)) {
 		node, known := e.Node(name)
@@ -211,6 +231,8 @@ func familyOf(address netip.Addr) discoveryv1.AddressType {
 
 // slicesOf returns slices of at most maxEndpoints of the families that the Service has.
 func slicesOf(view *View, targets []Target, byFamily map[discoveryv1.AddressType][]discoveryv1.Endpoint) (all []Slice) {
+	targets = slices.Clone(targets)
+	sortTargets(targets)
 	for _, family := range view.Spec.IPFamilies {
 		kind := discoveryv1.AddressType(family)
 		for endpoints := range slices.Chunk(byFamily[kind], maxEndpoints) {
@@ -240,9 +262,19 @@ func (e Exporter) hostNetwork(view *View) (all []Slice) {
 	return all
 }
 
-// loadBalancer returns slices with the addresses of the load balancer of a Service, which are ready while the cluster has a
-// ready endpoint of the view.
-func (e Exporter) loadBalancer(view *View, service *corev1.Service) []Slice {
+// Balancer returns the Front that is the load balancer of a Service.
+func Balancer(service *corev1.Service) (front Front) {
+	for _, ingress := range service.Status.LoadBalancer.Ingress {
+		front.Addresses = append(front.Addresses, cmp.Or(ingress.IP, ingress.Hostname))
+	}
+	for _, port := range service.Spec.Ports {
+		front.Targets = append(front.Targets, Target{Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP), Number: port.Port, Port: port.Port})
+	}
+	return front
+}
+
+// fronts returns slices with the addresses of fronts, which are ready while the cluster has a ready endpoint of the view.
+func (e Exporter) fronts(view *View, fronts ...Front) (all []Slice) {
 	conditions := Conditions(false, false, false)
 	for _, slice := range view.Slices {
 		for i := range slice.Endpoints {
@@ -251,26 +283,24 @@ func (e Exporter) loadBalancer(view *View, service *corev1.Service) []Slice {
 			}
 		}
 	}
-	var addresses []netip.Addr
-	for _, ingress := range service.Status.LoadBalancer.Ingress {
-		if address, err := netip.ParseAddr(ingress.IP); err == nil {
-			addresses = append(addresses, address)
-		} else if ingress.Hostname != "" {
-			resolved, known := e.Resolve(ingress.Hostname)
-			view.KeepExposed = view.KeepExposed || !known
-			addresses = append(addresses, resolved...)
+	for _, front := range fronts {
+		var addresses []netip.Addr
+		for _, text := range front.Addresses {
+			if address, err := netip.ParseAddr(text); err == nil {
+				addresses = append(addresses, address)
+			} else {
+				resolved, known := e.Resolve(text)
+				view.KeepExposed = view.KeepExposed || !known
+				addresses = append(addresses, resolved...)
+			}
 		}
+		slices.SortFunc(addresses, netip.Addr.Compare)
+		byFamily := map[discoveryv1.AddressType][]discoveryv1.Endpoint{}
+		for _, address := range slices.Compact(addresses) {
+			family := familyOf(address)
+			byFamily[family] = append(byFamily[family], discoveryv1.Endpoint{Addresses: []string{address.String()}, Conditions: conditions})
+		}
+		all = append(all, slicesOf(view, front.Targets, byFamily)...)
 	}
-	slices.SortFunc(addresses, netip.Addr.Compare)
-	byFamily := map[discoveryv1.AddressType][]discoveryv1.Endpoint{}
-	for _, address := range slices.Compact(addresses) {
-		family := familyOf(address)
-		byFamily[family] = append(byFamily[family], discoveryv1.Endpoint{Addresses: []string{address.String()}, Conditions: conditions})
-	}
-	var targets []Target
-	for _, port := range view.Spec.Ports {
-		targets = append(targets, Target{Protocol: port.Protocol, Number: port.Number, Port: port.Number})
-	}
-	sortTargets(targets)
-	return slicesOf(view, targets, byFamily)
+	return all
 }

@@ -3,6 +3,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -43,7 +44,7 @@ type Gatherer struct {
 	// Expose and NodeAddresses are how exports are exposed to other networks: see export.Exporter.
 	Expose        export.Way
 	NodeAddresses corev1.NodeAddressType
-	Names         *local.Names
+	Fronts        *local.Fronts
 
 	Local *local.Cluster
 	// Properties are those of the local cluster.
@@ -158,7 +159,8 @@ func (g *Gatherer) Source(m *member.Member) export.Source {
 // exporter returns what the export of a Service depends on, for which a Service with node ports may exist.
 func (g *Gatherer) exporter(nodePorts *corev1.Service) export.Exporter {
 	from := export.Exporter{
-		Cluster: g.Cluster, Network: g.Properties.Network(), Expose: g.Expose, NodePorts: nodePorts, Resolve: g.Names.Addresses,
+		Cluster: g.Cluster, Network: g.Properties.Network(), Expose: g.Expose, NodePorts: nodePorts, Resolve: g.Fronts.Addresses,
+		Gateways: g.Fronts.Gateways,
 	}
 	if g.Local.NodesKnown() {
 		from.Node = func(name string) (export.Node, bool) { return g.Local.Node(name, g.NodeAddresses) }
@@ -196,18 +198,29 @@ func (g *Gatherer) Elsewhere(m *member.Member) bool {
 	return g.Tracker.Properties(m.Cluster())[scope.NetworkProperty] != g.Properties.Network()
 }
 
-// balancerNames returns the names of the load balancers of exported Services.
-func (r *Reconciler) balancerNames() (names []string) {
-	for service := range r.Exported() {
+// frontsUsed returns the names among the addresses of load balancers and Gateways of exports, and whether any export is exposed
+// by Gateways.
+func (r *Reconciler) frontsUsed() (names []string, gateways bool) {
+	access, _ := r.API.Access()
+	if access == nil {
+		return nil, false
+	}
+	for _, each := range access.Exports() {
+		service := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
+		fronts, _ := r.Fronts.Gateways(service)
 		if exported := r.Local.Service(service); exported != nil {
-			for _, ingress := range exported.Status.LoadBalancer.Ingress {
-				if ingress.Hostname != "" {
-					names = append(names, ingress.Hostname)
+			fronts = append(slices.Clone(fronts), export.Balancer(exported))
+		}
+		for _, front := range fronts {
+			for _, address := range front.Addresses {
+				if _, err := netip.ParseAddr(address); err != nil {
+					names = append(names, address)
 				}
 			}
 		}
+		gateways = gateways || cmp.Or(each.Annotations[export.AnnotationExpose], string(r.Expose)) == string(export.ExposeGateway)
 	}
-	return names
+	return names, gateways
 }
 
 // here returns what the local cluster has to do with the order in which endpoints are used.

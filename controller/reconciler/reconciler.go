@@ -93,7 +93,7 @@ func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Rec
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { r.catchUp(ctx) })
-	group.Go(func() { r.Names.Run(ctx, r.balancerNames, r.enqueueExported) })
+	group.Go(func() { r.Fronts.Run(ctx, r.frontsUsed, r.enqueueExported) })
 	for range workers {
 		group.Go(func() { r.work(ctx) })
 	}

@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_000},
-		{"lines of controller/", lines["controller"], 20_710},
+		{"lines of controller/", lines["controller"], 20_960},
 		{"lines of cmd/", lines["cmd"], 5_510},
-		{"lines of " + units, lines[units], 75_704},
+		{"lines of " + units, lines[units], 75_940},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 34},
-		{"words of Markdown", words, 24_780},
+		{"words of Markdown", words, 24_870},
 	} {
 		switch {
 		case each.is > each.most:

@@ -91,7 +91,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 			". Clusters whose names differ use what --expose says")
 	set.StringVar(&f.Expose, "expose", string(export.ExposeNone),
 		"`way` in which clusters whose pods are in another network reach exports without annotation "+export.AnnotationExpose+
-			": NodePort, for which Services with node ports are derived, LoadBalancer, or None")
+			": NodePort, for which Services with node ports are derived, LoadBalancer, Gateway, or None")
 	set.StringVar(&f.NodeAddresses, "node-addresses", string(corev1.NodeInternalIP),
 		"`type` of the nodes' addresses by which other networks reach them, InternalIP or ExternalIP, unless nodes have annotation "+
 			export.AnnotationNodeAddress)

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+const (
+	// frontsEvery is how often names are resolved and Gateways listed: the TTLs of load balancers' names are longer.
+	frontsEvery = 15 * time.Second
+	// resolvePatience bounds the resolution of one name.
+	resolvePatience = 5 * time.Second
+)
+
+// Fronts are the addresses of the names of load balancers, and the Gateways that lead to Services of their namespace (Gateway
+// API, v1). What is known of a name or of all Gateways stays while it cannot be read. All methods may be called concurrently.
+type Fronts struct {
+	Client dynamic.Interface
+	// Lookup returns the addresses of a name; nil means that of net.DefaultResolver.
+	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
+	Clock  clock.WithTicker
+
+	names    atomic.Pointer[map[string][]netip.Addr]
+	gateways atomic.Pointer[map[types.NamespacedName][]export.Front]
+}
+
+// Addresses returns the sorted addresses of a name, and whether they are known. The list must not be changed.
+func (f *Fronts) Addresses(name string) ([]netip.Addr, bool) { return lookup(f.names.Load(), name) }
+
+// Gateways returns the Gateways with routes to a Service, and whether Gateways are known. The list must not be changed.
+func (f *Fronts) Gateways(service types.NamespacedName) ([]export.Front, bool) {
+	all := f.gateways.Load()
+	found, _ := lookup(all, service)
+	return found, all != nil
+}
+
+func lookup[K comparable, V any](in *map[K]V, key K) (value V, known bool) {
+	if in != nil {
+		value, known = (*in)[key]
+	}
+	return value, known
+}
+
+// Run resolves the names that used returns, and lists Gateways if it says so, until the context ends. It calls changed after
+// a change.
+func (f *Fronts) Run(ctx context.Context, used func() (names []string, gateways bool), changed func()) {
+	ticker := f.Clock.NewTicker(frontsEvery)
+	defer ticker.Stop()
+	for {
+		names, wanted := used()
+		if wanted {
+			now, err := f.readGateways(ctx)
+			if err != nil {
+				klog.FromContext(ctx).Error(err, "Cannot list Gateways and their routes; the last known ones stay")
+			} else if before := f.gateways.Swap(&now); before == nil || !reflect.DeepEqual(*before, now) {
+				changed()
+			}
+		}
+		now := map[string][]netip.Addr{}
+		for _, name := range names {
+			addresses, err := f.resolve(ctx, name)
+			if len(addresses) == 0 {
+				klog.FromContext(ctx).V(1).Info("Cannot resolve the name of a load balancer; its last known addresses stay", "name", name, "err", err)
+				addresses, _ = f.Addresses(name)
+			}
+			if len(addresses) > 0 {
+				now[name] = addresses
+			}
+		}
+		if before := f.names.Swap(&now); before == nil && len(now) > 0 || before != nil && !reflect.DeepEqual(*before, now) {
+			changed()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+// resolve returns the sorted addresses of a name.
+func (f *Fronts) resolve(ctx context.Context, name string) (addresses []netip.Addr, err error) {
+	limited, cancel := context.WithTimeout(ctx, resolvePatience)
+	defer cancel()
+	if f.Lookup != nil {
+		addresses, err = f.Lookup(limited, name)
+	} else {
+		addresses, err = net.DefaultResolver.LookupNetIP(limited, "ip", name)
+	}
+	for i := range addresses {
+		addresses[i] = addresses[i].Unmap()
+	}
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	return slices.Compact(addresses), err
+}
+
+// A gateway is what is read of a Gateway.
+type gateway struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Listeners []struct {
+			Name, Protocol string
+			Port           int32
+		}
+	}
+	Status struct{ Addresses []struct{ Value string } }
+}
+
+// A reference names a Gateway or a Service, in the namespace of the route if it has none.
+type reference struct {
+	Kind, Namespace, Name, SectionName string
+	Port                               int32
+}
+
+// A route is what is read of a TCPRoute, TLSRoute or UDPRoute.
+type route struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Rules []struct{ BackendRefs []reference }
+	}
+	Status struct {
+		Parents []struct {
+			ParentRef  reference
+			Conditions []metav1.Condition
+		}
+	}
+}
+
+// backends are the Services of its namespace that a route leads to.
+func (r *route) backends() (services []reference) {
+	for _, rule := range r.Spec.Rules {
+		for _, each := range rule.BackendRefs {
+			if (each.Kind == "" || each.Kind == "Service") && (each.Namespace == "" || each.Namespace == r.Namespace) {
+				services = append(services, each)
+			}
+		}
+	}
+	return services
+}
+
+// listens returns the ports of the listeners of a protocol by which a Gateway serves a route that it accepted.
+func (r *route) listens(g *gateway, protocol string) (ports []int32) {
+	for _, parent := range r.Status.Parents {
+		of := parent.ParentRef
+		if of.Name != g.Name || cmp.Or(of.Namespace, r.Namespace) != g.Namespace || cmp.Or(of.Kind, "Gateway") != "Gateway" ||
+			!meta.IsStatusConditionTrue(parent.Conditions, "Accepted") {
+			continue
+		}
+		for _, each := range g.Spec.Listeners {
+			if each.Protocol == protocol && cmp.Or(of.SectionName, each.Name) == each.Name && cmp.Or(of.Port, each.Port) == each.Port {
+				ports = append(ports, each.Port)
+			}
+		}
+	}
+	return ports
+}
+
+// readGateways returns the Gateways that lead to Services, in the order of the API server.
+func (f *Fronts) readGateways(ctx context.Context) (map[types.NamespacedName][]export.Front, error) {
+	gateways, err := listAs[gateway](ctx, f.Client, "gateways")
+	routes := map[string][]route{}
+	for protocol, resource := range map[string]string{"TCP": "tcproutes", "TLS": "tlsroutes", "UDP": "udproutes"} {
+		if err == nil {
+			routes[protocol], err = listAs[route](ctx, f.Client, resource)
+		}
+	}
+	all := map[types.NamespacedName][]export.Front{}
+	for i := range gateways {
+		targets := map[types.NamespacedName][]export.Target{}
+		for _, protocol := range []string{"TCP", "TLS", "UDP"} {
+			for j := range routes[protocol] {
+				each := &routes[protocol][j]
+				for _, port := range each.listens(&gateways[i], protocol) {
+					for _, backend := range each.backends() {
+						service := types.NamespacedName{Namespace: each.Namespace, Name: backend.Name}
+						targets[service] = append(targets[service], export.Target{
+							Protocol: corev1.Protocol(strings.Replace(protocol, "TLS", "TCP", 1)), Number: backend.Port, Port: port,
+						})
+					}
+				}
+			}
+		}
+		for service, of := range targets {
+			front := export.Front{Targets: of}
+			for _, address := range gateways[i].Status.Addresses {
+				front.Addresses = append(front.Addresses, address.Value)
+			}
+			all[service] = append(all[service], front)
+		}
+	}
+	return all, err
+}
+
+// listAs lists a resource of the Gateway API. There are none if the API server does not serve it.
+func listAs[T any](ctx context.Context, client dynamic.Interface, resource string) (all []T, _ error) {
+	list, err := client.Resource(schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: resource}).
+		List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		var one T
+		text, err := list.Items[i].MarshalJSON()
+		if err == nil {
+			err = json.Unmarshal(text, &one)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s/%s: %w", resource, list.Items[i].GetNamespace(), list.Items[i].GetName(), err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}

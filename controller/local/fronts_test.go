@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// gatewayObjects returns a client with the objects of a text, in YAML and separated by lines of dashes.
+func gatewayObjects(t *testing.T, text string) *dynamicfake.FakeDynamicClient {
+	t.Helper()
+	kinds := map[schema.GroupVersionResource]string{}
+	for resource, kind := range map[string]string{"gateways": "Gateway", "tcproutes": "TCPRoute", "udproutes": "UDPRoute", "tlsroutes": "TLSRoute"} {
+		kinds[schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: resource}] = kind + "List"
+	}
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte("apiVersion: gateway.networking.k8s.io/v1\n"+document), object); err != nil {
+			t.Fatal(err)
+		}
+		for resource, kind := range kinds {
+			if kind != object.GetKind()+"List" {
+				continue
+			}
+			if err := client.Tracker().Create(resource, object, object.GetNamespace()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return client
+}
+
+const gatewaysText = `kind: Gateway
+metadata: {namespace: edge, name: shared}
+spec: {listeners: [{name: db, protocol: TCP, port: 5432}, {name: other, protocol: TCP, port: 6000}, {name: tls, protocol: TLS, port: 443}, {name: dns, protocol: UDP, port: 53}]}
+status: {addresses: [{type: IPAddress, value: 203.0.113.7}, {type: Hostname, value: lb.example.org}]}
+---
+kind: Gateway
+metadata: {namespace: shop, name: own}
+spec: {listeners: [{name: tls, protocol: TLS, port: 8443}]}
+---
+kind: TCPRoute
+metadata: {namespace: shop, name: db}
+spec: {rules: [{backendRefs: [{name: db, port: 5432}, {name: db, namespace: elsewhere, port: 1}, {name: db, kind: Backend, port: 2}]}]}
+status: {parents: [{parentRef: {name: shared, namespace: edge, sectionName: db}, conditions: [{type: Accepted, status: "True"}]}]}
+---
+kind: TCPRoute
+metadata: {namespace: shop, name: refused}
+spec: {rules: [{backendRefs: [{name: refused, port: 80}]}]}
+status: {parents: [{parentRef: {name: shared, namespace: edge}, conditions: [{type: Accepted, status: "False"}]}]}
+---
+kind: TCPRoute
+metadata: {namespace: shop, name: to-a-service}
+spec: {rules: [{backendRefs: [{name: db, port: 3}]}]}
+status: {parents: [{parentRef: {kind: Service, name: shared, namespace: edge}, conditions: [{type: Accepted, status: "True"}]}]}
+---
+kind: TLSRoute
+metadata: {namespace: shop, name: web}
+spec: {rules: [{backendRefs: [{name: web, port: 443}]}]}
+status: {parents: [{parentRef: {name: own}, conditions: [{type: Accepted, status: "True"}]}, {parentRef: {name: shared, namespace: edge}, conditions: [{type: Accepted, status: "True"}]}]}
+---
+kind: UDPRoute
+metadata: {namespace: shop, name: db}
+spec: {rules: [{backendRefs: [{name: db, port: 53}]}]}
+status: {parents: [{parentRef: {name: shared, namespace: edge, port: 53}, conditions: [{type: Accepted, status: "True"}]}]}`
+
+func TestGateways(t *testing.T) {
+	f := &Fronts{Client: gatewayObjects(t, gatewaysText)}
+	got, err := f.readGateways(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := []string{"203.0.113.7", "lb.example.org"}
+	want := map[types.NamespacedName][]export.Front{
+		{Namespace: "shop", Name: "db"}: {{Addresses: shared, Targets: []export.Target{
+			{Protocol: "TCP", Number: 5432, Port: 5432}, {Protocol: "UDP", Number: 53, Port: 53},
+		}}},
+		{Namespace: "shop", Name: "web"}: {
+			{Addresses: shared, Targets: []export.Target{{Protocol: "TCP", Number: 443, Port: 443}}},
+			{Targets: []export.Target{{Protocol: "TCP", Number: 443, Port: 8443}}},
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+// TestGatewaysStay: Gateways are unknown until they were listed, and what is known stays if that fails.
+func TestGatewaysStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var available atomic.Bool
+		var changes atomic.Int64
+		client := gatewayObjects(t, gatewaysText)
+		client.PrependReactor("list", "udproutes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return !available.Load(), nil, errors.New("unavailable")
+		})
+		f := &Fronts{Client: client, Clock: clock.RealClock{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		go f.Run(ctx, func() ([]string, bool) { return nil, true }, func() { changes.Add(1) })
+		for i, row := range []struct{ available, known bool }{{false, false}, {true, true}, {false, true}, {true, true}} {
+			available.Store(row.available)
+			time.Sleep(frontsEvery + time.Second)
+			synctest.Wait()
+			fronts, known := f.Gateways(types.NamespacedName{Namespace: "shop", Name: "db"})
+			if known != row.known || (len(fronts) == 1) != row.known || changes.Load() > 1 {
+				t.Errorf("%d: got %v, %v after %d changes", i, fronts, known, changes.Load())
+			}
+		}
+		cancel()
+	})
+}
+
+// TestNames: a name is unknown until it was resolved, and its addresses stay while it cannot be.
+func TestNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var answer atomic.Value // addresses, "fails" for an error
+		var changes, unused atomic.Int64
+		f := &Fronts{Clock: clock.RealClock{}, Lookup: func(context.Context, string) (addresses []netip.Addr, _ error) {
+			text := answer.Load().(string)
+			if text == "fails" {
+				return nil, errors.New("no such host")
+			}
+			for _, each := range strings.Fields(text) {
+				addresses = append(addresses, netip.MustParseAddr(each))
+			}
+			return addresses, nil
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		answer.Store("fails")
+		go f.Run(ctx, func() ([]string, bool) { return []string{"lb"}[unused.Load():], false }, func() { changes.Add(1) })
+		for _, row := range []struct {
+			answer, want string
+			changes      int64
+		}{
+			{"fails", "[]", 0},
+			{"203.0.113.8 ::ffff:203.0.113.7", "[203.0.113.7 203.0.113.8]", 1},
+			{"fails", "[203.0.113.7 203.0.113.8]", 1},
+			{"", "[203.0.113.7 203.0.113.8]", 1},
+			{"203.0.113.9", "[203.0.113.9]", 2},
+			{"unused", "[]", 3},
+		} {
+			if row.answer == "unused" {
+				unused.Store(1)
+			} else {
+				answer.Store(row.answer)
+			}
+			time.Sleep(frontsEvery + time.Second)
+			synctest.Wait()
+			addresses, known := f.Addresses("lb")
+			if got := fmt.Sprint(addresses); got != row.want || known != (row.want != "[]") || changes.Load() != row.changes {
+				t.Errorf("%q: got %s, %v after %d changes", row.answer, got, known, changes.Load())
+			}
+		}
+		cancel()
+	})
+}
