@@ -172,6 +172,21 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestChecksBeforeTheInstallation have nothing wrong but an address.
+func TestChecksBeforeTheInstallation(t *testing.T) {
+	set := newSet(func(east, west *Cluster) {
+		for _, c := range []*Cluster{east, west} {
+			c.ID, c.MCSVersion, c.State = "", "", nil
+		}
+		east.Config.Host = "https://127.0.0.1:6443"
+	})
+	set.Pre = true
+	const want = "warning server-address east: The server of the context is https://127.0.0.1:6443, which other machines cannot reach. > Find an address that the pods of the other clusters reach, and give it to join: `kubectl clusterset join east <other contexts> --server east=<address>`."
+	if got := texts(set.Check()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // TestSkips: what could not be checked is not said to be fine, and the reason has what to do instead.
 func TestSkips(t *testing.T) {
 	for name, test := range map[string]struct {
