@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,10 +13,14 @@ import (
 )
 
 const (
-	pollInterval = 200 * time.Millisecond
+	// lasting is how long a wait takes at least that is reported.
+	lasting = 200 * time.Millisecond
 	// reminder is the interval at which an unchanged state is reported again.
 	reminder = 10 * time.Second
 )
+
+// polls are the pauses between two looks: each may be a request to several clusters.
+var polls = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Steps: 10, Cap: 2 * time.Second}
 
 // ErrTimeout is the cause of a wait that timed out.
 var ErrTimeout = errors.New("timed out")
@@ -28,8 +31,6 @@ type Teller struct {
 	Out, Results io.Writer
 	// Timeout bounds each wait.
 	Timeout time.Duration
-	// Interval is the poll interval of Wait; zero means 200ms.
-	Interval time.Duration
 }
 
 // Did writes a result.
@@ -46,17 +47,17 @@ func (t Teller) Wrote(dryRun bool, format string, args ...any) {
 // Say writes progress.
 func (t Teller) Say(format string, args ...any) { fmt.Fprintf(t.Out, format+"\n", args...) }
 
-// Wait polls look, once per Interval, until it returns an empty text or an
-// error. The text says what is waited for; Wait reports it when it changes, and
-// every ten seconds. After a timeout the error wraps ErrTimeout and has the last
-// text.
+// Wait polls look, at first often and then every two seconds, until it returns an
+// empty text or an error. The text says what is waited for; Wait reports it when
+// it changes, and every ten seconds. After a timeout the error wraps ErrTimeout
+// and has the last text.
 func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout, ErrTimeout)
 	defer cancel()
 	var told string
 	var toldAt time.Time
 	begin := time.Now()
-	err := wait.PollUntilContextCancel(ctx, cmp.Or(t.Interval, pollInterval), true, func(ctx context.Context) (bool, error) {
+	err := polls.DelayFunc().Until(ctx, true, false, func(ctx context.Context) (bool, error) {
 		waiting, err := look(ctx)
 		switch {
 		case err == nil && waiting == "":
@@ -65,7 +66,7 @@ func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, er
 			return false, nil //nolint:nilerr // The poll ends with the cause.
 		case err == nil && (waiting != told || time.Since(toldAt) >= reminder):
 			// The first state is reported only if it lasts.
-			if time.Since(begin) >= pollInterval {
+			if time.Since(begin) >= lasting {
 				t.Say("  … %s (%s)", waiting, time.Since(begin).Round(time.Second))
 				toldAt = time.Now()
 			}

@@ -8,24 +8,26 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
+// TestWait reports a state when it changes, and every ten seconds, and looks less and less often.
 func TestWait(t *testing.T) {
-	var out bytes.Buffer
-	teller := Teller{Out: &out, Timeout: time.Minute}
-	states := []string{"one", "one", "two", "two", ""}
-	asked := 0
-	err := teller.Wait(t.Context(), func(context.Context) (string, error) {
-		asked++
-		return states[asked-1], nil
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		begin, asked := time.Now(), 0
+		err := Teller{Out: &out, Timeout: time.Minute}.Wait(t.Context(), func(context.Context) (string, error) {
+			asked++
+			return [...]string{"one", "one", "two", "two", "two", ""}[time.Since(begin)/(4*time.Second)], nil
+		})
+		if err != nil || asked < 15 || asked > 20 {
+			t.Errorf("asked %d times: %v", asked, err)
+		}
+		if told := out.String(); strings.Count(told, "one") != 1 || strings.Count(told, "two") != 2 {
+			t.Errorf("told\n%s", told)
+		}
 	})
-	if err != nil || asked != len(states) {
-		t.Errorf("asked %d times: %v", asked, err)
-	}
-	if told := out.String(); strings.Count(told, "one") != 1 || strings.Count(told, "two") != 1 {
-		t.Errorf("told\n%s", told)
-	}
 }
 
 func TestWaitSaysWhatItWaitedFor(t *testing.T) {

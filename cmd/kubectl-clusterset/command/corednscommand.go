@@ -6,16 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
 )
-
-// reloadInterval is the time between two rounds of queries.
-const reloadInterval = 2 * time.Second
 
 func newCoreDNS(o *options) *cobra.Command {
 	command := &cobra.Command{
@@ -49,9 +45,7 @@ func (o *options) coreDNS(do func(setup.CoreDNS, context.Context) error) func(*c
 	return o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
 		failed := make([]error, len(clusters))
 		cluster.Each(clusters, func(i int, c *cluster.Cluster) {
-			teller := o.teller()
-			teller.Interval = reloadInterval
-			if err := do(setup.CoreDNS{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: teller}, ctx); err != nil {
+			if err := do(setup.CoreDNS{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: o.teller()}, ctx); err != nil {
 				failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
 			}
 		})

@@ -21,9 +21,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// statusInterval is the time between two looks of `status --wait`, each of which
-// asks all controllers, and of two outputs of `status --watch`.
-const statusInterval = 2 * time.Second
+// watchInterval is the time between two outputs of `status --watch`.
+const watchInterval = 2 * time.Second
 
 func newStatus(o *options) *cobra.Command {
 	var wait, watch bool
@@ -67,13 +66,11 @@ func newStatus(o *options) *cobra.Command {
 				fmt.Fprintln(o.Out)
 				select {
 				case <-ctx.Done():
-				case <-time.After(statusInterval):
+				case <-time.After(watchInterval):
 				}
 			}
 			if wait {
-				teller := o.teller()
-				teller.Interval = statusInterval
-				err = teller.Wait(ctx, look)
+				err = o.teller().Wait(ctx, look)
 			} else {
 				_, err = look(ctx)
 			}

@@ -83,7 +83,7 @@ func TestStatusOfANamespaceWithoutImports(t *testing.T) {
 // TestStatusWatches prints again and again until it is stopped.
 func TestStatusWatches(t *testing.T) {
 	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*statusInterval/2)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*watchInterval/2)
 	defer cancel()
 	out, _, err := invokeUntil(ctx, t, server.URL, "status", "--watch", "--controller", controller)
 	if err != nil || strings.Count(out, "IMPORT") != 2 {

@@ -106,7 +106,7 @@ func options(t *testing.T, client *fake.Clientset, chart, reloads bool) CoreDNS 
 	ours := answering(t, func() bool { return chart })
 	return CoreDNS{
 		Cluster: &cluster.Cluster{Context: "east", Namespace: "clusterset-dns", Kube: client}, Zone: zone,
-		Teller: cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: 200 * time.Millisecond, Interval: time.Millisecond},
+		Teller: cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: 200 * time.Millisecond},
 		pods: func(_ context.Context, namespace, selector string, _ int) ([]*cluster.DNSServer, error) {
 			switch {
 			case namespace == "dns" && selector == "app=chart":

@@ -3,14 +3,12 @@
 package setup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -169,7 +167,6 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	if !drain && at < 0 {
 		done += " (if it drained itself, select its context, too)"
 	}
-	o.Teller.Interval = cmp.Or(o.Teller.Interval, time.Second) // each look is a request to a controller
 	return o.await(ctx, len(identities), func(ctx context.Context, i int) (string, error) {
 		is, err := o.State(ctx, o.Clusters[i])
 		switch {

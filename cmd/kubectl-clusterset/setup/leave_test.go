@@ -128,7 +128,7 @@ func TestDrain(t *testing.T) {
 		asked := map[string]int{}
 		err := Drain(t.Context(), Options{
 			Clusters: test.clusters,
-			Teller:   cluster.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute, Interval: time.Millisecond},
+			Teller:   cluster.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute},
 			State: func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) {
 				asked[c.Context]++
 				now := test.drain == (asked[c.Context] > 1) // seen at the second look
