@@ -25,9 +25,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
 )
 
-// build is the version that was set when this was built.
-var build string
-
 // Exit statuses.
 const (
 	exitFailed = 1
@@ -51,18 +48,17 @@ const (
 type usageError struct{ error }
 
 // Main runs the program, with the version that was set when it was built, and returns the exit status.
-func Main(set string) int {
-	build = set
+func Main(version string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process
 	// The errors have what the libraries would log.
 	klog.SetLogger(klog.Logger{})
 	klog.SetOutput(io.Discard)
-	out, errOut := diagnosis.Escaped{Writer: os.Stdout}, diagnosis.Escaped{Writer: os.Stderr}
-	err := execute(ctx, streams{Out: out, ErrOut: errOut}, os.Args[1:])
+	o := &options{Out: diagnosis.Escaped{Writer: os.Stdout}, ErrOut: diagnosis.Escaped{Writer: os.Stderr}, version: version}
+	err := execute(ctx, o, os.Args[1:])
 	if err != nil && !errors.Is(err, errWrong) {
-		fmt.Fprintln(errOut, "Error: "+err.Error())
+		fmt.Fprintln(o.ErrOut, "Error: "+err.Error())
 	}
 	return exitStatus(err)
 }
@@ -80,9 +76,11 @@ func exitStatus(err error) int {
 	return exitFailed
 }
 
-// options are the values of flags that several commands have.
+// options are what commands have in common: the streams to which the process writes, and the values of flags.
 type options struct {
-	streams
+	Out, ErrOut io.Writer
+	// version is that which was set when this was built.
+	version string
 	// shared are the flags of several commands.
 	shared          *pflag.FlagSet
 	kubeconfig      string
@@ -99,14 +97,8 @@ type options struct {
 	begun bool
 }
 
-// streams are those to which the process writes.
-type streams struct {
-	Out, ErrOut io.Writer
-}
-
 // execute runs a command line. An error before a command begins is a usageError.
-func execute(ctx context.Context, streams streams, args []string) error {
-	o := &options{streams: streams}
+func execute(ctx context.Context, o *options, args []string) error {
 	root := newCommand(o) //nolint:contextcheck // Commands get the context of ExecuteContextC.
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
@@ -123,7 +115,7 @@ func newCommand(o *options) *cobra.Command {
 		Long: `kubectl clusterset joins clusters into a set, diagnoses it, and explains what a
 name resolves to. It uses the contexts and the permissions of your kubeconfig: select clusters
 with --contexts east,west.`,
-		Version:       versionOf(build),
+		Version:       versionOf(o.version),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl clusterset"},

@@ -39,7 +39,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"join a b --server c=https://10.0.0.1": "one of the contexts to join",
 	} {
 		var out bytes.Buffer
-		err := execute(t.Context(), streams{Out: &out, ErrOut: &out}, strings.Fields(line))
+		err := execute(t.Context(), &options{Out: &out, ErrOut: &out}, strings.Fields(line))
 		if exitStatus(err) != exitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", line, err)
 		}

@@ -120,7 +120,7 @@ func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file
 		return err
 	}
 	all, failed := o.states(ctx, clusters)
-	_, versionText := versionsOf(clusters, all, failed)
+	_, versionText := versionsOf(o.version, clusters, all, failed)
 	var statusText, checkText bytes.Buffer // buffers fail no write
 	_ = texts(statusesOf(clusters, all, failed, ""))(&statusText, true)
 	_ = diagnosis.Gather(ctx, clusters, all, failed, o.zone, o.server).Check().Text(&checkText, true)

@@ -79,7 +79,7 @@ func invoke(t *testing.T, server string, args ...string) (out, progress string, 
 func invokeUntil(ctx context.Context, t *testing.T, server string, args ...string) (out, progress string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	err = execute(ctx, streams{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", writeKubeconfig(t, server)))
+	err = execute(ctx, &options{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", writeKubeconfig(t, server)))
 	return stdout.String(), stderr.String(), err
 }
 

@@ -105,7 +105,7 @@ func TestRequestsOfDiagnosticCommandsTimeOut(t *testing.T) {
 			continue
 		}
 		for flags, want := range map[string]string{"": "10s", " --request-timeout 1m": "1m", " --request-timeout 0": "0"} {
-			o := &options{streams: streams{Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}}
+			o := &options{Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}
 			root := newCommand(o)
 			root.SetArgs(strings.Fields(line + flags + " --controller " + controller + " --kubeconfig " +
 				writeKubeconfig(t, server.URL)))

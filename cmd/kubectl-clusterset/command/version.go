@@ -31,7 +31,7 @@ func newVersion(o *options) *cobra.Command {
 				}
 			}
 			all, failed := o.states(command.Context(), clusters)
-			document, text := versionsOf(clusters, all, failed)
+			document, text := versionsOf(o.version, clusters, all, failed)
 			err = diagnosis.Print(o.Out, o.output, "Version", document, func(out io.Writer, _ bool) error {
 				_, err := io.WriteString(out, text)
 				return err
@@ -44,9 +44,9 @@ func newVersion(o *options) *cobra.Command {
 }
 
 // versionsOf returns the versions that the controllers said, or why they did not, and the same as text.
-func versionsOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []error) (document map[string]any, text string) {
+func versionsOf(client string, clusters []*cluster.Cluster, all []*state.Cluster, failed []error) (document map[string]any, text string) {
 	found := []map[string]string{}
-	text = "Client: " + versionOf(build) + "\n"
+	text = "Client: " + versionOf(client) + "\n"
 	for i, c := range clusters {
 		is := map[string]string{"context": c.Context}
 		if failed[i] != nil {
@@ -58,7 +58,7 @@ func versionsOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []erro
 		}
 		found = append(found, is)
 	}
-	return map[string]any{"client": versionOf(build), "clusters": found}, text
+	return map[string]any{"client": versionOf(client), "clusters": found}, text
 }
 
 // versionOf returns the version that was set with -ldflags, or else that of the module, which `go install` records.
