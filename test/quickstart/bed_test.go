@@ -88,7 +88,7 @@ func (b *bed) use(t *testing.T, r release) {
 		"grep -q \"  $file\\$\" checksums.txt; done && grep -A1 %s clusterset.yaml | grep $(sha256sum <%[2]s | cut -d' ' -f1)",
 		r.directory, r.archive()))
 	b.Path = []string{programs, b.programs}
-	if client := b.Run(t, "kubectl clusterset version --client"); !strings.Contains(client, r.version) {
+	if client := b.Run(t, "kubectl clusterset --version"); !strings.Contains(client, r.version) {
 		t.Fatalf("the program of release %s says it is %s", r.version, client)
 	}
 }

@@ -185,7 +185,6 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
 		"check":                              {"CheckReport", server.URL},
 		"version --controller " + controller: {"Version", server.URL},
-		"version --client":                   {"Version", "http://127.0.0.1:1"},
 		// Not reached.
 		"status --context west":  {"Status", "http://127.0.0.1:1"},
 		"check --context west":   {"CheckReport", "http://127.0.0.1:1"},
@@ -218,12 +217,14 @@ func TestVersion(t *testing.T) {
 	is.Controller = "0.1.0"
 	out, _, err := invoke(t, "http://127.0.0.1:1", "version", "--contexts", "east,west", "--controller", "east="+newController(t, is),
 		"--controller", "west=127.0.0.1:1")
-	if exitStatus(err) != exitFailed || !strings.HasPrefix(out, "Client: ") ||
+	if exitStatus(err) != exitFailed || !strings.HasPrefix(out, "Client: ") || strings.HasPrefix(out, "Client: \n") ||
 		!strings.Contains(out, "Context east: 0.1.0\nContext west: unknown: ") || !strings.Contains(err.Error(), "1 of 2") {
 		t.Errorf("got %v:\n%s", err, out)
 	}
-	if out, _, err := invoke(t, "http://127.0.0.1:1", "version", "--client"); err != nil || strings.Count(out, "\n") != 1 {
-		t.Errorf("--client: %v:\n%s", err, out)
+	var alone bytes.Buffer
+	if err := execute(t.Context(), &options{Out: &alone, version: "v1.0.0"}, []string{"--version"}); err != nil ||
+		alone.String() != "kubectl clusterset version v1.0.0\n" {
+		t.Errorf("--version: %v:\n%s", err, &alone)
 	}
 }
 

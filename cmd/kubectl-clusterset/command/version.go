@@ -4,6 +4,7 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"runtime/debug"
@@ -16,31 +17,22 @@ import (
 )
 
 func newVersion(o *options) *cobra.Command {
-	client := false
-	command := &cobra.Command{
+	return o.with(&cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of this program and of the controllers",
-		Example: `  kubectl clusterset version --client
+		Example: `  kubectl clusterset version --contexts east,west
   kubectl clusterset version --contexts east,west -o json`,
-		Args: cobra.ExactArgs(0),
-		RunE: func(command *cobra.Command, _ []string) (err error) {
-			var clusters []*cluster.Cluster
-			if !client {
-				if clusters, err = o.clusters(); err != nil {
-					return err
-				}
-			}
-			all, failed := o.states(command.Context(), clusters)
+		Args: cobra.NoArgs,
+		RunE: o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
+			all, failed := o.states(ctx, clusters)
 			document, text := versionsOf(o.version, clusters, all, failed)
-			err = diagnosis.Print(o.Out, o.output, "Version", document, func(out io.Writer, _ bool) error {
+			err := diagnosis.Print(o.Out, o.output, "Version", document, func(out io.Writer, _ bool) error {
 				_, err := io.WriteString(out, text)
 				return err
 			})
 			return errors.Join(err, unanswered(failed))
-		},
-	}
-	command.Flags().BoolVar(&client, "client", false, "print the version of this program alone, and contact no cluster")
-	return o.with(command, "contexts", "output", "controller")
+		}),
+	}, "contexts", "output", "controller")
 }
 
 // versionsOf returns the versions that the controllers said, or why they did not, and the same as text.
