@@ -179,6 +179,16 @@ with --contexts east,west.`,
 	return root
 }
 
+// group is a command that only has others.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	command := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(commands...)
+	return command
+}
+
 // config is the kubeconfig with the flags, and with a context unless it is empty.
 func (o *options) config(context string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -252,22 +262,22 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 
 const serviceNamespace = "`namespace` of a SERVICE that is given without one; empty means that of the contexts"
 
-// service reads NAMESPACE/SERVICE, or SERVICE in the namespace of --namespace or of the selected contexts.
-func (o *options) service(text string) (types.NamespacedName, error) {
-	var service types.NamespacedName
+// service reads NAMESPACE/SERVICE, or SERVICE in the namespace of --namespace or of the selected contexts, and returns the
+// selected clusters, too.
+func (o *options) service(text string) (service types.NamespacedName, clusters []*cluster.Cluster, err error) {
 	var both bool
 	if service.Namespace, service.Name, both = strings.Cut(text, "/"); !both {
 		service = types.NamespacedName{Name: text}
 	}
 	if service.Name == "" || strings.Contains(service.Name, "/") || both && service.Namespace == "" {
-		return service, usageError{fmt.Errorf("%q is not a service: use NAMESPACE/SERVICE", text)}
+		return service, nil, usageError{fmt.Errorf("%q is not a service: use NAMESPACE/SERVICE", text)}
 	}
+	clusters, err = o.clusters()
 	if both && o.overrides.Context.Namespace == "" {
-		return service, nil
+		return service, clusters, err
 	}
-	contexts, err := o.selected()
-	for i := 0; i < len(contexts) && err == nil; i++ {
-		namespace, _, failed := o.config(contexts[i]).Namespace()
+	for i := 0; i < len(clusters) && err == nil; i++ {
+		namespace, _, failed := o.config(clusters[i].Context).Namespace()
 		switch err = failed; {
 		case service.Namespace == "":
 			service.Namespace = namespace
@@ -276,5 +286,5 @@ func (o *options) service(text string) (types.NamespacedName, error) {
 				service.Namespace, namespace)}
 		}
 	}
-	return service, err
+	return service, clusters, err
 }

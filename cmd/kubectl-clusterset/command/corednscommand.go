@@ -14,12 +14,6 @@ import (
 )
 
 func newCoreDNS(o *options) *cobra.Command {
-	command := &cobra.Command{
-		Use:   "coredns",
-		Short: "Make CoreDNS, as kubeadm installs it, forward the zone of the set, or revert that",
-		Args:  cobra.NoArgs,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
 	enable := &cobra.Command{
 		Use:   "enable",
 		Short: "Forward --zone to the CoreDNS of the chart, and verify that CoreDNS answers for it",
@@ -36,8 +30,8 @@ func newCoreDNS(o *options) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: o.coreDNS(setup.CoreDNS.Disable),
 	}
-	command.AddCommand(o.with(enable, "contexts", "dry-run", "zone", "timeout"), o.with(disable, "contexts", "dry-run", "zone"))
-	return command
+	return group("coredns", "Make CoreDNS, as kubeadm installs it, forward the zone of the set, or revert that",
+		o.with(enable, "contexts", "dry-run", "zone", "timeout"), o.with(disable, "contexts", "dry-run", "zone"))
 }
 
 // coreDNS changes all clusters at once, because CoreDNS takes a minute or two to reload.

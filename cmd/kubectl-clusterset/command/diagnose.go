@@ -59,13 +59,7 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 }
 
 func newTest(o *options) *cobra.Command {
-	command := &cobra.Command{
-		Use:   "test",
-		Short: "Test what clusterset-dns needs of the network",
-		Args:  cobra.NoArgs,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
-	command.AddCommand(o.with(&cobra.Command{
+	return group("test", "Test what clusterset-dns needs of the network", o.with(&cobra.Command{
 		Use:   "connectivity",
 		Short: "Test whether pods reach pods of all clusters by name",
 		Long: `Test whether a pod of each cluster reaches a pod of each cluster, by its own name and
@@ -91,7 +85,6 @@ them. The exit status is 3 if a connection fails.`,
 			return err
 		}),
 	}, "contexts", "output", "zone", "timeout"))
-	return command
 }
 
 func newSysdump(o *options) *cobra.Command {

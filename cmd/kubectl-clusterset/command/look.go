@@ -95,11 +95,7 @@ and what DNS answers now.`,
   kubectl clusterset explain shop/db --context east -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			service, err := o.service(args[0])
-			if err != nil {
-				return err
-			}
-			clusters, err := o.clusters()
+			service, clusters, err := o.service(args[0])
 			if err != nil {
 				return err
 			}

@@ -26,11 +26,7 @@ func newExport(o *options, share bool) *cobra.Command {
   kubectl clusterset export db -n shop --contexts east,west`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			service, err := o.service(args[0])
-			if err != nil {
-				return err
-			}
-			clusters, err := o.clusters()
+			service, clusters, err := o.service(args[0])
 			if err != nil {
 				return err
 			}
