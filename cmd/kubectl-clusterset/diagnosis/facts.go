@@ -39,11 +39,8 @@ type Cluster struct {
 	Unreachable error
 	// Version is that of the API server, empty if unknown.
 	Version string
-	// UID is that of the namespace kube-system.
-	UID string
-	// ID and Set are those of the controller; ID is empty if Unidentified is why they are unknown.
-	ID           string
-	Set          cluster.Set
+	// Identity has an empty ID if Unidentified is why it is unknown.
+	cluster.Identity
 	Unidentified error
 	// State is what the controller says, nil if StateError is why it does not.
 	State      *state.Cluster
@@ -103,10 +100,9 @@ func (c *Cluster) identify(ctx context.Context) (err error) {
 	if c.MCSVersion, err = c.Cluster.MCSVersion(ctx); err != nil {
 		return err
 	}
-	is, err := c.Identify(ctx)
-	c.ID, c.UID, c.Set, c.Unidentified = is.ID, is.UID, is.Set, err
+	c.Identity, c.Unidentified = c.Identify(ctx)
 	if c.State != nil {
-		c.ID, c.UID, c.Set, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, is.UID), cluster.Set(c.State.ClusterSet), nil
+		c.ID, c.UID, c.Set, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, c.UID), cluster.Set(c.State.ClusterSet), nil
 	}
 	return nil
 }

@@ -82,8 +82,8 @@ func TestGather(t *testing.T) {
 		func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error) { return nil, refused })
 	for i, want := range []Cluster{
 		{Unidentified: cluster.ErrNeverRan, StateError: refused},
-		{ID: "heard", StateError: refused},
-		{ID: "answered", Set: "blue"},
+		{Identity: cluster.Identity{ID: "heard"}, StateError: refused},
+		{Identity: cluster.Identity{ID: "answered", Set: "blue"}},
 	} {
 		got := set.Clusters[i]
 		if got.Unreachable != nil || got.ID != want.ID || got.Set != want.Set || got.UID != "uid" || got.Namespace != "mcs" ||

@@ -19,7 +19,7 @@ import (
 func between(source, reader []runtime.Object) *peering {
 	return &peering{
 		source:   &cluster.Cluster{Context: "east", Namespace: system, Kube: fake.NewClientset(source...)},
-		sourceID: "east",
+		is:       cluster.Identity{ID: "east"},
 		reader:   &cluster.Cluster{Context: "west", Namespace: system, Kube: fake.NewClientset(reader...)},
 		readerID: "west",
 	}

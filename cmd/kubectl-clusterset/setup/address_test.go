@@ -70,7 +70,7 @@ func TestReach(t *testing.T) {
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: cluster.Teller{Results: &said}}
-		got, _ := (&peering{Options: o, readerID: "west", source: source, sourceID: "east", secret: test.secret}).reach()
+		got, _ := (&peering{Options: o, readerID: "west", source: source, is: cluster.Identity{ID: "east"}, secret: test.secret}).reach()
 		if got != test.want || said.String() != test.says {
 			t.Errorf("%s: got %+v, want %+v; it says %q, want %q", name, got, test.want, said.String(), test.says)
 		}
@@ -82,7 +82,7 @@ func TestAuthorityIsKeptWithTheAddress(t *testing.T) {
 	for server, want := range map[string]string{"https://10.0.0.1:6443": "", "https://lb.example:6443": "of the load balancer"} {
 		p := &peering{
 			Options:  Options{Teller: cluster.Teller{Results: &bytes.Buffer{}}},
-			readerID: "west", sourceID: "east",
+			readerID: "west", is: cluster.Identity{ID: "east"},
 			source: &cluster.Cluster{Context: "east", Config: &rest.Config{Host: "https://10.0.0.1:6443"}},
 			secret: memberSecret("server: '" + server + "', certificate-authority-data: b2YgdGhlIGxvYWQgYmFsYW5jZXI="),
 		}

@@ -164,7 +164,7 @@ func (p *peering) kubeconfig(token string, at Address, authority []byte) ([]byte
 	if len(authority) == 0 {
 		authority = config.CAData
 	}
-	made, id := clientcmdapi.NewConfig(), p.sourceID
+	made, id := clientcmdapi.NewConfig(), p.is.ID
 	made.Clusters[id] = &clientcmdapi.Cluster{
 		Server: at.Server, CertificateAuthorityData: authority, TLSServerName: at.Name, ProxyURL: at.Proxy,
 	}
@@ -269,7 +269,7 @@ func (p *peering) reach() (at Address, authority []byte) {
 		return had, nil
 	}
 	p.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
-		p.readerID, p.sourceID, had, p.secret.Name, users, p.source.Context)
+		p.readerID, p.is.ID, had, p.secret.Name, users, p.source.Context)
 	return had, before.CAData
 }
 

@@ -47,7 +47,7 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 	var said bytes.Buffer
 	p := &peering{
 		Options: Options{Teller: cluster.Teller{Out: &said, Results: io.Discard, Timeout: 50 * time.Millisecond}},
-		source:  source, sourceID: "east", readerID: "west",
+		source:  source, is: cluster.Identity{ID: "east"}, readerID: "west",
 	}
 	if _, _, err := p.issue(t.Context(), Address{Server: proxy.URL}, nil); err == nil ||
 		!strings.Contains(err.Error(), "if this is a proxy that rejects service account tokens, set the address of the API server with --server admin@east=https://") {
@@ -98,7 +98,7 @@ func TestTokenWithoutRights(t *testing.T) {
 	reader := joined("west", "east")
 	p := &peering{
 		Options: Options{Teller: cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: 50 * time.Millisecond}},
-		reader:  reader, readerID: "west", source: source, sourceID: "east",
+		reader:  reader, readerID: "west", source: source, is: cluster.Identity{ID: "east"},
 	}
 	err = p.give(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "cannot list endpointslices: restore it with `helm upgrade`") {

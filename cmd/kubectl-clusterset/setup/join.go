@@ -45,12 +45,10 @@ type Options struct {
 // A peering is one direction of a join: reader reads source.
 type peering struct {
 	Options
-	reader, source     *cluster.Cluster
-	readerID, sourceID string
-	// set is that of both.
-	set cluster.Set
-	// uid is that of the namespace kube-system of the source, by which its reader knows it.
-	uid string
+	reader, source *cluster.Cluster
+	readerID       string
+	// is identifies the source. Its set is that of both.
+	is cluster.Identity
 
 	// ranges confine the endpoints of the source; unconfined is why they are unknown.
 	ranges     []netip.Prefix
@@ -99,8 +97,8 @@ func Join(ctx context.Context, o Options) error {
 				continue
 			}
 			p := &peering{
-				Options: o, reader: reader, readerID: identities[j].ID, source: source, sourceID: identities[i].ID,
-				set: identities[i].Set, uid: identities[i].UID, ranges: ranges, unconfined: unconfined,
+				Options: o, reader: reader, readerID: identities[j].ID, source: source, is: identities[i],
+				ranges: ranges, unconfined: unconfined,
 			}
 			if err := p.give(ctx); err != nil {
 				return err
@@ -133,21 +131,21 @@ func (o Options) hint(source *cluster.Cluster) {
 // give issues a credential and writes it to the Secret that makes the source a member of the reader. A credential that the
 // source rejects replaces none.
 func (p *peering) give(ctx context.Context) error {
-	existing, err := p.reader.Credentials(ctx, p.sourceID)
+	existing, err := p.reader.Credentials(ctx, p.is.ID)
 	if err != nil {
 		return err
 	}
-	name := "member-" + p.sourceID
+	name := "member-" + p.is.ID
 	switch {
 	case len(existing) > 1:
 		return fmt.Errorf("context %s: %d Secrets are credentials of %s: delete all but that of the Lease %s%s "+
-			"(annotation %s)", p.reader.Context, len(existing), p.sourceID, cluster.MemberLease, p.sourceID, cluster.OriginAnnotation)
+			"(annotation %s)", p.reader.Context, len(existing), p.is.ID, cluster.MemberLease, p.is.ID, cluster.OriginAnnotation)
 	case len(existing) == 1:
 		p.secret, name = &existing[0], existing[0].Name
 	default:
 		_, err := p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
-			err = fmt.Errorf("it has not the label %s=%s: delete it, or correct the label", cluster.ClusterLabel, p.sourceID)
+			err = fmt.Errorf("it has not the label %s=%s: delete it, or correct the label", cluster.ClusterLabel, p.is.ID)
 		}
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("context %s: Secret %s: %w", p.reader.Context, name, err)
@@ -159,7 +157,7 @@ func (p *peering) give(ctx context.Context) error {
 	}
 	if cidrs = confined(cidrs, p.ranges); cidrs == "" {
 		p.Teller.Say("context %s: %s accepts any address from %s, and does not probe its pods, because %v: `kubectl --context %[1]s "+
-			"-n %[5]s annotate secret %s %s=<ranges of its pods>`", p.reader.Context, p.readerID, p.sourceID, p.unconfined,
+			"-n %[5]s annotate secret %s %s=<ranges of its pods>`", p.reader.Context, p.readerID, p.is.ID, p.unconfined,
 			p.reader.Namespace, name, cluster.CIDRsAnnotation)
 	}
 	at, authority := p.reach()
@@ -167,9 +165,9 @@ func (p *peering) give(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("context %s: a credential for %s: %w", p.source.Context, p.readerID, err)
 	}
-	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{cluster.ClusterLabel: p.sourceID}).
+	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{cluster.ClusterLabel: p.is.ID}).
 		WithData(map[string][]byte{cluster.KubeconfigKey: kubeconfig})
-	secret.WithAnnotations(map[string]string{cluster.UIDAnnotation: p.uid})
+	secret.WithAnnotations(map[string]string{cluster.UIDAnnotation: p.is.UID})
 	if cidrs != "" {
 		secret.WithAnnotations(map[string]string{cluster.CIDRsAnnotation: cidrs})
 	}
@@ -180,27 +178,27 @@ func (p *peering) give(ctx context.Context) error {
 	p.before = lease.Spec.RenewTime
 	p.secret, err = p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Apply(ctx, secret, p.apply())
 	if err != nil {
-		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.sourceID, err)
+		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.is.ID, err)
 	}
 	err = p.allow(ctx, p.reader, grant{
 		name: "clusterset-renew-" + name, account: ControllerName, owner: owner("Secret", p.secret), verb: "update",
-		labels: map[string]string{cluster.ClusterLabel: p.sourceID, cluster.ManagedByLabel: cluster.FieldManager}, resource: "secrets",
+		labels: map[string]string{cluster.ClusterLabel: p.is.ID, cluster.ManagedByLabel: cluster.FieldManager}, resource: "secrets",
 	})
 	if err != nil {
-		return fmt.Errorf("context %s: allow the controller to renew the token for %s: %w", p.reader.Context, p.sourceID, err)
+		return fmt.Errorf("context %s: allow the controller to renew the token for %s: %w", p.reader.Context, p.is.ID, err)
 	}
 	if p.DryRun {
-		p.Teller.Did("%s would get a credential to read %s in %s (dry run)", p.readerID, p.sourceID, p.set)
+		p.Teller.Did("%s would get a credential to read %s in %s (dry run)", p.readerID, p.is.ID, p.is.Set)
 		return nil
 	}
 	p.Teller.Did("%s has a credential to read %s in %s, which expires %s unless its controller renews it", p.readerID,
-		p.sourceID, p.set, expires.UTC().Format(time.RFC3339))
+		p.is.ID, p.is.Set, expires.UTC().Format(time.RFC3339))
 	return nil
 }
 
 // lease is where the reader's controller writes what it makes of the source; without a name if there is none.
 func (p *peering) lease(ctx context.Context) (*coordinationv1.Lease, error) {
-	lease, err := p.reader.Kube.CoordinationV1().Leases(p.reader.Namespace).Get(ctx, cluster.MemberLease+p.sourceID, metav1.GetOptions{})
+	lease, err := p.reader.Kube.CoordinationV1().Leases(p.reader.Namespace).Get(ctx, cluster.MemberLease+p.is.ID, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("context %s: %w", p.reader.Context, err)
 	}
@@ -225,10 +223,10 @@ func (p *peering) look(ctx context.Context) (string, error) {
 		why = "no heartbeat yet"
 	default:
 		p.done = true
-		p.Teller.Did("%s receives heartbeats from %s", p.readerID, p.sourceID)
+		p.Teller.Did("%s receives heartbeats from %s", p.readerID, p.is.ID)
 		return "", nil
 	}
-	return fmt.Sprintf("%s is waiting for heartbeats from %s: %s", p.readerID, p.sourceID, why), nil
+	return fmt.Sprintf("%s is waiting for heartbeats from %s: %s", p.readerID, p.is.ID, why), nil
 }
 
 // await waits until look returns an empty text for all indexes below n.
