@@ -79,7 +79,7 @@ them. The exit status is 3 if a connection fails.`,
 			}
 			err = errors.Join(err, diagnosis.Print(o.Out, o.output, "ConnectivityReport",
 				map[string]any{"paths": report.Paths}, report.Text))
-			if err == nil && report.Failed() > 0 {
+			if err == nil && report.Count(state.ProbeOK) < len(report.Paths) {
 				err = errWrong
 			}
 			return err

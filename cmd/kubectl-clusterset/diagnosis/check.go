@@ -131,6 +131,7 @@ func (f Findings) Text(out io.Writer, wide bool) error {
 		}
 		fmt.Fprintln(out)
 	}
+	mark := map[string]string{state.Failed: "✗", state.Warning: "!"}
 	for _, finding := range f {
 		if finding.What == "" {
 			continue
@@ -144,8 +145,6 @@ func (f Findings) Text(out io.Writer, wide bool) error {
 		f.Count(OK), f.Count(state.Warning), f.Count(state.Failed), f.Count(Skipped))
 	return err
 }
-
-var mark = map[string]string{state.Failed: "✗", state.Warning: "!"}
 
 // system is the flag --system-namespace unless it has its default.
 func (c *Cluster) system() string {

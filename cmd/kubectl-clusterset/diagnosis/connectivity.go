@@ -60,18 +60,14 @@ var fixes = map[state.ProbeStep]string{
 		"NetworkPolicy rejects TCP connections.",
 }
 
-// Failed is how many paths are not ok.
-func (r *ConnectivityReport) Failed() (n int) {
+// Count is how many paths have one of the results.
+func (r *ConnectivityReport) Count(steps ...state.ProbeStep) (n int) {
 	for _, p := range r.Paths {
-		if p.Step != state.ProbeOK {
+		if slices.Contains(steps, p.Step) {
 			n++
 		}
 	}
 	return n
-}
-
-func (r *ConnectivityReport) has(steps ...state.ProbeStep) bool {
-	return slices.ContainsFunc(r.Paths, func(p ConnectivityPath) bool { return slices.Contains(steps, p.Step) })
 }
 
 // Text writes a table of clusters, and what to do about each path that fails.
@@ -88,7 +84,7 @@ func (r *ConnectivityReport) Text(out io.Writer, wide bool) error {
 			fmt.Fprintf(out, "\n✗  %s → %s: %s: %s (%s)\n   > %s\n", p.From, p.To, p.Name, p.Step, p.Error, fixes[p.Step])
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%d of %d connections are ok\n", len(r.Paths)-r.Failed(), len(r.Paths))
+	_, err := fmt.Fprintf(out, "\n%d of %d connections are ok\n", r.Count(state.ProbeOK), len(r.Paths))
 	return err
 }
 
@@ -96,12 +92,9 @@ func (r *ConnectivityReport) Text(out io.Writer, wide bool) error {
 type site struct {
 	*cluster.Cluster
 	id string
-	// name is that of the pod and of its Service with a cluster IP.
-	name string
+	// name is that of the pod and of its Service with a cluster IP, headless that of its other Service.
+	name, headless string
 }
-
-// headless is the name of the headless Service.
-func (s *site) headless() string { return s.name + "-headless" }
 
 // Connect tests whether a pod of each of two or more clusters reaches a pod of each cluster by the names of the
 // set in a zone: its own, behind a headless Service, and that of a clusterset IP. It deletes what it created, whatever
@@ -143,20 +136,17 @@ func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, tell
 			}
 		}
 		switch {
-		case report.has("", state.ProbeUnresolved):
+		case report.Count("", state.ProbeUnresolved) > 0:
 			resolved = time.Now()
 		case time.Since(resolved) > settleTimeout:
 			return "", nil
 		}
 		return waiting, nil
 	})
-	if errors.Is(err, cluster.ErrTimeout) && !report.has("") {
-		err = nil // the report has the failures
-	}
-	if err != nil {
+	if err != nil && (!errors.Is(err, cluster.ErrTimeout) || report.Count("") > 0) {
 		return nil, err
 	}
-	return report, nil
+	return report, nil // it has the failures after a timeout
 }
 
 // plan has the clusters, which are different ones of one set and have a controller, and the targets of each pod: for each
@@ -168,9 +158,10 @@ func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites 
 		return nil, nil, err
 	}
 	for i, c := range clusters {
-		s := &site{Cluster: c, id: identities[i].ID, name: fmt.Sprintf("clusterset-probe-%s-%d", run, i)}
+		name := fmt.Sprintf("clusterset-probe-%s-%d", run, i)
+		s := &site{Cluster: c, id: identities[i].ID, name: name, headless: name + "-headless"}
 		domain := "." + s.Namespace + ".svc." + strings.TrimSuffix(zone, ".")
-		targets = append(targets, s.name+domain+"="+s.id, s.name+"."+s.id+"."+s.headless()+domain+"="+s.id)
+		targets = append(targets, s.name+domain+"="+s.id, s.name+"."+s.id+"."+s.headless+domain+"="+s.id)
 		sites = append(sites, s)
 	}
 	return sites, targets, nil
@@ -187,7 +178,7 @@ func (s *site) create(ctx context.Context, targets []string) error {
 		return fmt.Errorf("context %s: create a pod in namespace %s: %w", s.Context, s.Namespace, err)
 	}
 	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: made.Name, UID: made.UID}}
-	for _, name := range []string{s.name, s.headless()} {
+	for _, name := range []string{s.name, s.headless} {
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: pod.Labels, OwnerReferences: owners},
 			Spec: corev1.ServiceSpec{
@@ -195,7 +186,7 @@ func (s *site) create(ctx context.Context, targets []string) error {
 				Ports: []corev1.ServicePort{{Name: "tcp", Port: state.ProbePort}},
 			},
 		}
-		if name == s.headless() {
+		if name == s.headless {
 			service.Spec.ClusterIP = corev1.ClusterIPNone
 		}
 		_, err := s.Kube.CoreV1().Services(s.Namespace).Create(ctx, service, metav1.CreateOptions{FieldManager: cluster.FieldManager})
@@ -229,7 +220,7 @@ func (s *site) podOf(ctx context.Context, targets []string) (*corev1.Pod, error)
 			"app.kubernetes.io/managed-by": cluster.FieldManager, "app.kubernetes.io/instance": s.name,
 		}},
 		Spec: corev1.PodSpec{
-			Hostname: s.name, Subdomain: s.headless(),
+			Hostname: s.name, Subdomain: s.headless,
 			Containers: []corev1.Container{container}, RestartPolicy: corev1.RestartPolicyNever,
 			ActiveDeadlineSeconds: ptr.To(int64(lifetime.Seconds())), TerminationGracePeriodSeconds: ptr.To[int64](1),
 			AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),

@@ -15,14 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
 	"github.com/clusterset-dns/clusterset-dns/deploy"
 )
 
-// Service accounts, and the names of their roles in deploy.Rights.
-const (
-	controllerAccount = "clusterset-controller"
-	memberAccount     = "clusterset-member"
-)
+// memberAccount is the service account of members. As that of the controller, it has the name of its roles in deploy.Rights.
+const memberAccount = "clusterset-member"
 
 // A right allows one verb on one resource.
 type right = authorizationv1.ResourceAttributes
@@ -47,7 +45,7 @@ func rule(group, resources, verbs string) rbacv1.PolicyRule {
 var rightsChecks = []Check{
 	{
 		Name: "controller-rights", About: "the controller has the permissions it needs", skip: unreviewed,
-		run: func(_ *Set, c *Cluster, found *problems) { c.lacks(controllerAccount, c.ControllerLacks, found) },
+		run: func(_ *Set, c *Cluster, found *problems) { c.lacks(setup.ControllerName, c.ControllerLacks, found) },
 	},
 	{
 		Name: "member-rights", About: "credentials of members have the permissions they need", skip: unreviewed,
@@ -81,7 +79,7 @@ func (c *Cluster) lacks(account string, rights []string, found *problems) {
 
 // reviewAccounts reviews the rights of the service accounts.
 func (c *Cluster) reviewAccounts(ctx context.Context) (err error) {
-	c.ControllerLacks, err = c.review(ctx, controllerAccount, shipped(controllerAccount, c.Namespace), false)
+	c.ControllerLacks, err = c.review(ctx, setup.ControllerName, shipped(setup.ControllerName, c.Namespace), false)
 	if err == nil {
 		c.MemberLacks, err = c.review(ctx, memberAccount, shipped(memberAccount, c.Namespace), false)
 	}
