@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -19,6 +20,9 @@ import (
 
 // maxRank is the greatest valid rank: see controller/member.
 const maxRank = 1000
+
+// maxSkew is the difference of two clocks that is reported. It is far above the precision with which they are read.
+const maxSkew = 30 * time.Second
 
 var apiChecks = []Check{
 	{
@@ -33,6 +37,14 @@ var apiChecks = []Check{
 	{Name: "api-version", About: "Kubernetes is 1.30 or newer", before: true, run: func(_ *Set, c *Cluster, found *problems) {
 		if older(c.Version, "1.30.0") {
 			found.fail("Upgrade Kubernetes to 1.30 or newer.", "Kubernetes %s is not supported.", c.Version)
+		}
+	}},
+	{Name: "clock", About: "the clocks of all API servers agree", before: true, run: func(s *Set, c *Cluster, found *problems) {
+		for _, other := range s.others(c) {
+			if skew := c.Ahead - other.Ahead; skew > maxSkew && c.Version != "" && other.Version != "" {
+				found.warn("Correct the clock of one of the two control planes.", "The clock of the API server is %s ahead of that of %s, "+
+					"so a newer export may count as the oldest in conflicts.", skew.Round(time.Second), other.Context)
+			}
 		}
 	}},
 	{
@@ -63,6 +75,18 @@ var clusterChecks = []Check{
 		"Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes."),
 	ranges("service-ranges", "Service ranges", func(c *Cluster) []netip.Prefix { return c.ServiceCIDRs },
 		"which cannot reach these pods", "Change one of the two ranges; the Service range is in the ServiceCIDRs."),
+	{
+		Name: "node-version", About: "the kubelet of each node, and so its kube-proxy, is 1.26 or newer", before: true,
+		run: func(_ *Set, c *Cluster, found *problems) {
+			for _, node := range slices.Sorted(maps.Keys(c.Kubelets)) {
+				is := c.Kubelets[node]
+				if older(is, "1.26.0") && !older(is, "1.0.0") { // v0.0.0 is a build without a version
+					found.warn("Upgrade the node to 1.26 or newer.", "Node %s runs %s, whose kube-proxy may not fail over: it must use "+
+						"serving, terminating endpoints if none is ready.", node, is)
+				}
+			}
+		},
+	},
 	{Name: "controller", About: "the controller answers, and renews its heartbeat", run: func(_ *Set, c *Cluster, found *problems) {
 		fix := "Start clusterset-controller in namespace " + c.Namespace + ". If it runs, find the cause in its logs: `" +
 			c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.Namespace) + "`."

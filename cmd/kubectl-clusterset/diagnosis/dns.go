@@ -37,6 +37,19 @@ var dnsChecks = []Check{
 		},
 	},
 	{
+		Name: "coredns-version", About: "no cluster that serves the zone with the plugin has a newer CoreDNS", skip: noCoreDNS,
+		run: func(s *Set, c *Cluster, found *problems) {
+			here, version := s.image(c)
+			for _, other := range s.others(c) {
+				if there, newer := s.image(other); older(version, newer) {
+					found.warn(c.kubectl("-n %s set image deployment/%s %s=%s", setup.CoreDNSNamespace, setup.CoreDNSName, setup.CoreDNSName, there),
+						"CoreDNS runs %s, but %s in %s.", here, there, other.Context)
+					return
+				}
+			}
+		},
+	},
+	{
 		Name: "corefile", About: "the Corefile parses", before: true, skip: noCoreDNS,
 		run: func(_ *Set, c *Cluster, found *problems) {
 			if c.CorefileError != nil {
@@ -154,6 +167,15 @@ func (s *Set) by(c *Cluster) string {
 		return ""
 	}
 	return c.Corefile.By(s.Zone)
+}
+
+// image is that of a CoreDNS that serves the zone with the plugin, and its version; both are empty if there is none.
+func (s *Set) image(c *Cluster) (image, version string) {
+	if c.CoreDNS != nil && s.by(c) == setup.ByMulticluster {
+		image = c.CoreDNS.Spec.Template.Spec.Containers[0].Image
+		_, version, _ = strings.Cut(image, ":v")
+	}
+	return image, version
 }
 
 // edit is the command that opens the Corefile in a ConfigMap.

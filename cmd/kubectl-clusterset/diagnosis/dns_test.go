@@ -113,7 +113,7 @@ func TestDNS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := newSet(func(east, _ *Cluster) {
-				east.CoreDNS, east.Corefile, east.ChartCorefile = deployed(), parsed(t, test.corefile), parsed(t, test.chart)
+				east.CoreDNS, east.Corefile, east.ChartCorefile = deployed("a.example/coredns:v1.2.0"), parsed(t, test.corefile), parsed(t, test.chart)
 				for _, change := range test.change {
 					change(east)
 				}
@@ -126,11 +126,13 @@ func TestDNS(t *testing.T) {
 }
 
 // deployed is a CoreDNS whose rollout is complete.
-func deployed() *appsv1.Deployment {
-	return &appsv1.Deployment{
+func deployed(image string) *appsv1.Deployment {
+	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Generation: 7},
 		Status:     appsv1.DeploymentStatus{ObservedGeneration: 7, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
 	}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: setup.CoreDNSName, Image: image}}
+	return d
 }
 
 // TestCoreDNSPods checks the Deployments of two clusters that serve the zone with the plugin.
@@ -156,10 +158,21 @@ func TestCoreDNSPods(t *testing.T) {
 			},
 			"failed coredns-available east: The rollout of CoreDNS is not complete: of 1 pods, 0 are updated and 1 are available. > kubectl --context east -n kube-system rollout undo deployment coredns",
 		},
+		"an older image": {
+			func(east, _ *Cluster) { east.CoreDNS = deployed("a.example:5000/coredns:v1.1.9") },
+			"warning coredns-version east: CoreDNS runs a.example:5000/coredns:v1.1.9, but b.example/coredns:v1.2.0 in west. > kubectl --context east -n kube-system set image deployment/coredns coredns=b.example/coredns:v1.2.0",
+		},
+		"a digest": {func(east, _ *Cluster) { east.CoreDNS = deployed("a.example/coredns@sha256:00") }, ""},
+		"an older image that only forwards": {
+			func(east, _ *Cluster) {
+				east.CoreDNS, east.Corefile = deployed("a.example/coredns:v1.1.9"), parsed(t, "clusterset.local {\n forward . 10.0.0.1\n}\n")
+			}, "",
+		},
+		"another DNS server": {func(_, west *Cluster) { west.CoreDNS = nil }, ""},
 	} {
 		got := texts(newSet(func(east, west *Cluster) {
 			for _, c := range []*Cluster{east, west} {
-				c.CoreDNS = deployed()
+				c.CoreDNS = deployed("b.example/coredns:v1.2.0")
 				c.Corefile = parsed(t, "clusterset.local {\n multicluster {\n cluster "+c.ID+"\n }\n}\n")
 			}
 			test.change(east, west)
@@ -185,7 +198,7 @@ func parsed(t *testing.T, text string) *setup.Corefile {
 
 func TestCorefileThatDoesNotParse(t *testing.T) {
 	set := newSet(func(east, _ *Cluster) {
-		east.CoreDNS, east.CorefileError = deployed(), errors.New("line 7: no brace")
+		east.CoreDNS, east.CorefileError = deployed("a.example/coredns:v1.2.0"), errors.New("line 7: no brace")
 	})
 	const want = "failed corefile east: ConfigMap kube-system/coredns: line 7: no brace. > kubectl --context east -n kube-system edit configmap coredns"
 	if got := texts(set.Check()); got != want {

@@ -5,6 +5,9 @@ package diagnosis
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,8 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -37,8 +41,10 @@ type Cluster struct {
 	*cluster.Cluster
 	// Unreachable is why nothing else is known, nil if the API server answers.
 	Unreachable error
-	// Version is that of the API server, empty if unknown.
+	// Version is that of the API server, and Ahead by how much its clock is ahead of the local one. Both are unknown if Version
+	// is empty.
 	Version string
+	Ahead   time.Duration
 	// Identity has an empty ID if Unidentified is why it is unknown.
 	cluster.Identity
 	Unidentified error
@@ -56,6 +62,8 @@ type Cluster struct {
 
 	// PodCIDRs are the ranges of the nodes, and ServiceCIDRs the Service ranges; none if unknown.
 	PodCIDRs, ServiceCIDRs []netip.Prefix
+	// Kubelets are the versions of the kubelets, by node.
+	Kubelets map[string]string
 	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil if there is none. Corefile is its Corefile, and
 	// ChartCorefile that of the CoreDNS of the chart; each is nil if it is missing or invalid.
 	CoreDNS                 *appsv1.Deployment
@@ -107,15 +115,34 @@ func (c *Cluster) identify(ctx context.Context) (err error) {
 	return nil
 }
 
+// look reads the version of the API server, and its clock in the header of the same response.
+func (c *Cluster) look(ctx context.Context) {
+	client, ok := c.Kube.Discovery().RESTClient().(*rest.RESTClient)
+	if !ok {
+		return // a fake has none
+	}
+	request := &http.Request{Method: http.MethodGet, URL: client.Get().AbsPath("version").URL()}
+	response, err := client.Client.Do(request.WithContext(ctx))
+	if err != nil {
+		return
+	}
+	defer response.Body.Close()
+	var is apiversion.Info
+	date, err := http.ParseTime(response.Header.Get("Date"))
+	if errors.Join(err, json.NewDecoder(response.Body).Decode(&is)) == nil {
+		c.Version, c.Ahead = is.GitVersion, time.Until(date)
+	}
+}
+
 // gather reads the rest.
 func (c *Cluster) gather(ctx context.Context, zone string) {
-	if is, err := discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery()).ServerVersionWithContext(ctx); err == nil {
-		c.Version = is.GitVersion
-	}
+	c.look(ctx)
 	c.Lost = lost(ctx, c.Dynamic, c.MCSVersion)
 	c.RightsError = c.reviewAccounts(ctx)
 	if list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
+		c.Kubelets = map[string]string{}
 		for i := range list.Items {
+			c.Kubelets[list.Items[i].Name] = list.Items[i].Status.NodeInfo.KubeletVersion
 			c.PodCIDRs = setup.AddPrefixes(c.PodCIDRs, list.Items[i].Spec.PodCIDRs...)
 		}
 	}

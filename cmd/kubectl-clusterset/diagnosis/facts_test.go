@@ -5,8 +5,12 @@ package diagnosis
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +73,7 @@ func TestGather(t *testing.T) {
 	of := func(objects ...runtime.Object) *cluster.Cluster {
 		client := fake.NewClientset(append(objects, system, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.64.0.7/24", "none"}},
+			Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.25.9"}},
 		})...)
 		client.Resources = []*metav1.APIResourceList{{GroupVersion: "multicluster.x-k8s.io/v1alpha1"}}
 		return &cluster.Cluster{
@@ -88,9 +93,35 @@ func TestGather(t *testing.T) {
 		got := set.Clusters[i]
 		if got.Unreachable != nil || got.ID != want.ID || got.Set != want.Set || got.UID != "uid" || got.Namespace != "mcs" ||
 			got.Config.Host != "https://a" || !errors.Is(got.Unidentified, want.Unidentified) || !errors.Is(got.StateError, want.StateError) ||
-			got.MCSVersion != "v1alpha1" || len(got.Lost) > 0 || len(got.PodCIDRs) != 1 || got.PodCIDRs[0].String() != "10.64.0.0/24" ||
+			got.MCSVersion != "v1alpha1" || len(got.Lost) > 0 || got.Kubelets["node"] != "v1.25.9" || len(got.PodCIDRs) != 1 || got.PodCIDRs[0].String() != "10.64.0.0/24" ||
 			!errors.Is(got.DNSError, refused) || got.CoreDNS != nil || got.RightsError == nil { // this client takes no reviews
 			t.Errorf("got %+v", got)
 		}
+	}
+}
+
+// TestLook reads what an API server says of itself, and accepts that it says nothing.
+func TestLook(t *testing.T) {
+	behind := time.Now().Add(-time.Hour)
+	body := `{"gitVersion":"v1.36.0"}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/below/version" {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		w.Header().Set("Date", behind.UTC().Format(http.TimeFormat))
+		fmt.Fprint(w, body)
+	}))
+	defer server.Close()
+	from, err := cluster.FromConfig(&rest.Config{Host: server.URL + "/below"}, "a", "mcs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Cluster{Cluster: from}
+	if c.look(t.Context()); c.Version != "v1.36.0" || (c.Ahead+time.Hour).Abs() > time.Minute {
+		t.Errorf("got %q, %v", c.Version, c.Ahead)
+	}
+	body, c = "<html>", Cluster{Cluster: from}
+	if c.look(t.Context()); c.Version != "" {
+		t.Errorf("got %q", c.Version)
 	}
 }
