@@ -72,10 +72,26 @@ func (*Multicluster) Name() string { return pluginName }
 
 // ServeDNS implements plugin.Handler.
 func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	// A stack is copied when it grows: what finds the answer is off it when the server writes, which needs most.
+	reply, rcode := m.answer(w, r)
+	if reply == nil && rcode == dns.RcodeSuccess {
+		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
+	}
+	if reply != nil {
+		if err := w.WriteMsg(reply); err != nil {
+			return dns.RcodeServerFailure, err
+		}
+	}
+	return rcode, nil
+}
+
+// answer returns the reply to a question and its code. Without a reply the server replies with the code or, if that is none, the
+// next plugin answers.
+func (m *Multicluster) answer(w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg, rcode int) {
 	question := &r.Question[0]
 	zone, below := m.match(question.Name)
 	if zone < 0 || question.Qclass != dns.ClassINET {
-		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
+		return nil, dns.RcodeSuccess
 	}
 	active := m
 	if previous := m.previous.Load(); previous != nil {
@@ -84,41 +100,35 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 		}
 	}
 	state := active.state()
-	if state == nil && m.isReverse(zone) && m.Fall.Through(question.Name) {
-		// the local cluster's addresses do not wait for others
-		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
-	}
 	if state == nil {
-		return m.serveUnsynced(ctx, w, r, below)
+		return m.answerUnsynced(r, zone, below)
 	}
 	if question.Qtype == dns.TypeAXFR || question.Qtype == dns.TypeIXFR {
-		return dns.RcodeRefused, nil // the transfer plugin answers these
+		return nil, dns.RcodeRefused // the transfer plugin answers these
 	}
 	found := active.lookup(w, r, state, zone, below)
 	if found.Result == record.NotExist && m.Fall.Through(question.Name) && m.Next != nil {
-		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
+		return nil, dns.RcodeSuccess
 	}
-	return m.reply(w, r, &found, state.SOA(zone))
+	return m.reply(r, &found, state.SOA(zone))
 }
 
-// serveUnsynced answers before the first sync, when any service may exist. With fallthrough the other plugins go on to
-// answer for the names they have, as if no service existed. An NXDOMAIN of that time has no SOA record, so that no
-// resolver keeps it (RFC 2308, section 5).
-func (m *Multicluster) serveUnsynced(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, below string) (int, error) {
-	switch kind := record.Parse(below).Kind; {
-	case !m.Fall.Through(r.Question[0].Name), record.KindApex <= kind && kind <= record.KindAbove:
-		return dns.RcodeServerFailure, nil
-	case m.Next == nil:
-		return m.reply(w, r, &record.Answer{Result: record.NotExist}, nil)
-	default:
-		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
+// answerUnsynced answers before the first sync, when any service may exist. With fallthrough the other plugins go on to
+// answer for the names and the local cluster's addresses that they have, as if no service existed. An NXDOMAIN of that time has
+// no SOA record, so that no resolver keeps it (RFC 2308, section 5).
+func (m *Multicluster) answerUnsynced(r *dns.Msg, zone int, below string) (reply *dns.Msg, rcode int) {
+	kind, reverse := record.Parse(below).Kind, m.isReverse(zone)
+	switch {
+	case !m.Fall.Through(r.Question[0].Name), !reverse && record.KindApex <= kind && kind <= record.KindAbove:
+		return nil, dns.RcodeServerFailure
+	case !reverse && m.Next == nil:
+		return m.reply(r, &record.Answer{Result: record.NotExist}, nil)
 	}
+	return nil, dns.RcodeSuccess
 }
 
 // lookup finds the answer to a question for a name in a zone.
-func (m *Multicluster) lookup(
-	w dns.ResponseWriter, r *dns.Msg, state *record.State, zone int, below string,
-) record.Answer {
+func (m *Multicluster) lookup(w dns.ResponseWriter, r *dns.Msg, state *record.State, zone int, below string) record.Answer {
 	question := &r.Question[0]
 	if m.isReverse(zone) && below != "" {
 		return m.index.Load().LookupReverse(question.Name, question.Qtype)
@@ -169,8 +179,7 @@ const sizeOPT = 11
 // client collects what bounds and orders an answer: the octets for records, where in a large set to start, and the
 // client's place.
 func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) record.Client {
-	state := request.Request{W: w, Req: r}
-	ip := clientIP(&state)
+	ip, state := clientIP(w), request.Request{W: w, Req: r}
 	c := record.Client{Size: state.Size() - m.signature, Point: m.point(ip)} // perhaps the reply gets no signature
 	if r.IsEdns0() != nil {
 		c.Size -= sizeOPT
@@ -182,9 +191,12 @@ func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) record.Client {
 }
 
 // clientIP returns the client's address, or the zero Addr if it has none.
-func clientIP(state *request.Request) netip.Addr {
-	addr, _ := netip.ParseAddr(state.IP())
-	return addr.Unmap().WithZone("")
+func clientIP(w dns.ResponseWriter) netip.Addr {
+	if direct, ok := w.RemoteAddr().(interface{ AddrPort() netip.AddrPort }); ok {
+		return direct.AddrPort().Addr().Unmap().WithZone("")
+	}
+	from, _ := netip.ParseAddrPort(w.RemoteAddr().String()) // through a proxy
+	return from.Addr().Unmap().WithZone("")
 }
 
 // turn is how long a client gets the same part of a set that is too large for an answer.
@@ -199,25 +211,21 @@ func (m *Multicluster) point(ip netip.Addr) uint64 {
 	return hash.Sum64() + uint64(m.now().UnixNano())/uint64(turn)
 }
 
-// reply writes an answer. Sections without records of the answer are left to the SOA.
-func (m *Multicluster) reply(w dns.ResponseWriter, r *dns.Msg, found *record.Answer, soa []dns.RR) (int, error) {
+// reply returns the reply with an answer, and its code. Sections without records of the answer are left to the SOA.
+func (m *Multicluster) reply(r *dns.Msg, found *record.Answer, soa []dns.RR) (*dns.Msg, int) {
 	msg := new(dns.Msg).SetReply(r)
 	msg.Authoritative = true
 	switch found.Result {
 	case record.Found:
 		msg.Answer, msg.Extra, msg.Truncated = found.Answer, found.Extra, found.Truncated
-		// What fits was chosen for names that are compressed. The server sees to that, except for a message that is
-		// signed.
+		// What fits was chosen for compressed names. The server compresses what it does not sign.
 		msg.Compress = m.signature > 0
 	case record.Empty:
 		msg.Ns = soa
 	case record.NotExist:
 		msg.Ns, msg.Rcode = soa, dns.RcodeNameError
 	}
-	if err := w.WriteMsg(msg); err != nil {
-		return dns.RcodeServerFailure, err
-	}
-	return msg.Rcode, nil
+	return msg, msg.Rcode
 }
 
 // Metadata implements metadata.Provider. The values are in lower case: views and policies compare them.

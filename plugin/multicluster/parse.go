@@ -140,9 +140,8 @@ var options = map[string]option{
 		m.options.Zones = m.prefer == object.PreferZone
 		return nil
 	}},
-	"max_answers": {"N", 1, 1, func(m *Multicluster, args []string) error {
-		n, err := number(args[0], 1, 65535)
-		m.maxAnswers = n
+	"max_answers": {"N", 1, 1, func(m *Multicluster, args []string) (err error) {
+		m.maxAnswers, err = number(args[0], 1, 65535)
 		return err
 	}},
 }

@@ -152,11 +152,11 @@ func TestClientBehindAProxy(t *testing.T) {
 		"UDP behind a proxy": proxyproto.NewAddr(&net.UDPAddr{IP: proxy}, &net.UDPAddr{IP: client}, nil),
 		"TCP behind a proxy": proxyproto.NewAddr(&net.TCPAddr{IP: proxy}, &net.TCPAddr{IP: client}, []byte{1}),
 	} {
-		if got := clientIP(&request.Request{W: &packer{remote: remote}}); got != netip.MustParseAddr(client.String()) {
+		if got := clientIP(&packer{remote: remote}); got != netip.MustParseAddr(client.String()) {
 			t.Errorf("%s: got %s, want %s", name, got, client)
 		}
 	}
-	if got := clientIP(&request.Request{W: &packer{remote: &net.UnixAddr{}}}); got.IsValid() {
+	if got := clientIP(&packer{remote: &net.UnixAddr{}}); got.IsValid() {
 		t.Errorf("no IP: got %s", got)
 	}
 }

@@ -135,15 +135,10 @@ func ParseHostLabel(label string) netip.Addr {
 	}
 	for _, separator := range []string{".", ":"} {
 		addr, err := netip.ParseAddr(strings.ReplaceAll(label, "-", separator))
-		if err == nil && isHostLabel(label, addr) {
+		var text [object.MaxLabel]byte
+		if err == nil && object.IsServiceAddress(addr) && string(appendHostLabel(text[:0], addr)) == label {
 			return addr
 		}
 	}
 	return netip.Addr{}
-}
-
-// isHostLabel reports whether the label is that of the address of an endpoint.
-func isHostLabel(label string, addr netip.Addr) bool {
-	var text [object.MaxLabel]byte
-	return object.IsServiceAddress(addr) && string(appendHostLabel(text[:0], addr)) == label
 }
