@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -40,6 +41,9 @@ const (
 	DrainAnnotation  = domain + "/drain"
 	CIDRsAnnotation  = domain + "/cidrs"
 	UIDAnnotation    = domain + "/uid"
+	// PropertiesAnnotation has the ClusterProperties in the heartbeat, as JSON, and NetworkProperty is the name of one.
+	PropertiesAnnotation = domain + "/properties"
+	NetworkProperty      = "network." + domain
 	// SetLabel names the cluster set of an object, and in the heartbeat, as an annotation, that of the controller.
 	SetLabel       = domain + "/clusterset"
 	ManagedByLabel = "app.kubernetes.io/managed-by"
@@ -128,6 +132,8 @@ type Identity struct {
 	UID string
 	// Set is the cluster set of the controller.
 	Set Set
+	// Network is the network of its pods, empty for the default one.
+	Network string
 }
 
 // ErrForbidden is the error of a user who may not ask the controller.
@@ -155,7 +161,11 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 		return Identity{}, fmt.Errorf("context %s: the heartbeat in namespace %s has the invalid cluster id %q: correct it", c.Context,
 			c.Namespace, id)
 	}
-	return Identity{ID: id, UID: string(namespace.UID), Set: Set(lease.Annotations[SetLabel])}, nil
+	var properties map[string]string
+	_ = json.Unmarshal([]byte(lease.Annotations[PropertiesAnnotation]), &properties) // the controller wrote it
+	return Identity{
+		ID: id, UID: string(namespace.UID), Set: Set(lease.Annotations[SetLabel]), Network: properties[NetworkProperty],
+	}, nil
 }
 
 // Credentials are the Secrets of all members, or of the member with an id.

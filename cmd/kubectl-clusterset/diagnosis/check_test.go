@@ -111,8 +111,23 @@ func TestChecks(t *testing.T) {
 		},
 		"overlapping pods": {
 			func(_, west *Cluster) { west.PodCIDRs = setup.AddPrefixes(nil, "10.64.0.128/25") },
-			"failed pod-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.128/25, one of the pod ranges of west, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.\n" +
-				"failed pod-ranges west: Its pod range 10.64.0.128/25 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/24, one of the pod ranges of east, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.",
+			"failed pod-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.128/25, one of the pod ranges of west, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Name their networks (docs/operate/networks.md), or give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.\n" +
+				"failed pod-ranges west: Its pod range 10.64.0.128/25 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/24, one of the pod ranges of east, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Name their networks (docs/operate/networks.md), or give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.",
+		},
+		"overlapping pods in different networks": {
+			func(_, west *Cluster) {
+				west.PodCIDRs, west.State.Network = setup.AddPrefixes(nil, "10.64.0.128/25"), "b"
+				west.Nodes = setup.AddPrefixes(nil, "10.65.0.7/32")
+			},
+			"",
+		},
+		"nodes where another network has pods": {
+			func(east, west *Cluster) {
+				east.State.Members[0].CIDRs = []string{"10.65.0.0/16"}
+				west.State.Network, west.Nodes = "b", setup.AddPrefixes(nil, "10.64.0.7/32")
+			},
+			"failed node-ranges east: The node 10.64.0.7 of west, in network \"b\", is in a pod range of this cluster, in network \"\", so its pods cannot reach it. > Give the nodes or the pods other addresses, or expose the exports by load balancers: docs/operate/networks.md.\n" +
+				"failed member-ranges east: Endpoints of west at its node 10.64.0.7/32 are refused: its annotation cidrs has 10.65.0.0/16. > kubectl clusterset join east west",
 		},
 		"pods where another has Services": {
 			func(_, west *Cluster) { west.ServiceCIDRs = setup.AddPrefixes(nil, "10.64.0.0/16") },

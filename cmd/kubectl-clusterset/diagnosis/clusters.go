@@ -72,9 +72,23 @@ var apiChecks = []Check{
 // clusterChecks are about networks, and about what controllers say.
 var clusterChecks = []Check{
 	ranges("pod-ranges", "pod ranges", func(c *Cluster) []netip.Prefix { return c.PodCIDRs }, "so their pods cannot reach each other",
-		"Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes."),
+		"Name their networks (docs/operate/networks.md), or give one of the two clusters another pod range; nodes keep their ranges, so "+
+			"this takes new nodes."),
 	ranges("service-ranges", "Service ranges", func(c *Cluster) []netip.Prefix { return c.ServiceCIDRs },
 		"which cannot reach these pods", "Change one of the two ranges; the Service range is in the ServiceCIDRs."),
+	{
+		Name: "node-ranges", About: "nodes of clusters of other networks are in no pod range", skip: silent,
+		run: func(s *Set, c *Cluster, found *problems) {
+			for _, other := range s.others(c) {
+				at := slices.IndexFunc(other.Nodes, func(node netip.Prefix) bool { return setup.Covers(c.PodCIDRs, node) })
+				if at >= 0 && elsewhere(c, other) {
+					found.fail("Give the nodes or the pods other addresses, or expose the exports by load balancers: docs/operate/networks.md.",
+						"The node %s of %s, in network %q, is in a pod range of this cluster, in network %q, so its pods cannot reach it.",
+						other.Nodes[at].Addr(), other.ID, other.State.Network, c.State.Network)
+				}
+			}
+		},
+	},
 	{
 		Name: "node-version", About: "the kubelet of each node, and so its kube-proxy, is 1.26 or newer", before: true,
 		run: func(_ *Set, c *Cluster, found *problems) {
@@ -126,17 +140,21 @@ var clusterChecks = []Check{
 		},
 	},
 	{
-		Name: "member-ranges", About: "the annotation cidrs of each member includes the pod ranges of its nodes", skip: silent,
+		Name: "member-ranges", About: "the annotation cidrs of each member includes the pod ranges of its nodes, or the nodes of another network", skip: silent,
 		run: func(s *Set, c *Cluster, found *problems) {
 			for _, other := range s.others(c) {
 				at := slices.IndexFunc(c.State.Members, func(m state.Member) bool { return m.Cluster == other.ID })
 				if at < 0 || len(c.State.Members[at].CIDRs) == 0 {
 					continue
 				}
-				for _, pods := range other.PodCIDRs {
-					if !setup.Covers(setup.AddPrefixes(nil, c.State.Members[at].CIDRs...), pods) {
+				what, ranges := "in its pod range", other.PodCIDRs
+				if elsewhere(c, other) {
+					what, ranges = "at its node", other.Nodes
+				}
+				for _, each := range ranges {
+					if !setup.Covers(setup.AddPrefixes(nil, c.State.Members[at].CIDRs...), each) {
 						found.fail("kubectl clusterset join "+c.Context+" "+other.Context+c.system(),
-							"Endpoints of %s in its pod range %s are refused: its annotation cidrs has %s.", other.ID, pods,
+							"Endpoints of %s %s %s are refused: its annotation cidrs has %s.", other.ID, what, each,
 							strings.Join(c.State.Members[at].CIDRs, ","))
 						break
 					}
@@ -209,8 +227,10 @@ func ranges(name, what string, of func(*Cluster) []netip.Prefix, effect, fix str
 	return Check{
 		Name: name, About: "pod ranges do not overlap " + what + " of other clusters", before: true,
 		skip: func(s *Set, c *Cluster) string {
-			others := s.others(c)
+			others := s.flat(c)
 			switch {
+			case len(s.others(c)) > 0 && len(others) == 0:
+				return "All other clusters are in other networks."
 			case len(others) == 0:
 				return "There is no other cluster to compare with: select all clusters of the set with --contexts."
 			case len(c.PodCIDRs) == 0:
@@ -222,7 +242,7 @@ func ranges(name, what string, of func(*Cluster) []netip.Prefix, effect, fix str
 			return ""
 		},
 		run: func(s *Set, c *Cluster, found *problems) {
-			for _, other := range s.others(c) {
+			for _, other := range s.flat(c) {
 				for _, one := range c.PodCIDRs {
 					theirs := of(other)
 					if at := slices.IndexFunc(theirs, one.Overlaps); at >= 0 {
@@ -241,6 +261,16 @@ func (s *Set) others(c *Cluster) []*Cluster {
 	return slices.DeleteFunc(slices.Clone(s.Clusters), func(other *Cluster) bool {
 		return other == c || other.Unreachable != nil || same(other, c)
 	})
+}
+
+// flat are those of others that are in the same network, or may be.
+func (s *Set) flat(c *Cluster) []*Cluster {
+	return slices.DeleteFunc(s.others(c), func(other *Cluster) bool { return elsewhere(c, other) })
+}
+
+// elsewhere reports whether two clusters are in different networks.
+func elsewhere(a, b *Cluster) bool {
+	return a.State != nil && b.State != nil && a.State.Network != b.State.Network
 }
 
 // same reports whether two contexts refer to one cluster.

@@ -60,8 +60,8 @@ type Cluster struct {
 	ControllerLacks, MemberLacks, MemberHas []string
 	RightsError                             error
 
-	// PodCIDRs are the ranges of the nodes, and ServiceCIDRs the Service ranges; none if unknown.
-	PodCIDRs, ServiceCIDRs []netip.Prefix
+	// PodCIDRs are the ranges of the nodes, Nodes their own addresses, and ServiceCIDRs the Service ranges; none if unknown.
+	PodCIDRs, Nodes, ServiceCIDRs []netip.Prefix
 	// Kubelets are the versions of the kubelets, by node.
 	Kubelets map[string]string
 	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil if there is none. Corefile is its Corefile, and
@@ -144,6 +144,11 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 		for i := range list.Items {
 			c.Kubelets[list.Items[i].Name] = list.Items[i].Status.NodeInfo.KubeletVersion
 			c.PodCIDRs = setup.AddPrefixes(c.PodCIDRs, list.Items[i].Spec.PodCIDRs...)
+			for _, each := range list.Items[i].Status.Addresses {
+				if address, err := netip.ParseAddr(each.Address); err == nil {
+					c.Nodes = append(c.Nodes, netip.PrefixFrom(address, address.BitLen()))
+				}
+			}
 		}
 	}
 	if list, err := c.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{}); err == nil {

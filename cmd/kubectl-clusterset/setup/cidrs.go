@@ -15,12 +15,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
-// maxPods bounds the pods whose addresses podRanges compares.
+// maxPods bounds the pods whose addresses confinement compares.
 const maxPods = 500
 
-// podRanges are the pod ranges of the nodes. It is an error if they have none, or if pods have other addresses, because the
-// CNI assigns them.
-func podRanges(ctx context.Context, c *cluster.Cluster) (ranges []netip.Prefix, err error) {
+// confinement are the pod ranges of the nodes and, if clusters of other networks reach the nodes, the networks of /24 or /64
+// around their addresses. It is an error if nodes have no pod ranges, or if pods have other addresses, because the CNI assigns
+// them.
+func confinement(ctx context.Context, c *cluster.Cluster, exposed bool) (ranges []netip.Prefix, err error) {
 	nodes, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -41,6 +42,13 @@ func podRanges(ctx context.Context, c *cluster.Cluster) (ranges []netip.Prefix, 
 			address, err := netip.ParseAddr(ip.IP)
 			if err == nil && !pod.Spec.HostNetwork && !Covers(ranges, netip.PrefixFrom(address, address.BitLen())) {
 				return nil, fmt.Errorf("pod %s/%s has the address %s, outside of the podCIDRs of the nodes", pod.Namespace, pod.Name, ip.IP)
+			}
+		}
+	}
+	for i := range nodes.Items {
+		for _, each := range nodes.Items[i].Status.Addresses {
+			if address, err := netip.ParseAddr(each.Address); err == nil && exposed {
+				ranges = AddPrefixes(ranges, netip.PrefixFrom(address, map[bool]int{true: 24, false: 64}[address.Is4()]).String())
 			}
 		}
 	}

@@ -32,13 +32,20 @@ func TestJoinConfinesMembers(t *testing.T) {
 	for name, test := range map[string]struct {
 		nodes           []string // their podCIDRs
 		pods            []string // their addresses; an @ before one is of the host network
+		addresses       []string // of the first node
+		network         string
 		forbidden, had  string
 		want, wantsSaid string
 	}{
 		"nodes": {
 			nodes: []string{"10.1.0.0/24 fd00:1::/64", "10.1.1.0/24", "10.1.1.0/24"}, pods: []string{"10.1.1.7", "@192.0.2.1"},
-			want: "10.1.0.0/24,fd00:1::/64,10.1.1.0/24", wantsSaid: "west to the 3 pod ranges of its nodes",
+			want: "10.1.0.0/24,fd00:1::/64,10.1.1.0/24", wantsSaid: "west to 3 ranges of its nodes",
 		},
+		"nodes of another network": {
+			nodes: []string{"10.1.0.0/24"}, addresses: []string{"192.0.2.7", "2001:db8::7", "host"}, network: "b",
+			want: "10.1.0.0/24,192.0.2.0/24,2001:db8::/64",
+		},
+		"nodes of the same network": {nodes: []string{"10.1.0.0/24"}, addresses: []string{"192.0.2.7"}, want: "10.1.0.0/24"},
 		"a node more":                  {nodes: []string{"10.1.0.0/24", "10.1.1.0/24"}, had: "10.1.0.0/24", want: "10.1.0.0/24,10.1.1.0/24"},
 		"the whole range, set by hand": {nodes: []string{"10.1.0.0/24"}, had: "10.1.0.0/16, 10.9.0.0/16", want: "10.1.0.0/16,10.9.0.0/16"},
 		"an invalid one":               {nodes: []string{"10.1.0.0/24"}, had: "everywhere", want: "10.1.0.0/24"},
@@ -58,9 +65,13 @@ func TestJoinConfinesMembers(t *testing.T) {
 			}
 		}
 		for i, ranges := range test.nodes {
-			add(west, &corev1.Node{
+			node := &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: "n" + string('0'+rune(i))}, Spec: corev1.NodeSpec{PodCIDRs: strings.Fields(ranges)},
-			})
+			}
+			for _, address := range test.addresses {
+				node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Address: address})
+			}
+			add(west, node)
 		}
 		for i, address := range test.pods {
 			ip, host := strings.CutPrefix(address, "@")
@@ -68,6 +79,15 @@ func TestJoinConfinesMembers(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p" + string('0'+rune(i))},
 				Spec:       corev1.PodSpec{HostNetwork: host}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: ip}}},
 			})
+		}
+		leases := west.Kube.CoordinationV1().Leases(system)
+		lease, err := leases.Get(t.Context(), cluster.HeartbeatLease, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease.Annotations = map[string]string{cluster.PropertiesAnnotation: `{"network.clusterset-dns.github.io":"` + test.network + `"}`}
+		if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
 		}
 		west.Kube.(*fake.Clientset).PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			return action.GetResource().Resource == test.forbidden, nil, errors.New("forbidden")

@@ -86,9 +86,9 @@ func Join(ctx context.Context, o Options) error {
 		if o.Servers[source.Context] == "" {
 			o.hint(source)
 		}
-		ranges, unconfined := podRanges(ctx, source)
+		ranges, unconfined := confinement(ctx, source, identities[i].Network != "")
 		if unconfined == nil {
-			o.Teller.Say("context %s: the other clusters confine the endpoints of %s to the %d pod ranges of its nodes. When nodes "+
+			o.Teller.Say("context %s: the other clusters confine the endpoints of %s to %d ranges of its nodes. When nodes "+
 				"are added, run join again, or set the annotation %s of its Secrets to the whole range", source.Context,
 				identities[i].ID, len(ranges), cluster.CIDRsAnnotation)
 		}
