@@ -37,7 +37,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 5_563},
 		{"lines of " + units, lines[units], 75_975},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 34},
-		{"words of Markdown", words, 24_945},
+		{"words of Markdown", words, 24_960},
 	} {
 		switch {
 		case each.is > each.most:
