@@ -30,28 +30,15 @@ const (
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-// pinned returns a function that gives the path of a tool, which a module in
-// test/tools pins. The Go toolchain builds it once, into its cache.
+// pinned returns a function that gives the path of a tool, which a module in test/tools pins.
 func pinned(tool, module string) func(testing.TB) string {
 	find := sync.OnceValues(func() (string, error) {
-		var stderr bytes.Buffer
-		command := exec.Command("go", "tool", "-n", tool)
-		command.Dir = filepath.Join(root, "test", "tools", module)
-		// The same as in the Makefile, so that nothing is built twice.
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-tags=remove_all_sd")
-		command.Stderr = &stderr
-		path, err := command.Output()
-		if err != nil {
-			err = errors.Join(err, errors.New(stderr.String()))
-		}
-		return strings.TrimSpace(string(path)), err
+		return assets.Tool(context.Background(), module, tool)
 	})
 	return func(t testing.TB) string {
 		t.Helper()
 		path, err := find()
-		if err != nil {
-			t.Fatalf("build %s: %v", tool, err)
-		}
+		must(t, err)
 		return path
 	}
 }

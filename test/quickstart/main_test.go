@@ -39,7 +39,7 @@ func outside() (clean func(), err error) {
 			remove()
 		}
 	}()
-	if err := live.Build(root, folder); err != nil {
+	if err := live.Build(folder); err != nil {
 		return nil, err
 	}
 	given := strings.Fields(os.Getenv("RELEASES"))

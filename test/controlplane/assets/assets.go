@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assets provides the programs of a Kubernetes control plane, and kube-proxy.
-//
-// They are taken from the directory that the environment variable KUBEBUILDER_ASSETS names, as far as it holds them.
-// The others are built by the Go toolchain from the nested module test/controlplane/binaries, which pins them, into a
-// cache outside the checkout, and are reused from there: all of them in one build of one executable.
+// Package assets provides the programs of a Kubernetes control plane, and kube-proxy, and the tools that modules of their
+// own pin.
 package assets
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // Program is the file name of one of the programs.
@@ -34,64 +36,44 @@ func Cluster() []Program {
 	return []Program{Etcd, APIServer, Controllers, Scheduler, Kwok}
 }
 
-// All is every program, in alphabetical order.
-func All() []Program {
-	return []Program{Controllers, Etcd, APIServer, KubeProxy, Scheduler, Kubectl, Kwok}
-}
-
-// The environment variables that say where programs are.
-const (
-	// DirectoryVariable names a directory of ready programs, as controller-runtime's envtest uses it.
-	DirectoryVariable = "KUBEBUILDER_ASSETS"
-	// CacheVariable names the directory to use instead of clusterset-dns in the user's cache directory.
-	CacheVariable = "CLUSTERSET_DNS_CACHE"
-)
-
 // Paths says where each program is, as an absolute path.
 type Paths map[Program]string
 
-// Ensure finds the programs, and builds all if one is missing. If it builds, or waits for another process that does, it
-// writes a line to progress before and after; otherwise it writes nothing. Any number of processes may call it at once.
-func Ensure(ctx context.Context, progress io.Writer, programs ...Program) (Paths, error) {
-	paths := Paths{}
-	missing := programs
-	if directory := os.Getenv(DirectoryVariable); directory != "" {
-		directory, err := filepath.Abs(directory)
-		if err != nil {
-			return nil, fmt.Errorf("resolve %s: %w", DirectoryVariable, err)
-		}
-		missing = paths.find(directory, missing)
-	}
-	if len(missing) == 0 {
-		return paths, nil
-	}
-	cache, err := openCache(ctx)
+// binaries is the module that pins the programs, and executable the program of it that holds them all: it runs the one
+// whose name it is called by.
+const binaries, executable = "test/controlplane/binaries", "programs"
+
+// Ensure finds the programs, and builds them, all in one, unless they are up to date. If that takes long, it says so on
+// progress. Any number of processes may call it at once.
+func Ensure(ctx context.Context, progress io.Writer, names ...Program) (Paths, error) {
+	defer time.AfterFunc(5*time.Second, func() {
+		fmt.Fprintln(progress, "control plane: building its programs; without a cache it takes minutes")
+	}).Stop()
+	version, err := programs.Go(ctx, binaries, environment, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {
 		return nil, err
 	}
-	missing = paths.find(cache.directory, missing)
-	if len(missing) == 0 {
-		return paths, nil
+	// Without a version the servers call themselves v0.0.0-master, and clients that compare versions balk.
+	folder, err := programs.BuildIn(ctx, binaries, environment, "-buildvcs=false",
+		"-ldflags=-s -w -X=k8s.io/component-base/version.gitVersion="+version, "./"+executable)
+	if err != nil {
+		return nil, fmt.Errorf("build the control plane's programs: %w", err)
 	}
-	if err := cache.fill(ctx, progress); err != nil {
-		return nil, err
-	}
-	if missing = paths.find(cache.directory, missing); len(missing) > 0 {
-		return nil, fmt.Errorf("built programs are missing in %s: %v; remove that directory to build them anew",
-			cache.directory, missing)
+	paths := Paths{}
+	for _, name := range names {
+		paths[name] = filepath.Join(folder, string(name))
+		if err := os.Symlink(executable, paths[name]); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("name a built program: %w", err)
+		}
 	}
 	return paths, nil
 }
 
-// find adds the programs that directory holds, and returns the others.
-func (p Paths) find(directory string, programs []Program) (missing []Program) {
-	for _, program := range programs {
-		path := filepath.Join(directory, string(program))
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
-			p[program] = path
-		} else {
-			missing = append(missing, program)
-		}
-	}
-	return missing
+// environment has requirements from the nested module alone.
+var environment = []string{"GOWORK=off", "GOFLAGS="}
+
+// Tool is the path of a program for which a module in test/tools has a line "tool". The Go toolchain keeps it in its cache.
+func Tool(ctx context.Context, module, name string) (string, error) {
+	// The same flags as in the Makefile, so that nothing is built twice.
+	return programs.Go(ctx, filepath.Join("test", "tools", module), []string{"GOWORK=off", "GOFLAGS=-tags=remove_all_sd"}, "tool", "-n", name)
 }

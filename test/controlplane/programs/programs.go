@@ -10,17 +10,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/flock"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 // Build builds programs as they are shipped, static and without the race detector; but CoreDNS has the tag bed, see
-// cmd/coredns. Each is given by its folder in the module, such as cmd/coredns, and called like the last part of it. It
-// returns the absolute path of their folder, bin/tests of the checkout that the working directory is in. All tests have
-// the same one, so that a program which is up to date is not linked again, and nobody else writes into it. A build ends
-// with the process that asked for it.
+// cmd/coredns. Each is given by its folder in the module, such as cmd/coredns. It returns what BuildIn does.
 func Build(ctx context.Context, folders ...string) (string, error) {
+	args := []string{"-tags=bed", "-ldflags=-s -w"}
+	for _, folder := range folders {
+		args = append(args, "./"+filepath.ToSlash(folder))
+	}
+	return BuildIn(ctx, ".", nil, args...)
+}
+
+// BuildIn builds programs of a module of the checkout, given by its folder, with flags of go build before them and variables
+// of its environment. Each is called like the last part of its folder. It returns the absolute path of their folder,
+// bin/tests of the checkout that the working directory is in. All tests have the same one, so that a program which is up
+// to date is not linked again, and nobody else writes into it. A build ends with the process that asked for it.
+func BuildIn(ctx context.Context, module string, environment []string, args ...string) (string, error) {
 	root, err := Checkout()
 	if err != nil {
 		return "", err
@@ -29,27 +39,35 @@ func Build(ctx context.Context, folders ...string) (string, error) {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", err
 	}
-	unlock, err := flock.Wait(ctx, bin+".lock", func() {})
+	unlock, err := flock.Wait(ctx, bin+".lock")
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	args := []string{"build", "-trimpath", "-tags=bed", "-ldflags=-s -w", "-o", bin + string(filepath.Separator)}
-	for _, folder := range folders {
-		args = append(args, "./"+filepath.ToSlash(folder))
+	args = append([]string{"build", "-trimpath", "-o", bin + string(filepath.Separator)}, args...)
+	_, err = Go(ctx, module, environment, args...)
+	return bin, err
+}
+
+// Go runs the Go toolchain in a module of the checkout, given by its folder, without C and with more variables in its
+// environment. It returns what that writes to standard output.
+func Go(ctx context.Context, module string, environment []string, args ...string) (string, error) {
+	root, err := Checkout()
+	if err != nil {
+		return "", err
 	}
-	build := exec.CommandContext(ctx, "go", args...)
+	command := exec.CommandContext(ctx, "go", args...)
 	// A toolchain that collects garbage as rarely as tests do is slower.
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOGC=")
-	var output bytes.Buffer
-	build.Stdout, build.Stderr = &output, &output
-	if err = process.StartTied(build); err == nil {
-		err = build.Wait()
+	command.Dir, command.Env = filepath.Join(root, module), append(append(os.Environ(), "CGO_ENABLED=0", "GOGC="), environment...)
+	var output, problems bytes.Buffer
+	command.Stdout, command.Stderr = &output, &problems
+	if err = process.StartTied(command); err == nil {
+		err = command.Wait()
 	}
 	if err != nil {
-		return "", fmt.Errorf("build %v: %w\n%s", folders, err, output.String())
+		return "", fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), command.Dir, err, problems.String())
 	}
-	return bin, nil
+	return strings.TrimSpace(output.String()), nil
 }
 
 // Checkout is the folder of the go.work that the working directory belongs to.

@@ -19,14 +19,13 @@ var ErrHeld = errors.New("somebody else holds the lock")
 // interval is the time between two tries to take a lock that somebody else holds.
 const interval = 100 * time.Millisecond
 
-// Wait takes the lock of a file once nobody else holds it. It calls waiting each time that somebody does.
-func Wait(ctx context.Context, name string, waiting func()) (unlock func(), err error) {
+// Wait takes the lock of a file once nobody else holds it.
+func Wait(ctx context.Context, name string) (unlock func(), err error) {
 	for {
 		unlock, err := Try(name)
 		if !errors.Is(err, ErrHeld) {
 			return unlock, err
 		}
-		waiting()
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %w", err, context.Cause(ctx))
