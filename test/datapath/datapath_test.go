@@ -33,7 +33,6 @@ var inOneMode = []story{
 	{"pod network is cut", podNetworkCut},
 	{"no reason to demote", noReason},
 	{"ingress", ingress},
-	{"connectivity", connectivity},
 }
 
 type story struct {

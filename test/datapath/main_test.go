@@ -31,7 +31,7 @@ func outside() (clean func(), err error) {
 		append(assets.Cluster(), assets.KubeProxy)...); err != nil {
 		return nil, err
 	}
-	folder, err := programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "cmd/kubectl-clusterset", "test/datapath/pod")
+	folder, err := programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "test/datapath/pod")
 	if err != nil {
 		return nil, err
 	}

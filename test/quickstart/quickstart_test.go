@@ -139,6 +139,7 @@ func checked(t *testing.T, b *bed, output string) {
 		t.Errorf("something is wrong:\n%s", output)
 	}
 	t.Run("NodeLocal DNSCache", func(t *testing.T) { testNodeLocal(t, b) })
+	t.Run("connectivity", func(t *testing.T) { testConnectivity(t, b) })
 }
 
 func drained(t *testing.T, b *bed, _ string) {

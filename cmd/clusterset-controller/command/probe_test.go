@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/miekg/dns"
+
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -63,6 +65,40 @@ func TestConnect(t *testing.T) {
 	defer stop()
 	if got := stepOf(exchange(ended, free.Addr().String(), "west", smallSize), smallSize); got != state.ProbeTimeout {
 		t.Errorf("a server that never answers: %s", got)
+	}
+}
+
+// TestEachAddressIsTried: a name has addresses of two families, of which one may be cut.
+func TestEachAddressIsTried(t *testing.T) {
+	server := httptest.NewServer(echo("west")) // at one of two addresses
+	t.Cleanup(server.Close)
+	socket, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := &dns.Server{PacketConn: socket, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, question *dns.Msg) {
+		reply := new(dns.Msg).SetReply(question)
+		if question.Question[0].Qtype == dns.TypeA {
+			for _, ip := range []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(127, 0, 0, 2)} {
+				header := dns.RR_Header{Name: question.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET}
+				reply.Answer = append(reply.Answer, &dns.A{Hdr: header, A: ip})
+			}
+		}
+		_ = w.WriteMsg(reply)
+	})}
+	ended := make(chan error, 1)
+	go func() { ended <- names.ActivateAndServe() }()
+	before := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", socket.LocalAddr().String())
+	}}
+	t.Cleanup(func() {
+		net.DefaultResolver = before
+		_, _ = socket.Close(), <-ended
+	})
+	port := server.Listener.Addr().(*net.TCPAddr).Port
+	if got := connect(t.Context(), "two.example.", "west", port); got.Step != state.ProbeFailed || got.Address != "127.0.0.2" {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 )
 
-// A server is where the API server reaches the kubelets. It forwards ports, and does nothing else.
+// A server is where the API server reaches the kubelets. It forwards ports, and has logs.
 type server struct {
 	http *http.Server
 }
@@ -40,6 +40,9 @@ func (k *Kubelet) serve(ctx context.Context) (*server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /portForward/{namespace}/{name}", k.forward)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{name}/{container}", func(response http.ResponseWriter, request *http.Request) {
+		http.ServeFile(response, request, k.logFile(request.PathValue("namespace"), request.PathValue("name")))
+	})
 	s := &server{http: &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}}
 	k.group.Go(func() {
 		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -7,7 +7,7 @@
 // has to be changed, and a root directory of its own, in which its program stands where the image has it, and its
 // volumes where it mounts them. Its service account's token is one that the API server gave for this very pod.
 // It gets its own command line and environment, is asked by its readiness probe, is started again where it ends, and
-// is asked to end, within its grace period, where the pod is deleted. A port can be forwarded to it.
+// is asked to end, within its grace period, where the pod is deleted. A port can be forwarded to it, and its log be read.
 //
 // What is not as a kubelet does it:
 //
@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,8 @@ type Options struct {
 	// Addresses are further ones that a pod has, and to which all others are routed; nil means none. The last pod that
 	// gets an address has it.
 	Addresses func(*corev1.Pod) []netip.Addr
+	// DNS is the address of the cluster's DNS, which pods ask unless their dnsPolicy is another than ClusterFirst.
+	DNS string
 	// Directory gets the root directories and the logs of the pods.
 	Directory string
 }
@@ -196,6 +199,11 @@ func (k *Kubelet) find(namespace, name string) *pod {
 		}
 	}
 	return nil
+}
+
+// logFile has what the program of a pod writes.
+func (k *Kubelet) logFile(namespace, name string) string {
+	return filepath.Join(k.Directory, namespace+"-"+name+".log")
 }
 
 // Logs are how the logs of the programs end, by the names of their pods, as far as the cluster has these.

@@ -153,7 +153,7 @@ func (p *pod) work(ctx context.Context) error {
 		Path:    "chroot",
 		Args:    append([]string{root, "/" + filepath.Base(program)}, container.Args...),
 		Env:     p.environment(),
-		LogFile: filepath.Join(p.kubelet.Directory, fmt.Sprintf("%s-%s.log", p.object.Namespace, p.object.Name)),
+		LogFile: p.kubelet.logFile(p.object.Namespace, p.object.Name),
 	})
 	for restarts := int32(0); ; restarts++ {
 		started, err := process.Start(spec)

@@ -45,7 +45,12 @@ func (p *pod) tryMount(ctx context.Context, root, program string) error {
 		}
 	}
 	// There is nobody to ask outside of the clusters: an address for documentation (RFC 5737).
-	if err := write(root, "/etc/resolv.conf", []byte("nameserver 192.0.2.53\n")); err != nil {
+	resolver := "nameserver 192.0.2.53\n"
+	if p.object.Spec.DNSPolicy == corev1.DNSClusterFirst {
+		resolver = fmt.Sprintf("search %s.svc.cluster.local svc.cluster.local cluster.local\nnameserver %s\noptions ndots:5\n",
+			p.object.Namespace, p.kubelet.DNS)
+	}
+	if err := write(root, "/etc/resolv.conf", []byte(resolver)); err != nil {
 		return err
 	}
 	return p.writeVolumes(ctx, root, func(corev1.Volume) bool { return true })

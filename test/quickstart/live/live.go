@@ -7,7 +7,7 @@
 //
 //   - The kubelets, by the package kubelet, which says what it does not do. The pods of the user's own services are played.
 //   - Images: their names stand for programs, so that there is no registry.
-//   - kube-proxy, for the Services of kube-system alone.
+//   - kube-proxy, for Services whose ports are those of their pods.
 package live
 
 import (
@@ -158,8 +158,8 @@ func (b *Bed) cluster(t *testing.T, plane *controlplane.Cluster) *Cluster {
 	must(t, plane.Kwok().Kill())
 	played, err := kubelet.Start(t.Context(), kubelet.Options{
 		Cluster: plane, Router: b.Router, Directory: t.TempDir(), Images: b.Images, Files: b.Files,
-		Addresses: b.Addresses,
-		Played:    []string{"registry.example.org/shop/db:1", "registry.example.org/shop/queue:1"},
+		Addresses: b.Addresses, DNS: dnsAddress(plane),
+		Played: []string{"registry.example.org/shop/db:1", "registry.example.org/shop/queue:1"},
 	})
 	must(t, err)
 	t.Cleanup(func() {

@@ -17,18 +17,18 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 )
 
-// proxy plays kube-proxy for the Services of kube-system, until the test ends: packets that are forwarded to a ClusterIP
-// go to the ready endpoints in turn, with the same port.
+// proxy plays kube-proxy, until the test ends: packets that are forwarded to a ClusterIP go to the ready endpoints in turn,
+// with the same port. The API server is reached at the ClusterIP of the Service kubernetes without it.
 func (c *Cluster) proxy(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	factory := informers.NewSharedInformerFactoryWithOptions(c.Client(), 0,
-		informers.WithNamespace(metav1.NamespaceSystem))
+	factory := informers.NewSharedInformerFactory(c.Client(), 0)
 	services, endpoints := factory.Core().V1().Services(), factory.Discovery().V1().EndpointSlices()
 	changed := make(chan struct{}, 1)
 	note := func() {
@@ -77,9 +77,9 @@ func (c *Cluster) proxy(t *testing.T) {
 
 // translate writes the rules, and has connectionless clients choose again if their endpoint is gone.
 func (c *Cluster) translate(ctx context.Context, services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) error {
-	ready := map[string]map[netip.Addr]bool{} // by the name of the Service
+	ready := map[types.NamespacedName]map[netip.Addr]bool{} // by Service
 	for _, slice := range endpoints {
-		name := slice.Labels[discoveryv1.LabelServiceName]
+		name := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 		for _, endpoint := range slice.Endpoints {
 			if ready[name] == nil {
 				ready[name] = map[netip.Addr]bool{}
@@ -91,18 +91,25 @@ func (c *Cluster) translate(ctx context.Context, services []*corev1.Service, end
 	}
 	var rules strings.Builder
 	targets := map[netip.Addr]map[netip.Addr]bool{} // by ClusterIP
+	own := map[string]bool{}                        // sources and targets of pods that are led to themselves
 	for _, service := range services {
+		behind := ready[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}]
 		ip, err := netip.ParseAddr(service.Spec.ClusterIP)
-		if err != nil || len(ready[service.Name]) == 0 {
+		if err != nil || len(behind) == 0 || service.Namespace == metav1.NamespaceDefault {
 			continue // headless, or nobody is there
 		}
-		targets[ip] = ready[service.Name]
+		targets[ip] = behind
 		var choices []string
-		for i, address := range slices.SortedFunc(maps.Keys(ready[service.Name]), netip.Addr.Compare) {
+		for i, address := range slices.SortedFunc(maps.Keys(behind), netip.Addr.Compare) {
 			choices = append(choices, fmt.Sprintf("%d : %s", i, address))
+			own[fmt.Sprintf("%s . %s", address, address)] = true
 		}
 		fmt.Fprintf(&rules, "ip daddr %s dnat to numgen inc mod %d map { %s }\n", ip, len(choices),
 			strings.Join(choices, ", "))
+	}
+	if len(own) > 0 {
+		fmt.Fprintf(&rules, "}\nchain postrouting {\ntype nat hook postrouting priority srcnat\nip saddr . ip daddr { %s } masquerade\n",
+			strings.Join(slices.Collect(maps.Keys(own)), ", "))
 	}
 	command := exec.CommandContext(ctx, "nft", "-f", "-")
 	command.Stdin = strings.NewReader(fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\ntable ip %[1]s {\n"+

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quickstart
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// testConnectivity: `kubectl clusterset test connectivity` finds each path that is cut, and no other, and leaves nothing.
+func testConnectivity(t *testing.T, b *bed) {
+	const command = "kubectl clusterset test connectivity --contexts east,west,north -o json --timeout 30s"
+	for _, test := range []struct {
+		commands string
+		cut      string // rules of nftables on the way between pods
+		want     map[string]state.ProbeStep
+	}{
+		{command, "", nil},
+		{
+			command + " && exit 1 || test $? = 3", `
+ip saddr NORTH udp dport 53 reject
+ct state new ip saddr WEST ip daddr NORTH drop
+ip saddr EAST ip daddr WEST ip length > 1300 drop
+ip saddr WEST ip daddr EAST ip length > 1300 drop`,
+			map[string]state.ProbeStep{
+				"east>west": state.ProbeLargeLost, "west>east": state.ProbeLargeLost, "west>north": state.ProbeTimeout,
+				"north>east": state.ProbeUnresolved, "north>west": state.ProbeUnresolved, "north>north": state.ProbeUnresolved,
+			},
+		},
+	} {
+		cut(t, b, test.cut)
+		var found diagnosis.ConnectivityReport
+		must(t, json.Unmarshal([]byte(b.Run(t, test.commands)), &found))
+		if len(found.Paths) != 3*3*2 {
+			t.Errorf("%d paths", len(found.Paths))
+		}
+		for _, path := range found.Paths {
+			if want := cmp.Or(test.want[path.From+">"+path.To], state.ProbeOK); path.Step != want {
+				t.Errorf("want %q, got %+v", want, path)
+			}
+		}
+		eventually(t, "the objects of the test to go", func(context.Context) error {
+			for _, c := range b.Clusters {
+				if left := b.Run(t, "kubectl --context "+c.Name()+" -n clusterset-dns get pods,services,serviceexports "+
+					"-l app.kubernetes.io/component=probe -o name"); left != "" {
+					return errors.New(left)
+				}
+			}
+			return nil
+		})
+	}
+	cut(t, b, "")
+}
+
+// cut has the router drop packets of pods, whose ranges have the names of their clusters.
+func cut(t *testing.T, b *bed, rules string) {
+	t.Helper()
+	for _, c := range b.Clusters {
+		rules = strings.ReplaceAll(rules, strings.ToUpper(c.Name()), c.Options().PodCIDRs[0].String())
+	}
+	command := exec.CommandContext(t.Context(), "nft", "-f", "-")
+	command.Stdin = strings.NewReader("table ip cut\ndelete table ip cut\ntable ip cut {\nchain forward {\n" +
+		"type filter hook forward priority 0\n" + rules + "\n}\n}\n")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("nft: %v\n%s", err, output)
+	}
+}
