@@ -43,27 +43,3 @@ func (r *Remote) Reconnect() { r.link.Reconnect() }
 
 // Reset closes the connections that there are on this way.
 func (r *Remote) Reset() { r.link.Reset() }
-
-// CutOff cuts all remote ways to the cluster that there are, in the given directions.
-func (c *Cluster) CutOff(directions link.Direction) {
-	for _, remote := range c.allRemotes() {
-		remote.CutOff(directions)
-	}
-}
-
-// Reconnect makes all remote ways to the cluster whole.
-func (c *Cluster) Reconnect() {
-	for _, remote := range c.allRemotes() {
-		remote.Reconnect()
-	}
-}
-
-func (c *Cluster) allRemotes() []*Remote {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	remotes := make([]*Remote, 0, len(c.remotes))
-	for _, remote := range c.remotes {
-		remotes = append(remotes, remote)
-	}
-	return remotes
-}
