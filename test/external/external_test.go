@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,21 +15,11 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/mcs-api/config/crd"
-	"sigs.k8s.io/yaml"
-
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
 const (
@@ -113,42 +102,19 @@ func TestThePluginInAnotherCoreDNS(t *testing.T) {
 	ask(t, filepath.Join(folder, "coredns"))
 }
 
-// ask starts a CoreDNS beside an API server that has an import, and waits for its answer.
+// ask starts a CoreDNS beside a cluster that has an import, and waits for its answer.
 func ask(t *testing.T, program string) {
 	t.Helper()
-	server := httptest.NewServer(apiserver.New(apiserver.Options{Name: "east"}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
-	must(t, err)
-	for _, object := range []struct{ group, version, resource, namespace, text string }{
-		{"apiextensions.k8s.io", "v1", "customresourcedefinitions", "", string(crd.ServiceImportCRD)},
-		{"multicluster.x-k8s.io", "v1beta1", "serviceimports", "default", `apiVersion: multicluster.x-k8s.io/v1beta1
+	plane := controlplanetest.Start(t, controlplane.Options{Name: "east", Zones: []string{}})[0]
+	must(t, clusterset.Apply(t.Context(), plane, []byte(`apiVersion: multicluster.x-k8s.io/v1beta1
 kind: ServiceImport
 metadata: {name: web}
 spec: {type: ClusterSetIP, ips: [10.42.0.1], ports: []}
-`},
-	} {
-		typed := new(unstructured.Unstructured)
-		must(t, yaml.Unmarshal([]byte(object.text), &typed.Object))
-		resource := schema.GroupVersionResource{Group: object.group, Version: object.version, Resource: object.resource}
-		_, err := client.Resource(resource).Namespace(object.namespace).Create(t.Context(), typed, metav1.CreateOptions{})
-		must(t, err)
-	}
-	kubeconfig, corefile := filepath.Join(t.TempDir(), "kubeconfig"), filepath.Join(t.TempDir(), "Corefile")
-	must(t, clientcmd.WriteToFile(api.Config{
-		CurrentContext: "east", Contexts: map[string]*api.Context{"east": {Cluster: "east"}},
-		Clusters: map[string]*api.Cluster{"east": {Server: server.URL}},
-	}, kubeconfig))
-	address, err := port.Free()
-	must(t, err)
-	must(t, os.WriteFile(corefile, fmt.Appendf(nil, "clusterset.local:%d {\n bind 127.0.0.1\n errors\n multicluster {\n"+
-		" kubeconfig %s\n }\n}\n", address.Port(), kubeconfig), 0o600))
-	started, err := process.Start(process.Spec{
-		Name: "CoreDNS", Path: program, Args: []string{"-conf", corefile}, LogFile: filepath.Join(t.TempDir(), "log"),
-	})
+`)))
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, plane.WriteKubeconfig(kubeconfig))
+	started, err := clusterset.StartCorefile(plane, program,
+		"clusterset.local:PORT {\n bind 127.0.0.1\n errors\n multicluster {\n kubeconfig "+kubeconfig+"\n }\n}\n")
 	must(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(started.Err(), started.Stop(context.Background(), time.Minute)); err != nil || t.Failed() {
@@ -156,7 +122,7 @@ spec: {type: ClusterSetIP, ips: [10.42.0.1], ports: []}
 		}
 	})
 	controlplanetest.Eventually(t, "an answer", func(ctx context.Context) error {
-		answer, err := cluster.DNSAt(address.String()).Ask(ctx, "web.default.svc.clusterset.local.", "A")
+		answer, err := cluster.DNSAt(started.Address).Ask(ctx, "web.default.svc.clusterset.local.", "A")
 		if err == nil && answer.Text() != "10.42.0.1" {
 			err = fmt.Errorf("the answer is %s", answer.Text())
 		}
