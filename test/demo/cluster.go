@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
+	dns "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -65,8 +66,8 @@ func (c *cluster) startDNS(ctx context.Context, binary string) error {
 	}
 	c.dns, c.processes = program.Address, append(c.processes, program.Process)
 	return poll(ctx, "CoreDNS of "+c.name, func(ctx context.Context) (bool, error) {
-		got, _, err := dig(ctx, c.dns, "clusterset.local", "SOA")
-		return err == nil && got.rcode == "NOERROR", c.ended()
+		got, err := dns.DNSAt(c.dns).Ask(ctx, "clusterset.local", "SOA")
+		return err == nil && got.Rcode == "NOERROR", c.ended()
 	})
 }
 

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
-
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
 // join installs the two programs in each cluster and gives each the credential of the other.
@@ -37,18 +35,13 @@ func (s *story) join(ctx context.Context) error {
 	}
 	s.chapter(
 		"join: each cluster gets the other's credential, which reads EndpointSlices and a heartbeat and nothing else")
-	for _, c := range s.clusters() {
-		other := s.east
-		if c == s.east {
-			other = s.west
-		}
-		credential, err := clusterset.WriteCredential(ctx, other.plane, clusterset.Namespace, "clusterset-member")
-		if err != nil {
-			return err
-		}
-		if err := s.kubectl.createSecret(ctx, c, other.name, credential); err != nil {
-			return err
-		}
+	if err := s.kubectl.plugin(ctx, "join", "east", "west", "--server", "east="+s.east.plane.Config().Host,
+		"--server", "west="+s.west.plane.Config().Host); err != nil {
+		return err
 	}
-	return nil
+	// The canaries of the demo are at an address of this machine.
+	if err := s.kubectl.confine(ctx, s.east, "west", "0.0.0.0/0"); err != nil {
+		return err
+	}
+	return s.kubectl.confine(ctx, s.west, "east", "0.0.0.0/0")
 }

@@ -5,18 +5,14 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -58,36 +54,15 @@ func (k kubectl) apply(ctx context.Context, c *cluster, files ...string) error {
 	return nil
 }
 
-// createSecret gives a cluster the credential of another one.
-func (k kubectl) createSecret(ctx context.Context, c *cluster, other string, credential clusterset.Credential) error {
-	label := member.ClusterLabel + "=" + other
-	k.say(c, "-n %s create secret generic %s --from-file=kubeconfig=%s", clusterset.Namespace, other, credential)
-	kubeconfig, err := os.ReadFile(string(credential))
+// confine sets the ranges of the pods of another cluster.
+func (k kubectl) confine(ctx context.Context, c *cluster, other, ranges string) error {
+	k.say(c, "-n %s annotate --overwrite secret %s %s=%s", clusterset.Namespace, clusterset.SecretOf(other), member.CIDRsAnnotation, ranges)
+	_, err := c.kube.CoreV1().Secrets(clusterset.Namespace).Patch(ctx, clusterset.SecretOf(other), types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, member.CIDRsAnnotation, ranges), metav1.PatchOptions{})
 	if err != nil {
-		return fmt.Errorf("read the credential for %s: %w", other, err)
-	}
-	secrets := c.kube.CoreV1().Secrets(clusterset.Namespace)
-	if _, err := secrets.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: other}, Data: map[string][]byte{member.KubeconfigKey: kubeconfig},
-	}, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create the Secret of %s in %s: %w", other, c.name, err)
-	}
-	k.output("secret/" + other + " created")
-	k.say(c, "-n %s label secret %s %s", clusterset.Namespace, other, label)
-	if _, err := secrets.Patch(ctx, other, types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, member.ClusterLabel, other),
-		metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("label the Secret of %s in %s: %w", other, c.name, err)
-	}
-	k.output("secret/" + other + " labeled")
-	// The canary of the demo is at an address of this machine.
-	k.say(c, "-n %s annotate secret %s %s=0.0.0.0/0", clusterset.Namespace, other, member.CIDRsAnnotation)
-	if _, err := secrets.Patch(ctx, other, types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"0.0.0.0/0"}}}`, member.CIDRsAnnotation),
-		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("annotate the Secret of %s in %s: %w", other, c.name, err)
 	}
-	k.output("secret/" + other + " annotated")
+	k.output("secret/" + clusterset.SecretOf(other) + " annotated")
 	return nil
 }
 
@@ -117,66 +92,6 @@ func (k kubectl) deleteExports(ctx context.Context, c *cluster, names ...string)
 		k.output(fmt.Sprintf("serviceexport.multicluster.x-k8s.io %q deleted from %s namespace\n", name, namespace))
 	}
 	return nil
-}
-
-// get prints the table that the API server makes of the objects of a resource, of all or of those with a label. A label
-// can be a further column.
-func (k kubectl) get(ctx context.Context, c *cluster, resource, selector, column string) error {
-	text := "-n " + namespace + " get " + resource
-	if selector != "" {
-		text += " -l " + selector
-	}
-	if column != "" {
-		text += " -L " + column
-	}
-	k.say(c, "%s", text)
-	version := schema.GroupVersion{Group: "multicluster.x-k8s.io", Version: "v1beta1"}
-	if resource == "endpointslices" {
-		version = schema.GroupVersion{Group: "discovery.k8s.io", Version: "v1"}
-	}
-	raw, err := c.kube.CoreV1().RESTClient().Get().
-		AbsPath("/apis", version.Group, version.Version, "namespaces", namespace, resource).
-		Param("labelSelector", selector).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
-	table := metav1.Table{}
-	if err == nil {
-		err = json.Unmarshal(raw, &table)
-	}
-	if err != nil {
-		return fmt.Errorf("list the %s of %s: %w", resource, c.name, err)
-	}
-	printed, err := printTable(table, column)
-	k.output(printed)
-	return err
-}
-
-func printTable(table metav1.Table, column string) (string, error) {
-	if len(table.Rows) == 0 {
-		return "No resources found in " + namespace + " namespace.\n", nil
-	}
-	var text bytes.Buffer
-	writer := tabwriter.NewWriter(&text, 6, 4, 3, ' ', 0)
-	line := func(last string, cell func(i int) any) {
-		var cells []string
-		for i, each := range table.ColumnDefinitions {
-			if each.Priority == 0 {
-				cells = append(cells, strings.TrimSuffix(fmt.Sprint(cell(i)), "\n"))
-			}
-		}
-		if column != "" {
-			cells = append(cells, last)
-		}
-		fmt.Fprintln(writer, strings.Join(cells, "\t"))
-	}
-	line(strings.ToUpper(filepath.Base(column)), func(i int) any { return strings.ToUpper(table.ColumnDefinitions[i].Name) })
-	for _, row := range table.Rows {
-		object := metav1.PartialObjectMetadata{}
-		if err := json.Unmarshal(row.Object.Raw, &object); err != nil {
-			return "", fmt.Errorf("decode the object of a row: %w", err)
-		}
-		line(object.Labels[column], func(i int) any { return row.Cells[i] })
-	}
-	err := writer.Flush()
-	return text.String(), err
 }
 
 // plugin runs kubectl clusterset.

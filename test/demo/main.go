@@ -110,7 +110,7 @@ func (s *story) hold(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.await(ctx, lookup{c.dns, webName, "A", found(addresses(webName, ip)...)},
+		if _, err := s.await(ctx, lookup{c.dns, webName, "A", ip},
 			time.Now()); err != nil {
 			return err
 		}

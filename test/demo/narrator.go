@@ -6,10 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/miekg/dns"
+	dns "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
 // patience bounds the wait for an answer. Answers take milliseconds; the bound only ends a demo that is wrong.
@@ -41,62 +42,39 @@ func (n narrator) output(text string) {
 	}
 }
 
-// A lookup is a question to one cluster's DNS server and the answer it must give.
+// A lookup is a question to one cluster's DNS server and the answer it must give: the data of the records, sorted, or the
+// name of a negative answer.
 type lookup struct {
-	server string
-	name   string
-	rrtype string
-	want   answer
+	server, name, rrtype, want string
 }
 
 // await asks until the answer is the wanted one, prints it as dig does, and
 // returns how long after since that was. The last other answer is part of the error.
 func (n narrator) await(ctx context.Context, l lookup, since time.Time) (time.Duration, error) {
-	elapsed, records, err := awaitAnswer(ctx, l, since)
-	if err != nil {
-		return 0, err
-	}
-	n.print(l, records)
-	return elapsed, nil
-}
-
-// awaitAnswer asks until the answer is the wanted one.
-func awaitAnswer(ctx context.Context, l lookup, since time.Time) (time.Duration, []dns.RR, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	var last string
 	for {
-		got, records, err := dig(ctx, l.server, l.name, l.rrtype)
-		switch {
-		case err == nil && got.equal(l.want):
-			return time.Since(since), records, nil
-		case err != nil:
-			last = err.Error()
-		default:
-			last = got.String()
+		answer, err := dns.DNSAt(l.server).Ask(ctx, l.name, l.rrtype)
+		if err == nil && answer.Text() == l.want {
+			elapsed := time.Since(since)
+			host, port, _ := strings.Cut(l.server, ":")
+			n.command(fmt.Sprintf("dig +short @%s -p %s %s %s", host, port, strings.TrimSuffix(l.name, "."), l.rrtype))
+			n.output(strings.Join(answer.Records, "\n"))
+			if len(answer.Records) == 0 {
+				n.output(l.want)
+			}
+			return elapsed, nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return 0, nil, fmt.Errorf("%s %s at %s: want %s\n  the last answer was %s", l.name, l.rrtype, l.server,
-				l.want, last)
+			return 0, fmt.Errorf("%s %s at %s: want %s\n  the last answer was %s, %w", l.name, l.rrtype, l.server, l.want,
+				answer.Text(), err)
 		}
 	}
 }
 
-func (n narrator) print(l lookup, records []dns.RR) {
-	host, port, _ := strings.Cut(l.server, ":")
-	rrtype := ""
-	if l.rrtype != "A" {
-		rrtype = " " + l.rrtype
-	}
-	n.command(fmt.Sprintf("dig @%s -p %s %s%s", host, port, strings.TrimSuffix(l.name, "."), rrtype))
-	if len(records) == 0 {
-		n.output(l.want.rcode)
-	}
-	for _, record := range records {
-		n.output(record.String())
-	}
-}
+// data is that of records, as in the answer of a lookup.
+func data(records ...string) string { return strings.Join(slices.Sorted(slices.Values(records)), " ") }
