@@ -9,10 +9,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -139,19 +137,13 @@ func (c *cluster) awaitPods(ctx context.Context, selector string, count int) ([]
 			}
 			ips = ips[:0]
 			for i := range pods.Items {
-				if pod := &pods.Items[i]; pod.Status.PodIP != "" && isReady(pod) {
+				if pod := &pods.Items[i]; pod.Status.PodIP != "" && ready(pod) {
 					ips = append(ips, pod.Status.PodIP)
 				}
 			}
 			return len(ips) == count, nil
 		})
 	return ips, err
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
 }
 
 // awaitPath waits for the path to the pods of another cluster, as the controller of this one sees it.

@@ -24,19 +24,27 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/endpointslice"
+	"k8s.io/endpointslice/util"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// workloads plays the controllers of Deployments, StatefulSets and EndpointSlices, kube-scheduler, and kubelets whose
-// pods are ready at once and run nothing. A pod keeps the readiness that somebody else gives to it. It makes no
-// ReplicaSets and replaces no pods if a template changes.
+// sliceController is how Kubernetes' controller of EndpointSlices calls itself.
+const sliceController = "endpointslice-controller.k8s.io"
+
+// workloads plays the controllers of Deployments and StatefulSets, kube-scheduler, and kubelets whose pods are ready at once
+// and run nothing. A pod keeps the readiness that somebody else gives to it. It makes no ReplicaSets and replaces no pods if
+// a template changes. EndpointSlices are written as Kubernetes does.
 type workloads struct {
-	api   *apiserver.Server
-	kube  kubernetes.Interface
-	nodes []*corev1.Node
-	next  []netip.Addr // of each node: the address of its next pod
+	api        *apiserver.Server
+	kube       kubernetes.Interface
+	reconciler *endpointslice.Reconciler
+	nodes      []*corev1.Node
+	next       []netip.Addr // of each node: the address of its next pod
 }
 
 // play creates the nodes of a cluster, and plays until the context ends.
@@ -82,8 +90,11 @@ func play(ctx context.Context, api *apiserver.Server, kube kubernetes.Interface,
 			return err
 		}
 	}
+	w.reconciler = endpointslice.NewReconciler(kube, factory.Core().V1().Nodes().Lister(), 100, util.NewEndpointSliceTracker(),
+		nil, &record.FakeRecorder{}, sliceController)
 	factory.Start(ctx.Done())
 	go func() {
+		factory.WaitForCacheSync(ctx.Done())
 		for {
 			select {
 			case <-ctx.Done():
@@ -120,7 +131,7 @@ func (w *workloads) pass(ctx context.Context) error {
 	}
 	for _, each := range apiserver.List[*corev1.Service](w.api, corev1.Resource("services")) {
 		if each.Spec.Selector != nil && each.Spec.Type != corev1.ServiceTypeExternalName {
-			failed = append(failed, w.slice(ctx, each, pods))
+			failed = append(failed, w.slices(each, pods))
 		}
 	}
 	return errors.Join(failed...)
@@ -150,88 +161,73 @@ func countReady(pods []*corev1.Pod) (count int32) {
 	return count
 }
 
-// create creates a pod of a template.
-func (w *workloads) create(ctx context.Context, owner metav1.Object, kind string, template corev1.PodTemplateSpec,
-	change func(*corev1.Pod),
+// scale has an owner have as many pods as it wants, called by its name and a number. change is of those that are created.
+func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string, replicas *int32, template corev1.PodTemplateSpec,
+	pods []*corev1.Pod, change func(*corev1.Pod),
 ) error {
-	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
-	pod.OwnerReferences = []metav1.OwnerReference{
-		*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind)),
-	}
-	change(pod)
-	_, err := w.kube.CoreV1().Pods(owner.GetNamespace()).Create(ctx, pod, metav1.CreateOptions{})
-	return err
-}
-
-func (w *workloads) remove(ctx context.Context, pod *corev1.Pod) error {
-	err := w.kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
+	if owner.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	return err
-}
-
-func (w *workloads) deployment(ctx context.Context, d *appsv1.Deployment, pods []*corev1.Pod) error {
-	if d.DeletionTimestamp != nil {
-		return nil
-	}
-	want := int(ptr.Deref(d.Spec.Replicas, 1))
-	var failed []error
-	for range want - len(pods) {
-		failed = append(failed, w.create(ctx, d, "Deployment", d.Spec.Template, func(pod *corev1.Pod) {
-			pod.GenerateName = d.Name + "-"
-		}))
-	}
-	for _, each := range pods[min(want, len(pods)):] {
-		failed = append(failed, w.remove(ctx, each))
-	}
-	status := d.Status
-	count, serving := int32(len(pods)), countReady(pods)
-	d.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation, Replicas: count, UpdatedReplicas: count, ReadyReplicas: serving,
-		AvailableReplicas: serving,
-	}
-	if !reflect.DeepEqual(status, d.Status) {
-		_, err := w.kube.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
-		failed = append(failed, err)
-	}
-	return errors.Join(failed...)
-}
-
-func (w *workloads) statefulSet(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod) error {
-	if set.DeletionTimestamp != nil {
-		return nil
-	}
-	want := int(ptr.Deref(set.Spec.Replicas, 1))
+	client := w.kube.CoreV1().Pods(owner.GetNamespace())
 	var failed []error
 	names := map[string]bool{}
-	for i := range want {
-		name := set.Name + "-" + strconv.Itoa(i)
+	for i := range int(ptr.Deref(replicas, 1)) {
+		name := owner.GetName() + "-" + strconv.Itoa(i)
 		names[name] = true
 		if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Name == name }) {
 			continue
 		}
-		failed = append(failed, w.create(ctx, set, "StatefulSet", set.Spec.Template, func(pod *corev1.Pod) {
-			pod.Name, pod.Spec.Hostname, pod.Spec.Subdomain = name, name, set.Spec.ServiceName
-			metav1.SetMetaDataLabel(&pod.ObjectMeta, appsv1.StatefulSetPodNameLabel, name)
-		}))
+		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+		pod.Name = name
+		pod.OwnerReferences = []metav1.OwnerReference{
+			*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind)),
+		}
+		change(pod)
+		_, err := client.Create(ctx, pod, metav1.CreateOptions{})
+		failed = append(failed, err)
 	}
 	for _, each := range pods {
-		if !names[each.Name] {
-			failed = append(failed, w.remove(ctx, each))
+		if names[each.Name] {
+			continue
+		}
+		if err := client.Delete(ctx, each.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			failed = append(failed, err)
 		}
 	}
-	status := set.Status
+	return errors.Join(failed...)
+}
+
+func (w *workloads) deployment(ctx context.Context, d *appsv1.Deployment, pods []*corev1.Pod) error {
+	err := w.scale(ctx, d, "Deployment", d.Spec.Replicas, d.Spec.Template, pods, func(*corev1.Pod) {})
 	count, serving := int32(len(pods)), countReady(pods)
-	set.Status = appsv1.StatefulSetStatus{
+	status := appsv1.DeploymentStatus{
+		ObservedGeneration: d.Generation, Replicas: count, UpdatedReplicas: count, ReadyReplicas: serving,
+		AvailableReplicas: serving,
+	}
+	if d.DeletionTimestamp != nil || reflect.DeepEqual(status, d.Status) {
+		return err
+	}
+	d.Status = status
+	_, failed := w.kube.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
+	return errors.Join(err, failed)
+}
+
+func (w *workloads) statefulSet(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod) error {
+	err := w.scale(ctx, set, "StatefulSet", set.Spec.Replicas, set.Spec.Template, pods, func(pod *corev1.Pod) {
+		pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, set.Spec.ServiceName
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, appsv1.StatefulSetPodNameLabel, pod.Name)
+	})
+	count, serving := int32(len(pods)), countReady(pods)
+	status := appsv1.StatefulSetStatus{
 		ObservedGeneration: set.Generation, Replicas: count, CurrentReplicas: count, UpdatedReplicas: count,
 		ReadyReplicas: serving, AvailableReplicas: serving,
 	}
-	if !reflect.DeepEqual(status, set.Status) {
-		_, err := w.kube.AppsV1().StatefulSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
-		failed = append(failed, err)
+	if set.DeletionTimestamp != nil || reflect.DeepEqual(status, set.Status) {
+		return err
 	}
-	return errors.Join(failed...)
+	set.Status = status
+	_, failed := w.kube.AppsV1().StatefulSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
+	return errors.Join(err, failed)
 }
 
 // run gives a pod the node with the fewest pods, and an address, and says that it is ready.
@@ -271,83 +267,17 @@ func (w *workloads) run(ctx context.Context, pod *corev1.Pod, on map[string]int)
 	return err
 }
 
-// slice writes the EndpointSlice of a Service with a selector.
-func (w *workloads) slice(ctx context.Context, service *corev1.Service, pods []*corev1.Pod) error {
+// slices has the EndpointSlices of a Service with a selector written.
+func (w *workloads) slices(service *corev1.Service, pods []*corev1.Pod) error {
 	if service.DeletionTimestamp != nil {
 		return nil
 	}
-	wanted := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: service.Name + "-", Namespace: service.Namespace, Labels: map[string]string{
-				discoveryv1.LabelServiceName: service.Name, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io",
-			},
-			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(service, corev1.SchemeGroupVersion.WithKind("Service")),
-			},
-		},
-		AddressType: discoveryv1.AddressTypeIPv4,
-	}
-	if service.Spec.ClusterIP == corev1.ClusterIPNone {
-		wanted.Labels[corev1.IsHeadlessService] = ""
-	}
-	for _, pod := range pods {
-		if pod.Namespace != service.Namespace || pod.Status.PodIP == "" ||
-			!labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
-			continue
-		}
-		if wanted.Ports == nil {
-			wanted.Ports = portsOf(service, pod)
-		}
-		going := pod.DeletionTimestamp != nil
-		endpoint := discoveryv1.Endpoint{
-			Addresses: []string{pod.Status.PodIP}, NodeName: &pod.Spec.NodeName,
-			Conditions: discoveryv1.EndpointConditions{
-				Ready: ptr.To(ready(pod) && !going), Serving: ptr.To(ready(pod)), Terminating: &going,
-			},
-			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		}
-		if pod.Spec.Hostname != "" && pod.Spec.Subdomain == service.Name {
-			endpoint.Hostname = &pod.Spec.Hostname
-		}
-		for _, node := range w.nodes {
-			if node.Name == pod.Spec.NodeName {
-				endpoint.Zone = ptr.To(node.Labels[corev1.LabelTopologyZone])
-			}
-		}
-		wanted.Endpoints = append(wanted.Endpoints, endpoint)
-	}
-	client := w.kube.DiscoveryV1().EndpointSlices(service.Namespace)
-	for _, each := range apiserver.List[*discoveryv1.EndpointSlice](w.api, discoveryv1.Resource("endpointslices")) {
-		if !metav1.IsControlledBy(each, service) ||
-			each.Labels[discoveryv1.LabelManagedBy] != wanted.Labels[discoveryv1.LabelManagedBy] {
-			continue
-		}
-		if reflect.DeepEqual(each.Endpoints, wanted.Endpoints) && reflect.DeepEqual(each.Ports, wanted.Ports) {
-			return nil
-		}
-		changed := each.DeepCopy()
-		changed.Endpoints, changed.Ports = wanted.Endpoints, wanted.Ports
-		_, err := client.Update(ctx, changed, metav1.UpdateOptions{})
-		return err
-	}
-	_, err := client.Create(ctx, wanted, metav1.CreateOptions{})
-	return err
-}
-
-// portsOf are the ports of a Service's endpoints, by the names that a pod gives to its own.
-func portsOf(service *corev1.Service, pod *corev1.Pod) (ports []discoveryv1.EndpointPort) {
-	for _, each := range service.Spec.Ports {
-		number := each.TargetPort.IntVal
-		for _, container := range pod.Spec.Containers {
-			for _, port := range container.Ports {
-				if each.TargetPort.StrVal != "" && port.Name == each.TargetPort.StrVal {
-					number = port.ContainerPort
-				}
-			}
-		}
-		ports = append(ports, discoveryv1.EndpointPort{
-			Name: ptr.To(each.Name), Port: ptr.To(number), Protocol: ptr.To(each.Protocol),
+	behind := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
+		return pod.Namespace != service.Namespace || !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
+	})
+	existing := slices.DeleteFunc(apiserver.List[*discoveryv1.EndpointSlice](w.api, discoveryv1.Resource("endpointslices")),
+		func(slice *discoveryv1.EndpointSlice) bool {
+			return !metav1.IsControlledBy(slice, service) || slice.Labels[discoveryv1.LabelManagedBy] != sliceController
 		})
-	}
-	return ports
+	return w.reconciler.Reconcile(klog.Background(), service, behind, existing, time.Now())
 }
