@@ -13,13 +13,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 const (
@@ -113,6 +117,42 @@ func objects(t testing.TB, text string) []*unstructured.Unstructured {
 			all = append(all, object)
 		}
 	}
+}
+
+// apply writes objects to a cluster.
+func apply(t testing.TB, cluster *controlplane.Cluster, objects string) {
+	t.Helper()
+	run(t, objects, kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")
+}
+
+// exported is a Service of the namespace default and its export.
+func exported(name string) string {
+	return `{apiVersion: v1, kind: Service, metadata: {name: ` + name + `, namespace: default}, spec: {ports: [{port: 80}]}}
+---
+{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: ` + name + `, namespace: default}}`
+}
+
+// importOf returns an import of a cluster.
+func importOf(ctx context.Context, cluster *controlplane.Cluster, namespace, name string) (*unstructured.Unstructured, error) {
+	return cluster.Dynamic().Resource(mcs("serviceimports", "v1beta1")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// controllerOf starts a controller with the rights that its account has in a namespace of a cluster, until the test ends.
+func controllerOf(t testing.TB, cluster *controlplane.Cluster, namespace string, flags ...string) *clusterset.Program {
+	t.Helper()
+	folder, err := programs.Build(t.Context(), "cmd/clusterset-controller")
+	must(t, err)
+	credential, err := clusterset.WriteCredential(t.Context(), cluster, namespace, "clusterset-controller")
+	must(t, err)
+	running, err := clusterset.StartController(cluster, filepath.Join(folder, "clusterset-controller"), credential, flags...)
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, running.Stop(context.Background(), time.Minute))
+		if t.Failed() {
+			t.Logf("the controller of %s ends\n%s", cluster.Name(), running.LogTail(8192))
+		}
+	})
+	return running
 }
 
 // As all packages wait and fail.

@@ -11,15 +11,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // profileCRD has the resource of ClusterProfiles, without its schema.
@@ -62,17 +59,11 @@ func TestMembersFromInventories(t *testing.T) {
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: `+system+`}}`)
 	apply(t, cluster, template(t, "--set", "clusterId=hub", "--set", "membersFrom={"+strings.Join(sources, ",")+"}"))
-	program, err := programs.Build(t.Context(), "cmd/clusterset-controller")
-	must(t, err)
-	credential, err := clusterset.WriteCredential(t.Context(), cluster, system, "clusterset-controller")
-	must(t, err)
 	var flags []string
 	for _, source := range sources {
 		flags = append(flags, "--members-from", source)
 	}
-	running, err := clusterset.StartController(cluster, filepath.Join(program, "clusterset-controller"), credential, flags...)
-	must(t, err)
-	t.Cleanup(func() { must(t, running.Stop(context.Background(), time.Minute)) })
+	controllerOf(t, cluster, system, flags...)
 
 	members := func(want ...string) {
 		t.Helper()

@@ -169,28 +169,18 @@ func debian(t *testing.T, name, from string) string {
 // privateSet starts clusters with a controller each.
 func privateSet(t *testing.T, names ...string) []*controlplane.Cluster {
 	t.Helper()
-	bin, err := programs.Build(t.Context(), "cmd/clusterset-controller", "cmd/kubectl-clusterset")
-	must(t, err)
 	options := make([]controlplane.Options, len(names))
 	for i, name := range names {
 		options[i] = controlplane.Options{Name: name, Zones: []string{}}
 	}
 	clusters := controlplanetest.Start(t, options...)
 	for _, cluster := range clusters {
-		run(t, template(t, "--set", "clusterId="+cluster.Name(), "--set", "namespace.create=true"), kubectl(t),
-			"--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")
-		credential, err := clusterset.WriteCredential(t.Context(), cluster, system, "clusterset-controller")
-		must(t, err)
-		running, err := clusterset.StartController(cluster, filepath.Join(bin, "clusterset-controller"), credential,
-			"--stale-after=20s")
-		must(t, err)
+		apply(t, cluster, template(t, "--set", "clusterId="+cluster.Name()+",namespace.create=true"))
+		running := controllerOf(t, cluster, system, "--stale-after=20s")
 		t.Setenv("CONTROLLER_"+strings.ToUpper(cluster.Name()), running.Address)
 		t.Cleanup(func() {
-			if err := errors.Join(running.Err(), running.Stop(context.Background(), time.Minute)); err != nil {
+			if err := running.Err(); err != nil {
 				t.Error(err)
-			}
-			if t.Failed() {
-				t.Logf("the controller of %s ends\n%s", cluster.Name(), running.LogTail(8192))
 			}
 		})
 	}

@@ -10,20 +10,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // TestProjectedToken joins two clusters as docs/operate/members.md says, without a stored credential: the API server of
@@ -37,8 +33,7 @@ func TestProjectedToken(t *testing.T) {
 		values = strings.ReplaceAll(values, "https://west.example.org:6443", west.URL())
 		file := filepath.Join(t.TempDir(), "values.yaml")
 		must(t, os.WriteFile(file, []byte(values), 0o600))
-		run(t, template(t, "--values", file, "--set", "namespace.create=true"), kubectl(t), "--kubeconfig",
-			kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")
+		apply(t, cluster, template(t, "--values", file, "--set", "namespace.create=true"))
 	}
 	command := regexp.MustCompile(`kubectl --context east (create clusterrolebinding [^\n]+)`).FindStringSubmatch(
 		read(t, root+"/docs/operate/members.md"))[1]
@@ -77,24 +72,13 @@ func TestProjectedToken(t *testing.T) {
 	data = strings.ReplaceAll(data, "/var/run/secrets/clusterset-dns/members/west", path)
 	data = strings.Replace(data, "server:", "certificate-authority: "+authorityOf(t, west)+"\n      server:", 1)
 	must(t, os.WriteFile(member, []byte(data), 0o600))
-	program, err := programs.Build(t.Context(), "cmd/clusterset-controller")
-	must(t, err)
-	for cluster, flags := range map[*controlplane.Cluster][]string{east: {"--member", "west=" + member}, west: nil} {
-		credential, err := clusterset.WriteCredential(t.Context(), cluster, system, account)
-		must(t, err)
-		running, err := clusterset.StartController(cluster, filepath.Join(program, "clusterset-controller"), credential, flags...)
-		must(t, err)
-		t.Cleanup(func() { must(t, running.Stop(context.Background(), time.Minute)) })
-	}
+	controllerOf(t, east, system, "--member", "west="+member)
+	controllerOf(t, west, system)
 	imported := func(name string) {
 		t.Helper()
-		apply(t, west, `{apiVersion: v1, kind: Service, metadata: {name: `+name+`, namespace: default}, spec: {ports: [{port: 80}]}}
----
-{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: `+name+`, namespace: default}}`)
+		apply(t, west, exported(name))
 		eventually(t, name+" is imported in east", func(ctx context.Context) error {
-			_, err := east.Dynamic().Resource(schema.GroupVersionResource{
-				Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceimports",
-			}).Namespace("default").Get(ctx, name, metav1.GetOptions{})
+			_, err := importOf(ctx, east, "default", name)
 			return err
 		})
 	}
@@ -168,9 +152,4 @@ func configMap(t *testing.T, cluster *controlplane.Cluster, name string) map[str
 	found, err := cluster.Client().CoreV1().ConfigMaps(system).Get(t.Context(), name, metav1.GetOptions{})
 	must(t, err)
 	return found.Data
-}
-
-func apply(t *testing.T, cluster *controlplane.Cluster, objects string) {
-	t.Helper()
-	run(t, objects, kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")
 }

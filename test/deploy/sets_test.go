@@ -13,14 +13,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 const several = root + "/docs/operate/operations.md"
@@ -63,20 +60,10 @@ func TestTwoSets(t *testing.T) {
 		cli("create", "namespace", namespace)
 	}
 	cli("label", "namespace", shop, "clusterset-dns.github.io/clusterset=blue")
-	bin, err := programs.Build(t.Context(), "cmd/clusterset-controller")
-	must(t, err)
 	controllers := map[string]*clusterset.Program{}
 	for namespace, flags := range map[string][]string{system: nil, blue: {"--clusterset", "blue"}} {
-		credential, err := clusterset.WriteCredential(t.Context(), cluster, namespace, "clusterset-controller")
-		must(t, err)
-		running, err := clusterset.StartController(cluster, filepath.Join(bin, "clusterset-controller"), credential,
+		running := controllerOf(t, cluster, namespace,
 			append(flags, "--namespace", namespace, "--cluster-id", "east", "--leader-elect=false")...)
-		must(t, err)
-		t.Cleanup(func() {
-			if err := running.Stop(context.Background(), time.Minute); err != nil {
-				t.Error(err)
-			}
-		})
 		eventually(t, "the controller in "+namespace, func(ctx context.Context) error {
 			if ready, err := running.Ready(ctx); !ready || err != nil {
 				return fmt.Errorf("not ready: %w", err)
@@ -132,7 +119,7 @@ func TestTwoSets(t *testing.T) {
 		}
 		run(t, "", helm(t), append([]string{"uninstall", "--kubeconfig", admin}, args...)...)
 	}
-	if _, err := importOf(t.Context(), cluster, shop); !apierrors.IsNotFound(err) {
+	if _, err := importOf(t.Context(), cluster, shop, "web"); !apierrors.IsNotFound(err) {
 		t.Errorf("the import of the set that the cluster left: %v", err)
 	}
 	expectSet(t, cluster, office, "")
@@ -143,23 +130,15 @@ func TestTwoSets(t *testing.T) {
 func expectSet(t *testing.T, cluster *controlplane.Cluster, namespace, set string) {
 	t.Helper()
 	eventually(t, namespace+" has an import of the set "+set, func(ctx context.Context) error {
-		labels, err := importOf(ctx, cluster, namespace)
-		if got := labels[export.LabelSet]; err == nil && got != set {
-			err = fmt.Errorf("it is of set %q", got)
+		found, err := importOf(ctx, cluster, namespace, "web")
+		if err != nil {
+			return err
 		}
-		return err
+		if got := found.GetLabels()[export.LabelSet]; got != set {
+			return fmt.Errorf("it is of set %q", got)
+		}
+		return nil
 	})
-}
-
-// importOf returns the labels of the import web.
-func importOf(ctx context.Context, cluster *controlplane.Cluster, namespace string) (map[string]string, error) {
-	object, err := cluster.Dynamic().Resource(schema.GroupVersionResource{
-		Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceimports",
-	}).Namespace(namespace).Get(ctx, "web", metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return object.GetLabels(), nil
 }
 
 // corefileOfSets is the Corefile of the page, for this test.
