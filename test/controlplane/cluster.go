@@ -51,9 +51,8 @@ type Cluster struct {
 	remotes map[string]*Remote
 }
 
-// Start starts a cluster and returns once it works: the API is served with its CRDs, the
-// nodes are ready, and a pod that is created gets scheduled and ready. Programs that are missing are built
-// first. ctx bounds the start alone; the cluster runs until Stop, or until this process ends.
+// Start starts a cluster and returns once the API is served with its CRDs, and the nodes are ready. Programs that are
+// missing are built first. ctx bounds the start alone; the cluster runs until Stop, or until this process ends.
 // Where the start fails, nothing is left of it, and the error quotes the log of the component in question.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	clusters, err := StartAll(ctx, options)

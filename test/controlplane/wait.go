@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
@@ -93,17 +92,8 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	}, assets.Etcd, assets.APIServer)
 }
 
-// canary is a pod that shows that the whole chain works. It is in kube-system, and goes when it has done so.
-var canary = &corev1.Pod{
-	ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "controlplane-canary"},
-	Spec: corev1.PodSpec{
-		Containers:                    []corev1.Container{{Name: "canary", Image: "canary"}},
-		TerminationGracePeriodSeconds: new(int64),
-	},
-}
-
-// waitWorking waits until the controllers have made the service account of the namespace default and, where there are
-// nodes, until all of them and a first pod are ready: the scheduler binds, kwok plays.
+// waitWorking waits until the controllers have made the service account of the namespace default, and until all nodes are
+// ready.
 func (c *Cluster) waitWorking(ctx context.Context) error {
 	err := c.poll(ctx, "the service account of namespace default", func(ctx context.Context) error {
 		_, err := c.clientset.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
@@ -112,10 +102,7 @@ func (c *Cluster) waitWorking(ctx context.Context) error {
 	if err != nil || len(c.options.Zones) == 0 {
 		return err
 	}
-	if err := c.poll(ctx, "the nodes to be ready", c.nodesReady, assets.Kwok); err != nil {
-		return err
-	}
-	return c.waitCanary(ctx)
+	return c.poll(ctx, "the nodes to be ready", c.nodesReady, assets.Kwok)
 }
 
 // nodesReady is nil once all nodes are ready.
@@ -131,41 +118,6 @@ func (c *Cluster) nodesReady(ctx context.Context) error {
 		if !ready {
 			return fmt.Errorf("node %s: %v", node.Name, node.Status.Conditions)
 		}
-	}
-	return nil
-}
-
-// waitCanary creates the canary, waits until it is ready, and deletes it.
-func (c *Cluster) waitCanary(ctx context.Context) error {
-	pods := c.clientset.CoreV1().Pods(canary.Namespace)
-	err := c.poll(ctx, "a first pod to be created", func(ctx context.Context) error {
-		_, err := pods.Create(ctx, canary.DeepCopy(), metav1.CreateOptions{}) // the client writes into it
-		if apierrors.IsAlreadyExists(err) {
-			return nil
-		}
-		return err
-	}, assets.Controllers)
-	if err != nil {
-		return err
-	}
-	err = c.poll(ctx, "a first pod to be ready", func(ctx context.Context) error {
-		pod, err := pods.Get(ctx, canary.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		ready := slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-		})
-		if ready {
-			return nil
-		}
-		return fmt.Errorf("pod %s/%s on node %q: %v", pod.Namespace, pod.Name, pod.Spec.NodeName, pod.Status.Conditions)
-	}, assets.Scheduler, assets.Kwok)
-	if err != nil {
-		return err
-	}
-	if err := pods.Delete(ctx, canary.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete pod %s/%s: %w", canary.Namespace, canary.Name, err)
 	}
 	return nil
 }
