@@ -25,7 +25,6 @@ func TestClusterset(t *testing.T) {
 		{"join", testJoin},
 		{"export", testExport},
 		{"explain", testExplain},
-		{"coredns", testCoreDNS},
 		{"stale", testStale}, // by the ways of the first join
 		{"check", testCheck},
 		{"drain", testDrain},
