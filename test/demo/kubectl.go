@@ -81,19 +81,6 @@ func (k kubectl) scaleToZero(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// deleteExports withdraws exports.
-func (k kubectl) deleteExports(ctx context.Context, c *cluster, names ...string) error {
-	k.say(c, "-n %s delete serviceexports %s", namespace, strings.Join(names, " "))
-	for _, name := range names {
-		if err := c.mcs.MulticlusterV1beta1().ServiceExports(namespace).Delete(ctx, name,
-			metav1.DeleteOptions{}); err != nil {
-			return fmt.Errorf("delete ServiceExport %s/%s in %s: %w", namespace, name, c.name, err)
-		}
-		k.output(fmt.Sprintf("serviceexport.multicluster.x-k8s.io %q deleted from %s namespace\n", name, namespace))
-	}
-	return nil
-}
-
 // plugin runs kubectl clusterset.
 func (k kubectl) plugin(ctx context.Context, args ...string) error {
 	k.command("kubectl clusterset " + strings.Join(args, " "))

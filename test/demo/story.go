@@ -261,8 +261,10 @@ func (s *story) scaleToZero(ctx context.Context) error {
 func (s *story) unexport(ctx context.Context) error {
 	s.chapter("both clusters take back their exports")
 	for i, c := range []*cluster{s.west, s.east} {
-		if err := s.kubectl.deleteExports(ctx, c, "web", "db"); err != nil {
-			return err
+		for _, name := range []string{"web", "db"} {
+			if err := s.kubectl.plugin(ctx, "unexport", namespace+"/"+name, "--contexts", c.name); err != nil {
+				return err
+			}
 		}
 		if i == 0 {
 			ip, err := s.west.importIP(ctx)
