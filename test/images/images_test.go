@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images opens the images that are built for a release.
 package images
 
 import (
-	"archive/tar"
 	"bytes"
-	"crypto/sha256"
 	"crypto/x509"
 	"debug/elf"
 	"encoding/hex"
-	"encoding/json"
 	"encoding/pem"
-	"errors"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -30,62 +24,6 @@ import (
 
 // root is that of the repository.
 const root = "../.."
-
-// A layout is an OCI image layout, as of the image specification.
-type layout string
-
-type descriptor struct {
-	MediaType, Digest string
-	Annotations       map[string]string
-	Platform          *struct{ OS, Architecture string }
-}
-
-type manifest struct {
-	Manifests, Layers []descriptor
-	Config            descriptor
-	Subject           *descriptor
-}
-
-type configuration struct {
-	OS, Architecture string
-	Config           struct {
-		User         string
-		Entrypoint   []string
-		Labels       map[string]string
-		ExposedPorts map[string]any
-	}
-	RootFS struct {
-		DiffIDs []string `json:"diff_ids"`
-	} `json:"rootfs"`
-}
-
-// blob is a part of the layout whose digest is right.
-func (l layout) blob(t testing.TB, d descriptor) []byte {
-	t.Helper()
-	algorithm, digest, _ := strings.Cut(d.Digest, ":")
-	content := read(t, filepath.Join(string(l), "blobs", algorithm, digest))
-	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != digest {
-		t.Fatalf("blob %s has another digest", d.Digest)
-	}
-	return content
-}
-
-func read(t testing.TB, path string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
-
-func decode[T any](t testing.TB, text []byte) (value T) {
-	t.Helper()
-	if err := json.Unmarshal(text, &value); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-	return value
-}
 
 // buildImages runs the program behind `make images`.
 func buildImages(t testing.TB, args ...string) (into string) {
@@ -119,24 +57,24 @@ func TestImages(t *testing.T) {
 		{"coredns-slim", "coredns", []string{"53/tcp", "53/udp"}, bindService},
 	} {
 		t.Run(program.name, func(t *testing.T) {
-			l := layout(filepath.Join(into, program.name))
-			top := decode[manifest](t, read(t, filepath.Join(string(l), "index.json")))
+			l := Layout(filepath.Join(into, program.name))
+			top := l.Index(t)
 			if len(top.Manifests) != 3 ||
 				top.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v9.9.9" {
 				t.Fatalf("the layout has %v, want an index called v9.9.9 and two SBOMs", top.Manifests)
 			}
-			sboms := map[string]descriptor{}
+			sboms := map[string]Descriptor{}
 			for _, d := range top.Manifests[1:] {
-				if m := decode[manifest](t, l.blob(t, d)); m.Subject != nil &&
+				if m := l.Manifest(t, d); m.Subject != nil &&
 					m.Config.MediaType == "application/vnd.cyclonedx+json" {
 					sboms[m.Subject.Digest] = m.Layers[0]
 				}
 			}
 			var platforms []string
-			for _, d := range decode[manifest](t, l.blob(t, top.Manifests[0])).Manifests {
+			for _, d := range l.Manifest(t, top.Manifests[0]).Manifests {
 				platforms = append(platforms, d.Platform.OS+"/"+d.Platform.Architecture)
-				m := decode[manifest](t, l.blob(t, d))
-				config := decode[configuration](t, l.blob(t, m.Config))
+				m := l.Manifest(t, d)
+				config := l.Configuration(t, m)
 				if config.OS != d.Platform.OS || config.Architecture != d.Platform.Architecture {
 					t.Errorf("%s/%s in the configuration, %v in the index", config.OS, config.Architecture, d.Platform)
 				}
@@ -147,12 +85,12 @@ func TestImages(t *testing.T) {
 					c.Labels["org.opencontainers.image.revision"] != "abc" {
 					t.Errorf("configuration %+v", c)
 				}
-				checkFiles(t, files(t, l, m, config), program.file, config.Architecture, program.capabilities)
+				checkFiles(t, l.Files(t, m), program.file, config.Architecture, program.capabilities)
 				sbom, ok := sboms[d.Digest]
 				if !ok {
 					t.Fatalf("no SBOM refers to %s", d.Digest)
 				}
-				checkSBOM(t, l.blob(t, sbom), program.name)
+				checkSBOM(t, l.Blob(t, sbom), program.name)
 			}
 			if !slices.Equal(platforms, []string{"linux/amd64", "linux/arm64"}) {
 				t.Errorf("platforms %v", platforms)
@@ -174,57 +112,14 @@ func TestImages(t *testing.T) {
 // digests are those of the image for each architecture, and of its SBOM.
 func digests(t testing.TB, path string) map[string]string {
 	t.Helper()
-	l, all := layout(path), map[string]string{}
-	top := decode[manifest](t, read(t, filepath.Join(path, "index.json")))
-	for _, image := range decode[manifest](t, l.blob(t, top.Manifests[0])).Manifests {
+	l, all := Layout(path), map[string]string{}
+	top := l.Index(t)
+	for _, image := range l.Manifest(t, top.Manifests[0]).Manifests {
 		all[image.Platform.Architecture] = image.Digest
 		for _, d := range top.Manifests[1:] {
-			if m := decode[manifest](t, l.blob(t, d)); m.Subject != nil && m.Subject.Digest == image.Digest {
+			if m := l.Manifest(t, d); m.Subject != nil && m.Subject.Digest == image.Digest {
 				all["SBOM of "+image.Platform.Architecture] = d.Digest
 			}
-		}
-	}
-	return all
-}
-
-// A content is a file of an image.
-type content struct {
-	*tar.Header
-	data []byte
-}
-
-// files are those of all layers, whose digests must be the configuration's.
-func files(t testing.TB, l layout, m manifest, config configuration) map[string]content {
-	t.Helper()
-	if len(m.Layers) != len(config.RootFS.DiffIDs) {
-		t.Fatalf("%d layers, %d in the configuration", len(m.Layers), len(config.RootFS.DiffIDs))
-	}
-	all := map[string]content{}
-	for i, d := range m.Layers {
-		// The race detector makes Go's own decompression take a minute.
-		gzip := exec.CommandContext(t.Context(), "gzip", "--decompress", "--stdout")
-		gzip.Stdin, gzip.Stderr = bytes.NewReader(l.blob(t, d)), os.Stderr
-		unpacked, err := gzip.Output()
-		if err != nil {
-			t.Fatalf("unpack layer %d: %v", i, err)
-		}
-		if sum := sha256.Sum256(unpacked); "sha256:"+hex.EncodeToString(sum[:]) != config.RootFS.DiffIDs[i] {
-			t.Errorf("layer %d has another digest than in the configuration", i)
-		}
-		archive := tar.NewReader(bytes.NewReader(unpacked))
-		for {
-			header, err := archive.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := io.ReadAll(archive)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all[header.Name] = content{header, data}
 		}
 	}
 	return all
@@ -234,7 +129,7 @@ func files(t testing.TB, l layout, m manifest, config configuration) map[string]
 const bindService = "0100000200040000000000000000000000000000"
 
 // checkFiles looks at what the image holds: the program, and little else.
-func checkFiles(t *testing.T, all map[string]content, program, architecture, capabilities string) {
+func checkFiles(t *testing.T, all map[string]File, program, architecture, capabilities string) {
 	t.Helper()
 	want := []string{
 		program, "etc/", "etc/group", "etc/passwd", "etc/ssl/", "etc/ssl/certs/", "etc/ssl/certs/ca-certificates.crt",
@@ -249,7 +144,7 @@ func checkFiles(t *testing.T, all map[string]content, program, architecture, cap
 		}
 	}
 	roots := 0
-	for rest := all["etc/ssl/certs/ca-certificates.crt"].data; ; roots++ {
+	for rest := all["etc/ssl/certs/ca-certificates.crt"].Data; ; roots++ {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
 			break
@@ -266,7 +161,7 @@ func checkFiles(t *testing.T, all map[string]content, program, architecture, cap
 		binary.Mode != 0o755 {
 		t.Errorf("%s has capabilities %q and mode %o", program, got, binary.Mode)
 	}
-	parsed, err := elf.NewFile(bytes.NewReader(binary.data))
+	parsed, err := elf.NewFile(bytes.NewReader(binary.Data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +176,7 @@ func checkFiles(t *testing.T, all map[string]content, program, architecture, cap
 	}
 	if architecture == runtime.GOARCH {
 		path := filepath.Join(t.TempDir(), program)
-		if err := os.WriteFile(path, binary.data, 0o700); err != nil {
+		if err := os.WriteFile(path, binary.Data, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		if output, err := exec.CommandContext(t.Context(), path, "--version").CombinedOutput(); err != nil ||
