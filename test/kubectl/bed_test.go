@@ -80,7 +80,7 @@ func (b *bed) all() []*cluster { return []*cluster{b.east, b.west, b.north} }
 func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 	t.Helper()
 	c := &cluster{Cluster: plane}
-	b.grant(t, plane.Name())
+	must(t, clusterset.Install(t.Context(), plane))
 	b.startController(t, c, plane.Name())
 	t.Cleanup(func() { b.stopController(t, c) })
 	b.serve(t, c)
@@ -94,23 +94,14 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 // serve has a CoreDNS with the plugin answer in a cluster.
 func (b *bed) serve(t *testing.T, c *cluster) {
 	t.Helper()
-	credential, err := c.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceSystem, "clusterset-coredns")
+	credential, err := clusterset.WriteCredential(t.Context(), c.Cluster, metav1.NamespaceSystem, "clusterset-coredns")
 	must(t, err)
-	path := filepath.Join(c.Directory(), "coredns.kubeconfig")
-	must(t, os.WriteFile(path, credential, 0o600))
-	c.dns, err = clusterset.StartCorefile(c.Cluster, filepath.Join(b.programs, "coredns"), fmt.Sprintf(
-		".:PORT {\n bind 127.0.0.1\n multicluster clusterset.local {\n kubeconfig %s\n startup_timeout 1m\n }\n}\n", path))
+	c.dns, err = clusterset.StartDNS(c.Cluster, filepath.Join(b.programs, "coredns"), credential)
 	must(t, err)
 	controlplanetest.Eventually(t, "CoreDNS of "+c.Name(), func(ctx context.Context) error {
 		_, err := plugin.DNSAt(c.dns.Address).Ask(ctx, "clusterset.local", "SOA")
 		return err
 	})
-}
-
-// grant gives the programs in a cluster the rights of the chart.
-func (b *bed) grant(t *testing.T, context string) {
-	t.Helper()
-	b.shell(t, "kubectl --context "+context+" apply -f ../../deploy/rbac.yaml -f ../../deploy/coredns-rbac.yaml")
 }
 
 // startController runs the controller of a cluster under an id.

@@ -131,6 +131,8 @@ func (b *bed) exportBeforeItsService(t *testing.T) {
 	b.do(t, "unexport", "exported/late", "--contexts", "east")
 }
 
+// testExplain has what explain says of real answers, endpoints and hints. TestExplain of controller/statusz has all that a
+// controller may find.
 func testExplain(t *testing.T, b *bed) {
 	t.Run("healthy", func(t *testing.T) {
 		b.namespace(t, "healthy", b.all()...)
@@ -146,46 +148,6 @@ func testExplain(t *testing.T, b *bed) {
 		b.explains(t, "headless-idle", "healthy/idle", "--contexts", "east")
 		b.explains(t, "healthy-wide", "healthy/web", "--contexts", "east", "-o", "wide")
 	})
-	t.Run("type conflict", func(t *testing.T) {
-		b.namespace(t, "types", b.all()...)
-		b.service(t, b.east, "types", "web", false, 80, "10.64.0.10")
-		b.service(t, b.west, "types", "web", true, 80, "10.65.0.10")
-		b.export(t, "types/web", b.east, b.west)
-		b.explains(t, "type-conflict", "types/web", "--contexts", "west")
-	})
-	t.Run("port conflict", func(t *testing.T) {
-		b.namespace(t, "ports", b.all()...)
-		b.service(t, b.east, "ports", "web", false, 80, "10.64.0.10")
-		b.service(t, b.west, "ports", "web", false, 8080, "10.65.0.10")
-		b.export(t, "ports/web", b.east, b.west)
-		b.explains(t, "port-conflict", "ports/web", "--contexts", "east")
-	})
-	t.Run("refused address", func(t *testing.T) {
-		b.shell(t, "kubectl --context east -n clusterset-dns annotate --overwrite secret member-west clusterset-dns.github.io/cidrs=10.65.0.0/16")
-		defer b.shell(t,
-			"kubectl --context east -n clusterset-dns annotate --overwrite secret member-west clusterset-dns.github.io/cidrs="+b.pods(b.west))
-		b.namespace(t, "refused", b.all()...)
-		b.service(t, b.west, "refused", "web", false, 80, "10.65.0.10", "10.99.0.1")
-		b.export(t, "refused/web", b.west)
-		b.explains(t, "refused-address", "refused/web", "--contexts", "east")
-	})
-	t.Run("missing namespace", func(t *testing.T) {
-		b.namespace(t, "missing", b.west)
-		b.service(t, b.west, "missing", "web", false, 80, "10.65.0.10")
-		b.export(t, "missing/web", b.west)
-		b.explains(t, "missing-namespace", "missing/web", "--contexts", "east")
-	})
-	t.Run("no exports", func(t *testing.T) {
-		b.namespace(t, "unexported", b.east)
-		b.service(t, b.east, "unexported", "web", false, 80, "10.64.0.10")
-		b.explains(t, "no-exports", "unexported/web", "--contexts", "east")
-		b.explains(t, "no-service", "unexported/nothing", "--contexts", "east")
-	})
-	t.Run("no Service behind an export", func(t *testing.T) {
-		b.namespace(t, "invalid", b.all()...)
-		b.apply(t, b.east, "{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: invalid, name: web}}")
-		b.explains(t, "invalid", "invalid/web", "--contexts", "east")
-	})
 	t.Run("preference", func(t *testing.T) { testExplainPreference(t, b) })
 	t.Run("programs", func(t *testing.T) {
 		var list struct {
@@ -194,10 +156,8 @@ func testExplain(t *testing.T, b *bed) {
 				Problems         []struct{ What, Fix string }
 			}
 		}
-		must(t,
-			json.Unmarshal([]byte(b.do(t, "explain", "unexported/web", "--contexts", "west", "-o", "json")),
-				&list))
-		if len(list.Clusters) != 1 || list.Clusters[0].Service != "unexported/web" || len(list.Clusters[0].Problems) == 0 {
+		must(t, json.Unmarshal([]byte(b.do(t, "explain", "healthy/nothing", "--contexts", "west", "-o", "json")), &list))
+		if len(list.Clusters) != 1 || list.Clusters[0].Service != "healthy/nothing" || len(list.Clusters[0].Problems) == 0 {
 			t.Errorf("got %+v", list)
 		}
 	})
@@ -214,7 +174,6 @@ func testExplainPreference(t *testing.T, b *bed) {
 	b.service(t, b.west, "near", "own", false, 80, "10.65.0.10")
 	prefers(b.east, "own", "cluster")
 	prefers(b.west, "own", "cluster")
-	b.explains(t, "prefer-cluster", "near/own", "--contexts", "north")
 	b.explains(t, "prefer-cluster-wide", "near/own", "--contexts", "east", "-o", "wide")
 
 	zones := strings.Fields(
@@ -225,37 +184,17 @@ func testExplainPreference(t *testing.T, b *bed) {
 kubectl --context west -n near patch endpointslice zonal-manual --type json -p '[{"op":"add","path":"/endpoints/0/zone","value":"`+zones[0]+`"}]'`)
 	b.export(t, "near/zonal", b.west)
 	b.explains(t, "prefer-zone-wide", "near/zonal", "--contexts", "east", "-o", "wide")
-
-	b.service(t, b.west, "near", "headless", true, 80, "10.65.0.30")
-	prefers(b.west, "headless", "cluster")
-	b.explains(t, "prefer-headless", "near/headless", "--contexts", "west")
-
-	b.service(t, b.west, "near", "unknown", false, 80, "10.65.0.40")
-	prefers(b.west, "unknown", "local >")
-	b.explains(t, "prefer-unknown", "near/unknown", "--contexts", "east")
 }
 
-// testDrain takes traffic from a cluster and gives it back.
+// testDrain takes traffic from a cluster and gives it back, which the quickstart does on pods: explain says what fixes it.
 func testDrain(t *testing.T, b *bed) {
 	b.namespace(t, "drained", b.all()...)
 	b.service(t, b.east, "drained", "web", false, 80, "10.64.0.10")
 	b.service(t, b.west, "drained", "web", false, 80, "10.65.0.10")
 	b.export(t, "drained/web", b.east, b.west)
-	b.do(t, "drain", "west", "--contexts", "west", "--dry-run")
-	b.explains(t, "before-drain", "drained/web", "--contexts", "east")
 	b.do(t, "drain", "west", "--contexts", "west,east")
-	for _, waits := range []string{"east", "west"} {
-		if out := b.do(t, "status", "--contexts", waits); !strings.Contains(out, "drained") {
-			t.Errorf("drain does not wait for %s:\n%s", waits, out)
-		}
-	}
 	b.explains(t, "drained", "drained/web", "--contexts", "east")
-	b.explains(t, "drained-itself", "drained/web", "--contexts", "west")
-	if got := b.run(t, "drain", "nobody", "--contexts", "east"); got.status != 1 {
-		t.Errorf("the drain of a cluster that nobody knows: %+v", got)
-	}
 	b.do(t, "undrain", "west", "--contexts", "west")
-	b.explains(t, "before-drain", "drained/web", "--contexts", "east")
 }
 
 // testStale cuts a cluster off: explain says what that does, and check what fixes it.
