@@ -64,15 +64,6 @@ func WriteCredential(ctx context.Context, plane Cluster, namespace, account stri
 	return Credential(path), nil
 }
 
-// WriteCredentials writes those of the two programs, whose rights must be granted.
-func WriteCredentials(ctx context.Context, plane Cluster) (controller, dns Credential, err error) {
-	if controller, err = WriteCredential(ctx, plane, Namespace, "clusterset-controller"); err != nil {
-		return "", "", err
-	}
-	dns, err = WriteCredential(ctx, plane, metav1.NamespaceSystem, "clusterset-coredns")
-	return controller, dns, err
-}
-
 // Install applies the rights of the two programs, as deploy/ of the checkout has them.
 func Install(ctx context.Context, plane Cluster) error {
 	root, err := programs.Checkout()

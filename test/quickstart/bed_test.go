@@ -3,67 +3,204 @@
 package quickstart
 
 import (
+	"bytes"
+	"context"
+	_ "embed"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
+	"github.com/clusterset-dns/clusterset-dns/test/quickstart/kubelet"
 )
 
-// registry is the one of the pages.
-const registry = "registry.example.org"
+// registry is the one of the pages, and stockImage the image of the CoreDNS that the clusters have.
+const registry, stockImage = "registry.example.org", "registry.k8s.io/coredns/coredns:stock"
 
-type cluster = live.Cluster
+// A cluster is a control plane whose pods run.
+type cluster struct {
+	*controlplane.Cluster
+	kubelet *kubelet.Kubelet
+	// before is what there was before the installation.
+	before inventory
+}
 
-// A bed is the clusters of the pages, and a user with the files of two releases.
+// A bed is the clusters of the pages, and a user with the files of two releases, who has the clusters in a kubeconfig.
 type bed struct {
-	*live.Bed
+	clusters          []*cluster
 	east, west, north *cluster
-	clients           map[*cluster]*live.Client
+	clients           map[*cluster]*client
 	before, after     release
 	programs          string // of the user, without kubectl-clusterset
+	// images and files are as of kubelet.Options.
+	images map[string]string
+	files  map[string]map[string]string
+	// directory is where the user's commands run, and path has the directories of the user's programs. The system's own
+	// come after them.
+	directory   string
+	path        []string
+	hidden      string // a directory that the user's commands find empty, if it is set
+	environment []string
 }
+
+//go:embed testdata/coredns.yaml
+var stockDNS string
+
+//go:embed testdata/shop.yaml
+var shop string
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	folder, checkout := os.Getenv(folderVariable), absolute(t, root)
+	folder := os.Getenv(folderVariable)
 	b := &bed{
 		before: open(t, filepath.Join(folder, "before")), after: open(t, filepath.Join(folder, "after")),
-		programs: filepath.Join(folder, "user"), clients: map[*cluster]*live.Client{},
-	}
-	options := live.Options{
-		Clusters: []string{"east", "west", "north"}, Router: router,
-		Images: map[string]string{live.StockImage: filepath.Join(folder, "stock", "coredns")},
-		Files:  map[string]map[string]string{},
-		Addresses: func(pod *corev1.Pod) []netip.Addr {
-			if pod.Labels["k8s-app"] == "node-local-dns" {
-				return []netip.Addr{netip.MustParseAddr(nodeLocalAddress)}
-			}
-			return nil
-		},
-		Directory: t.TempDir(), Path: []string{b.programs}, Hidden: checkout,
+		programs: filepath.Join(folder, "user"), clients: map[*cluster]*client{},
+		images: map[string]string{stockImage: filepath.Join(folder, "stock", "coredns")}, files: map[string]map[string]string{},
+		directory: t.TempDir(), path: []string{filepath.Join(folder, "user")}, hidden: absolute(t, root),
 	}
 	for _, r := range []release{b.before, b.after} {
 		programs, files := r.pull(t)
 		for name, program := range programs {
 			for _, name := range []string{name, mirrored(name)} {
-				options.Images[name] = program
+				b.images[name] = program
 			}
-			options.Files[name], options.Files[mirrored(name)] = files[name], files[name]
+			b.files[name], b.files[mirrored(name)] = files[name], files[name]
 		}
 	}
-	b.Bed = live.New(t, options)
-	b.east, b.west, b.north = b.Clusters[0], b.Clusters[1], b.Clusters[2]
-	for _, c := range b.Clusters {
-		b.clients[c] = c.NewClient(t)
+	var planned []controlplane.Options
+	for _, name := range []string{"east", "west", "north"} {
+		planned = append(planned, controlplane.Options{
+			Name: name, WithoutCRDs: true,
+			APIServerArgs: []string{"--bind-address=0.0.0.0"}, // in a network of the test's own
+		})
 	}
+	planes := controlplanetest.Start(t, planned...)
+	b.user(t, planes)
+	for _, plane := range planes {
+		b.clusters = append(b.clusters, b.cluster(t, plane))
+	}
+	for _, c := range b.clusters {
+		for _, what := range []string{
+			"kube-system deployment/coredns", "shop deployment/db", "shop statefulset/queue",
+		} {
+			b.run(t, "kubectl --context "+c.Name()+" rollout status --timeout 60s --namespace "+what)
+		}
+		c.remember(t)
+		b.clients[c] = c.newClient(t)
+	}
+	b.east, b.west, b.north = b.clusters[0], b.clusters[1], b.clusters[2]
 	return b
+}
+
+// apiAddress is the ClusterIP of the Service kubernetes, at which the API server is reached by all.
+func apiAddress(plane *controlplane.Cluster) string {
+	return plane.Options().ServiceCIDRs[0].Masked().Addr().Next().String()
+}
+
+// dnsAddress is that of the cluster's DNS: the tenth address of the range, by convention.
+func dnsAddress(plane *controlplane.Cluster) string {
+	address := plane.Options().ServiceCIDRs[0].Masked().Addr().As4()
+	address[3] += 10
+	return netip.AddrFrom4(address).String()
+}
+
+// nodeLocal are the further addresses of a pod: a cache on a node has that of all.
+func nodeLocal(pod *corev1.Pod) []netip.Addr {
+	if pod.Labels["k8s-app"] == "node-local-dns" {
+		return []netip.Addr{netip.MustParseAddr(nodeLocalAddress)}
+	}
+	return nil
+}
+
+// user gives the user a kubeconfig with all rights in all clusters.
+func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
+	t.Helper()
+	home := t.TempDir()
+	config := clientcmdapi.NewConfig()
+	for _, plane := range planes {
+		must(t, router.AddAddress(netip.MustParseAddr(apiAddress(plane))))
+		text, err := plane.Kubeconfig()
+		must(t, err)
+		one, err := clientcmd.Load(text)
+		must(t, err)
+		name := plane.Name()
+		config.Clusters[name], config.AuthInfos[name], config.Contexts[name] = one.Clusters[name], one.AuthInfos[name],
+			one.Contexts[name]
+		server, err := url.Parse(config.Clusters[name].Server)
+		must(t, err)
+		config.Clusters[name].Server = "https://" + apiAddress(plane) + ":" + server.Port()
+	}
+	config.CurrentContext = planes[0].Name()
+	path := filepath.Join(home, "kubeconfig")
+	must(t, clientcmd.WriteToFile(*config, path))
+	// What the user of this machine has set up for the tools has no say here.
+	b.environment = []string{"HOME=" + home, "TMPDIR=" + home, "KUBECONFIG=" + path}
+}
+
+// cluster has kubelets play the nodes, and what a user has before the installation.
+func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
+	t.Helper()
+	must(t, plane.Kwok().Kill())
+	played, err := kubelet.Start(t.Context(), kubelet.Options{
+		Cluster: plane, Router: router, Directory: t.TempDir(), Images: b.images, Files: b.files,
+		Addresses: nodeLocal, DNS: dnsAddress(plane),
+		Played: []string{"registry.example.org/shop/db:1", "registry.example.org/shop/queue:1"},
+	})
+	must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			for name, log := range played.Logs() {
+				t.Logf("%s: the log of %s ends:\n%s", plane.Name(), name, log)
+			}
+		}
+		if err := played.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, manifest := range []string{strings.ReplaceAll(stockDNS, "clusterIP: DNS", "clusterIP: "+dnsAddress(plane)), shop} {
+		path := filepath.Join(t.TempDir(), "manifest.yaml")
+		must(t, os.WriteFile(path, []byte(manifest), 0o600))
+		b.run(t, "kubectl --context "+plane.Name()+" apply -f "+path)
+	}
+	c := &cluster{Cluster: plane, kubelet: played}
+	c.proxy(t)
+	return c
+}
+
+// hide puts an empty directory in the place of its first argument, and has a shell run the second.
+const hide = `mount -t tmpfs hidden "$0" && exec /bin/sh -ec "$1"`
+
+// run runs commands with sh as the user. They must work. It returns what they wrote to standard output.
+func (b *bed) run(t testing.TB, commands string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	started := time.Now()
+	command := exec.CommandContext(ctx, "/bin/sh", "-ec", commands)
+	if b.hidden != "" {
+		command = exec.CommandContext(ctx, "unshare", "--mount", "--", "/bin/sh", "-ec", hide, b.hidden, commands)
+	}
+	command.Dir = b.directory
+	command.Env = append(slices.Clone(b.environment), "PATH="+strings.Join(append(b.path, "/usr/bin", "/bin"), ":"))
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		t.Fatalf("%s\n%v\n%s%s", commands, err, stdout.String(), stderr.String())
+	}
+	t.Logf("%s\n%s%s(%.1f s)", commands, stdout.String(), stderr.String(), time.Since(started).Seconds())
+	return stdout.String()
 }
 
 // mirrored is the name of an image in the registry of the pages.
@@ -81,14 +218,14 @@ func (b *bed) use(t *testing.T, r release) {
 	t.Helper()
 	programs := filepath.Join(filepath.Dir(b.programs), r.version)
 	must(t, os.Mkdir(programs, 0o700))
-	b.Run(t, "! command -v go && test -z \"$(ls -A)\" && test -z \"$(ls -A '"+b.Hidden+"')\"")
-	b.Run(t, fmt.Sprintf("cd %s && sha256sum --check checksums.txt && tar -xzf %s -C %s", r.directory, r.archive(), programs))
+	b.run(t, "! command -v go && test -z \"$(ls -A)\" && test -z \"$(ls -A '"+b.hidden+"')\"")
+	b.run(t, fmt.Sprintf("cd %s && sha256sum --check checksums.txt && tar -xzf %s -C %s", r.directory, r.archive(), programs))
 	// Each file has a checksum, and krew's manifest has that of the archive.
-	b.Run(t, fmt.Sprintf("cd %s && for file in *; do test -d $file || test $file = checksums.txt || "+
+	b.run(t, fmt.Sprintf("cd %s && for file in *; do test -d $file || test $file = checksums.txt || "+
 		"grep -q \"  $file\\$\" checksums.txt; done && grep -A1 %s clusterset.yaml | grep $(sha256sum <%[2]s | cut -d' ' -f1)",
 		r.directory, r.archive()))
-	b.Path = []string{programs, b.programs}
-	if client := b.Run(t, "kubectl clusterset --version"); !strings.Contains(client, r.version) {
+	b.path = []string{programs, b.programs}
+	if client := b.run(t, "kubectl clusterset --version"); !strings.Contains(client, r.version) {
 		t.Fatalf("the program of release %s says it is %s", r.version, client)
 	}
 }
@@ -96,13 +233,13 @@ func (b *bed) use(t *testing.T, r release) {
 // follow runs commands of a page. The chart is that of the first release.
 func (b *bed) follow(t *testing.T, commands string) string {
 	t.Helper()
-	return b.Run(t, strings.ReplaceAll(commands, " deploy/chart ", " "+b.before.chart()+" "))
+	return b.run(t, strings.ReplaceAll(commands, " deploy/chart ", " "+b.before.chart()+" "))
 }
 
 // check holds that all is as it should be.
 func (b *bed) check(t *testing.T) {
 	t.Helper()
-	if report := b.Run(t, "kubectl clusterset check --contexts east,west,north"); !strings.Contains(report, " 0 warnings, 0 failed") {
+	if report := b.run(t, "kubectl clusterset check --contexts east,west,north"); !strings.Contains(report, " 0 warnings, 0 failed") {
 		t.Errorf("something is wrong:\n%s", report)
 	}
 }

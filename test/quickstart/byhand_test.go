@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
 )
 
 const byHandSection = "## Join by hand"
@@ -35,32 +34,32 @@ func testByHand(t *testing.T, b *bed) {
 			t.Fatalf("block %d of %s has no %q:\n%s", i+1, byHandSection, want, blocks[i])
 		}
 	}
-	b.Directory, b.Hidden = absolute(t, root), "" // the commands name files of it
+	b.directory, b.hidden = absolute(t, root), "" // the commands name files of it
 	install, give, export, leave := blocks[0], blocks[1], blocks[2], blocks[3]
-	b.Run(t, install)
+	b.run(t, install)
 	server := map[*cluster]*clusterset.Program{}
 	for _, c := range []*cluster{b.east, b.west} {
 		server[c] = startByHand(t, b, c)
 	}
-	expect := func(c *cluster, want live.Wanted) {
+	expect := func(c *cluster, want wanted) {
 		t.Helper()
-		c.ExpectOf(t, live.Constant(server[c].Address), database, want)
+		c.expectOf(t, constant(server[c].Address), database, want)
 	}
-	b.Run(t, export)
-	expect(b.east, b.east.ImportIPs)
-	expect(b.west, live.Constant("NXDOMAIN"))
-	b.Run(t, give)
+	b.run(t, export)
+	expect(b.east, b.east.importIPs)
+	expect(b.west, constant("NXDOMAIN"))
+	b.run(t, give)
 	credential := credentialByHand(t, b.west, "east")
-	expect(b.west, b.west.ImportIPs)
-	b.ExpectEndpoints(t, b.west, map[string]string{"east": live.Used})
-	b.Run(t, strings.ReplaceAll(export, "--context east", "--context west"))
+	expect(b.west, b.west.importIPs)
+	b.expectEndpoints(t, b.west, map[string]string{"east": used})
+	b.run(t, strings.ReplaceAll(export, "--context east", "--context west"))
 	for _, c := range []*cluster{b.east, b.west} {
-		b.ExpectEndpoints(t, c, map[string]string{"east": live.Used, "west": live.Used})
+		b.expectEndpoints(t, c, map[string]string{"east": used, "west": used})
 	}
 
-	b.Run(t, leave)
-	b.ExpectEndpoints(t, b.west, map[string]string{"west": live.Used})
-	b.ExpectEndpoints(t, b.east, map[string]string{"east": live.Used, "west": live.Used})
+	b.run(t, leave)
+	b.expectEndpoints(t, b.west, map[string]string{"west": used})
+	b.expectEndpoints(t, b.east, map[string]string{"east": used, "west": used})
 	eventually(t, "the end of the token", func(ctx context.Context) error {
 		if _, err := credential.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx,
 			metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
@@ -87,12 +86,14 @@ func credentialByHand(t *testing.T, c *cluster, name string) kubernetes.Interfac
 // startByHand starts the programs with the rights that they were granted, and returns CoreDNS.
 func startByHand(t *testing.T, b *bed, c *cluster) *clusterset.Program {
 	t.Helper()
-	controller, resolver, err := clusterset.WriteCredentials(t.Context(), c.Cluster)
+	controller, err := clusterset.WriteCredential(t.Context(), c.Cluster, clusterset.Namespace, "clusterset-controller")
 	must(t, err)
-	running, err := clusterset.StartController(c.Cluster, b.Images[b.after.image("clusterset-controller")], controller)
+	resolver, err := clusterset.WriteCredential(t.Context(), c.Cluster, metav1.NamespaceSystem, "clusterset-coredns")
+	must(t, err)
+	running, err := clusterset.StartController(c.Cluster, b.images[b.after.image("clusterset-controller")], controller)
 	must(t, err)
 	t.Cleanup(func() { must(t, running.Stop(context.Background(), time.Minute)) })
-	server, err := clusterset.StartDNS(c.Cluster, b.Images[b.after.image("coredns")], resolver)
+	server, err := clusterset.StartDNS(c.Cluster, b.images[b.after.image("coredns")], resolver)
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Stop(context.Background(), time.Minute)) })
 	return server

@@ -4,9 +4,7 @@ package quickstart
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -38,7 +36,7 @@ ip saddr WEST ip daddr EAST ip length > 1300 drop`,
 	} {
 		cut(t, b, test.cut)
 		var found diagnosis.ConnectivityReport
-		must(t, json.Unmarshal([]byte(b.Run(t, test.commands)), &found))
+		must(t, json.Unmarshal([]byte(b.run(t, test.commands)), &found))
 		if len(found.Paths) != 3*3*2 {
 			t.Errorf("%d paths", len(found.Paths))
 		}
@@ -47,15 +45,10 @@ ip saddr WEST ip daddr EAST ip length > 1300 drop`,
 				t.Errorf("want %q, got %+v", want, path)
 			}
 		}
-		eventually(t, "the objects of the test to go", func(context.Context) error {
-			for _, c := range b.Clusters {
-				if left := b.Run(t, "kubectl --context "+c.Name()+" -n clusterset-dns get pods,services,serviceexports "+
-					"-l app.kubernetes.io/component=probe -o name"); left != "" {
-					return errors.New(left)
-				}
-			}
-			return nil
-		})
+		for _, c := range b.clusters {
+			b.run(t, "kubectl --context "+c.Name()+" -n clusterset-dns wait pods,services,serviceexports "+
+				"-l app.kubernetes.io/component=probe --for delete --timeout 60s")
+		}
 	}
 	cut(t, b, "")
 }
@@ -63,7 +56,7 @@ ip saddr WEST ip daddr EAST ip length > 1300 drop`,
 // cut has the router drop packets of pods, whose ranges have the names of their clusters.
 func cut(t *testing.T, b *bed, rules string) {
 	t.Helper()
-	for _, c := range b.Clusters {
+	for _, c := range b.clusters {
 		rules = strings.ReplaceAll(rules, strings.ToUpper(c.Name()), c.Options().PodCIDRs[0].String())
 	}
 	command := exec.CommandContext(t.Context(), "nft", "-f", "-")

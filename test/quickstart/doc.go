@@ -12,7 +12,11 @@
 // is published yet: they differ in nothing but the version. RELEASES="<directory> <directory>" takes two others, such as
 // downloads of the last release and the output of `make release`.
 //
-// The package live starts the control planes and says what is stood in for. The pods run what is in the images of the
-// release. No registry is involved: the nodes have the images, under the names that their layouts give, and under those of
-// the registry of the pages. Before `coredns enable`, CoreDNS is the stock one. Making images is tested in test/images.
+// It works in a sandbox, as the tests in test/datapath do. What is stood in for:
+//
+//   - The kubelets, by the package kubelet, which says what it does not do. The pods of the user's own services are played.
+//   - Images: their names stand for programs, those in the images of the release. No registry is involved: the nodes have the
+//     images, under the names that their layouts give, and under those of the registry of the pages. Before `coredns enable`,
+//     CoreDNS is the stock one. Making images is tested in test/images.
+//   - kube-proxy, for Services whose ports are those of their pods.
 package quickstart

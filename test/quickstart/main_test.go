@@ -3,6 +3,7 @@
 package quickstart
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,9 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/sandbox"
-	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
 )
 
 const (
@@ -39,7 +41,7 @@ func outside() (clean func(), err error) {
 			remove()
 		}
 	}()
-	if err := live.Build(folder); err != nil {
+	if err := build(folder); err != nil {
 		return nil, err
 	}
 	given := strings.Fields(os.Getenv("RELEASES"))
@@ -63,9 +65,35 @@ func outside() (clean func(), err error) {
 }
 
 func inside() (err error) {
-	if err := sandbox.Setup(live.Programs...); err != nil {
+	if err := sandbox.Setup("nsenter", "unshare", "mount", "chroot", "sh", "nft"); err != nil {
 		return err
 	}
 	router, err = network.Own()
+	return err
+}
+
+// build provides what the clusters and their user have besides clusterset-dns: the control planes, and in a folder
+// stock/coredns, user/helm and user/kubectl. It needs the network.
+func build(folder string) error {
+	paths, err := assets.Ensure(context.Background(), os.Stderr, append(assets.Cluster(), assets.Kubectl)...)
+	if err != nil {
+		return err
+	}
+	helm, err := assets.Tool(context.Background(), "helm", "helm")
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(folder, "user"), 0o700); err != nil {
+		return err
+	}
+	if err := os.Symlink(helm, filepath.Join(folder, "user", "helm")); err != nil {
+		return err
+	}
+	// The checkout, in which it is, may be hidden.
+	if output, err := exec.Command("cp", paths[assets.Kubectl], filepath.Join(folder, "user")).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy kubectl: %w\n%s", err, output)
+	}
+	_, err = programs.Go(context.Background(), ".", nil, "build", "-trimpath", "-ldflags=-w", "-o",
+		filepath.Join(folder, "stock")+"/", "github.com/coredns/coredns")
 	return err
 }

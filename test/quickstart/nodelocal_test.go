@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
-	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
 )
 
 // nodeLocalAddress is the one at which pods reach the cache of their node.
@@ -38,24 +37,24 @@ func testNodeLocal(t *testing.T, b *bed) {
 		manifest := strings.NewReplacer("forward . DNS", "forward . "+service.Spec.ClusterIP,
 			": NODE", ": "+nodes.Items[len(nodes.Items)-1].Name, "    .:53 {", block+"    .:53 {").Replace(string(text))
 		must(t, os.WriteFile(path, []byte(manifest), 0o600))
-		b.Run(t, "kubectl --context east apply -f "+path)
+		b.run(t, "kubectl --context east apply -f "+path)
 	}
 	apply("")
-	b.Run(t, "kubectl --context east -n kube-system rollout status daemonset/node-local-dns --timeout 60s")
+	b.run(t, "kubectl --context east -n kube-system rollout status daemonset/node-local-dns --timeout 60s")
 	cache := func(ctx context.Context) ([]string, error) {
 		pods, err := c.Client().CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
 			metav1.ListOptions{LabelSelector: "k8s-app=node-local-dns"})
-		if err == nil && !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return live.IsReady(&pod) }) {
+		if err == nil && !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return isReady(&pod) }) {
 			err = errors.New("no pod is ready")
 		}
 		return []string{nodeLocalAddress}, err
 	}
-	c.ExpectOf(t, cache, "kubernetes.default.svc.cluster.local", live.Constant(live.Address(c.Cluster)))
-	c.ExpectOf(t, cache, database, live.Constant("NXDOMAIN"))
+	c.expectOf(t, cache, "kubernetes.default.svc.cluster.local", constant(apiAddress(c.Cluster)))
+	c.expectOf(t, cache, database, constant("NXDOMAIN"))
 	var report struct {
 		Findings []struct{ Check, Result string }
 	}
-	must(t, json.Unmarshal([]byte(b.Run(t, "kubectl clusterset check --contexts east,west,north -o json || test $? = 3")), &report))
+	must(t, json.Unmarshal([]byte(b.run(t, "kubectl clusterset check --contexts east,west,north -o json || test $? = 3")), &report))
 	if !slices.Contains(report.Findings, struct{ Check, Result string }{"node-local-dns", state.Failed}) {
 		t.Fatalf("check does not find that the cache lacks the zone: %+v", report)
 	}
@@ -67,6 +66,6 @@ func testNodeLocal(t *testing.T, b *bed) {
 	block = strings.ReplaceAll(block, "<address of the cluster's DNS>", service.Spec.ClusterIP)
 	apply("    " + strings.ReplaceAll(strings.TrimSpace(block), "\n", "\n    ") + "\n") // as an administrator adds it
 	b.check(t)
-	c.ExpectOf(t, cache, database, c.ImportIPs)
-	b.Run(t, "kubectl --context east -n kube-system delete daemonset/node-local-dns configmap/node-local-dns")
+	c.expectOf(t, cache, database, c.importIPs)
+	b.run(t, "kubectl --context east -n kube-system delete daemonset/node-local-dns configmap/node-local-dns")
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
 )
 
 const (
@@ -50,7 +48,7 @@ func TestQuickstart(t *testing.T) {
 	}
 	b := newBed(t)
 	b.use(t, b.before)
-	b.Run(t, "kubectl clusterset check --pre --contexts east,west,north")
+	b.run(t, "kubectl clusterset check --pre --contexts east,west,north")
 	for i, step := range steps {
 		ok := t.Run(step.name, func(t *testing.T) {
 			if !strings.Contains(blocks[i], step.command) {
@@ -80,7 +78,7 @@ func TestReadme(t *testing.T) {
 }
 
 func installed(t *testing.T, b *bed, output string) {
-	for _, c := range b.Clusters {
+	for _, c := range b.clusters {
 		for _, want := range []string{
 			"as cluster " + c.Name(), "coredns enable --context",
 		} {
@@ -92,32 +90,32 @@ func installed(t *testing.T, b *bed, output string) {
 }
 
 func joined(t *testing.T, b *bed, _ string) {
-	status := b.Run(t, "kubectl clusterset status --contexts east,west,north -o json")
+	status := b.run(t, "kubectl clusterset status --contexts east,west,north -o json")
 	if count := strings.Count(status, `"state": "fresh"`); count != 6 {
 		t.Errorf("%d of 6 members are heard", count)
 	}
-	for _, c := range b.Clusters {
-		b.Run(t,
+	for _, c := range b.clusters {
+		b.run(t,
 			"kubectl --context "+c.Name()+
 				" -n clusterset-dns rollout status deployment/clusterset-controller --timeout 60s")
 	}
 }
 
 func enabled(t *testing.T, b *bed, _ string) {
-	for _, c := range b.Clusters {
-		c.ExpectAnswer(t, "kubernetes.default.svc.cluster.local", live.Constant(live.Address(c.Cluster)))
-		c.ExpectAnswer(t, database, live.Constant("NXDOMAIN"))
+	for _, c := range b.clusters {
+		c.expectAnswer(t, "kubernetes.default.svc.cluster.local", constant(apiAddress(c.Cluster)))
+		c.expectAnswer(t, database, constant("NXDOMAIN"))
 	}
 }
 
 func exported(t *testing.T, b *bed, _ string) {
-	for _, c := range b.Clusters {
-		c.ExpectAnswer(t, database, c.ImportIPs)
-		c.ExpectAnswer(t, queue, live.PodsOf("queue", b.east, b.north))
-		c.ExpectAnswer(t, "queue-1.north."+queue, live.PodsOf("queue-1", b.north))
+	for _, c := range b.clusters {
+		c.expectAnswer(t, database, c.importIPs)
+		c.expectAnswer(t, queue, podsOf("queue", b.east, b.north))
+		c.expectAnswer(t, "queue-1.north."+queue, podsOf("queue-1", b.north))
 	}
-	for _, c := range b.Clusters {
-		b.ExpectEndpoints(t, c, map[string]string{"east": live.Used, "west": live.Used})
+	for _, c := range b.clusters {
+		b.expectEndpoints(t, c, map[string]string{"east": used, "west": used})
 	}
 }
 
@@ -125,7 +123,7 @@ func explained(t *testing.T, b *bed, output string) {
 	if !strings.Contains(output, "(correct)") || !strings.Contains(output, "queried at pod kube-system/coredns-") {
 		t.Errorf("DNS was not asked, or answers something else:\n%s", output)
 	}
-	addresses, err := live.PodsOf("db", b.east, b.west)(t.Context())
+	addresses, err := podsOf("db", b.east, b.west)(t.Context())
 	must(t, err)
 	for _, want := range append(addresses, database) {
 		if !strings.Contains(output, want) {
@@ -143,59 +141,59 @@ func checked(t *testing.T, b *bed, output string) {
 }
 
 func drained(t *testing.T, b *bed, _ string) {
-	for _, c := range b.Clusters {
-		b.ExpectEndpoints(t, c, map[string]string{"east": live.Used, "west": live.Demoted})
-		c.ExpectAnswer(t, database, c.ImportIPs)
+	for _, c := range b.clusters {
+		b.expectEndpoints(t, c, map[string]string{"east": used, "west": demoted})
+		c.expectAnswer(t, database, c.importIPs)
 	}
 }
 
 func undrained(t *testing.T, b *bed, _ string) {
-	for _, c := range b.Clusters {
-		b.ExpectEndpoints(t, c, map[string]string{"east": live.Used, "west": live.Used})
+	for _, c := range b.clusters {
+		b.expectEndpoints(t, c, map[string]string{"east": used, "west": used})
 	}
 	t.Run("upgrade", func(t *testing.T) { testUpgrade(t, b) })
 }
 
 func left(t *testing.T, b *bed, _ string) {
 	for _, c := range []*cluster{b.east, b.west} {
-		c.ExpectAnswer(t, queue, live.PodsOf("queue", b.east))
-		c.ExpectAnswer(t, "queue-1.north."+queue, live.Constant("NXDOMAIN"))
-		c.ExpectAnswer(t, database, c.ImportIPs)
+		c.expectAnswer(t, queue, podsOf("queue", b.east))
+		c.expectAnswer(t, "queue-1.north."+queue, constant("NXDOMAIN"))
+		c.expectAnswer(t, database, c.importIPs)
 	}
-	b.north.ExpectAnswer(t, queue, live.PodsOf("queue", b.north))
-	b.north.ExpectAnswer(t, database, live.Constant("NXDOMAIN"))
+	b.north.expectAnswer(t, queue, podsOf("queue", b.north))
+	b.north.expectAnswer(t, database, constant("NXDOMAIN"))
 
 	t.Run("uninstall", func(t *testing.T) {
 		// Its controller goes before its work is done, so that there is something left for the commands that remove
 		// such things.
-		b.Run(t, "kubectl clusterset export shop/db --contexts north")
-		b.ExpectEndpoints(t, b.north, map[string]string{"north": live.Used})
-		b.Run(t, `kubectl --context north -n clusterset-dns scale deployment/clusterset-controller --replicas 0
+		b.run(t, "kubectl clusterset export shop/db --contexts north")
+		b.expectEndpoints(t, b.north, map[string]string{"north": used})
+		b.run(t, `kubectl --context north -n clusterset-dns scale deployment/clusterset-controller --replicas 0
 kubectl --context north -n clusterset-dns wait --for delete pod --selector app.kubernetes.io/component=controller --timeout 60s`)
 		var output strings.Builder
 		for _, block := range commands(t, uninstallPage, uninstallSection) {
-			output.WriteString(b.Run(t, block))
+			output.WriteString(b.run(t, block))
 		}
 		// What an import owns may be collected before the commands come to it.
 		if !strings.Contains(output.String(), `serviceimport.multicluster.x-k8s.io "db" deleted`) {
 			t.Error("nothing was left for the commands to remove")
 		}
-		b.north.ExpectNothingLeft(t)
+		b.north.expectNothingLeft(t)
 	})
 	// The others do not care.
 	for _, c := range []*cluster{b.east, b.west} {
-		c.ExpectAnswer(t, queue, live.PodsOf("queue", b.east))
+		c.expectAnswer(t, queue, podsOf("queue", b.east))
 	}
 }
 
 func disabled(t *testing.T, b *bed, _ string) {
-	for _, c := range b.Clusters {
-		c.ExpectAnswer(t, "kubernetes.default.svc.cluster.local", live.Constant(live.Address(c.Cluster)))
+	for _, c := range b.clusters {
+		c.expectAnswer(t, "kubernetes.default.svc.cluster.local", constant(apiAddress(c.Cluster)))
 	}
 }
 
 func uninstalled(t *testing.T, b *bed, _ string) {
-	for _, c := range b.Clusters {
-		c.ExpectNothingLeft(t)
+	for _, c := range b.clusters {
+		c.expectNothingLeft(t)
 	}
 }

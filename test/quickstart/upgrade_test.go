@@ -13,22 +13,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
 )
 
 // testUpgrade goes from one release to the next, one cluster after the other, while all names keep resolving in all
 // clusters.
 func testUpgrade(t *testing.T, b *bed) {
 	stop := map[string]func() int{}
-	for _, c := range b.Clusters {
-		stop[database+" in "+c.Name()] = b.clients[c].Keep(t, database, c.ImportIPs)
-		stop[queue+" in "+c.Name()] = b.clients[c].Keep(t, queue, live.PodsOf("queue", b.east, b.north))
+	for _, c := range b.clusters {
+		stop[database+" in "+c.Name()] = b.clients[c].keep(t, database, c.importIPs)
+		stop[queue+" in "+c.Name()] = b.clients[c].keep(t, queue, podsOf("queue", b.east, b.north))
 	}
 	b.runs(t, b.before, b.before, b.before)
 	b.use(t, b.after)
 	releases := []release{b.before, b.before, b.before}
-	for i, c := range b.Clusters {
-		b.Run(t, "helm upgrade clusterset-dns "+b.after.chart()+" --kube-context "+c.Name()+" --namespace clusterset-dns "+
+	for i, c := range b.clusters {
+		b.run(t, "helm upgrade clusterset-dns "+b.after.chart()+" --kube-context "+c.Name()+" --namespace clusterset-dns "+
 			"--reset-then-reuse-values --wait")
 		b.check(t)
 		releases[i] = b.after
@@ -41,7 +40,7 @@ func testUpgrade(t *testing.T, b *bed) {
 			t.Errorf("%s: nobody asked", what)
 		}
 	}
-	for _, c := range b.Clusters {
+	for _, c := range b.clusters {
 		// No pod has anything of the release before, that of DNS included.
 		eventually(t, "the pods of "+c.Name()+" to have the new images", func(ctx context.Context) error {
 			pods, err := c.Client().CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
@@ -68,8 +67,8 @@ func (b *bed) runs(t *testing.T, releases ...release) {
 	var found struct {
 		Clusters []struct{ Context, Controller string }
 	}
-	must(t, json.Unmarshal([]byte(b.Run(t, "kubectl clusterset version --contexts east,west,north -o json")), &found))
-	for i, c := range b.Clusters {
+	must(t, json.Unmarshal([]byte(b.run(t, "kubectl clusterset version --contexts east,west,north -o json")), &found))
+	for i, c := range b.clusters {
 		if got, want := found.Clusters[i].Controller, releases[i].version; got != want {
 			t.Errorf("the controller of %s is %s, want %s", c.Name(), got, want)
 		}
@@ -90,23 +89,23 @@ func (b *bed) runs(t *testing.T, releases ...release) {
 func testManifest(t *testing.T, b *bed) {
 	about, err := os.ReadFile(root + "/test/sim/testdata/about.yaml")
 	must(t, err)
-	b.Run(t, "kubectl --context north apply -f - <<'EOF'\n"+string(about)+"EOF\n"+
+	b.run(t, "kubectl --context north apply -f - <<'EOF'\n"+string(about)+"EOF\n"+
 		"kubectl --context north wait --for condition=Established crd/clusterproperties.about.k8s.io")
-	b.Run(t, `kubectl --context north apply -f - <<'EOF'
+	b.run(t, `kubectl --context north apply -f - <<'EOF'
 apiVersion: about.k8s.io/v1alpha1
 kind: ClusterProperty
 metadata: {name: cluster.clusterset.k8s.io}
 spec: {value: north}
 EOF`)
-	b.north.Remember(t) // what this user has before the installation
-	b.Run(t, "kubectl clusterset check --pre --contexts north")
-	b.Run(t, "kubectl --context north apply -f "+b.after.manifest()+
+	b.north.remember(t) // what this user has before the installation
+	b.run(t, "kubectl clusterset check --pre --contexts north")
+	b.run(t, "kubectl --context north apply -f "+b.after.manifest()+
 		"\nkubectl --context north -n clusterset-dns rollout status deployment/clusterset-controller --timeout 60s\n"+
 		"kubectl clusterset export shop/db --contexts north")
-	b.ExpectEndpoints(t, b.north, map[string]string{"north": live.Used})
-	b.Run(t, "kubectl clusterset unexport shop/db --contexts north")
-	b.ExpectEndpoints(t, b.north, nil)
-	b.Run(t, "kubectl --context north delete -f "+b.after.manifest())
-	b.north.ExpectNothingLeft(t)
-	b.Run(t, "kubectl --context north delete clusterproperties --all")
+	b.expectEndpoints(t, b.north, map[string]string{"north": used})
+	b.run(t, "kubectl clusterset unexport shop/db --contexts north")
+	b.expectEndpoints(t, b.north, nil)
+	b.run(t, "kubectl --context north delete -f "+b.after.manifest())
+	b.north.expectNothingLeft(t)
+	b.run(t, "kubectl --context north delete clusterproperties --all")
 }

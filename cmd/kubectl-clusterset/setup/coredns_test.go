@@ -30,7 +30,7 @@ const zone = "clusterset.local."
 // kubeadm is the Corefile that kubeadm installs.
 func kubeadm(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../test/quickstart/live/coredns.yaml")
+	text, err := os.ReadFile("../../../test/quickstart/testdata/coredns.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package quickstart
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type inventory map[string]string
 var ours = []string{"clusterset", "multicluster"}
 
 // take walks over all resources that a cluster serves.
-func take(t testing.TB, c *Cluster) inventory {
+func take(t testing.TB, c *cluster) inventory {
 	t.Helper()
 	var found inventory
 	eventually(t, "an inventory of "+c.Name(), func(ctx context.Context) (err error) {
@@ -37,7 +37,7 @@ func take(t testing.TB, c *Cluster) inventory {
 	return found
 }
 
-func (c *Cluster) inventory(ctx context.Context) (inventory, error) {
+func (c *cluster) inventory(ctx context.Context) (inventory, error) {
 	config := c.Config()
 	config.WarningHandlerWithContext = rest.NoWarnings{} // of kinds that are deprecated
 	client, err := dynamic.NewForConfig(config)
@@ -119,8 +119,8 @@ func describe(object *unstructured.Unstructured) (name, text string, err error) 
 	return name, string(encoded), err
 }
 
-// ExpectNothingLeft waits until the cluster is as it was when it started, or since Remember.
-func (c *Cluster) ExpectNothingLeft(t testing.TB) {
+// expectNothingLeft waits until the cluster is as it was when it started, or since remember.
+func (c *cluster) expectNothingLeft(t testing.TB) {
 	t.Helper()
 	eventually(t, "nothing of ours is left in "+c.Name(), func(ctx context.Context) error {
 		after, err := c.inventory(ctx)
@@ -157,8 +157,8 @@ func compare(before, after inventory) error {
 	return nil
 }
 
-// Remember makes what there is now what the cluster is to be like in the end.
-func (c *Cluster) Remember(t testing.TB) {
+// remember makes what there is now what the cluster is to be like in the end.
+func (c *cluster) remember(t testing.TB) {
 	t.Helper()
 	c.before = take(t, c)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package quickstart
 
 import (
 	"context"
@@ -17,20 +17,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	plugin "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// Wanted are the records that DNS is to answer with, or the name of a negative answer.
-type Wanted func(context.Context) ([]string, error)
+// wanted are the records that DNS is to answer with, or the name of a negative answer.
+type wanted func(context.Context) ([]string, error)
 
-// Constant is an answer that is known.
-func Constant(records ...string) Wanted {
+// constant is an answer that is known.
+func constant(records ...string) wanted {
 	return func(context.Context) ([]string, error) { return records, nil }
 }
 
-// ImportIPs are the IPs of the import of shop/db.
-func (c *Cluster) ImportIPs(ctx context.Context) ([]string, error) {
+// importIPs are the IPs of the import of shop/db.
+func (c *cluster) importIPs(ctx context.Context) ([]string, error) {
 	imports := c.Dynamic().Resource(
 		schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceimports"})
 	found, err := imports.Namespace("shop").Get(ctx, "db", metav1.GetOptions{})
@@ -44,8 +44,8 @@ func (c *Cluster) ImportIPs(ctx context.Context) ([]string, error) {
 	return ips, err
 }
 
-// PodsOf are the addresses of the ready pods whose names begin so, in some clusters.
-func PodsOf(prefix string, clusters ...*Cluster) Wanted {
+// podsOf are the addresses of the ready pods whose names begin so, in some clusters.
+func podsOf(prefix string, clusters ...*cluster) wanted {
 	return func(ctx context.Context) ([]string, error) {
 		var found []string
 		for _, c := range clusters {
@@ -54,7 +54,7 @@ func PodsOf(prefix string, clusters ...*Cluster) Wanted {
 				return nil, err
 			}
 			for i := range pods.Items {
-				if pod := &pods.Items[i]; strings.HasPrefix(pod.Name, prefix) && IsReady(pod) {
+				if pod := &pods.Items[i]; strings.HasPrefix(pod.Name, prefix) && isReady(pod) {
 					found = append(found, pod.Status.PodIP)
 				}
 			}
@@ -66,24 +66,24 @@ func PodsOf(prefix string, clusters ...*Cluster) Wanted {
 	}
 }
 
-// IsReady tells whether a pod is ready, and not deleted.
-func IsReady(pod *corev1.Pod) bool {
+// isReady tells whether a pod is ready, and not deleted.
+func isReady(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil &&
 		slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
 		})
 }
 
-// Resolvers are the addresses of the pods of the cluster's DNS.
-func (c *Cluster) Resolvers(ctx context.Context) ([]string, error) {
+// resolvers are the addresses of the pods of the cluster's DNS.
+func (c *cluster) resolvers(ctx context.Context) ([]string, error) {
 	pods, err := c.Client().CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
-		metav1.ListOptions{LabelSelector: cluster.DNSSelector})
+		metav1.ListOptions{LabelSelector: plugin.DNSSelector})
 	if err != nil {
 		return nil, err
 	}
 	var addresses []string
 	for i := range pods.Items {
-		if IsReady(&pods.Items[i]) {
+		if isReady(&pods.Items[i]) {
 			addresses = append(addresses, pods.Items[i].Status.PodIP)
 		}
 	}
@@ -93,14 +93,14 @@ func (c *Cluster) Resolvers(ctx context.Context) ([]string, error) {
 	return addresses, nil
 }
 
-// ExpectAnswer asks all pods of the cluster's DNS for the addresses of a name, until each gives those that are wanted.
-func (c *Cluster) ExpectAnswer(t testing.TB, name string, want Wanted) {
+// expectAnswer asks all pods of the cluster's DNS for the addresses of a name, until each gives those that are wanted.
+func (c *cluster) expectAnswer(t testing.TB, name string, want wanted) {
 	t.Helper()
-	c.ExpectOf(t, c.Resolvers, name, want)
+	c.expectOf(t, c.resolvers, name, want)
 }
 
-// ExpectOf asks these servers.
-func (c *Cluster) ExpectOf(t testing.TB, servers Wanted, name string, want Wanted) {
+// expectOf asks these servers.
+func (c *cluster) expectOf(t testing.TB, servers wanted, name string, want wanted) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s in %s", name, c.Name()), func(ctx context.Context) error {
 		records, err := want(ctx)
@@ -112,7 +112,7 @@ func (c *Cluster) ExpectOf(t testing.TB, servers Wanted, name string, want Wante
 			return err
 		}
 		for _, server := range addresses {
-			answer, err := cluster.DNSAt(server).Ask(ctx, name, "A")
+			answer, err := plugin.DNSAt(server).Ask(ctx, name, "A")
 			if err != nil {
 				return err
 			}
@@ -129,21 +129,21 @@ func sorted(records []string) string { return strings.Join(slices.Sorted(slices.
 
 // States of an endpoint behind an import.
 const (
-	Used    = "used"
-	Demoted = "demoted"
+	used    = "used"
+	demoted = "demoted"
 )
 
-// ExpectEndpoints waits until the endpoints of shop/db in a cluster are the pods of some clusters, all in the state
+// expectEndpoints waits until the endpoints of shop/db in a cluster are the pods of some clusters, all in the state
 // that is wanted of that cluster.
-func (b *Bed) ExpectEndpoints(t testing.TB, c *Cluster, states map[string]string) {
+func (b *bed) expectEndpoints(t testing.TB, c *cluster, states map[string]string) {
 	t.Helper()
 	eventually(t, "endpoints in "+c.Name(), func(ctx context.Context) error {
 		want := map[string]string{}
-		for _, source := range b.Clusters {
+		for _, source := range b.clusters {
 			if states[source.Name()] == "" {
 				continue
 			}
-			addresses, err := PodsOf("db", source)(ctx)
+			addresses, err := podsOf("db", source)(ctx)
 			if err != nil {
 				return err
 			}
@@ -159,7 +159,7 @@ func (b *Bed) ExpectEndpoints(t testing.TB, c *Cluster, states map[string]string
 		got := map[string]string{}
 		for i := range list.Items {
 			for _, endpoint := range list.Items[i].Endpoints {
-				got[endpoint.Addresses[0]] = state(endpoint.Conditions)
+				got[endpoint.Addresses[0]] = stateOf(endpoint.Conditions)
 			}
 		}
 		if !maps.Equal(got, want) {
@@ -169,14 +169,14 @@ func (b *Bed) ExpectEndpoints(t testing.TB, c *Cluster, states map[string]string
 	})
 }
 
-func state(conditions discoveryv1.EndpointConditions) string {
+func stateOf(conditions discoveryv1.EndpointConditions) string {
 	ready, serving, terminating := ptr.Deref(conditions.Ready, true), ptr.Deref(conditions.Serving, true),
 		ptr.Deref(conditions.Terminating, false)
 	switch {
 	case ready && serving && !terminating:
-		return Used
+		return used
 	case !ready && serving && terminating:
-		return Demoted
+		return demoted
 	}
 	return fmt.Sprintf("ready %t, serving %t, terminating %t", ready, serving, terminating)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package quickstart
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 
 // proxy plays kube-proxy, until the test ends: packets that are forwarded to a ClusterIP go to the ready endpoints in turn,
 // with the same port. The API server is reached at the ClusterIP of the Service kubernetes without it.
-func (c *Cluster) proxy(t *testing.T) {
+func (c *cluster) proxy(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	factory := informers.NewSharedInformerFactory(c.Client(), 0)
@@ -76,7 +76,7 @@ func (c *Cluster) proxy(t *testing.T) {
 }
 
 // translate writes the rules, and has connectionless clients choose again if their endpoint is gone.
-func (c *Cluster) translate(ctx context.Context, services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) error {
+func (c *cluster) translate(ctx context.Context, services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) error {
 	ready := map[types.NamespacedName]map[netip.Addr]bool{} // by Service
 	for _, slice := range endpoints {
 		name := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
@@ -117,7 +117,7 @@ func (c *Cluster) translate(ctx context.Context, services []*corev1.Service, end
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("nft: %w\n%s", err, output)
 	}
-	return c.router.Forget(func(asked, answers netip.Addr) bool {
+	return router.Forget(func(asked, answers netip.Addr) bool {
 		left, known := targets[asked]
 		return known && !left[answers]
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package quickstart
 
 import (
 	"context"
@@ -11,19 +11,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	plugin "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
 
-// A Client asks the DNS of a cluster as its pods do: from a network namespace of its own, at the ClusterIP of the Service
+// A client asks the DNS of a cluster as its pods do: from a network namespace of its own, at the ClusterIP of the Service
 // of the cluster's DNS.
-type Client struct {
-	cluster   *Cluster
+type client struct {
+	cluster   *cluster
 	namespace *network.Namespace
 }
 
-// NewClient attaches a client, until the test ends. There is at most one of each cluster.
-func (c *Cluster) NewClient(t *testing.T) *Client {
+// newClient attaches a client, until the test ends. There is at most one of each cluster.
+func (c *cluster) newClient(t *testing.T) *client {
 	t.Helper()
 	namespace, err := network.New()
 	must(t, err)
@@ -34,22 +34,22 @@ func (c *Cluster) NewClient(t *testing.T) *Client {
 	for bit := pods.Bits(); bit < 31; bit++ {
 		last[bit/8] |= 0x80 >> (bit % 8)
 	}
-	must(t, c.router.Attach(namespace, []netip.Addr{netip.AddrFrom4(last)}))
-	return &Client{cluster: c, namespace: namespace}
+	must(t, router.Attach(namespace, []netip.Addr{netip.AddrFrom4(last)}))
+	return &client{cluster: c, namespace: namespace}
 }
 
-// Ask asks for the addresses of a name. A query without a reply is sent again, as resolvers do.
-func (c *Client) Ask(ctx context.Context, name string) (answer string, err error) {
+// ask asks for the addresses of a name. A query without a reply is sent again, as resolvers do.
+func (c *client) ask(ctx context.Context, name string) (answer string, err error) {
 	err = c.namespace.Do(func() error {
-		found, err := cluster.DNSAt(dnsAddress(c.cluster.Cluster)).Ask(ctx, name, "A")
+		found, err := plugin.DNSAt(dnsAddress(c.cluster.Cluster)).Ask(ctx, name, "A")
 		answer = found.Text()
 		return err
 	})
 	return answer, err
 }
 
-// Keep asks again and again, until stop is called, which returns how many answers there were. Each must be the wanted one.
-func (c *Client) Keep(t testing.TB, name string, want Wanted) (stop func() int) {
+// keep asks again and again, until stop is called, which returns how many answers there were. Each must be the wanted one.
+func (c *client) keep(t testing.TB, name string, want wanted) (stop func() int) {
 	t.Helper()
 	records, err := want(t.Context())
 	must(t, err)
@@ -66,7 +66,7 @@ func (c *Client) Keep(t testing.TB, name string, want Wanted) (stop func() int) 
 				return
 			case <-ticker.C:
 			}
-			answer, err := c.Ask(ctx, name)
+			answer, err := c.ask(ctx, name)
 			if ctx.Err() != nil {
 				return
 			}
