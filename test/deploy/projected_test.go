@@ -14,8 +14,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
@@ -29,7 +27,7 @@ func TestProjectedToken(t *testing.T) {
 	west := controlplanetest.Start(t, controlplane.Options{
 		Name: "west", Zones: []string{}, APIServerArgs: []string{"--authentication-config=" + authentication(t, east)},
 	})[0]
-	for cluster, values := range map[*controlplane.Cluster]string{east: documented(t, "clusterId: east"), west: documented(t, "clusterId: west")} {
+	for cluster, values := range map[*controlplane.Cluster]string{east: pageBlock(t, "clusterId: east"), west: pageBlock(t, "clusterId: west")} {
 		values = strings.ReplaceAll(values, "https://west.example.org:6443", west.URL())
 		file := filepath.Join(t.TempDir(), "values.yaml")
 		must(t, os.WriteFile(file, []byte(values), 0o600))
@@ -50,11 +48,7 @@ func TestProjectedToken(t *testing.T) {
 	}
 	first := renew()
 	mayRead := func(token string) error {
-		client, err := kubernetes.NewForConfig(&rest.Config{
-			Host: west.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: west.Config().CAData},
-		})
-		must(t, err)
-		_, err = client.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
+		_, err := reading(t, west, token).DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
 		return err
 	}
 	eventually(t, "west trusts tokens of east", func(context.Context) error { return mayRead(first) })
@@ -68,9 +62,12 @@ func TestProjectedToken(t *testing.T) {
 	}
 
 	member := filepath.Join(t.TempDir(), "kubeconfig")
-	data := configMap(t, east, "clusterset-members")["west"]
-	data = strings.ReplaceAll(data, "/var/run/secrets/clusterset-dns/members/west", path)
-	data = strings.Replace(data, "server:", "certificate-authority: "+authorityOf(t, west)+"\n      server:", 1)
+	members, err := east.Client().CoreV1().ConfigMaps(system).Get(t.Context(), "clusterset-members", metav1.GetOptions{})
+	must(t, err)
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(authority, west.Config().CAData, 0o600))
+	data := strings.ReplaceAll(members.Data["west"], "/var/run/secrets/clusterset-dns/members/west", path)
+	data = strings.Replace(data, "server:", "certificate-authority: "+authority+"\n      server:", 1)
 	must(t, os.WriteFile(member, []byte(data), 0o600))
 	controllerOf(t, east, system, "--member", "west="+member)
 	controllerOf(t, west, system)
@@ -102,36 +99,15 @@ func TestProjectedToken(t *testing.T) {
 	})
 }
 
-// documented returns the block of members.md that has a text.
-func documented(t *testing.T, text string) string {
-	t.Helper()
-	for _, match := range regexp.MustCompile("(?s)   ```yaml\n(.*?)   ```").FindAllStringSubmatch(
-		read(t, root+"/docs/operate/members.md"), -1) {
-		if strings.Contains(match[1], text) {
-			return regexp.MustCompile(`(?m)^   `).ReplaceAllString(match[1], "")
-		}
-	}
-	t.Fatalf("members.md has no block with %q", text)
-	return ""
-}
-
 // authentication returns the documented file by which west trusts east.
 func authentication(t *testing.T, east *controlplane.Cluster) string {
 	t.Helper()
-	text := documented(t, "kind: AuthenticationConfiguration")
+	text := pageBlock(t, "kind: AuthenticationConfiguration")
 	text = strings.ReplaceAll(text, "https://east-api.example.org:6443", east.URL())
 	certificate := strings.ReplaceAll(strings.TrimSpace(string(east.Config().CAData)), "\n", "\n        ")
 	text = regexp.MustCompile(`(?s)-----BEGIN CERTIFICATE-----\n\s+\.\.\.`).ReplaceAllString(text, certificate)
 	file := filepath.Join(t.TempDir(), "authentication.yaml")
 	must(t, os.WriteFile(file, []byte(text), 0o600))
-	return file
-}
-
-// authorityOf writes the certificate authority of an API server.
-func authorityOf(t *testing.T, cluster *controlplane.Cluster) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(file, cluster.Config().CAData, 0o600))
 	return file
 }
 
@@ -145,11 +121,4 @@ func tokenOf(t *testing.T, cluster *controlplane.Cluster, account, audience stri
 		metav1.CreateOptions{})
 	must(t, err)
 	return token.Status.Token
-}
-
-func configMap(t *testing.T, cluster *controlplane.Cluster, name string) map[string]string {
-	t.Helper()
-	found, err := cluster.Client().CoreV1().ConfigMaps(system).Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
-	return found.Data
 }
