@@ -70,7 +70,7 @@ func Ensure(ctx context.Context, progress io.Writer, names ...Program) (Paths, e
 }
 
 // environment has requirements from the nested module alone.
-var environment = []string{"GOWORK=off", "GOFLAGS="}
+var environment = []string{"GOWORK=off", "GOFLAGS=-mod=readonly"}
 
 // Tool is the path of a program for which a module in test/tools has a line "tool". The Go toolchain keeps it in its cache.
 func Tool(ctx context.Context, module, name string) (string, error) {
