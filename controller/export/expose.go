@@ -159,9 +159,20 @@ func (e Exporter) publish(view *View, way Way, all []Slice) []Slice {
 	}
 	for i := range all {
 		all[i].Name = SliceName(e.Cluster, view.Service, fmt.Sprintf("exposed/%d", i), all[i].AddressType)
-		all[i].Network, all[i].Exposed, all[i].Clusters = e.Network, way, view.Slices[0].Clusters
+		all[i].Exposed, all[i].Clusters = way, view.Slices[0].Clusters
 	}
+	e.inNetwork(view.Service, all)
 	return all
+}
+
+// inNetwork sets the network of slices. It is part of their names, so that a cluster that changes to another network publishes
+// new slices before it deletes the old ones: readers in both networks have endpoints at each moment.
+func (e Exporter) inNetwork(service types.NamespacedName, all []Slice) {
+	for i := range all {
+		if all[i].Network = e.Network; e.Network != "" {
+			all[i].Name = SliceName(e.Cluster, service, e.Network+"/"+all[i].Name, all[i].AddressType)
+		}
+	}
 }
 
 // nodes returns slices with the nodes that have an endpoint of a view, each with the best conditions of its endpoints. A node

@@ -4,7 +4,9 @@ package export
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,5 +161,39 @@ func TestNetworks(t *testing.T) {
 	published = published[:1]
 	if got, found := read("b"); got != nil || len(found) != 1 || found[0].Reason != ReasonNotExposed {
 		t.Errorf("not exposed: got %v, %v", got, found)
+	}
+}
+
+// TestNetworkChanges: while an export changes to another network, slice by slice and in any order, readers in the old, the new
+// and a third network see endpoints at each moment.
+func TestNetworkChanges(t *testing.T) {
+	service := newService("80/TCP", func(s *corev1.Service) {
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7"}}
+	})
+	published := func(network string) (all []*discoveryv1.EndpointSlice) {
+		from := Exporter{Cluster: "east", Network: network, Expose: ExposeLoadBalancer}
+		view, _, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{newSlice("web-x", "8080/TCP", "10.1.0.1")})
+		exposed := *view
+		exposed.Slices = view.Exposed
+		return append(publish(view), publish(&exposed)...)
+	}
+	for _, change := range [][2]string{{"", "b"}, {"b", ""}, {"b", "c"}} {
+		for _, reversed := range []bool{false, true} {
+			now, next := map[string]*discoveryv1.EndpointSlice{}, published(change[1])
+			if reversed {
+				slices.Reverse(next)
+			}
+			for _, slice := range published(change[0]) {
+				now[slice.Name] = slice
+			}
+			for _, slice := range next { // those that are not wanted are deleted at the end
+				now[slice.Name] = slice
+				for _, reader := range []string{"", "b", "d"} {
+					if got, _ := FromSlices(Source{Cluster: "east", Network: reader}, web, slices.Collect(maps.Values(now)), nil); got == nil {
+						t.Errorf("from %q to %q: network %q sees nothing after %s", change[0], change[1], reader, slice.Name)
+					}
+				}
+			}
+		}
 	}
 }

@@ -38,7 +38,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 			name, AnnotationClusters, err)}
 	case invalid != nil:
 		view := absentView(cluster, name, clusters)
-		view.Slices[0].Network = from.Network
+		from.inNetwork(name, view.Slices)
 		if way := from.way(serviceExport, &problems{}); way != ExposeNone {
 			view.Exposed = from.publish(view, way, nil)
 		}
@@ -65,10 +65,8 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 	if len(view.Slices) == 0 {
 		view.Slices = []Slice{emptySlice(cluster, name, discoveryv1.AddressType(spec.IPFamilies[0]), clusters)}
 	}
+	from.inNetwork(name, view.Slices)
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
-	for i := range view.Slices {
-		view.Slices[i].Network = from.Network
-	}
 	view.Exposed = from.exposed(view, serviceExport, service, &found)
 	spec.Saturated = saturated(serviceExport, view.Slices, func() bool { return saidSaturated(cluster, endpointSlices) },
 		&found)
