@@ -30,9 +30,10 @@ type View struct {
 	// Slices are sorted by their unique names. There is at least one; without endpoints it is empty.
 	Slices []Slice
 	// Exposed are the slices for clusters of other networks, of the local cluster only: they are published, and never merged.
-	// KeepExposed is set if what they have is not known yet, so that those that exist stay.
-	Exposed     []Slice
-	KeepExposed bool
+	// KeepExposed is set if what they have is not known yet, so that those that exist stay, with KeptConditions if not nil.
+	Exposed        []Slice
+	KeepExposed    bool
+	KeptConditions *discoveryv1.EndpointConditions
 }
 
 // Absent reports whether the ServiceExport exists without its Service. Such an export contributes nothing to an import

@@ -294,6 +294,7 @@ func (e Exporter) fronts(view *View, fronts ...Front) (all []Slice) {
 			}
 		}
 	}
+	view.KeptConditions = &conditions
 	for _, front := range fronts {
 		var addresses []netip.Addr
 		for _, text := range front.Addresses {

@@ -160,6 +160,12 @@ func ClustersOf(slice *discoveryv1.EndpointSlice) string {
 	return decoded.clusters.String()
 }
 
+// NetworkOf returns the network in the snapshot of a published slice, empty if it is the default one or cannot be read.
+func NetworkOf(slice *discoveryv1.EndpointSlice) string {
+	decoded, _, _ := readSnapshot(slice.Annotations)
+	return decoded.Slice.Network
+}
+
 // syntaxError replaces errors of the decoder that quote the text at any length.
 func syntaxError(err error) error {
 	text := err.Error()

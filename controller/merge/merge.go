@@ -118,16 +118,24 @@ func (r Result) Own(cluster string) Result {
 	}
 }
 
-// KeepExposed replaces the slices for clusters of other networks by those that exist, if there are any.
-func (r *Result) KeepExposed(existing []*discoveryv1.EndpointSlice) {
+// KeepExposed replaces the slices of a view for clusters of other networks by those that exist, if there are any. Slices of
+// the network that the cluster was in stay, too: nothing else is left for the clusters there.
+func (r *Result) KeepExposed(view *export.View, existing []*discoveryv1.EndpointSlice) {
 	isExposed := func(slice *discoveryv1.EndpointSlice) bool { return slice.Labels[export.LabelExposed] != "" }
 	if slices.ContainsFunc(existing, isExposed) {
 		r.EndpointSlices = slices.DeleteFunc(r.EndpointSlices, isExposed)
-		for _, slice := range existing {
-			if isExposed(slice) {
-				r.EndpointSlices = append(r.EndpointSlices, slice)
+	}
+	for _, slice := range export.SlicesOf(view.Cluster, existing) {
+		switch {
+		case isExposed(slice) && view.KeptConditions != nil:
+			slice = slice.DeepCopy()
+			for i := range slice.Endpoints {
+				slice.Endpoints[i].Conditions = *view.KeptConditions
 			}
+		case !isExposed(slice) && export.NetworkOf(slice) == view.Slices[0].Network:
+			continue
 		}
+		r.EndpointSlices = append(r.EndpointSlices, slice)
 	}
 }
 

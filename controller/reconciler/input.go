@@ -65,8 +65,8 @@ type Input struct {
 	Problems map[string][]export.Problem
 	// Refused are why what members publish is not accepted, by cluster.
 	Refused map[string]string
-	// keepExposed is View.KeepExposed of the local cluster.
-	keepExposed bool
+	// keepsExposed is the view of the local cluster if its KeepExposed is set.
+	keepsExposed *export.View
 }
 
 // Gather returns the current input for a pass over a service.
@@ -112,7 +112,9 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 		in.note(g.Cluster, problems)
 		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {
 			own := Standing(g.Local.Namespace(g.Namespace))
-			own.View, in.keepExposed = view, view.KeepExposed
+			if own.View = view; view.KeepExposed {
+				in.keepsExposed = view
+			}
 			in.Contributions = append(in.Contributions, own)
 			observed.ExportConditions = g.reach(view)
 		}

@@ -228,8 +228,8 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if ownOnly {
 		result = result.Own(r.Cluster)
 	}
-	if in.keepExposed {
-		result.KeepExposed(in.Existing.EndpointSlices)
+	if in.keepsExposed != nil {
+		result.KeepExposed(in.keepsExposed, in.Existing.EndpointSlices)
 	}
 	return r.Applier.ApplyService(ctx, access, in.Existing, result)
 }

@@ -214,7 +214,22 @@ func balancers(s *Set, east, west *Cluster) {
 	addresses.Store("")
 	s.Holds(time.Minute, web("east/198.51.100.2 east/203.0.113.7 -> VIP"), west)
 	east.restartsQuietly(west)
+
+	// It moves to the network of the other cluster, and back while the name cannot be resolved.
 	addresses.Store("198.51.100.2")
+	east.Options.Network = "islands"
+	east.Restart()
+	s.Expect(web("east/10.64.0.10 -> VIP"))
+	addresses.Store("")
+	east.Options.Network = ""
+	east.Restart()
+	s.Holds(time.Minute, web("east/10.64.0.10 -> VIP"), west)
+	addresses.Store("198.51.100.2")
+	s.Expect(web("east/198.51.100.2 east/203.0.113.7 -> VIP"), west)
+
+	// What is known of the pods counts nevertheless.
+	addresses.Store("")
+	east.restartsQuietly(west)
 	east.expose("web", "type: LoadBalancer,", "LoadBalancer", nil, nil)
 	s.Expect(web("-> VIP"), west)
 }
