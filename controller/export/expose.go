@@ -69,7 +69,7 @@ type Exporter struct {
 	// Expose is the Way of the exports without AnnotationExpose. Only with ExposeNodePort the controller derives Services
 	// with node ports.
 	Expose Way
-	// NodePorts is the Service with node ports that was derived for the exported one, nil for none.
+	// NodePorts is the Service with the name of the one that is derived for the exported one, nil for none.
 	NodePorts *corev1.Service
 	// Node returns a node of the cluster, and whether it exists. It is nil before the nodes are known.
 	Node func(name string) (Node, bool)
@@ -143,11 +143,13 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		}
 	case hasLocalNodePorts(service):
 		all = e.nodes(view, service)
-	case e.NodePorts != nil:
+	case e.NodePorts != nil && IsManaged(e.NodePorts):
 		all = e.nodes(view, e.NodePorts)
 	case !e.DerivesNodePorts(serviceExport, service):
 		refuse("Service %s has no node port for each port with externalTrafficPolicy: Local. Set both, or the controller's flag "+
 			"--expose=NodePort, which derives a Service for Services with a selector", view.Service.Name)
+	case e.NodePorts != nil:
+		refuse("Service %s, which the controller would derive, has another owner. Delete it", e.NodePorts.Name)
 	}
 	return e.publish(view, way, all)
 }

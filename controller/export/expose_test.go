@@ -77,7 +77,8 @@ func TestExposed(t *testing.T) {
 		service          []func(*corev1.Service)
 		ports            string
 		endpoints        []discoveryv1.Endpoint
-		derived          bool // a Service with node ports exists
+		derived          bool // a Service with node ports exists, and is the controller's unless it is foreign
+		foreign          bool
 		want, problem    string
 		derives, missing bool
 	}{
@@ -87,6 +88,7 @@ func TestExposed(t *testing.T) {
 		"its own node ports":     {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001, 30002)}, ports: "http:80/TCP dns:53/UDP", endpoints: pods, want: "TCP/80->30001 UDP/53->30002 192.0.2.1@z1 ~192.0.2.2 !192.0.2.3"},
 		"one port without":       {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "http:80/TCP dns:53/UDP", endpoints: pods, derives: true},
 		"derived":                {flag: ExposeNodePort, service: []func(*corev1.Service){selects}, ports: "80/TCP", endpoints: pods, derived: true, derives: true, want: "TCP/80->31000 192.0.2.1@z1 ~192.0.2.2 !192.0.2.3"},
+		"its name is taken":      {flag: ExposeNodePort, service: []func(*corev1.Service){selects}, ports: "80/TCP", endpoints: pods, derived: true, foreign: true, derives: true, problem: "has another owner"},
 		"any node's":             {flag: ExposeNodePort, service: []func(*corev1.Service){selects, func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30001 }}, ports: "80/TCP", endpoints: pods, derives: true},
 		"no selector":            {flag: ExposeNodePort, ports: "80/TCP", endpoints: pods, problem: "no node port for each port"},
 		"only by annotation":     {annotation: "NodePort", service: []func(*corev1.Service){selects}, ports: "80/TCP", endpoints: pods, problem: "no node port for each port"},
@@ -113,6 +115,9 @@ func TestExposed(t *testing.T) {
 			service := newService(test.ports, test.service...)
 			if test.derived {
 				from.NodePorts = newService(test.ports, local(31000))
+				if !test.foreign {
+					Set("").Mark(from.NodePorts)
+				}
 			}
 			slice := newSlice("web-x", "8080/TCP", "")
 			slice.Endpoints = test.endpoints

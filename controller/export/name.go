@@ -25,10 +25,10 @@ func DerivedServiceName(service types.NamespacedName) string {
 	return "derived-" + digest(service.Namespace + "/" + service.Name)[:10]
 }
 
-// NodePortServiceName is the name of the Service with node ports that the controller derives for an exported Service, in the
-// form of a DerivedServiceName, so that the same policies confine it.
+// NodePortServiceName is the name of the Service with node ports that the controller derives for an exported Service. It is
+// longer than any DerivedServiceName, and its digest too long for two services to share it.
 func NodePortServiceName(service types.NamespacedName) string {
-	return "derived-" + digest("node-ports/" + service.Namespace + "/" + service.Name)[:10]
+	return "derived-" + digest("node-ports/" + service.Namespace + "/" + service.Name)[:digestLength]
 }
 
 // ServiceNameOf returns the multi-cluster service of a slice or a derived Service, in the namespace of the object, empty if

@@ -59,3 +59,11 @@ func TestSliceName(t *testing.T) {
 		t.Errorf("got %q, want %q: another format renames the slices of all clusters", got, want)
 	}
 }
+
+// TestNodePortServiceName: no import can be given a name whose derived Service is the one with the node ports of an export.
+// Names of 50 bits can be made equal.
+func TestNodePortServiceName(t *testing.T) {
+	if name := NodePortServiceName(web); len(name) == len(DerivedServiceName(web)) || !validName(name) {
+		t.Errorf("%s may be the name of a derived Service", name)
+	}
+}

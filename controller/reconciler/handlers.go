@@ -87,7 +87,7 @@ func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) 
 }
 
 // serviceChanged enqueues the service that exports a Service, and those whose derived Service it is or whose derived
-// Service needs its name.
+// Service needs its name, as a Service with node ports does.
 func (r *Reconciler) serviceChanged(object change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	service := export.ServiceNameOf(object)
@@ -107,6 +107,12 @@ func (r *Reconciler) serviceChanged(object change) {
 	}
 	if access.ServiceExport(key) != nil {
 		r.enqueue(key)
+	}
+	if strings.HasPrefix(key.Name, derivedPrefix) {
+		r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
+			return e.Namespace == key.Namespace &&
+				export.NodePortServiceName(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}) == key.Name
+		})
 	}
 	r.adoptable(access, object.Object)
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
@@ -182,6 +183,17 @@ func TestAServiceConcernsTheImportsWithItsIP(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "some"},
 		Spec:       corev1.ServiceSpec{ClusterIPs: []string{"192.0.2.1", "2001:db8::1"}},
 	}})
+	if got := queued(r); !slices.Equal(got, []string{"demo/web"}) {
+		t.Errorf("enqueued are %v", got)
+	}
+}
+
+// TestATakenNameConcernsItsExport: the name of a Service with node ports is free again.
+func TestATakenNameConcernsItsExport(t *testing.T) {
+	r := withExports(t, "demo/web", "demo/db", "other/web")
+	r.serviceChanged(change{gone: true, Object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "demo", Name: export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"}),
+	}}})
 	if got := queued(r); !slices.Equal(got, []string{"demo/web"}) {
 		t.Errorf("enqueued are %v", got)
 	}
