@@ -13,8 +13,9 @@ import (
 )
 
 // Clean removes the objects of one service after an administrator removed the MCS API: without ServiceExports the local
-// cluster's slices, without ServiceImports the copies of members' slices and the derived Service. The garbage collector
-// does not, because it does not know kinds that are no longer served. All objects must carry this controller's label.
+// cluster's slices and the Service with node ports, without ServiceImports the copies of members' slices and the derived
+// Service. The garbage collector does not, because it does not know kinds that are no longer served. All objects must carry
+// this controller's label.
 func (a *Applier) Clean(ctx context.Context, cluster string, services []*corev1.Service,
 	slices []*discoveryv1.EndpointSlice, exports, imports bool,
 ) error {
@@ -26,7 +27,7 @@ func (a *Applier) Clean(ctx context.Context, cluster string, services []*corev1.
 		}
 	}
 	for _, service := range services {
-		if imports {
+		if own := service.Labels[export.LabelExposed] != ""; own && exports || !own && imports {
 			errs = append(errs, remove(ctx, a.Core.CoreV1().Services(service.Namespace), service))
 		}
 	}
