@@ -30,6 +30,8 @@ func nodePorts(observed Observed) *corev1.Service {
 	service.Spec.Type = corev1.ServiceTypeNodePort
 	service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	service.Spec.Selector = of.Spec.Selector
+	// Clients come with the addresses of their nodes, so that affinity is by node.
+	service.Spec.SessionAffinity, service.Spec.SessionAffinityConfig = of.Spec.SessionAffinity, of.Spec.SessionAffinityConfig
 	service.Spec.PublishNotReadyAddresses = of.Spec.PublishNotReadyAddresses
 	service.Spec.IPFamilies, service.Spec.IPFamilyPolicy = of.Spec.IPFamilies, of.Spec.IPFamilyPolicy
 	service.Spec.Ports = slices.Clone(of.Spec.Ports)
