@@ -142,26 +142,28 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 				view.Service.Name)
 		}
 	case hasLocalNodePorts(service):
-		all = e.nodes(view, service)
+		all = e.nodes(view, service, refuse)
 	case e.NodePorts != nil && IsManaged(e.NodePorts):
-		all = e.nodes(view, e.NodePorts)
+		all = e.nodes(view, e.NodePorts, refuse)
 	case !e.DerivesNodePorts(serviceExport, service):
 		refuse("Service %s has no node port for each port with externalTrafficPolicy: Local. Set both, or the controller's flag "+
 			"--expose=NodePort, which derives a Service for Services with a selector", view.Service.Name)
 	case e.NodePorts != nil:
 		refuse("Service %s, which the controller would derive, has another owner. Delete it", e.NodePorts.Name)
 	}
-	return e.publish(view, way, all)
+	return e.publish(view, way, all, found)
 }
 
-// publish returns slices as they are published, an empty one for none.
-func (e Exporter) publish(view *View, way Way, all []Slice) []Slice {
+// publish returns slices as they are published, an empty one for none. Addresses that no EndpointSlice can have are left out.
+func (e Exporter) publish(view *View, way Way, all []Slice, found *problems) []Slice {
 	if len(all) == 0 {
 		all = []Slice{{AddressType: view.Slices[0].AddressType}}
 	}
 	for i := range all {
 		all[i].Name = SliceName(e.Cluster, view.Service, fmt.Sprintf("exposed/%d", i), all[i].AddressType)
 		all[i].Exposed, all[i].Clusters = way, view.Slices[0].Clusters
+		reader := endpointReader{addressType: all[i].AddressType, own: true, object: "ServiceExport " + view.Service.String(), found: found}
+		all[i].Endpoints = reader.read(all[i].Endpoints)
 	}
 	e.inNetwork(view.Service, all)
 	return all
@@ -179,7 +181,7 @@ func (e Exporter) inNetwork(service types.NamespacedName, all []Slice) {
 
 // nodes returns slices with the nodes that have an endpoint of a view, each with the best conditions of its endpoints. A node
 // that is not ready serves nothing.
-func (e Exporter) nodes(view *View, service *corev1.Service) (all []Slice) {
+func (e Exporter) nodes(view *View, service *corev1.Service, refuse func(format string, args ...any)) (all []Slice) {
 	best := map[string]discoveryv1.EndpointConditions{}
 	for _, slice := range view.Slices {
 		for i := range slice.Endpoints {
@@ -199,6 +201,10 @@ func (e Exporter) nodes(view *View, service *corev1.Service) (all []Slice) {
 		node, known := e.Node(name)
 		if !known {
 			continue
+		}
+		if len(node.Addresses) == 0 {
+			refuse("node %s has no address of the type in the controller's flag --node-addresses. Annotate it with %s", name,
+				AnnotationNodeAddress)
 		}
 		conditions := best[name]
 		if !node.Ready {
@@ -264,7 +270,10 @@ func (e Exporter) hostNetwork(view *View) (all []Slice) {
 		for _, endpoint := range slice.Endpoints {
 			node, known := e.Node(ptr.Deref(endpoint.NodeName, ""))
 			at := slices.IndexFunc(node.Addresses, func(a netip.Addr) bool { return familyOf(a) == slice.AddressType })
-			if !known || at < 0 || !slices.Contains(node.Own, endpoint.Addresses[0]) {
+			switch {
+			case !known: // its pods go, too
+				continue
+			case at < 0 || !slices.Contains(node.Own, endpoint.Addresses[0]):
 				return nil
 			}
 			endpoint.Addresses = []string{node.Addresses[at].String()}

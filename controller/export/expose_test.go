@@ -48,6 +48,8 @@ func TestExposed(t *testing.T) {
 		"a":    {Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}, Own: []string{"192.0.2.1"}, Zone: "z1", Ready: true},
 		"b":    {Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}, Own: []string{"10.0.0.2"}, Ready: true},
 		"down": {Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.3")}, Ready: false},
+		"none": {Own: []string{"192.0.2.4"}, Ready: true},
+		"lies": {Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Own: []string{"192.0.2.5"}, Ready: true},
 	}
 	on := func(node, address string, ready, serving, terminating bool) discoveryv1.Endpoint {
 		return discoveryv1.Endpoint{
@@ -95,6 +97,10 @@ func TestExposed(t *testing.T) {
 		"without pods":           {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP"},
 		"headless":               {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "is headless, and not all"},
 		"headless with hosts":    {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("b", "10.0.0.2", false, false, false)}, want: "TCP/80->8080 192.0.2.1 !192.0.2.2"},
+		"a node goes":            {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("unknown", "10.0.0.2", true, true, false)}, want: "TCP/80->8080 192.0.2.1"},
+		"a node's own address":   {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "10.1.0.1", true, true, false), on("lies", "10.1.0.2", true, true, false)}, want: "TCP/80->30001 192.0.2.1@z1", problem: "127.0.0.1 is not the address"},
+		"a pod's node's own":     {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("lies", "192.0.2.5", true, true, false)}, want: "TCP/80->8080 192.0.2.1", problem: "127.0.0.1 is not the address"},
+		"no address of the type": {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "10.1.0.1", true, true, false), on("none", "10.1.0.2", true, true, false)}, want: "TCP/80->30001 192.0.2.1@z1", problem: "node none has no address"},
 		"a load balancer":        {annotation: "LoadBalancer", service: []func(*corev1.Service){balanced}, ports: "80/TCP", endpoints: pods, want: "TCP/80->80 198.51.100.1 203.0.113.7"},
 		"one that serves":        {annotation: "LoadBalancer", service: []func(*corev1.Service){balanced}, ports: "80/TCP", endpoints: pods[:1], want: "TCP/80->80 ~198.51.100.1 ~203.0.113.7"},
 		"one without pods":       {annotation: "LoadBalancer", service: []func(*corev1.Service){balanced}, ports: "80/TCP", want: "TCP/80->80 !198.51.100.1 !203.0.113.7"},

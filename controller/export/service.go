@@ -40,7 +40,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 		view := absentView(cluster, name, clusters)
 		from.inNetwork(name, view.Slices)
 		if way := from.way(serviceExport, &problems{}); way != ExposeNone {
-			view.Exposed = from.publish(view, way, nil)
+			view.Exposed = from.publish(view, way, nil, nil)
 		}
 		return view, nil, invalid
 	}
