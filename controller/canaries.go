@@ -20,11 +20,13 @@ func (c *Controller) canaries(r *reconciler.Reconciler) (pods, exposed string) {
 	if c.options.Canary == nil {
 		return "", ""
 	}
-	service := func(name string) types.NamespacedName {
-		return types.NamespacedName{Namespace: c.options.Namespace, Name: name}
-	}
-	return canary.Encode(canary.Of(r.Local.KubernetesSlices(service(canary.Service)))),
-		canary.Encode(canary.Of(r.Exposed(service(canary.ExposedService), canary.Port)))
+	return canary.Encode(canary.Of(r.Local.KubernetesSlices(c.service(canary.Service)))),
+		canary.Encode(canary.Of(r.Exposed(canary.Port)))
+}
+
+// service returns a Service of the controller.
+func (c *Controller) service(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: c.options.Namespace, Name: name}
 }
 
 // canaryKey returns the Key of the local cluster, which it reads until the context ends, also in replicas that do not

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
@@ -140,6 +141,7 @@ func (c *Controller) newReconciler(
 			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Prefer: o.Prefer,
 			Expose: export.Way(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
 			Fronts:    &local.Fronts{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock},
+			Canary:    c.service(canary.ExposedService),
 			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
 			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 		},

@@ -79,21 +79,16 @@ type Exporter struct {
 	Gateways func(service types.NamespacedName) ([]Front, bool)
 }
 
-// way returns how an export is exposed.
-func (e Exporter) way(serviceExport *v1beta1.ServiceExport, found *problems) Way {
-	text := serviceExport.Annotations[AnnotationExpose]
-	way, err := ParseWay(cmp.Or(text, string(e.Expose)))
-	if err != nil { // Exporter.Expose is valid
-		found.addFor(AnnotationExpose, ReasonNotExposed, "ServiceExport "+serviceExport.Namespace+"/"+serviceExport.Name,
-			"annotation %s: %v", AnnotationExpose, err)
-	}
-	return way
+// Way returns how an export is exposed, ExposeNone with an error if its annotation is not valid.
+func (e Exporter) Way(serviceExport *v1beta1.ServiceExport) (Way, error) {
+	return ParseWay(cmp.Or(serviceExport.Annotations[AnnotationExpose], string(e.Expose)))
 }
 
 // DerivesNodePorts reports whether the controller derives a Service with node ports for an export, because its own Service
 // has none.
 func (e Exporter) DerivesNodePorts(serviceExport *v1beta1.ServiceExport, service *corev1.Service) bool {
-	return e.Expose == ExposeNodePort && e.way(serviceExport, &problems{}) == ExposeNodePort &&
+	way, _ := e.Way(serviceExport)
+	return e.Expose == ExposeNodePort && way == ExposeNodePort &&
 		service.Spec.ClusterIP != corev1.ClusterIPNone && len(service.Spec.Selector) > 0 && !hasLocalNodePorts(service)
 }
 
@@ -112,8 +107,11 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		found.addFor(AnnotationExpose, ReasonNotExposed, object, "clusters of other networks do not reach it: "+format, args...)
 	}
 	var all []Slice
-	way := e.way(serviceExport, found)
+	way, err := e.Way(serviceExport)
 	switch {
+	case err != nil:
+		refuse("annotation %s: %v", AnnotationExpose, err)
+		return nil
 	case way == ExposeNone:
 		return nil
 	case way == ExposeNodePort && e.Node == nil:

@@ -39,7 +39,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 	case invalid != nil:
 		view := absentView(cluster, name, clusters)
 		from.inNetwork(name, view.Slices)
-		if way := from.way(serviceExport, &problems{}); way != ExposeNone {
+		if way, _ := from.Way(serviceExport); way != ExposeNone {
 			view.Exposed = from.publish(view, way, nil, nil)
 		}
 		return view, nil, invalid

@@ -108,7 +108,8 @@ func (f *Fronts) resolve(ctx context.Context, name string) (addresses []netip.Ad
 	if f.Lookup != nil {
 		addresses, err = f.Lookup(limited, name)
 	} else {
-		addresses, err = net.DefaultResolver.LookupNetIP(limited, "ip", name)
+		// The dot ends a name: the search domains of a pod may belong to tenants.
+		addresses, err = net.DefaultResolver.LookupNetIP(limited, "ip", strings.TrimSuffix(name, ".")+".")
 	}
 	for i := range addresses {
 		addresses[i] = addresses[i].Unmap()

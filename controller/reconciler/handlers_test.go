@@ -198,3 +198,25 @@ func TestATakenNameConcernsItsExport(t *testing.T) {
 		t.Errorf("enqueued are %v", got)
 	}
 }
+
+// TestNamesThatAreResolved: each name once, of load balancers by which something is exposed, also the canaries.
+func TestNamesThatAreResolved(t *testing.T) {
+	r := withExports(t, "demo/web", "demo/db")
+	r.Canary = types.NamespacedName{Namespace: "clusterset-dns", Name: "canary"}
+	for _, key := range []types.NamespacedName{{Namespace: "demo", Name: "web"}, {Namespace: "demo", Name: "db"}, r.Canary, {Namespace: "demo", Name: "other"}} {
+		if err := r.Local.Services.Indexer().Add(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{
+				{IP: "203.0.113.7"}, {Hostname: key.Namespace + ".example.org"},
+			}}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for way, want := range map[export.Way]string{"": "[] false", "LoadBalancer": "[clusterset-dns.example.org demo.example.org] false", "Gateway": "[] true"} {
+		r.Expose = way
+		if names, gateways := r.frontsUsed(); fmt.Sprint(names, gateways) != want {
+			t.Errorf("exposed by %s: got %v, %v", way, names, gateways)
+		}
+	}
+}

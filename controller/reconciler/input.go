@@ -3,7 +3,6 @@
 package reconciler
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -45,6 +44,8 @@ type Gatherer struct {
 	Expose        export.Way
 	NodeAddresses corev1.NodeAddressType
 	Fronts        *local.Fronts
+	// Canary is the Service by which clusters of other networks reach the canaries.
+	Canary types.NamespacedName
 
 	Local *local.Cluster
 	// Properties are those of the local cluster.
@@ -170,17 +171,15 @@ func (g *Gatherer) exporter(nodePorts *corev1.Service) export.Exporter {
 	return from
 }
 
-// Exposed returns the slices by which clusters of other networks reach a port of a Service, as an export of it would have
-// them.
-func (g *Gatherer) Exposed(service types.NamespacedName, port string) (exposed []*discoveryv1.EndpointSlice) {
-	object := g.Local.Service(service)
+// Exposed returns the slices by which clusters of other networks reach a port of Canary, as an export of it would have them.
+func (g *Gatherer) Exposed(port string) (exposed []*discoveryv1.EndpointSlice) {
+	object := g.Local.Service(g.Canary)
 	if object == nil {
 		return nil
 	}
-	asExported := &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
-		Namespace: service.Namespace, Name: service.Name, CreationTimestamp: object.CreationTimestamp,
-	}}
-	view, _, _ := export.FromService(g.exporter(nil), asExported, object, g.Local.KubernetesSlices(service))
+	asExported := exportOf(g.Canary)
+	asExported.CreationTimestamp = object.CreationTimestamp
+	view, _, _ := export.FromService(g.exporter(nil), asExported, object, g.Local.KubernetesSlices(g.Canary))
 	if view == nil {
 		return nil
 	}
@@ -195,23 +194,34 @@ func (g *Gatherer) Exposed(service types.NamespacedName, port string) (exposed [
 	return exposed
 }
 
+func exportOf(service types.NamespacedName) *v1beta1.ServiceExport {
+	return &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}}
+}
+
 // Elsewhere reports whether a member is in another network than the local cluster.
 func (g *Gatherer) Elsewhere(m *member.Member) bool {
 	return g.Tracker.Properties(m.Cluster())[scope.NetworkProperty] != g.Properties.Network()
 }
 
-// frontsUsed returns the names among the addresses of load balancers and Gateways of exports, and whether any export is exposed
-// by Gateways.
+// frontsUsed returns the names among the addresses of load balancers and Gateways by which exports and Canary are exposed,
+// sorted, and whether any is exposed by Gateways.
 func (r *Reconciler) frontsUsed() (names []string, gateways bool) {
 	access, _ := r.API.Access()
 	if access == nil {
 		return nil, false
 	}
-	for _, each := range access.Exports() {
+	from := r.exporter(nil)
+	for _, each := range append(access.Exports(), exportOf(r.Canary)) {
 		service := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
-		fronts, _ := r.Fronts.Gateways(service)
-		if exported := r.Local.Service(service); exported != nil {
-			fronts = append(slices.Clone(fronts), export.Balancer(exported))
+		var fronts []export.Front
+		switch way, _ := from.Way(each); way {
+		case export.ExposeGateway:
+			fronts, _ = r.Fronts.Gateways(service)
+			gateways = true
+		case export.ExposeLoadBalancer:
+			if exported := r.Local.Service(service); exported != nil {
+				fronts = []export.Front{export.Balancer(exported)}
+			}
 		}
 		for _, front := range fronts {
 			for _, address := range front.Addresses {
@@ -220,9 +230,9 @@ func (r *Reconciler) frontsUsed() (names []string, gateways bool) {
 				}
 			}
 		}
-		gateways = gateways || cmp.Or(each.Annotations[export.AnnotationExpose], string(r.Expose)) == string(export.ExposeGateway)
 	}
-	return names, gateways
+	slices.Sort(names)
+	return slices.Compact(names), gateways
 }
 
 // here returns what the local cluster has to do with the order in which endpoints are used.
