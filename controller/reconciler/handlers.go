@@ -208,17 +208,24 @@ func (r *Reconciler) enqueueNamespace(namespace string) {
 	}
 }
 
-// nodeHandler enqueues all services when the nodes, their zones or their addresses change: hints depend on the zones, and no
-// member may have an address of a node. Exposed exports depend on the rest.
+// nodeHandler enqueues all services when the nodes, their zones, addresses or ranges of pods change: hints depend on the zones,
+// and no member may have an address of the rest. Exports that are exposed by node ports depend on other changes.
 func (r *Reconciler) nodeHandler() cache.ResourceEventHandler {
 	each := onChange(func(change) { r.EnqueueAll() })
 	each.UpdateFunc = func(before, after any) {
 		old, ok := before.(*corev1.Node)
 		current, alsoOK := after.(*corev1.Node)
-		if ok && alsoOK && (!maps.Equal(old.Labels, current.Labels) || !slices.Equal(old.Status.Addresses, current.Status.Addresses)) {
+		switch {
+		case !ok || !alsoOK:
+		case !maps.Equal(old.Labels, current.Labels), !slices.Equal(old.Status.Addresses, current.Status.Addresses),
+			!slices.Equal(old.Spec.PodCIDRs, current.Spec.PodCIDRs):
 			r.EnqueueAll()
-		} else if ok && alsoOK && (!maps.Equal(old.Annotations, current.Annotations) || !slices.Equal(old.Status.Conditions, current.Status.Conditions)) {
-			r.enqueueExported()
+		case !maps.Equal(old.Annotations, current.Annotations), !slices.Equal(old.Status.Conditions, current.Status.Conditions):
+			from := r.exporter(nil)
+			r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
+				way, _ := from.Way(e)
+				return way == export.ExposeNodePort
+			})
 		}
 	}
 	return each

@@ -220,3 +220,28 @@ func TestNamesThatAreResolved(t *testing.T) {
 		}
 	}
 }
+
+// TestANodeConcerns: a node that becomes ready or not concerns only what is exposed by its port, and new ranges concern all.
+func TestANodeConcerns(t *testing.T) {
+	r := withExports(t, "demo/web")
+	addSlice(t, r, "west", "demo", "imported")
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	down := node.DeepCopy()
+	down.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+	ranged := node.DeepCopy()
+	ranged.Spec.PodCIDRs = []string{"10.1.0.0/24"}
+	for _, row := range []struct {
+		expose export.Way
+		is     *corev1.Node
+		want   string
+	}{
+		{export.ExposeNone, down, "[]"}, {export.ExposeLoadBalancer, down, "[]"}, {export.ExposeNodePort, down, "[demo/web]"},
+		{export.ExposeNone, ranged, "[demo/imported demo/web]"},
+	} {
+		r.Expose = row.expose
+		r.nodeHandler().OnUpdate(node, row.is)
+		if got := fmt.Sprint(queued(r)); got != row.want {
+			t.Errorf("exposed by %s: enqueued are %s, want %s", row.expose, got, row.want)
+		}
+	}
+}
