@@ -31,6 +31,8 @@ type Source struct {
 	Owns func(address string, exposed bool) bool
 	// Network is that of the pods of the local cluster. Slices that are not for it do not exist for it.
 	Network string
+	// Copies are of any network: the local cluster may have made them in another one.
+	Copies bool
 	// Reader is the local cluster. Slices for chosen clusters that do not include it do not exist for it.
 	Reader scope.Cluster
 }
@@ -110,7 +112,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 	if text := decoded.clusters.String(); text != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader) {
 		return
 	}
-	if (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {
+	if !r.from.Copies && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {
 		r.elsewhere = object
 		return
 	}

@@ -27,11 +27,13 @@ type Evidence struct {
 // count instead of the published slices while the member is quarantined and while its slices are not Complete. A
 // published slice that cannot be read keeps the state of its copy.
 func (v Verdict) View(e Evidence) (view *export.View, problems []export.Problem, used []*discoveryv1.EndpointSlice) {
+	copies := e.Source
+	copies.Copies = true
 	switch {
 	case v.State == Gone:
 		return nil, nil, nil
 	case v.Keep || !e.Complete:
-		view, problems = export.FromSlices(e.Source, e.Service, e.Copies, nil)
+		view, problems = export.FromSlices(copies, e.Service, e.Copies, nil)
 		if view == nil {
 			return nil, problems, nil
 		}
@@ -55,7 +57,7 @@ func (v Verdict) View(e Evidence) (view *export.View, problems []export.Problem,
 		return !names[slice.Name]
 	})
 	if len(used) > 0 {
-		previous, _ := export.FromSlices(e.Source, e.Service, used, nil)
+		previous, _ := export.FromSlices(copies, e.Service, used, nil)
 		view, problems = export.FromSlices(e.Source, e.Service, e.Published, previous)
 	}
 	return view, problems, used

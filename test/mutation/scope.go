@@ -134,7 +134,7 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/export/slices.go",
-		text:        `if (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {`,
+		text:        `if !r.from.Copies && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {`,
 		replacement: `if false {`,
 		harm:        "clients are led to pods of another network, where the addresses may be those of other pods",
 		first:       simulation,

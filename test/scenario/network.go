@@ -155,6 +155,14 @@ func networks(s *Set, east, west, north *Cluster) {
 	west.Restart()
 	s.Expect(web(inEast), east, north)
 	s.Expect(web(inWest), west)
+
+	// While it cannot read another cluster, it keeps what it has of it.
+	s.cut(Pair{west, east})
+	west.Options.Network = ""
+	west.Restart()
+	s.Expect(web("east/192.0.2.11 north/10.66.0.10 west/10.65.0.10 -> VIP"), west)
+	s.restore(Pair{west, east})
+	s.Expect(web("east/10.64.0.10 north/10.66.0.10 west/10.65.0.10 -> VIP"))
 }
 
 // headlessNetworks: a headless service is exposed by the nodes of its pods if they have their network, and not otherwise.
