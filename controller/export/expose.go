@@ -185,9 +185,7 @@ func (e Exporter) nodes(view *View, service *corev1.Service, refuse func(format 
 		for i := range slice.Endpoints {
 			endpoint := &slice.Endpoints[i]
 			name := ptr.Deref(endpoint.NodeName, "")
-			if before, known := best[name]; !known || better(endpoint.Conditions, before) {
-				best[name] = endpoint.Conditions
-			}
+			best[name] = better(best[name], endpoint.Conditions)
 		}
 	}
 	var targets []Target
@@ -211,32 +209,19 @@ func (e Exporter) nodes(view *View, service *corev1.Service, refuse func(format 
 		for _, address := range node.Addresses {
 			family := familyOf(address)
 			byFamily[family] = append(byFamily[family], discoveryv1.Endpoint{
-				Addresses: []string{address.String()}, Conditions: conditions, Zone: zone(node.Zone),
+				Addresses: []string{address.String()}, Conditions: conditions, Zone: &node.Zone,
 			})
 		}
 	}
 	return slicesOf(view, targets, byFamily)
 }
 
-// better reports whether an endpoint is more use to clients than another one.
-func better(a, b discoveryv1.EndpointConditions) bool {
-	rank := func(c discoveryv1.EndpointConditions) int {
-		switch {
-		case *c.Ready:
-			return 2
-		case *c.Serving:
-			return 1
-		}
-		return 0
+// better returns the conditions of which clients have more use.
+func better(a, b discoveryv1.EndpointConditions) discoveryv1.EndpointConditions {
+	if isTrue(a.Ready, false) || !isTrue(b.Ready, false) && isTrue(a.Serving, false) {
+		return a
 	}
-	return rank(a) > rank(b)
-}
-
-func zone(name string) *string {
-	if name == "" {
-		return nil
-	}
-	return &name
+	return b
 }
 
 func familyOf(address netip.Addr) discoveryv1.AddressType {
@@ -298,9 +283,7 @@ func (e Exporter) fronts(view *View, fronts ...Front) (all []Slice) {
 	conditions := Conditions(false, false, false)
 	for _, slice := range view.Slices {
 		for i := range slice.Endpoints {
-			if better(slice.Endpoints[i].Conditions, conditions) {
-				conditions = slice.Endpoints[i].Conditions
-			}
+			conditions = better(conditions, slice.Endpoints[i].Conditions)
 		}
 	}
 	view.KeptConditions = &conditions

@@ -216,7 +216,7 @@ func (f *Fronts) readGateways(ctx context.Context) (map[types.NamespacedName][]e
 }
 
 // listAs lists a resource of the Gateway API. There are none if the API server does not serve it.
-func listAs[T any](ctx context.Context, client dynamic.Interface, resource string) (all []T, _ error) {
+func listAs[T any](ctx context.Context, client dynamic.Interface, resource string) ([]T, error) {
 	list, err := client.Resource(schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: resource}).
 		List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
@@ -225,16 +225,13 @@ func listAs[T any](ctx context.Context, client dynamic.Interface, resource strin
 	if err != nil {
 		return nil, err
 	}
-	for i := range list.Items {
-		var one T
-		text, err := list.Items[i].MarshalJSON()
-		if err == nil {
-			err = json.Unmarshal(text, &one)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s %s/%s: %w", resource, list.Items[i].GetNamespace(), list.Items[i].GetName(), err)
-		}
-		all = append(all, one)
+	var decoded struct{ Items []T }
+	text, err := list.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(text, &decoded)
 	}
-	return all, nil
+	if err != nil {
+		err = fmt.Errorf("%s: %w", resource, err)
+	}
+	return decoded.Items, err
 }

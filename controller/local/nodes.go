@@ -126,22 +126,21 @@ func (c *Cluster) Node(name string, addresses corev1.NodeAddressType) (node expo
 	for _, condition := range object.Status.Conditions {
 		node.Ready = condition.Status == corev1.ConditionTrue
 	}
-	add := func(text string) {
+	var texts []string
+	for _, each := range object.Status.Addresses {
+		node.Own = append(node.Own, each.Address)
+		if each.Type == addresses {
+			texts = append(texts, each.Address)
+		}
+	}
+	if text := object.Annotations[export.AnnotationNodeAddress]; text != "" {
+		texts = strings.Split(text, ",")
+	}
+	for _, text := range texts {
 		address, err := netip.ParseAddr(strings.TrimSpace(text))
 		known := slices.ContainsFunc(node.Addresses, func(a netip.Addr) bool { return a.Is4() == address.Is4() })
 		if err == nil && !known {
 			node.Addresses = append(node.Addresses, address)
-		}
-	}
-	if text, set := object.Annotations[export.AnnotationNodeAddress]; set {
-		for part := range strings.SplitSeq(text, ",") {
-			add(part)
-		}
-	}
-	for _, each := range object.Status.Addresses {
-		node.Own = append(node.Own, each.Address)
-		if each.Type == addresses && object.Annotations[export.AnnotationNodeAddress] == "" {
-			add(each.Address)
 		}
 	}
 	return node, true
