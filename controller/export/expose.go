@@ -116,6 +116,7 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		return nil
 	case way == ExposeNodePort && e.Node == nil:
 		view.KeepExposed = true
+		refuse("the nodes of this cluster are not known yet. Allow the controller to list nodes")
 	case view.Spec.Type == v1beta1.Headless && way == ExposeNodePort:
 		if all = e.hostNetwork(view); len(all) == 0 {
 			refuse("Service %s is headless, and not all of its pods have the network of their node (hostNetwork). "+

@@ -80,7 +80,7 @@ func TestExposed(t *testing.T) {
 		ports            string
 		endpoints        []discoveryv1.Endpoint
 		derived          bool // a Service with node ports exists, and is the controller's unless it is foreign
-		foreign          bool
+		foreign, unknown bool // unknown: the nodes are
 		want, problem    string
 		derives, missing bool
 	}{
@@ -94,6 +94,7 @@ func TestExposed(t *testing.T) {
 		"any node's":             {flag: ExposeNodePort, service: []func(*corev1.Service){selects, func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30001 }}, ports: "80/TCP", endpoints: pods, derives: true},
 		"no selector":            {flag: ExposeNodePort, ports: "80/TCP", endpoints: pods, problem: "no node port for each port"},
 		"only by annotation":     {annotation: "NodePort", service: []func(*corev1.Service){selects}, ports: "80/TCP", endpoints: pods, problem: "no node port for each port"},
+		"nodes are not known":    {flag: ExposeNodePort, unknown: true, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: pods, problem: "nodes of this cluster are not known"},
 		"without pods":           {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP"},
 		"headless":               {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "is headless, and not all"},
 		"headless with hosts":    {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("b", "10.0.0.2", false, false, false)}, want: "TCP/80->8080 192.0.2.1 !192.0.2.2"},
@@ -112,6 +113,9 @@ func TestExposed(t *testing.T) {
 				Cluster: "east", Network: "a", Expose: test.flag,
 				Node:    func(name string) (Node, bool) { node, known := nodes[name]; return node, known },
 				Resolve: func(string) ([]netip.Addr, bool) { return []netip.Addr{netip.MustParseAddr("198.51.100.1")}, true },
+			}
+			if test.unknown {
+				from.Node = nil
 			}
 			serviceExport := newExport(func(e *v1beta1.ServiceExport) {
 				if test.annotation != "" {
