@@ -52,24 +52,23 @@ func (c *Controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canar
 	return func() string { return key.Load().(string) }
 }
 
-// An elsewhere is a member of another network.
-type elsewhere struct{ *member.Member }
+// A probed is a member, which is exposed if it is in another network.
+type probed struct {
+	*member.Member
+	exposed bool
+}
 
 // Canaries implements canary.Member.
-func (e elsewhere) Canaries() (text string, read bool) { return e.ExposedCanaries() }
+func (p probed) Canaries() (text string, read bool) { return p.Member.Canaries(p.exposed) }
 
 // prober returns what probes the canaries of the members.
 func (c *Controller) prober(r *reconciler.Reconciler, paths *canary.Paths) *canary.Prober {
 	return &canary.Prober{
-		Members: func() (probed []canary.Member) {
+		Members: func() (all []canary.Member) {
 			for _, each := range r.Members.List() {
-				if r.Elsewhere(each) {
-					probed = append(probed, elsewhere{each})
-				} else {
-					probed = append(probed, each)
-				}
+				all = append(all, probed{each, r.Elsewhere(each)})
 			}
-			return probed
+			return all
 		},
 		Paths: paths, Dial: c.options.DialCanary,
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -193,7 +194,7 @@ func (e Exporter) nodes(view *View, service *corev1.Service, refuse func(format 
 	for _, port := range service.Spec.Ports {
 		targets = append(targets, Target{Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP), Number: port.Port, Port: port.NodePort})
 	}
-	byFamily := map[discoveryv1.AddressType][]discoveryv1.Endpoint{}
+	var endpoints []discoveryv1.Endpoint
 	for _, name := range slices.Sorted(maps.Keys(best)) {
 		node, known := e.Node(name)
 		if !known {
@@ -208,13 +209,12 @@ func (e Exporter) nodes(view *View, service *corev1.Service, refuse func(format 
 			conditions = Conditions(false, false, false)
 		}
 		for _, address := range node.Addresses {
-			family := familyOf(address)
-			byFamily[family] = append(byFamily[family], discoveryv1.Endpoint{
+			endpoints = append(endpoints, discoveryv1.Endpoint{
 				Addresses: []string{address.String()}, Conditions: conditions, Zone: &node.Zone,
 			})
 		}
 	}
-	return slicesOf(view, targets, byFamily)
+	return slicesOf(view, targets, endpoints)
 }
 
 // better returns the conditions of which clients have more use.
@@ -225,21 +225,22 @@ func better(a, b discoveryv1.EndpointConditions) discoveryv1.EndpointConditions 
 	return b
 }
 
-func familyOf(address netip.Addr) discoveryv1.AddressType {
-	if address.Is4() {
-		return discoveryv1.AddressTypeIPv4
+func familyOf(address string) discoveryv1.AddressType {
+	if strings.Contains(address, ":") {
+		return discoveryv1.AddressTypeIPv6
 	}
-	return discoveryv1.AddressTypeIPv6
+	return discoveryv1.AddressTypeIPv4
 }
 
 // slicesOf returns slices of at most maxEndpoints of the families that the Service has.
-func slicesOf(view *View, targets []Target, byFamily map[discoveryv1.AddressType][]discoveryv1.Endpoint) (all []Slice) {
+func slicesOf(view *View, targets []Target, endpoints []discoveryv1.Endpoint) (all []Slice) {
 	targets = slices.Clone(targets)
 	sortTargets(targets)
 	for _, family := range view.Spec.IPFamilies {
 		kind := discoveryv1.AddressType(family)
-		for endpoints := range slices.Chunk(byFamily[kind], maxEndpoints) {
-			all = append(all, Slice{AddressType: kind, Targets: targets, Endpoints: endpoints})
+		of := slices.DeleteFunc(slices.Clone(endpoints), func(e discoveryv1.Endpoint) bool { return familyOf(e.Addresses[0]) != kind })
+		for part := range slices.Chunk(of, maxEndpoints) {
+			all = append(all, Slice{AddressType: kind, Targets: targets, Endpoints: part})
 		}
 	}
 	return all
@@ -253,7 +254,7 @@ func (e Exporter) hostNetwork(view *View) (all []Slice) {
 		out.Endpoints = make([]discoveryv1.Endpoint, 0, len(slice.Endpoints))
 		for _, endpoint := range slice.Endpoints {
 			node, known := e.Node(ptr.Deref(endpoint.NodeName, ""))
-			at := slices.IndexFunc(node.Addresses, func(a netip.Addr) bool { return familyOf(a) == slice.AddressType })
+			at := slices.IndexFunc(node.Addresses, func(a netip.Addr) bool { return familyOf(a.String()) == slice.AddressType })
 			switch {
 			case !known: // its pods go, too
 				continue
@@ -300,12 +301,11 @@ func (e Exporter) fronts(view *View, fronts ...Front) (all []Slice) {
 			}
 		}
 		slices.SortFunc(addresses, netip.Addr.Compare)
-		byFamily := map[discoveryv1.AddressType][]discoveryv1.Endpoint{}
+		var endpoints []discoveryv1.Endpoint
 		for _, address := range slices.Compact(addresses) {
-			family := familyOf(address)
-			byFamily[family] = append(byFamily[family], discoveryv1.Endpoint{Addresses: []string{address.String()}, Conditions: conditions})
+			endpoints = append(endpoints, discoveryv1.Endpoint{Addresses: []string{address.String()}, Conditions: conditions})
 		}
-		all = append(all, slicesOf(view, front.Targets, byFamily)...)
+		all = append(all, slicesOf(view, front.Targets, endpoints)...)
 	}
 	return all
 }

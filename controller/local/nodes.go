@@ -25,8 +25,6 @@ const (
 	byZone = "zone"
 	// byAddress: by their IP addresses in canonical form.
 	byAddress = "address"
-	// byPodRange: by the ranges of their pods.
-	byPodRange = "pod-range"
 )
 
 // newNodes returns the cache of the nodes. It keeps the name of a node, the label of its zone, its addresses, the ranges of its
@@ -38,12 +36,6 @@ func newNodes(client typedcorev1.NodeInterface) *informer.Informer {
 		Indexers: cache.Indexers{
 			byZone:    func(object any) ([]string, error) { return []string{zoneOf(object)}, nil },
 			byAddress: addressesOf,
-			byPodRange: func(object any) ([]string, error) {
-				if node, ok := object.(*corev1.Node); ok {
-					return node.Spec.PodCIDRs, nil
-				}
-				return nil, nil
-			},
 		},
 		Transform: func(object any) (any, error) {
 			node, ok := object.(*corev1.Node)
@@ -100,9 +92,11 @@ func (c *Cluster) Owns() func(address string, exposed bool) bool {
 	}
 	nodes := c.Nodes.Indexer()
 	ranges := sync.OnceValue(func() (ranges []netip.Prefix) {
-		for _, text := range nodes.ListIndexFuncValues(byPodRange) {
-			if parsed, err := netip.ParsePrefix(text); err == nil {
-				ranges = append(ranges, parsed)
+		for _, node := range informer.List[*corev1.Node](nodes) {
+			for _, text := range node.Spec.PodCIDRs {
+				if parsed, err := netip.ParsePrefix(text); err == nil {
+					ranges = append(ranges, parsed)
+				}
 			}
 		}
 		return ranges

@@ -5,7 +5,6 @@ package local
 import (
 	"cmp"
 	"context"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -158,10 +157,6 @@ func (p *Properties) read(ctx context.Context, patience time.Duration) error {
 	}
 	p.answered = number
 	if p.network != "" {
-		all = maps.Clone(all)
-		if all == nil {
-			all = map[string]string{}
-		}
 		all[scope.NetworkProperty] = p.network
 	}
 	text, omitted := scope.EncodeProperties(all)
@@ -221,5 +216,5 @@ func (p *Properties) list(ctx context.Context) (map[string]string, error) {
 		}
 		return all, nil
 	}
-	return nil, nil
+	return map[string]string{}, nil
 }

@@ -64,16 +64,14 @@ func CanariesOf(lease *coordinationv1.Lease, annotation string) string {
 	return text[:min(len(text), maxCanariesText)]
 }
 
-// Canaries returns the text of the member's canaries as in its last heartbeat, and whether a heartbeat was read.
-func (m *Member) Canaries() (text string, read bool) {
+// Canaries returns the text of the member's canaries as in its last heartbeat, of those for clusters of its network or of the
+// exposed ones, and whether a heartbeat was read.
+func (m *Member) Canaries(exposed bool) (text string, read bool) {
 	last := m.Heartbeat()
-	return last.canaries, !last.Heard.IsZero()
-}
-
-// ExposedCanaries returns the same of those for clusters of other networks.
-func (m *Member) ExposedCanaries() (text string, read bool) {
-	last := m.Heartbeat()
-	return last.exposedCanaries, !last.Heard.IsZero()
+	if text = last.canaries; exposed {
+		text = last.exposedCanaries
+	}
+	return text, !last.Heard.IsZero()
 }
 
 // CanaryKey returns what the canaries of the member prove that they know: the UID of its heartbeat Lease, which only the

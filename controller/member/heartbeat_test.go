@@ -190,7 +190,7 @@ func TestUIDThatIsNone(t *testing.T) {
 func TestCanaries(t *testing.T) {
 	renewed := time.Unix(1e9, 0)
 	m := &Member{heartbeat: &heartbeat{clock: clocktesting.NewFakePassiveClock(renewed)}}
-	if text, read := m.Canaries(); text != "" || read {
+	if text, read := m.Canaries(false); text != "" || read {
 		t.Errorf("before a heartbeat: %q, %t", text, read)
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
@@ -211,7 +211,7 @@ func TestCanaries(t *testing.T) {
 		if err := m.heartbeat.Update(lease); err != nil {
 			t.Fatal(err)
 		}
-		if text, read := m.Canaries(); text != step.want || !read {
+		if text, read := m.Canaries(false); text != step.want || !read {
 			t.Errorf("%s: got %.50q, %t, want %.50q", step.what, text, read, step.want)
 		}
 	}

@@ -118,9 +118,14 @@ func (r Result) Own(cluster string) Result {
 	}
 }
 
-// KeepExposed replaces the slices of a view for clusters of other networks by those that exist, if there are any. Slices of
-// the network that the cluster was in stay, too: nothing else is left for the clusters there.
-func (r *Result) KeepExposed(view *export.View, existing []*discoveryv1.EndpointSlice) {
+// KeepExposed replaces the slices of a view for clusters of other networks by those that exist, if there are any and the view
+// asks for it. Slices of the network that the cluster was in stay, too: nothing else is left for the clusters there.
+func (r *Result) KeepExposed(contributions []Contribution, existing []*discoveryv1.EndpointSlice) {
+	at := slices.IndexFunc(contributions, func(c Contribution) bool { return c.View.KeepExposed })
+	if at < 0 {
+		return
+	}
+	view := contributions[at].View
 	isExposed := func(slice *discoveryv1.EndpointSlice) bool { return slice.Labels[export.LabelExposed] != "" }
 	if slices.ContainsFunc(existing, isExposed) {
 		r.EndpointSlices = slices.DeleteFunc(r.EndpointSlices, isExposed)

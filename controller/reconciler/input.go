@@ -66,8 +66,6 @@ type Input struct {
 	Problems map[string][]export.Problem
 	// Refused are why what members publish is not accepted, by cluster.
 	Refused map[string]string
-	// keepsExposed is the view of the local cluster if its KeepExposed is set.
-	keepsExposed *export.View
 }
 
 // Gather returns the current input for a pass over a service.
@@ -113,9 +111,7 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 		in.note(g.Cluster, problems)
 		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {
 			own := Standing(g.Local.Namespace(g.Namespace))
-			if own.View = view; view.KeepExposed {
-				in.keepsExposed = view
-			}
+			own.View = view
 			in.Contributions = append(in.Contributions, own)
 			observed.ExportConditions = g.reach(view)
 		}

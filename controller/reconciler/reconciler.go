@@ -228,9 +228,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if ownOnly {
 		result = result.Own(r.Cluster)
 	}
-	if in.keepsExposed != nil {
-		result.KeepExposed(in.keepsExposed, in.Existing.EndpointSlices)
-	}
+	result.KeepExposed(in.Contributions, in.Existing.EndpointSlices)
 	return r.Applier.ApplyService(ctx, access, in.Existing, result)
 }
 
