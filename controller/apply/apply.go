@@ -122,9 +122,10 @@ func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, exist
 		importErr, serviceErr = p.writeImportAndService(ctx)
 	}
 	behind := p.writeSlices(ctx)
-	err := errors.Join(importErr, serviceErr, p.writeNodePorts(ctx), behind.err(), p.labelHandMade(ctx), p.removeRest(ctx, behind))
+	nodePortsErr := p.writeNodePorts(ctx)
+	err := errors.Join(importErr, serviceErr, nodePortsErr, behind.err(), p.labelHandMade(ctx), p.removeRest(ctx, behind))
 	p.reportForeign()
-	err = errors.Join(err, p.writeExportStatus(ctx, behind[p.observed.Cluster]))
+	err = errors.Join(err, p.writeExportStatus(ctx, errors.Join(behind[p.observed.Cluster], nodePortsErr)))
 	return p.outcome, err
 }
 
@@ -323,8 +324,8 @@ func (p *pass) labelHandMade(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// writeExportStatus writes the conditions of the local ServiceExport. It is not ready while the local cluster's slices
-// cannot be written.
+// writeExportStatus writes the conditions of the local ServiceExport. It is not ready while the local cluster's slices or
+// its Service with node ports cannot be written.
 func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	before := p.observed.ServiceExport
 	if before == nil || Changed(slicesErr) {

@@ -118,8 +118,11 @@ func networks(s *Set, east, west, north *Cluster) {
 	east.expose("web", "", "", []string{"one"}, []string{"10.64.0.10"})
 	s.Expect(web(inWest), west)
 
-	// Its Service goes, and comes back with another port.
+	// Its Service goes, and comes back with another port once nothing refuses it.
+	east.written.refuse("POST services")
 	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), derived, metav1.DeleteOptions{}))
+	s.Expect(web(inEast+" [Conflict=NoConflicts Ready=Failed Valid=Valid]"), east)
+	east.written.refuse("")
 	s.Eventually("another Service with node ports", func() error {
 		_, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), derived, metav1.GetOptions{})
 		return err
