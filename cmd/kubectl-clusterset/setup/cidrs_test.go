@@ -33,7 +33,7 @@ func TestJoinConfinesMembers(t *testing.T) {
 		nodes           []string // their podCIDRs
 		pods            []string // their addresses; an @ before one is of the host network
 		addresses       []string // of the first node
-		network         string
+		network, reader string   // of west and east
 		forbidden, had  string
 		want, wantsSaid string
 	}{
@@ -45,7 +45,9 @@ func TestJoinConfinesMembers(t *testing.T) {
 			nodes: []string{"10.1.0.0/24"}, addresses: []string{"192.0.2.7", "2001:db8::7", "host"}, network: "b",
 			want: "10.1.0.0/24,192.0.2.0/24,2001:db8::/64",
 		},
-		"nodes of the same network": {nodes: []string{"10.1.0.0/24"}, addresses: []string{"192.0.2.7"}, want: "10.1.0.0/24"},
+		"nodes of no named network":    {nodes: []string{"10.1.0.0/24"}, addresses: []string{"192.0.2.7"}, reader: "b", want: "10.1.0.0/24,192.0.2.0/24"},
+		"nodes of the same network":    {nodes: []string{"10.1.0.0/24"}, addresses: []string{"192.0.2.7"}, want: "10.1.0.0/24"},
+		"nodes of the same named one":  {nodes: []string{"10.1.0.0/24"}, addresses: []string{"192.0.2.7"}, network: "b", reader: "b", want: "10.1.0.0/24"},
 		"a node more":                  {nodes: []string{"10.1.0.0/24", "10.1.1.0/24"}, had: "10.1.0.0/24", want: "10.1.0.0/24,10.1.1.0/24"},
 		"the whole range, set by hand": {nodes: []string{"10.1.0.0/24"}, had: "10.1.0.0/16, 10.9.0.0/16", want: "10.1.0.0/16,10.9.0.0/16"},
 		"an invalid one":               {nodes: []string{"10.1.0.0/24"}, had: "everywhere", want: "10.1.0.0/24"},
@@ -80,14 +82,16 @@ func TestJoinConfinesMembers(t *testing.T) {
 				Spec:       corev1.PodSpec{HostNetwork: host}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: ip}}},
 			})
 		}
-		leases := west.Kube.CoordinationV1().Leases(system)
-		lease, err := leases.Get(t.Context(), cluster.HeartbeatLease, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lease.Annotations = map[string]string{cluster.PropertiesAnnotation: `{"network.clusterset-dns.github.io":"` + test.network + `"}`}
-		if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
+		for c, network := range map[*cluster.Cluster]string{west: test.network, east: test.reader} {
+			leases := c.Kube.CoordinationV1().Leases(system)
+			lease, err := leases.Get(t.Context(), cluster.HeartbeatLease, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease.Annotations = map[string]string{cluster.PropertiesAnnotation: `{"network.clusterset-dns.github.io":"` + network + `"}`}
+			if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		west.Kube.(*fake.Clientset).PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			return action.GetResource().Resource == test.forbidden, nil, errors.New("forbidden")

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +87,8 @@ func Join(ctx context.Context, o Options) error {
 		if o.Servers[source.Context] == "" {
 			o.hint(source)
 		}
-		ranges, unconfined := confinement(ctx, source, identities[i].Network != "")
+		exposed := slices.ContainsFunc(identities, func(reader cluster.Identity) bool { return reader.Network != identities[i].Network })
+		ranges, unconfined := confinement(ctx, source, exposed)
 		if unconfined == nil {
 			o.Teller.Say("context %s: the other clusters confine the endpoints of %s to %d ranges of its nodes. When nodes "+
 				"are added, run join again, or set the annotation %s of its Secrets to the whole range", source.Context,
