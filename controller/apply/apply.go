@@ -256,33 +256,31 @@ func ofGeneration(conditions []metav1.Condition, generation int64) []metav1.Cond
 	return conditions
 }
 
-// writeDerivedService writes the Service behind the import. A Service that cannot be updated is deleted; the deletion's
-// event brings the next pass.
+// writeService writes a Service. It deletes one that cannot be updated, and returns nil: the deletion's event brings the next
+// pass.
+func (p *pass) writeService(ctx context.Context, existing, desired *corev1.Service) (*corev1.Service, error) {
+	client := p.Core.CoreV1().Services(p.namespace())
+	if existing != nil && merge.NeedsRecreation(existing, desired) {
+		return nil, remove(ctx, client, existing)
+	}
+	return write(ctx, guarding(p, "Service", desired.Name), client, desired.Name, existing, desired, equalService)
+}
+
+// writeDerivedService writes the Service behind the import.
 func (p *pass) writeDerivedService(ctx context.Context) error {
 	existing, desired := p.observed.DerivedService, p.result.DerivedService
 	if desired == nil {
 		return nil
 	}
-	client, failed := p.Core.CoreV1().Services(p.namespace()), func(err error) error {
-		return fmt.Errorf("derived Service %s/%s of ServiceImport %s: %w", p.namespace(), desired.Name,
-			p.observed.Service, err)
-	}
-	if existing != nil && merge.NeedsRecreation(existing, desired) {
-		if err := remove(ctx, client, existing); err != nil {
-			return failed(err)
-		}
-		p.unfinished = true
-		return nil
-	}
-	written, err := write(ctx, guarding(p, "Service", desired.Name), client, desired.Name, existing, desired, equalService)
-	if p.refusesDistribution(ctx, written, err) {
+	written, err := p.writeService(ctx, existing, desired)
+	switch {
+	case p.refusesDistribution(ctx, written, err):
 		p.outcome.Again = true
-		return nil
-	}
-	if err != nil {
-		return failed(err)
-	}
-	if existing == nil && written != nil {
+	case err != nil:
+		return fmt.Errorf("derived Service %s/%s of ServiceImport %s: %w", p.namespace(), desired.Name, p.observed.Service, err)
+	case existing != nil && written == nil:
+		p.unfinished = true
+	case existing == nil && written != nil:
 		p.outcome.Again = true // the import may be ready now
 	}
 	return nil
@@ -290,22 +288,15 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 
 // writeNodePorts writes the Service with node ports. Its answer has the ports.
 func (p *pass) writeNodePorts(ctx context.Context) error {
-	desired := p.result.NodePorts
+	existing, desired := p.observed.NodePorts, p.result.NodePorts
 	if desired == nil {
 		return nil
 	}
-	client, existing := p.Core.CoreV1().Services(p.namespace()), p.observed.NodePorts
-	var err error
-	if existing != nil && merge.NeedsRecreation(existing, desired) {
-		err = remove(ctx, client, existing)
-	} else {
-		var written *corev1.Service
-		written, err = write(ctx, guarding(p, "Service", desired.Name), client, desired.Name, existing, desired, equalService)
-		p.outcome.Again = p.outcome.Again || written != existing
-	}
+	written, err := p.writeService(ctx, existing, desired)
 	if err != nil {
 		return fmt.Errorf("Service %s/%s with the node ports of ServiceExport %s: %w", p.namespace(), desired.Name, p.observed.Service, err)
 	}
+	p.outcome.Again = p.outcome.Again || written != nil && written != existing
 	return nil
 }
 

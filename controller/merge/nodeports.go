@@ -3,7 +3,6 @@
 package merge
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +38,7 @@ func nodePorts(observed Observed) *corev1.Service {
 		port := &service.Spec.Ports[i]
 		port.NodePort = 0
 		at := slices.IndexFunc(before, func(b corev1.ServicePort) bool {
-			return b.Port == port.Port && cmp.Or(b.Protocol, corev1.ProtocolTCP) == cmp.Or(port.Protocol, corev1.ProtocolTCP)
+			return b.Port == port.Port && b.Protocol == port.Protocol
 		})
 		if at >= 0 {
 			port.NodePort = before[at].NodePort
