@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_000},
-		{"lines of controller/", lines["controller"], 20_960},
-		{"lines of cmd/", lines["cmd"], 5_563},
-		{"lines of " + units, lines[units], 74_360},
+		{"lines of controller/", lines["controller"], 20_987},
+		{"lines of cmd/", lines["cmd"], 5_565},
+		{"lines of " + units, lines[units], 74_570},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 34},
 		{"words of Markdown", words, 24_960},
 	} {
