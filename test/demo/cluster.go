@@ -82,7 +82,11 @@ func (c *cluster) startController(ctx context.Context, binary string) error {
 	if c.pods, err = newPodNetwork(ctx, c, probes.String()); err != nil && !errors.Is(err, errNoAddress) {
 		return err
 	}
-	program, err := clusterset.StartController(c.plane, binary, credential, "--canary-address="+probes.String())
+	flags := []string{"--canary-address=" + probes.String(), "--expose=NodePort"}
+	if c.name == "north" {
+		flags = append(flags, "--network=islands")
+	}
+	program, err := clusterset.StartController(c.plane, binary, credential, flags...)
 	if err != nil {
 		return err
 	}

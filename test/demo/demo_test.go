@@ -61,7 +61,7 @@ func TestDemo(t *testing.T) {
 	t.Log(text)
 	hasRecording(t, text)
 	servers := regexp.MustCompile(`DNS at ([0-9.:]+), the controller's metrics`).FindAllStringSubmatch(text, -1)
-	if count := running(t, folder); len(servers) != 2 || count != 5 { // the demo, and in each cluster CoreDNS and the controller
+	if count := running(t, folder); len(servers) != 2 || count != 7 { // the demo, and in each cluster CoreDNS and the controller
 		t.Errorf("DNS servers %v, %d processes", servers, count)
 	}
 	for _, server := range servers {

@@ -81,8 +81,8 @@ func (k kubectl) scaleToZero(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// plugin runs kubectl clusterset.
-func (k kubectl) plugin(ctx context.Context, args ...string) error {
+// plugin runs kubectl clusterset, and returns what it printed.
+func (k kubectl) plugin(ctx context.Context, args ...string) (text string, _ error) {
 	k.command("kubectl clusterset " + strings.Join(args, " "))
 	var out bytes.Buffer
 	command := exec.CommandContext(ctx, filepath.Join(k.bin, "kubectl-clusterset"), args...)
@@ -94,7 +94,7 @@ func (k kubectl) plugin(ctx context.Context, args ...string) error {
 	}
 	k.output(out.String())
 	if err != nil {
-		return fmt.Errorf("kubectl clusterset %s: %w", strings.Join(args, " "), err)
+		return "", fmt.Errorf("kubectl clusterset %s: %w", strings.Join(args, " "), err)
 	}
-	return nil
+	return out.String(), nil
 }

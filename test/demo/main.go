@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo joins two clusters, and has names of one answered in the other. It prints the commands that one would type
+// Command demo joins three clusters, and has names of one answered in the others. It prints the commands that one would type
 // and what came back, and ends with an error if an answer is wrong. It runs on models of two API servers, in its own
 // process: nothing of Kubernetes but its client libraries is compiled for it.
 package main
@@ -43,10 +43,10 @@ func main() {
 func run(ctx context.Context, hold bool) (err error) {
 	began := time.Now()
 	n := narrator{os.Stdout}
-	n.chapter("two clusters, joined")
+	n.chapter("three clusters, joined")
 	n.say("real:  clusterset-controller, CoreDNS, kubectl-clusterset, each a process; TLS, tokens and RBAC between them")
 	n.say("model: the Kubernetes API, held to kube-apiserver by contract tests, and its controllers; pods run nothing")
-	planes, stop, err := start(ctx, "east", "west")
+	planes, stop, err := start(ctx, "east", "west", "north")
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func run(ctx context.Context, hold bool) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &story{narrator: n, kubectl: k, east: clusters[0], west: clusters[1]}
+	s := &story{narrator: n, kubectl: k, east: clusters[0], west: clusters[1], north: clusters[2]}
 	defer func() {
 		for _, c := range clusters {
 			c.stop(context.WithoutCancel(ctx))

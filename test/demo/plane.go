@@ -69,8 +69,9 @@ func start(ctx context.Context, names ...string) (planes []*plane, stop func() e
 	return planes, stop, nil
 }
 
-// newPlane starts a plane whose ranges of addresses have a number.
+// newPlane starts a plane with a number of its own. The third has the ranges of pods and Services of the first.
 func newPlane(ctx context.Context, name, directory string, number byte) (*plane, error) {
+	ranges := number % 2
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func newPlane(ctx context.Context, name, directory string, number byte) (*plane,
 	token := rand.Text()
 	api := apiserver.New(apiserver.Options{
 		Name: name, Administrator: token,
-		ServiceCIDRs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 160 + number}), 16)},
+		ServiceCIDRs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 160 + ranges}), 16)},
 	})
 	server := &http.Server{
 		Handler: api, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
@@ -119,7 +120,7 @@ func newPlane(ctx context.Context, name, directory string, number byte) (*plane,
 		}
 	}
 	if err == nil {
-		err = play(running, api, p.kube, name, netip.AddrFrom4([4]byte{10, 64 + number}))
+		err = play(running, api, p.kube, name, netip.AddrFrom4([4]byte{10, 64 + ranges}), netip.AddrFrom4([4]byte{192, 0, 2, 10 * number}))
 	}
 	if err != nil {
 		p.stop()

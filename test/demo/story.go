@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,16 +22,17 @@ const (
 	dbName    = "db.demo.svc.clusterset.local."
 )
 
-// A story is what the demo shows, on two joined clusters. Every step checks what it prints.
+// A story is what the demo shows, on joined clusters. Every step checks what it prints. North is in another network, and takes
+// part in one step alone.
 type story struct {
 	narrator
-	kubectl    kubectl
-	east, west *cluster
+	kubectl           kubectl
+	east, west, north *cluster
 }
 
 func (s *story) tell(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		s.exportWeb, s.exportDB, s.loseReadiness, s.cutPodNetwork, s.scaleToZero, s.unexport,
+		s.exportWeb, s.reachNorth, s.exportDB, s.loseReadiness, s.cutPodNetwork, s.scaleToZero, s.unexport,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -40,6 +42,8 @@ func (s *story) tell(ctx context.Context) error {
 }
 
 func (s *story) clusters() []*cluster { return []*cluster{s.east, s.west} }
+
+func (s *story) all() []*cluster { return []*cluster{s.east, s.west, s.north} }
 
 // exportWeb exports a ClusterIP Service from both clusters: one name, in each
 // cluster the IP of its own ServiceImport, and the local name stays as it was.
@@ -75,13 +79,42 @@ func (s *story) exportWeb(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.explainWeb(ctx)
+	return s.explainWeb(ctx, s.west, "4 of 4 endpoints")
 }
 
-// explainWeb says where west's endpoints of web come from.
-func (s *story) explainWeb(ctx context.Context) error {
-	return s.kubectl.plugin(ctx, "explain", namespace+"/web", "--contexts", "west", "--dns", s.west.dns,
-		"--controller", s.west.health)
+// explainWeb says where a cluster's endpoints of web come from, and how many of them get traffic.
+func (s *story) explainWeb(ctx context.Context, c *cluster, traffic string) error {
+	text, err := s.kubectl.plugin(ctx, "explain", namespace+"/web", "--contexts", c.name, "--dns", c.dns, "--controller", c.health)
+	if want := "Traffic goes to " + traffic; err == nil && !strings.Contains(text, want) {
+		err = fmt.Errorf("explain does not say %q", want)
+	}
+	return err
+}
+
+// reachNorth exports web from a cluster whose pods cannot be reached: the others get its nodes, and it gets theirs.
+func (s *story) reachNorth(ctx context.Context) error {
+	s.chapter("north is in another network, where pods have the same addresses as in east: nodes stand for pods")
+	if err := s.kubectl.apply(ctx, s.north, "test/demo/manifests/web.yaml"); err != nil {
+		return err
+	}
+	since := time.Now()
+	for c, want := range map[*cluster]map[string]int{
+		s.west: {"east": 2, "west": 2, "north": 2}, s.north: {"east": 2, "west": 2, "north": 2},
+	} {
+		if err := c.awaitBackends(ctx, want); err != nil {
+			return err
+		}
+	}
+	s.say("all clusters have all endpoints, %s after the export", milliseconds(time.Since(since)))
+	for _, c := range []*cluster{s.west, s.north} {
+		if err := s.explainWeb(ctx, c, "6 of 6 endpoints"); err != nil {
+			return err
+		}
+	}
+	if _, err := s.kubectl.plugin(ctx, "unexport", namespace+"/web", "--contexts", "north"); err != nil {
+		return err
+	}
+	return s.west.awaitBackends(ctx, map[string]int{"east": 2, "west": 2})
 }
 
 // exportDB exports a headless Service from both clusters: the name has the pods
@@ -210,7 +243,7 @@ func (s *story) cutPodNetwork(ctx context.Context) error {
 	}
 	s.say("west demotes east: its own pods alone get traffic, %s after the cut", seconds(elapsed))
 	s.say("web keeps its IP in west, and the endpoints of east stay as the last resort:")
-	if err := s.explainWeb(ctx); err != nil {
+	if err := s.explainWeb(ctx, s.west, "2 of 4 endpoints"); err != nil {
 		return err
 	}
 	since = time.Now()
@@ -254,7 +287,7 @@ func (s *story) scaleToZero(ctx context.Context) error {
 	if err := s.west.awaitBackends(ctx, map[string]int{"east": 2, "west": 0}); err != nil {
 		return err
 	}
-	return s.explainWeb(ctx)
+	return s.explainWeb(ctx, s.west, "2 of 2 endpoints")
 }
 
 // unexport takes back the exports, west's first.
@@ -262,7 +295,7 @@ func (s *story) unexport(ctx context.Context) error {
 	s.chapter("both clusters take back their exports")
 	for i, c := range []*cluster{s.west, s.east} {
 		for _, name := range []string{"web", "db"} {
-			if err := s.kubectl.plugin(ctx, "unexport", namespace+"/"+name, "--contexts", c.name); err != nil {
+			if _, err := s.kubectl.plugin(ctx, "unexport", namespace+"/"+name, "--contexts", c.name); err != nil {
 				return err
 			}
 		}

@@ -47,9 +47,9 @@ type workloads struct {
 	next       []netip.Addr // of each node: the address of its next pod
 }
 
-// play creates the nodes of a cluster, and plays until the context ends.
+// play creates the nodes of a cluster, at the addresses after base, and plays until the context ends.
 func play(ctx context.Context, api *apiserver.Server, kube kubernetes.Interface, cluster string,
-	pods netip.Addr,
+	pods, base netip.Addr,
 ) error {
 	w := &workloads{api: api, kube: kube}
 	for i, zone := range []string{"a", "b"} {
@@ -58,12 +58,14 @@ func play(ctx context.Context, api *apiserver.Server, kube kubernetes.Interface,
 		first := netip.AddrFrom4(share)
 		prefix := netip.PrefixFrom(first, 17).String()
 		name := fmt.Sprintf("%s-%d", cluster, i)
+		base = base.Next()
 		node, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 				corev1.LabelHostname: name, corev1.LabelTopologyZone: cluster + "-" + zone,
 			}},
 			Spec: corev1.NodeSpec{PodCIDR: prefix, PodCIDRs: []string{prefix}},
 			Status: corev1.NodeStatus{
+				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: base.String()}},
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			},
 		}, metav1.CreateOptions{})
@@ -178,6 +180,11 @@ func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string,
 			continue
 		}
 		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+		for i := range pod.Spec.Containers {
+			for j := range pod.Spec.Containers[i].Ports { // the model of the API server does not
+				pod.Spec.Containers[i].Ports[j].Protocol = cmp.Or(pod.Spec.Containers[i].Ports[j].Protocol, corev1.ProtocolTCP)
+			}
+		}
 		pod.Name = name
 		pod.OwnerReferences = []metav1.OwnerReference{
 			*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind)),
