@@ -3,7 +3,7 @@
 // Package placement decides in which order the endpoints of clusters are used, by what exports and the operator ask for:
 // near ones first, tiers, borders, weights, saturation. It is the merge.Placement of the product.
 //
-// The package is pure. docs/use/choose-clusters.md describes the settings.
+// The package is pure. docs/use/export-services.md describes the settings.
 package placement
 
 import (

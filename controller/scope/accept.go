@@ -3,7 +3,7 @@
 // Package scope decides which clusters an export is for, and which services of members are imported: patterns of services
 // and of denied namespaces, selectors of clusters, and the ClusterProperties (KEP-2149) that selectors look at.
 //
-// The package is pure. docs/design.md#scope describes the formats, docs/use/choose-clusters.md the terms of selectors.
+// The package is pure. docs/design.md#scope describes the formats, docs/use/export-services.md the terms of selectors.
 package scope
 
 import (

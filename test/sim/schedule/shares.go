@@ -28,7 +28,7 @@ import (
 
 // weightedName is a headless service that all clusters export. Its weights, what says that clusters are saturated, and
 // its endpoints change (kind reweigh): at any moment those that are used must be those that the weights have, as far as
-// what a cluster knows is certain. The oracle follows the rules of docs/use/choose-clusters.md, and shares no code with the
+// what a cluster knows is certain. The oracle follows the rules of docs/use/export-services.md, and shares no code with the
 // controller.
 const weightedName = "weighted"
 
