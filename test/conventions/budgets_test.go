@@ -37,7 +37,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 5_565},
 		{"lines of " + units, lines[units], 74_640},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 34},
-		{"words of Markdown", words, 24_120},
+		{"words of Markdown", words, 24_100},
 	} {
 		switch {
 		case each.is > each.most:
