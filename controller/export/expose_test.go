@@ -212,3 +212,11 @@ func TestNetworkChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestNodesUnknown: before the nodes are known, what was published of them stays.
+func TestNodesUnknown(t *testing.T) {
+	view, _, _ := FromService(Exporter{Cluster: "east", Expose: ExposeNodePort}, newExport(), newService("80/TCP"), nil)
+	if !view.KeepExposed || len(view.Exposed) == 0 {
+		t.Errorf("got %t, %v", view.KeepExposed, view.Exposed)
+	}
+}

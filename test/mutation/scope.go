@@ -2,6 +2,9 @@
 
 package main
 
+// networks are the scenarios in which clusters are in different networks.
+const networks = "-run=TestScenarios/network " + simulation
+
 // scoping are mistakes in what clusters an export is for.
 var scoping = []mutant{
 	{
@@ -137,7 +140,39 @@ var scoping = []mutant{
 		text:        `if !r.from.Copies && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {`,
 		replacement: `if false {`,
 		harm:        "clients are led to pods of another network, where the addresses may be those of other pods",
-		first:       simulation,
+		first:       networks,
+	},
+	{
+		file:        "controller/export/slices.go",
+		text:        `if !r.from.Copies && (decoded`,
+		replacement: `if (decoded`,
+		harm:        "a cluster that moves to another network forgets what silent members have, and imports get other IPs",
+		first:       networks,
+	},
+	{
+		file:        "controller/export/expose.go",
+		text:        `view.KeepExposed = true`,
+		replacement: `view.KeepExposed = false`,
+		harm:        "a controller that starts withdraws its nodes from other networks until it has listed them",
+	},
+	{
+		file:        "controller/merge/slices.go",
+		text:        `delete(object.Labels, export.LabelService)`,
+		replacement: ``,
+		harm:        "DNS of a cluster answers with what is for clusters of other networks",
+		first:       networks,
+	},
+	{
+		file:        "controller/export/expose.go",
+		text:        `conditions := best[name]`,
+		replacement: `conditions := Conditions(true, true, false)`,
+		harm:        "clients of other networks are led to a node without a ready pod, which drops what they send",
+	},
+	{
+		file:        "controller/export/expose.go",
+		text:        `if strings.Contains(address, ":") {`,
+		replacement: `if strings.Contains(address, "*") {`,
+		harm:        "the IPv6 address of a node is among the IPv4 endpoints of a service",
 	},
 	{
 		file:        "controller/export/expose.go",

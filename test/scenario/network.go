@@ -150,6 +150,19 @@ func networks(s *Set, east, west, north *Cluster) {
 	east.exposeBy("web", "")
 	s.Expect(web(inWest), west)
 
+	// The only exporter of a service moves to the network of its reader, and back. The import stays.
+	east.expose("moved", "", "", []string{"one"}, []string{"10.64.0.20"})
+	s.Expect(View{"moved": "east/192.0.2.11 -> VIP"}, west)
+	before := west.Import("moved").UID
+	for _, at := range [][2]string{{"islands", "10.64.0.20"}, {"", "192.0.2.11"}} {
+		east.Options.Network = at[0]
+		east.Restart()
+		s.Expect(View{"moved": "east/" + at[1] + " -> VIP"}, west)
+	}
+	if got := west.Import("moved").UID; got != before {
+		s.Error("the import was created anew while the exporter moved")
+	}
+
 	// A cluster moves to the network of the others, and back.
 	west.Options.Network = ""
 	west.Restart()

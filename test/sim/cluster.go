@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
@@ -37,6 +38,8 @@ type Cluster struct {
 	// Kube and Dynamic reach it with all rights, and through any outage.
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface
+	// Always is what changes the options of all processes of the controller that are started from now on.
+	Always []func(*controller.Options)
 	// Controller is the one that was started last by StartController, and Registry has its metrics.
 	Controller *Controller
 	Registry   *prometheus.Registry

@@ -47,6 +47,7 @@ type Controller struct {
 func (c *Cluster) StartReplica(changes ...func(*controller.Options)) *Controller {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
 	p := &Controller{cluster: c, ended: ctx.Done(), cancel: cancel, done: make(chan struct{})}
+	changes = append(slices.Clone(changes), c.Always...)
 	options := func() controller.Options {
 		config := rest.CopyConfig(c.config)
 		config.Transport = p

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/outcome"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
 )
 
@@ -49,6 +49,11 @@ type cluster struct {
 	contribution contribution
 	contributed  []time.Time
 	unread       bool
+	// nodes are those that exist: see networks.go. The map never changes.
+	nodes    map[string]truth.Node
+	lastNode byte // number of the last node
+	// ever are all endpoints that services had, by name, with those by which they were exposed.
+	ever map[string][]truth.Endpoint
 	// shown is when a slice of that service was last seen to change.
 	shown time.Time
 }
@@ -57,11 +62,14 @@ type cluster struct {
 type backup struct {
 	server   *apiserver.Backup
 	services map[string]workload.Service
+	nodes    map[string]truth.Node
+	network  string
 }
 
 func newCluster(t *testing.T, r *run, c *sim.Cluster, number int) *cluster {
 	return &cluster{
 		Cluster: c, r: r, t: t, left: map[string]*unstructured.Unstructured{}, since: map[string]time.Time{},
+		ever: map[string][]truth.Endpoint{},
 		load: workload.Cluster{Number: number}, revision: c.API.Revision(), changed: true,
 	}
 }
@@ -95,11 +103,11 @@ func (c *cluster) must(err error) {
 func (c *cluster) write(from, to workload.Service) {
 	c.t.Helper()
 	for _, next := range workload.Path(from, to) {
-		written := c.r.judge.Change(c.Name, next.Name, next.State(), time.Now())
+		written := c.change(next)
 		for _, each := range workload.Writes(from, next, sim.Namespace, "team") {
 			c.must(workload.Put(context.Background(), c.Dynamic, each))
 		}
-		written(time.Now())
+		written()
 		c.load.Services[next.Name], from = next, next
 	}
 }
@@ -155,7 +163,9 @@ func (c *cluster) join(other string) {
 }
 
 // backup keeps what the API server holds.
-func (c *cluster) backup() backup { return backup{c.API.Backup(), maps.Clone(c.load.Services)} }
+func (c *cluster) backup() backup {
+	return backup{c.API.Backup(), maps.Clone(c.load.Services), c.nodes, c.r.networks[c.Name]}
+}
 
 // restore goes back to a backup, as etcd recommends, and ends connections in order or resets them.
 // What administrators decided since is decided again.
@@ -164,12 +174,10 @@ func (c *cluster) restore(kept backup, reset bool) {
 	c.r.judge.Block(ways...)
 	defer func() { c.r.judge.Clear(time.Now(), ways...) }()
 	c.r.drain()
-	var written []func(time.Time)
-	for _, name := range slices.Sorted(maps.Keys(c.load.Services)) {
-		was := kept.services[name]
-		written = append(written, c.r.judge.Change(c.Name, name, was.State(), time.Now()))
-		c.load.Services[name] = was
-	}
+	c.nodes, c.load.Services = kept.nodes, maps.Clone(kept.services)
+	network := c.r.networks[c.Name]
+	c.r.networks[c.Name] = kept.network // so say its slices, until its controller wrote them anew
+	written := c.change(c.services()...)
 	if reset {
 		c.StopAPI()
 	}
@@ -182,10 +190,10 @@ func (c *cluster) restore(kept backup, reset bool) {
 			c.in("secrets", member.DefaultNamespace).Delete(context.Background(), "member-"+other,
 				metav1.DeleteOptions{}))
 	}
-	for _, each := range written {
-		each(time.Now())
-	}
-	c.r.judge.Forget(c.Name)
+	written()
+	c.r.networks[c.Name] = network
+	c.change(c.services()...)()
+	c.judge().Forget(c.Name)
 	c.revision = c.API.Revision()
 	c.unread = true
 	c.seeAll()

@@ -5,7 +5,6 @@ package schedule
 import (
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
@@ -196,11 +196,11 @@ var faults = []fault{
 		},
 	},
 	{kind: "DNS is down", weight: 5, targets: theCluster("DNS"), ways: into, begin: func(h *happening) func() {
-		h.run.judge.Ends(h.c.Name)
+		h.c.judge().Ends(h.c.Name)
 		h.c.StopDNS()
 		h.c.down = true
 		return func() {
-			h.run.judge.Starts(h.c.Name, time.Now())
+			h.c.judge().Starts(h.c.Name, time.Now())
 			h.c.StartDNS()
 			h.c.down = false
 		}
@@ -283,7 +283,7 @@ var faults = []fault{
 		kind: "leave", weight: 4, pair: true,
 		targets: func(h *happening) []string { return []string{"member " + h.c.Name + " " + h.other.Name} },
 		ways:    fromOther, begin: func(h *happening) func() {
-			h.run.judge.Forget(h.c.Name)
+			h.c.judge().Forget(h.c.Name)
 			h.c.leave(h.other.Name)
 			return func() { h.c.join(h.other.Name) }
 		},
@@ -292,6 +292,12 @@ var faults = []fault{
 		kind: "somebody deletes an object of the controller", weight: 8, targets: theCluster("API"), ways: all,
 		begin: deleteDerived,
 	},
+	{kind: moves, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
+		h.c.StopController()
+		h.c.move(networkNames[h.random.IntN(len(networkNames))])
+		h.c.StartController()
+		return nil
+	}},
 	{kind: "the namespace is deleted", weight: 2, targets: theCluster("API"), ways: all, begin: deleteNamespace},
 }
 
@@ -327,7 +333,7 @@ func deleteDerived(h *happening) func() {
 		}
 	}
 	for _, each := range apiserver.List[*corev1.Service](h.c.API, corev1.Resource("services")) {
-		if each.Labels[managedBy] != "" {
+		if each.Labels[managedBy] != "" && each.Labels[export.LabelExposed] == "" { // the way of other networks to the pods
 			found = append(found, object{"services", each.Name})
 		}
 	}
@@ -344,7 +350,7 @@ func deleteDerived(h *happening) func() {
 		// A controller that stands still, or whose API server was just away, is late.
 		if _, busy := h.run.busy["controller "+h.c.Name]; busy ||
 			!h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
-			h.run.judge.Forget(h.c.Name)
+			h.c.judge().Forget(h.c.Name)
 		}
 	}
 	forget()
@@ -359,23 +365,16 @@ func deleteDerived(h *happening) func() {
 
 // deleteNamespace deletes the namespace, and creates it and the Services again.
 func deleteNamespace(h *happening) func() {
-	var before []workload.Service
-	for _, name := range slices.Sorted(maps.Keys(h.c.load.Services)) {
-		before = append(before, h.c.load.Services[name])
-	}
-	var written []func(time.Time)
+	before := h.c.services()
 	for _, service := range before {
-		gone := workload.Service{Name: service.Name}
-		written = append(written, h.run.judge.Change(h.c.Name, gone.Name, gone.State(), time.Now()))
-		h.c.load.Services[gone.Name] = gone
+		h.c.load.Services[service.Name] = workload.Service{Name: service.Name}
 	}
+	written := h.c.change(h.c.services()...)
 	h.c.away = true
 	namespaces := h.c.in("namespaces", "")
 	h.c.must(namespaces.Delete(context.Background(), sim.Namespace, metav1.DeleteOptions{}))
 	sim.Wait(2 * time.Second)
-	for _, each := range written {
-		each(time.Now())
-	}
+	written()
 	return func() {
 		namespace := &unstructured.Unstructured{
 			Object: map[string]any{

@@ -58,7 +58,7 @@ func (l limited) service(number int) workload.Service {
 	return workload.Service{
 		Name: limitedName, Present: true, Exported: true, Headless: true,
 		Ports:     []truth.Port{{Name: "http", Number: 80, Protocol: "TCP"}},
-		Endpoints: []truth.Endpoint{{Address: addressOf(number), Ready: true, Serving: true}},
+		Endpoints: []truth.Endpoint{{Address: addressOf(number), Node: limitedName, Ready: true, Serving: true}},
 		Annotations: map[string]string{
 			export.AnnotationWithin: strings.Join(within, "; "), export.AnnotationPrefer: strings.Join(prefer, " > "),
 		},

@@ -35,13 +35,13 @@ func (r *run) look() {
 		}
 		changes := len(c.left) > 0 || c.away || time.Since(c.late) < bound
 		if changes {
-			r.judge.Forget(c.Name)
+			c.judge().Forget(c.Name)
 		}
 		for _, name := range r.services {
 			if c.down {
 				break
 			}
-			for _, wrong := range r.judge.Reply(c.ask(name)) {
+			for _, wrong := range c.judge().Reply(c.ask(name)) {
 				r.find("%s", wrong)
 			}
 		}
@@ -50,12 +50,12 @@ func (r *run) look() {
 			c.askWeighted()
 		}
 		if changes {
-			r.judge.Forget(c.Name)
+			c.judge().Forget(c.Name)
 			continue
 		}
 		o := c.objects()
 		for _, name := range r.services {
-			for _, wrong := range r.judge.Copies(c.Name, name, o.Held[name], time.Now()) {
+			for _, wrong := range c.judge().Copies(c.Name, name, o.Held[name], time.Now()) {
 				r.find("%s", wrong)
 			}
 			r.demoted(c, name, o.Held[name])
@@ -156,7 +156,7 @@ func (c *cluster) see(e apiserver.Event) {
 			for _, endpoint := range object.Endpoints {
 				addresses = append(addresses, outcome.Addresses(endpoint.Addresses)...)
 			}
-			c.r.judge.SeesCopy(c.Name, from, object.Labels[v1beta1.LabelServiceName], addresses, e.At)
+			c.judge().SeesCopy(c.Name, from, object.Labels[v1beta1.LabelServiceName], addresses, e.At)
 		}
 	case *unstructured.Unstructured:
 		if derived = e.Resource.Resource == "serviceimports"; derived {
@@ -178,7 +178,7 @@ func (c *cluster) seeImport(object *unstructured.Unstructured, gone bool, at tim
 	if gone {
 		ips = nil
 	}
-	c.r.judge.SeesIPs(c.Name, object.GetName(), outcome.Addresses(ips), at)
+	c.judge().SeesIPs(c.Name, object.GetName(), outcome.Addresses(ips), at)
 }
 
 // seeAll tells the judge of all imports after a restore.
@@ -191,7 +191,7 @@ func (c *cluster) seeAll() {
 	}
 	for _, name := range c.r.services {
 		if !seen[name] {
-			c.r.judge.SeesIPs(c.Name, name, nil, time.Now())
+			c.judge().SeesIPs(c.Name, name, nil, time.Now())
 		}
 	}
 }
@@ -201,7 +201,7 @@ func (c *cluster) objects() outcome.Objects {
 	if !c.changed {
 		return c.had
 	}
-	o, err := outcome.Read(c.Name, typed[v1beta1.ServiceExport](c, "serviceexports"),
+	o, err := outcome.Read(c.Name, c.r.networks[c.Name], c.nodes, typed[v1beta1.ServiceExport](c, "serviceexports"),
 		typed[v1beta1.ServiceImport](c, "serviceimports"),
 		apiserver.List[*corev1.Service](c.API, corev1.Resource("services")),
 		apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")))

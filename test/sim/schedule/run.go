@@ -47,7 +47,8 @@ type run struct {
 	network  *network.Network
 	clusters []*cluster
 	names    []string // of the clusters
-	judge    *judge.Judge
+	judge    judges
+	networks map[string]string    // of the clusters, by name; nil if there are none
 	services []string             // all names that any cluster may have
 	pending  []heal               // in the order of their times
 	busy     map[string]time.Time // since when a fault concerns a target
@@ -85,19 +86,28 @@ func Run(t *testing.T, s Schedule) (result Result) {
 		t.Helper()
 		r := &run{
 			network: set.Network, names: s.names(), busy: map[string]time.Time{}, silent: map[judge.Way]time.Time{},
+			networks: map[string]string{}, judge: judges{},
 			sharing: sharing{used: map[[2]string]string{}, known: map[judge.Way]known{}},
 		}
 		defer func() { result = r.Result }()
-		r.judge = judge.New(time.Now(), bound, r.names...)
+		for i, name := range r.names {
+			r.judge[name] = judge.New(time.Now(), bound, r.names...)
+			if s.Networks != nil {
+				r.networks[name] = s.Networks[i]
+			}
+		}
 		r.lookEvery, r.calmFor, r.restarts = s.pace()
 		random := rand.New(rand.NewPCG(s.Seed, 2))
 		for i, each := range set.Clusters() {
+			r.clusters = append(r.clusters, newCluster(t, r, each, i))
+			r.clusters[i].enter(s)
+		}
+		for i, c := range r.clusters {
 			names := s.services(i)
 			r.services = append(r.services, names...)
-			r.clusters = append(r.clusters, newCluster(t, r, each, i))
-			r.clusters[i].load.LeastExported = min(3, len(names)-1)
-			for _, service := range r.clusters[i].load.Begin(random, names) {
-				r.clusters[i].write(workload.Service{Name: service.Name}, service)
+			c.load.LeastExported = min(3, len(names)-1)
+			for _, service := range c.load.Begin(random, names) {
+				c.write(workload.Service{Name: service.Name}, service)
 			}
 		}
 		slices.Sort(r.services)
@@ -178,8 +188,12 @@ func (r *run) happen(e Event) {
 		}
 		return
 	}
-	if e.Kind == reweigh {
+	switch e.Kind {
+	case reweigh:
 		c.reweigh(random)
+		return
+	case renode:
+		c.changeNode(random)
 		return
 	}
 	for _, each := range faults {
@@ -275,10 +289,12 @@ func (r *run) settle() {
 	if r.restarts {
 		r.restart()
 	}
-	for _, wrong := range r.judge.Unproven() {
-		r.find("%s", wrong)
+	for _, c := range r.clusters {
+		for _, wrong := range c.judge().Unproven() {
+			r.find("%s", wrong)
+		}
+		r.Figures.Add(c.judge().Figures())
 	}
-	r.Figures = r.judge.Figures()
 	r.proportion()
 }
 

@@ -12,6 +12,7 @@
 //   - the endpoints in use are those that weights and saturation have, as far as it is certain what a cluster knows,
 //     and in one order for all clusters at any moment (shares.go, rules.go);
 //   - all clusters have what the exports come to once all is whole (package outcome);
+//   - in every third schedule: a cluster sees pods of its own network, and the nodes of others (networks.go);
 //   - nothing but Leases is written then;
 //   - what was written is in proportion to what happened.
 //
@@ -36,6 +37,8 @@ import (
 type Schedule struct {
 	Seed     uint64
 	Clusters int
+	// Networks are those of the clusters when it begins, by number; nil if there are none: see networks.go.
+	Networks []string
 	// Events are in the order of their times.
 	Events []Event
 }
@@ -83,6 +86,7 @@ func New(seed uint64) Schedule {
 		s.draw(random, storm, longest)
 	}
 	s.reweighs()
+	s.network()
 	s.sort()
 	return s
 }

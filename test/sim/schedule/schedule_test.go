@@ -81,10 +81,7 @@ func TestSchedules(t *testing.T) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				total.Queries += result.Queries
-				total.Owed += result.Owed
-				total.Addresses += result.Addresses
-				total.Bounded += result.Bounded
+				total.Figures.Add(result.Figures)
 				total.Changes += result.Changes
 				total.Weighed += result.Weighed
 				total.Writes += result.Writes

@@ -110,15 +110,23 @@ func (c *cluster) reweigh(random *rand.Rand) {
 	c.writeWeighted()
 }
 
+// weightedEndpoints is how many endpoints a cluster may have.
+const weightedEndpoints = 8
+
+// weightedAddress is one of them.
+func weightedAddress(number, i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 91, byte(number), byte(i + 1)})
+}
+
 // drawEndpoints draws from few addresses, so that the same ones are used and left out again.
 func (w *weighted) drawEndpoints(random *rand.Rand, number int) {
 	w.endpoints = nil
 	ready := 1 + random.IntN(4)
-	for i := range 8 {
+	for i := range weightedEndpoints {
 		if random.IntN(3) > 0 {
 			is := random.IntN(4) < ready
 			w.endpoints = append(w.endpoints, truth.Endpoint{
-				Address: netip.AddrFrom4([4]byte{10, 91, byte(number), byte(i + 1)}), Ready: is, Serving: is,
+				Address: weightedAddress(number, i), Node: fmt.Sprintf("w%d", i), Ready: is, Serving: is,
 			})
 		}
 	}

@@ -87,6 +87,15 @@ type Figures struct {
 	Unanswered int
 }
 
+// Add adds those of another judge.
+func (f *Figures) Add(other Figures) {
+	f.Queries += other.Queries
+	f.Owed += other.Owed
+	f.Addresses += other.Addresses
+	f.Bounded += other.Bounded
+	f.Unanswered += other.Unanswered
+}
+
 // forever is the end of what has none yet.
 var forever = time.Unix(1<<40, 0)
 

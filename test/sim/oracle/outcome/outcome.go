@@ -23,6 +23,8 @@ import (
 
 // Objects are what one cluster has in one namespace.
 type Objects struct {
+	// Network is that of the pods of the cluster.
+	Network string
 	// Exports are those that are valid, by name.
 	Exports map[string]truth.Export
 	// Imports are by name.
@@ -33,19 +35,19 @@ type Objects struct {
 	reported map[string]string // conflicts of each ServiceExport, as its conditions have them
 }
 
-// Read returns the objects of a cluster.
-func Read(cluster string, exports []*v1beta1.ServiceExport, imports []*v1beta1.ServiceImport,
+// Read returns the objects of a cluster, whose pods are in a network and which has some nodes.
+func Read(cluster, network string, nodes map[string]truth.Node, exports []*v1beta1.ServiceExport, imports []*v1beta1.ServiceImport,
 	services []*corev1.Service, endpointSlices []*discoveryv1.EndpointSlice,
 ) (Objects, error) {
 	o := Objects{
-		Exports: map[string]truth.Export{}, Imports: map[string]*v1beta1.ServiceImport{},
+		Network: network, Exports: map[string]truth.Export{}, Imports: map[string]*v1beta1.ServiceImport{},
 		Held: map[string]map[string][]truth.Endpoint{}, reported: map[string]string{},
 	}
 	present := map[string]truth.Export{}
 	for _, service := range services {
 		export := truth.Export{
 			Cluster: cluster, Headless: service.Spec.ClusterIP == "None", DualStack: len(service.Spec.IPFamilies) > 1,
-			Affinity: string(service.Spec.SessionAffinity),
+			Affinity: string(service.Spec.SessionAffinity), Network: network, Nodes: nodes,
 		}
 		for _, port := range service.Spec.Ports {
 			export.Ports = append(export.Ports,
@@ -66,7 +68,7 @@ func Read(cluster string, exports []*v1beta1.ServiceExport, imports []*v1beta1.S
 				return o, err
 			}
 			read := truth.Endpoint{
-				Address: address, Host: ptr.Deref(endpoint.Hostname, ""),
+				Address: address, Host: ptr.Deref(endpoint.Hostname, ""), Node: ptr.Deref(endpoint.NodeName, ""),
 				Ready:       ptr.Deref(endpoint.Conditions.Ready, true),
 				Serving:     ptr.Deref(endpoint.Conditions.Serving, true),
 				Terminating: ptr.Deref(endpoint.Conditions.Terminating, false),
@@ -116,15 +118,16 @@ func conflictsOf(export *v1beta1.ServiceExport) string {
 // ask returns the reply to a query for the IPv4 addresses of a service.
 func Check(names []string, seen map[string]Objects, ask func(cluster, name string) judge.Reply) error {
 	for _, name := range names {
-		var exports []truth.Export
+		var all []truth.Export
 		for _, cluster := range slices.Sorted(maps.Keys(seen)) {
 			if export, ok := seen[cluster].Exports[name]; ok {
-				exports = append(exports, export)
+				all = append(all, export)
 			}
 		}
-		merged, imported := truth.Merge(exports)
 		for _, cluster := range slices.Sorted(maps.Keys(seen)) {
 			o := seen[cluster]
+			exports := truth.In(o.Network, all)
+			merged, imported := truth.Merge(exports)
 			want, err := o.has(name, exports, merged, imported)
 			if err == nil {
 				reply := ask(cluster, name)

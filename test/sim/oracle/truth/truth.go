@@ -30,6 +30,8 @@ type Endpoint struct {
 	Host    string
 	// Ready, Serving and Terminating are the conditions.
 	Ready, Serving, Terminating bool
+	// Node is the name of the node of the pod.
+	Node string
 }
 
 // An Export is what one cluster shares of a service.
@@ -47,6 +49,9 @@ type Export struct {
 	Affinity            string
 	Labels, Annotations map[string]string
 	Endpoints           []Endpoint
+	// Network is that of the pods, and Nodes are those of the cluster, by which other networks reach them.
+	Network string
+	Nodes   map[string]Node
 }
 
 // An Import is what all clusters must agree on.

@@ -16,6 +16,9 @@ import (
 // mostEndpoints are those of one Service.
 const mostEndpoints = 4
 
+// Nodes is on how many nodes pods are, n0 and so on, whether they exist or not.
+const Nodes = 3
+
 // A Cluster is the services of one cluster, by name. It belongs to one goroutine.
 type Cluster struct {
 	Services map[string]Service
@@ -33,8 +36,8 @@ func (c *Cluster) Fresh() truth.Endpoint {
 	c.serial++
 	return truth.Endpoint{
 		Address: netip.AddrFrom4([4]byte{10, byte(200 + c.Number), byte(c.serial >> 8), byte(c.serial)}),
-		Host:    fmt.Sprintf("pod-%d", c.serial),
-		Ready:   true, Serving: true,
+		Host:    fmt.Sprintf("pod-%d", c.serial), Node: fmt.Sprintf("n%d", c.serial%Nodes),
+		Ready: true, Serving: true,
 	}
 }
 

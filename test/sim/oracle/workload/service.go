@@ -101,6 +101,8 @@ func (s Service) service(namespace string) *corev1.Service {
 	}
 	if s.Headless {
 		object.Spec.ClusterIP = corev1.ClusterIPNone
+	} else {
+		object.Spec.Selector = map[string]string{"app": s.Name} // without one, no Service with node ports is derived
 	}
 	for _, port := range s.Ports {
 		object.Spec.Ports = append(object.Spec.Ports, corev1.ServicePort{
@@ -128,7 +130,7 @@ func (s Service) slice(namespace, manager string) *discoveryv1.EndpointSlice {
 	}
 	for _, endpoint := range s.Endpoints {
 		object.Endpoints = append(object.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{endpoint.Address.String()}, Hostname: ptr.To(endpoint.Host),
+			Addresses: []string{endpoint.Address.String()}, Hostname: ptr.To(endpoint.Host), NodeName: ptr.To(endpoint.Node),
 			Conditions: discoveryv1.EndpointConditions{
 				Ready: ptr.To(endpoint.Ready), Serving: ptr.To(endpoint.Serving),
 				Terminating: ptr.To(endpoint.Terminating),

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package truth
+
+import "net/netip"
+
+// A Node is one of a cluster.
+type Node struct {
+	Address netip.Addr
+	Ready   bool
+}
+
+// In returns the exports as clusters of a network see them.
+func In(network string, exports []Export) (seen []Export) {
+	for _, export := range exports {
+		visible := true
+		if export.Network != network {
+			export.Endpoints, visible = Exposed(export.Headless, export.Endpoints, export.Nodes)
+		}
+		if visible {
+			seen = append(seen, export)
+		}
+	}
+	return seen
+}
+
+// Exposed returns the endpoints that clusters of other networks have of a service that is exposed by node ports, and whether
+// they have it at all: each node that exists, with its address and the best conditions of its pods; none of them holds
+// while the node is not ready. A headless service is exposed if all pods have the address of their node, with their own
+// conditions.
+func Exposed(headless bool, pods []Endpoint, nodes map[string]Node) (endpoints []Endpoint, exposed bool) {
+	if headless {
+		for _, pod := range pods {
+			node, exists := nodes[pod.Node]
+			switch {
+			case exists && node.Address != pod.Address:
+				return nil, false
+			case exists:
+				endpoints = append(endpoints, pod)
+			}
+		}
+		return endpoints, true
+	}
+	at := map[string]int{} // by the name of the node
+	for _, pod := range pods {
+		node, exists := nodes[pod.Node]
+		if !exists {
+			continue
+		}
+		is := Endpoint{Address: node.Address}
+		if node.Ready {
+			is.Ready, is.Serving, is.Terminating = pod.Ready, pod.Serving, pod.Terminating
+		}
+		i, known := at[pod.Node]
+		switch {
+		case !known:
+			at[pod.Node], endpoints = len(endpoints), append(endpoints, is)
+		case !endpoints[i].Ready && (is.Ready || !endpoints[i].Serving):
+			endpoints[i] = is
+		}
+	}
+	return endpoints, true
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
+)
+
+// Kinds of events in schedules with networks: a node is added, removed or changed, and the controller restarts with the name
+// of another network.
+const (
+	renode = "a node changes"
+	moves  = "moves to another network"
+)
+
+var networkNames = []string{"", "a", "b"}
+
+// network puts the clusters of every third schedule in networks, at first at least two, and adds what changes there. It has
+// random numbers of its own.
+func (s *Schedule) network() {
+	if s.Seed%3 > 0 {
+		return
+	}
+	random := rand.New(rand.NewPCG(s.Seed, 7))
+	for range s.Clusters {
+		s.Networks = append(s.Networks, networkNames[random.IntN(len(networkNames))])
+	}
+	if len(slices.Compact(slices.Clone(s.Networks))) == 1 {
+		s.Networks[0] = networkNames[(1+slices.Index(networkNames, s.Networks[0]))%len(networkNames)]
+	}
+	kinds := slices.Concat(slices.Repeat([]string{renode}, random.IntN(12)), slices.Repeat([]string{moves}, random.IntN(4)))
+	for _, kind := range kinds {
+		s.Events = append(s.Events, Event{
+			At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: kind,
+			Cluster: random.IntN(s.Clusters), Random: random.Uint64(),
+		})
+	}
+}
+
+// judges are those of what each cluster sees, by its name. They agree on each way: its end judges it.
+type judges map[string]*judge.Judge
+
+func (j judges) Block(ways ...judge.Way) {
+	for _, each := range ways {
+		j[each.To].Block(each)
+	}
+}
+
+func (j judges) Clear(now time.Time, ways ...judge.Way) {
+	for _, each := range ways {
+		j[each.To].Clear(now, each)
+	}
+}
+
+func (j judges) ClearSince(from, to string, at time.Time) bool { return j[to].ClearSince(from, to, at) }
+
+// judge is the one of what the cluster sees.
+func (c *cluster) judge() *judge.Judge { return c.r.judge[c.Name] }
+
+// change tells the judges, before they are written, which states services of the cluster get. The function that it
+// returns is to be called once they are written.
+func (c *cluster) change(services ...workload.Service) (written func()) {
+	for _, service := range services {
+		exposed, _ := truth.Exposed(false, service.Endpoints, c.nodes)
+		for _, each := range slices.Concat(service.Endpoints, exposed) {
+			c.ever[service.Name] = append(c.ever[service.Name], truth.Endpoint{Address: each.Address, Serving: true, Terminating: true})
+		}
+	}
+	var all []func(time.Time)
+	for reader, judge := range c.r.judge {
+		for _, service := range services {
+			all = append(all, judge.Change(c.Name, service.Name, c.seen(service, reader), time.Now()))
+		}
+	}
+	return func() {
+		for _, each := range all {
+			each(time.Now())
+		}
+	}
+}
+
+// seen is what a reader is to see of a service of the cluster.
+func (c *cluster) seen(service workload.Service, reader string) judge.State {
+	state := service.State()
+	if c.r.networks[c.Name] != c.r.networks[reader] {
+		exposed := true
+		if state.Present {
+			state.Endpoints, exposed = truth.Exposed(service.Headless, state.Endpoints, c.nodes)
+		}
+		state.Exported = state.Exported && exposed
+	}
+	return state
+}
+
+// services are those of the cluster, by name.
+func (c *cluster) services() (all []workload.Service) {
+	for _, name := range slices.Sorted(maps.Keys(c.load.Services)) {
+		all = append(all, c.load.Services[name])
+	}
+	return all
+}
+
+// enter has the controller begin in the network of the cluster, if the schedule has networks, and creates the nodes: one of
+// those that operations have pods on does not exist, and those of the pods of other services have the addresses of these.
+func (c *cluster) enter(s Schedule) {
+	if s.Networks == nil {
+		return
+	}
+	c.StopController()
+	c.setNetwork(s.Networks[c.load.Number])
+	c.nodes = map[string]truth.Node{limitedName: {Address: addressOf(c.load.Number), Ready: true}}
+	for i := range workload.Nodes - 1 {
+		c.nodes[fmt.Sprintf("n%d", i)] = truth.Node{Address: c.freshNode(), Ready: true}
+	}
+	for i := range weightedEndpoints {
+		c.nodes[fmt.Sprintf("w%d", i)] = truth.Node{Address: weightedAddress(c.load.Number, i), Ready: true}
+	}
+	for name := range c.nodes {
+		c.writeNode(name)
+	}
+	c.StartController()
+}
+
+// setNetwork has processes of the controller that start from now on be in a network.
+func (c *cluster) setNetwork(name string) {
+	c.r.networks[c.Name], c.changed = name, true
+	c.Always = []func(*controller.Options){func(o *controller.Options) {
+		o.Network, o.Expose = name, string(export.ExposeNodePort)
+	}}
+}
+
+// move has the cluster be in another network from the next start of its controller on. What it and others see of each other
+// changes without a gap. It may then see what a cluster had in the old network, or last had in the new one.
+func (c *cluster) move(network string) {
+	c.r.note("%s: from network %q to %q", c.Name, c.r.networks[c.Name], network)
+	c.r.Changes += len(c.r.services) * len(c.r.clusters)
+	for _, other := range c.r.clusters {
+		if is := c.r.networks[other.Name]; other == c || (is == c.r.networks[c.Name]) == (is == network) {
+			continue // nothing changes
+		}
+		for _, service := range other.services() {
+			state := other.seen(service, c.Name)
+			state.Exported, state.Present = true, true
+			state.Endpoints = slices.Concat(state.Endpoints, other.ever[service.Name])
+			c.judge().Change(other.Name, service.Name, state, time.Now())(time.Now())
+		}
+	}
+	c.setNetwork(network)
+	for _, other := range c.r.clusters {
+		delete(c.r.sharing.known, judge.Way{From: other.Name, To: c.Name})
+		other.change(other.services()...)()
+	}
+}
+
+// freshNode is an address that no node ever had.
+func (c *cluster) freshNode() netip.Addr {
+	c.lastNode++
+	return netip.AddrFrom4([4]byte{172, 16, byte(c.load.Number), c.lastNode})
+}
+
+// changeNode changes one of the nodes of the pods that operations change.
+func (c *cluster) changeNode(random *rand.Rand) {
+	name := fmt.Sprintf("n%d", random.IntN(workload.Nodes))
+	node, exists := c.nodes[name]
+	c.nodes = maps.Clone(c.nodes)
+	switch action := random.IntN(5); {
+	case !exists, action == 0:
+		c.nodes[name] = truth.Node{Address: c.freshNode(), Ready: true}
+	case action == 1:
+		delete(c.nodes, name)
+	default:
+		c.nodes[name] = truth.Node{Address: node.Address, Ready: !node.Ready}
+	}
+	c.r.note("%s: node %s was %v and is %v", c.Name, name, node, c.nodes[name])
+	c.r.Changes += len(c.r.services)
+	written := c.change(c.services()...)
+	c.writeNode(name)
+	written()
+}
+
+// writeNode writes a node, or deletes it if it is not to exist.
+func (c *cluster) writeNode(name string) {
+	ctx, nodes := context.Background(), c.Kube.CoreV1().Nodes()
+	node, exists := c.nodes[name]
+	if !exists {
+		c.must(nodes.Delete(ctx, name, metav1.DeleteOptions{}))
+		return
+	}
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := nodes.Create(ctx, object, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		c.must(err)
+	}
+	status := corev1.ConditionFalse
+	if node.Ready {
+		status = corev1.ConditionTrue
+	}
+	object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: node.Address.String()}}
+	object.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+	_, err := nodes.UpdateStatus(ctx, object, metav1.UpdateOptions{})
+	c.must(err)
+}
