@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // createNodes creates one node for each zone of the options. kwok makes them ready.
@@ -51,19 +52,39 @@ func (c *Cluster) node(i int) (*corev1.Node, error) {
 	if zone := c.options.Zones[i]; zone != "" {
 		node.Labels[corev1.LabelTopologyZone] = zone
 	}
-	for _, pods := range c.options.PodCIDRs {
+	for family, pods := range c.options.PodCIDRs {
 		share, err := subnet(pods, len(c.options.Zones), i)
 		if err != nil {
 			return nil, err
 		}
+		from := share
+		if c.options.NodeCIDRs != nil {
+			if from, err = subnet(c.options.NodeCIDRs[family], len(c.options.Zones), i); err != nil {
+				return nil, err
+			}
+		}
 		node.Spec.PodCIDRs = append(node.Spec.PodCIDRs, share.String())
 		node.Status.Addresses = append(node.Status.Addresses,
-			corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: nodeAddress(share).String()})
+			corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: nodeAddress(from).String()})
 	}
 	if len(node.Spec.PodCIDRs) > 0 {
 		node.Spec.PodCIDR = node.Spec.PodCIDRs[0]
 	}
 	return node, nil
+}
+
+// SetNodeReady sets the condition Ready of a node, as its kubelet would.
+func (c *Cluster) SetNodeReady(ctx context.Context, name string, ready bool) error {
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q}]}}`, corev1.NodeReady, status)
+	_, err := c.clientset.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("set ready=%t on node %s: %w", ready, name, err)
+	}
+	return nil
 }
 
 // nodeAddress is the last but one address of a node's share, far from those that kwok gives to pods.

@@ -22,6 +22,8 @@ type Options struct {
 	// PodCIDRs are the ranges of pod addresses, one for each family. By default each
 	// cluster of this process gets ranges of its own, so that clusters form a flat network.
 	PodCIDRs []netip.Prefix
+	// NodeCIDRs are the ranges of node addresses, one for each of PodCIDRs. By default nodes have addresses of those.
+	NodeCIDRs []netip.Prefix
 	// ServiceCIDRs are the ranges of Services' cluster IPs, one for each family. The defaults of clusters differ, too.
 	ServiceCIDRs []netip.Prefix
 	// Zones gives each node its zone (label topology.kubernetes.io/zone): there are as many nodes as zones, and an
