@@ -29,6 +29,7 @@ const (
 // bed is three joined clusters with all that carries their packets.
 type bed struct {
 	mode              string // of the kube-proxies
+	networks          bool   // see newNetworks
 	paths             assets.Paths
 	programs          string // the folder of those that are built from this tree
 	east, west, north *cluster
@@ -38,12 +39,17 @@ type bed struct {
 // zones are those of the nodes, in the order of the nodes.
 var zones = map[string][]string{"east": {"a", "b"}, "west": {"b", "c"}, "north": {"c"}}
 
-// newBed starts the clusters, and joins them. All of it stops with the test.
+// newBed starts clusters of one network, and joins them. All of it stops with the test.
 func newBed(t *testing.T, mode string) *bed {
+	t.Helper()
+	return startBed(t, &bed{mode: mode})
+}
+
+func startBed(t *testing.T, b *bed) *bed {
 	t.Helper()
 	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Etcd, assets.KubeProxy)
 	must(t, err)
-	b := &bed{mode: mode, paths: paths, programs: os.Getenv(programsVariable)}
+	b.paths, b.programs = paths, os.Getenv(programsVariable)
 	options := make([]controlplane.Options, 0, len(zones))
 	for _, name := range []string{"east", "west", "north"} {
 		options = append(options, controlplane.Options{
@@ -54,6 +60,9 @@ func newBed(t *testing.T, mode string) *bed {
 			APIServerArgs: []string{"--bind-address=0.0.0.0"},
 		})
 	}
+	if b.networks {
+		separate(options)
+	}
 	planes := controlplanetest.Start(t, options...)
 	b.east, b.west, b.north = newCluster(t, b, planes[0]), newCluster(t, b, planes[1]), newCluster(t, b, planes[2])
 	for _, c := range b.all() {
@@ -63,7 +72,7 @@ func newBed(t *testing.T, mode string) *bed {
 			}
 		}
 	}
-	t.Cleanup(func() { t.Logf("kube-proxy in %s mode:\n%s", mode, b.figures.String()) })
+	t.Cleanup(func() { t.Logf("kube-proxy in %s mode:\n%s", b.mode, b.figures.String()) })
 	return b
 }
 

@@ -40,6 +40,10 @@ type cluster struct {
 	bed   *bed
 	dns   string  // the ClusterIP of the cluster DNS
 	nodes []*node // in the order of their names
+	// reached are the ranges in which other clusters reach it.
+	reached []netip.Prefix
+	// uplink is what its nodes are attached to.
+	uplink *network.Namespace
 	// replicas of the controller, one on each node.
 	replicas []*replica
 }
@@ -56,7 +60,12 @@ func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
 	t.Helper()
 	mcsClient, err := mcs.NewForConfig(plane.Config())
 	must(t, err)
-	c := &cluster{Cluster: plane, Interface: plane.Client(), mcs: mcsClient, bed: b}
+	c := &cluster{
+		Cluster: plane, Interface: plane.Client(), mcs: mcsClient, bed: b, reached: plane.Options().PodCIDRs, uplink: router,
+	}
+	if b.networks {
+		c.separate(t)
+	}
 	must(t, clusterset.Install(t.Context(), plane))
 	c.startNodes(t)
 	c.startDNS(t)
@@ -123,12 +132,12 @@ func (c *cluster) startNodes(t testing.TB) {
 		for _, text := range object.Spec.PodCIDRs {
 			ranges = append(ranges, netip.MustParsePrefix(text))
 		}
-		n := &node{name: object.Name, pods: ranges, Namespace: c.attach(t, router, addresses, ranges...)}
+		n := &node{name: object.Name, pods: ranges, Namespace: c.attach(t, c.uplink, addresses, ranges...)}
 		// A packet that comes before the rules of its Service is to end here. Else connection tracking would remember
 		// for two minutes that the connection is to nowhere, and lead a later one there that has its port again:
 		// kube-proxy v1.36.3 forgets flows of UDP alone.
 		must(t, n.Refuse(c.Options().ServiceCIDRs...))
-		n.proxy = c.bed.start(t, n.In("", process.Spec{
+		spec := process.Spec{
 			Name: "kube-proxy of " + n.name,
 			Path: c.bed.paths[assets.KubeProxy],
 			Args: []string{
@@ -141,7 +150,15 @@ func (c *cluster) startNodes(t testing.TB) {
 				"--oom-score-adj=0",
 			},
 			LogFile: filepath.Join(c.Directory(), "kube-proxy-"+n.name+".log"),
-		}))
+		}
+		if c.bed.networks {
+			masquerade(t, n)
+			if len(c.nodes) == 0 {
+				c.addAddresses(t, n, addresses[0])
+			}
+			spec.Args = append(spec.Args, "--nodeport-addresses="+joined(c.reached))
+		}
+		n.proxy = c.bed.start(t, n.In("", spec))
 		c.nodes = append(c.nodes, n)
 	}
 	for _, n := range c.nodes {
@@ -261,10 +278,14 @@ func (c *cluster) startController(t testing.TB, node int, credential string) {
 		"--namespace="+system, fmt.Sprintf("--canary-address=:%d", canaryPort),
 		"--stale-after="+staleAfter.String())
 	r := &replica{pod: p}
+	if c.bed.networks {
+		spec.Args = append(spec.Args, "--expose=NodePort", "--network="+c.Name())
+	}
+	r.spec.Store(&spec)
 	c.replicas = append(c.replicas, r)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- r.supervise(ctx, spec) }()
+	go func() { ended <- r.supervise(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		must(t, <-ended)
@@ -277,14 +298,15 @@ func (c *cluster) startController(t testing.TB, node int, credential string) {
 // replica is one of the controller, in a pod.
 type replica struct {
 	*pod
-	// running is the process that was started last.
+	// spec is what is started, and running the process that was started last.
+	spec    atomic.Pointer[process.Spec]
 	running atomic.Pointer[process.Process]
 }
 
-// supervise runs a program until ctx ends. Where it ends before, it is started again after a second.
-func (r *replica) supervise(ctx context.Context, spec process.Spec) error {
+// supervise runs the program until ctx ends. Where it ends before, it is started again after a second.
+func (r *replica) supervise(ctx context.Context) error {
 	for {
-		p, err := process.Start(spec)
+		p, err := process.Start(*r.spec.Load())
 		if err != nil {
 			return err
 		}

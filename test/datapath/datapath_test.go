@@ -40,12 +40,11 @@ type story struct {
 	tell func(*testing.T, *bed)
 }
 
-func TestNFTables(t *testing.T) { tellAll(t, "nftables", slices.Concat(stories, inOneMode)) }
+func TestNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables"), slices.Concat(stories, inOneMode)) }
 
-func TestIPTables(t *testing.T) { tellAll(t, "iptables", stories) }
+func TestIPTables(t *testing.T) { tellAll(t, newBed(t, "iptables"), stories) }
 
-func tellAll(t *testing.T, mode string, stories []story) {
-	b := newBed(t, mode)
+func tellAll(t *testing.T, b *bed, stories []story) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) { story.tell(t, b) })
 	}

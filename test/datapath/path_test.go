@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
@@ -38,14 +39,21 @@ const canaryPort = 8081
 // offerCanaries makes the Service of the canaries, as the chart does.
 func (c *cluster) offerCanaries(t testing.TB) {
 	t.Helper()
-	_, err := c.CoreV1().Services(system).Create(t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: canary.Service},
-		Spec: corev1.ServiceSpec{
-			ClusterIP: corev1.ClusterIPNone, Selector: canaryLabels,
-			Ports: []corev1.ServicePort{{Name: canary.Port, Port: canaryPort, TargetPort: intstr.FromInt32(canaryPort)}},
-		},
-	}, metav1.CreateOptions{})
-	must(t, err)
+	ports := []corev1.ServicePort{{Name: canary.Port, Port: canaryPort, TargetPort: intstr.FromInt32(canaryPort)}}
+	services := map[string]corev1.ServiceSpec{
+		canary.Service: {ClusterIP: corev1.ClusterIPNone, Selector: canaryLabels, Ports: ports},
+	}
+	if c.bed.networks {
+		services[canary.ExposedService] = corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+			Selector: canaryLabels, Ports: ports,
+		}
+	}
+	for name, spec := range services {
+		_, err := c.CoreV1().Services(system).Create(t.Context(),
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
+		must(t, err)
+	}
 }
 
 // memberPath returns the path to the pods of a member, as the controller shows it.
@@ -69,17 +77,15 @@ func (c *cluster) awaitPath(t testing.TB, of *cluster, want string) {
 	})
 }
 
-// way is that of packets from pods to others. Both have the families in the same order.
+// way is that of packets from ranges to others. Both have the families in the same order.
 type way struct{ from, to []netip.Prefix }
 
-// ways returns the way between the pods of two clusters, in both directions.
+// ways returns the way between two clusters, in both directions.
 func ways(one, other *cluster) []way {
-	return []way{
-		{one.Options().PodCIDRs, other.Options().PodCIDRs}, {other.Options().PodCIDRs, one.Options().PodCIDRs},
-	}
+	return []way{{one.reached, other.reached}, {other.reached, one.reached}}
 }
 
-// drop has the router drop packets from pods to others: what they send to API servers arrives. It returns what undoes
+// drop has the router drop packets of some ways: what they send to API servers arrives. It returns what undoes
 // it, and when it was done.
 func (b *bed) drop(t testing.TB, cut []way, which string) (undo func(), at time.Time) {
 	t.Helper()
@@ -92,19 +98,22 @@ func (b *bed) drop(t testing.TB, cut []way, which string) (undo func(), at time.
 		}
 	}
 	rules.WriteString("}\n}\n")
-	nft := func(text string) {
-		t.Helper()
-		command := exec.Command("nft", "-f", "-")
-		command.Stdin = strings.NewReader(text)
-		if output, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("nft: %v: %s\n%s", err, output, text)
-		}
-	}
-	nft(rules.String())
-	return func() { nft("delete table inet cut\n") }, time.Now()
+	nft(t, router, rules.String())
+	return func() { nft(t, router, "delete table inet cut\n") }, time.Now()
 }
 
-// podNetworkCut: the pods of two clusters do not reach each other, while both reach all API servers.
+// nft gives rules to a namespace.
+func nft(t testing.TB, of *network.Namespace, rules string) {
+	t.Helper()
+	line := of.Command("", "nft", "-f", "-")
+	command := exec.Command(line[0], line[1:]...)
+	command.Stdin = strings.NewReader(rules)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("nft: %v: %s\n%s", err, output, rules)
+	}
+}
+
+// podNetworkCut: two clusters do not reach each other, while both reach all API servers.
 func podNetworkCut(t *testing.T, b *bed) {
 	namespace := b.namespace(t)
 	s := service{namespace: namespace, name: "cut", ports: http80}

@@ -177,9 +177,7 @@ func weights(t *testing.T, b *bed) {
 func (c *cluster) deployMany(t testing.TB, s service) {
 	t.Helper()
 	p := c.pod(t, podSpec{namespace: s.namespace, name: s.name, serve: []string{"tcp:8080"}})
-	node, err := c.CoreV1().Nodes().Get(t.Context(), c.nodes[0].name, metav1.GetOptions{})
-	must(t, err)
-	base := netip.MustParsePrefix(node.Spec.PodCIDR).Masked().Addr().As4()
+	base := c.nodes[0].pods[0].Masked().Addr().As4()
 	base[2] += 100 // far from those that kwok gives to pods
 	must(t, c.nodes[0].Route(p.addresses[0], netip.PrefixFrom(netip.AddrFrom4(base), 24)))
 	slice := &discoveryv1.EndpointSlice{
@@ -197,9 +195,19 @@ func (c *cluster) deployMany(t testing.TB, s service) {
 		must(t, p.AddAddress(address))
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{address.String()}})
 	}
-	_, err = c.DiscoveryV1().EndpointSlices(s.namespace).Create(t.Context(), slice, metav1.CreateOptions{})
-	must(t, err)
 	s.change = func(object *corev1.Service) { object.Spec.Selector = nil }
+	if c.bed.networks {
+		nodes := c.addNodes(t)
+		for i := range slice.Endpoints {
+			slice.Endpoints[i].NodeName = &nodes[i]
+		}
+		s.change = func(object *corev1.Service) {
+			object.Spec.Selector, object.Spec.Type = nil, corev1.ServiceTypeNodePort
+			object.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		}
+	}
+	_, err := c.DiscoveryV1().EndpointSlices(s.namespace).Create(t.Context(), slice, metav1.CreateOptions{})
+	must(t, err)
 	c.export(t, s)
 }
 

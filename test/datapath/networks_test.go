@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
+)
+
+// acrossNetworks are the stories of clusters that reach each other by node ports.
+var acrossNetworks = []story{
+	{"share the load", shareTheLoad},
+	{"ports", ports},
+	{"dual stack", dualStack},
+	{"a pod, and a node, are not ready", failures},
+	{"drain", drain},
+	{"path between nodes is cut", podNetworkCut},
+	{"change a network", changeNetwork},
+	{"weights", weights},
+}
+
+func TestNetworksNFTables(t *testing.T) { tellAll(t, newNetworks(t, "nftables"), acrossNetworks) }
+
+func TestNetworksIPTables(t *testing.T) { tellAll(t, newNetworks(t, "iptables"), acrossNetworks) }
+
+// The ranges of clusters whose pods are not routed between them. Services of all have the same, and so have pods, but
+// those of north, so that a flat network can have its pods and those of east.
+var (
+	samePods     = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:244::/32")}
+	northPods    = []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16"), netip.MustParsePrefix("fd00:245::/32")}
+	allPods      = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/15"), netip.MustParsePrefix("fd00:244::/31")}
+	sameServices = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00:96::/112")}
+)
+
+// newNetworks starts clusters each of which has a network of its own, and joins them. Their nodes reach each other, and
+// pods reach nodes of other clusters masqueraded behind their own.
+func newNetworks(t *testing.T, mode string) *bed {
+	t.Helper()
+	return startBed(t, &bed{mode: mode, networks: true})
+}
+
+// separate gives clusters their ranges, and each at least two nodes.
+func separate(options []controlplane.Options) {
+	for i := range options {
+		o := &options[i]
+		o.PodCIDRs, o.ServiceCIDRs = samePods, sameServices
+		if o.Name == "north" {
+			o.PodCIDRs, o.Zones = northPods, []string{"c", "c"}
+		}
+		o.NodeCIDRs = []netip.Prefix{
+			netip.PrefixFrom(netip.AddrFrom4([4]byte{172, byte(16 + i)}), 16),
+			netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 1, 0, byte(i)}), 32),
+		}
+	}
+}
+
+// separate puts a router between the nodes of the cluster and the others: it alone knows the way to its pods.
+func (c *cluster) separate(t testing.TB) {
+	t.Helper()
+	c.reached = c.Options().NodeCIDRs
+	c.uplink = c.attach(t, router, c.gateways(), c.reached...)
+}
+
+// gateways are the addresses of the router of the cluster.
+func (c *cluster) gateways() (addresses []netip.Addr) {
+	for _, nodes := range c.Options().NodeCIDRs {
+		addresses = append(addresses, nodes.Masked().Addr().Next())
+	}
+	return addresses
+}
+
+// masquerade gives packets of pods to anything but pods the address of their node, as a CNI does.
+func masquerade(t testing.TB, n *node) {
+	t.Helper()
+	nft(t, n.Namespace, fmt.Sprintf(`table inet cni {
+chain postrouting {
+type nat hook postrouting priority srcnat
+ip saddr %[1]s ip daddr != %[1]s masquerade
+ip6 saddr %[2]s ip6 daddr != %[2]s masquerade
+}
+}
+`, allPods[0], allPods[1]))
+}
+
+// manyAddresses are addresses that a cluster has besides those of its nodes.
+func (c *cluster) manyAddresses() (addresses []netip.Addr) {
+	base := c.reached[0].Masked().Addr().As4()
+	base[2]++ // far from the router and the nodes
+	for i := range many - 1 {
+		base[3] = byte(i + 1)
+		addresses = append(addresses, netip.AddrFrom4(base))
+	}
+	return addresses
+}
+
+// addAddresses gives the first node the addresses of nodes that do not exist, before its kube-proxy starts.
+func (c *cluster) addAddresses(t testing.TB, n *node, by netip.Addr) {
+	t.Helper()
+	for _, address := range c.manyAddresses() {
+		must(t, n.AddAddress(address))
+		must(t, c.uplink.Route(by, netip.PrefixFrom(address, address.BitLen())))
+	}
+}
+
+// addNodes makes the objects of these nodes, and returns the names of all, that of the first node before them.
+func (c *cluster) addNodes(t testing.TB) []string {
+	t.Helper()
+	names := []string{c.nodes[0].name}
+	for i, address := range c.manyAddresses() {
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-more-%d", c.Name(), i)},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: address.String()},
+			}},
+		}
+		_, err := c.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+		must(t, err)
+		names = append(names, node.Name)
+	}
+	return names
+}
+
+// failures: a node serves clients of other clusters while it is ready and has a pod that is ready or terminates. If its
+// only pod becomes ready or unready, its kube-proxy may be later, or earlier, than theirs: until both have synced, the
+// node drops connections.
+func failures(t *testing.T, b *bed) {
+	s := service{namespace: b.namespace(t), name: "failing", ports: http80}
+	east, west := b.east.deploy(t, s, 2), b.west.deploy(t, s, 1)
+	client := b.north.client(t, s.namespace, 0)
+	watched := client.stream(t, "watch", "-network", "tcp4", "-timeout", "300ms", s.at(80))
+	watched.only(t, time.Now(), "east", "west")
+	client.settled(t, "tcp4", s.at(80), slices.Concat(east, west)...)
+	setNode := func(ready bool) { must(t, b.east.SetNodeReady(t.Context(), b.east.nodes[0].name, ready)) }
+	for _, step := range []struct {
+		name string
+		do   func()
+		by   []*pod
+		only []string // the clusters that answer when no connection is lost any more; nil if none may be lost
+	}{
+		{"a node is not ready", func() { setNode(false) }, []*pod{east[1], west[0]}, nil},
+		{"the node is ready again", func() { setNode(true) }, slices.Concat(east, west), nil},
+		{"the pod of a node terminates", func() { east[0].terminate(t) }, []*pod{east[1], west[0]}, nil},
+		{"the last pod is not ready", func() { east[1].setReady(t, false) }, west, []string{"west"}},
+		{"it is ready again", func() { east[1].setReady(t, true) }, []*pod{east[1], west[0]}, []string{"east", "west"}},
+	} {
+		begin := time.Now()
+		step.do()
+		var took time.Duration
+		if step.only != nil { // each attempt to settle would wait for connections that are lost
+			took = watched.only(t, begin, step.only...)
+		}
+		took = max(took, client.settled(t, "tcp4", s.at(80), step.by...))
+		counted := tally.New(watched.since(begin)...)
+		if took > soon || counted.Lost() > 0 && step.only == nil {
+			t.Errorf("%s: after %s, %s", step.name, took, counted)
+		}
+		b.figures.add(step.name, counted, "after "+seconds(took))
+	}
+}
+
+// terminate deletes the pod, which goes on serving.
+func (p *pod) terminate(t testing.TB) {
+	t.Helper()
+	pods := p.cluster.CoreV1().Pods(p.namespace)
+	_, err := pods.Patch(t.Context(), p.name, types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.org/serves"]}}`),
+		metav1.PatchOptions{})
+	must(t, err)
+	must(t, pods.Delete(t.Context(), p.name, metav1.DeleteOptions{}))
+}
+
+// setNetwork restarts the controllers of the cluster, one after the other, with another flag --network.
+func (c *cluster) setNetwork(t testing.TB, network string) {
+	t.Helper()
+	for _, r := range c.replicas {
+		spec := *r.spec.Load()
+		spec.Args = append(slices.Clip(spec.Args), "--network="+network) // the last one counts
+		r.spec.Store(&spec)
+		r.stop(t)()
+	}
+}
+
+// awaitImported waits until the cluster has imported endpoints of another one in a range.
+func (c *cluster) awaitImported(t testing.TB, s service, from *cluster, in netip.Prefix) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("endpoints of %s in %s", from.Name(), c.Name()), func(ctx context.Context) error {
+		list, err := c.DiscoveryV1().EndpointSlices(s.namespace).List(ctx, metav1.ListOptions{
+			LabelSelector: v1beta1.LabelServiceName + "=" + s.name + "," + export.LabelSourceCluster + "=" + from.Name(),
+		})
+		if err != nil {
+			return err
+		}
+		found := 0
+		for i := range list.Items {
+			for _, endpoint := range list.Items[i].Endpoints {
+				if found++; !in.Contains(netip.MustParseAddr(endpoint.Addresses[0])) {
+					return fmt.Errorf("it has %v", endpoint.Addresses)
+				}
+			}
+		}
+		if found == 0 {
+			return fmt.Errorf("there are none in %d slices", len(list.Items))
+		}
+		return nil
+	})
+}
+
+// changeNetwork: north moves to the network of east, whose pods reach its own, and back, and nothing is lost. West stays
+// apart.
+func changeNetwork(t *testing.T, b *bed) {
+	s := service{namespace: b.namespace(t), name: "moving", ports: http80}
+	var pods []*pod
+	for _, c := range b.all() {
+		pods = append(pods, c.deploy(t, s, 2)...)
+	}
+	counted, err := b.west.client(t, s.namespace, 1).tryConnect(t.Context(), 5, "tcp4", pods[4].addresses[0].String()+":8080")
+	must(t, err)
+	if counted.Answered() > 0 {
+		t.Errorf("pods of west reach pods of north: %s", counted)
+	}
+	for _, c := range []*cluster{b.east, b.north} {
+		for i, gateway := range c.gateways() {
+			must(t, router.Route(gateway, c.Options().PodCIDRs[i]))
+		}
+	}
+	clients, watched, open := map[*cluster]*pod{}, map[*cluster]*stream{}, map[*cluster]*connection{}
+	for _, c := range b.all() {
+		clients[c] = c.client(t, s.namespace, 0)
+		clients[c].settled(t, "tcp4", s.at(80), pods...)
+		watched[c] = clients[c].watch(t, "tcp4", s.at(80))
+		open[c] = clients[c].keepWith(t, b.north, "tcp4", s.at(80))
+	}
+	pairs := func(one, other []netip.Prefix) []way { return []way{{one, other}, {other, one}} }
+	for _, step := range []struct {
+		network string
+		ranges  func(*cluster) []netip.Prefix // by which east and north reach each other
+		cut     []way
+	}{
+		{"east", func(c *cluster) []netip.Prefix { return c.Options().PodCIDRs }, ways(b.east, b.north)},
+		{"north", func(c *cluster) []netip.Prefix { return c.reached }, pairs(samePods, northPods)},
+	} {
+		begin := time.Now()
+		b.north.setNetwork(t, step.network)
+		b.east.awaitImported(t, s, b.north, step.ranges(b.north)[0])
+		b.north.awaitImported(t, s, b.east, step.ranges(b.east)[0])
+		b.west.awaitImported(t, s, b.north, b.north.reached[0])
+		b.north.awaitImported(t, s, b.west, b.west.reached[0])
+		for _, c := range b.all() {
+			watched[c].only(t, time.Now(), "east", "west", "north")
+			counted := tally.New(watched[c].since(begin)...)
+			asked := tally.New()
+			for range 50 {
+				asked.Add(open[c].ask(t))
+			}
+			if counted.Lost() > 0 || asked.Clusters()["north"] != 50 {
+				t.Errorf("north moves to network %s, from %s: %s; over an open connection: %s", step.network, c.Name(), counted, asked)
+			}
+			b.figures.add("north moves to network "+step.network+", from "+c.Name(), counted, "an open connection stays")
+		}
+		// Packets take the new way alone.
+		undo, _ := b.drop(t, step.cut, "")
+		for _, c := range []*cluster{b.east, b.north} {
+			counted := clients[c].reaches(t, 200, "tcp4", s.at(80), pods...)
+			b.figures.add("the other way is cut, from "+c.Name(), counted, "network "+step.network)
+		}
+		undo()
+	}
+}
