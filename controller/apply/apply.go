@@ -294,7 +294,7 @@ func (p *pass) writeNodePorts(ctx context.Context) error {
 	}
 	written, err := p.writeService(ctx, existing, desired)
 	if err != nil {
-		return fmt.Errorf("Service %s/%s with the node ports of ServiceExport %s: %w", p.namespace(), desired.Name, p.observed.Service, err)
+		return fmt.Errorf("node-port Service %s/%s of ServiceExport %s: %w", p.namespace(), desired.Name, p.observed.Service, err)
 	}
 	p.outcome.Again = p.outcome.Again || written != nil && written != existing
 	return nil

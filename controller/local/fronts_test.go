@@ -120,7 +120,7 @@ func TestGatewaysStay(t *testing.T) {
 		go f.Run(ctx, func() ([]string, bool) { return nil, true }, func() { changes.Add(1) })
 		for i, row := range []struct{ available, known bool }{{false, false}, {true, true}, {false, true}, {true, true}} {
 			available.Store(row.available)
-			time.Sleep(frontsEvery + time.Second)
+			<-time.After(frontsEvery + time.Second)
 			synctest.Wait()
 			fronts, known := f.Gateways(types.NamespacedName{Namespace: "shop", Name: "db"})
 			if known != row.known || (len(fronts) == 1) != row.known || changes.Load() > 1 {
@@ -165,7 +165,7 @@ func TestNames(t *testing.T) {
 			} else {
 				answer.Store(row.answer)
 			}
-			time.Sleep(frontsEvery + time.Second)
+			<-time.After(frontsEvery + time.Second)
 			synctest.Wait()
 			addresses, known := f.Addresses("lb")
 			if got := fmt.Sprint(addresses); got != row.want || known != (row.want != "[]") || changes.Load() != row.changes {

@@ -235,7 +235,9 @@ func TestANodeConcerns(t *testing.T) {
 		is     *corev1.Node
 		want   string
 	}{
-		{export.ExposeNone, down, "[]"}, {export.ExposeLoadBalancer, down, "[]"}, {export.ExposeNodePort, down, "[demo/web]"},
+		{export.ExposeNone, down, "[]"},
+		{export.ExposeLoadBalancer, down, "[]"},
+		{export.ExposeNodePort, down, "[demo/web]"},
 		{export.ExposeNone, ranged, "[demo/imported demo/web]"},
 	} {
 		r.Expose = row.expose

@@ -199,7 +199,7 @@ func (l *Leader) elsewhere(name string) (why, fix string) {
 func (l *Leader) status() state.Cluster {
 	own := reconciler.Standing(l.Local.Namespace(l.Namespace))
 	out := state.Cluster{
-		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set), Network: l.Gatherer.Properties.Network(),
+		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set), Network: l.Properties.Network(),
 		Controller: l.Version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
 		InputsLate: l.Gate.Late(0), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength() + l.Record.Working(),
 		Limits:  []state.Limit{l.IPLimit(), l.Members.MemoryLimit()},

@@ -293,7 +293,7 @@ func (r *run) settle() {
 		for _, wrong := range c.judge().Unproven() {
 			r.find("%s", wrong)
 		}
-		r.Figures.Add(c.judge().Figures())
+		r.Add(c.judge().Figures())
 	}
 	r.proportion()
 }

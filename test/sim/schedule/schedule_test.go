@@ -81,7 +81,7 @@ func TestSchedules(t *testing.T) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				total.Figures.Add(result.Figures)
+				total.Add(result.Figures)
 				total.Changes += result.Changes
 				total.Weighed += result.Weighed
 				total.Writes += result.Writes
