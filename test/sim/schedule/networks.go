@@ -146,13 +146,14 @@ func (c *cluster) setNetwork(name string) {
 }
 
 // move has the cluster be in another network from the next start of its controller on. What it and others see of each other
-// changes without a gap. It may then see what a cluster had in the old network, or last had in the new one.
+// changes without a gap. It may then see what a cluster had in the old network, or last had in the new one, where the slices of
+// a cluster that moved away may still be.
 func (c *cluster) move(network string) {
 	c.r.note("%s: from network %q to %q", c.Name, c.r.networks[c.Name], network)
 	c.r.Changes += len(c.r.services) * len(c.r.clusters)
 	for _, other := range c.r.clusters {
-		if is := c.r.networks[other.Name]; other == c || (is == c.r.networks[c.Name]) == (is == network) {
-			continue // nothing changes
+		if other == c {
+			continue
 		}
 		for _, service := range other.services() {
 			state := other.seen(service, c.Name)
