@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
@@ -44,13 +45,15 @@ func TestEveryCallIsAllowedAndEveryRightIsUsed(t *testing.T) {
 		for _, c := range s.Clusters() {
 			c.Stop()
 			logs = append(logs, audit.Of(t, bed.planes[c.Name]))
-			c.Options.LeaderElection = true
+			c.Options.LeaderElection, c.Options.Expose = true, string(export.ExposeGateway)
+		}
+		east.Export("web:10.64.0.10")
+		for _, c := range s.Clusters() {
 			c.Start()
 		}
 		for _, p := range s.Pairs() {
 			s.Join(p)
 		}
-		east.Export("web:10.64.0.10")
 		s.Expect(scenario.View{"web": "east/10.64.0.10 -> VIP"})
 		east.PutService("web", "{ports: [{name: http, port: 81, targetPort: 8080}]}")
 		east.SetEndpoints("web", "10.64.0.11")
