@@ -126,9 +126,9 @@ test-contract: bed ## Run the contract tests, on real API servers.
 LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy controller bench)
 
 .PHONY: test-bed
-test-bed: bed tools ## Run the tests on real control planes, but for the scenarios.
+test-bed: bed tools ## Run the tests on real control planes, but for the scenarios and networks with iptables (make test-datapath).
 	@echo '== tests on real control planes: each package reports when all before it have ended'
-	@$(GO_RACE) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test(Contract)?Scenarios$$' \
+	@$(GO_RACE) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test((Contract)?Scenarios|NetworksIPTables)$$' \
 	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(images|quickstart|conventions|demo)$$|/test/sim')
 
 # Alone, since their clocks are six times as fast.
