@@ -68,7 +68,7 @@ func (c *Cluster) targets(service, source string, want func() int32) {
 	c.set.Helper()
 	c.set.Eventually("ports of "+source+" in "+c.Name, func() error {
 		for _, slice := range c.Slices(service) {
-			if slice.Labels[export.LabelSourceCluster] == source && (len(slice.Ports) != 1 || ptr.Deref(slice.Ports[0].Port, 0) != want()) {
+			if slice.Labels[export.LabelSourceCluster] == source && len(slice.Endpoints) > 0 && (len(slice.Ports) != 1 || ptr.Deref(slice.Ports[0].Port, 0) != want()) {
 				return fmt.Errorf("slice %s has %v, want %d", slice.Name, slice.Ports, want())
 			}
 		}

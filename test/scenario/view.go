@@ -100,7 +100,7 @@ func (c *Cluster) See(service string) string {
 }
 
 // endpoints returns those of the imported slices of a service, and the clusters
-// that have slices with and without endpoints.
+// that have slices with endpoints, and none but slices without.
 func (c *Cluster) endpoints(service string) (texts, sources, empty []string) {
 	for _, slice := range c.Slices(service) {
 		source := slice.Labels[export.LabelSourceCluster]
@@ -117,6 +117,7 @@ func (c *Cluster) endpoints(service string) (texts, sources, empty []string) {
 	}
 	slices.Sort(texts)
 	slices.Sort(sources)
+	empty = slices.DeleteFunc(empty, func(cluster string) bool { return slices.Contains(sources, cluster) })
 	return texts, slices.Compact(sources), empty
 }
 
