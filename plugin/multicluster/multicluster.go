@@ -179,7 +179,8 @@ const sizeOPT = 11
 // client collects what bounds and orders an answer: the octets for records, where in a large set to start, and the
 // client's place.
 func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) record.Client {
-	ip, state := clientIP(w), request.Request{W: w, Req: r}
+	state := request.Request{W: w, Req: r}
+	ip := clientIP(w)
 	c := record.Client{Size: state.Size() - m.signature, Point: m.point(ip)} // perhaps the reply gets no signature
 	if r.IsEdns0() != nil {
 		c.Size -= sizeOPT

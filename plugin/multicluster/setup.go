@@ -213,10 +213,9 @@ func stopOrphans() error {
 // started.
 func (m *Multicluster) predecessor() *Multicluster {
 	for key := range started.Range {
-		if other := key.(*Multicluster); overlap(m.keys, other.keys) && overlap(m.Zones, other.Zones) {
-			if other = other.active(); other.state() != nil {
-				return other
-			}
+		other := key.(*Multicluster)
+		if overlap(m.keys, other.keys) && overlap(m.Zones, other.Zones) && other.active().state() != nil {
+			return other.active()
 		}
 	}
 	return nil
