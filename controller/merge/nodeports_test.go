@@ -11,7 +11,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestNodePorts: the Service with node ports leads to the same pods in the same way as the exported one, and keeps its ports.
+// TestNodePorts: the Service with node ports has the pods and settings of the exported one, and keeps its ports.
 func TestNodePorts(t *testing.T) {
 	config := &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(int32(60))}}
 	observed := newObserved("east")

@@ -139,7 +139,7 @@ var scoping = []mutant{
 		file:        "controller/export/slices.go",
 		text:        `if !r.from.Copies && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {`,
 		replacement: `if false {`,
-		harm:        "clients are led to pods of another network, where the addresses may be those of other pods",
+		harm:        "clients connect to addresses of pods in another network, which may be those of other pods here",
 		first:       networks,
 	},
 	{
@@ -166,7 +166,7 @@ var scoping = []mutant{
 		file:        "controller/export/expose.go",
 		text:        `conditions := best[name]`,
 		replacement: `conditions := Conditions(true, true, false)`,
-		harm:        "clients of other networks are led to a node without a ready pod, which drops what they send",
+		harm:        "clients of other networks connect to a node without a ready pod, which drops what they send",
 	},
 	{
 		file:        "controller/export/expose.go",
@@ -178,7 +178,7 @@ var scoping = []mutant{
 		file:        "controller/export/expose.go",
 		text:        `if !node.Ready {`,
 		replacement: `if false {`,
-		harm:        "clients of other networks are led to a node that is down",
+		harm:        "clients of other networks connect to a node that is down",
 	},
 	{
 		file:        "controller/export/expose.go",

@@ -91,7 +91,7 @@ func (c *cluster) translate(ctx context.Context, services []*corev1.Service, end
 	}
 	var rules strings.Builder
 	targets := map[netip.Addr]map[netip.Addr]bool{} // by ClusterIP
-	own := map[string]bool{}                        // sources and targets of pods that are led to themselves
+	own := map[string]bool{}                        // sources and targets of pods that reach themselves through a Service
 	for _, service := range services {
 		behind := ready[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}]
 		ip, err := netip.ParseAddr(service.Spec.ClusterIP)
