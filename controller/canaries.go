@@ -66,7 +66,7 @@ func (c *Controller) prober(r *reconciler.Reconciler, paths *canary.Paths) *cana
 	return &canary.Prober{
 		Members: func() (all []canary.Member) {
 			for _, each := range r.Members.List() {
-				all = append(all, probed{each, r.Elsewhere(each)})
+				all = append(all, probed{each, r.InOtherNetwork(each)})
 			}
 			return all
 		},

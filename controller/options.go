@@ -82,7 +82,7 @@ type Options struct {
 	Prefer string
 	// Network is the network of the cluster's pods. Empty means that of the ClusterProperty scope.NetworkProperty.
 	Network string
-	// Expose is how clusters of other networks reach exports without an annotation, as in export.ParseWay, and NodeAddresses
+	// Expose is how clusters of other networks reach exports without an annotation, as in export.ParseExposure, and NodeAddresses
 	// the type of the nodes' addresses for that: corev1.NodeInternalIP, also if it is empty, or corev1.NodeExternalIP.
 	Expose, NodeAddresses string
 	// StaleAfter is how long a member may be silent before its endpoints are demoted, and how long a fault of the local
@@ -157,7 +157,7 @@ func (o Options) complete() (Options, error) {
 	if _, err := o.accepts(); err != nil {
 		return o, fmt.Errorf("--accept: %w", err)
 	}
-	if _, err := export.ParseWay(o.Expose); err != nil {
+	if _, err := export.ParseExposure(o.Expose); err != nil {
 		return o, fmt.Errorf("--expose: %w", err)
 	}
 	o.NodeAddresses = cmp.Or(o.NodeAddresses, string(corev1.NodeInternalIP))

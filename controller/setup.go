@@ -139,8 +139,8 @@ func (c *Controller) newReconciler(
 	return reconciler.New(reconciler.Config{
 		Gatherer: &reconciler.Gatherer{
 			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Prefer: o.Prefer,
-			Expose: export.Way(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
-			Fronts:    &local.Fronts{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock},
+			Expose: export.Exposure(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
+			Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock},
 			Canary:    c.service(canary.ExposedService),
 			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
 			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,

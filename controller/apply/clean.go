@@ -27,7 +27,7 @@ func (a *Applier) Clean(ctx context.Context, cluster string, services []*corev1.
 		}
 	}
 	for _, service := range services {
-		if own := service.Labels[export.LabelExposed] != ""; own && exports || !own && imports {
+		if own := export.IsExposed(service); own && exports || !own && imports {
 			errs = append(errs, remove(ctx, a.Core.CoreV1().Services(service.Namespace), service))
 		}
 	}

@@ -100,7 +100,7 @@ type Slice struct {
 	// Network is the network that the slice is for, empty for the default one; if Exposed is set, it is for all others. The
 	// addresses are then not those of pods, but what Exposed says.
 	Network string
-	Exposed Way
+	Exposed Exposure
 	// TriggerTime is the annotation endpoints.kubernetes.io/last-change-trigger-time of the source cluster, empty if
 	// unknown.
 	TriggerTime string

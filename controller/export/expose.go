@@ -17,29 +17,29 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// A Way is how clusters whose pods do not reach those of this cluster, because they are in another network, reach an
+// An Exposure is how clusters whose pods do not reach those of this cluster, because they are in another network, reach an
 // exported service: a value of AnnotationExpose and of the controller's flag --expose.
-type Way string
+type Exposure string
 
 // Ways.
 const (
 	// ExposeNone: they do not reach it.
-	ExposeNone Way = "None"
+	ExposeNone Exposure = "None"
 	// ExposeNodePort: by a node port of each node that has a ready pod.
-	ExposeNodePort Way = "NodePort"
+	ExposeNodePort Exposure = "NodePort"
 	// ExposeLoadBalancer: by the addresses of the Service's load balancer.
-	ExposeLoadBalancer Way = "LoadBalancer"
+	ExposeLoadBalancer Exposure = "LoadBalancer"
 	// ExposeGateway: by the addresses of Gateways with a TCPRoute, UDPRoute or TLSRoute to the Service.
-	ExposeGateway Way = "Gateway"
+	ExposeGateway Exposure = "Gateway"
 )
 
-// ParseWay returns the Way of a text, ExposeNone if it is empty.
-func ParseWay(text string) (Way, error) {
-	way := cmp.Or(Way(text), ExposeNone)
-	if all := []Way{ExposeNone, ExposeNodePort, ExposeLoadBalancer, ExposeGateway}; !slices.Contains(all, way) {
+// ParseExposure returns the Exposure of a text, ExposeNone if it is empty.
+func ParseExposure(text string) (Exposure, error) {
+	exposure := cmp.Or(Exposure(text), ExposeNone)
+	if all := []Exposure{ExposeNone, ExposeNodePort, ExposeLoadBalancer, ExposeGateway}; !slices.Contains(all, exposure) {
 		return ExposeNone, fmt.Errorf("%.100q is not one of %s", text, all)
 	}
-	return way, nil
+	return exposure, nil
 }
 
 // A Node is what exposed services need of a node of the local cluster.
@@ -53,8 +53,8 @@ type Node struct {
 	Ready bool
 }
 
-// A Front is what clients in other networks connect to instead of pods.
-type Front struct {
+// A Frontend is what clients in other networks connect to instead of pods.
+type Frontend struct {
 	// Addresses are IP addresses and names.
 	Addresses []string
 	// Targets are its ports for those of the Service.
@@ -67,29 +67,29 @@ type Exporter struct {
 	Cluster string
 	// Network is the network of its pods: see scope.NetworkProperty.
 	Network string
-	// Expose is the Way of the exports without AnnotationExpose. Only with ExposeNodePort the controller derives Services
+	// Expose is the Exposure of the exports without AnnotationExpose. Only with ExposeNodePort the controller derives Services
 	// with node ports.
-	Expose Way
+	Expose Exposure
 	// NodePorts is the Service with the name of the one that is derived for the exported one, nil for none.
 	NodePorts *corev1.Service
 	// Node returns a node of the cluster, and whether it exists. It is nil before the nodes are known.
 	Node func(name string) (Node, bool)
 	// Resolve returns the addresses of a name of a load balancer, and whether they are known.
 	Resolve func(name string) ([]netip.Addr, bool)
-	// Gateways returns the Fronts of a Service that are Gateways, and whether they are known.
-	Gateways func(service types.NamespacedName) ([]Front, bool)
+	// Gateways returns the Frontends of a Service that are Gateways, and whether they are known.
+	Gateways func(service types.NamespacedName) ([]Frontend, bool)
 }
 
-// Way returns how an export is exposed, ExposeNone with an error if its annotation is not valid.
-func (e Exporter) Way(serviceExport *v1beta1.ServiceExport) (Way, error) {
-	return ParseWay(cmp.Or(serviceExport.Annotations[AnnotationExpose], string(e.Expose)))
+// Exposure returns how an export is exposed, ExposeNone with an error if its annotation is not valid.
+func (e Exporter) Exposure(serviceExport *v1beta1.ServiceExport) (Exposure, error) {
+	return ParseExposure(cmp.Or(serviceExport.Annotations[AnnotationExpose], string(e.Expose)))
 }
 
 // DerivesNodePorts reports whether the controller derives a Service with node ports for an export, because its own Service
 // has none.
 func (e Exporter) DerivesNodePorts(serviceExport *v1beta1.ServiceExport, service *corev1.Service) bool {
-	way, _ := e.Way(serviceExport)
-	return e.Expose == ExposeNodePort && way == ExposeNodePort &&
+	exposure, _ := e.Exposure(serviceExport)
+	return e.Expose == ExposeNodePort && exposure == ExposeNodePort &&
 		service.Spec.ClusterIP != corev1.ClusterIPNone && len(service.Spec.Selector) > 0 && !hasLocalNodePorts(service)
 }
 
@@ -108,36 +108,36 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		found.addFor(AnnotationExpose, ReasonNotExposed, object, "clusters of other networks do not reach it: "+format, args...)
 	}
 	var all []Slice
-	way, err := e.Way(serviceExport)
+	exposure, err := e.Exposure(serviceExport)
 	switch {
 	case err != nil:
 		refuse("annotation %s: %v", AnnotationExpose, err)
 		return nil
-	case way == ExposeNone:
+	case exposure == ExposeNone:
 		return nil
-	case way == ExposeNodePort && e.Node == nil:
+	case exposure == ExposeNodePort && e.Node == nil:
 		view.KeepExposed = true
 		refuse("the nodes of this cluster are not known yet. Allow the controller to list nodes")
-	case view.Spec.Type == v1beta1.Headless && way == ExposeNodePort:
+	case view.Spec.Type == v1beta1.Headless && exposure == ExposeNodePort:
 		if all = e.hostNetwork(view); len(all) == 0 {
 			refuse("Service %s is headless, and not all of its pods have the network of their node (hostNetwork). "+
 				"Use a Service with node ports for each pod", view.Service.Name)
 			return nil
 		}
 	case view.Spec.Type == v1beta1.Headless:
-		refuse("Service %s is headless, and a %s has one address for all pods. Use a Service for each pod", view.Service.Name, way)
+		refuse("Service %s is headless, and a %s has one address for all pods. Use a Service for each pod", view.Service.Name, exposure)
 		return nil
-	case way == ExposeLoadBalancer:
-		all = e.fronts(view, Balancer(service))
+	case exposure == ExposeLoadBalancer:
+		all = e.frontends(view, Balancer(service))
 		if len(service.Status.LoadBalancer.Ingress) == 0 {
 			refuse("Service %s has no address in status.loadBalancer. Make it a Service of type LoadBalancer, or wait for the address",
 				view.Service.Name)
 		}
-	case way == ExposeGateway:
-		fronts, known := e.Gateways(view.Service)
+	case exposure == ExposeGateway:
+		frontends, known := e.Gateways(view.Service)
 		view.KeepExposed = !known
-		all = e.fronts(view, fronts...)
-		if known && len(fronts) == 0 {
+		all = e.frontends(view, frontends...)
+		if known && len(frontends) == 0 {
 			refuse("no Gateway with an address accepted a TCPRoute, UDPRoute or TLSRoute to Service %s. Create one in its namespace",
 				view.Service.Name)
 		}
@@ -151,17 +151,17 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 	case e.NodePorts != nil:
 		refuse("Service %s, which the controller would derive, has another owner. Delete it", e.NodePorts.Name)
 	}
-	return e.publish(view, way, all, found)
+	return e.publish(view, exposure, all, found)
 }
 
 // publish returns slices as they are published, an empty one for none. Addresses that no EndpointSlice can have are left out.
-func (e Exporter) publish(view *View, way Way, all []Slice, found *problems) []Slice {
+func (e Exporter) publish(view *View, exposure Exposure, all []Slice, found *problems) []Slice {
 	if len(all) == 0 {
 		all = []Slice{{AddressType: view.Slices[0].AddressType}}
 	}
 	for i := range all {
 		all[i].Name = SliceName(e.Cluster, view.Service, fmt.Sprintf("exposed/%d", i), all[i].AddressType)
-		all[i].Exposed, all[i].Clusters = way, view.Slices[0].Clusters
+		all[i].Exposed, all[i].Clusters = exposure, view.Slices[0].Clusters
 		reader := endpointReader{addressType: all[i].AddressType, own: true, object: "ServiceExport " + view.Service.String(), found: found}
 		all[i].Endpoints = reader.read(all[i].Endpoints)
 	}
@@ -269,19 +269,19 @@ func (e Exporter) hostNetwork(view *View) (all []Slice) {
 	return all
 }
 
-// Balancer returns the Front that is the load balancer of a Service.
-func Balancer(service *corev1.Service) (front Front) {
+// Balancer returns the Frontend that is the load balancer of a Service.
+func Balancer(service *corev1.Service) (frontend Frontend) {
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
-		front.Addresses = append(front.Addresses, cmp.Or(ingress.IP, ingress.Hostname))
+		frontend.Addresses = append(frontend.Addresses, cmp.Or(ingress.IP, ingress.Hostname))
 	}
 	for _, port := range service.Spec.Ports {
-		front.Targets = append(front.Targets, Target{Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP), Number: port.Port, Port: port.Port})
+		frontend.Targets = append(frontend.Targets, Target{Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP), Number: port.Port, Port: port.Port})
 	}
-	return front
+	return frontend
 }
 
-// fronts returns slices with the addresses of fronts, which are ready while the cluster has a ready endpoint of the view.
-func (e Exporter) fronts(view *View, fronts ...Front) (all []Slice) {
+// frontends returns slices with the addresses of frontends, which are ready while the cluster has a ready endpoint of the view.
+func (e Exporter) frontends(view *View, frontends ...Frontend) (all []Slice) {
 	conditions := Conditions(false, false, false)
 	for _, slice := range view.Slices {
 		for i := range slice.Endpoints {
@@ -289,9 +289,9 @@ func (e Exporter) fronts(view *View, fronts ...Front) (all []Slice) {
 		}
 	}
 	view.KeptConditions = &conditions
-	for _, front := range fronts {
+	for _, frontend := range frontends {
 		var addresses []netip.Addr
-		for _, text := range front.Addresses {
+		for _, text := range frontend.Addresses {
 			if address, err := netip.ParseAddr(text); err == nil {
 				addresses = append(addresses, address)
 			} else {
@@ -305,7 +305,7 @@ func (e Exporter) fronts(view *View, fronts ...Front) (all []Slice) {
 		for _, address := range slices.Compact(addresses) {
 			endpoints = append(endpoints, discoveryv1.Endpoint{Addresses: []string{address.String()}, Conditions: conditions})
 		}
-		all = append(all, slicesOf(view, front.Targets, endpoints)...)
+		all = append(all, slicesOf(view, frontend.Targets, endpoints)...)
 	}
 	return all
 }

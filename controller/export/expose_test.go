@@ -74,7 +74,7 @@ func TestExposed(t *testing.T) {
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7"}, {Hostname: "lb.example.org"}, {IP: "203.0.113.7"}}
 	}
 	for name, test := range map[string]struct {
-		flag             Way
+		flag             Exposure
 		annotation       string
 		service          []func(*corev1.Service)
 		ports            string

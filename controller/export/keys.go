@@ -53,7 +53,7 @@ const (
 	// AnnotationExported on a ServiceImport lists, as JSON, the keys of its labels and annotations that come from
 	// exports. Only these are removed once they are no longer exported.
 	AnnotationExported = Domain + "/exported"
-	// AnnotationExpose on a ServiceExport is how clusters of other networks reach it: see Way.
+	// AnnotationExpose on a ServiceExport is how clusters of other networks reach it: see Exposure.
 	AnnotationExpose = Domain + "/expose"
 	// AnnotationNodeAddress on a Node has the addresses by which other networks reach it, separated by commas, in place of
 	// those in its status.

@@ -38,6 +38,9 @@ func ServiceNameOf(object metav1.Object) string {
 	return cmp.Or(labels[LabelService], labels[LabelExposed])
 }
 
+// IsExposed reports whether a slice or a Service is for clusters of other networks.
+func IsExposed[T metav1.Object](object T) bool { return object.GetLabels()[LabelExposed] != "" }
+
 // DerivedFor returns the service that a Service is derived from, by its label LabelService or else by its owner, a
 // ServiceImport. It ignores names whose DerivedServiceName is not that of the Service, and returns an empty name if
 // none is left. The digest in a derived name has 50 bits, so two services of a namespace can be made to share a name;

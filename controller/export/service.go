@@ -39,8 +39,8 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 	case invalid != nil:
 		view := absentView(cluster, name, clusters)
 		from.inNetwork(name, view.Slices)
-		if way, _ := from.Way(serviceExport); way != ExposeNone {
-			view.Exposed = from.publish(view, way, nil, nil)
+		if exposure, _ := from.Exposure(serviceExport); exposure != ExposeNone {
+			view.Exposed = from.publish(view, exposure, nil, nil)
 		}
 		return view, nil, invalid
 	}

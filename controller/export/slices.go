@@ -91,8 +91,8 @@ type viewReader struct {
 	// refused are the names of slices that are kept from the previous view.
 	refused map[string]bool
 	found   problems
-	// elsewhere is a slice that is not for the network of the reader, empty for none.
-	elsewhere string
+	// otherNetwork is a slice that is not for the network of the reader, empty for none.
+	otherNetwork string
 }
 
 type readableSlice struct {
@@ -113,7 +113,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 		return
 	}
 	if !r.from.Copies && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {
-		r.elsewhere = object
+		r.otherNetwork = object
 		return
 	}
 	name := decoded.Slice.Name
@@ -207,8 +207,8 @@ func (r *viewReader) view() *View {
 		view.Slices = append(view.Slices, slice.Slice)
 	}
 	r.keep(view)
-	if len(r.readable) == 0 && len(view.Slices) == 0 && r.elsewhere != "" {
-		r.found.add(ReasonNotExposed, r.elsewhere, "its endpoints are in another network, and the export is not exposed to others: "+
+	if len(r.readable) == 0 && len(view.Slices) == 0 && r.otherNetwork != "" {
+		r.found.add(ReasonNotExposed, r.otherNetwork, "its endpoints are in another network, and the export is not exposed to others: "+
 			"annotate the ServiceExport in cluster %s with %s", r.from.Cluster, AnnotationExpose)
 	}
 	if len(view.Slices) == 0 {

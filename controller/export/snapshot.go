@@ -31,7 +31,7 @@ type snapshot struct {
 		Targets []Target   `json:"targets,omitempty"`
 		Demoted []demotion `json:"demoted,omitempty"`
 		Network string     `json:"network,omitempty"`
-		Exposed Way        `json:"exposed,omitempty"`
+		Exposed Exposure   `json:"exposed,omitempty"`
 	} `json:"slice"`
 
 	// clusters is the decoded selector, the zero Selector for a slice that is for all clusters.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -24,15 +25,7 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 	if imported.Spec.Type != v1beta1.ClusterSetIP || len(families) == 0 || nameTaken(observed) || observed.NoIP != "" {
 		return nil
 	}
-	service := &corev1.Service{}
-	if existing != nil {
-		service = existing.DeepCopy()
-	}
-	service.Namespace, service.Name = observed.Service.Namespace, export.DerivedServiceName(observed.Service)
-	observed.Set.Mark(service)
-	service.Labels[export.LabelService] = observed.Service.Name
-	service.OwnerReferences = withOwner(service.OwnerReferences, importOwner(observed))
-
+	service := ownService(observed, existing, export.DerivedServiceName(observed.Service), export.LabelService, importOwner(observed))
 	spec := imported.Spec
 	service.Spec = corev1.ServiceSpec{
 		Type:                  corev1.ServiceTypeClusterIP,
@@ -64,6 +57,20 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 			TargetPort:  intstr.FromInt32(port.Port),
 		})
 	}
+	return service
+}
+
+// ownService returns a copy of an existing Service, or a new one for nil, with a name, an owner, and the labels of the controller,
+// of which one names the multi-cluster service.
+func ownService(observed Observed, existing *corev1.Service, name, label string, owner metav1.OwnerReference) *corev1.Service {
+	service := &corev1.Service{}
+	if existing != nil {
+		service = existing.DeepCopy()
+	}
+	service.Namespace, service.Name = observed.Service.Namespace, name
+	observed.Set.Mark(service)
+	service.Labels[label] = observed.Service.Name
+	service.OwnerReferences = withOwner(service.OwnerReferences, owner)
 	return service
 }
 

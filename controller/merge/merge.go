@@ -126,18 +126,17 @@ func (r *Result) KeepExposed(contributions []Contribution, existing []*discovery
 		return
 	}
 	view := contributions[at].View
-	isExposed := func(slice *discoveryv1.EndpointSlice) bool { return slice.Labels[export.LabelExposed] != "" }
-	if slices.ContainsFunc(existing, isExposed) {
-		r.EndpointSlices = slices.DeleteFunc(r.EndpointSlices, isExposed)
+	if slices.ContainsFunc(existing, export.IsExposed) {
+		r.EndpointSlices = slices.DeleteFunc(r.EndpointSlices, export.IsExposed)
 	}
 	for _, slice := range export.SlicesOf(view.Cluster, existing) {
 		switch {
-		case isExposed(slice) && view.KeptConditions != nil:
+		case export.IsExposed(slice) && view.KeptConditions != nil:
 			slice = slice.DeepCopy()
 			for i := range slice.Endpoints {
 				slice.Endpoints[i].Conditions = *view.KeptConditions
 			}
-		case !isExposed(slice) && export.NetworkOf(slice) == view.Slices[0].Network:
+		case !export.IsExposed(slice) && export.NetworkOf(slice) == view.Slices[0].Network:
 			continue
 		}
 		r.EndpointSlices = append(r.EndpointSlices, slice)

@@ -17,14 +17,7 @@ func nodePorts(observed Observed) *corev1.Service {
 	if of == nil || existing != nil && !observed.Set.Manages(existing) {
 		return nil
 	}
-	service := &corev1.Service{}
-	if existing != nil {
-		service = existing.DeepCopy()
-	}
-	service.Namespace, service.Name = observed.Service.Namespace, export.NodePortServiceName(observed.Service)
-	observed.Set.Mark(service)
-	service.Labels[export.LabelExposed] = observed.Service.Name
-	service.OwnerReferences = withOwner(service.OwnerReferences, exportOwner(observed))
+	service := ownService(observed, existing, export.NodePortServiceName(observed.Service), export.LabelExposed, exportOwner(observed))
 	before := service.Spec.Ports
 	service.Spec.Type = corev1.ServiceTypeNodePort
 	service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal

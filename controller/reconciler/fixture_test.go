@@ -27,7 +27,7 @@ func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 	r := New(Config{
 		Gatherer: &Gatherer{
 			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
-			Properties: local.NewProperties(nil, nil, ""), Fronts: &local.Fronts{},
+			Properties: local.NewProperties(nil, nil, ""), Frontends: &local.Frontends{},
 			Local:   local.New(fake.NewClientset(), gate, "clusterset-dns", ""),
 			Members: member.New(member.Config{}),
 			Tracker: memberstate.NewTracker(liveness.Limits{}, clock.RealClock{}, nil, &memberstate.Reporter{}),

@@ -221,21 +221,19 @@ func (r *Reconciler) nodeHandler() cache.ResourceEventHandler {
 			!slices.Equal(old.Spec.PodCIDRs, current.Spec.PodCIDRs):
 			r.EnqueueAll()
 		case !maps.Equal(old.Annotations, current.Annotations), !slices.Equal(old.Status.Conditions, current.Status.Conditions):
-			from := r.exporter(nil)
-			r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
-				way, _ := from.Way(e)
-				return way == export.ExposeNodePort
-			})
+			r.enqueueExposed(export.ExposeNodePort)
 		}
 	}
 	return each
 }
 
-// enqueueExported enqueues what the local cluster exports.
-func (r *Reconciler) enqueueExported() {
-	for service := range r.Exported() {
-		r.enqueue(service)
-	}
+// enqueueExposed enqueues the exports that are exposed in one of these ways.
+func (r *Reconciler) enqueueExposed(by ...export.Exposure) {
+	from := r.exporter(nil)
+	r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
+		exposure, _ := from.Exposure(e)
+		return slices.Contains(by, exposure)
+	})
 }
 
 // enqueueCluster enqueues all services that a cluster exports or exported.

@@ -213,9 +213,9 @@ func TestNamesThatAreResolved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for way, want := range map[export.Way]string{"": "[] false", "LoadBalancer": "[clusterset-dns.example.org demo.example.org] false", "Gateway": "[] true"} {
+	for way, want := range map[export.Exposure]string{"": "[] false", "LoadBalancer": "[clusterset-dns.example.org demo.example.org] false", "Gateway": "[] true"} {
 		r.Expose = way
-		if names, gateways := r.frontsUsed(); fmt.Sprint(names, gateways) != want {
+		if names, gateways := r.frontendsUsed(); fmt.Sprint(names, gateways) != want {
 			t.Errorf("exposed by %s: got %v, %v", way, names, gateways)
 		}
 	}
@@ -231,7 +231,7 @@ func TestANodeConcerns(t *testing.T) {
 	ranged := node.DeepCopy()
 	ranged.Spec.PodCIDRs = []string{"10.1.0.0/24"}
 	for _, row := range []struct {
-		expose export.Way
+		expose export.Exposure
 		is     *corev1.Node
 		want   string
 	}{

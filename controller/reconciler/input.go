@@ -41,9 +41,9 @@ type Gatherer struct {
 	// Prefer is that of placement.Here.
 	Prefer string
 	// Expose and NodeAddresses are how exports are exposed to other networks: see export.Exporter.
-	Expose        export.Way
+	Expose        export.Exposure
 	NodeAddresses corev1.NodeAddressType
-	Fronts        *local.Fronts
+	Frontends     *local.Frontends
 	// Canary is the Service by which clusters of other networks reach the canaries.
 	Canary types.NamespacedName
 
@@ -158,8 +158,8 @@ func (g *Gatherer) Source(m *member.Member) export.Source {
 // exporter returns what the export of a Service depends on, for which a Service with node ports may exist.
 func (g *Gatherer) exporter(nodePorts *corev1.Service) export.Exporter {
 	from := export.Exporter{
-		Cluster: g.Cluster, Network: g.Properties.Network(), Expose: g.Expose, NodePorts: nodePorts, Resolve: g.Fronts.Addresses,
-		Gateways: g.Fronts.Gateways,
+		Cluster: g.Cluster, Network: g.Properties.Network(), Expose: g.Expose, NodePorts: nodePorts, Resolve: g.Frontends.Addresses,
+		Gateways: g.Frontends.Gateways,
 	}
 	if g.Local.NodesKnown() {
 		from.Node = func(name string) (export.Node, bool) { return g.Local.Node(name, g.NodeAddresses) }
@@ -194,14 +194,14 @@ func exportOf(service types.NamespacedName) *v1beta1.ServiceExport {
 	return &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}}
 }
 
-// Elsewhere reports whether a member is in another network than the local cluster.
-func (g *Gatherer) Elsewhere(m *member.Member) bool {
+// InOtherNetwork reports whether a member is in another network than the local cluster.
+func (g *Gatherer) InOtherNetwork(m *member.Member) bool {
 	return g.Tracker.Properties(m.Cluster())[scope.NetworkProperty] != g.Properties.Network()
 }
 
-// frontsUsed returns the names among the addresses of load balancers and Gateways by which exports and Canary are exposed,
+// frontendsUsed returns the names among the addresses of load balancers and Gateways by which exports and Canary are exposed,
 // sorted, and whether any is exposed by Gateways.
-func (r *Reconciler) frontsUsed() (names []string, gateways bool) {
+func (r *Reconciler) frontendsUsed() (names []string, gateways bool) {
 	access, _ := r.API.Access()
 	if access == nil {
 		return nil, false
@@ -209,18 +209,18 @@ func (r *Reconciler) frontsUsed() (names []string, gateways bool) {
 	from := r.exporter(nil)
 	for _, each := range append(access.Exports(), exportOf(r.Canary)) {
 		service := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
-		var fronts []export.Front
-		switch way, _ := from.Way(each); way {
+		var frontends []export.Frontend
+		switch exposure, _ := from.Exposure(each); exposure {
 		case export.ExposeGateway:
-			fronts, _ = r.Fronts.Gateways(service)
+			frontends, _ = r.Frontends.Gateways(service)
 			gateways = true
 		case export.ExposeLoadBalancer:
 			if exported := r.Local.Service(service); exported != nil {
-				fronts = []export.Front{export.Balancer(exported)}
+				frontends = []export.Frontend{export.Balancer(exported)}
 			}
 		}
-		for _, front := range fronts {
-			for _, address := range front.Addresses {
+		for _, frontend := range frontends {
+			for _, address := range frontend.Addresses {
 				if _, err := netip.ParseAddr(address); err != nil {
 					names = append(names, address)
 				}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
@@ -80,7 +81,9 @@ func (r *Reconciler) Attach() {
 	if namespace := r.Local.Namespace(r.Namespace); namespace != nil {
 		r.checkRank(namespace)
 	}
-	r.enqueueExported()
+	for service := range r.Exported() {
+		r.enqueue(service)
+	}
 	r.EnqueueAll()
 }
 
@@ -93,7 +96,9 @@ func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Rec
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { r.catchUp(ctx) })
-	group.Go(func() { r.Fronts.Run(ctx, r.frontsUsed, r.enqueueExported) })
+	group.Go(func() {
+		r.Frontends.Run(ctx, r.frontendsUsed, func() { r.enqueueExposed(export.ExposeLoadBalancer, export.ExposeGateway) })
+	})
 	for range workers {
 		group.Go(func() { r.work(ctx) })
 	}

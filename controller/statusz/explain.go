@@ -61,7 +61,7 @@ func Explain(s Subject) state.Explanation {
 		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: []state.Finding{},
 	}, absent: map[string]absence{}, unhinted: map[string]bool{}}
 	e.result = merge.Merge(observed, s.Contributions)
-	e.result.EndpointSlices = slices.DeleteFunc(e.result.EndpointSlices, elsewhere)
+	e.result.EndpointSlices = slices.DeleteFunc(e.result.EndpointSlices, export.IsExposed)
 	if observed.ServiceImport != nil {
 		e.imported(observed.ServiceImport)
 	}
@@ -84,9 +84,6 @@ func Explain(s Subject) state.Explanation {
 	e.summarize()
 	return e.Explanation
 }
-
-// elsewhere reports whether a slice is for clusters of other networks.
-func elsewhere(slice *discoveryv1.EndpointSlice) bool { return slice.Labels[export.LabelExposed] != "" }
 
 type explanation struct {
 	Subject

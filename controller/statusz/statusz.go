@@ -225,7 +225,7 @@ func (l *Leader) status() state.Cluster {
 	}
 	for i := range out.Imports {
 		each := &out.Imports[i]
-		found := slices.DeleteFunc(l.Local.ManagedSlices(types.NamespacedName{Namespace: each.Namespace, Name: each.Name}), elsewhere)
+		found := slices.DeleteFunc(l.Local.ManagedSlices(types.NamespacedName{Namespace: each.Namespace, Name: each.Name}), export.IsExposed)
 		counted := map[string]bool{}
 		for _, slice := range found {
 			endpoints, ready, source := len(slice.Endpoints), 0, slice.Labels[export.LabelSourceCluster]

@@ -81,7 +81,7 @@ var clusterChecks = []Check{
 		run: func(s *Set, c *Cluster, found *problems) {
 			for _, other := range s.others(c) {
 				at := slices.IndexFunc(other.Nodes, func(node netip.Prefix) bool { return setup.Covers(c.PodCIDRs, node) })
-				if at >= 0 && elsewhere(c, other) {
+				if at >= 0 && otherNetworks(c, other) {
 					found.fail("Give the nodes or the pods other addresses, or expose the exports by load balancers: docs/operate/networks.md.",
 						"The node %s of %s, in network %q, is in a pod range of this cluster, in network %q, so its pods cannot reach it.",
 						other.Nodes[at].Addr(), other.ID, other.State.Network, c.State.Network)
@@ -148,7 +148,7 @@ var clusterChecks = []Check{
 					continue
 				}
 				what, ranges := "in its pod range", other.PodCIDRs
-				if elsewhere(c, other) {
+				if otherNetworks(c, other) {
 					what, ranges = "at its node", other.Nodes
 				}
 				for _, each := range ranges {
@@ -265,11 +265,11 @@ func (s *Set) others(c *Cluster) []*Cluster {
 
 // flat are those of others that are in the same network, or may be.
 func (s *Set) flat(c *Cluster) []*Cluster {
-	return slices.DeleteFunc(s.others(c), func(other *Cluster) bool { return elsewhere(c, other) })
+	return slices.DeleteFunc(s.others(c), func(other *Cluster) bool { return otherNetworks(c, other) })
 }
 
-// elsewhere reports whether two clusters are in different networks.
-func elsewhere(a, b *Cluster) bool {
+// otherNetworks reports whether two clusters are in different networks.
+func otherNetworks(a, b *Cluster) bool {
 	return a.State != nil && b.State != nil && a.State.Network != b.State.Network
 }
 

@@ -86,13 +86,13 @@ spec: {rules: [{backendRefs: [{name: db, port: 53}]}]}
 status: {parents: [{parentRef: {name: shared, namespace: edge, port: 53}, conditions: [{type: Accepted, status: "True"}]}]}`
 
 func TestGateways(t *testing.T) {
-	f := &Fronts{Client: gatewayObjects(t, gatewaysText)}
+	f := &Frontends{Client: gatewayObjects(t, gatewaysText)}
 	got, err := f.readGateways(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	shared := []string{"203.0.113.7", "lb.example.org"}
-	want := map[types.NamespacedName][]export.Front{
+	want := map[types.NamespacedName][]export.Frontend{
 		{Namespace: "shop", Name: "db"}: {{Addresses: shared, Targets: []export.Target{
 			{Protocol: "TCP", Number: 5432, Port: 5432}, {Protocol: "UDP", Number: 53, Port: 53},
 		}}},
@@ -115,16 +115,16 @@ func TestGatewaysStay(t *testing.T) {
 		client.PrependReactor("list", "udproutes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return !available.Load(), nil, errors.New("unavailable")
 		})
-		f := &Fronts{Client: client, Clock: clock.RealClock{}}
+		f := &Frontends{Client: client, Clock: clock.RealClock{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		go f.Run(ctx, func() ([]string, bool) { return nil, true }, func() { changes.Add(1) })
 		for i, row := range []struct{ available, known bool }{{false, false}, {true, true}, {false, true}, {true, true}} {
 			available.Store(row.available)
-			<-time.After(frontsEvery + time.Second)
+			<-time.After(frontendsEvery + time.Second)
 			synctest.Wait()
-			fronts, known := f.Gateways(types.NamespacedName{Namespace: "shop", Name: "db"})
-			if known != row.known || (len(fronts) == 1) != row.known || changes.Load() > 1 {
-				t.Errorf("%d: got %v, %v after %d changes", i, fronts, known, changes.Load())
+			frontends, known := f.Gateways(types.NamespacedName{Namespace: "shop", Name: "db"})
+			if known != row.known || (len(frontends) == 1) != row.known || changes.Load() > 1 {
+				t.Errorf("%d: got %v, %v after %d changes", i, frontends, known, changes.Load())
 			}
 		}
 		cancel()
@@ -136,7 +136,7 @@ func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer atomic.Value // addresses, "fails" for an error
 		var changes, unused atomic.Int64
-		f := &Fronts{Clock: clock.RealClock{}, Lookup: func(context.Context, string) (addresses []netip.Addr, _ error) {
+		f := &Frontends{Clock: clock.RealClock{}, Lookup: func(context.Context, string) (addresses []netip.Addr, _ error) {
 			text := answer.Load().(string)
 			if text == "fails" {
 				return nil, errors.New("no such host")
@@ -165,7 +165,7 @@ func TestNames(t *testing.T) {
 			} else {
 				answer.Store(row.answer)
 			}
-			<-time.After(frontsEvery + time.Second)
+			<-time.After(frontendsEvery + time.Second)
 			synctest.Wait()
 			addresses, known := f.Addresses("lb")
 			if got := fmt.Sprint(addresses); got != row.want || known != (row.want != "[]") || changes.Load() != row.changes {

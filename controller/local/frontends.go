@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"reflect"
@@ -24,50 +25,46 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 const (
-	// frontsEvery is how often names are resolved and Gateways listed: the TTLs of load balancers' names are longer.
-	frontsEvery = 15 * time.Second
+	// frontendsEvery is how often names are resolved and Gateways listed: the TTLs of load balancers' names are longer.
+	frontendsEvery = 15 * time.Second
 	// resolvePatience bounds the resolution of one name.
 	resolvePatience = 5 * time.Second
 )
 
-// Fronts are the addresses of the names of load balancers, and the Gateways that lead to Services of their namespace (Gateway
+// Frontends are the addresses of the names of load balancers, and the Gateways with routes to Services of their namespace (Gateway
 // API, v1). What is known of a name or of all Gateways stays while it cannot be read. All methods may be called concurrently.
-type Fronts struct {
+type Frontends struct {
 	Client dynamic.Interface
 	// Lookup returns the addresses of a name; nil means that of net.DefaultResolver.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	Clock  clock.WithTicker
 
 	names    atomic.Pointer[map[string][]netip.Addr]
-	gateways atomic.Pointer[map[types.NamespacedName][]export.Front]
+	gateways atomic.Pointer[map[types.NamespacedName][]export.Frontend]
 }
 
 // Addresses returns the sorted addresses of a name, and whether they are known. The list must not be changed.
-func (f *Fronts) Addresses(name string) ([]netip.Addr, bool) { return lookup(f.names.Load(), name) }
-
-// Gateways returns the Gateways with routes to a Service, and whether Gateways are known. The list must not be changed.
-func (f *Fronts) Gateways(service types.NamespacedName) ([]export.Front, bool) {
-	all := f.gateways.Load()
-	found, _ := lookup(all, service)
-	return found, all != nil
+func (f *Frontends) Addresses(name string) (addresses []netip.Addr, known bool) {
+	addresses, known = ptr.Deref(f.names.Load(), nil)[name]
+	return addresses, known
 }
 
-func lookup[K comparable, V any](in *map[K]V, key K) (value V, known bool) {
-	if in != nil {
-		value, known = (*in)[key]
-	}
-	return value, known
+// Gateways returns the Gateways with routes to a Service, and whether Gateways are known. The list must not be changed.
+func (f *Frontends) Gateways(service types.NamespacedName) ([]export.Frontend, bool) {
+	all := f.gateways.Load()
+	return ptr.Deref(all, nil)[service], all != nil
 }
 
 // Run resolves the names that used returns, and lists Gateways if it says so, until the context ends. It calls changed after
 // a change.
-func (f *Fronts) Run(ctx context.Context, used func() (names []string, gateways bool), changed func()) {
-	ticker := f.Clock.NewTicker(frontsEvery)
+func (f *Frontends) Run(ctx context.Context, used func() (names []string, gateways bool), changed func()) {
+	ticker := f.Clock.NewTicker(frontendsEvery)
 	defer ticker.Stop()
 	for {
 		names, wanted := used()
@@ -90,7 +87,7 @@ func (f *Fronts) Run(ctx context.Context, used func() (names []string, gateways 
 				now[name] = addresses
 			}
 		}
-		if before := f.names.Swap(&now); before == nil && len(now) > 0 || before != nil && !reflect.DeepEqual(*before, now) {
+		if before := ptr.Deref(f.names.Swap(&now), nil); !maps.EqualFunc(before, now, slices.Equal) {
 			changed()
 		}
 		select {
@@ -102,7 +99,7 @@ func (f *Fronts) Run(ctx context.Context, used func() (names []string, gateways 
 }
 
 // resolve returns the sorted addresses of a name.
-func (f *Fronts) resolve(ctx context.Context, name string) (addresses []netip.Addr, err error) {
+func (f *Frontends) resolve(ctx context.Context, name string) (addresses []netip.Addr, err error) {
 	limited, cancel := context.WithTimeout(ctx, resolvePatience)
 	defer cancel()
 	if f.Lookup != nil {
@@ -150,7 +147,7 @@ type route struct {
 	}
 }
 
-// backends are the Services of its namespace that a route leads to.
+// backends are the backends of a route that are Services of its namespace.
 func (r *route) backends() (services []reference) {
 	for _, rule := range r.Spec.Rules {
 		for _, each := range rule.BackendRefs {
@@ -179,8 +176,8 @@ func (r *route) listens(g *gateway, protocol string) (ports []int32) {
 	return ports
 }
 
-// readGateways returns the Gateways that lead to Services, in the order of the API server.
-func (f *Fronts) readGateways(ctx context.Context) (map[types.NamespacedName][]export.Front, error) {
+// readGateways returns the Gateways with routes to Services, in the order of the API server.
+func (f *Frontends) readGateways(ctx context.Context) (map[types.NamespacedName][]export.Frontend, error) {
 	gateways, err := listAs[gateway](ctx, f.Client, "gateways")
 	routes := map[string][]route{}
 	for protocol, resource := range map[string]string{"TCP": "tcproutes", "TLS": "tlsroutes", "UDP": "udproutes"} {
@@ -188,7 +185,7 @@ func (f *Fronts) readGateways(ctx context.Context) (map[types.NamespacedName][]e
 			routes[protocol], err = listAs[route](ctx, f.Client, resource)
 		}
 	}
-	all := map[types.NamespacedName][]export.Front{}
+	all := map[types.NamespacedName][]export.Frontend{}
 	for i := range gateways {
 		targets := map[types.NamespacedName][]export.Target{}
 		for _, protocol := range []string{"TCP", "TLS", "UDP"} {
@@ -205,11 +202,11 @@ func (f *Fronts) readGateways(ctx context.Context) (map[types.NamespacedName][]e
 			}
 		}
 		for service, of := range targets {
-			front := export.Front{Targets: of}
+			frontend := export.Frontend{Targets: of}
 			for _, address := range gateways[i].Status.Addresses {
-				front.Addresses = append(front.Addresses, address.Value)
+				frontend.Addresses = append(frontend.Addresses, address.Value)
 			}
-			all[service] = append(all[service], front)
+			all[service] = append(all[service], frontend)
 		}
 	}
 	return all, err
