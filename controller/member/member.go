@@ -124,9 +124,10 @@ func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSli
 	return m.slices.of(service)
 }
 
-// Encoded returns how large the Slices of a service, as "namespace/name", are in encoded form, 0 if there are none. It
-// decodes none.
-func (m *Member) Encoded(service string) int { return m.slices.encoded(service) }
+// Encoded returns how large the Slices of a service are in encoded form, 0 if there are none. It decodes none.
+func (m *Member) Encoded(service types.NamespacedName) int {
+	return packed.Encoded(m.slices.packed(service))
+}
 
 // Withheld reports whether the limits exclude all slices of an imported service, so that their copies count. Call it
 // before and after Slices to be sure.

@@ -128,6 +128,8 @@ type Members struct {
 	memory  *limits.Pool  // nil for no limit
 	turns   chan struct{} // see turn
 
+	publishers publishers
+
 	identifying sync.Mutex
 	mistaken    map[string]string // what identify reported last, by Candidate.key
 
@@ -153,8 +155,9 @@ func newRoster(members map[string]*Member) *roster {
 func New(config Config) *Members {
 	s := &Members{
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1),
-		turns:     make(chan struct{}, listsAtOnce),
-		connected: map[string]*Member{},
+		turns:      make(chan struct{}, listsAtOnce),
+		publishers: publishers{of: map[types.NamespacedName][]*Member{}},
+		connected:  map[string]*Member{},
 	}
 	if config.Memory > 0 {
 		s.memory = limits.NewPool(config.Memory)
@@ -246,11 +249,10 @@ func (s *Members) change(
 ) {
 	var affected, left []string
 	var joined, renewed []*Member
-	// Services that a disconnected member published, including those that were not imported.
-	var published []types.NamespacedName
+	var gone []*Member
 	for cluster, member := range s.connected {
 		if sources[cluster] == nil {
-			published = append(published, member.Services()...)
+			gone = append(gone, member)
 			member.leave()
 			delete(s.connected, cluster)
 			left = append(left, cluster)
@@ -275,7 +277,7 @@ func (s *Members) change(
 			continue
 		case member != nil:
 			source.inherit(member.source)
-			published = append(published, member.Services()...)
+			gone = append(gone, member)
 			member.leave()
 		default:
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.Load().String())
@@ -304,8 +306,10 @@ func (s *Members) change(
 	for _, cluster := range affected {
 		s.handler.MemberChanged(cluster)
 	}
-	for _, service := range published {
-		s.handler.ServiceChanged(service)
+	for _, member := range gone {
+		for _, service := range member.Services() { // also those that were not imported
+			s.published(member, service)
+		}
 	}
 }
 
@@ -314,7 +318,7 @@ func (s *Members) change(
 func (s *Members) join(ctx context.Context, source *source, recovering bool) *Member {
 	cluster := source.cluster
 	var member *Member
-	member = newMember(cluster, s.config.Clock, s.handler.ServiceChanged, func() {
+	member = newMember(cluster, s.config.Clock, func(service types.NamespacedName) { s.published(member, service) }, func() {
 		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
 		s.handler.MemberChanged(cluster)
 	}, func(err error) {

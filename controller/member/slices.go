@@ -68,13 +68,16 @@ func ServiceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 
 // of returns the slices of a service in no order. The objects are new.
 func (s *sliceStore) of(service types.NamespacedName) []*discoveryv1.EndpointSlice {
-	return packed.Open(informer.ByIndex[*packed.Slice](s.indexer, byService, service.String()))
+	return packed.Open(s.packed(service))
 }
 
-// encoded returns how large the slices of a service, as "namespace/name", are in encoded form, 0 if there are none.
-func (s *sliceStore) encoded(service string) int {
-	return packed.Encoded(informer.ByIndex[*packed.Slice](s.indexer, byService, service))
+// packed returns the slices of a service as they are stored.
+func (s *sliceStore) packed(service types.NamespacedName) []*packed.Slice {
+	return informer.ByIndex[*packed.Slice](s.indexer, byService, service.String())
 }
+
+// has reports whether there is a slice of a service.
+func (s *sliceStore) has(service types.NamespacedName) bool { return len(s.packed(service)) > 0 }
 
 // slice returns a slice, nil if there is none. The object is new.
 func (s *sliceStore) slice(namespace, name string) *discoveryv1.EndpointSlice {

@@ -4,8 +4,10 @@ package reconciler
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -118,15 +120,11 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 	}
 	var used []*discoveryv1.EndpointSlice
 	copies := g.Local.Copies(service, in.Existing.EndpointSlices)
-	name := service.String()
 	labelled := local.Accepted(g.Local.Namespace(service.Namespace))
-	for _, m := range g.Members.List() {
-		encoded := m.Encoded(name)
-		if encoded == 0 && len(copies[m.Cluster()]) == 0 {
-			continue // of hundreds of members a few export a service
-		}
+	publishing := g.Members.Publishing(service)
+	for _, m := range g.concerned(publishing, copies) {
 		if rule := g.Admit(service, m.Accept(), labelled); rule != "" {
-			if encoded > 0 {
+			if slices.Contains(publishing, m) {
 				in.Refused[m.Cluster()] = rule
 			}
 			continue // its copies end, as if the export was withdrawn
@@ -145,6 +143,20 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 		return !c.View.Absent()
 	})
 	return in, used
+}
+
+// concerned returns the members that publish a service, or of which there are copies, sorted by id.
+func (g *Gatherer) concerned(publishing []*member.Member, copies map[string][]*discoveryv1.EndpointSlice) []*member.Member {
+	all := map[string]*member.Member{}
+	for cluster := range copies {
+		if m := g.Members.Get(cluster); m != nil {
+			all[cluster] = m
+		}
+	}
+	for _, m := range publishing {
+		all[m.Cluster()] = m
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b *member.Member) int { return strings.Compare(a.Cluster(), b.Cluster()) })
 }
 
 // Source returns how slices of a member are read, none of whose endpoints has an address that the local cluster owns.
@@ -241,9 +253,9 @@ func (g *Gatherer) here() placement.Here {
 
 // Encoded returns how large the slices that Gather reads are in encoded form. That is cheap.
 func (g *Gatherer) Encoded(service types.NamespacedName) int {
-	size, name := g.Local.Encoded(service), service.String()
-	for _, m := range g.Members.List() {
-		size += m.Encoded(name)
+	size := g.Local.Encoded(service)
+	for _, m := range g.Members.Publishing(service) {
+		size += m.Encoded(service)
 	}
 	return size
 }

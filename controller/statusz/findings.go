@@ -217,9 +217,7 @@ func (l *Leader) ofServices(found *list, access *mcsapi.Access) {
 		}
 	}
 	exported := func(service types.NamespacedName) bool {
-		return access.ServiceExport(service) != nil || slices.ContainsFunc(l.Members.List(), func(m *member.Member) bool {
-			return m.Encoded(service.String()) > 0
-		})
+		return access.ServiceExport(service) != nil || len(l.Members.Publishing(service)) > 0
 	}
 	zoneless := l.Local.NodesWithoutZone()
 	for _, each := range access.Imports() {
