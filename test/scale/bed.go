@@ -59,7 +59,7 @@ func (b *bed) start(ctx context.Context) (err error) {
 	if b.dir, err = os.MkdirTemp("", "clusterset-dns-scale-*"); err != nil {
 		return err
 	}
-	if b.bin, err = programs.Build(ctx, "test/bench/server", "test/bench/controller"); err != nil {
+	if b.bin, err = programs.Build(ctx, "test/bench/server", "test/bench/controller", "test/scale/plain"); err != nil {
 		return err
 	}
 	// Without nodes neither a scheduler nor kwok runs, and nothing needs Kubernetes' own controllers.

@@ -127,6 +127,7 @@ var parts = []part{
 	{"rest", atRest},
 	{"changes", changes},
 	{"restart", restart},
+	{"floors", floors},
 }
 
 const always = "import"

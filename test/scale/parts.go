@@ -13,6 +13,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
 )
 
+// What has a floor.
+const (
+	whatImport    = "start → everything imported that was not before"
+	whatRest      = "processor time of the controller at rest"
+	whatMedian    = "change → answer, median"
+	whatTail      = "change → answer, 99 %"
+	whatPerChange = "processor time of the controller for each change"
+)
+
 // members measures a controller whose members export nothing yet.
 func members(ctx context.Context, b *bed) error {
 	u, err := b.during(ctx, func() error {
@@ -79,7 +88,8 @@ func imports(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
-	what := "start → everything imported that was not before"
+	what := whatImport
+	b.ours[what] = float64(took)
 	if have != b.shape.Slices() {
 		b.add(figure.Figure{
 			What: what, Goal: "≤ 60 s, RSS ≤ 512 MiB at any moment", Verdict: figure.Missed,
@@ -146,10 +156,11 @@ func atRest(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
+	b.ours[whatRest] = u.part(u.controller)
 	each := (heap - b.baseHeap) / float64(b.shape.Endpoints)
 	b.add(
 		figure.Figure{
-			What: "processor time of the controller at rest", Goal: "≤ 3 % of a core",
+			What: whatRest, Goal: "≤ 3 % of a core",
 			Cells:   cell("%.2f %%", u.part(u.controller)),
 			Verdict: figure.Judge(u.part(u.controller) <= 3),
 		},
@@ -202,28 +213,32 @@ func changes(ctx context.Context, b *bed) error {
 		return err
 	}
 	p50, p99 := figure.Quantile(followed.took, 0.5), figure.Quantile(followed.took, 0.99)
-	what := fmt.Sprintf("%d changes/s", b.rate)
+	b.ours[whatMedian], b.ours[whatTail] = float64(p50), float64(p99)
+	b.ours[whatPerChange] = float64(u.controller) / float64(count)
 	b.add(
 		figure.Figure{
-			What: what + ": change → answer", Goal: "p99 ≤ 250 ms",
-			Cells: cell("p50 %s, p99 %s (%s of %s changes in %s followed; %d unanswered after %s; the last one after %s)",
-				figure.Time(float64(p50)), figure.Time(float64(p99)), thousands(len(followed.took)), thousands(count),
-				b.changes, followed.lost+followed.skipped, lastAnswer, figure.Time(float64(lag))),
-			Verdict: figure.Judge(p99 <= 250*time.Millisecond, followed.lost+followed.skipped == 0),
+			What: whatMedian, Cells: cell("%s", figure.Time(float64(p50))),
 		},
 		figure.Figure{
-			What: what + ": processor time of the controller", Goal: "≤ 1 core",
-			Cells: cell("%.0f %% of a core, %s per change; RSS ≤ %s", u.part(u.controller),
-				figure.Time(float64(u.controller)/float64(count)), figure.Bytes(peak)),
+			What: whatTail, Goal: "all answered",
+			Cells: cell("%s (%s of %s changes followed; %d unanswered after %s; the last one after %s)",
+				figure.Time(float64(p99)), thousands(len(followed.took)), thousands(count), followed.lost+followed.skipped,
+				lastAnswer, figure.Time(float64(lag))),
+			Verdict: figure.Judge(followed.lost+followed.skipped == 0),
+		},
+		figure.Figure{
+			What: whatPerChange, Goal: "≤ 1 core",
+			Cells: cell("%s; %.0f %% of a core; RSS ≤ %s", figure.Time(float64(u.controller)/float64(count)),
+				u.part(u.controller), figure.Bytes(peak)),
 			Verdict: figure.Judge(u.part(u.controller) <= 100),
 		},
 		figure.Figure{
-			What: what + ": processor time of CoreDNS, of the API server with etcd, of the simulation",
+			What: "changes: processor time of CoreDNS, of the API server with etcd, of the simulation",
 			Cells: cell("%.0f %%, %.0f %%, %.0f %% of a core; RSS of CoreDNS ≤ %s", u.part(u.dns), u.part(u.server),
 				u.part(u.members), figure.Bytes(dns)),
 		},
 		figure.Figure{
-			What:  what + ": writes to the own API server",
+			What:  "changes: writes to the own API server",
 			Cells: cell("%.0f/s, %.2f per change", u.perSecond(u.writes), (u.writes-u.leaseWrites)/float64(count)),
 		})
 	return b.await(ctx, "no change waits", samples.idle)

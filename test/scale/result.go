@@ -21,6 +21,8 @@ type result struct {
 	about    string // when and how it is measured
 	part     string // that runs
 	baseHeap float64
+	// ours are the figures that are compared with their floor, by what they are.
+	ours map[string]float64
 }
 
 // measured is a figure of a part.
@@ -30,7 +32,7 @@ type measured struct {
 }
 
 func newResult(o options) *result {
-	return &result{Shape: o.shape, about: fmt.Sprintf(
+	return &result{Shape: o.shape, ours: map[string]float64{}, about: fmt.Sprintf(
 		"%s; %d cores, %s; load average before %s; memory limit of the controller %d MiB; %d changes/s for %s",
 		time.Now().UTC().Format("2 January 2006"), runtime.NumCPU(), runtime.Version(), loadAverage(), o.memory>>20,
 		o.rate, o.changes)}
@@ -61,7 +63,7 @@ func (r *result) title() string {
 
 // table has the result alone.
 func (r *result) table() figure.Table {
-	table := figure.Table{Title: r.title(), Text: r.about, Columns: []string{"measured"}}
+	table := figure.Table{Title: r.title(), Text: r.about, Columns: []string{"measured", "floor", "ratio"}}
 	for _, f := range r.Figures {
 		table.Figures = append(table.Figures, f.Figure)
 	}
