@@ -46,7 +46,7 @@ func memory(ctx context.Context, b *bench) (table figure.Table, err error) {
 		}
 		// The server has all that was written before a change that it answers.
 		address := set.NextAddress().String()
-		if _, err := p.writer.Move(ctx, set.Slices[0], address); err != nil {
+		if err := p.writer.Move(ctx, set.Slices[0], address); err != nil {
 			return 0, err
 		}
 		if err := await(ctx, server, "db-0.east."+set.Name("db-0"), wire.HasAddress(address)); err != nil {

@@ -149,7 +149,7 @@ func await(ctx context.Context, server *servers.Server, name string, wanted func
 		return err
 	}
 	defer client.Close()
-	if _, err := client.Await(ctx, name, dns.TypeA, 5*time.Millisecond, wanted, server.Err); err != nil {
+	if err := client.Await(ctx, name, dns.TypeA, 5*time.Millisecond, wanted, server.Err); err != nil {
 		return fmt.Errorf("%s: %w", server.Kind, err)
 	}
 	return nil

@@ -160,11 +160,10 @@ func (r *reconcileRun) measure(ctx context.Context, clusters, endpoints int) (fi
 		first.Labels[mcsv1beta1.LabelSourceCluster], name.Name, namespace)
 	change := func() error {
 		address := r.addresses.NextAddress().String()
-		if _, err := r.far.writer.Move(ctx, first, address); err != nil {
+		if err := r.far.writer.Move(ctx, first, address); err != nil {
 			return err
 		}
-		_, err := client.Await(ctx, host, dns.TypeA, time.Millisecond, wire.HasAddress(address), broken)
-		return err
+		return client.Await(ctx, host, dns.TypeA, time.Millisecond, wire.HasAddress(address), broken)
 	}
 	// Once all clusters' endpoints are imported, nothing is under way.
 	if err := r.far.awaitSame(ctx, r.west, name, len(set.Slices)); err != nil {

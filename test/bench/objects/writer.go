@@ -110,15 +110,14 @@ func each[T any](ctx context.Context, items []T, do func(context.Context, int) e
 }
 
 // Move gives the first endpoint of the slice an address and writes the slice, with the time of the change, as
-// Kubernetes' own controller does. It returns when the API server had answered.
-func (w *Writer) Move(ctx context.Context, slice *discoveryv1.EndpointSlice, address string) (time.Time, error) {
+// Kubernetes' own controller does.
+func (w *Writer) Move(ctx context.Context, slice *discoveryv1.EndpointSlice, address string) error {
 	slice.Endpoints[0].Addresses = []string{address}
 	metav1.SetMetaDataAnnotation(&slice.ObjectMeta, corev1.EndpointsLastChangeTriggerTime,
 		time.Now().UTC().Format(time.RFC3339Nano))
 	_, err := w.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Update(ctx, slice, metav1.UpdateOptions{})
-	answered := time.Now()
 	if err != nil {
-		return answered, fmt.Errorf("update EndpointSlice %s/%s: %w", slice.Namespace, slice.Name, err)
+		return fmt.Errorf("update EndpointSlice %s/%s: %w", slice.Namespace, slice.Name, err)
 	}
-	return answered, nil
+	return nil
 }

@@ -53,27 +53,27 @@ func (c *Client) Ask(name string, qtype uint16, timeout time.Duration) (*dns.Msg
 	}
 }
 
-// Await asks again and again, at most once in an interval, until the reply is as wanted, and returns when it was. It
-// ends with an error when the context does, or when broken says why there will be no answer.
+// Await asks again and again, at most once in an interval, until the reply is as wanted. It ends
+// with an error when the context does, or when broken says why there will be no answer.
 func (c *Client) Await(ctx context.Context, name string, qtype uint16, interval time.Duration,
 	wanted func(*dns.Msg) bool, broken func() error,
-) (time.Time, error) {
+) error {
 	var last error
 	for {
 		next := time.Now().Add(interval)
 		reply, err := c.Ask(name, qtype, time.Second)
 		if err == nil && wanted(reply) {
-			return time.Now(), nil
+			return nil
 		}
 		last = err
 		if err := broken(); err != nil {
-			return time.Time{}, err
+			return err
 		}
 		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return time.Time{}, fmt.Errorf("wait for the answer for %s %s: %w", name, dns.TypeToString[qtype],
+			return fmt.Errorf("wait for the answer for %s %s: %w", name, dns.TypeToString[qtype],
 				errors.Join(ctx.Err(), last))
 		case <-timer.C:
 		}

@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
 )
 
@@ -26,6 +28,8 @@ import (
 type plain struct {
 	kube kubernetes.Interface
 	mcs  mcsclient.Interface
+	// writer writes to it.
+	writer *objects.Writer
 
 	namespace string
 	rate      int
@@ -67,11 +71,33 @@ func run(ctx context.Context) error {
 	if p.kube, err = kubernetes.NewForConfig(protobuf(config)); err != nil {
 		return err
 	}
+	if p.writer, err = objects.NewWriter(config); err != nil {
+		return err
+	}
 	var result figure.Floor
 	if err := part(ctx, &result); err != nil {
 		return fmt.Errorf("%s: %w", flag.Arg(0), err)
 	}
 	return json.NewEncoder(os.Stdout).Encode(result)
+}
+
+func protobuf(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	return config
+}
+
+// floor begins the names of the namespaces that this program writes to. They exist.
+const floor = "floor-"
+
+// imports writes what the controller wrote for each import, once more in other namespaces.
+func (p *plain) imports(ctx context.Context, result *figure.Floor) error {
+	all, err := p.writer.Made(ctx)
+	if err != nil {
+		return err
+	}
+	return during(result, func() error { return p.writer.Copy(ctx, all, floor) })
 }
 
 // during notes how long something took, and the processor time of this process.
