@@ -86,7 +86,7 @@ func TestSickClusterHoldsUpNoOther(t *testing.T) {
 	is := imports("Ready", "shop/db")
 	is.Controller = "of east"
 	for line, want := range map[string]string{
-		"status": "shop/db", "version": "of east", "explain shop/db --dns 127.0.0.1:1": "db.shop.svc",
+		"status": "shop/db", "version": "of east", "explain shop/db --dns 127.0.0.1:1": "DNS was not queried: query 127.0.0.1:1 for db.shop.svc",
 		"check --dns 127.0.0.1:1": "api-reachable",
 	} {
 		out, _, err := invoke(t, url, append(strings.Fields(line), "--contexts", "east,west", "--controller",

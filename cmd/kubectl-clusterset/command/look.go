@@ -107,10 +107,7 @@ and what DNS answers now.`,
 					failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
 					return
 				}
-				all[i] = diagnosis.Explain(c.Context, o.zone, known)
-				if err := o.ask(command.Context(), c, all[i]); err != nil {
-					all[i].Problem("dns-reachable", "", "DNS was not queried: %v.", err)
-				}
+				all[i] = diagnosis.Explain(command.Context(), c, o.zone, known, o.server)
 			})
 			all = slices.DeleteFunc(all, func(e *diagnosis.Explanation) bool { return e == nil })
 			var answers []answer
@@ -146,21 +143,4 @@ func (o *options) server(ctx context.Context, c *cluster.Cluster) (*cluster.DNSS
 		return cluster.DNSAt(address), nil
 	}
 	return c.DNS(ctx)
-}
-
-// ask queries DNS for an explanation.
-func (o *options) ask(ctx context.Context, c *cluster.Cluster, explanation *diagnosis.Explanation) error {
-	server, err := o.server(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	for _, kind := range explanation.Types() {
-		answer, err := server.Ask(ctx, explanation.Name, kind)
-		if err != nil {
-			return err
-		}
-		explanation.Answered(server.Name, answer)
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ package diagnosis
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -40,13 +41,51 @@ type NameAnswer struct {
 	Expected []string `json:"expected"`
 }
 
-// Explain is the explanation of a controller before DNS is queried.
-func Explain(context, zone string, from *state.Explanation) *Explanation {
+// Explain adds to the explanation of a controller what the server that find returns answers, and what is wrong with it.
+func Explain(ctx context.Context, c *cluster.Cluster, zone string, from *state.Explanation, find Finder) *Explanation {
 	namespace, name, _ := strings.Cut(from.Service, "/")
-	return &Explanation{
-		Context: context, Name: name + "." + namespace + ".svc." + strings.TrimSuffix(zone, "."), Explanation: from,
-		Answers: []NameAnswer{},
+	e := &Explanation{Context: c.Context, Name: nameOf(namespace, name, zone), Explanation: from, Answers: []NameAnswer{}}
+	kinds := []string{"A"}
+	if slices.ContainsFunc(e.DNS, func(address string) bool { return strings.Contains(address, ":") }) {
+		kinds = append(kinds, "AAAA")
 	}
+	server, err := find(ctx, c)
+	if err == nil {
+		defer server.Close()
+		e.Server = server.Name
+		e.Answers, err = resolve(ctx, server, e.Name, kinds, e.Import, e.DNS)
+	}
+	if err != nil {
+		e.problem("dns-reachable", "", "DNS was not queried: %v.", err)
+	}
+	for _, answer := range e.Answers {
+		if answer.Wrong {
+			e.problem("dns-names", "kubectl clusterset check --contexts "+e.Context, "DNS returns %s for %s %s instead of %s.",
+				answer.Text(), answer.Name, answer.Type, answer.expectedText())
+		}
+	}
+	return e
+}
+
+// nameOf is the name of a service in a zone.
+func nameOf(namespace, name, zone string) string {
+	return name + "." + namespace + ".svc." + strings.TrimSuffix(zone, ".")
+}
+
+// resolve queries the records of a name until an error, and compares them with what DNS is to return for the import of its
+// service.
+func resolve(ctx context.Context, server *cluster.DNSServer, name string, kinds []string, imported *state.Import, addresses []string) (
+	[]NameAnswer, error,
+) {
+	answers := []NameAnswer{}
+	for _, kind := range kinds {
+		answer, err := server.Ask(ctx, name, kind)
+		if err != nil {
+			return answers, err
+		}
+		answers = append(answers, expect(answer, imported, addresses))
+	}
+	return answers, nil
 }
 
 // expect compares an answer with what DNS is to return for the import of a service.
@@ -68,27 +107,8 @@ func expect(answer cluster.Answer, imported *state.Import, addresses []string) N
 	return out
 }
 
-// Types are the record types to query.
-func (e *Explanation) Types() []string {
-	if slices.ContainsFunc(e.DNS, func(address string) bool { return strings.Contains(address, ":") }) {
-		return []string{"A", "AAAA"}
-	}
-	return []string{"A"}
-}
-
-// Answered adds the answer of a server, and a problem if it is wrong.
-func (e *Explanation) Answered(server string, answer cluster.Answer) {
-	e.Server = server
-	out := expect(answer, e.Import, e.DNS)
-	if out.Wrong {
-		e.Problem("dns-names", "kubectl clusterset check --contexts "+e.Context, "DNS returns %s for %s %s instead of %s.",
-			answer.Text(), answer.Name, answer.Type, out.expectedText())
-	}
-	e.Answers = append(e.Answers, out)
-}
-
-// Problem adds a problem that the controller does not see.
-func (e *Explanation) Problem(name, fix, format string, args ...any) {
+// problem adds a problem that the controller does not see.
+func (e *Explanation) problem(name, fix, format string, args ...any) {
 	e.Problems = append(e.Problems, state.Finding{
 		Name: name, Severity: state.Warning, What: fmt.Sprintf(format, args...), Fix: fix,
 	})

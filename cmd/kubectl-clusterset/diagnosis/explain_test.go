@@ -3,8 +3,12 @@
 package diagnosis
 
 import (
+	"context"
+	"net"
 	"strings"
 	"testing"
+
+	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
@@ -41,20 +45,33 @@ func TestExpect(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	e := Explain("e", "clusterset.local.", &state.Explanation{
+	socket, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &dns.Server{PacketConn: socket, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, question *dns.Msg) {
+		_ = w.WriteMsg(new(dns.Msg).SetRcode(question, dns.RcodeNameError))
+	})}
+	ended, address := make(chan error, 1), socket.LocalAddr().String()
+	go func() { ended <- server.ActivateAndServe() }()
+	t.Cleanup(func() { _, _ = socket.Close(), <-ended })
+	find := func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error) {
+		return cluster.DNSAt(address), nil
+	}
+	e := Explain(t.Context(), &cluster.Cluster{Context: "e"}, "clusterset.local.", &state.Explanation{
 		Service: "shop/web", Cluster: "east", Summary: "It has no IP in east.", Import: &state.Import{Type: "ClusterSetIP"},
 		Exports:    []state.Export{{Cluster: "west", State: "fresh", Rules: []string{"tier 1"}}},
 		Properties: []state.Property{{Field: "type", Value: "ClusterSetIP", From: "west"}},
 		Endpoints:  []state.Endpoint{{Address: "10.65.0.1", Cluster: "west", State: state.Used, Reason: "ready"}},
 		DNS:        []string{"10.161.0.1"},
-	})
-	e.Answered("10.96.0.10", cluster.Answer{Name: e.Name, Type: "A", Rcode: "NXDOMAIN"})
+	}, find)
 	var text strings.Builder
 	if err := e.Text(&text, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"shop/web in cluster east: web.shop.svc.clusterset.local\n", "RULES", "tier 1", "10.65.0.1   west", "WRONG, expected 10.161.0.1",
+		"DNS (queried at " + address + ")\n", "- DNS returns NXDOMAIN for web.shop.svc.clusterset.local A instead of 10.161.0.1.\n",
 		"  > kubectl clusterset check --contexts e\n",
 	} {
 		if !strings.Contains(text.String(), want) {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -85,34 +84,23 @@ const patience = 30 * time.Second
 // maxLookups bounds the number of names that are queried.
 const maxLookups = 10
 
-// Gather reads the clusters. states and failed are what their controllers say; server returns the DNS server of a cluster.
-func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cluster, failed []error, zone string,
-	server func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error),
-) *Set {
+// A Finder returns the DNS server of a cluster, which the caller closes.
+type Finder func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error)
+
+// Gather reads the clusters. states and failed are what their controllers say.
+func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cluster, failed []error, zone string, find Finder) *Set {
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
 	cluster.Each(clusters, func(i int, from *cluster.Cluster) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		c := &Cluster{Cluster: from, State: states[i], StateError: failed[i]}
 		set.Clusters[i] = c
-		if c.Unreachable = c.identify(ctx); c.Unreachable == nil {
+		if c.MCSVersion, c.Unreachable = from.MCSVersion(ctx); c.Unreachable == nil {
 			c.gather(ctx, zone)
-			c.ask(ctx, zone, server)
+			c.ask(ctx, zone, find)
 		}
 	})
 	return set
-}
-
-// identify reads what nearly all checks need. An unreachable API server is an error.
-func (c *Cluster) identify(ctx context.Context) (err error) {
-	if c.MCSVersion, err = c.Cluster.MCSVersion(ctx); err != nil {
-		return err
-	}
-	c.Identity, c.Unidentified = c.Identify(ctx)
-	if c.State != nil {
-		c.ID, c.UID, c.Set, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, c.UID), cluster.Set(c.State.ClusterSet), nil
-	}
-	return nil
 }
 
 // look reads the version of the API server, and its clock in the header of the same response.
@@ -134,8 +122,12 @@ func (c *Cluster) look(ctx context.Context) {
 	}
 }
 
-// gather reads the rest.
+// gather reads all but DNS.
 func (c *Cluster) gather(ctx context.Context, zone string) {
+	c.Identity, c.Unidentified = c.Identify(ctx)
+	if c.State != nil {
+		c.ID, c.UID, c.Set, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, c.UID), cluster.Set(c.State.ClusterSet), nil
+	}
 	c.look(ctx)
 	c.Lost = lost(ctx, c.Dynamic, c.MCSVersion)
 	c.RightsError = c.reviewAccounts(ctx)
@@ -200,9 +192,7 @@ func lost(ctx context.Context, from dynamic.Interface, mcsVersion string) (field
 }
 
 // ask queries the cluster's DNS.
-func (c *Cluster) ask(ctx context.Context, zone string,
-	find func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error),
-) {
+func (c *Cluster) ask(ctx context.Context, zone string, find Finder) {
 	server, err := find(ctx, c.Cluster)
 	if err != nil {
 		c.DNSError = err
@@ -218,13 +208,10 @@ func (c *Cluster) ask(ctx context.Context, zone string,
 		if len(c.Lookups) == maxLookups || each.Type == string(v1beta1.Headless) {
 			continue
 		}
-		for _, kind := range []string{"A", "AAAA"} {
-			answer, err := server.Ask(ctx, each.Name+"."+each.Namespace+".svc."+strings.TrimSuffix(zone, "."), kind)
-			if err != nil {
-				c.DNSError = err
-				return
-			}
-			c.Lookups = append(c.Lookups, expect(answer, each, each.IPs))
+		answers, err := resolve(ctx, server, nameOf(each.Namespace, each.Name, zone), []string{"A", "AAAA"}, each, each.IPs)
+		if c.Lookups = append(c.Lookups, answers...); err != nil {
+			c.DNSError = err
+			return
 		}
 	}
 }
