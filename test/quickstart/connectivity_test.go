@@ -35,7 +35,7 @@ ip saddr WEST ip daddr EAST ip length > 1300 drop`,
 		},
 	} {
 		cut(t, b, test.cut)
-		var found diagnosis.ConnectivityReport
+		var found struct{ Paths diagnosis.ConnectivityReport }
 		must(t, json.Unmarshal([]byte(b.run(t, test.commands)), &found))
 		if len(found.Paths) != 3*3*2 {
 			t.Errorf("%d paths", len(found.Paths))

@@ -78,8 +78,8 @@ them. The exit status is 3 if a connection fails.`,
 				return err
 			}
 			err = errors.Join(err, diagnosis.Print(o.Out, o.output, "ConnectivityReport",
-				map[string]any{"paths": report.Paths}, report.Text))
-			if err == nil && report.Count(state.ProbeOK) < len(report.Paths) {
+				map[string]any{"paths": report}, report.Text))
+			if err == nil && report.Count(state.ProbeOK, diagnosis.OtherNetwork) < len(report) {
 				err = errWrong
 			}
 			return err

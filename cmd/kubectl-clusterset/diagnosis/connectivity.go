@@ -35,10 +35,11 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
-// A ConnectivityReport has two Paths from each cluster to each: by the clusterset IP, and headless.
-type ConnectivityReport struct {
-	Paths []ConnectivityPath `json:"paths"`
-}
+// A ConnectivityReport has two paths from each cluster to each: by the clusterset IP, and headless.
+type ConnectivityReport []ConnectivityPath
+
+// OtherNetwork is the step of the headless path to a cluster of another network, which cannot succeed and is not a failure.
+const OtherNetwork state.ProbeStep = "other network"
 
 // A ConnectivityPath is from the pod of a context to that of another, or to itself.
 type ConnectivityPath struct {
@@ -61,8 +62,8 @@ var fixes = map[state.ProbeStep]string{
 }
 
 // Count is how many paths have one of the results.
-func (r *ConnectivityReport) Count(steps ...state.ProbeStep) (n int) {
-	for _, p := range r.Paths {
+func (r ConnectivityReport) Count(steps ...state.ProbeStep) (n int) {
+	for _, p := range r {
 		if slices.Contains(steps, p.Step) {
 			n++
 		}
@@ -71,20 +72,20 @@ func (r *ConnectivityReport) Count(steps ...state.ProbeStep) (n int) {
 }
 
 // Text writes a table of clusters, and what to do about each path that fails.
-func (r *ConnectivityReport) Text(out io.Writer, wide bool) error {
+func (r ConnectivityReport) Text(out io.Writer, wide bool) error {
 	var rows [][]any
-	for i := 0; i < len(r.Paths); i += 2 {
-		rows = append(rows, []any{r.Paths[i].From, r.Paths[i].To, r.Paths[i].Step, r.Paths[i+1].Step})
+	for i := 0; i < len(r); i += 2 {
+		rows = append(rows, []any{r[i].From, r[i].To, r[i].Step, r[i+1].Step})
 	}
 	if err := Table(out, wide, "", "FROM TO CLUSTERSET_IP HEADLESS", rows); err != nil {
 		return err
 	}
-	for _, p := range r.Paths {
-		if p.Step != state.ProbeOK {
+	for _, p := range r {
+		if p.Step != state.ProbeOK && p.Step != OtherNetwork {
 			fmt.Fprintf(out, "\n✗  %s → %s: %s: %s (%s)\n   > %s\n", p.From, p.To, p.Name, p.Step, p.Error, fixes[p.Step])
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%d of %d connections are ok\n", r.Count(state.ProbeOK), len(r.Paths))
+	_, err := fmt.Fprintf(out, "\n%d of %d connections are ok\n", r.Count(state.ProbeOK), len(r)-r.Count(OtherNetwork))
 	return err
 }
 
@@ -100,17 +101,10 @@ type site struct {
 // set in a zone: its own, behind a headless Service, and that of a clusterset IP. It deletes what it created, whatever
 // happens. The report may have failures; the error is of a test that could not be made, or of objects that could not be
 // deleted.
-func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, teller cluster.Teller) (report *ConnectivityReport, err error) {
-	sites, targets, err := plan(ctx, clusters, zone)
+func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, teller cluster.Teller) (report ConnectivityReport, err error) {
+	sites, targets, report, err := plan(ctx, clusters, zone)
 	if err != nil {
 		return nil, err
-	}
-	report = &ConnectivityReport{}
-	for _, from := range sites {
-		for i, target := range targets {
-			name, _, _ := strings.Cut(target, "=")
-			report.Paths = append(report.Paths, ConnectivityPath{From: from.Context, To: sites[i/2].Context, Name: name})
-		}
 	}
 	teller.Say("Starting a pod in each of %d clusters, in namespace %s", len(sites), sites[0].Namespace)
 	var group errgroup.Group
@@ -124,14 +118,14 @@ func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, tell
 	resolved := time.Now() // when the last name was not yet
 	err = teller.Wait(ctx, func(ctx context.Context) (waiting string, err error) {
 		for i, s := range sites {
-			pending, err := s.read(ctx, report.Paths[i*len(targets):(i+1)*len(targets)])
+			pending, err := s.read(ctx, report[i*len(targets):(i+1)*len(targets)])
 			if err != nil {
 				return "", err
 			}
 			waiting = cmp.Or(waiting, pending)
 		}
-		for _, p := range report.Paths {
-			if p.Step != state.ProbeOK {
+		for _, p := range report {
+			if p.Step != state.ProbeOK && p.Step != OtherNetwork {
 				waiting = cmp.Or(waiting, fmt.Sprintf("%s → %s: %s: %s", p.From, p.To, p.Name, cmp.Or(p.Step, "not tried")))
 			}
 		}
@@ -150,21 +144,31 @@ func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, tell
 }
 
 // plan has the clusters, which are different ones of one set and have a controller, and the targets of each pod: for each
-// cluster the names of the Service with a cluster IP and of the pod behind the headless one.
-func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites []*site, targets []string, err error) {
+// cluster the names of the Service with a cluster IP and of the pod behind the headless one. The report has no results.
+func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites []*site, targets []string, report ConnectivityReport, err error) {
 	run := utilrand.String(5) // what a killed test left is in no other test's way
 	identities, err := cluster.Identify(ctx, clusters)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for i, c := range clusters {
 		name := fmt.Sprintf("clusterset-probe-%s-%d", run, i)
 		s := &site{Cluster: c, id: identities[i].ID, name: name, headless: name + "-headless"}
-		domain := "." + s.Namespace + ".svc." + strings.TrimSuffix(zone, ".")
-		targets = append(targets, s.name+domain+"="+s.id, s.name+"."+s.id+"."+s.headless+domain+"="+s.id)
+		targets = append(targets, nameOf(s.Namespace, s.name, zone)+"="+s.id,
+			nameOf(s.Namespace, s.name+"."+s.id+"."+s.headless, zone)+"="+s.id)
 		sites = append(sites, s)
 	}
-	return sites, targets, nil
+	for from, s := range sites {
+		for i, target := range targets {
+			name, _, _ := strings.Cut(target, "=")
+			path := ConnectivityPath{From: s.Context, To: sites[i/2].Context, Name: name}
+			if i%2 == 1 && identities[from].Network != identities[i/2].Network {
+				path.Step = OtherNetwork
+			}
+			report = append(report, path)
+		}
+	}
+	return sites, targets, report, nil
 }
 
 // create creates the pod, the Services and their ServiceExports.
@@ -263,7 +267,7 @@ func (s *site) read(ctx context.Context, paths []ConnectivityPath) (pending stri
 	}
 	for text := range bytes.Lines(log) {
 		var line state.ProbeLine
-		if json.Unmarshal(text, &line) == nil && line.Index >= 0 && line.Index < len(paths) {
+		if json.Unmarshal(text, &line) == nil && line.Index >= 0 && line.Index < len(paths) && paths[line.Index].Step != OtherNetwork {
 			state.Clean(&line.ProbeResult) // another program may have answered
 			paths[line.Index].ProbeResult = line.ProbeResult
 		}

@@ -174,20 +174,42 @@ func TestPodsRunAsTheController(t *testing.T) {
 
 // TestReport has what to do about each path that fails.
 func TestReport(t *testing.T) {
-	report := &ConnectivityReport{Paths: []ConnectivityPath{
+	report := ConnectivityReport{
 		{"east", "west", "a.clusterset.local", state.ProbeResult{Step: state.ProbeOK}},
 		{"east", "west", "b.clusterset.local", state.ProbeResult{Step: state.ProbeTimeout, Error: "i/o timeout"}},
-	}}
+		{"east", "north", "c.clusterset.local", state.ProbeResult{Step: state.ProbeOK}},
+		{"east", "north", "d.clusterset.local", state.ProbeResult{Step: OtherNetwork}},
+	}
 	var out strings.Builder
-	if err := report.Text(&out, false); err != nil || report.Count(state.ProbeOK) != len(report.Paths)-1 || len(fixes) != 4 {
-		t.Errorf("got %v, %d failures, %d fixes", err, len(report.Paths)-report.Count(state.ProbeOK), len(fixes))
+	if err := report.Text(&out, false); err != nil || report.Count(state.ProbeOK) != 2 || len(fixes) != 4 ||
+		strings.Contains(out.String(), "d.clusterset.local") {
+		t.Errorf("got %v, %d ok, %d fixes\n%s", err, report.Count(state.ProbeOK), len(fixes), out.String())
 	}
 	for _, want := range []string{
-		"east   west   ok              connection times out", "1 of 2 connections are ok",
+		"east   west    ok              connection times out", "east   north   ok              other network", "2 of 3 connections are ok",
 		"✗  east → west: b.clusterset.local: connection times out (i/o timeout)\n   > Route the pod ranges",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
+	}
+}
+
+// TestOtherNetworks: only headless paths between networks have a result at once.
+func TestOtherNetworks(t *testing.T) {
+	east, west := installed("e"), installed("w")
+	patch := []byte(`{"metadata":{"annotations":{"clusterset-dns.github.io/properties":"{\"network.clusterset-dns.github.io\":\"b\"}"}}}`)
+	_, failed := west.CoordinationV1().Leases(system).Patch(t.Context(), cluster.HeartbeatLease, types.MergePatchType, patch,
+		metav1.PatchOptions{})
+	_, _, report, err := plan(t.Context(), []*cluster.Cluster{
+		{Context: "east", Namespace: system, Kube: east}, {Context: "west", Namespace: system, Kube: west},
+	}, "clusterset.local")
+	var got []state.ProbeStep
+	for _, path := range report {
+		got = append(got, path.Step)
+	}
+	want := []state.ProbeStep{"", "", "", OtherNetwork, "", OtherNetwork, "", ""}
+	if err = errors.Join(failed, err); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
