@@ -43,9 +43,9 @@ func TestReach(t *testing.T) {
 		want    Address
 		says    string
 	}{
-		"the first time": {nil, nil, Address{users, "kubernetes", usersProxy}, ""},
+		"the first time": {&corev1.Secret{}, nil, Address{users, "kubernetes", usersProxy}, ""},
 		"the first time, by another address": {
-			nil, map[string]string{"admin@east": "https://10.0.0.1:6443"}, Address{"https://10.0.0.1:6443", "kubernetes", ""}, "",
+			&corev1.Secret{}, map[string]string{"admin@east": "https://10.0.0.1:6443"}, Address{"https://10.0.0.1:6443", "kubernetes", ""}, "",
 		},
 		"again": {
 			secret("https://10.0.0.1:6443"),

@@ -171,20 +171,7 @@ func (p *peering) kubeconfig(token string, at Address, authority []byte) ([]byte
 	made.AuthInfos[id] = &clientcmdapi.AuthInfo{Token: token}
 	made.Contexts[id] = &clientcmdapi.Context{Cluster: id, AuthInfo: id, Namespace: p.source.Namespace}
 	made.CurrentContext = id
-	text, err := clientcmd.Write(*made)
-	if err != nil {
-		return nil, err
-	}
-	// A working kubeconfig must not be replaced by one that nobody can use.
-	read, err := clientcmd.RESTConfigFromKubeConfig(text)
-	if err == nil {
-		_, err = rest.TransportFor(read)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the kubeconfig for %s cannot be used: %w: correct the certificate-authority or the proxy of your kubeconfig",
-			p.readerID, err)
-	}
-	return text, nil
+	return clientcmd.Write(*made)
 }
 
 // revoke deletes the ServiceAccount of a reader, or those of all readers if it is empty, which revokes their tokens. It
@@ -256,10 +243,7 @@ func (p *peering) reach() (at Address, authority []byte) {
 	if server := p.Servers[p.source.Context]; server != "" {
 		return Address{Server: server, Name: users.Name}, nil
 	}
-	if p.secret == nil {
-		return users, nil
-	}
-	// The controller rejects an invalid kubeconfig.
+	// There is none before the first join, and the controller rejects an invalid one.
 	before, err := clientcmd.RESTConfigFromKubeConfig(p.secret.Data[cluster.KubeconfigKey])
 	if err != nil || !strings.HasPrefix(before.Host, "https://") {
 		return users, nil

@@ -54,7 +54,7 @@ type peering struct {
 	// ranges confine the endpoints of the source; unconfined is why they are unknown.
 	ranges     []netip.Prefix
 	unconfined error
-	// secret is the reader's Secret with the credential.
+	// secret is the reader's Secret with the credential, empty if it does not exist yet.
 	secret *corev1.Secret
 	// before is when the first heartbeat arrived with the credential that the new one replaces.
 	before *metav1.MicroTime
@@ -145,6 +145,7 @@ func (p *peering) give(ctx context.Context) error {
 	case len(existing) == 1:
 		p.secret, name = &existing[0], existing[0].Name
 	default:
+		p.secret = &corev1.Secret{}
 		_, err := p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			err = fmt.Errorf("it has not the label %s=%s: delete it, or correct the label", cluster.ClusterLabel, p.is.ID)
@@ -153,11 +154,8 @@ func (p *peering) give(ctx context.Context) error {
 			return fmt.Errorf("context %s: Secret %s: %w", p.reader.Context, name, err)
 		}
 	}
-	cidrs := ""
-	if p.secret != nil {
-		cidrs = p.secret.Annotations[cluster.CIDRsAnnotation]
-	}
-	if cidrs = confined(cidrs, p.ranges); cidrs == "" {
+	cidrs := confined(p.secret.Annotations[cluster.CIDRsAnnotation], p.ranges)
+	if cidrs == "" {
 		p.Teller.Say("context %s: %s accepts any address from %s, and does not probe its pods, because %v: `kubectl --context %[1]s "+
 			"-n %[5]s annotate secret %s %s=<ranges of its pods>`", p.reader.Context, p.readerID, p.is.ID, p.unconfined,
 			p.reader.Namespace, name, cluster.CIDRsAnnotation)

@@ -172,19 +172,11 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		switch {
 		case err != nil:
 			return fmt.Sprintf("context %s: %v", o.Clusters[i].Context, err), nil
-		case !seen(is, id, drain):
+		case is.Cluster == id && is.Drained != drain, slices.ContainsFunc(is.Members, func(m state.Member) bool {
+			return m.Cluster == id && m.Drained != drain
+		}):
 			return fmt.Sprintf("waiting for the controller of %s to see that %s is %s", identities[i].ID, id, done), nil
 		}
 		return "", nil
 	})
-}
-
-// seen reports whether a cluster knows that the cluster with an id is drained, or is not. One that does not have it as a
-// member has nothing to know.
-func seen(is *state.Cluster, id string, drained bool) bool {
-	if is.Cluster == id {
-		return is.Drained == drained
-	}
-	at := slices.IndexFunc(is.Members, func(m state.Member) bool { return m.Cluster == id })
-	return at < 0 || is.Members[at].Drained == drained
 }
