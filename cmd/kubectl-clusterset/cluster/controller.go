@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -49,9 +48,17 @@ func (c *Cluster) askReplicas(ctx context.Context, address, question string, doc
 	if address != "" {
 		return get(ctx, address, question, document, version)
 	}
-	pods, err := c.replicas(ctx)
-	for i := 0; i < len(pods) && (i == 0 || errors.Is(err, errStandby)); i++ {
-		forwarded, stop, failed := c.Forward(ctx, c.Namespace, pods[i].Name, PortOf(&pods[i], "metrics", 8080))
+	pods, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
+	})
+	if err != nil {
+		return c.allowed(err)
+	}
+	err = fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
+		"namespace with --system-namespace, or its address with --controller", c.Namespace)
+	for i := 0; i < len(pods.Items) && (i == 0 || errors.Is(err, errStandby)); i++ {
+		pod := &pods.Items[i]
+		forwarded, stop, failed := c.Forward(ctx, c.Namespace, pod.Name, PortOf(pod, "metrics", 8080))
 		if failed != nil {
 			return c.allowed(failed)
 		}
@@ -99,19 +106,4 @@ func (c *Cluster) allowed(err error) error {
 			"and ServiceImports", ErrForbidden, err, c.Namespace)
 	}
 	return err
-}
-
-// replicas returns the pods of the controller.
-func (c *Cluster) replicas(ctx context.Context) ([]corev1.Pod, error) {
-	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
-	})
-	switch {
-	case err != nil:
-		return nil, c.allowed(err)
-	case len(list.Items) == 0:
-		return nil, fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
-			"namespace with --system-namespace, or its address with --controller", c.Namespace)
-	}
-	return list.Items, nil
 }

@@ -42,15 +42,14 @@ func (c *Cluster) Forward(ctx context.Context, namespace, pod string, port int32
 		return "", nil, err
 	}
 	go func() { ended <- forwarder.ForwardPorts() }()
+	var local []portforward.ForwardedPort
 	select {
 	case <-ctx.Done():
-		close(ending)
-		return "", nil, ctx.Err()
-	case err := <-ended: // it never is nil before ending is closed
-		return "", nil, err
+		err = ctx.Err()
+	case err = <-ended: // it never is nil before ending is closed
 	case <-ready:
+		local, err = forwarder.GetPorts()
 	}
-	local, err := forwarder.GetPorts()
 	if err != nil {
 		close(ending)
 		return "", nil, err

@@ -5,8 +5,8 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,15 +21,14 @@ var mcsVersions = []string{"v1beta1", "v1alpha1"}
 
 // MCSVersion is the version of the MCS API that the cluster serves, empty if it serves none.
 func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
-	groups, err := discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery()).ServerGroupsWithContext(ctx)
-	if err != nil {
-		return "", fmt.Errorf("context %s: %w", c.Context, err)
-	}
-	at := slices.IndexFunc(groups.Groups, func(group metav1.APIGroup) bool { return group.Name == v1beta1.GroupName })
+	client := discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery())
 	for _, version := range mcsVersions {
-		if at >= 0 && slices.ContainsFunc(groups.Groups[at].Versions,
-			func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version }) {
+		_, err := client.ServerResourcesForGroupVersionWithContext(ctx, v1beta1.GroupName+"/"+version)
+		switch {
+		case err == nil:
 			return version, nil
+		case !apierrors.IsNotFound(err):
+			return "", fmt.Errorf("context %s: %w", c.Context, err)
 		}
 	}
 	return "", nil

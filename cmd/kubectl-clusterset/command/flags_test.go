@@ -100,7 +100,7 @@ contexts: [{name: east, context: {cluster: c, user: u, namespace: shop}}, {name:
 func answersOfAll(more map[string]string) map[string]string {
 	answers := map[string]string{
 		"GET /version": `{"gitVersion":"v1.36.1"}`,
-		"GET /apis":    `{"kind":"APIGroupList","groups":[{"name":"multicluster.x-k8s.io","versions":[{"groupVersion":"multicluster.x-k8s.io/v1beta1","version":"v1beta1"}]}]}`,
+		"GET /apis/multicluster.x-k8s.io/v1beta1": `{"kind":"APIResourceList","groupVersion":"multicluster.x-k8s.io/v1beta1"}`,
 	}
 	maps.Copy(answers, more)
 	return answers

@@ -72,9 +72,8 @@ func server(t *testing.T) *httptest.Server {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch path := request.URL.Path; {
-		case path == "/apis":
-			fmt.Fprint(w, `{"kind":"APIGroupList","groups":[{"name":"multicluster.x-k8s.io","versions":`+
-				`[{"groupVersion":"multicluster.x-k8s.io/v1beta1","version":"v1beta1"}]}]}`)
+		case path == "/apis/multicluster.x-k8s.io/v1beta1":
+			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"multicluster.x-k8s.io/v1beta1"}`)
 		case strings.HasSuffix(path, "/secrets"):
 			fmt.Fprint(w, encode(map[string]any{"kind": "SecretList", "apiVersion": "v1", "items": []any{secret}}))
 		case strings.HasSuffix(path, "/log"), strings.HasSuffix(path, "/metrics"):
