@@ -230,7 +230,7 @@ func TestSkips(t *testing.T) {
 		},
 		"no other cluster": {
 			func(east, west *Cluster) { west.UID = east.UID }, "pod-ranges",
-			"There is no other cluster to compare with: select all clusters of the set with --contexts.",
+			"No other selected cluster is in its network: select all clusters of the set with --contexts.",
 		},
 		"unreachable": {
 			func(east, _ *Cluster) { east.Unreachable = errors.New("no") }, "dns-zone", "The API server is unreachable.",

@@ -229,10 +229,8 @@ func ranges(name, what string, of func(*Cluster) []netip.Prefix, effect, fix str
 		skip: func(s *Set, c *Cluster) string {
 			others := s.flat(c)
 			switch {
-			case len(s.others(c)) > 0 && len(others) == 0:
-				return "All other clusters are in other networks."
 			case len(others) == 0:
-				return "There is no other cluster to compare with: select all clusters of the set with --contexts."
+				return "No other selected cluster is in its network: select all clusters of the set with --contexts."
 			case len(c.PodCIDRs) == 0:
 				return "Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with " +
 					"the " + what + " of the other clusters."

@@ -60,7 +60,7 @@ var dnsChecks = []Check{
 	{
 		Name: "corefile-multicluster", About: "the Corefile serves the zone, for the cluster set of the controller", skip: noCoreDNS,
 		run: func(s *Set, c *Cluster, found *problems) {
-			switch by := s.by(c); {
+			switch by := c.Corefile.By(s.Zone); {
 			case c.Corefile == nil:
 			case by == "" && !c.hasZone(): // else a file that it imports serves the zone
 				found.fail(s.enable(c), "The Corefile does not serve %s.", s.Zone)
@@ -74,7 +74,7 @@ var dnsChecks = []Check{
 		run: func(s *Set, c *Cluster, found *problems) {
 			corefile, fix := c.Corefile, fmt.Sprintf("Set `cluster %s` in the multicluster block of the Corefile: `%s`.", c.ID,
 				c.edit(setup.CoreDNSName))
-			if s.by(c) == setup.ByForward {
+			if c.Corefile.By(s.Zone) == setup.ByForward {
 				corefile, fix = c.ChartCorefile, c.chart("upgrade", "--reset-then-reuse-values --set clusterId="+c.ID)
 			}
 			if corefile == nil || c.ID == "" || !corefile.Serves(s.Zone) {
@@ -116,7 +116,7 @@ var dnsChecks = []Check{
 			return
 		}
 		fix := s.enable(c)
-		switch by := s.by(c); {
+		switch by := c.Corefile.By(s.Zone); {
 		case by == setup.ByForward:
 			fix = fmt.Sprintf("Make the server to which the Corefile forwards %s serve the zone: `%s` prints its address.", s.Zone,
 				c.kubectl("-n %s get configmap %s -o yaml", setup.CoreDNSNamespace, setup.CoreDNSName))
@@ -161,17 +161,9 @@ func unasked(_ *Set, c *Cluster) string {
 
 func (c *Cluster) hasZone() bool { return c.Apex.Rcode == "NOERROR" && len(c.Apex.Records) > 0 }
 
-// by is the plugin with which the Corefile serves the zone, empty if unknown.
-func (s *Set) by(c *Cluster) string {
-	if c.Corefile == nil {
-		return ""
-	}
-	return c.Corefile.By(s.Zone)
-}
-
 // image is that of a CoreDNS that serves the zone with the plugin, and its version; both are empty if there is none.
 func (s *Set) image(c *Cluster) (image, version string) {
-	if c.CoreDNS != nil && s.by(c) == setup.ByMulticluster {
+	if c.CoreDNS != nil && c.Corefile.By(s.Zone) == setup.ByMulticluster {
 		image = c.CoreDNS.Spec.Template.Spec.Containers[0].Image
 		_, version, _ = strings.Cut(image, ":v")
 	}

@@ -60,13 +60,16 @@ func ParseCorefile(text string) (*Corefile, error) {
 	return &Corefile{blocks}, nil
 }
 
-// By returns the plugin with which the Corefile serves a zone, or an empty string if it shows none. A forward of the
-// root zone in the server block of the root zone does not count, because it is for names outside of the cluster.
+// By returns the plugin with which the Corefile serves a zone, or an empty string if it is nil or shows none. A forward
+// of the root zone in the server block of the root zone does not count, because it is for names outside of the cluster.
 func (c *Corefile) By(zone string) string {
-	block, _, of := c.blockOf(zone)
+	if c == nil {
+		return ""
+	}
 	if c.Serves(zone) {
 		return ByMulticluster
 	}
+	block, _, of := c.blockOf(zone)
 	for _, each := range directives(block, ByKubernetes) {
 		if has(each.option(ByMulticluster), zone) {
 			return ByKubernetes
