@@ -116,7 +116,6 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	logging := goflag.NewFlagSet("logging", goflag.ContinueOnError)
 	klog.InitFlags(logging)
 	set.AddGoFlag(logging.Lookup("v"))
-	command.InitDefaultVersionFlag()
 	command.CompletionOptions.DisableDefaultCmd = true
 	// It is a part of this program because every cluster can pull its image.
 	command.AddCommand(&cobra.Command{

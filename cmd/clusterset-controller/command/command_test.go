@@ -71,7 +71,9 @@ func TestFlagsAreInTheManual(t *testing.T) {
 			documented[match[1]] = true
 		}
 	}
-	newCommand("").Flags().VisitAll(func(flag *pflag.Flag) {
+	command := newCommand("")
+	command.InitDefaultVersionFlag()
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
 		if flag.Name == "help" {
 			return
 		}

@@ -123,11 +123,10 @@ func exchange(ctx context.Context, server, identity string, size int) error {
 }
 
 func stepOf(err error, size int) state.ProbeStep {
-	var timeout net.Error
 	switch {
 	case size == largeSize:
 		return state.ProbeLargeLost
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, context.DeadlineExceeded):
 		return state.ProbeTimeout
 	}
 	return state.ProbeFailed

@@ -98,10 +98,7 @@ func setLogging(format string, flags *pflag.FlagSet) error {
 	default:
 		return fmt.Errorf("--logging-format %q: use text or json", format)
 	}
-	verbosity, err := strconv.Atoi(flags.Lookup("v").Value.String())
-	if err != nil {
-		return fmt.Errorf("-v: %w", err)
-	}
+	verbosity, _ := strconv.Atoi(flags.Lookup("v").Value.String()) // klog has validated it
 	klog.SetSlogLogger(slog.New(jsonHandler(os.Stderr, verbosity)))
 	return nil
 }
