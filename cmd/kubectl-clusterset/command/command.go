@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
@@ -54,7 +56,6 @@ func Main(version string) int {
 	context.AfterFunc(ctx, stop) // a second signal ends the process
 	// The errors have what the libraries would log.
 	klog.SetLogger(klog.Logger{})
-	klog.SetOutput(io.Discard)
 	o := &options{Out: diagnosis.Escaped{Writer: os.Stdout}, ErrOut: diagnosis.Escaped{Writer: os.Stderr}, version: version}
 	err := execute(ctx, o, os.Args[1:])
 	if err != nil && !errors.Is(err, errWrong) {
@@ -119,7 +120,6 @@ with --contexts east,west.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl clusterset"},
-		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
 			given := command.Flags().Changed
 			switch {
@@ -189,14 +189,12 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return command
 }
 
-// config is the kubeconfig with the flags, and with a context unless it is empty.
+// config is the kubeconfig with the flags, and with a context: an empty one is the current one.
 func (o *options) config(context string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
 	overrides := o.overrides
-	if context != "" {
-		overrides.CurrentContext = context
-	}
+	overrides.CurrentContext = context
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
 }
 
@@ -217,29 +215,21 @@ func (o *options) teller() cluster.Teller {
 	return cluster.Teller{Out: o.ErrOut, Results: o.Out, Timeout: o.timeout}
 }
 
-// selected are the contexts that the flags select.
-func (o *options) selected() ([]string, error) {
-	if len(o.contexts) > 0 {
-		if slices.Contains(o.contexts, "") { // would select the current context
-			return nil, usageError{errEmpty}
-		}
-		return o.contexts, nil
-	}
-	if o.overrides.CurrentContext != "" {
-		return []string{o.overrides.CurrentContext}, nil
-	}
-	raw, err := o.config("").RawConfig()
-	if err == nil && raw.CurrentContext == "" {
-		err = usageError{errors.New("no cluster selected: use --contexts, or set a current context")}
-	}
-	return []string{raw.CurrentContext}, err
-}
-
 // clusters are those that the flags select.
 func (o *options) clusters() ([]*cluster.Cluster, error) {
-	contexts, err := o.selected()
-	if err != nil {
-		return nil, err
+	contexts := o.contexts
+	if len(contexts) == 0 {
+		raw, err := o.config("").RawConfig()
+		if err != nil {
+			return nil, err
+		}
+		contexts = []string{cmp.Or(o.overrides.CurrentContext, raw.CurrentContext)}
+		if contexts[0] == "" {
+			return nil, usageError{errors.New("no cluster selected: use --contexts, or set a current context")}
+		}
+	}
+	if slices.Contains(contexts, "") { // would select the current context
+		return nil, usageError{errEmpty}
 	}
 	for _, address := range o.controllers {
 		if len(contexts) > 1 && !strings.Contains(address, "=") {
@@ -265,11 +255,9 @@ const serviceNamespace = "`namespace` of a SERVICE that is given without one; em
 // service reads NAMESPACE/SERVICE, or SERVICE in the namespace of --namespace or of the selected contexts, and returns the
 // selected clusters, too.
 func (o *options) service(text string) (service types.NamespacedName, clusters []*cluster.Cluster, err error) {
-	var both bool
-	if service.Namespace, service.Name, both = strings.Cut(text, "/"); !both {
-		service = types.NamespacedName{Name: text}
-	}
-	if service.Name == "" || strings.Contains(service.Name, "/") || both && service.Namespace == "" {
+	both := strings.Contains(text, "/")
+	service.Namespace, service.Name, err = cache.SplitMetaNamespaceKey(text)
+	if err != nil || service.Name == "" || both && service.Namespace == "" {
 		return service, nil, usageError{fmt.Errorf("%q is not a service: use NAMESPACE/SERVICE", text)}
 	}
 	clusters, err = o.clusters()
