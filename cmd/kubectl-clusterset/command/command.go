@@ -134,6 +134,7 @@ with --contexts east,west.`,
 			return nil
 		},
 	}
+	root.SetVersionTemplate("kubectl clusterset version {{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetOut(o.Out)
 	root.SetErr(o.ErrOut)
@@ -198,8 +199,9 @@ func (o *options) config(context string) clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
 }
 
-// with adds shared flags to a command.
+// with adds shared flags and --version to a command.
 func (o *options) with(command *cobra.Command, flags ...string) *cobra.Command {
+	command.Version = versionOf(o.version)
 	for _, name := range flags {
 		command.Flags().AddFlag(o.shared.Lookup(name))
 	}

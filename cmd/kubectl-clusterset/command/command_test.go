@@ -60,6 +60,11 @@ func TestCommandsAreInTheManual(t *testing.T) {
 		if command.Runnable() && !command.HasSubCommands() && strings.Count(command.Example, "kubectl clusterset") < 2 {
 			t.Errorf("%s has fewer than two examples", command.Name())
 		}
+		var out bytes.Buffer
+		line := strings.Fields(command.CommandPath() + " --version")[2:]
+		if err := execute(t.Context(), &options{Out: &out, version: "v1"}, line); !command.HasSubCommands() && out.String() != "kubectl clusterset version v1\n" {
+			t.Errorf("%s: %v: %s", line, err, &out)
+		}
 		if !strings.Contains(string(manual), command.Name()) {
 			t.Errorf("%s is not in the manual", command.Name())
 		}
