@@ -4,9 +4,9 @@ package apiserver
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,13 +55,8 @@ func (s *Server) patch(t *target, body []byte) (runtime.Object, *apierrors.Statu
 		}
 	}
 	if !strategic {
-		var value, change map[string]any
-		if err := errors.Join(json.Unmarshal(text, &value), json.Unmarshal(body, &change)); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		mergePatch(value, change)
 		var err error
-		if text, err = json.Marshal(value); err != nil {
+		if text, err = jsonpatch.MergePatch(text, body); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 	}
@@ -110,23 +105,4 @@ func (s *Server) scale(t *target, body []byte) (runtime.Object, *apierrors.Statu
 		Spec:   autoscalingv1.ScaleSpec{Replicas: ptr.Deref(*replicas, 1)},
 		Status: autoscalingv1.ScaleStatus{Selector: metav1.FormatLabelSelector(selector)},
 	}, nil
-}
-
-func mergePatch(value, change map[string]any) {
-	for key, each := range change {
-		nested, isObject := each.(map[string]any)
-		switch {
-		case each == nil:
-			delete(value, key)
-		case isObject:
-			old, wasObject := value[key].(map[string]any)
-			if !wasObject {
-				old = map[string]any{}
-			}
-			mergePatch(old, nested)
-			value[key] = old
-		default:
-			value[key] = each
-		}
-	}
 }
