@@ -235,15 +235,6 @@ func TestPathOfNone(t *testing.T) {
 	})
 }
 
-// TestPathOfTwo: with one other cluster nothing tells where the fault is.
-func TestPathOfTwo(t *testing.T) {
-	onPaths(t, []string{"east", "west"}, func(p *paths) {
-		p.cut("east", "west", network.Both)
-		p.until("east", "west", true, 5*time.Second)
-		p.never("west", "east", true, 10*time.Second)
-	})
-}
-
 // TestPathIsWhole: what delays probes, or one pod, is no reason to demote a cluster.
 func TestPathIsWhole(t *testing.T) {
 	west := canariesOf("west")
