@@ -240,20 +240,6 @@ func TestAnAddressOfAnotherService(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
-	_, j := run(t, known+`
-		2 east answers 10.0.0.1
-		3 west has 10.0.0.1
-		4 east answers 10.0.0.1,10.0.0.2
-		5 east stops
-		6 east answers nothing
-		7 west answers NXDOMAIN`)
-	want := Figures{Queries: 5, Owed: 2, Addresses: 5, Bounded: 1, Unanswered: 1}
-	if got := j.Figures(); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
 // TestDarkness: endpoints that are ready at their source are not ready for long in
 // a cluster, which counts while its API server works.
 func TestDarkness(t *testing.T) {
