@@ -131,28 +131,6 @@ func (s stubborn) Update(context.Context, *corev1.Service, metav1.UpdateOptions)
 	return s.live.DeepCopy(), nil
 }
 
-// TestWriteThatIsUndone: nothing was written that would have to be waited for.
-func TestWriteThatIsUndone(t *testing.T) {
-	s := stubborn{&server{live: webService("1", "undone")}}
-	existing := s.live.DeepCopy()
-	got, err := write(t.Context(), guarding(newRing().pass(), "Service", "web"), s, "web", existing, webService(existing.ResourceVersion, "wanted"),
-		equalService)
-	if err != nil || got != existing {
-		t.Errorf("got %v, %v, want what existed", got, err)
-	}
-	if !slices.Equal(s.asked, []string{"update"}) {
-		t.Errorf("asked %q", s.asked)
-	}
-}
-
-func TestWriteLeavesAlone(t *testing.T) {
-	s := &server{live: webService("1", "old")}
-	got, err := write(t.Context(), guarding(newRing().pass(), "Service", "web"), s, "web", s.live, nil, equalService)
-	if err != nil || got != s.live || len(s.asked) > 0 {
-		t.Errorf("got %v, %v, asked %v", got, err, s.asked)
-	}
-}
-
 // TestRemove: what was seen is deleted, and what came after it stays.
 func TestRemove(t *testing.T) {
 	const remove1 = "delete 1 of version 1"
