@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"net/netip"
 	"path"
 	"runtime/debug"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
@@ -107,8 +107,8 @@ type Options struct {
 	Clock clock.WithTicker
 	// DialMember connects to the API servers of members; nil means a net.Dialer.
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
-	// Lookup resolves the names of load balancers; nil means net.DefaultResolver.
-	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
+	// Lookup resolves the names of load balancers; nil means the name servers in /etc/resolv.conf.
+	Lookup local.Lookup
 	// Canary is where this replica answers the probes of the members, over the pod network, and is closed by Run. Without
 	// it the controller publishes no canaries, and probes none.
 	Canary net.Listener
@@ -195,6 +195,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Lookup == nil {
+		o.Lookup = local.LookUp("/etc/resolv.conf", "53")
 	}
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()

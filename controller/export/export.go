@@ -34,6 +34,14 @@ type View struct {
 	Exposed        []Slice
 	KeepExposed    bool
 	KeptConditions *discoveryv1.EndpointConditions
+	// Memory is of the local cluster only.
+	Memory Memory
+}
+
+// A Memory is what a pass over an export leaves for others.
+type Memory struct {
+	// Names are those of the load balancers by which the export is exposed, the empty one for Gateways.
+	Names []string
 }
 
 // Absent reports whether the ServiceExport exists without its Service. Such an export contributes nothing to an import

@@ -134,6 +134,7 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 				view.Service.Name)
 		}
 	case exposure == ExposeGateway:
+		view.Memory.Names = []string{""}
 		frontends, known := e.Gateways(view.Service)
 		view.KeepExposed = !known
 		all = e.frontends(view, frontends...)
@@ -295,6 +296,7 @@ func (e Exporter) frontends(view *View, frontends ...Frontend) (all []Slice) {
 			if address, err := netip.ParseAddr(text); err == nil {
 				addresses = append(addresses, address)
 			} else {
+				view.Memory.Names = append(view.Memory.Names, text)
 				resolved, known := e.Resolve(text)
 				view.KeepExposed = view.KeepExposed || !known
 				addresses = append(addresses, resolved...)

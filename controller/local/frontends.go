@@ -6,16 +6,19 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,28 +34,43 @@ import (
 )
 
 const (
-	// frontendsEvery is how often names are resolved and Gateways listed: the TTLs of load balancers' names are longer.
-	frontendsEvery = 15 * time.Second
-	// resolvePatience bounds the resolution of one name.
-	resolvePatience = 5 * time.Second
+	// gatewaysEvery is how often Gateways are listed.
+	gatewaysEvery = 3 * leastTTL
+	// leastTTL and mostTTL bound for how long a name is not resolved again, and resolvePatience bounds a resolution.
+	leastTTL, mostTTL = 5 * time.Second, 5 * time.Minute
+	resolvePatience   = 5 * time.Second
 )
 
 // Frontends are the addresses of the names of load balancers, and the Gateways with routes to Services of their namespace (Gateway
 // API, v1). What is known of a name or of all Gateways stays while it cannot be read. All methods may be called concurrently.
 type Frontends struct {
 	Client dynamic.Interface
-	// Lookup returns the addresses of a name; nil means that of net.DefaultResolver.
-	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
+	Lookup Lookup
 	Clock  clock.WithTicker
 
-	names    atomic.Pointer[map[string][]netip.Addr]
+	names    atomic.Pointer[map[question]resolved]
 	gateways atomic.Pointer[map[types.NamespacedName][]export.Frontend]
+}
+
+// A Lookup returns the addresses of a name that its records of a type have, and for how long they are valid.
+type Lookup func(ctx context.Context, name string, kind uint16) ([]netip.Addr, time.Duration, error)
+
+type question struct {
+	name string
+	kind uint16 // dns.TypeA or dns.TypeAAAA
+}
+
+// resolved are sorted addresses, and when they are to be resolved again.
+type resolved struct {
+	addresses []netip.Addr
+	due       time.Time
 }
 
 // Addresses returns the sorted addresses of a name, and whether they are known. The list must not be changed.
 func (f *Frontends) Addresses(name string) (addresses []netip.Addr, known bool) {
-	addresses, known = ptr.Deref(f.names.Load(), nil)[name]
-	return addresses, known
+	all := ptr.Deref(f.names.Load(), nil)
+	addresses = slices.Concat(all[question{name, dns.TypeA}].addresses, all[question{name, dns.TypeAAAA}].addresses)
+	return addresses, len(addresses) > 0
 }
 
 // Gateways returns the Gateways with routes to a Service, and whether Gateways are known. The list must not be changed.
@@ -61,33 +79,23 @@ func (f *Frontends) Gateways(service types.NamespacedName) ([]export.Frontend, b
 	return ptr.Deref(all, nil)[service], all != nil
 }
 
-// Run resolves the names that used returns, and lists Gateways if it says so, until the context ends. It calls changed after
-// a change.
-func (f *Frontends) Run(ctx context.Context, used func() (names []string, gateways bool), changed func()) {
-	ticker := f.Clock.NewTicker(frontendsEvery)
+// Run resolves the names that used returns, in any order, and lists Gateways if the empty one is among them, until the context
+// ends. It calls changed after a change.
+func (f *Frontends) Run(ctx context.Context, used func() []string, changed func()) {
+	ticker := f.Clock.NewTicker(leastTTL)
 	defer ticker.Stop()
-	for {
-		names, wanted := used()
-		if wanted {
-			now, err := f.readGateways(ctx)
+	for listed := (time.Time{}); ; {
+		names := slices.Compact(slices.Sorted(slices.Values(used())))
+		if now := f.Clock.Now(); slices.Contains(names, "") && now.Sub(listed) > gatewaysEvery-leastTTL/2 {
+			listed = now
+			all, err := f.readGateways(ctx)
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "Cannot list Gateways and their routes; the last known ones stay")
-			} else if before := f.gateways.Swap(&now); before == nil || !reflect.DeepEqual(*before, now) {
+			} else if before := f.gateways.Swap(&all); before == nil || !reflect.DeepEqual(*before, all) {
 				changed()
 			}
 		}
-		now := map[string][]netip.Addr{}
-		for _, name := range names {
-			addresses, err := f.resolve(ctx, name)
-			if len(addresses) == 0 {
-				klog.FromContext(ctx).V(1).Info("Cannot resolve the name of a load balancer; its last known addresses stay", "name", name, "err", err)
-				addresses, _ = f.Addresses(name)
-			}
-			if len(addresses) > 0 {
-				now[name] = addresses
-			}
-		}
-		if before := ptr.Deref(f.names.Swap(&now), nil); !maps.EqualFunc(before, now, slices.Equal) {
+		if f.resolve(ctx, names) {
 			changed()
 		}
 		select {
@@ -98,21 +106,64 @@ func (f *Frontends) Run(ctx context.Context, used func() (names []string, gatewa
 	}
 }
 
-// resolve returns the sorted addresses of a name.
-func (f *Frontends) resolve(ctx context.Context, name string) (addresses []netip.Addr, err error) {
+// resolve resolves those of the names that are due, forgets the rest, and reports whether an address changed.
+func (f *Frontends) resolve(ctx context.Context, names []string) (changed bool) {
 	limited, cancel := context.WithTimeout(ctx, resolvePatience)
 	defer cancel()
-	if f.Lookup != nil {
-		addresses, err = f.Lookup(limited, name)
-	} else {
+	before, after, now := ptr.Deref(f.names.Load(), nil), map[question]resolved{}, f.Clock.Now()
+	var group sync.WaitGroup
+	var mu sync.Mutex // of what follows
+	for i := range 2 * len(names) {
+		of := question{names[i/2], []uint16{dns.TypeA, dns.TypeAAAA}[i%2]}
+		group.Go(func() {
+			is := before[of]
+			if of.name != "" && !now.Before(is.due) {
+				addresses, ttl, err := f.Lookup(limited, of.name, of.kind)
+				if err == nil {
+					slices.SortFunc(addresses, netip.Addr.Compare)
+					// Of the turns, the next to the end of the TTL.
+					is = resolved{slices.Compact(addresses), now.Add(min(max(ttl, leastTTL), mostTTL) - leastTTL/2)}
+				} else {
+					klog.FromContext(ctx).V(1).Info("Cannot resolve the name of a load balancer; its last known addresses stay", "name", of.name, "err", err)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			after[of], changed = is, changed || !slices.Equal(is.addresses, before[of].addresses)
+		})
+	}
+	group.Wait()
+	f.names.Store(&after)
+	return changed
+}
+
+// LookUp returns a Lookup by the name servers in a file as /etc/resolv.conf, at a port.
+func LookUp(file, port string) Lookup {
+	return func(ctx context.Context, name string, kind uint16) (addresses []netip.Addr, _ time.Duration, err error) {
+		config, err := dns.ClientConfigFromFile(file)
+		if err != nil {
+			return nil, 0, err
+		}
 		// The dot ends a name: the search domains of a pod may belong to tenants.
-		addresses, err = net.DefaultResolver.LookupNetIP(limited, "ip", strings.TrimSuffix(name, ".")+".")
+		query := new(dns.Msg).SetQuestion(dns.Fqdn(name), kind)
+		for i := range 2 * len(config.Servers) {
+			server, network := config.Servers[i/2], []string{"udp", "tcp"}[i%2]
+			answer, _, failed := (&dns.Client{Net: network}).ExchangeContext(ctx, query, net.JoinHostPort(server, port))
+			if failed != nil || answer.Truncated || answer.Rcode != dns.RcodeSuccess {
+				err = errors.Join(err, failed, fmt.Errorf("name server %s has no answer by %s", server, network))
+				continue
+			}
+			ttl := uint32(math.MaxUint32)
+			for _, record := range slices.Concat(answer.Answer, answer.Ns) { // of which some may be no addresses
+				ttl = min(ttl, record.Header().Ttl)
+				if address, err := netip.ParseAddr(dns.Field(record, 1)); err == nil {
+					addresses = append(addresses, address.Unmap())
+				}
+			}
+			return addresses, time.Duration(ttl) * time.Second, nil
+		}
+		return nil, 0, err
 	}
-	for i := range addresses {
-		addresses[i] = addresses[i].Unmap()
-	}
-	slices.SortFunc(addresses, netip.Addr.Compare)
-	return slices.Compact(addresses), err
 }
 
 // A gateway is what is read of a Gateway.

@@ -199,13 +199,23 @@ func TestATakenNameConcernsItsExport(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreResolved: each name once, of load balancers by which something is exposed, also the canaries.
+// TestNamesThatAreResolved: those of load balancers by which something is exposed, also the canaries, and "" for Gateways.
 func TestNamesThatAreResolved(t *testing.T) {
-	r := withExports(t, "demo/web", "demo/db")
+	const exported = `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":` +
+		`{"namespace":"demo","name":%q,"resourceVersion":"1","creationTimestamp":"2026-01-01T00:00:00Z"}}`
+	r := withAPI(t, definitionsWith(t, "", fmt.Sprintf(exported, "web"), fmt.Sprintf(exported, "db")))
 	r.Canary = types.NamespacedName{Namespace: "clusterset-dns", Name: "canary"}
+	demo := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+	if err := r.Local.Namespaces.Indexer().Add(demo); err != nil {
+		t.Fatal(err)
+	}
 	for _, key := range []types.NamespacedName{{Namespace: "demo", Name: "web"}, {Namespace: "demo", Name: "db"}, r.Canary, {Namespace: "demo", Name: "other"}} {
 		if err := r.Local.Services.Indexer().Add(&corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, CreationTimestamp: metav1.Now()},
+			Spec: corev1.ServiceSpec{
+				Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.1", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+				Ports: []corev1.ServicePort{{Port: 80}},
+			},
 			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{
 				{IP: "203.0.113.7"}, {Hostname: key.Namespace + ".example.org"},
 			}}},
@@ -213,10 +223,20 @@ func TestNamesThatAreResolved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for way, want := range map[export.Exposure]string{"": "[] false", "LoadBalancer": "[clusterset-dns.example.org demo.example.org] false", "Gateway": "[] true"} {
-		r.Expose = way
-		if names, gateways := r.frontendsUsed(); fmt.Sprint(names, gateways) != want {
-			t.Errorf("exposed by %s: got %v, %v", way, names, gateways)
+	access, _ := r.API.Access()
+	for _, row := range []struct {
+		way  export.Exposure
+		want string
+	}{
+		{"LoadBalancer", `["clusterset-dns.example.org" "demo.example.org" "demo.example.org"]`}, {"Gateway", `["" "" ""]`}, {"", "[]"},
+	} {
+		r.Expose = row.way
+		for _, name := range []string{"web", "db"} {
+			r.Gather(access, types.NamespacedName{Namespace: "demo", Name: name})
+		}
+		r.Exposed("canary")
+		if names := slices.Sorted(slices.Values(r.names())); fmt.Sprintf("%q", names) != row.want {
+			t.Errorf("exposed by %s: got %q", row.way, names)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -57,7 +58,9 @@ type Gatherer struct {
 	// Applier knows what it wrote and the caches do not show yet.
 	Applier *apply.Applier
 
-	omitted bool // see PolicyText
+	// memories are those of exports, by service.
+	memories sync.Map
+	omitted  bool // see PolicyText
 }
 
 // Input is everything that concerns one service.
@@ -68,12 +71,15 @@ type Input struct {
 	Problems map[string][]export.Problem
 	// Refused are why what members publish is not accepted, by cluster.
 	Refused map[string]string
+
+	memory export.Memory
 }
 
 // Gather returns the current input for a pass over a service.
 func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) Input {
 	in, used := g.gather(g.existing(access, service), service)
 	g.Local.Use(service, used)
+	g.remember(service, in.memory)
 	return in
 }
 
@@ -113,7 +119,7 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 		in.note(g.Cluster, problems)
 		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {
 			own := Standing(g.Local.Namespace(g.Namespace))
-			own.View = view
+			own.View, in.memory = view, view.Memory
 			in.Contributions = append(in.Contributions, own)
 			observed.ExportConditions = g.reach(view)
 		}
@@ -185,12 +191,14 @@ func (g *Gatherer) Exposed(port string) (exposed []*discoveryv1.EndpointSlice) {
 	if object == nil {
 		return nil
 	}
-	asExported := exportOf(g.Canary)
-	asExported.CreationTimestamp = object.CreationTimestamp
+	asExported := &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
+		Namespace: g.Canary.Namespace, Name: g.Canary.Name, CreationTimestamp: object.CreationTimestamp,
+	}}
 	view, _, _ := export.FromService(g.exporter(nil), asExported, object, g.Local.KubernetesSlices(g.Canary))
 	if view == nil {
 		return nil
 	}
+	g.remember(g.Canary, view.Memory)
 	for _, slice := range view.Exposed {
 		for _, target := range slice.Targets {
 			exposed = append(exposed, &discoveryv1.EndpointSlice{
@@ -202,45 +210,27 @@ func (g *Gatherer) Exposed(port string) (exposed []*discoveryv1.EndpointSlice) {
 	return exposed
 }
 
-func exportOf(service types.NamespacedName) *v1beta1.ServiceExport {
-	return &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}}
-}
-
 // InOtherNetwork reports whether a member is in another network than the local cluster.
 func (g *Gatherer) InOtherNetwork(m *member.Member) bool {
 	return g.Tracker.Properties(m.Cluster())[scope.NetworkProperty] != g.Properties.Network()
 }
 
-// frontendsUsed returns the names among the addresses of load balancers and Gateways by which exports and Canary are exposed,
-// sorted, and whether any is exposed by Gateways.
-func (r *Reconciler) frontendsUsed() (names []string, gateways bool) {
-	access, _ := r.API.Access()
-	if access == nil {
-		return nil, false
+// remember sets the memory of an export. An empty one is none.
+func (g *Gatherer) remember(service types.NamespacedName, memory export.Memory) {
+	if memory.Names == nil {
+		g.memories.Delete(service)
+	} else {
+		g.memories.Store(service, memory)
 	}
-	from := r.exporter(nil)
-	for _, each := range append(access.Exports(), exportOf(r.Canary)) {
-		service := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
-		var frontends []export.Frontend
-		switch exposure, _ := from.Exposure(each); exposure {
-		case export.ExposeGateway:
-			frontends, _ = r.Frontends.Gateways(service)
-			gateways = true
-		case export.ExposeLoadBalancer:
-			if exported := r.Local.Service(service); exported != nil {
-				frontends = []export.Frontend{export.Balancer(exported)}
-			}
-		}
-		for _, frontend := range frontends {
-			for _, address := range frontend.Addresses {
-				if _, err := netip.ParseAddr(address); err != nil {
-					names = append(names, address)
-				}
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), gateways
+}
+
+// names returns those of all memories.
+func (g *Gatherer) names() (names []string) {
+	g.memories.Range(func(_, memory any) bool {
+		names = append(names, memory.(export.Memory).Names...)
+		return true
+	})
+	return names
 }
 
 // here returns what the local cluster has to do with the order in which endpoints are used.

@@ -97,7 +97,7 @@ func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Rec
 	defer group.Wait()
 	group.Go(func() { r.catchUp(ctx) })
 	group.Go(func() {
-		r.Frontends.Run(ctx, r.frontendsUsed, func() { r.enqueueExposed(export.ExposeLoadBalancer, export.ExposeGateway) })
+		r.Frontends.Run(ctx, r.names, func() { r.enqueueExposed(export.ExposeLoadBalancer, export.ExposeGateway) })
 	})
 	for range workers {
 		group.Go(func() { r.work(ctx) })
@@ -198,6 +198,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		r.shares.Admit(service, nil, false)
 		r.refusals.New(service, nil)
 		r.Applier.Forget(service)
+		r.memories.Delete(service)
 		return apply.Outcome{}, nil // its objects are deleted with it; a new one enqueues its services
 	}
 	if access == nil {

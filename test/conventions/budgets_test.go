@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_000},
-		{"lines of controller/", lines["controller"], 20_987},
+		{"lines of controller/", lines["controller"], 21_230},
 		{"lines of cmd/", lines["cmd"], 5_470},
-		{"lines of " + units, lines[units], 74_927},
+		{"lines of " + units, lines[units], 75_800},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 34},
 		{"words of Markdown", words, 24_100},
 	} {

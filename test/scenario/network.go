@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
@@ -207,12 +208,15 @@ func balancers(s *Set, east, west *Cluster) {
 	var addresses atomic.Value
 	addresses.Store("198.51.100.1")
 	east.Stop()
-	east.Options.Lookup = func(_ context.Context, name string) ([]netip.Addr, error) {
+	east.Options.Lookup = func(_ context.Context, name string, kind uint16) ([]netip.Addr, time.Duration, error) {
 		text := addresses.Load().(string)
-		if name != "lb.example.org" || text == "" {
-			return nil, errors.New("no such host")
+		switch {
+		case name != "lb.example.org" || text == "":
+			return nil, 0, errors.New("no such host")
+		case kind != dns.TypeA:
+			return nil, 10 * time.Second, nil
 		}
-		return []netip.Addr{netip.MustParseAddr(text)}, nil
+		return []netip.Addr{netip.MustParseAddr(text)}, 10 * time.Second, nil
 	}
 	west.Stop()
 	west.Options.Network = "islands"
