@@ -144,8 +144,9 @@ func (c *Controller) newReconciler(
 			Canary:    c.service(canary.ExposedService),
 			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
 			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
+			Clock: o.Clock,
 		},
-		API: caches.api, Gate: caches.gate, Recorder: recorder, Clock: o.Clock, Metrics: c.metrics,
+		API: caches.api, Gate: caches.gate, Recorder: recorder, Metrics: c.metrics,
 	})
 }
 

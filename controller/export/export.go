@@ -34,12 +34,15 @@ type View struct {
 	Exposed        []Slice
 	KeepExposed    bool
 	KeptConditions *discoveryv1.EndpointConditions
-	// Memory is of the local cluster only.
+	// Memory is for the next pass of the local cluster, which is due After, 0 for never.
 	Memory Memory
+	After  time.Duration
 }
 
 // A Memory is what a pass over an export leaves for others.
 type Memory struct {
+	// ReadySince are since when nodes have a ready pod, zero for long; nil if the export is not exposed by nodes.
+	ReadySince map[string]time.Time
 	// Names are those of the load balancers by which the export is exposed, the empty one for Gateways.
 	Names []string
 }

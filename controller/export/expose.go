@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -74,11 +75,18 @@ type Exporter struct {
 	NodePorts *corev1.Service
 	// Node returns a node of the cluster, and whether it exists. It is nil before the nodes are known.
 	Node func(name string) (Node, bool)
+	// Before is View.Memory of the pass before, and Now the time. A node that gets its first ready pod is not ready for settle:
+	// its kube-proxy does not serve the pod yet.
+	Before Memory
+	Now    time.Time
 	// Resolve returns the addresses of a name of a load balancer, and whether they are known.
 	Resolve func(name string) ([]netip.Addr, bool)
 	// Gateways returns the Frontends of a Service that are Gateways, and whether they are known.
 	Gateways func(service types.NamespacedName) ([]Frontend, bool)
 }
+
+// settle is how long a node is not ready that got its first ready pod: kube-proxy serves the pod after about a second.
+const settle = 2 * time.Second
 
 // Exposure returns how an export is exposed, ExposeNone with an error if its annotation is not valid.
 func (e Exporter) Exposure(serviceExport *v1beta1.ServiceExport) (Exposure, error) {
@@ -180,15 +188,18 @@ func (e Exporter) inNetwork(service types.NamespacedName, all []Slice) {
 	}
 }
 
-// nodes returns slices with the nodes that have an endpoint of a view, each with the best conditions of its endpoints. A node
-// that is not ready serves nothing.
+// nodes returns slices with the nodes that have an endpoint of a view, each with the best conditions of its endpoints that it
+// serves. A node that is not ready serves nothing.
 func (e Exporter) nodes(view *View, service *corev1.Service, refuse func(format string, args ...any)) (all []Slice) {
 	best := map[string]discoveryv1.EndpointConditions{}
+	view.Memory.ReadySince = map[string]time.Time{}
 	for _, slice := range view.Slices {
 		for i := range slice.Endpoints {
-			endpoint := &slice.Endpoints[i]
-			name := ptr.Deref(endpoint.NodeName, "")
-			best[name] = better(best[name], endpoint.Conditions)
+			name, conditions := ptr.Deref(slice.Endpoints[i].NodeName, ""), slice.Endpoints[i].Conditions
+			if isTrue(conditions.Ready, false) && e.settles(view, name) {
+				conditions = Conditions(false, false, false)
+			}
+			best[name] = better(best[name], conditions)
 		}
 	}
 	var targets []Target
@@ -216,6 +227,18 @@ func (e Exporter) nodes(view *View, service *corev1.Service, refuse func(format 
 		}
 	}
 	return slicesOf(view, targets, endpoints)
+}
+
+// settles reports whether a node got its first ready pod since the pass before, or less than settle ago.
+func (e Exporter) settles(view *View, name string) bool {
+	since, known := e.Before.ReadySince[name]
+	if !known && e.Before.ReadySince != nil {
+		since = e.Now
+	}
+	view.Memory.ReadySince[name] = since
+	left := settle - e.Now.Sub(since)
+	view.After = max(view.After, left) // there was a pass at the begin of each wait
+	return left > 0
 }
 
 // better returns the conditions of which clients have more use.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -110,7 +111,7 @@ func TestExposed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := Exporter{
-				Cluster: "east", Network: "a", Expose: test.flag,
+				Cluster: "east", Network: "a", Expose: test.flag, Now: time.Unix(1, 0),
 				Node:    func(name string) (Node, bool) { node, known := nodes[name]; return node, known },
 				Resolve: func(string) ([]netip.Addr, bool) { return []netip.Addr{netip.MustParseAddr("198.51.100.1")}, true },
 			}
@@ -145,6 +146,59 @@ func TestExposed(t *testing.T) {
 				t.Errorf("derives a Service: %v", got)
 			}
 		})
+	}
+}
+
+// TestSettles: a node that gets its first ready pod is ready two seconds later, and at once not ready.
+func TestSettles(t *testing.T) {
+	pods := newSlice("web-x", "8080/TCP", "")
+	service := newService("80/TCP", func(s *corev1.Service) {
+		s.Spec.ExternalTrafficPolicy, s.Spec.Ports[0].NodePort = corev1.ServiceExternalTrafficPolicyLocal, 30001
+	})
+	from := Exporter{
+		Cluster: "east", Expose: ExposeNodePort,
+		Node: func(name string) (Node, bool) {
+			return Node{Addresses: []netip.Addr{netip.MustParseAddr(name)}, Ready: true}, true
+		},
+	}
+	for i, step := range []struct {
+		at          float64 // in seconds
+		ready, want string  // addresses of nodes, with "+" for another pod that terminates
+		after       float64
+	}{
+		{0, "192.0.2.1", "192.0.2.1", 0},
+		{0, "", "", 0},
+		{0, "192.0.2.1", "!192.0.2.1", 2},
+		{1, "192.0.2.1 192.0.2.2", "!192.0.2.1 !192.0.2.2", 2},
+		{2, "192.0.2.1 192.0.2.2", "192.0.2.1 !192.0.2.2", 1},
+		{3, "192.0.2.1 192.0.2.2", "192.0.2.1 192.0.2.2", 0},
+		{4, "192.0.2.1", "192.0.2.1", 0},
+		{5, "192.0.2.1 192.0.2.2+", "192.0.2.1 ~192.0.2.2", 2},
+		{7, "192.0.2.1 192.0.2.2+", "192.0.2.1 192.0.2.2", 0},
+		{7, "restart 192.0.2.1 192.0.2.2 192.0.2.3", "192.0.2.1 192.0.2.2 192.0.2.3", 0},
+	} {
+		from.Now = time.Unix(1, 0).Add(time.Duration(step.at * float64(time.Second)))
+		pods.Endpoints = nil
+		for _, text := range strings.Fields(step.ready) {
+			if text == "restart" {
+				from.Before = Memory{}
+				continue
+			}
+			name, terminates := strings.CutSuffix(text, "+")
+			pods.Endpoints = append(pods.Endpoints, discoveryv1.Endpoint{
+				Addresses: []string{"10.1.0.1"}, NodeName: &name, Conditions: Conditions(true, true, false),
+			})
+			if terminates {
+				pods.Endpoints = append(pods.Endpoints, discoveryv1.Endpoint{
+					Addresses: []string{"10.1.0.2"}, NodeName: &name, Conditions: Conditions(false, true, true),
+				})
+			}
+		}
+		view, _, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{pods})
+		if got := strings.TrimPrefix(exposedText(view.Exposed), "TCP/80->30001 "); strings.ReplaceAll(got, "@", "") != step.want || view.After.Seconds() != step.after {
+			t.Errorf("%d: got %q, again after %s", i, got, view.After)
+		}
+		from.Before = view.Memory
 	}
 }
 

@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
@@ -57,6 +59,7 @@ type Gatherer struct {
 	Tracker    *memberstate.Tracker
 	// Applier knows what it wrote and the caches do not show yet.
 	Applier *apply.Applier
+	Clock   clock.WithTicker
 
 	// memories are those of exports, by service.
 	memories sync.Map
@@ -71,6 +74,8 @@ type Input struct {
 	Problems map[string][]export.Problem
 	// Refused are why what members publish is not accepted, by cluster.
 	Refused map[string]string
+	// After is when the service is due again, 0 for never.
+	After time.Duration
 
 	memory export.Memory
 }
@@ -110,6 +115,9 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 	}
 	if observed.ServiceExport != nil {
 		exporter, exported := g.exporter(observed.NodePorts), g.Local.Service(service)
+		if before, known := g.memories.Load(service); known {
+			exporter.Before = before.(export.Memory)
+		}
 		view, problems, invalid := export.FromService(exporter, observed.ServiceExport, exported,
 			slices.Concat(g.Local.KubernetesSlices(service), in.Existing.EndpointSlices))
 		observed.Invalid, observed.Problems = invalid, problems
@@ -119,7 +127,7 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 		in.note(g.Cluster, problems)
 		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {
 			own := Standing(g.Local.Namespace(g.Namespace))
-			own.View, in.memory = view, view.Memory
+			own.View, in.After, in.memory = view, view.After, view.Memory
 			in.Contributions = append(in.Contributions, own)
 			observed.ExportConditions = g.reach(view)
 		}
@@ -177,7 +185,7 @@ func (g *Gatherer) Source(m *member.Member) export.Source {
 func (g *Gatherer) exporter(nodePorts *corev1.Service) export.Exporter {
 	from := export.Exporter{
 		Cluster: g.Cluster, Network: g.Properties.Network(), Expose: g.Expose, NodePorts: nodePorts, Resolve: g.Frontends.Addresses,
-		Gateways: g.Frontends.Gateways,
+		Gateways: g.Frontends.Gateways, Now: g.Clock.Now(),
 	}
 	if g.Local.NodesKnown() {
 		from.Node = func(name string) (export.Node, bool) { return g.Local.Node(name, g.NodeAddresses) }
@@ -217,7 +225,7 @@ func (g *Gatherer) InOtherNetwork(m *member.Member) bool {
 
 // remember sets the memory of an export. An empty one is none.
 func (g *Gatherer) remember(service types.NamespacedName, memory export.Memory) {
-	if memory.Names == nil {
+	if memory.ReadySince == nil && memory.Names == nil {
 		g.memories.Delete(service)
 	} else {
 		g.memories.Store(service, memory)

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
@@ -40,7 +39,6 @@ type Config struct {
 	API      *mcsapi.API
 	Gate     *informer.FreshnessGate
 	Recorder record.EventRecorder
-	Clock    clock.WithTicker
 	Metrics  *metrics.Metrics
 }
 
@@ -235,7 +233,11 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		result = result.Own(r.Cluster)
 	}
 	result.KeepExposed(in.Contributions, in.Existing.EndpointSlices)
-	return r.Applier.ApplyService(ctx, access, in.Existing, result)
+	outcome, err := r.Applier.ApplyService(ctx, access, in.Existing, result)
+	if in.After > 0 {
+		r.queue.AddAfter(service, in.After)
+	}
+	return outcome, err
 }
 
 // unreadable reports whether the ServiceExport or the ServiceImport of a service cannot be decoded, and records an Event on

@@ -176,6 +176,12 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/export/expose.go",
+		text:        `if isTrue(conditions.Ready, false) && e.settles(view, name) {`,
+		replacement: `if false {`,
+		harm:        "clients of other networks connect to a node whose kube-proxy does not serve its first ready pod yet",
+	},
+	{
+		file:        "controller/export/expose.go",
 		text:        `if !node.Ready {`,
 		replacement: `if false {`,
 		harm:        "clients of other networks connect to a node that is down",
