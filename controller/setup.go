@@ -140,7 +140,7 @@ func (c *Controller) newReconciler(
 		Gatherer: &reconciler.Gatherer{
 			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Prefer: o.Prefer,
 			Expose: export.Exposure(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
-			Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock},
+			Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
 			Canary:    c.service(canary.ExposedService),
 			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
 			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,14 +80,21 @@ type Exporter struct {
 	// its kube-proxy does not serve the pod yet.
 	Before Memory
 	Now    time.Time
+	// HostPorts returns the ports of the containers of a pod, or why they are not known.
+	HostPorts func(pod corev1.ObjectReference) ([]corev1.ContainerPort, error)
 	// Resolve returns the addresses of a name of a load balancer, and whether they are known.
 	Resolve func(name string) ([]netip.Addr, bool)
 	// Gateways returns the Frontends of a Service that are Gateways, and whether they are known.
 	Gateways func(service types.NamespacedName) ([]Frontend, bool)
+
+	published []*discoveryv1.EndpointSlice
 }
 
 // settle is how long a node is not ready that got its first ready pod: kube-proxy serves the pod after about a second.
 const settle = 2 * time.Second
+
+// readAgain is after how long a pod that could not be read is read again.
+const readAgain = 10 * time.Second
 
 // Exposure returns how an export is exposed, ExposeNone with an error if its annotation is not valid.
 func (e Exporter) Exposure(serviceExport *v1beta1.ServiceExport) (Exposure, error) {
@@ -127,9 +135,8 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		view.KeepExposed = true
 		refuse("the nodes of this cluster are not known yet. Allow the controller to list nodes")
 	case view.Spec.Type == v1beta1.Headless && exposure == ExposeNodePort:
-		if all = e.hostNetwork(view); len(all) == 0 {
-			refuse("Service %s is headless, and not all of its pods have the network of their node (hostNetwork). "+
-				"Use a Service with node ports for each pod", view.Service.Name)
+		var refused bool
+		if all, refused = e.atNodes(view, refuse); refused && len(all) == 0 {
 			return nil
 		}
 	case view.Spec.Type == v1beta1.Headless:
@@ -169,7 +176,7 @@ func (e Exporter) publish(view *View, exposure Exposure, all []Slice, found *pro
 		all = []Slice{{AddressType: view.Slices[0].AddressType}}
 	}
 	for i := range all {
-		all[i].Name = SliceName(e.Cluster, view.Service, fmt.Sprintf("exposed/%d", i), all[i].AddressType)
+		all[i].Name = SliceName(e.Cluster, view.Service, "exposed/"+cmp.Or(all[i].Name, strconv.Itoa(i)), all[i].AddressType)
 		all[i].Exposed, all[i].Clusters = exposure, view.Slices[0].Clusters
 		reader := endpointReader{addressType: all[i].AddressType, own: true, object: "ServiceExport " + view.Service.String(), found: found}
 		all[i].Endpoints = reader.read(all[i].Endpoints)
@@ -270,27 +277,67 @@ func slicesOf(view *View, targets []Target, endpoints []discoveryv1.Endpoint) (a
 	return all
 }
 
-// hostNetwork returns the slices of a view if all of its endpoints have an address of their node, with the address by which
-// other networks reach that; none otherwise.
-func (e Exporter) hostNetwork(view *View) (all []Slice) {
+// atNodes returns slices with the pods of a view that clients reach at their nodes, and whether there are others.
+func (e Exporter) atNodes(view *View, refuse func(format string, args ...any)) (all []Slice, refused bool) {
 	for _, slice := range view.Slices {
-		out := slice
-		out.Endpoints = make([]discoveryv1.Endpoint, 0, len(slice.Endpoints))
 		for _, endpoint := range slice.Endpoints {
 			node, known := e.Node(ptr.Deref(endpoint.NodeName, ""))
-			at := slices.IndexFunc(node.Addresses, func(a netip.Addr) bool { return familyOf(a.String()) == slice.AddressType })
-			switch {
-			case !known: // its pods go, too
-				continue
-			case at < 0 || !slices.Contains(node.Own, endpoint.Addresses[0]):
-				return nil
+			if !known {
+				continue // its pods go, too
 			}
-			endpoint.Addresses = []string{node.Addresses[at].String()}
-			out.Endpoints = append(out.Endpoints, endpoint)
+			address, targets, err := e.atNode(view, slice, endpoint, node)
+			if err != nil {
+				refuse("Service %s is headless, and %v. Or use a Service with node ports for each pod", view.Service.Name, err)
+				refused = true
+				continue
+			}
+			endpoint.Addresses = []string{address.String()}
+			name := fmt.Sprint(slice.Name, targets)
+			at := slices.IndexFunc(all, func(s Slice) bool { return s.Name == name })
+			if at < 0 {
+				at, all = len(all), append(all, Slice{Name: name, AddressType: slice.AddressType, Targets: targets})
+			}
+			all[at].Endpoints = append(all[at].Endpoints, endpoint)
 		}
-		all = append(all, out)
 	}
-	return all
+	return all, refused
+}
+
+// atNode returns the address and the ports by which clients reach a pod at its node: its own with hostNetwork, else a hostPort
+// for each. A pod that cannot be read has those with which it is published.
+func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint, node Node) (_ netip.Addr, targets []Target, _ error) {
+	pod := ptr.Deref(endpoint.TargetRef, corev1.ObjectReference{})
+	at := slices.IndexFunc(node.Addresses, func(a netip.Addr) bool { return familyOf(a.String()) == slice.AddressType })
+	switch {
+	case at < 0:
+		return netip.Addr{}, nil, fmt.Errorf("the node of pod %s has no address. Annotate it with %s", pod.Name, AnnotationNodeAddress)
+	case slices.Contains(node.Own, endpoint.Addresses[0]):
+		return node.Addresses[at], slice.Targets, nil
+	}
+	ports, err := e.HostPorts(pod)
+	if err != nil {
+		view.After = readAgain
+		isPod := func(of discoveryv1.Endpoint) bool { return of.TargetRef != nil && of.TargetRef.UID == pod.UID }
+		for _, published := range e.published {
+			if IsExposed(published) && slices.ContainsFunc(published.Endpoints, isPod) {
+				return node.Addresses[at], targetsOf(view.Spec.Ports, published.Ports), nil
+			}
+		}
+		return netip.Addr{}, nil, err
+	}
+	for _, target := range slice.Targets {
+		of := slices.IndexFunc(ports, func(p corev1.ContainerPort) bool {
+			return p.HostPort > 0 && p.HostIP == "" && p.ContainerPort == target.Port && cmp.Or(p.Protocol, corev1.ProtocolTCP) == target.Protocol
+		})
+		if of >= 0 {
+			target.Port = ports[of].HostPort
+			targets = append(targets, target)
+		}
+	}
+	if len(targets) == 0 || len(targets) < len(slice.Targets) {
+		err = fmt.Errorf("pod %s has neither hostNetwork nor a hostPort, without hostIP, for each port", pod.Name)
+	}
+	return node.Addresses[at], targets, err
 }
 
 // Balancer returns the Frontend that is the load balancer of a Service.

@@ -3,6 +3,7 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -97,7 +99,8 @@ func TestExposed(t *testing.T) {
 		"only by annotation":     {annotation: "NodePort", service: []func(*corev1.Service){selects}, ports: "80/TCP", endpoints: pods, problem: "no node port for each port"},
 		"nodes are not known":    {flag: ExposeNodePort, unknown: true, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: pods, problem: "nodes of this cluster are not known"},
 		"without pods":           {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP"},
-		"headless":               {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "is headless, and not all"},
+		"headless":               {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "is headless, and pod  is not read"},
+		"one without host":       {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("b", "10.1.0.2", true, true, false)}, want: "TCP/80->8080 192.0.2.1", problem: "is headless, and pod  is not read"},
 		"headless with hosts":    {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("b", "10.0.0.2", false, false, false)}, want: "TCP/80->8080 192.0.2.1 !192.0.2.2"},
 		"a node goes":            {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("unknown", "10.0.0.2", true, true, false)}, want: "TCP/80->8080 192.0.2.1"},
 		"a node's own address":   {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "10.1.0.1", true, true, false), on("lies", "10.1.0.2", true, true, false)}, want: "TCP/80->30001 192.0.2.1@z1", problem: "127.0.0.1 is not the address"},
@@ -114,6 +117,9 @@ func TestExposed(t *testing.T) {
 				Cluster: "east", Network: "a", Expose: test.flag, Now: time.Unix(1, 0),
 				Node:    func(name string) (Node, bool) { node, known := nodes[name]; return node, known },
 				Resolve: func(string) ([]netip.Addr, bool) { return []netip.Addr{netip.MustParseAddr("198.51.100.1")}, true },
+				HostPorts: func(pod corev1.ObjectReference) ([]corev1.ContainerPort, error) {
+					return nil, fmt.Errorf("pod %s is not read", pod.Name)
+				},
 			}
 			if test.unknown {
 				from.Node = nil
@@ -144,6 +150,78 @@ func TestExposed(t *testing.T) {
 			}
 			if got := from.DerivesNodePorts(serviceExport, service); got != test.derives {
 				t.Errorf("derives a Service: %v", got)
+			}
+		})
+	}
+}
+
+// TestHostPorts: pods of headless services are reached at the hostPorts of their node, each for itself.
+func TestHostPorts(t *testing.T) {
+	node := Node{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Own: []string{"10.0.0.1"}, Ready: true}
+	pods := map[string][]corev1.ContainerPort{
+		"all": {{ContainerPort: 8080, HostPort: 80}, {ContainerPort: 53, HostPort: 5300, Protocol: "UDP"}, {ContainerPort: 9000}},
+		"any": {{ContainerPort: 53, HostPort: 5300, Protocol: "UDP"}, {ContainerPort: 8080, HostPort: 80}},
+		"two": {{ContainerPort: 8080, HostPort: 90}, {ContainerPort: 53, HostPort: 5300, Protocol: "UDP"}},
+		"one": {{ContainerPort: 8080, HostPort: 80}, {ContainerPort: 53, Protocol: "UDP"}},
+		"tcp": {{ContainerPort: 8080, HostPort: 80}, {ContainerPort: 53, HostPort: 5300}},
+		"far": {{ContainerPort: 8080, HostPort: 80, HostIP: "10.0.0.1"}, {ContainerPort: 53, HostPort: 5300, Protocol: "UDP"}},
+	}
+	at := func(port int) string { return fmt.Sprintf("TCP/80->%d UDP/53->5300 ", port) }
+	const none, away = "has neither hostNetwork nor", "is away"
+	for name, test := range map[string]struct {
+		pods, ports, want, problem string
+	}{
+		"the same ports":           {"all any", "http:80/TCP dns:53/UDP", at(80) + "192.0.2.1 !192.0.2.1", ""},
+		"other ports":              {"all two", "http:80/TCP dns:53/UDP", at(80) + "192.0.2.1 " + at(90) + "!192.0.2.1", ""},
+		"some ports":               {"one", "http:80/TCP", "TCP/80->80 192.0.2.1", ""},
+		"not all ports":            {"one", "http:80/TCP dns:53/UDP", "", none},
+		"another protocol":         {"tcp", "http:80/TCP dns:53/UDP", "", none},
+		"another address":          {"far", "http:80/TCP dns:53/UDP", "", none},
+		"no port":                  {"all", "", "", none},
+		"one of two":               {"tcp all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", none},
+		"unknown":                  {"new", "http:80/TCP dns:53/UDP", "", away},
+		"unknown beside another":   {"new all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", away},
+		"unknown and published":    {"old all", "http:80/TCP dns:53/UDP", at(30) + "192.0.2.1 " + at(80) + "!192.0.2.1", ""},
+		"its node has no address":  {"bare all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", "node of pod bare has no address"},
+		"its node is gone already": {"gone all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := Exporter{
+				Cluster: "east", Expose: ExposeNodePort,
+				Node: func(name string) (Node, bool) {
+					if name == "bare" {
+						return Node{}, true
+					}
+					return node, name != "gone"
+				},
+				HostPorts: func(pod corev1.ObjectReference) ([]corev1.ContainerPort, error) {
+					if ports := pods[string(pod.UID)]; ports != nil {
+						return ports, nil
+					}
+					return nil, errors.New("the pod is away")
+				},
+			}
+			slice := newSlice("web-x", "http:8080/TCP dns:53/UDP", "")
+			for i, pod := range strings.Fields(test.pods) {
+				slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+					Addresses: []string{fmt.Sprintf("10.1.0.%d", i)}, NodeName: &pod, Conditions: Conditions(i == 0, false, false),
+					TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: pod, UID: types.UID(pod)},
+				})
+			}
+			before := newSlice("before", "http:30/TCP dns:5300/UDP", "192.0.2.1")
+			Set("").Mark(before)
+			before.Labels[LabelExposed] = "web"
+			before.Endpoints[0].TargetRef = &corev1.ObjectReference{UID: "old"}
+			service := newService(test.ports, func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone })
+			view, found, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{slice, before})
+			if got := exposedText(view.Exposed); got != test.want || (len(view.Exposed) == 0) != (test.want == "") {
+				t.Errorf("got %q in %d slices, want %q", got, len(view.Exposed), test.want)
+			}
+			if got := strings.Join(texts(found), "\n"); test.problem == "" && got != "" || !strings.Contains(got, test.problem) {
+				t.Errorf("got the problems %q, want %q", got, test.problem)
+			}
+			if again := strings.Contains(test.pods, "new") || strings.Contains(test.pods, "old"); (view.After > 0) != again {
+				t.Errorf("to be read again after %s", view.After)
 			}
 		})
 	}

@@ -27,6 +27,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 	endpointSlices []*discoveryv1.EndpointSlice,
 ) (*View, []Problem, *Invalid) {
 	cluster := from.Cluster
+	from.published = endpointSlices
 	name := types.NamespacedName{Namespace: serviceExport.Namespace, Name: serviceExport.Name}
 	clusters, err := ChosenClusters(serviceExport)
 	invalid := checkService(serviceExport, service)

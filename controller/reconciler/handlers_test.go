@@ -232,7 +232,7 @@ func TestNamesThatAreResolved(t *testing.T) {
 	} {
 		r.Expose = row.way
 		for _, name := range []string{"web", "db"} {
-			r.Gather(access, types.NamespacedName{Namespace: "demo", Name: name})
+			r.Gather(t.Context(), access, types.NamespacedName{Namespace: "demo", Name: name})
 		}
 		r.Exposed("canary")
 		if names := slices.Sorted(slices.Values(r.names())); fmt.Sprintf("%q", names) != row.want {

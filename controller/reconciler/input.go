@@ -3,6 +3,7 @@
 package reconciler
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -30,6 +31,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
+// podsPatience bounds for how long a pass reads pods.
+const podsPatience = 2 * time.Second
+
 // InvalidDenied is the reason of the condition Valid of an export from a denied namespace.
 const InvalidDenied = "NamespaceDenied"
 
@@ -49,6 +53,7 @@ type Gatherer struct {
 	Expose        export.Exposure
 	NodeAddresses corev1.NodeAddressType
 	Frontends     *local.Frontends
+	Pods          *local.Pods
 	// Canary is the Service by which clusters of other networks reach the canaries.
 	Canary types.NamespacedName
 
@@ -81,8 +86,10 @@ type Input struct {
 }
 
 // Gather returns the current input for a pass over a service.
-func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) Input {
-	in, used := g.gather(g.existing(access, service), service)
+func (g *Gatherer) Gather(ctx context.Context, access *mcsapi.Access, service types.NamespacedName) Input {
+	limited, cancel := context.WithTimeout(ctx, podsPatience)
+	defer cancel()
+	in, used := g.gather(g.existing(access, service), service, g.Pods.Read(limited))
 	g.Local.Use(service, used)
 	g.remember(service, in.memory)
 	return in
@@ -90,12 +97,14 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 
 // Look returns the input for a service as the caches show it. It changes nothing, so that a pass may run meanwhile.
 func (g *Gatherer) Look(access *mcsapi.Access, service types.NamespacedName) Input {
-	in, _ := g.gather(g.existing(access, service), service)
+	in, _ := g.gather(g.existing(access, service), service, g.Pods.Known)
 	return in
 }
 
 // gather returns the input for a service, and the copies that are part of it.
-func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName) (Input, []*discoveryv1.EndpointSlice) {
+func (g *Gatherer) gather(
+	existing apply.Existing, service types.NamespacedName, ports func(corev1.ObjectReference) ([]corev1.ContainerPort, error),
+) (Input, []*discoveryv1.EndpointSlice) {
 	in := Input{Existing: existing, Problems: map[string][]export.Problem{}, Refused: map[string]string{}}
 	observed := &in.Existing.Observed
 	if !g.Set.Takes(g.Local.Namespace(service.Namespace)) {
@@ -115,6 +124,7 @@ func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName)
 	}
 	if observed.ServiceExport != nil {
 		exporter, exported := g.exporter(observed.NodePorts), g.Local.Service(service)
+		exporter.HostPorts = ports
 		if before, known := g.memories.Load(service); known {
 			exporter.Before = before.(export.Memory)
 		}
@@ -185,7 +195,7 @@ func (g *Gatherer) Source(m *member.Member) export.Source {
 func (g *Gatherer) exporter(nodePorts *corev1.Service) export.Exporter {
 	from := export.Exporter{
 		Cluster: g.Cluster, Network: g.Properties.Network(), Expose: g.Expose, NodePorts: nodePorts, Resolve: g.Frontends.Addresses,
-		Gateways: g.Frontends.Gateways, Now: g.Clock.Now(),
+		Gateways: g.Frontends.Gateways, HostPorts: g.Pods.Known, Now: g.Clock.Now(),
 	}
 	if g.Local.NodesKnown() {
 		from.Node = func(name string) (export.Node, bool) { return g.Local.Node(name, g.NodeAddresses) }

@@ -214,7 +214,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	}
 	r.shares.loadImports(r.Cluster, r.Set, access.Imports)
 	unseen := r.Applier.Unseen(service)
-	in := r.Gather(access, service)
+	in := r.Gather(ctx, access, service)
 	if !r.Gate.Holds(reading) {
 		// Some of the input may predate an outage.
 		return r.reconcile(ctx, service, r.Gate.Wait(ctx))

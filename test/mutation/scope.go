@@ -182,6 +182,12 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/export/expose.go",
+		text:        `if len(targets) == 0 || len(targets) < len(slice.Targets) {`,
+		replacement: `if false {`,
+		harm:        "clients of other networks connect to a node, which serves none of the ports of the pod that they mean",
+	},
+	{
+		file:        "controller/export/expose.go",
 		text:        `if !node.Ready {`,
 		replacement: `if false {`,
 		harm:        "clients of other networks connect to a node that is down",

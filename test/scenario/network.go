@@ -14,6 +14,7 @@ import (
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
@@ -200,6 +201,28 @@ func headlessNetworks(s *Set, east, west *Cluster) {
 	east.expose("db", "clusterIP: None,", "", []string{"one"}, []string{"192.0.2.11"})
 	s.Expect(View{"db": "east/192.0.2.11 -> 192.0.2.11"})
 	east.problems("east", export.ReasonNotExposed, 0)
+
+	// A pod with a hostPort is exposed by it, if the controller may read pods, beside one that cannot be read.
+	east.SetNode("two", "192.0.2.12", true)
+	east.Put(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: pods}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: pods},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: pods},
+  subjects: [{kind: ServiceAccount, name: clusterset-controller, namespace: clusterset-dns}]}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: db-0}, spec: {containers: [{name: db, image: db, ports: [{containerPort: 8080, hostPort: 3000}]}]}}`)
+	pod, err := east.Kube.CoreV1().Pods(s.namespace).Get(s.Context(), "db-0", metav1.GetOptions{})
+	s.must(err)
+	endpoint := func(address, node, pod string, uid types.UID) string {
+		return fmt.Sprintf("{addresses: [%s], nodeName: %s, targetRef: {kind: Pod, namespace: %s, name: %s, uid: %s}, conditions: {ready: true}}",
+			address, node, s.namespace, pod, uid)
+	}
+	east.Put(fmt.Sprintf("{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: db-ipv4}, endpoints: [%s, %s]}",
+		endpoint("10.64.0.10", "one", "db-0", pod.UID), endpoint("10.64.0.11", "two", "db-1", "unknown")))
+	s.Expect(View{"db": "east/192.0.2.11 -> 192.0.2.11"}, west)
+	west.targets("db", "east", func() int32 { return 3000 })
+	east.problems("east", export.ReasonNotExposed, 1)
+	east.restartsQuietly(west)
 }
 
 // balancers: a cluster of another network gets the addresses of the load balancer, also those of a name, which are ready while

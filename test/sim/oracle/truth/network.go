@@ -26,20 +26,21 @@ func In(network string, exports []Export) (seen []Export) {
 
 // Exposed returns the endpoints that clusters of other networks have of a service that is exposed by node ports, and whether
 // they have it at all: each node that exists, with its address and the best conditions of its pods; none of them holds
-// while the node is not ready. A headless service is exposed if all pods have the address of their node, with their own
-// conditions.
+// while the node is not ready. A headless service is exposed by the pods with the address of their node, with their own
+// conditions, unless it has only others.
 func Exposed(headless bool, pods []Endpoint, nodes map[string]Node) (endpoints []Endpoint, exposed bool) {
 	if headless {
+		others := false
 		for _, pod := range pods {
 			node, exists := nodes[pod.Node]
 			switch {
 			case exists && node.Address != pod.Address:
-				return nil, false
+				others = true
 			case exists:
 				endpoints = append(endpoints, pod)
 			}
 		}
-		return endpoints, true
+		return endpoints, len(endpoints) > 0 || !others
 	}
 	at := map[string]int{} // by the name of the node
 	for _, pod := range pods {

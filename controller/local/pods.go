@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/lru"
+)
+
+// Pods reads the ports of single pods, which never change. All methods may be called concurrently.
+type Pods struct {
+	client typedcorev1.PodsGetter
+	known  *lru.Cache // by UID
+}
+
+// NewPods returns Pods that remember the ports of 10,000 pods.
+func NewPods(client typedcorev1.PodsGetter) *Pods {
+	return &Pods{client: client, known: lru.New(10_000)}
+}
+
+// Known returns the ports of the containers of a pod, or why they are not known.
+func (p *Pods) Known(of corev1.ObjectReference) ([]corev1.ContainerPort, error) {
+	known, _ := p.known.Get(of.UID)
+	if ports, ok := known.([]corev1.ContainerPort); ok {
+		return ports, nil
+	}
+	return nil, fmt.Errorf("pod %s cannot be read: %v", of.Name, cmp.Or(known, any("it was not read yet")))
+}
+
+// Read returns Known that reads pods until the context ends, and none after it may not.
+func (p *Pods) Read(ctx context.Context) func(corev1.ObjectReference) ([]corev1.ContainerPort, error) {
+	forbidden := error(nil)
+	return func(of corev1.ObjectReference) ([]corev1.ContainerPort, error) {
+		if ports, err := p.Known(of); err == nil {
+			return ports, nil
+		}
+		pod, err := &corev1.Pod{}, forbidden
+		if err == nil {
+			pod, err = p.client.Pods(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
+		}
+		switch {
+		case apierrors.IsForbidden(err):
+			forbidden = err
+			p.known.Add(of.UID, "set controller.readPods in the chart if it has a hostPort")
+		case err != nil:
+			p.known.Add(of.UID, err.Error())
+		case pod.UID != of.UID:
+			p.known.Add(of.UID, "it was replaced")
+		default:
+			ports := []corev1.ContainerPort{}
+			for i := range pod.Spec.Containers {
+				ports = append(ports, pod.Spec.Containers[i].Ports...)
+			}
+			p.known.Add(of.UID, ports)
+		}
+		return p.Known(of)
+	}
+}
