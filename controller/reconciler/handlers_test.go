@@ -4,6 +4,7 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -24,8 +25,11 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/yaml"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
@@ -238,6 +242,61 @@ func TestNamesThatAreResolved(t *testing.T) {
 		if names := slices.Sorted(slices.Values(r.names())); fmt.Sprintf("%q", names) != row.want {
 			t.Errorf("exposed by %s: got %q", row.way, names)
 		}
+	}
+}
+
+// TestExposedCanaries: they are probed at the listeners of Gateways with a TCPRoute to their Service.
+func TestExposedCanaries(t *testing.T) {
+	kinds := map[schema.GroupVersionResource]string{}
+	objects := map[schema.GroupVersionResource]*unstructured.Unstructured{}
+	for resource, object := range map[string]string{
+		"gateways": `kind: Gateway
+metadata: {namespace: edge, name: shared}
+spec: {listeners: [{name: canary, protocol: TCP, port: 9081}, {name: tls, protocol: TLS, port: 9443}]}
+status: {addresses: [{type: IPAddress, value: 203.0.113.7}, {type: IPAddress, value: 203.0.113.8}]}`,
+		"tcproutes": `kind: TCPRoute
+metadata: {namespace: clusterset-dns, name: canary}
+spec: {rules: [{backendRefs: [{name: canary, port: 8081}]}]}
+status: {parents: [{parentRef: {name: shared, namespace: edge}, conditions: [{type: Accepted, status: "True"}]}]}`,
+		"tlsroutes": "kind: TLSRoute\nmetadata: {name: none}", "udproutes": "kind: UDPRoute\nmetadata: {name: none}",
+	} {
+		read := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte("apiVersion: gateway.networking.k8s.io/v1\n"+object), read); err != nil {
+			t.Fatal(err)
+		}
+		at := schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: resource}
+		kinds[at], objects[at] = read.GetKind()+"List", read
+	}
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
+	for at, object := range objects {
+		if err := client.Tracker().Create(at, object, object.GetNamespace()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newTestReconciler(nil)
+	r.Expose, r.Canary = export.ExposeGateway, types.NamespacedName{Namespace: "clusterset-dns", Name: "canary"}
+	r.Frontends = &local.Frontends{Client: client, Clock: clock.RealClock{}}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusterset-dns", Name: "canary", CreationTimestamp: metav1.Now()},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.1", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Ports: []corev1.ServicePort{{Name: canary.Port, Port: 8081}},
+		},
+	}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "clusterset-dns", Name: "canary-1", Labels: map[string]string{export.LabelKubernetesService: "canary"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.7"}}},
+	}
+	if err := errors.Join(r.Local.Services.Indexer().Add(service), r.Local.EndpointSlices.Indexer().Add(packed.New(slice))); err != nil {
+		t.Fatal(err)
+	}
+	if got := canary.Encode(canary.Of(r.Exposed(canary.Port))); got != "" {
+		t.Errorf("before Gateways are known: %s", got)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	r.Frontends.Run(ctx, r.names, stop)
+	if got := canary.Encode(canary.Of(r.Exposed(canary.Port))); got != "203.0.113.7:9081,203.0.113.8:9081" {
+		t.Errorf("got %s", got)
 	}
 }
 
