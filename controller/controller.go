@@ -166,6 +166,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	if err != nil {
 		return err
 	}
+	c.readiness.set("the ClusterProperties of the local cluster are not known yet")
 	if err := r.Properties.Begin(ctx, c.client, c.options.Namespace, cluster, uid); err != nil {
 		return nil // the context has ended
 	}

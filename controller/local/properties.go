@@ -78,26 +78,29 @@ func (p *Properties) Network() string { return cmp.Or(p.network, p.All()[scope.N
 func (p *Properties) Text() string { return p.last.Load().text }
 
 // Begin lists the properties for a new leader, so that it publishes none that are older than those of the one before. If
-// the list fails, those count that the heartbeat of this cluster has. It fails only if the context ends.
+// the list fails, those count that the heartbeat of this cluster has. It returns once the network is known, or cannot be for
+// want of rights, and fails only if the context ends.
 func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, namespace, cluster, uid string) error {
-	if p.read(ctx, beginPatience) == nil {
-		return nil
-	}
-	p.mu.Lock()
-	answered := p.answered
-	p.mu.Unlock()
 	return informer.Retry(ctx, func(ctx context.Context) (bool, error) {
+		failed := p.read(ctx, beginPatience)
+		if failed == nil {
+			return true, nil
+		}
+		p.mu.Lock()
+		answered := p.answered
+		p.mu.Unlock()
+		known := p.network != "" || p.All() != nil || apierrors.IsForbidden(failed)
 		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-			return true, nil
+			return known, nil
 		case err != nil:
 			return false, nil // The API server is away. Without the Lease, imports could be withdrawn.
 		}
 		text := member.DescriptionOf(lease).Properties
 		if text == "" || ptr.Deref(lease.Spec.HolderIdentity, "") != cluster ||
 			lease.Annotations[member.HeartbeatUIDAnnotation] != uid {
-			return true, nil
+			return known, nil
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -111,34 +112,44 @@ func TestProperties(t *testing.T) {
 			},
 		}
 		for name, test := range map[string]struct {
-			before, now  string // what the replica knew and what the list returns, - for an error
+			before, now  string // what the replica knew and what the list returns, - for an error, F without the right
 			cluster, uid string
-			want         string
+			want         string // - if it is waited for
 		}{
 			"a list":                            {"-", "us", "east", "uid", `{"region":"us"}`},
 			"newer than what the replica knows": {"asia", "us", "east", "uid", `{"region":"us"}`},
 			"as the leader before knew them":    {"asia", "-", "east", "uid", `{"region":"eu"}`},
 			"as the heartbeat has them":         {"-", "-", "east", "uid", `{"region":"eu"}`},
 			"no properties":                     {"-", "", "east", "uid", "{}"},
-			"the heartbeat of another id":       {"-", "-", "west", "uid", ""},
-			"the heartbeat of another cluster":  {"-", "-", "east", "other", ""},
+			"the heartbeat of another id":       {"-", "-", "west", "uid", "-"},
+			"the heartbeat of another cluster":  {"-", "-", "east", "other", "-"},
+			"of another one, without the right": {"-", "F", "east", "other", ""},
 			"of no use":                         {"asia", "-", "east", "other", `{"region":"asia"}`},
 		} {
 			p := NewProperties(client, clock.RealClock{}, "")
 			for i, region := range []string{test.before, test.now} {
 				set(nil, region)
-				if region == "-" {
+				switch region {
+				case "-":
 					set(errors.New("unavailable"), "")
+				case "F":
+					set(apierrors.NewForbidden(clusterProperties, "", nil), "")
 				}
 				if i == 0 {
 					_ = p.read(t.Context(), time.Second)
 				}
 			}
-			if err := p.Begin(t.Context(), fake.NewClientset(lease), "system", test.cluster, test.uid); err != nil {
-				t.Fatal(err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			err := p.Begin(ctx, fake.NewClientset(lease), "system", test.cluster, test.uid)
+			if got := p.Text(); (err != nil) != (test.want == "-") || got != strings.Trim(test.want, "-") {
+				t.Errorf("%s: got %q, %v, want %q", name, got, err, test.want)
 			}
-			if got := p.Text(); got != test.want {
-				t.Errorf("%s: got %q, want %q", name, got, test.want)
+			if err != nil { // the flag names the network
+				p = NewProperties(client, clock.RealClock{}, "islands")
+				if err := p.Begin(t.Context(), fake.NewClientset(lease), "system", test.cluster, test.uid); err != nil || p.Network() != "islands" {
+					t.Errorf("%s, with a flag: %v, network %q", name, err, p.Network())
+				}
 			}
 		}
 	})
