@@ -42,8 +42,6 @@ type Paths struct {
 
 	mu      sync.Mutex
 	members map[string]*path
-	// uncounted are the Unreachable members whose fault may be local.
-	uncounted map[string]*path
 }
 
 // A path is what is known of the path to one member.
@@ -52,11 +50,8 @@ type path struct {
 	canaries map[netip.AddrPort]*verdict
 	// empty is since when none is offered; zero while some are.
 	empty time.Time
-	// cuts are when it last became Unreachable by a fault that was not local.
+	// cuts are when it last became Unreachable. It does not matter whether the fault was local: see liveness.Judge.
 	cuts liveness.Failures
-	// since is when it last became Unreachable, and elsewhere when a probe began after that which another member
-	// answered; zero if none did.
-	since, elsewhere time.Time
 	// steady is since when at least half of the canaries are reached; zero while they are not.
 	steady time.Time
 }
@@ -67,7 +62,7 @@ var _ memberstate.Layer = (*Paths)(nil)
 // whose path changed.
 func NewPaths(limits liveness.Limits, logger logr.Logger, changed func(cluster string)) *Paths {
 	return &Paths{
-		limits: limits, logger: logger, changed: changed, members: map[string]*path{}, uncounted: map[string]*path{},
+		limits: limits, logger: logger, changed: changed, members: map[string]*path{},
 	}
 }
 
@@ -107,7 +102,7 @@ func (v *Paths) retain(present map[string]bool) {
 	defer v.mu.Unlock()
 	for cluster := range v.members {
 		if !present[cluster] {
-			v.forget(cluster)
+			delete(v.members, cluster)
 		}
 	}
 }
@@ -156,16 +151,10 @@ func (v *Paths) offered(now time.Time, cluster string, canaries []Canary) (chang
 	case m.empty.IsZero():
 		m.empty = now
 	case now.Sub(m.empty) >= forgetAfter:
-		v.forget(cluster)
+		delete(v.members, cluster)
 		return m.is != Unknown
 	}
 	return false
-}
-
-// forget forgets a member. The caller holds the lock.
-func (v *Paths) forget(cluster string) {
-	delete(v.members, cluster)
-	delete(v.uncounted, cluster)
 }
 
 // probed takes the result of a probe. It ignores a canary that is not offered. Probes of one canary are to be passed in
@@ -180,18 +169,9 @@ func (v *Paths) probed(p Probe) {
 	probed, was := m.canaries[p.Canary], m.is
 	wasCut := probed.cut
 	probed.probed(p, len(m.canaries) == 1, v.limits.StaleAfter)
-	if p.Outcome == Answered {
-		v.answered(p)
+	if m.is = v.judge(m, p); m.is == Unreachable && was != Unreachable {
+		m.cuts = m.cuts.And(p.Ended)
 	}
-	m.is = v.judge(m, p)
-	switch {
-	case m.is != Unreachable:
-		delete(v.uncounted, p.Cluster)
-	case was != Unreachable:
-		m.since, m.elsewhere = p.Ended, time.Time{}
-		v.uncounted[p.Cluster] = m
-	}
-	v.count(m, p)
 	changed, isCut, zone := m.is != was, probed.cut, probed.zone
 	v.mu.Unlock()
 	if isCut != wasCut {
@@ -240,25 +220,4 @@ func (v *Paths) judge(m *path, p Probe) Path {
 		return Reachable
 	}
 	return Unreachable
-}
-
-// count counts a cut of the path to a member once the fault is not local: another member answered a probe that began
-// since, and a later probe of this one failed. A repair of a local fault so proves nothing. Without another member,
-// nothing tells where the fault is, and each cut counts.
-func (v *Paths) count(m *path, p Probe) {
-	proven := !m.elsewhere.IsZero() && p.Outcome == Unanswered && p.Began.After(m.elsewhere)
-	if v.uncounted[p.Cluster] != m || !proven && len(v.members) > 1 {
-		return
-	}
-	delete(v.uncounted, p.Cluster)
-	m.cuts = m.cuts.And(m.since)
-}
-
-// answered takes a probe that was answered.
-func (v *Paths) answered(p Probe) {
-	for cluster, m := range v.uncounted {
-		if cluster != p.Cluster && m.elsewhere.IsZero() && p.Began.After(m.since) {
-			m.elsewhere = p.Began
-		}
-	}
 }

@@ -34,16 +34,6 @@ var probing = []mutant{
 		harm: "a cluster that lost all others removes or mistrusts them",
 	},
 	{
-		file: "controller/canary/paths.go",
-		text: `!proven && len(v.members) > 1 {`, replacement: `!proven && len(v.members) > 1000 {`,
-		harm: "a cluster whose pod network fails repeatedly mistrusts all others",
-	},
-	{
-		file: "controller/canary/paths.go",
-		text: ` && p.Began.After(m.elsewhere)`, replacement: ``,
-		harm: "a cluster whose pod network is repaired mistrusts the others",
-	},
-	{
 		file: "controller/liveness/judge.go",
 		text: `if opinion.State > verdict.State {`, replacement: `if opinion.State > verdict.State && limits.StaleAfter == 0 {`,
 		harm: "half of all connections fail for as long as the pods of a member are not reached",
