@@ -75,7 +75,6 @@ func BenchmarkHeartbeatEvent(b *testing.B) {
 		m.watch(ctx, watchedHeartbeat, selected(leases, m.patience, &resumer{}, list,
 			func(*metav1.ListOptions) {}, m.outcome(ctx, watchedHeartbeat)), &coordinationv1.Lease{}, m.heartbeat, nil)
 	})
-	watches.Go(func() { m.listen(ctx) })
 	defer watches.Wait()
 	defer leave()
 	b.ReportAllocs()

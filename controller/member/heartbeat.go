@@ -3,7 +3,6 @@
 package member
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -131,7 +130,7 @@ func (h *heartbeat) get() Heartbeat {
 func (h *heartbeat) Add(obj any) error    { return h.Update(obj) }
 func (h *heartbeat) Update(obj any) error { return h.note(obj) }
 
-// Delete does nothing: a deleted Lease is silence, which listen notices.
+// Delete does nothing: a deleted Lease is silence, which the Tracker notices.
 func (h *heartbeat) Delete(any) error { return nil }
 
 func (h *heartbeat) Replace(objects []any, _ string) error {
@@ -189,29 +188,6 @@ func uidOf(lease *coordinationv1.Lease) string {
 const maxWord = 128
 
 func shorten(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxWord)], "") }
-
-// listen records whether heartbeats arrive, until the context ends. The outcome of requests is not enough: a hanging
-// watch does not fail, and client-go treats some failures as the end of a watch.
-func (m *Member) listen(ctx context.Context) {
-	heard := m.clock.Now()
-	ticker := m.clock.NewTicker(HeartbeatInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-		}
-		if last := m.Heartbeat().Heard; !last.IsZero() {
-			heard = last
-		}
-		var err error
-		if m.clock.Since(heard) >= reportAfter {
-			err = fmt.Errorf("no heartbeat of cluster %s for %s: its API server hangs or is unreachable, or its controller does not run", m.cluster, reportAfter)
-		}
-		m.note(watchedArrival, err)
-	}
-}
 
 // memberLease handles the Leases of one member.
 type memberLease struct {

@@ -3,18 +3,14 @@
 package member
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -81,53 +77,6 @@ func TestHeartbeatIsJudgedByArrival(t *testing.T) {
 	if err := h.Add("no Lease"); err == nil {
 		t.Error("took what is no Lease")
 	}
-}
-
-// TestSilenceIsAProblem: a member that hangs fails no request, and is told of
-// all the same, once, and again when it is heard.
-func TestSilenceIsAProblem(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		told := make(chan error, 10)
-		m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(err error) { told <- err })
-		ctx, stop := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer stop()
-		go m.listen(ctx)
-		version := 0
-		hear := func() {
-			version++
-			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(version)}}
-			if err := m.heartbeat.Update(lease); err != nil {
-				t.Fatal(err)
-			}
-		}
-		m.note(watchedSlices, nil)
-		m.note(watchedHeartbeat, nil)
-		hear()
-		for range 10 {
-			<-time.After(HeartbeatInterval)
-			hear()
-		}
-		if err := m.Problem(); err != nil || len(told) > 0 {
-			t.Fatalf("a member that is heard has the problem %v", err)
-		}
-		begin := time.Now()
-		if err := <-told; err == nil || !strings.Contains(err.Error(), "no heartbeat of cluster west for 15s") {
-			t.Errorf("told %v", err)
-		}
-		if after := time.Since(begin); after < reportAfter || after > reportAfter+HeartbeatInterval {
-			t.Errorf("told after %s", after)
-		}
-		m.note(watchedSlices, nil) // a request that goes well proves nothing
-		<-time.After(time.Minute)
-		if m.Problem() == nil || len(told) > 0 {
-			t.Error("the silence is forgotten, or told of again")
-		}
-		hear()
-		if err := <-told; err != nil || m.Problem() != nil {
-			t.Errorf("heard again: told %v, the problem is %v", err, m.Problem())
-		}
-	})
 }
 
 // descriptions receives what a heartbeat says.

@@ -40,7 +40,6 @@ import (
 const (
 	watchedSlices    = "EndpointSlices"
 	watchedHeartbeat = "heartbeat"
-	watchedArrival   = "arrival of the heartbeat" // see listen
 )
 
 // A Member is one other cluster of the set. It is safe for concurrent use.
@@ -158,8 +157,7 @@ func (m *Member) Misidentified() error {
 // Config returns how the member is reached, nil if its credential is not usable. It must not be changed.
 func (m *Member) Config() *rest.Config { return m.source.credential.Config }
 
-// Problem returns why the member cannot be read, nil for no known reason. A missing heartbeat is a problem, because a
-// hanging connection shows no other.
+// Problem returns why requests to the member fail, nil if they do not. A connection that hangs shows in its state alone.
 func (m *Member) Problem() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,7 +165,7 @@ func (m *Member) Problem() error {
 }
 
 func (m *Member) problem() error {
-	return errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat], m.problems[watchedArrival])
+	return errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat])
 }
 
 // note records the outcome of a request of a watch, and reports the problem if its kind changed. Messages may differ
@@ -199,8 +197,7 @@ func (m *Member) tell() {
 	m.mu.Lock()
 	problem := m.problem()
 	kind := ""
-	if first := cmp.Or(m.problems[watchedSlices], m.problems[watchedHeartbeat],
-		m.problems[watchedArrival]); first != nil {
+	if first := cmp.Or(m.problems[watchedSlices], m.problems[watchedHeartbeat]); first != nil {
 		kind = "failed " + string(apierrors.ReasonForError(first))
 	}
 	_, slices := m.problems[watchedSlices]
@@ -279,7 +276,6 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	watches.Go(func() {
 		m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil)
 	})
-	watches.Go(func() { m.listen(ctx) })
 	watches.Go(func() { m.renewToken(ctx, core.ServiceAccounts(credential.Namespace), credential) })
 	watches.Wait()
 	closeConnections()

@@ -46,9 +46,6 @@ const (
 
 // Intervals at which members and their heartbeats are looked at.
 const (
-	// reportAfter is the silence after which a member is reported as unreachable. It demotes nothing; see
-	// liveness.Limits.
-	reportAfter = 3 * HeartbeatInterval
 	// filesInterval is the time after which changed files of Static are noticed, at most.
 	filesInterval = time.Minute
 	// sourceInterval is the time between two lists of a source, and sourcePatience bounds one.

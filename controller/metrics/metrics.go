@@ -67,7 +67,7 @@ var gauges = []struct{ name, help, labels string }{
 	{"conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. A condition with several reasons counts for each.", "kind type status reason"},
 	{"unreadable_objects", "ServiceExports and ServiceImports that cannot be decoded, so that the controller does not change them, by kind.", "kind"},
 	{"member_credentials_invalid", "Secrets of members that are invalid and not used.", ""},
-	{"member_connected", "1 if reading a member works and its heartbeat arrives, else 0.", "member"},
+	{"member_connected", "1 if reading a member works, else 0.", "member"},
 	{"member_identity_mismatch", "1 if the credential of a member connects to another cluster, else 0.", "member"},
 	{"member_synced", "1 once all slices of a member were listed with its current credential, else 0.", "member"},
 	{"member_heartbeat_age_seconds", "Seconds since the last heartbeat of a member; absent before the first.", "member"},
