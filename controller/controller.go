@@ -143,6 +143,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	read := make(chan struct{})
 	r := c.newReconciler(klog.FromContext(ctx), cluster, caches, recorder, read)
 	defer r.ShutDown()
+	defer r.Tracker.ShutDown()
 	c.readiness.set("the IP families of the local cluster are not known yet")
 	probe := func(ctx context.Context) ([]corev1.IPFamily, error) {
 		return apply.AskIPFamilies(ctx, c.client, c.options.Namespace)

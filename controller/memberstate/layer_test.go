@@ -35,10 +35,10 @@ func TestLayer(t *testing.T) {
 	l.reporter.Recorder = events
 	l.pass(10, "west")
 	becomes := func(path string) {
-		clear(l.unshown)
+		l.drain()
 		paths.path = path
 		l.Reconsider("west")
-		if _, unshown := l.unshown["west"]; !unshown || l.lease("west").Annotations[PathAnnotation] != path ||
+		if unshown := l.unshown.Len() == 1; !unshown || l.lease("west").Annotations[PathAnnotation] != path ||
 			l.Path("west") != path || len(l.Witnesses()) != 1 {
 			t.Errorf("it is %s, and the Lease has %v, and is written: %t", path, l.lease("west").Annotations, unshown)
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -39,11 +38,14 @@ const (
 	// OriginAnnotation on such a Lease is what makes the cluster a member, unless a flag does: the source, as
 	// --members-from has it, or "-" for Secrets with member.ClusterLabel, and then kind and name of the object or file.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
-	// leasesEvery is the time between two lists of the Leases, leaseTimeout bounds one request, and leaseRetry is the time
-	// after which a failed write is retried.
-	leasesEvery  = time.Minute
-	leaseTimeout = 5 * time.Second
-	leaseRetry   = time.Second
+	// leasesEvery is the time between two lists of the Leases, and leaseTimeout bounds one request. A failed write is
+	// retried with backoff, from leaseRetry to leaseRetryCap.
+	leasesEvery   = time.Minute
+	leaseTimeout  = 5 * time.Second
+	leaseRetry    = time.Second
+	leaseRetryCap = 10 * time.Second
+	// allLeases stands for the list in the queue of the Tracker. It is the id of no cluster.
+	allLeases = ""
 )
 
 // Leases writes one Lease for each member, which shows its state and has what the next leader is to know. Its renewTime
@@ -54,8 +56,7 @@ type Leases struct {
 	namespace string
 	tracker   *Tracker
 
-	last    map[string]*coordinationv1.Lease // as last written, by member
-	pending map[string]struct{}              // members whose Leases may be out of date
+	last map[string]*coordinationv1.Lease // as last written, by member
 }
 
 // errForeignLease is the error of a Lease that another writer made.
@@ -66,7 +67,7 @@ var errForeignLease = errors.New("delete it if nobody needs it: it lacks the lab
 // previous leader left, and retries until the API server answers or the context ends. It is to be called before the
 // tracker has members.
 func NewLeases(ctx context.Context, client kubernetes.Interface, namespace string, tracker *Tracker) (*Leases, error) {
-	l := &Leases{client: client, namespace: namespace, tracker: tracker, pending: map[string]struct{}{}}
+	l := &Leases{client: client, namespace: namespace, tracker: tracker}
 	err := informer.Retry(ctx, func(ctx context.Context) (bool, error) {
 		err := l.list(ctx)
 		if apierrors.IsForbidden(err) {
@@ -99,63 +100,45 @@ func (l *Leases) list(ctx context.Context) error {
 			continue
 		}
 		l.last[cluster] = lease
-		l.pending[cluster] = struct{}{} // it may have left
+		l.tracker.unshown.Add(cluster) // it may have left
 	}
 	l.tracker.mu.Lock()
 	defer l.tracker.mu.Unlock()
 	for cluster := range l.tracker.members {
-		l.pending[cluster] = struct{}{}
+		l.tracker.unshown.Add(cluster)
 	}
 	return nil
 }
 
-// Run writes the Leases that changed, until the context ends. Once a minute it also finds those that another writer
+// Run writes the Leases that changed, until Tracker.ShutDown. Once a minute it also finds those that another writer
 // changed.
 func (l *Leases) Run(ctx context.Context) {
-	ticker := l.tracker.clock.NewTicker(leasesEvery)
-	defer ticker.Stop()
-	failed := ""
-	for ctx.Err() == nil {
-		err := l.write(ctx)
-		text := ""
-		var retry <-chan time.Time
-		if err != nil {
-			text, retry = err.Error(), l.tracker.clock.After(leaseRetry)
-			if text != failed && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Cannot write the Lease of a member; retrying")
-			}
+	queue := l.tracker.unshown
+	queue.AddAfter(allLeases, leasesEvery)
+	for {
+		cluster, ended := queue.Get()
+		if ended {
+			return
 		}
-		failed = text
-		select {
-		case <-ctx.Done():
-		case <-l.tracker.shown:
-		case <-retry:
-		case <-ticker.C():
-			limited, cancel := context.WithTimeout(ctx, leaseTimeout)
-			_ = l.list(limited) // at the next minute otherwise
-			cancel()
+		limited, cancel := context.WithTimeout(ctx, leaseTimeout)
+		err := l.show(limited, cluster)
+		cancel()
+		if err == nil {
+			queue.Forget(cluster)
+		} else if queue.AddRateLimited(cluster); queue.NumRequeues(cluster) == 1 && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot write the Lease of a member; retrying", "lease",
+				klog.KRef(l.namespace, LeasePrefix+cluster))
 		}
+		queue.Done(cluster)
 	}
-}
-
-// write brings the Leases of the members that changed up to date.
-func (l *Leases) write(ctx context.Context) error {
-	l.tracker.takeUnshown(l.pending)
-	var failed []error
-	for _, cluster := range slices.Sorted(maps.Keys(l.pending)) {
-		if err := l.show(ctx, cluster); err != nil {
-			failed = append(failed, fmt.Errorf("lease %s/%s%s: %w", l.namespace, LeasePrefix, cluster, err))
-			continue
-		}
-		delete(l.pending, cluster)
-	}
-	return errors.Join(failed...)
 }
 
 // show brings the Lease of a cluster up to date. After an error, whose outcome is not known, it is read first.
 func (l *Leases) show(ctx context.Context, cluster string) error {
-	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
-	defer cancel()
+	if cluster == allLeases {
+		defer l.tracker.unshown.AddAfter(allLeases, leasesEvery)
+		return l.list(ctx)
+	}
 	leases := l.client.CoordinationV1()
 	is, want := l.last[cluster], l.tracker.lease(cluster)
 	switch {
@@ -199,14 +182,6 @@ func (l *Leases) show(ctx context.Context, cluster string) error {
 		l.last[cluster] = updated
 	}
 	return err
-}
-
-// takeUnshown adds the members whose Leases do not show their state to a set, and forgets them.
-func (t *Tracker) takeUnshown(to map[string]struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	maps.Copy(to, t.unshown)
-	clear(t.unshown)
 }
 
 // lease returns the desired Lease of a cluster, nil if it is no member.
@@ -282,6 +257,6 @@ func (t *Tracker) remember(m *tracked) {
 	}
 	if !maps.Equal(is, m.memory) {
 		m.memory = is // the Lease shares it
-		t.unshown[m.Cluster] = struct{}{}
+		t.unshown.Add(m.Cluster)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -59,13 +60,12 @@ type Tracker struct {
 	ticked   time.Time
 	isolated bool
 	layer    Layer // nil if there is none
-	// unshown are the members whose Leases do not show their state.
-	unshown map[string]struct{}
+	// unshown are the clusters whose Leases do not show their state.
+	unshown workqueue.TypedRateLimitingInterface[string]
 	// changes and redescribed are what change tells the handler.
 	changes     []liveness.Change
 	redescribed []Redescription
-	set         ClusterSet    // of the local cluster
-	shown       chan struct{} // updates the Leases
+	set         ClusterSet // of the local cluster
 }
 
 // tracked is the facts of one member.
@@ -92,10 +92,13 @@ func NewTracker(limits liveness.Limits, now clock.WithTicker, exports Exports, r
 		limits: limits, clock: now, exports: exports, reporter: reporter,
 		members: map[string]*tracked{},
 		ticked:  now.Now(),
-		unshown: map[string]struct{}{},
-		shown:   make(chan struct{}, 1),
+		unshown: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](leaseRetry, leaseRetryCap)),
 	}
 }
+
+// ShutDown ends Leases.Run. It is to be called once the tracker is not used any more.
+func (t *Tracker) ShutDown() { t.unshown.ShutDown() }
 
 // Handle sets the handler. It is to be called before Run, and before anything is read of members.
 func (t *Tracker) Handle(handler Handler) { t.handler = handler }
@@ -144,7 +147,7 @@ func (t *Tracker) Track(m *member.Member) {
 func (t *Tracker) Untrack(cluster string) {
 	t.change(func(time.Time) {
 		delete(t.members, cluster)
-		t.unshown[cluster] = struct{}{}
+		t.unshown.Add(cluster)
 	})
 }
 
@@ -155,7 +158,7 @@ func (t *Tracker) LeaseRead(cluster, uid string, at time.Time, renewed, mistaken
 			m.Arrivals = m.Arrivals.Heard(at, uid, t.limits)
 			if m.answered.IsZero() {
 				m.answered = at
-				t.unshown[cluster] = struct{}{}
+				t.unshown.Add(cluster)
 			}
 		} else {
 			m.Arrivals = m.Arrivals.Seen(at, uid)
@@ -253,12 +256,6 @@ func (t *Tracker) change(do func(now time.Time)) {
 	do(t.clock.Now())
 	isIsolated, changes, redescribed := t.isolated, t.changes, t.redescribed
 	t.changes, t.redescribed = nil, nil
-	if len(t.unshown) > 0 {
-		select {
-		case t.shown <- struct{}{}:
-		default: // a signal already pending covers this change
-		}
-	}
 	t.mu.Unlock()
 
 	for _, change := range redescribed {
