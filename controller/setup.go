@@ -110,8 +110,8 @@ func (c *Controller) checkNamespace(ctx context.Context) (wrong, err error) {
 // sources returns the sources of members.
 func (c *Controller) sources() (sources []member.Source) {
 	for _, text := range c.options.MembersFrom {
-		if spec, err := membership.Parse(text); err == nil { // complete reports the error
-			sources = append(sources, membership.New(spec, c.options.Namespace, c.client, c.dynamic))
+		if source, err := membership.New(text, c.options.Namespace, c.client, c.dynamic); err == nil { // complete reports it
+			sources = append(sources, source)
 		}
 	}
 	return sources

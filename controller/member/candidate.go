@@ -24,8 +24,8 @@ type Candidate struct {
 	Cluster string
 	// Source is the name of the Source that proposes it; empty for a flag, and for a Secret with ClusterLabel.
 	Source string
-	// Kind and Name name the candidate in messages and logs: the kind of an object and its namespace/name, or a file and
-	// its path.
+	// Kind and Name name the candidate in messages and logs: the kind of an object and its namespace/name, or a flag and
+	// the path of its file.
 	Kind, Name string
 	// Object is what Events are recorded on; nil if the candidate is no object of the local cluster.
 	Object Object
@@ -45,24 +45,19 @@ type Candidate struct {
 	Version any
 }
 
-// kindFlag is the Kind of the members that flags name, and KindFile that of kubeconfigs in a directory.
-const (
-	kindFlag = "flag --member"
-	KindFile = "file"
-)
+// kindFlag is the Kind of the members that flags name.
+const kindFlag = "flag --member"
 
-// trust returns how much a candidate is trusted, most first: flags, Secrets in the controller's namespace, files, and
-// objects of an inventory, which others may write.
+// trust returns how much a candidate is trusted, most first: flags, Secrets in the controller's namespace, and objects of
+// an inventory, which others may write.
 func (c *Candidate) trust() int {
 	switch {
 	case c.Kind == kindFlag:
 		return 0
 	case c.Source == "":
 		return 1
-	case c.Kind == KindFile:
-		return 2
 	default:
-		return 3
+		return 2
 	}
 }
 

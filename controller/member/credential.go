@@ -31,7 +31,7 @@ type Credential struct {
 }
 
 // AnnotationsExtension names the extension of a context whose keys and values are annotations as on a Secret of a member.
-// Only files may have it.
+// Only files of flags may have it.
 const AnnotationsExtension = "clusterset-dns.github.io/annotations"
 
 // ParseKubeconfig makes a credential from the current context of a kubeconfig in a Secret. Secrets are not trusted: a

@@ -165,7 +165,7 @@ func TestUnchangedCandidates(t *testing.T) {
 	}
 }
 
-// TestTrust: flags precede Secrets, these files, and these the objects of an inventory, whatever their age. A candidate
+// TestTrust: flags precede Secrets, and these the objects of an inventory, whatever their age. A candidate
 // that is a member keeps its id from all that are not trusted more.
 func TestTrust(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
@@ -176,7 +176,6 @@ func TestTrust(t *testing.T) {
 			Kubeconfig: []byte(good), Object: secret(name, "west", 0, good),
 		}
 	}
-	file := &Candidate{Cluster: "west", Source: "directory:/x", Kind: KindFile, Name: "/x/west.yaml", Kubeconfig: []byte(good)}
 	first, later := secret("first", "west", 2*time.Hour, good), secret("later", "west", time.Minute, good)
 	member := func(candidates ...*Candidate) map[string]bool {
 		keys := map[string]bool{}
@@ -197,9 +196,7 @@ func TestTrust(t *testing.T) {
 		"an older object that is a member, and a Secret": {
 			secrets: []*corev1.Secret{later}, of: []*Candidate{older}, members: member(older), want: "Secret later",
 		},
-		"a file and a Secret":          {secrets: []*corev1.Secret{later}, of: []*Candidate{file}, want: "Secret later"},
-		"a file and an object":         {of: []*Candidate{older, file}, want: "file /x/west.yaml"},
-		"a flag and all others":        {static: []Static{{Cluster: "west", Kubeconfig: "flag"}}, secrets: []*corev1.Secret{later}, of: []*Candidate{older, file}, want: "flag"},
+		"a flag and all others":        {static: []Static{{Cluster: "west", Kubeconfig: "flag"}}, secrets: []*corev1.Secret{later}, of: []*Candidate{older}, want: "flag"},
 		"two objects":                  {of: []*Candidate{newer, older}, want: "ClusterProfile fleet/older"},
 		"two objects, one is a member": {of: []*Candidate{newer, older}, members: member(newer), want: "ClusterProfile fleet/newer"},
 		"two objects, one was a member before a restart": {

@@ -218,7 +218,7 @@ func parse(candidate *Candidate, commands []string) *source {
 	default:
 		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)
 	}
-	if annotations := s.credential.Annotations; annotations != nil && (candidate.Kind == kindFlag || candidate.Kind == KindFile) {
+	if annotations := s.credential.Annotations; annotations != nil && candidate.Kind == kindFlag {
 		with := *candidate
 		with.Annotations = annotations
 		candidate = &with

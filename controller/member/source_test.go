@@ -148,7 +148,6 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		err       string
 	}{
 		"flag":      {file(confined), 1, 5, ""},
-		"directory": {&Candidate{Cluster: "west", Kind: KindFile, Kubeconfig: []byte(confined)}, 1, 5, ""},
 		"inventory": {&Candidate{Cluster: "west", Kind: "ClusterProfile", Kubeconfig: []byte(confined)}, 0, 0, ""},
 		"none":      {file(kubeconfig(aToken, aServer)), 0, 0, ""},
 		"no texts":  {file(with(`{clusterset-dns.github.io/rank: 5}`)), 0, 0, "use texts as values"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package membership has the members that an inventory names: the ClusterProfiles (KEP-4322) of --members-from.
 package membership
 
 import (
@@ -13,8 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -22,6 +25,9 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
+
+// Form is the form of a value of --members-from.
+const Form = "clusterprofile:<namespace>[:<selector>[:<label>]]"
 
 // provider is the name of the access provider whose credential is the token in a Secret with the name of the
 // ClusterProfile, in the namespace of the consumer.
@@ -36,7 +42,7 @@ var (
 
 // errProxy does not quote the URL, which may have a password.
 var errProxy = errors.New("a proxy in an inventory is refused: remove it, or join the cluster with a kubeconfig in a " +
-	"Secret of the controller's namespace or in a directory")
+	"Secret of the controller's namespace")
 
 // clusterProfiles lists the ClusterProfiles (KEP-4322) of a namespace that a selector selects and that have an access
 // provider secretreader. An object is not trusted: docs/operate/members.md lists what is read of it.
@@ -48,6 +54,31 @@ type clusterProfiles struct {
 	client  kubernetes.Interface
 	// heartbeats is the namespace of the heartbeat in the clusters, and of the Secrets with their tokens here.
 	heartbeats string
+}
+
+// New makes a source of a value of --members-from, which has the Form. Without a selector, the objects with label
+// member.ClusterLabel are selected. heartbeats is the namespace of the controller. It sends no request.
+func New(text, heartbeats string, client kubernetes.Interface, objects dynamic.Interface) (member.Source, error) {
+	kind, rest, _ := strings.Cut(text, ":")
+	namespace, rest, selects := strings.Cut(rest, ":")
+	selector, label, labeled := strings.Cut(rest, ":")
+	if !selects {
+		selector = member.ClusterLabel
+	}
+	if kind != "clusterprofile" || len(validation.IsDNS1123Label(namespace)) > 0 {
+		return nil, fmt.Errorf("%q: use %s", text, Form)
+	}
+	if parsed, err := labels.Parse(selector); err != nil || parsed.Empty() || strings.Contains(text, " ") {
+		return nil, fmt.Errorf("%q: after the second colon, use a label selector without spaces, such as env=prod", text)
+	}
+	if labeled && len(validation.IsQualifiedName(label)) > 0 {
+		return nil, fmt.Errorf("%q: after the third colon, use the key of the label whose value is the id of the cluster",
+			text)
+	}
+	return &clusterProfiles{
+		name: text, namespace: namespace, selector: selector, idLabel: label, client: client, dynamic: objects,
+		heartbeats: heartbeats,
+	}, nil
 }
 
 // String implements member.Source.

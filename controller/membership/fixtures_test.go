@@ -70,12 +70,12 @@ func inventory(t testing.TB, file string) (*fake.Clientset, *dynamicfake.FakeDyn
 // source makes a source of a fixture.
 func source(t testing.TB, text, file string) (member.Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
 	t.Helper()
-	spec, err := Parse(text)
+	client, objects := inventory(t, file)
+	source, err := New(text, "clusterset-dns", client, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, objects := inventory(t, file)
-	return New(spec, "clusterset-dns", client, objects), client, objects
+	return source, client, objects
 }
 
 // describe returns id, object, server and credential of a candidate, or what is wrong with it.
@@ -171,33 +171,30 @@ func TestUnreadableInventory(t *testing.T) {
 	}
 }
 
-// TestParse: the values of --members-from.
-func TestParse(t *testing.T) {
+// TestForm: the values of --members-from.
+func TestForm(t *testing.T) {
 	for text, want := range map[string]string{
-		"clusterprofile:fleet":             "clusterprofile fleet " + member.ClusterLabel + " ",
-		"clusterprofile:fleet:env=prod":    "clusterprofile fleet env=prod ",
-		"clusterprofile:fleet:env=prod:id": "clusterprofile fleet env=prod id",
-		"clusterprofile:x:a=b,c!=d":        "clusterprofile x a=b,c!=d ",
+		"clusterprofile:fleet":             "fleet " + member.ClusterLabel + " ",
+		"clusterprofile:fleet:env=prod":    "fleet env=prod ",
+		"clusterprofile:fleet:env=prod:id": "fleet env=prod id",
+		"clusterprofile:x:a=b,c!=d":        "x a=b,c!=d ",
 		"clusterprofile:x:env in (a,b)":    "",
 		"clusterprofile:x:env=prod:":       "",
 		"clusterprofile:x:env=prod:a b":    "",
 		"clusterprofile:x:env=prod:a:b":    "",
-		"directory:/etc/members":           "directory /etc/members  ",
-		"directory:/etc/a:b":               "directory /etc/a:b  ",
-		"directory:members":                "",
-		"directory":                        "",
 		"clusterprofile":                   "",
 		"clusterprofile:":                  "",
 		"clusterprofile:a/b":               "",
 		"clusterprofile:x:":                "",
 		"clusterprofile:x:=":               "",
+		"directory:/etc/members":           "",
 		"karmada:x":                        "",
 		"":                                 "",
 	} {
-		spec, err := Parse(text)
+		source, err := New(text, "clusterset-dns", nil, nil)
 		got := ""
-		if err == nil {
-			got = spec.Kind + " " + spec.Argument + " " + spec.Selector + " " + spec.IDLabel
+		if is, ok := source.(*clusterProfiles); ok {
+			got = is.namespace + " " + is.selector + " " + is.idLabel
 		}
 		if got != want || err != nil && !strings.Contains(err.Error(), "use") {
 			t.Errorf("%q is %q (%v), want %q", text, got, err, want)

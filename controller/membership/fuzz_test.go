@@ -64,14 +64,14 @@ func FuzzCandidates(f *testing.F) {
 	})
 }
 
-// FuzzParse: a value of --members-from that is accepted has no spaces, so that it can be a part of an annotation.
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"clusterprofile:a", "directory:/x", "clusterprofile:a:b in (c,d)", "clusterprofile:a:b=c:d/e"} {
+// FuzzForm: a value of --members-from that is accepted has no spaces, so that it can be a part of an annotation.
+func FuzzForm(f *testing.F) {
+	for _, seed := range []string{"clusterprofile:a", "clusterprofile:a:b in (c,d)", "clusterprofile:a:b=c:d/e"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if spec, err := Parse(text); err == nil && (spec.Text != text || spec.Argument == "" || strings.Contains(text, " ")) {
-			t.Fatalf("%q is %+v", text, spec)
+		if source, err := New(text, "", nil, nil); err == nil && (source.String() != text || strings.Contains(text, " ")) {
+			t.Fatalf("%q is %q", text, source)
 		}
 	})
 }

@@ -36,7 +36,7 @@ const (
 	// DrainsAnnotation on such a Lease is "true" if the member asks in its heartbeat to be drained.
 	DrainsAnnotation = "clusterset-dns.github.io/drains"
 	// OriginAnnotation on such a Lease is what makes the cluster a member, unless a flag does: the source, as
-	// --members-from has it, or "-" for Secrets with member.ClusterLabel, and then kind and name of the object or file.
+	// --members-from has it, or "-" for Secrets with member.ClusterLabel, and then kind and name of the object.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
 	// leasesEvery is the time between two lists of the Leases, and leaseTimeout bounds one request. A failed write is
 	// retried with backoff, from leaseRetry to leaseRetryCap.

@@ -35,7 +35,7 @@ func noteOrigin(memory map[string]string, candidate *member.Candidate) {
 	}
 }
 
-// ParseOrigin parses OriginAnnotation: the source, "-" for Secrets, and the kind and name of the object or file. All are
+// ParseOrigin parses OriginAnnotation: the source, "-" for Secrets, and the kind and name of the object. All are
 // empty if the text is not valid.
 func ParseOrigin(text string) (source, kind, name string) {
 	words := strings.Split(text, " ")

@@ -15,7 +15,7 @@ import (
 // TestOrigin: the next leader knows the member of a source by its Lease.
 func TestOrigin(t *testing.T) {
 	is := &member.Candidate{
-		Cluster: "west", Source: "directory:/x", Kind: "file", Name: "/x/west.yaml",
+		Cluster: "west", Source: "clusterprofile:x", Kind: "ClusterProfile", Name: "x/west",
 		Annotations: map[string]string{member.RankAnnotation: "2", AnnotationDrain: "true", AnnotationConfirm: "x"},
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{

@@ -134,7 +134,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		}
 		wrong("member-identity", fix, "%s does not refer to %s: %v.", m.Candidate(), id, why)
 	}
-	if len(m.CIDRs()) == 0 && m.Candidate().Object != nil { // a file takes no annotation
+	if len(m.CIDRs()) == 0 && m.Candidate().Object != nil { // a flag takes no annotation
 		found.add(state.Warning, "member-confined", "member "+id, l.annotate(m, member.CIDRsAnnotation, "<ranges of its pods>"),
 			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
 	}

@@ -134,7 +134,7 @@ func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 			Kind: "ClusterProfile", Name: "fleet/west", Source: "clusterprofile:fleet", Object: &corev1.Secret{},
 		},
 		"Correct file /clusters/west, which is no object: it takes no annotation or label. | Correct the credential of file /clusters/west.": {
-			Kind: member.KindFile, Name: "/clusters/west", Source: "directory:/clusters",
+			Kind: "file", Name: "/clusters/west",
 		},
 	} {
 		if got := leader.change(candidate, "delete", "") + " | " + quoted(leader.join(candidate, "west", " --server a")); got != want {

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -49,10 +47,7 @@ metadata: {name: spoke-7, namespace: other, labels: {env: prod, example.org/id: 
 // and stay while a right or a resource is missing. No object takes the id of a member that a Secret joined.
 func TestMembersFromInventories(t *testing.T) {
 	cluster := controlplanetest.Start(t, controlplane.Options{Name: "hub", Zones: []string{}})[0]
-	folder := t.TempDir()
-	sources := []string{
-		"clusterprofile:fleet", "clusterprofile:other:env=prod:example.org/id", "directory:" + folder,
-	}
+	sources := []string{"clusterprofile:fleet", "clusterprofile:other:env=prod:example.org/id"}
 	apply(t, cluster, `{apiVersion: v1, kind: Namespace, metadata: {name: fleet}}
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: other}}
@@ -108,19 +103,18 @@ func TestMembersFromInventories(t *testing.T) {
 	}
 	unreadable("clusterprofile:fleet", "could not find")
 	apply(t, cluster, profileCRD)
-	must(t, os.WriteFile(filepath.Join(folder, "file.kubeconfig"), []byte("none"), 0o600))
 	client, credentials := kubectl(t), kubeconfig(t, cluster)
 	eventually(t, "the resources are served", func(ctx context.Context) error {
 		_, err := try(ctx, t, profiles, client, "--kubeconfig", credentials, "apply", "--server-side", "-f", "-")
 		return err
 	})
-	members("file=directory", "labeled=clusterprofile", "profile=clusterprofile")
+	members("labeled=clusterprofile", "profile=clusterprofile")
 
 	// A Secret takes the id of an older object, which has an Event.
 	const secret = `{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: ` + system + `,
 labels: {clusterset-dns.github.io/cluster: %s}}, stringData: {kubeconfig: none}}`
 	apply(t, cluster, fmt.Sprintf(secret, "member-labeled", "labeled"))
-	members("file=directory", "labeled=-", "profile=clusterprofile")
+	members("labeled=-", "profile=clusterprofile")
 	event(memberstate.EventMemberCredentialInvalid, "labeled is already that of Secret "+system+"/member-labeled")
 
 	// Without the right to list the ClusterProfiles of fleet, its member stays although the object is gone.
@@ -133,6 +127,5 @@ labels: {clusterset-dns.github.io/cluster: %s}}, stringData: {kubeconfig: none}}
 	remove("-n", "fleet", "clusterprofiles.multicluster.x-k8s.io", "profile")
 	remove("-n", "other", "clusterprofiles.multicluster.x-k8s.io", "spoke-7")
 	remove("-n", system, "secret", "member-labeled")
-	must(t, os.Remove(filepath.Join(folder, "file.kubeconfig")))
 	members("profile=clusterprofile")
 }
