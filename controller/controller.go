@@ -25,7 +25,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
@@ -49,7 +48,6 @@ type Controller struct {
 	httpClient *http.Client
 	client     kubernetes.Interface
 	dynamic    dynamic.Interface
-	metrics    *metrics.Metrics
 	readiness  readiness
 	// stuck is why the process must restart.
 	stuck  readiness
@@ -189,11 +187,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		heartbeatFirst(ctx, c.options.Clock, record)
 	})
 	c.stuck.check(func() string { return record.Stuck(stuckAfter) })
-	c.metrics.Lead(&metrics.Leader{
-		Set: c.options.ClusterSet, Clock: c.options.Clock, Queue: r, API: r.API, Local: r.Local, Members: r.Members, Tracker: r.Tracker,
-		Record: record,
-	})
-	c.states.Lead(&statusz.Leader{Reconciler: r, Record: record, Counted: c.metrics, Version: c.options.Version})
+	c.states.Lead(&statusz.Leader{Reconciler: r, Record: record})
 	c.readiness.check(func() string {
 		_, lost := r.API.Access()
 		return lost.Reason

@@ -17,21 +17,21 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
 
 func TestServe(t *testing.T) {
 	listener, health := listen(t), listen(t)
 	registry := prometheus.NewRegistry()
-	if _, err := metrics.New(registry, "v1"); err != nil {
+	metrics, err := statusz.NewMetrics(registry, "v1")
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	var stuck, ready readiness
 	stuck.set("")
-	serve(ctx, &group, listener, health, registry, &stuck, &ready, statusz.NewServer())
+	serve(ctx, &group, listener, health, registry, &stuck, &ready, statusz.NewServer(metrics))
 	get := func(at net.Listener, path string, wantStatus int, want string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at.Addr().String()+path,
@@ -75,7 +75,7 @@ func TestHeldConnections(t *testing.T) {
 	var group sync.WaitGroup
 	var stuck, ready readiness
 	stuck.set("")
-	serve(ctx, &group, listener, nil, prometheus.NewRegistry(), &stuck, &ready, statusz.NewServer())
+	serve(ctx, &group, listener, nil, prometheus.NewRegistry(), &stuck, &ready, statusz.NewServer(&statusz.Metrics{}))
 	const more = 100
 	var conns []net.Conn
 	for i := range connections + more {

@@ -29,7 +29,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
@@ -61,13 +60,13 @@ func New(options Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
-	counted, err := metrics.New(options.Registry, options.Version)
+	metrics, err := statusz.NewMetrics(options.Registry, options.Version)
 	if err != nil {
 		return nil, err
 	}
 	return &Controller{
 		options: options, config: config, httpClient: httpClient,
-		client: client, dynamic: dynamicClient, metrics: counted, states: statusz.NewServer(),
+		client: client, dynamic: dynamicClient, states: statusz.NewServer(metrics),
 	}, nil
 }
 
@@ -133,7 +132,7 @@ func (c *Controller) newReconciler(
 	})
 	applier := &apply.Applier{
 		Core: c.client, Recorder: recorder, Clock: o.Clock,
-		Metrics: metrics.Writer{Metrics: c.metrics, Cluster: cluster, Clock: o.Clock},
+		Metrics: statusz.Writer{Metrics: c.states.Metrics, Cluster: cluster, Clock: o.Clock},
 	}
 	accepts, _ := o.accepts() // complete reports the error
 	return reconciler.New(reconciler.Config{
@@ -146,7 +145,7 @@ func (c *Controller) newReconciler(
 			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 			Clock: o.Clock,
 		},
-		API: caches.api, Gate: caches.gate, Recorder: recorder, Metrics: c.metrics,
+		API: caches.api, Gate: caches.gate, Recorder: recorder, Metrics: c.states.Metrics,
 	})
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
-	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 )
 
 const (
@@ -39,7 +38,15 @@ type Config struct {
 	API      *mcsapi.API
 	Gate     *informer.FreshnessGate
 	Recorder record.EventRecorder
-	Metrics  *metrics.Metrics
+	Metrics  Metrics
+}
+
+// Metrics observe reconciles.
+type Metrics interface {
+	// Reconciled observes one reconcile.
+	Reconciled(took time.Duration, err error)
+	// Problems replaces the problems of the exports of a service, by cluster.
+	Problems(service types.NamespacedName, problems map[string][]export.Problem)
 }
 
 // A Reconciler reconciles the services that the caches and the members show changes of.

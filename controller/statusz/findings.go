@@ -252,7 +252,7 @@ func (l *Leader) ofServices(found *list, access *mcsapi.Access) {
 				"%s, so exports into it are not imported (services: %d).", sentence(why), len(lacking[name]))
 		}
 	}
-	for i, service := range l.Counted.Problematic() {
+	for i, service := range l.metrics.Problematic() {
 		if i == maxExamined {
 			break
 		}

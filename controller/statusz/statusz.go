@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statusz answers what the leading controller knows: the state of its cluster, and the explanation of a
-// service. It computes each answer from the inputs that a pass has, and changes nothing.
+// Package statusz answers what the leading controller knows: the state of its cluster, the explanation of a service, and
+// metrics. It computes each answer from the inputs that a pass has, and changes nothing.
 package statusz
 
 import (
@@ -31,7 +31,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
-	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -42,16 +41,15 @@ import (
 type Leader struct {
 	*reconciler.Reconciler
 	Record *heartbeat.Record
-	// Counted knows the services with problems.
-	Counted *metrics.Metrics
-	Version string
+	// metrics know the version, and the services with problems.
+	metrics *Metrics
 }
 
 // A Server answers state.PathStatus and state.PathExplain. It computes one answer at a time. Only connections from the pod
 // itself get an answer: those that the kubelet forwards for users with the right pods/portforward (docs/security.md).
 type Server struct {
+	*Metrics
 	mu      sync.Mutex
-	leader  atomic.Pointer[Leader]
 	elected atomic.Value // string
 	slots   chan struct{}
 }
@@ -63,16 +61,13 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
-// NewServer returns a server that answers for no leader.
-func NewServer() *Server {
-	return &Server{slots: make(chan struct{}, maxQuestions)}
+// NewServer returns a server that answers for no leader, until Metrics.Lead.
+func NewServer(metrics *Metrics) *Server {
+	return &Server{Metrics: metrics, slots: make(chan struct{}, maxQuestions)}
 }
 
 // Elected notes the identity of the replica that leads.
 func (s *Server) Elected(identity string) { s.elected.Store(identity) }
-
-// Lead makes the server answer for the leader.
-func (s *Server) Lead(leader *Leader) { s.leader.Store(leader) }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -200,7 +195,7 @@ func (l *Leader) status() state.Cluster {
 	own := reconciler.Standing(l.Local.Namespace(l.Namespace))
 	out := state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set), Network: l.Properties.Network(),
-		Controller: l.Version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
+		Controller: l.metrics.version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
 		InputsLate: l.Gate.Late(0), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength() + l.Record.Working(),
 		Limits:  []state.Limit{l.IPLimit(), l.Members.MemoryLimit()},
 		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics counts what the controller does, and describes its state on each scrape.
-package metrics
+package statusz
 
 import (
 	"fmt"
@@ -23,15 +22,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 const prefix = "clusterset_controller_"
 
-// Metrics are those of one process. The state is that of the leader.
+// Metrics count what the process does, and describe the state of the leader on each scrape.
 type Metrics struct {
 	reconciles  *prometheus.HistogramVec
 	propagation *prometheus.HistogramVec
@@ -41,19 +37,6 @@ type Metrics struct {
 
 	mu       sync.Mutex
 	problems map[types.NamespacedName]map[problem]bool
-}
-
-// A Leader is what the state of a leader is read from.
-type Leader struct {
-	// Set is the cluster set whose ServiceImports are counted.
-	Set     export.Set
-	Clock   clock.PassiveClock
-	Queue   interface{ QueueLength() int }
-	API     *mcsapi.API
-	Local   *local.Cluster
-	Members *member.Members
-	Tracker *memberstate.Tracker
-	Record  *heartbeat.Record
 }
 
 // gauges are all but the histograms and the counter, by name, with their labels.
@@ -94,8 +77,8 @@ var described = func() map[string]*prometheus.Desc {
 	return all
 }()
 
-// New returns metrics, which it registers.
-func New(registry *prometheus.Registry, version string) (*Metrics, error) {
+// NewMetrics returns metrics, which it registers.
+func NewMetrics(registry *prometheus.Registry, version string) (*Metrics, error) {
 	m := &Metrics{
 		version: version, problems: map[types.NamespacedName]map[problem]bool{},
 		reconciles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -199,7 +182,10 @@ func (w Writer) Written(before, after *discoveryv1.EndpointSlice) {
 func (w Writer) Repeated(kind string) { w.repeated.WithLabelValues(kind).Inc() }
 
 // Lead adds the state of a leader.
-func (m *Metrics) Lead(leader *Leader) { m.leader.Store(leader) }
+func (m *Metrics) Lead(leader *Leader) {
+	leader.metrics = m
+	m.leader.Store(leader)
+}
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) {
@@ -219,7 +205,7 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 	if r == nil {
 		return
 	}
-	gauge("queue_depth", float64(r.Queue.QueueLength()))
+	gauge("queue_depth", float64(r.QueueLength()))
 	m.collectObjects(r, gauge)
 	gauge("member_credentials_invalid", float64(len(r.Members.Refused())))
 	gauge("nodes_without_zone", float64(len(r.Local.NodesWithoutZone())))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package metrics
+package statusz
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ import (
 // TestMetricsAreInTheManual holds the table of docs/reference/metrics.md against the code.
 func TestMetricsAreInTheManual(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m, err := New(registry, "v1")
+	m, err := NewMetrics(registry, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,11 +62,11 @@ func TestMetricsAreInTheManual(t *testing.T) {
 
 func TestMetricsOfAStandby(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m, err := New(registry, "v1")
+	m, err := NewMetrics(registry, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(registry, "v1"); err == nil {
+	if _, err := NewMetrics(registry, "v1"); err == nil {
 		t.Error("two controllers share a registry")
 	}
 	m.Reconciled(time.Second, nil)
@@ -99,7 +99,7 @@ func TestMetricsOfAStandby(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	m, err := New(prometheus.NewRegistry(), "v1")
+	m, err := NewMetrics(prometheus.NewRegistry(), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestMetricsAreReadFromTheBeginning(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	done := make(chan error, 1)
 	go func() {
-		_, err := New(registry, "v1")
+		_, err := NewMetrics(registry, "v1")
 		done <- err
 	}()
 	for found := false; !found; {
