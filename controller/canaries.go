@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -35,38 +36,30 @@ func (c *Controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canar
 	var key atomic.Value
 	key.Store("")
 	group.Go(func() {
-		for ctx.Err() == nil {
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
 			lease, err := c.client.CoordinationV1().Leases(c.options.Namespace).Get(ctx, member.HeartbeatLease,
 				metav1.GetOptions{})
 			if err == nil {
 				key.Store(string(lease.UID))
 			}
-			timer := c.options.Clock.NewTimer(member.HeartbeatInterval)
-			select {
-			case <-ctx.Done():
-			case <-timer.C():
-			}
-			timer.Stop()
-		}
+		}, member.HeartbeatInterval)
 	})
 	return func() string { return key.Load().(string) }
 }
-
-// A probed is a member, which is exposed if it is in another network.
-type probed struct {
-	*member.Member
-	exposed bool
-}
-
-// Canaries implements canary.Member.
-func (p probed) Canaries() (text string, read bool) { return p.Member.Canaries(p.exposed) }
 
 // prober returns what probes the canaries of the members.
 func (c *Controller) prober(r *reconciler.Reconciler, paths *canary.Paths) *canary.Prober {
 	return &canary.Prober{
 		Members: func() (all []canary.Member) {
 			for _, each := range r.Members.List() {
-				all = append(all, probed{each, r.InOtherNetwork(each)})
+				heard := each.Heartbeat()
+				of := canary.Member{
+					Cluster: each.Cluster(), Canaries: heard.Canaries, Key: heard.LeaseUID, Read: !heard.Heard.IsZero(), CIDRs: each.CIDRs(),
+				}
+				if r.InOtherNetwork(each) {
+					of.Canaries = heard.ExposedCanaries
+				}
+				all = append(all, of)
 			}
 			return all
 		},

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
@@ -71,18 +72,13 @@ func New(options Options) (*Controller, error) {
 }
 
 // awaitNamespace returns once checkNamespace was answered, with what is wrong, or when the context ends.
-func (c *Controller) awaitNamespace(ctx context.Context) error {
-	for {
-		wrong, err := c.checkNamespace(ctx)
-		if wrong != nil || err == nil {
-			return wrong
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-c.options.Clock.After(DefaultRetryPeriod):
-		}
-	}
+func (c *Controller) awaitNamespace(ctx context.Context) (wrong error) {
+	_ = wait.PollUntilContextCancel(ctx, DefaultRetryPeriod, true, func(ctx context.Context) (answered bool, _ error) {
+		var err error
+		wrong, err = c.checkNamespace(ctx)
+		return err == nil, nil
+	})
+	return wrong
 }
 
 // checkNamespace returns what is wrong if the namespace is that of the controller of another cluster set: the two would

@@ -34,15 +34,15 @@ const (
 )
 
 // A Member is another cluster with canaries.
-type Member interface {
-	Cluster() string
-	// Canaries returns the text of its canaries as in its last heartbeat, and whether a heartbeat was read.
-	Canaries() (text string, read bool)
-	// CanaryKey returns the Key of the cluster as in its last heartbeat.
-	CanaryKey() string
+type Member struct {
+	Cluster string
+	// Canaries is the text of its canaries, and Key the Key of the cluster, as in its last heartbeat. Read reports whether
+	// one was read.
+	Canaries, Key string
+	Read          bool
 	// CIDRs are the ranges of its pods. Other addresses are not probed, and none without CIDRs: readers of a hostile
 	// member would connect to whatever it names.
-	CIDRs() []netip.Prefix
+	CIDRs []netip.Prefix
 }
 
 // A Prober probes the canaries of the members.
@@ -107,15 +107,14 @@ func (p *Prober) Run(ctx context.Context) {
 func (p *Prober) targets(ctx context.Context) (targets []target) {
 	present := map[string]bool{}
 	for _, m := range p.Members() {
-		present[m.Cluster()] = true
-		text, read := m.Canaries()
-		if !read {
+		present[m.Cluster] = true
+		if !m.Read {
 			continue
 		}
-		canaries := p.accept(ctx, m.Cluster(), text, m.CIDRs())
-		p.Paths.offer(time.Now(), m.Cluster(), canaries)
+		canaries := p.accept(ctx, m.Cluster, m.Canaries, m.CIDRs)
+		p.Paths.offer(time.Now(), m.Cluster, canaries)
 		for _, each := range canaries {
-			targets = append(targets, target{m.Cluster(), each.Address, m.CanaryKey()})
+			targets = append(targets, target{m.Cluster, each.Address, m.Key})
 		}
 	}
 	p.Paths.retain(present)

@@ -142,18 +142,6 @@ func TestStarved(t *testing.T) {
 // ofWest is a canary that a test probes.
 var ofWest = target{"west", netip.MustParseAddrPort("10.1.0.1:8081"), "key"}
 
-// A fakeMember is a Member.
-type fakeMember struct {
-	cluster, text string
-	unread        bool
-	cidrs         []netip.Prefix
-}
-
-func (m *fakeMember) Cluster() string          { return m.cluster }
-func (m *fakeMember) Canaries() (string, bool) { return m.text, !m.unread }
-func (m *fakeMember) CanaryKey() string        { return "key" }
-func (m *fakeMember) CIDRs() []netip.Prefix    { return m.cidrs }
-
 // everywhere are the ranges of a member that is not confined.
 var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
 
@@ -179,7 +167,7 @@ func TestRate(t *testing.T) {
 						address := netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(j)})
 						canaries = append(canaries, Canary{netip.AddrPortFrom(address, 8081), ""})
 					}
-					members = append(members, &fakeMember{cluster: fmt.Sprint("member-", i), text: Encode(canaries), cidrs: everywhere})
+					members = append(members, Member{Cluster: fmt.Sprint("member-", i), Canaries: Encode(canaries), Read: true, CIDRs: everywhere})
 				}
 				var probed atomic.Int64
 				p := &Prober{
@@ -213,9 +201,14 @@ func TestRate(t *testing.T) {
 // TestOffers: what a member may offer is probed, and what it offers no more is forgotten after a while.
 func TestOffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		west, north := &fakeMember{cluster: "west", unread: true}, &fakeMember{cluster: "north"}
-		members := []Member{west, north}
-		p := &Prober{Members: func() []Member { return members }, Paths: newPaths(), invalid: map[string]string{}}
+		west, north := &Member{Cluster: "west"}, &Member{Cluster: "north", Read: true}
+		members := []*Member{west, north}
+		p := &Prober{Members: func() (all []Member) {
+			for _, each := range members {
+				all = append(all, *each)
+			}
+			return all
+		}, Paths: newPaths(), invalid: map[string]string{}}
 		expect := func(what string, targets int, want ...string) {
 			t.Helper()
 			got := p.targets(t.Context())
@@ -228,24 +221,24 @@ func TestOffers(t *testing.T) {
 			}
 		}
 		expect("nothing was read of west, and north has none", 0)
-		west.unread, west.text = false, "10.1.0.1:8081=a,10.2.0.1:8081=b"
+		west.Read, west.Canaries = true, "10.1.0.1:8081=a,10.2.0.1:8081=b"
 		expect("the ranges of west are unknown", 0)
-		west.cidrs = everywhere
+		west.CIDRs = everywhere
 		expect("two canaries", 2, "west 10.1.0.1:8081=a", "west 10.2.0.1:8081=b")
 		expect("nothing changed", 2, "west 10.1.0.1:8081=a", "west 10.2.0.1:8081=b")
-		west.cidrs = []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}
+		west.CIDRs = []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}
 		expect("it is confined", 1, "west 10.2.0.1:8081=b")
-		west.text = ""
+		west.Canaries = ""
 		expect("it has none", 0, "west 10.2.0.1:8081=b")
 		<-time.After(forgetAfter - 1)
 		expect("it has none for a moment", 0, "west 10.2.0.1:8081=b")
-		west.text = "10.2.0.2:8081"
+		west.Canaries = "10.2.0.2:8081"
 		expect("it has another", 1, "west 10.2.0.2:8081")
-		west.text = "10.2.0.1:22"
+		west.Canaries = "10.2.0.1:22"
 		expect("it is invalid", 0, "west 10.2.0.2:8081")
 		<-time.After(forgetAfter)
 		expect("it is invalid for a while", 0)
-		west.text = "10.2.0.2:8081"
+		west.Canaries = "10.2.0.2:8081"
 		expect("it is valid", 1, "west 10.2.0.2:8081")
 		members = members[1:]
 		expect("it left", 0)

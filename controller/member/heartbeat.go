@@ -54,7 +54,11 @@ type Heartbeat struct {
 	// Version is that of the member's controller, empty if it says none.
 	Version string
 
-	canaries, exposedCanaries, leaseUID string // see the methods of Member
+	// Canaries is the text of its canaries for clusters of its network, and ExposedCanaries that for others.
+	Canaries, ExposedCanaries string
+	// LeaseUID is the UID of its heartbeat Lease, which its canaries prove that they know: only the cluster and the members
+	// of its set can read it.
+	LeaseUID string
 }
 
 // CanariesOf returns the text of an annotation with canaries of a heartbeat Lease, empty if there is none.
@@ -62,20 +66,6 @@ func CanariesOf(lease *coordinationv1.Lease, annotation string) string {
 	text := lease.Annotations[annotation]
 	return text[:min(len(text), maxCanariesText)]
 }
-
-// Canaries returns the text of the member's canaries as in its last heartbeat, of those for clusters of its network or of the
-// exposed ones, and whether a heartbeat was read.
-func (m *Member) Canaries(exposed bool) (text string, read bool) {
-	last := m.Heartbeat()
-	if text = last.canaries; exposed {
-		text = last.exposedCanaries
-	}
-	return text, !last.Heard.IsZero()
-}
-
-// CanaryKey returns what the canaries of the member prove that they know: the UID of its heartbeat Lease, which only the
-// cluster and the members of its set can read.
-func (m *Member) CanaryKey() string { return m.Heartbeat().leaseUID }
 
 // A leaseHandler handles heartbeat Leases.
 type leaseHandler interface {
@@ -159,8 +149,8 @@ func (h *heartbeat) note(obj any) error {
 		h.resourceVersion = lease.ResourceVersion
 		h.last = Heartbeat{
 			Heard: now, KubeSystemUID: uid, Cluster: cluster, Drained: lease.Annotations[DrainAnnotation] == "true",
-			Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]), canaries: CanariesOf(lease, HeartbeatCanariesAnnotation),
-			exposedCanaries: CanariesOf(lease, HeartbeatExposedCanariesAnnotation), leaseUID: string(lease.UID),
+			Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]), Canaries: CanariesOf(lease, HeartbeatCanariesAnnotation),
+			ExposedCanaries: CanariesOf(lease, HeartbeatExposedCanariesAnnotation), LeaseUID: string(lease.UID),
 		}
 	}
 	description := DescriptionOf(lease)
