@@ -40,9 +40,6 @@ type Candidate struct {
 	// File is the file of a kubeconfig that the operator named, instead of Kubeconfig. Context is the context to use in
 	// it; empty means the current one.
 	File, Context string
-	// Version is comparable. Candidates of a source with the same Version are equal, and are parsed once. nil means
-	// that it is not known.
-	Version any
 }
 
 // kindFlag is the Kind of the members that flags name.
@@ -118,7 +115,6 @@ func ofSecret(secret *corev1.Secret) *Candidate {
 	c := &Candidate{
 		Cluster: secret.Labels[ClusterLabel], Kind: "Secret", Name: NameOf(secret), Object: secret,
 		Created: secret.CreationTimestamp.Time, Annotations: secret.Annotations, Kubeconfig: secret.Data[KubeconfigKey],
-		Version: secret,
 	}
 	if len(c.Kubeconfig) == 0 {
 		c.Err = errNoKubeconfig

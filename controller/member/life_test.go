@@ -134,7 +134,7 @@ func TestChangedFilesReconnect(t *testing.T) {
 
 	connected := members.connected["west"].source
 	same := func() bool {
-		sources, _ := gather(members.config, nil, nil, &members.parsed)
+		sources, _ := gather(members.config, nil, nil)
 		return connected.sameAs(sources["west"])
 	}
 	cancel()
@@ -143,7 +143,7 @@ func TestChangedFilesReconnect(t *testing.T) {
 		t.Error("unchanged files reconnect")
 	}
 	write(t, path("config"), []byte("{"))
-	sources, problems := gather(members.config, nil, nil, &members.parsed)
+	sources, problems := gather(members.config, nil, nil)
 	if len(problems) != 1 || sources["west"].err == nil {
 		t.Errorf("a broken kubeconfig: problems %v", problems)
 	}

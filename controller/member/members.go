@@ -133,9 +133,8 @@ type Members struct {
 	identifying sync.Mutex
 	mistaken    map[string]string // what identify reported last, by Candidate.key
 
-	// The members by cluster, and the candidates that were parsed. Only Run uses them.
+	// The members by cluster. Only Run uses them.
 	connected map[string]*Member
-	parsed    map[any]*source
 	sources   []*polled
 }
 
@@ -232,7 +231,7 @@ func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map
 	for _, candidate := range left {
 		members[candidate.key()] = true
 	}
-	sources, problems := gather(s.config, s.proposed(), members, &s.parsed)
+	sources, problems := gather(s.config, s.proposed(), members)
 	s.refused.Store(&problems)
 	after := s.report(before, problems)
 	s.change(ctx, group, sources, func(source *source) bool {

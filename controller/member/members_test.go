@@ -38,8 +38,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 	}}
 	set := around.members(Config{})
 	bad := func(name, data string) []Problem {
-		_, problems := gather(having(secret(name, "west", 0, data)).of(Config{Cluster: "east"}), nil, nil,
-			new(map[any]*source))
+		_, problems := gather(having(secret(name, "west", 0, data)).of(Config{Cluster: "east"}), nil, nil)
 		return problems
 	}
 	before := set.report(nil, bad("a", ""))

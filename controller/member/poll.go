@@ -115,7 +115,6 @@ func (r *polled) take(list []*Candidate, err error) (changed bool) {
 			}
 			without := *candidate
 			without.Err = unread(r.source, err)
-			without.Version = &without
 			r.known[i] = &without
 			changed = true
 		}
@@ -133,7 +132,6 @@ func (r *polled) take(list []*Candidate, err error) (changed bool) {
 			list[i] = same
 			continue
 		}
-		candidate.Version = candidate
 		changed = true
 	}
 	r.known = list
@@ -148,7 +146,6 @@ func unread(source Source, err error) error {
 // equals reports whether two candidates with the same key mean the same.
 func (c *Candidate) equals(other *Candidate) bool {
 	a, b := *c, *other
-	a.Version, b.Version = nil, nil
 	a.Object, b.Object = nil, nil
 	if a.Err != nil && b.Err != nil && a.Err.Error() == b.Err.Error() {
 		a.Err, b.Err = nil, nil

@@ -211,7 +211,7 @@ func TestTrust(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), test.of,
-				test.members, new(map[any]*source))
+				test.members)
 			got := sources["west"].candidate.Load().String()
 			refused := slices.DeleteFunc(problems, func(p Problem) bool { return p.Candidate.String() == got })
 			if got != test.want || len(refused) != len(test.static)+len(test.secrets)+len(test.of)-1 {

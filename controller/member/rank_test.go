@@ -34,7 +34,7 @@ func TestRankOfAMember(t *testing.T) {
 	ranked := func(rank string) (*source, []Problem) {
 		credential := secret("a", "west", 0, kubeconfig(aToken, aServer))
 		credential.Annotations = map[string]string{RankAnnotation: rank}
-		sources, problems := gather(having(credential).of(Config{Cluster: "east"}), nil, nil, new(map[any]*source))
+		sources, problems := gather(having(credential).of(Config{Cluster: "east"}), nil, nil)
 		return sources["west"], problems
 	}
 	first, problems := ranked("last")

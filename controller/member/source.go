@@ -158,13 +158,9 @@ func (s *Members) Refused() []Problem {
 
 // gather returns the members among the candidates: those of flags, Secrets, and of other sources. A credential with
 // invalid content still makes its cluster a member; a credential with an invalid id does not. members are the keys of the
-// candidates that are members already. parsed are the sources of the candidates that were parsed before, by Version, and
-// is replaced: a candidate that did not change is not parsed again.
-func gather(
-	config Config, of []*Candidate, members map[string]bool, parsed *map[any]*source,
-) (map[string]*source, []Problem) {
-	sources, before := map[string]*source{}, *parsed
-	*parsed = map[any]*source{}
+// candidates that are members already.
+func gather(config Config, of []*Candidate, members map[string]bool) (map[string]*source, []Problem) {
+	sources := map[string]*source{}
 	var problems []Problem
 	for _, candidate := range candidates(config, of, members) {
 		if candidate.Source != "" && candidate.Cluster == config.Cluster {
@@ -175,13 +171,7 @@ func gather(
 			problems = append(problems, problem)
 			continue
 		}
-		s := before[candidate.Version]
-		if candidate.Version == nil || s == nil {
-			s = parse(candidate, config.ExecCommands)
-		}
-		if candidate.Version != nil {
-			(*parsed)[candidate.Version] = s
-		}
+		s := parse(candidate, config.ExecCommands)
 		if problem.Err = s.err; s.err != nil {
 			problems = append(problems, problem)
 		}

@@ -67,11 +67,9 @@ func TestGather(t *testing.T) {
 			for i := range test.static {
 				test.static[i].Kubeconfig = filepath.Join("testdata", test.static[i].Kubeconfig)
 			}
-			var parsed map[any]*source
 			for range 2 {
 				slices.Reverse(test.secrets)
-				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), nil, nil,
-					&parsed)
+				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), nil, nil)
 				members := slices.Sorted(maps.Keys(sources))
 				for i, cluster := range members {
 					if sources[cluster].err != nil {
@@ -98,29 +96,6 @@ func TestGather(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestGatherParsesWhatChanged: a Secret that did not change is parsed once.
-func TestGatherParsesWhatChanged(t *testing.T) {
-	secrets := []*corev1.Secret{
-		secret("a", "west", 0, kubeconfig(aToken, aServer)), secret("b", "north", 0, "{"), secret("c", "south", 0, ""),
-	}
-	var parsed map[any]*source
-	look := func() map[string]*source {
-		sources, _ := gather(having(secrets...).of(Config{Cluster: "east"}), nil, nil, &parsed)
-		return sources
-	}
-	first := look()
-	changed := secrets[1].DeepCopy()
-	changed.Data[KubeconfigKey] = []byte(kubeconfig(aToken, aServer))
-	secrets = []*corev1.Secret{secrets[0], changed}
-	second := look()
-	if first["west"] != second["west"] {
-		t.Error("west was parsed again")
-	}
-	if first["north"].err == nil || second["north"].err != nil || second["south"] != nil || len(parsed) != 2 {
-		t.Errorf("north is %v, then %v; of %d Secrets", first["north"].err, second["north"].err, len(parsed))
 	}
 }
 
