@@ -24,7 +24,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
@@ -70,7 +69,7 @@ type Options struct {
 	Members []member.Static
 	// ExecCommands are the commands of credential plugins that their kubeconfigs may run. Secrets name none.
 	ExecCommands []string
-	// MembersFrom are sources of more members, as of membership.New.
+	// MembersFrom are sources of more members, as of member.NewClusterProfiles.
 	MembersFrom []string
 	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are neither exported nor imported. nil means
 	// DefaultDeniedNamespaces, an empty list none.
@@ -231,7 +230,7 @@ func validateMembers(own string, members []member.Static) error {
 func (o Options) validateSources() error {
 	seen := map[string]bool{}
 	for _, text := range o.MembersFrom {
-		if _, err := membership.New(text, "", nil, nil); err != nil {
+		if _, err := member.NewClusterProfiles(text, "", nil, nil); err != nil {
 			return fmt.Errorf("source of members %w", err)
 		}
 		if seen[text] {

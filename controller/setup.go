@@ -28,7 +28,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -105,7 +104,7 @@ func (c *Controller) checkNamespace(ctx context.Context) (wrong, err error) {
 // sources returns the sources of members.
 func (c *Controller) sources() (sources []member.Source) {
 	for _, text := range c.options.MembersFrom {
-		if source, err := membership.New(text, c.options.Namespace, c.client, c.dynamic); err == nil { // complete reports it
+		if source, err := member.NewClusterProfiles(text, c.options.Namespace, c.client, c.dynamic); err == nil { // complete reports it
 			sources = append(sources, source)
 		}
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package member reads the other clusters of the set. It turns kubeconfig Secrets and flags into credentials, and keeps
-// one connection to each member, with one watch of the EndpointSlices that the member publishes and one of its
-// heartbeat.
+// Package member reads the other clusters of the set. It turns kubeconfig Secrets, flags and ClusterProfiles into
+// credentials, and keeps one connection to each member, with one watch of the EndpointSlices that the member publishes
+// and one of its heartbeat.
 //
 // Each member has a context from joining to leaving. The package never writes to another cluster, and losing contact
 // with a member removes nothing that was read of it.

@@ -38,12 +38,12 @@ var trusting = []mutant{
 		harm: "an inventory that is empty once removes all its members",
 	},
 	{
-		file: "controller/membership/token.go",
+		file: "controller/member/profiletoken.go",
 		text: `id == "" || secret.Labels[tokenOfLabel] != id`, replacement: `id == ""`,
 		harm: "an inventory has the controller send the token of another member",
 	},
 	{
-		file: "controller/membership/token.go",
+		file: "controller/member/profiletoken.go",
 		text: `server == "" || secret.Annotations[serverAnnotation] != server`, replacement: `server == ""`,
 		harm: "an inventory has the controller send a token to another server",
 	},

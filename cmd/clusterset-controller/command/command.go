@@ -19,7 +19,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
@@ -77,7 +76,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	set.StringSliceVar(&f.ExecCommands, "exec-commands", nil,
 		"`commands` of credential plugins (exec) that kubeconfigs of --member may run, as they name them; those in Secrets run none")
 	set.StringArrayVar(&f.MembersFrom, "members-from", nil,
-		"a `source` of more members: "+membership.Form+"; may be repeated. Objects need the label "+member.ClusterLabel+
+		"a `source` of more members: "+member.ProfilesForm+"; may be repeated. Objects need the label "+member.ClusterLabel+
 			", unless a label selector follows after another colon")
 	set.StringSliceVar(&f.DeniedNamespaces, "denied-namespaces", controller.DefaultDeniedNamespaces,
 		"`patterns` of namespaces that are neither exported nor imported")

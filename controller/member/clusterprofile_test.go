@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package membership
+package member
 
 import (
 	"bufio"
@@ -23,8 +23,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 // listKinds are the resources of the fixtures.
@@ -67,24 +65,24 @@ func inventory(t testing.TB, file string) (*fake.Clientset, *dynamicfake.FakeDyn
 		listKinds, others...)
 }
 
-// source makes a source of a fixture.
-func source(t testing.TB, text, file string) (member.Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
+// profilesOf makes a source of a fixture.
+func profilesOf(t testing.TB, text, file string) (Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
 	t.Helper()
 	client, objects := inventory(t, file)
-	source, err := New(text, "clusterset-dns", client, objects)
+	source, err := NewClusterProfiles(text, "clusterset-dns", client, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return source, client, objects
 }
 
-// describe returns id, object, server and credential of a candidate, or what is wrong with it.
-func describe(c *member.Candidate) string {
+// shown returns id, object, server and credential of a candidate, or what is wrong with it.
+func shown(c *Candidate) string {
 	text := c.Cluster + ": " + c.String()
 	err := c.Err
-	var credential member.Credential
+	var credential Credential
 	if err == nil {
-		credential, err = member.ParseKubeconfig(c.Kubeconfig)
+		credential, err = ParseKubeconfig(c.Kubeconfig)
 	}
 	if err != nil {
 		return text + ": " + err.Error()
@@ -100,8 +98,8 @@ func describe(c *member.Candidate) string {
 	return text + " " + config.BearerToken
 }
 
-// TestFixtures: what the objects of other systems make a member.
-func TestFixtures(t *testing.T) {
+// TestClusterProfiles: what the objects of other systems make a member.
+func TestClusterProfiles(t *testing.T) {
 	for text, test := range map[string]struct {
 		file string
 		want []string // parts
@@ -129,14 +127,14 @@ func TestFixtures(t *testing.T) {
 		"clusterprofile:elsewhere": {"clusterprofile.yaml", nil},
 	} {
 		t.Run(text, func(t *testing.T) {
-			source, _, _ := source(t, text, test.file)
+			source, _, _ := profilesOf(t, text, test.file)
 			candidates, err := source.List(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
 			for _, each := range candidates {
-				got = append(got, describe(each))
+				got = append(got, shown(each))
 				if each.Object == nil || len(each.Annotations) > 1 {
 					t.Errorf("%s has the object %v and the annotations %v", each, each.Object, each.Annotations)
 				}
@@ -161,7 +159,7 @@ func TestFixtures(t *testing.T) {
 func TestUnreadableInventory(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", errors.New("no"))
 	for _, verb := range []string{"list", "get"} {
-		source, client, objects := source(t, "clusterprofile:fleet", "clusterprofile.yaml")
+		source, client, objects := profilesOf(t, "clusterprofile:fleet", "clusterprofile.yaml")
 		fail := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden }
 		client.PrependReactor(verb, "*", fail)
 		objects.PrependReactor(verb, "*", fail)
@@ -171,10 +169,10 @@ func TestUnreadableInventory(t *testing.T) {
 	}
 }
 
-// TestForm: the values of --members-from.
-func TestForm(t *testing.T) {
+// TestProfilesForm: the values of --members-from.
+func TestProfilesForm(t *testing.T) {
 	for text, want := range map[string]string{
-		"clusterprofile:fleet":             "fleet " + member.ClusterLabel + " ",
+		"clusterprofile:fleet":             "fleet " + ClusterLabel + " ",
 		"clusterprofile:fleet:env=prod":    "fleet env=prod ",
 		"clusterprofile:fleet:env=prod:id": "fleet env=prod id",
 		"clusterprofile:x:a=b,c!=d":        "x a=b,c!=d ",
@@ -191,7 +189,7 @@ func TestForm(t *testing.T) {
 		"karmada:x":                        "",
 		"":                                 "",
 	} {
-		source, err := New(text, "clusterset-dns", nil, nil)
+		source, err := NewClusterProfiles(text, "clusterset-dns", nil, nil)
 		got := ""
 		if is, ok := source.(*clusterProfiles); ok {
 			got = is.namespace + " " + is.selector + " " + is.idLabel

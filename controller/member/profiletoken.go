@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package membership
+package member
 
 import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 const (
@@ -19,14 +17,14 @@ const (
 	serverAnnotation = "clusterset-dns.github.io/server"
 )
 
-// tokenOf returns the token of a Secret in the controller's namespace for a member at a server. An object of an inventory
+// profileToken returns the token of a Secret in the controller's namespace for a member at a server. An object of an inventory
 // names all three, and is not trusted. So the Secret itself must permit this member and this server, and must not be one
 // that join wrote. An error says what to set, and quotes no token.
-func tokenOf(secret *corev1.Secret, id, server string) (string, error) {
-	name := member.NameOf(secret)
-	if _, found := secret.Labels[member.ClusterLabel]; found {
+func profileToken(secret *corev1.Secret, id, server string) (string, error) {
+	name := NameOf(secret)
+	if _, found := secret.Labels[ClusterLabel]; found {
 		return "", fmt.Errorf("the Secret %s has the label %s, so its token is not for this cluster: create the Secret "+
-			"of the token under this name, or rename the cluster", name, member.ClusterLabel)
+			"of the token under this name, or rename the cluster", name, ClusterLabel)
 	}
 	switch {
 	case secret.Type == corev1.SecretTypeServiceAccountToken:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package membership
+package member
 
 import (
 	"slices"
@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 // TestTokenOfAnotherSecret: an object of an inventory cannot make the controller send a token of its namespace that is not
@@ -32,13 +30,13 @@ func TestTokenOfAnotherSecret(t *testing.T) {
 		"no server":            {func(secret *corev1.Secret) { secret.Annotations = nil }, "annotation " + server},
 		"another server":       {func(secret *corev1.Secret) { secret.Annotations[server] += ".test" }, "annotation " + server},
 		"no token":             {func(secret *corev1.Secret) { delete(secret.Data, "token") }, "token"},
-		"credential of member": {label(member.ClusterLabel, "other"), "label " + member.ClusterLabel},
+		"credential of member": {label(ClusterLabel, "other"), "label " + ClusterLabel},
 		"token of an account": {func(secret *corev1.Secret) {
 			secret.Type = corev1.SecretTypeServiceAccountToken
 		}, string(corev1.SecretTypeServiceAccountToken)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source, client, _ := source(t, "clusterprofile:fleet", "clusterprofile.yaml")
+			source, client, _ := profilesOf(t, "clusterprofile:fleet", "clusterprofile.yaml")
 			secret := &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{
 					Name: "west", Namespace: "clusterset-dns", Labels: map[string]string{tokenOf: "west"},
@@ -50,10 +48,10 @@ func TestTokenOfAnotherSecret(t *testing.T) {
 			if _, err := client.CoreV1().Secrets(secret.Namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			c := candidateOf(t, source, "fleet/west")
+			c := profileOf(t, source, "fleet/west")
 			if test.want == "" {
-				if !strings.HasSuffix(describe(c), " ca valuable") {
-					t.Errorf("a valid Secret is not used: %s", describe(c))
+				if !strings.HasSuffix(shown(c), " ca valuable") {
+					t.Errorf("a valid Secret is not used: %s", shown(c))
 				}
 				return
 			}
@@ -62,7 +60,7 @@ func TestTokenOfAnotherSecret(t *testing.T) {
 				t.Errorf("got the error %v, want one with %q", c.Err, test.want)
 			}
 			if len(c.Kubeconfig) > 0 || c.Cluster != "west" {
-				t.Errorf("%s has a kubeconfig, or another id: %s", c, describe(c))
+				t.Errorf("%s has a kubeconfig, or another id: %s", c, shown(c))
 			}
 		})
 	}
@@ -70,7 +68,7 @@ func TestTokenOfAnotherSecret(t *testing.T) {
 
 // TestProxyOfAnInventory: an object cannot make the controller connect to a proxy.
 func TestProxyOfAnInventory(t *testing.T) {
-	source, _, objects := source(t, "clusterprofile:fleet", "clusterprofile.yaml")
+	source, _, objects := profilesOf(t, "clusterprofile:fleet", "clusterprofile.yaml")
 	resource := objects.Resource(schema.GroupVersionResource{
 		Group: "multicluster.x-k8s.io", Version: "v1alpha2", Resource: "clusterprofiles",
 	}).Namespace("fleet")
@@ -86,21 +84,21 @@ func TestProxyOfAnInventory(t *testing.T) {
 	if _, err := resource.Update(t.Context(), profile, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c := candidateOf(t, source, "fleet/west")
+	c := profileOf(t, source, "fleet/west")
 	if c.Err == nil || !strings.Contains(c.Err.Error(), "proxy") || strings.Contains(c.Err.Error(), "secret-token") ||
 		len(c.Kubeconfig) > 0 {
-		t.Errorf("got %s, want an error about the proxy", describe(c))
+		t.Errorf("got %s, want an error about the proxy", shown(c))
 	}
 }
 
-// candidateOf returns the candidate of a source that is an object.
-func candidateOf(t *testing.T, source member.Source, object string) *member.Candidate {
+// profileOf returns the candidate of a source that is an object.
+func profileOf(t *testing.T, source Source, object string) *Candidate {
 	t.Helper()
 	candidates, err := source.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(candidates, func(c *member.Candidate) bool { return c.Name == object })
+	i := slices.IndexFunc(candidates, func(c *Candidate) bool { return c.Name == object })
 	if i < 0 {
 		t.Fatalf("%s is not among %v", object, candidates)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package membership
+package member
 
 import (
 	"bytes"
@@ -11,13 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// FuzzCandidates: any content of an object gives the same candidate twice, and no connection that discloses a credential,
+// FuzzClusterProfiles: any content of an object gives the same candidate twice, and no connection that discloses a credential,
 // runs a program or reads a file.
-func FuzzCandidates(f *testing.F) {
+func FuzzClusterProfiles(f *testing.F) {
 	for _, seed := range []string{
 		`{"status":{"accessProviders":[{"name":"secretreader","cluster":{"server":"https://192.0.2.1"}}]}}`,
 		`{"status":{"accessProviders":[{"name":"secretreader","cluster":{"certificate-authority-data":7}}]}}`,
@@ -48,7 +46,7 @@ func FuzzCandidates(f *testing.F) {
 		if each.Err != nil {
 			return
 		}
-		credential, err := member.ParseKubeconfig(each.Kubeconfig)
+		credential, err := ParseKubeconfig(each.Kubeconfig)
 		if err != nil {
 			return
 		}
@@ -64,13 +62,13 @@ func FuzzCandidates(f *testing.F) {
 	})
 }
 
-// FuzzForm: a value of --members-from that is accepted has no spaces, so that it can be a part of an annotation.
-func FuzzForm(f *testing.F) {
+// FuzzProfilesForm: a value of --members-from that is accepted has no spaces, so that it can be a part of an annotation.
+func FuzzProfilesForm(f *testing.F) {
 	for _, seed := range []string{"clusterprofile:a", "clusterprofile:a:b in (c,d)", "clusterprofile:a:b=c:d/e"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if source, err := New(text, "", nil, nil); err == nil && (source.String() != text || strings.Contains(text, " ")) {
+		if source, err := NewClusterProfiles(text, "", nil, nil); err == nil && (source.String() != text || strings.Contains(text, " ")) {
 			t.Fatalf("%q is %q", text, source)
 		}
 	})

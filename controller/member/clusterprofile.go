@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package membership has the members that an inventory names: the ClusterProfiles (KEP-4322) of --members-from.
-package membership
+package member
 
 import (
 	"context"
@@ -22,22 +21,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// Form is the form of a value of --members-from.
-const Form = "clusterprofile:<namespace>[:<selector>[:<label>]]"
+// ProfilesForm is the form of a value of --members-from.
+const ProfilesForm = "clusterprofile:<namespace>[:<selector>[:<label>]]"
 
-// provider is the name of the access provider whose credential is the token in a Secret with the name of the
+// profileProvider is the name of the access provider whose credential is the token in a Secret with the name of the
 // ClusterProfile, in the namespace of the consumer.
-const provider = "secretreader"
+const profileProvider = "secretreader"
 
 var (
-	resource = schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "clusterprofiles"}
-	versions = []string{"v1alpha2", "v1alpha1"}
-	// prefix begins the annotations of an object that are believed.
-	prefix = strings.TrimSuffix(member.ClusterLabel, "cluster")
+	profileResource = schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "clusterprofiles"}
+	profileVersions = []string{"v1alpha2", "v1alpha1"}
+	// believedPrefix begins the annotations of an object that are believed.
+	believedPrefix = strings.TrimSuffix(ClusterLabel, "cluster")
 )
 
 // errProxy does not quote the URL, which may have a password.
@@ -56,17 +53,17 @@ type clusterProfiles struct {
 	heartbeats string
 }
 
-// New makes a source of a value of --members-from, which has the Form. Without a selector, the objects with label
-// member.ClusterLabel are selected. heartbeats is the namespace of the controller. It sends no request.
-func New(text, heartbeats string, client kubernetes.Interface, objects dynamic.Interface) (member.Source, error) {
+// NewClusterProfiles makes a source of a value of --members-from, which has the ProfilesForm. Without a selector, the
+// objects with label ClusterLabel are selected. heartbeats is the namespace of the controller. It sends no request.
+func NewClusterProfiles(text, heartbeats string, client kubernetes.Interface, objects dynamic.Interface) (Source, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	namespace, rest, selects := strings.Cut(rest, ":")
 	selector, label, labeled := strings.Cut(rest, ":")
 	if !selects {
-		selector = member.ClusterLabel
+		selector = ClusterLabel
 	}
 	if kind != "clusterprofile" || len(validation.IsDNS1123Label(namespace)) > 0 {
-		return nil, fmt.Errorf("%q: use %s", text, Form)
+		return nil, fmt.Errorf("%q: use %s", text, ProfilesForm)
 	}
 	if parsed, err := labels.Parse(selector); err != nil || parsed.Empty() || strings.Contains(text, " ") {
 		return nil, fmt.Errorf("%q: after the second colon, use a label selector without spaces, such as env=prod", text)
@@ -81,16 +78,16 @@ func New(text, heartbeats string, client kubernetes.Interface, objects dynamic.I
 	}, nil
 }
 
-// String implements member.Source.
+// String implements Source.
 func (s *clusterProfiles) String() string { return s.name }
 
-// List implements member.Source.
-func (s *clusterProfiles) List(ctx context.Context) ([]*member.Candidate, error) {
+// List implements Source.
+func (s *clusterProfiles) List(ctx context.Context) ([]*Candidate, error) {
 	list, err := s.profiles(ctx)
 	if err != nil {
 		return nil, err
 	}
-	candidates := make([]*member.Candidate, 0, len(list.Items))
+	candidates := make([]*Candidate, 0, len(list.Items))
 	for i := range list.Items {
 		profile := &list.Items[i]
 		secret, err := s.client.CoreV1().Secrets(s.heartbeats).Get(ctx, profile.GetName(), metav1.GetOptions{})
@@ -108,8 +105,8 @@ func (s *clusterProfiles) List(ctx context.Context) ([]*member.Candidate, error)
 // profiles lists the objects in the first of the versions that the API server has. An error of the last one is that of a
 // missing CustomResourceDefinition, too.
 func (s *clusterProfiles) profiles(ctx context.Context) (list *unstructured.UnstructuredList, err error) {
-	for _, version := range versions {
-		list, err = s.dynamic.Resource(resource.WithVersion(version)).Namespace(s.namespace).List(ctx,
+	for _, version := range profileVersions {
+		list, err = s.dynamic.Resource(profileResource.WithVersion(version)).Namespace(s.namespace).List(ctx,
 			metav1.ListOptions{LabelSelector: s.selector})
 		if !apierrors.IsNotFound(err) {
 			break
@@ -137,17 +134,17 @@ type accessProvider struct {
 	} `json:"cluster"`
 }
 
-// candidate returns the candidate that a ClusterProfile is. secret has the token, if tokenOf permits it; nil if it does not
-// exist. Equal arguments give equal kubeconfigs, which member.ParseKubeconfig has to check.
-func (s *clusterProfiles) candidate(object *unstructured.Unstructured, secret *corev1.Secret) *member.Candidate {
-	c := &member.Candidate{
-		Cluster: object.GetName(), Kind: "ClusterProfile", Name: member.NameOf(object), Object: object,
+// candidate returns the candidate that a ClusterProfile is. secret has the token, if profileToken permits it; nil if it does not
+// exist. Equal arguments give equal kubeconfigs, which ParseKubeconfig has to check.
+func (s *clusterProfiles) candidate(object *unstructured.Unstructured, secret *corev1.Secret) *Candidate {
+	c := &Candidate{
+		Cluster: object.GetName(), Kind: "ClusterProfile", Name: NameOf(object), Object: object,
 		Created: object.GetCreationTimestamp().Time, Annotations: maps.Clone(object.GetAnnotations()),
 	}
 	if s.idLabel != "" {
 		c.Cluster = object.GetLabels()[s.idLabel]
 	}
-	maps.DeleteFunc(c.Annotations, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
+	maps.DeleteFunc(c.Annotations, func(key, _ string) bool { return !strings.HasPrefix(key, believedPrefix) })
 	c.Kubeconfig, c.Err = s.kubeconfig(object, secret, c.Cluster)
 	return c
 }
@@ -164,7 +161,7 @@ func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *
 	var names []string
 	for _, each := range providers {
 		names = append(names, each.Name)
-		if each.Name != provider {
+		if each.Name != profileProvider {
 			continue
 		}
 		is := each.Cluster
@@ -172,7 +169,7 @@ func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *
 			return nil, fmt.Errorf("there is no Secret %s/%s with a token under the key %q: create it", s.heartbeats,
 				object.GetName(), tokenKey)
 		}
-		token, err := tokenOf(secret, id, is.Server)
+		token, err := profileToken(secret, id, is.Server)
 		if err != nil {
 			return nil, err
 		}
@@ -194,5 +191,5 @@ func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *
 		return nil, errors.New("status.accessProviders is empty: wait for its cluster manager, or configure it")
 	}
 	return nil, fmt.Errorf("status.accessProviders has %s, but not %s: add it, or join the cluster in another way",
-		strings.Join(names, ", "), provider)
+		strings.Join(names, ", "), profileProvider)
 }
