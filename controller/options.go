@@ -67,8 +67,6 @@ type Options struct {
 	Namespace string
 	// Members are the members besides those that Secrets name.
 	Members []member.Static
-	// ExecCommands are the commands of credential plugins that their kubeconfigs may run. Secrets name none.
-	ExecCommands []string
 	// MembersFrom are sources of more members, as of member.NewClusterProfiles.
 	MembersFrom []string
 	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are neither exported nor imported. nil means

@@ -121,7 +121,7 @@ func (c *Controller) newReconciler(
 	}}
 	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
 	members := member.New(member.Config{
-		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, ExecCommands: o.ExecCommands, Sources: c.sources(),
+		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, Sources: c.sources(),
 		Limits: o.MemberLimits, Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter,
 		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: apply.Credential(c.client),
 	})

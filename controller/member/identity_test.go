@@ -94,7 +94,7 @@ func TestIdentifyTellsOnce(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	join := func(cluster string) *Member {
 		m := newMember(cluster, now, func(types.NamespacedName) {}, func() {}, func(error) {})
-		m.source = parse(&Candidate{Cluster: cluster, Kind: kindFlag}, nil)
+		m.source = parse(&Candidate{Cluster: cluster, Kind: kindFlag})
 		m.source.candidate.Store(ofSecret(secret("a", cluster, 0, "")))
 		m.heartbeat.handler = memberLease{set, cluster}
 		set.members.Store(newRoster(map[string]*Member{cluster: m}))
@@ -157,7 +157,7 @@ func TestMembersWithOneUID(t *testing.T) {
 	for i := range members {
 		cluster := fmt.Sprint("cluster-", i)
 		m := newMember(cluster, now, func(types.NamespacedName) {}, func() {}, func(error) {})
-		m.source = parse(&Candidate{Cluster: cluster, Kind: kindFlag}, nil)
+		m.source = parse(&Candidate{Cluster: cluster, Kind: kindFlag})
 		m.heartbeat.handler = memberLease{set, cluster}
 		all[cluster] = m
 	}

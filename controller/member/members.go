@@ -94,8 +94,6 @@ type Config struct {
 	Set export.Set
 	// Static members never leave, and take precedence over Secrets with the same id.
 	Static []Static
-	// ExecCommands are the credential plugins that the kubeconfigs of Static may run. Those in Secrets run none.
-	ExecCommands []string
 	// Sources propose more members.
 	Sources []Source
 	// Limits apply to each member.

@@ -233,7 +233,7 @@ func TestSecretsOfASourceAreNotHeld(t *testing.T) {
 	foreign := *own
 	foreign.Source = "clusterprofile:fleet"
 	for _, each := range []*Candidate{own, &foreign} {
-		m := &Member{cluster: "west", source: parse(each, nil)}
+		m := &Member{cluster: "west", source: parse(each)}
 		if held := m.held(); (held != nil) != (each == own) {
 			t.Errorf("source %q: held is %v", each.Source, held)
 		}

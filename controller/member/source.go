@@ -171,7 +171,7 @@ func gather(config Config, of []*Candidate, members map[string]bool) (map[string
 			problems = append(problems, problem)
 			continue
 		}
-		s := parse(candidate, config.ExecCommands)
+		s := parse(candidate)
 		if problem.Err = s.err; s.err != nil {
 			problems = append(problems, problem)
 		}
@@ -195,15 +195,15 @@ func fingerprint(kubeconfig string, credential Credential) []byte {
 	return hash.Sum(nil)
 }
 
-// parse returns the source that a candidate is. Its file may run the commands.
-func parse(candidate *Candidate, commands []string) *source {
+// parse returns the source that a candidate is.
+func parse(candidate *Candidate) *source {
 	s := &source{cluster: candidate.Cluster, kubeconfig: candidate.Kubeconfig}
 	s.candidate.Store(candidate)
 	switch {
 	case candidate.Err != nil:
 		s.err = candidate.Err
 	case candidate.File != "":
-		s.credential, s.err = LoadKubeconfig(candidate.File, candidate.Context, commands)
+		s.credential, s.err = LoadKubeconfig(candidate.File, candidate.Context)
 		s.kubeconfig = fingerprint(candidate.File, s.credential)
 	default:
 		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)

@@ -128,7 +128,7 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		"no texts":  {file(with(`{clusterset-dns.github.io/rank: 5}`)), 0, 0, "use texts as values"},
 		"wrong":     {file(with(`{clusterset-dns.github.io/cidrs: ten}`)), 0, 0, "annotation clusterset-dns.github.io/cidrs"},
 	} {
-		s := parse(test.candidate, nil)
+		s := parse(test.candidate)
 		if len(*s.cidrs.Load()) != test.cidrs || s.rank.Load() != test.rank || (s.err == nil) != (test.err == "") ||
 			s.err != nil && !strings.Contains(s.err.Error(), test.err) {
 			t.Errorf("%s: prefixes %v, rank %d, %v", name, *s.cidrs.Load(), s.rank.Load(), s.err)

@@ -73,8 +73,6 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 			f.Members = append(f.Members, static)
 			return err
 		})
-	set.StringSliceVar(&f.ExecCommands, "exec-commands", nil,
-		"`commands` of credential plugins (exec) that kubeconfigs of --member may run, as they name them; those in Secrets run none")
 	set.StringArrayVar(&f.MembersFrom, "members-from", nil,
 		"a `source` of more members: "+member.ProfilesForm+"; may be repeated. Objects need the label "+member.ClusterLabel+
 			", unless a label selector follows after another colon")
@@ -132,7 +130,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 // complete fills in the options that are not flags, and reads the kubeconfigs that flags name.
 func (f *flags) complete() error {
 	for _, static := range f.Members {
-		if _, err := member.LoadKubeconfig(static.Kubeconfig, static.Context, f.ExecCommands); err != nil {
+		if _, err := member.LoadKubeconfig(static.Kubeconfig, static.Context); err != nil {
 			return fmt.Errorf("--member %s: %w", static.Cluster, err)
 		}
 	}
