@@ -213,13 +213,6 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	if c.options.Canary != nil {
 		group.Go(func() { c.prober(r, paths).Run(ctx) })
 	}
-	group.Go(func() {
-		followVersion(ctx, c.client.Discovery().RESTClient(), c.options.Clock, func() {
-			if r.Applier.Retry() {
-				r.EnqueueAll()
-			}
-		})
-	})
 	klog.FromContext(ctx).Info("Started", "cluster", cluster, "clusterset", c.options.ClusterSet, "namespace",
 		c.options.Namespace)
 	r.Run(ctx, workers, record)

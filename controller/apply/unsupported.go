@@ -22,7 +22,8 @@ import (
 // EventUnsupported is the reason of the Event on the first import with a field that the API server does not know.
 const EventUnsupported = "UnsupportedByAPIServer"
 
-// unsupported holds the fields and values that the API server does not know, so that they are not tried in each pass.
+// unsupported holds the fields and values that the API server does not know, so that they are not tried in each pass, until
+// the process restarts.
 type unsupported struct {
 	mu    sync.Mutex
 	known merge.Unsupported
@@ -57,17 +58,6 @@ func (u *unsupported) noteNodeHints() bool {
 	first := !u.known.NodeHints
 	u.known.NodeHints = true
 	return first
-}
-
-// Retry makes the next passes try unsupported fields again, after an upgrade of the API server. If it returns true, all
-// services must be reconciled.
-func (a *Applier) Retry() bool {
-	a.unsupported.mu.Lock()
-	defer a.unsupported.mu.Unlock()
-	known := a.unsupported.known
-	any := len(known.Distributions) > 0 || known.NodeHints
-	a.unsupported.known = merge.Unsupported{}
-	return any
 }
 
 // Unsupported returns what the API server does not know.
