@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+)
+
+// requestsOf counts what the controller of a cluster requested of its API server, by verb, resource and subresource: all
+// but Leases, which time renews, and watches, which time ends.
+func requestsOf(c *sim.Cluster) map[string]int {
+	counts := map[string]int{}
+	for request, times := range c.API.Requests() {
+		if request.Host == c.Name && request.Resource.Resource != "leases" && request.Verb != "watch" {
+			counts[strings.TrimSuffix(request.Verb+" "+request.Resource.Resource+"/"+request.Subresource, "/")] += times
+		}
+	}
+	return counts
+}
+
+// TestRequestsOfAChange pins what each change costs of requests: where it is made, in west or north, and in a cluster that
+// only imports, east. Nothing is read, and no Event is sent.
+func TestRequestsOfAChange(t *testing.T) {
+	type list []string
+	// A ServiceImport has a status subresource, so that its spec and its status need a request each. Its UID is in what it
+	// owns, so that it is created first.
+	const (
+		publish   = "create endpointslices"        // what the cluster exports, with the snapshot: members read it
+		report    = "update serviceexports/status" // Valid, Ready and Conflict at once
+		imported  = "create serviceimports"        // the owner of the others
+		derived   = "create services"              // the API server allocates its IP
+		specified = "update serviceimports"        // the IP of the derived Service, or what the exports changed
+		told      = "update serviceimports/status" // the clusters, and Ready for the generation of the spec
+		copied    = "create endpointslices"        // a copy of what the member publishes
+		changed   = "update endpointslices"        // the slice there, or its copy here
+		withdrawn = "delete endpointslices"
+	)
+	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west, north := set.Cluster("east"), set.Cluster("west"), set.Cluster("north")
+		for i, each := range set.Clusters()[1:] {
+			each.Serve("other", false, fmt.Sprintf("10.6%d.0.9", 5+i))
+			each.Export("other") // lists with it are believed
+			each.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 5+i))
+			each.Serve("db", true, fmt.Sprintf("10.6%d.0.2", 5+i))
+		}
+		for _, row := range []struct {
+			change           string
+			do               func()
+			there            *sim.Cluster
+			requests, inEast list
+		}{
+			{"nothing", func() {}, west, nil, nil},
+			{
+				"an export with an IP", func() { west.Export("web") }, west,
+				list{publish, imported, derived, specified, told, report},
+				list{imported, derived, specified, told, copied},
+			},
+			{
+				"a headless export", func() { west.Export("db") }, west,
+				list{publish, imported, told, report}, list{imported, told, copied},
+			},
+			{"an endpoint", func() { west.SetEndpoints("web", "10.65.0.3") }, west, list{changed}, list{changed}},
+			{"a headless endpoint", func() { west.SetEndpoints("db", "10.65.0.4") }, west, list{changed}, list{changed}},
+			{
+				"a port", func() { setPort(t, north, 81); setPort(t, west, 81) }, west,
+				list{changed, specified, told, "update services"}, list{changed, specified, told, "update services"},
+			},
+			{"another cluster", func() { north.Export("web") }, north, list{publish, told, report}, list{told, copied}},
+			{"another cluster, headless", func() { north.Export("db") }, north, list{publish, told, report}, list{told, copied}},
+			{"a cluster less", func() { north.Withdraw("web") }, north, list{withdrawn, told}, list{withdrawn, told}},
+			{
+				"a withdrawn export", func() { west.Withdraw("web") }, west,
+				list{withdrawn, "delete serviceimports", "delete services"},
+				list{withdrawn, "delete serviceimports", "delete services"},
+			},
+		} {
+			sim.Wait(time.Minute)
+			there, here := requestsOf(row.there), requestsOf(east)
+			row.do()
+			sim.Wait(20 * time.Second)
+			for _, each := range []struct {
+				cluster *sim.Cluster
+				before  map[string]int
+				want    list
+			}{{row.there, there, row.requests}, {east, here, row.inEast}} {
+				var got []string
+				for request, times := range requestsOf(each.cluster) {
+					for range times - each.before[request] {
+						got = append(got, request)
+					}
+				}
+				slices.Sort(got)
+				slices.Sort(each.want)
+				if !slices.Equal(got, each.want) {
+					t.Errorf("%s: requests in %s\n got %q\nwant %q", row.change, each.cluster.Name, got, each.want)
+				}
+			}
+		}
+	})
+}
+
+func setPort(t *testing.T, c *sim.Cluster, port int32) {
+	t.Helper()
+	services := c.Kube.CoreV1().Services(sim.Namespace)
+	service, err := services.Get(t.Context(), "web", metav1.GetOptions{})
+	must(t, err)
+	service.Spec.Ports[0].Port = port
+	_, err = services.Update(t.Context(), service, metav1.UpdateOptions{})
+	must(t, err)
+}
