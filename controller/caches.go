@@ -17,7 +17,7 @@ type caches struct {
 	gate  *informer.FreshnessGate
 	local *local.Cluster
 	api   *mcsapi.API
-	// properties may be a minute old, or unknown: a new leader begins with a list of them.
+	// properties may be a minute old, or unknown: a new leader lists them, unless the heartbeat has the same.
 	properties *local.Properties
 	// full is closed once the caches were full.
 	full chan struct{}

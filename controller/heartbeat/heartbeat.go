@@ -86,6 +86,7 @@ func (h *Renewer) Announce(ctx context.Context) {
 	before := ptr.Deref(existing.Spec.HolderIdentity, "")
 	uid := existing.Annotations[member.HeartbeatUIDAnnotation]
 	if before == h.Cluster && uid == h.KubeSystemUID {
+		h.last = existing // Run renews it
 		return
 	}
 	klog.FromContext(ctx).Info("The heartbeat was written by another cluster or under another id; "+

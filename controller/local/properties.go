@@ -77,37 +77,36 @@ func (p *Properties) Network() string { return cmp.Or(p.network, p.All()[scope.N
 // Text returns the properties as the annotation scope.PropertiesAnnotation has them, empty while they are unknown.
 func (p *Properties) Text() string { return p.last.Load().text }
 
-// Begin lists the properties for a new leader, so that it publishes none that are older than those of the one before. If
-// the list fails, those count that the heartbeat of this cluster has. It returns once the network is known, or cannot be for
-// want of rights, and fails only if the context ends.
+// Begin prepares the properties for a new leader, so that it publishes none that are older than those of the one before. It
+// lists them, unless they are those that the heartbeat of this cluster has. If the list fails, those of the heartbeat
+// count. It returns once the network is known, or cannot be for want of rights, and fails only if the context ends.
 func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, namespace, cluster, uid string) error {
 	return informer.Retry(ctx, func(ctx context.Context) (bool, error) {
-		failed := p.read(ctx, beginPatience)
-		if failed == nil {
-			return true, nil
-		}
 		p.mu.Lock()
 		answered := p.answered
 		p.mu.Unlock()
-		known := p.network != "" || p.All() != nil || apierrors.IsForbidden(failed)
+		published := ""
 		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-			return known, nil
 		case err != nil:
 			return false, nil // The API server is away. Without the Lease, imports could be withdrawn.
+		case ptr.Deref(lease.Spec.HolderIdentity, "") == cluster && lease.Annotations[member.HeartbeatUIDAnnotation] == uid:
+			published = member.DescriptionOf(lease).Properties
 		}
-		text := member.DescriptionOf(lease).Properties
-		if text == "" || ptr.Deref(lease.Spec.HolderIdentity, "") != cluster ||
-			lease.Annotations[member.HeartbeatUIDAnnotation] != uid {
-			return known, nil
+		if published != "" && published == p.Text() {
+			return true, nil
+		}
+		failed := p.read(ctx, beginPatience)
+		if failed == nil || published == "" {
+			return failed == nil || p.network != "" || p.All() != nil || apierrors.IsForbidden(failed), nil
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.answered != answered {
 			return true, nil // a list was answered meanwhile
 		}
-		if err := p.set(text); err != nil {
+		if err := p.set(published); err != nil {
 			klog.FromContext(ctx).Error(err, "Ignored the properties in the heartbeat of this cluster")
 		}
 		return true, nil

@@ -118,6 +118,7 @@ func TestProperties(t *testing.T) {
 		}{
 			"a list":                            {"-", "us", "east", "uid", `{"region":"us"}`},
 			"newer than what the replica knows": {"asia", "us", "east", "uid", `{"region":"us"}`},
+			"not listed again":                  {"eu", "us", "east", "uid", `{"region":"eu"}`},
 			"as the leader before knew them":    {"asia", "-", "east", "uid", `{"region":"eu"}`},
 			"as the heartbeat has them":         {"-", "-", "east", "uid", `{"region":"eu"}`},
 			"no properties":                     {"-", "", "east", "uid", "{}"},

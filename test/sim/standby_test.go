@@ -68,8 +68,28 @@ func withoutHeartbeat(cluster *sim.Cluster, revision int64, at time.Time) (longe
 	return max(longest, time.Since(at))
 }
 
+// firstHeartbeat returns how long after it got the Lease a leader first renewed the heartbeat, since a revision.
+func firstHeartbeat(t *testing.T, cluster *sim.Cluster, revision int64, leader string) time.Duration {
+	t.Helper()
+	var led time.Time
+	events, _ := cluster.API.After(revision)
+	for _, each := range events {
+		lease, ok := each.Object.(*coordinationv1.Lease)
+		switch {
+		case !ok:
+		case lease.Name == controller.LeaderLease && *lease.Spec.HolderIdentity == leader:
+			led = lease.Spec.AcquireTime.Time
+		case lease.Name == member.HeartbeatLease && !led.IsZero():
+			return lease.Spec.RenewTime.Sub(led)
+		}
+	}
+	t.Fatalf("%s did not renew the heartbeat", leader)
+	return 0
+}
+
 // TestStandby: a replica that does not lead reads its own cluster, and does nothing else. When the leader ends, it
-// lists nothing that it has read before, and other clusters do not demote its cluster, however long a list takes.
+// lists nothing that it has read before, and other clusters do not demote its cluster, however long a list takes. Its
+// first heartbeat comes soon after it got the Lease, although each request takes a tenth of a second.
 func TestStandby(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -94,7 +114,11 @@ func TestStandby(t *testing.T) {
 					}
 				})
 				sim.Wait(5 * time.Second)
-				east.API.SetFault("second", slowLists(20*time.Second)) // it reads everything again
+				lists := slowLists(20 * time.Second)
+				east.API.SetFault("second", func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+					<-time.After(100 * time.Millisecond)
+					return lists(req, serve)
+				}) // it reads everything again
 				for i, each := range set.Clusters() {
 					each.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 4+i))
 					each.Export("web")
@@ -119,6 +143,9 @@ func TestStandby(t *testing.T) {
 				}
 				row.end(first)
 				sim.Wait(time.Minute)
+				if took := firstHeartbeat(t, east, revision, "second"); took > 2*time.Second {
+					t.Errorf("the first heartbeat came %s after the Lease, want 2 s or less", took)
+				}
 				if longest := withoutHeartbeat(east, revision, at); longest > row.within {
 					t.Errorf("no heartbeat for %s, want %s or less", longest, row.within)
 				}
