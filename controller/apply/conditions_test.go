@@ -237,7 +237,8 @@ func TestForgottenServicesAreForgotten(t *testing.T) {
 	applier := &Applier{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
 	applier.reported.New(web, map[string]string{"1": ""})
-	applier.tracker.wrote(web, &metav1.ObjectMeta{UID: "2"}, applier.Clock.Now())
+	applier.tracker.sends(web)
+	applier.tracker.answered(web, &metav1.ObjectMeta{UID: "2"}, applier.Clock.Now())
 	applier.Forget(web)
 	if len(applier.reported.services) > 0 || len(applier.tracker.services) > 0 {
 		t.Errorf("left are %v and %v", applier.reported.services, applier.tracker.services)

@@ -21,6 +21,15 @@ const unseenFor = 10 * time.Second
 type tracker struct {
 	mu       sync.Mutex
 	services map[types.NamespacedName]map[types.UID]unseen
+	// early has the last event of each object since a request for its service was sent: a watch often shows a write before
+	// the answer comes. Services without a request are not in it.
+	early map[types.NamespacedName]map[types.UID]event
+}
+
+// An event is an object that a cache shows, or that is gone.
+type event struct {
+	metav1.Object
+	gone bool
 }
 
 // unseen is a write that is not shown.
@@ -29,33 +38,58 @@ type unseen struct {
 	at      time.Time
 }
 
-// wrote notes an object as the API server stored it.
-func (t *tracker) wrote(service types.NamespacedName, written metav1.Object, now time.Time) {
+// sends notes that an object of a service is about to be written. answered follows.
+func (t *tracker) sends(service types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.services == nil {
-		t.services = map[types.NamespacedName]map[types.UID]unseen{}
+		t.services, t.early = map[types.NamespacedName]map[types.UID]unseen{}, map[types.NamespacedName]map[types.UID]event{}
 	}
-	if t.services[service] == nil {
-		t.services[service] = map[types.UID]unseen{}
-	}
-	t.services[service][written.GetUID()] = unseen{written.GetResourceVersion(), now}
+	t.early[service] = map[types.UID]event{}
 }
 
-// sees notes that a cache shows an object, or that it is gone. It reports whether the service is due for it: unless it is
-// what was written, or older.
-func (t *tracker) sees(service types.NamespacedName, shown metav1.Object, gone bool, now time.Time) (due bool) {
+// answered notes the object as the API server stored it, nil if it did not. It reports whether the service is due for what
+// caches showed since sends.
+func (t *tracker) answered(service types.NamespacedName, written metav1.Object, now time.Time) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	early := t.early[service]
+	delete(t.early, service)
+	if written != nil && t.services[service] == nil {
+		t.services[service] = map[types.UID]unseen{}
+	}
+	if written != nil {
+		t.services[service][written.GetUID()] = unseen{written.GetResourceVersion(), now}
+	}
+	for _, each := range early {
+		due = t.concerned(service, each, now) || due
+	}
+	return due
+}
+
+// sees notes an event. It reports whether the service is due for it: not for what was written, or older, and not before
+// answered knows.
+func (t *tracker) sees(service types.NamespacedName, shown event, now time.Time) (due bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if early := t.early[service]; early != nil {
+		early[shown.GetUID()] = shown
+		return false
+	}
+	return t.concerned(service, shown, now)
+}
+
+// concerned is sees after all answers. It is called with the lock held.
+func (t *tracker) concerned(service types.NamespacedName, shown event, now time.Time) bool {
 	of, known := t.services[service][shown.GetUID()]
 	switch {
 	case !known || now.Sub(of.at) >= unseenFor:
 		return true
-	case !gone && older(shown.GetResourceVersion(), of.version):
+	case !shown.gone && older(shown.GetResourceVersion(), of.version):
 		return false
 	}
 	t.drop(service, shown.GetUID())
-	return gone || of.version != shown.GetResourceVersion()
+	return shown.gone || of.version != shown.GetResourceVersion()
 }
 
 // unseenOf returns the versions of a service that no cache shows yet, in a new map.
@@ -73,18 +107,15 @@ func (t *tracker) unseenOf(service types.NamespacedName, now time.Time) map[type
 	return versions
 }
 
-// waits reports whether objects that were read from the caches after unseenOf do not show all of these versions.
-func (t *tracker) waits(service types.NamespacedName, versions map[types.UID]string, cached []metav1.Object) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	shown := 0
+// waits reports whether objects that were read from the caches after unseenOf do not show all of these versions, which it
+// uses up.
+func waits(versions map[types.UID]string, cached []metav1.Object) bool {
 	for _, object := range cached {
 		if version, known := versions[object.GetUID()]; known && !older(object.GetResourceVersion(), version) {
-			t.drop(service, object.GetUID()) // a cache may have shown it before the answer came
-			shown++
+			delete(versions, object.GetUID())
 		}
 	}
-	return shown < len(versions)
+	return len(versions) > 0
 }
 
 // expired returns the services of which the caches never showed a write: an object that was deleted while a watch was broken
@@ -113,7 +144,7 @@ func (t *tracker) drop(service types.NamespacedName, uid types.UID) {
 // Sees notes that a cache shows an object of a service, or that it is gone, and reports whether the service is to be
 // reconciled because of it.
 func (a *Applier) Sees(service types.NamespacedName, shown metav1.Object, gone bool) (due bool) {
-	return a.tracker.sees(service, shown, gone, a.Clock.Now())
+	return a.tracker.sees(service, event{shown, gone}, a.Clock.Now())
 }
 
 // Unseen returns the versions of what was written of a service that the caches do not show yet. It is to be called before
@@ -125,7 +156,7 @@ func (a *Applier) Unseen(service types.NamespacedName) map[types.UID]string {
 // Waits reports whether a service is not to be reconciled yet, because what was read of it from the caches does not show all
 // that was Unseen.
 func (a *Applier) Waits(existing Existing, unseen map[types.UID]string) bool {
-	return a.tracker.waits(existing.Observed.Service, unseen, existing.objects())
+	return waits(unseen, existing.objects())
 }
 
 // Expired returns the services, perhaps twice, that are to be reconciled because the caches never showed what was written of

@@ -22,7 +22,7 @@ func TestTracker(t *testing.T) {
 	}
 	start := time.Unix(1000, 0)
 	type step struct {
-		do     string // wrote, shows, gone, or pass
+		do     string // sends, wrote, fails, shows, gone, or pass
 		object metav1.Object
 		after  time.Duration
 		want   bool
@@ -36,7 +36,15 @@ func TestTracker(t *testing.T) {
 		"it is deleted":                    {{"wrote", object("a", "5"), 0, false}, {"gone", object("a", "5"), 0, true}, {"pass", nil, 0, false}},
 		"a pass waits":                     {{"wrote", object("a", "5"), 0, false}, {"pass", nil, 0, true}, {"shows", object("a", "5"), 0, false}, {"pass", object("a", "5"), 0, false}},
 		"a pass waits for all":             {{"wrote", object("a", "5"), 0, false}, {"wrote", object("b", "6"), 0, false}, {"pass", nil, 0, true}, {"shows", object("a", "5"), 0, false}, {"shows", object("b", "6"), 0, false}, {"pass", nil, 0, false}},
-		"the answer comes after the event": {{"shows", object("a", "5"), 0, true}, {"wrote", object("a", "5"), 0, false}, {"pass", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, true}},
+		"the answer comes after the event": {{"sends", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"wrote", object("a", "5"), 0, false}, {"pass", nil, 0, false}, {"shows", object("a", "6"), 0, true}},
+		"others overtake the answer":       {{"sends", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, false}, {"wrote", object("a", "5"), 0, true}, {"pass", nil, 0, false}},
+		"it is gone before the answer":     {{"sends", nil, 0, false}, {"gone", object("a", "5"), 0, false}, {"wrote", object("a", "5"), 0, true}, {"pass", nil, 0, false}},
+		"an older event before the answer": {{"sends", nil, 0, false}, {"shows", object("a", "4"), 0, false}, {"wrote", object("a", "5"), 0, false}, {"pass", object("a", "4"), 0, true}},
+		"another object before the answer": {{"sends", nil, 0, false}, {"shows", object("b", "4"), 0, false}, {"wrote", object("a", "5"), 0, true}},
+		"a request fails":                  {{"sends", nil, 0, false}, {"fails", nil, 0, false}, {"shows", object("a", "5"), 0, true}},
+		"a request fails after an event":   {{"sends", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"fails", nil, 0, true}},
+		"two writes at a time":             {{"wrote", object("a", "5"), 0, false}, {"sends", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, false}, {"wrote", object("a", "6"), 0, false}, {"pass", nil, 0, false}},
+		"an earlier write is overtaken":    {{"wrote", object("b", "5"), 0, false}, {"sends", nil, 0, false}, {"shows", object("b", "6"), 0, false}, {"wrote", object("a", "7"), 0, true}},
 		"resourceVersions go back":         {{"wrote", object("a", "500"), 0, false}, {"shows", object("a", "4"), unseenFor, true}, {"pass", object("a", "4"), unseenFor, false}},
 		"no cache shows it":                {{"wrote", object("a", "5"), 0, false}, {"pass", nil, unseenFor - 1, true}, {"pass", nil, unseenFor, false}},
 	} {
@@ -44,23 +52,30 @@ func TestTracker(t *testing.T) {
 		for i, s := range steps {
 			now, got := start.Add(s.after), false
 			switch s.do {
+			case "sends":
+				all.sends(web)
 			case "wrote":
-				all.wrote(web, s.object, now)
+				if all.early[web] == nil {
+					all.sends(web)
+				}
+				got = all.answered(web, s.object, now)
+			case "fails":
+				got = all.answered(web, nil, now)
 			case "pass":
 				var cached []metav1.Object
 				if s.object != nil {
 					cached = append(cached, s.object)
 				}
-				got = all.waits(web, all.unseenOf(web, now), cached)
+				got = waits(all.unseenOf(web, now), cached)
 			default:
-				got = all.sees(web, s.object, s.do == "gone", now)
+				got = all.sees(web, event{s.object, s.do == "gone"}, now)
 			}
 			if got != s.want {
 				t.Errorf("%s: step %d, %s: %t", name, i, s.do, got)
 			}
 		}
-		if all.expired(start.Add(3 * unseenFor)); len(all.services) > 0 {
-			t.Errorf("%s: left are %v", name, all.services)
+		if all.expired(start.Add(3 * unseenFor)); len(all.services)+len(all.early) > 0 {
+			t.Errorf("%s: left are %v and %v", name, all.services, all.early)
 		}
 	}
 }
@@ -70,13 +85,14 @@ func TestCachesCatchUpMeanwhile(t *testing.T) {
 	web, now := types.NamespacedName{Namespace: "demo", Name: "web"}, time.Unix(1000, 0)
 	written := &metav1.ObjectMeta{UID: "a", ResourceVersion: "5"}
 	var all tracker
-	all.wrote(web, written, now)
+	all.sends(web)
+	all.answered(web, written, now)
 	before := all.unseenOf(web, now)
-	all.sees(web, written, false, now) // after the caches were read
-	if !all.waits(web, before, nil) {
+	all.sees(web, event{written, false}, now) // after the caches were read
+	if !waits(before, nil) {
 		t.Error("it does not wait")
 	}
-	if all.waits(web, all.unseenOf(web, now), []metav1.Object{written}) {
+	if waits(all.unseenOf(web, now), []metav1.Object{written}) {
 		t.Error("it waits for what it read")
 	}
 }
@@ -86,7 +102,8 @@ func TestHandMadeSlicesAreSeen(t *testing.T) {
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
 	applier := &Applier{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{UID: "a", ResourceVersion: "5"}}
-	applier.tracker.wrote(web, slice, applier.Clock.Now())
+	applier.tracker.sends(web)
+	applier.tracker.answered(web, slice, applier.Clock.Now())
 	existing := Existing{Observed: merge.Observed{Service: web, HandMadeSlices: []*discoveryv1.EndpointSlice{slice}}}
 	if applier.Waits(existing, applier.Unseen(web)) {
 		t.Error("a pass waits for a slice that the caches show")

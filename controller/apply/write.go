@@ -5,6 +5,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,10 +65,19 @@ func write[T any, P object[T]](ctx context.Context, guard *guard, client client[
 	// Older CustomResourceDefinitions lack fields, which would cause a warning each.
 	var written P
 	var err error
+	p := guard.pass
+	p.tracker.sends(p.observed.Service)
 	if existing == nil {
 		written, err = client.Create(ctx, desired, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	} else {
 		written, err = client.Update(ctx, desired, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationIgnore})
+	}
+	var stored metav1.Object
+	if err == nil && written.GetResourceVersion() != version {
+		stored = strip(written)
+	}
+	if p.tracker.answered(p.observed.Service, stored, p.Clock.Now()) {
+		p.retry(time.Nanosecond) // no delay of its own
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && existing != nil:
@@ -79,14 +89,13 @@ func write[T any, P object[T]](ctx context.Context, guard *guard, client client[
 	case err != nil:
 		return existing, err
 	}
-	if existing != nil && written.GetResourceVersion() == existing.GetResourceVersion() {
+	if stored == nil {
 		guard.wrote(content, existing, false, true)
 		return existing, nil // the API server or a webhook reverted the change
 	}
-	guard.wrote(content, strip(written), existing == nil, false)
-	guard.pass.tracker.wrote(guard.pass.observed.Service, written, guard.pass.Clock.Now())
+	guard.wrote(content, stored, existing == nil, false)
 	// What the API server or a webhook changed may concern the merge.
-	guard.pass.outcome.Again = guard.pass.outcome.Again || !equal(written, desired)
+	p.outcome.Again = p.outcome.Again || !equal(written, desired)
 	return written, nil
 }
 

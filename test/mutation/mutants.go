@@ -91,8 +91,13 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/apply/tracker.go",
-		text: `return gone || of.version != shown.GetResourceVersion()`, replacement: `return gone`,
+		text: `return shown.gone || of.version != shown.GetResourceVersion()`, replacement: `return shown.gone`,
 		harm: "what others change right after the controller stays as they left it",
+	},
+	{
+		file: "controller/apply/tracker.go",
+		text: `due = t.concerned(service, each, now) || due`, replacement: `t.concerned(service, each, now)`,
+		harm: "what others change before the answer to a write comes stays as they left it",
 	},
 	{
 		file: "controller/reconciler/queue.go",
