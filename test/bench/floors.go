@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -13,13 +14,83 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/requests"
 )
 
-// stopControllers ends the controllers, so that plain clients can do what they did.
-func (r *memberRun) stopControllers() error {
+// endControllers ends the controllers, so that plain clients can do what they did.
+func (r *memberRun) endControllers() error {
 	err := errors.Join(r.eastController.End(), r.westController.End())
 	r.eastController, r.westController = nil, nil
 	return err
+}
+
+// settled are the requests of the controllers once they have written nothing but Leases for a second.
+func (r *memberRun) settled(ctx context.Context) (sent []requests.Counts, err error) {
+	for before := -1.0; ; {
+		sent = nil
+		all := 0.0
+		for _, controller := range r.controllers() {
+			counts, err := requests.Read(ctx, controller.Debug)
+			if err != nil {
+				return nil, err
+			}
+			writes, _ := counts.PerEach(1)
+			sent, all = append(sent, counts), all+writes
+		}
+		if all == before {
+			return sent, nil
+		}
+		before = all
+		if err := pause(ctx, time.Second); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// turns are how often the controllers and the plain clients follow changes, one after the other.
+const turns = 3
+
+// inTurns follows changes that the controllers carry, and as many that plain clients carry while the controllers are
+// halted. sent are the requests of the controllers for all of their changes.
+func (r *memberRun) inTurns(ctx context.Context) (ours, floor []time.Duration, sent []requests.Counts, err error) {
+	const interval = 50 * time.Millisecond
+	sent = []requests.Counts{{}, {}}
+	for range turns {
+		before, err := r.settled(ctx)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		took, err := r.follow(ctx, interval, r.followed/turns)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		ours = append(ours, took...)
+		after, err := r.settled(ctx)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		for i := range sent {
+			sent[i].Add(after[i].Since(before[i]))
+		}
+		if err := r.signal(syscall.SIGSTOP); err != nil {
+			return nil, nil, nil, err
+		}
+		took, err = r.relayed(ctx, interval, r.followed/turns)
+		if err := errors.Join(err, r.signal(syscall.SIGCONT)); err != nil {
+			return nil, nil, nil, err
+		}
+		floor = append(floor, took...)
+	}
+	return ours, floor, sent, r.endControllers()
+}
+
+// signal sends a signal to the controllers. Halted for less than 30 s, they are not stale.
+func (r *memberRun) signal(signal syscall.Signal) error {
+	var errs []error
+	for _, controller := range r.controllers() {
+		errs = append(errs, syscall.Kill(controller.PID(), signal))
+	}
+	return errors.Join(errs...)
 }
 
 // relayed follows changes that two plain clients carry: from the slice of the Service to the published one, and from that
@@ -43,20 +114,26 @@ func (r *memberRun) relayed(ctx context.Context, interval time.Duration, count i
 	return r.follow(ctx, interval, count)
 }
 
-// copied is how long it takes to write, once more and in both clusters, what the users and the controllers wrote.
-func (r *memberRun) copied(ctx context.Context) (time.Duration, error) {
+// copied is how long it takes to write, once more and in both clusters, what the users and the controllers wrote, and how
+// many writes each service needs there and here, without those of users.
+func (r *memberRun) copied(ctx context.Context) (took time.Duration, each [2]float64, err error) {
 	r.say("floor of exports")
 	const prefix = "floor-"
 	var writes errgroup.Group
 	begin := make(chan struct{})
-	for _, p := range []*plane{r.east, r.west} {
+	for i, p := range []*plane{r.east, r.west} {
 		if err := p.writer.Namespace(ctx, prefix+namespace); err != nil {
-			return 0, err
+			return 0, each, err
 		}
 		made, err := p.writer.Made(ctx)
 		if err != nil {
-			return 0, err
+			return 0, each, err
 		}
+		needed := 0
+		for _, service := range made {
+			needed += service.Writes()
+		}
+		each[i] = float64(needed) / float64(len(made))
 		writes.Go(func() error {
 			<-begin
 			return p.writer.Copy(ctx, made, prefix)
@@ -64,21 +141,28 @@ func (r *memberRun) copied(ctx context.Context) (time.Duration, error) {
 	}
 	began := time.Now()
 	close(begin)
-	err := writes.Wait()
-	return time.Since(began), err
+	err = writes.Wait()
+	return time.Since(began), each, err
 }
 
-// beside is a figure next to its floor. What it may exceed the floor by, or how many times it, is its goal.
-func beside(what string, ours, floor time.Duration, times float64, more time.Duration) figure.Figure {
-	ratio := float64(ours) / float64(floor)
-	f := figure.Figure{
-		What:  what,
-		Cells: []string{figure.Time(float64(ours)), figure.Time(float64(floor)), fmt.Sprintf("%.2f", ratio)},
-	}
-	if times > 0 {
-		f.Goal, f.Verdict = fmt.Sprintf("ratio ≤ %v", times), figure.Judge(ratio <= times)
-	} else {
-		f.Goal, f.Verdict = fmt.Sprintf("≤ floor + %s", more), figure.Judge(ours <= floor+more)
-	}
-	return f
+// quantiles are the median and the 99th percentile in nanoseconds.
+func quantiles(took []time.Duration) [2]float64 {
+	return [2]float64{float64(figure.Quantile(took, 0.5)), float64(figure.Quantile(took, 0.99))}
+}
+
+// beside is a figure of two values next to those of the floor.
+func beside(what string, ours, floor [2]float64, show func(float64) string) figure.Figure {
+	return figure.Figure{What: what, Cells: []string{
+		show(ours[0]) + ", " + show(ours[1]), show(floor[0]) + ", " + show(floor[1]),
+		fmt.Sprintf("%.2f, %.2f", ours[0]/floor[0], ours[1]/floor[1]),
+	}}
+}
+
+// besideWrites are the writes of both controllers for each of so many changes next to those of plain clients, and by kind.
+func besideWrites(what string, sent []requests.Counts, changes int, floor [2]float64) []figure.Figure {
+	there, thereByKind := sent[0].PerEach(changes)
+	here, hereByKind := sent[1].PerEach(changes)
+	f := beside(what, [2]float64{there, here}, floor, func(each float64) string { return fmt.Sprintf("%.2f", each) })
+	f.Goal, f.Verdict = "floor", figure.Judge(there <= 1.02*floor[0], here <= 1.02*floor[1])
+	return []figure.Figure{f, {What: "of these", Cells: cell("exporter: %s; importer: %s", thereByKind, hereByKind)}}
 }

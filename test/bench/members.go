@@ -20,9 +20,9 @@ import (
 const membersText = `
 Two real control planes that are members of each other, on one machine, with a controller in each,
 and our CoreDNS in the importing one (*here*). Services are headless with ten endpoints. A change
-gives an endpoint another address; its time lasts from the request there to the first answer here. One service
-changes every 50 ms. Floors are plain clients that send the same requests once the controllers have
-ended.`
+gives an endpoint another address; its time lasts from the request there to the first answer here.
+One service changes every 50 ms. Floors are plain clients that send the same requests, in turns with
+the controllers for changes, and once the controllers have ended for exports.`
 
 const namespace = "shop"
 
@@ -50,7 +50,15 @@ func members(ctx context.Context, b *bench) (table figure.Table, err error) {
 	if err != nil {
 		return table, err
 	}
+	start, err := r.settled(ctx)
+	if err != nil {
+		return table, err
+	}
 	exported, used, err := r.export(ctx, b.exports)
+	if err != nil {
+		return table, err
+	}
+	forExports, err := r.settled(ctx)
 	if err != nil {
 		return table, err
 	}
@@ -58,35 +66,44 @@ func members(ctx context.Context, b *bench) (table figure.Table, err error) {
 	if err != nil {
 		return table, err
 	}
-	const interval = 50 * time.Millisecond
-	changed, err := r.follow(ctx, interval, b.followed)
+	changed, relayed, forChanges, err := r.inTurns(ctx)
 	if err != nil {
 		return table, err
 	}
-	if err := r.stopControllers(); err != nil {
-		return table, err
-	}
-	relayed, err := r.relayed(ctx, interval, b.followed)
+	copied, writes, err := r.copied(ctx)
 	if err != nil {
 		return table, err
 	}
-	copied, err := r.copied(ctx)
-	const change = "endpoint changed there → answer changed here, "
+	took := float64(copied)
+	ratio := float64(exported) / took
+	late, floor := quantiles(changed), quantiles(relayed)
 	table.Figures = []figure.Figure{
-		beside(fmt.Sprintf("%s services exported there → all imported and answered here", thousands(b.exports)),
-			exported, copied, 1.3, 0),
 		{
-			What:  "processor time of the controllers for it: here, there",
-			Cells: cell("%s, %s", figure.Time(float64(used[1])), figure.Time(float64(used[0]))),
+			What: thousands(b.exports) + " exports → imported and answered", Goal: "ratio ≤ 1.3",
+			Cells:   []string{figure.Time(float64(exported)), figure.Time(took), fmt.Sprintf("%.2f", ratio)},
+			Verdict: figure.Judge(ratio <= 1.3),
+		},
+		beside("one change: p50, p99", late, floor, figure.Time),
+		{
+			What:  "CPU of the controllers for the exports: exporter, importer",
+			Cells: cell("%s, %s", figure.Time(float64(used[0])), figure.Time(float64(used[1]))),
 		},
 		{
 			What:  "live heap of the controller per imported endpoint",
 			Cells: cell("%.0f B", (after-before)/float64(b.exports*objects.PerSlice)),
 		},
-		beside(change+"median", figure.Quantile(changed, 0.5), figure.Quantile(relayed, 0.5), 0, 5*time.Millisecond),
-		beside(change+"99 %", figure.Quantile(changed, 0.99), figure.Quantile(relayed, 0.99), 0, 10*time.Millisecond),
 	}
-	return table, err
+	change := &table.Figures[1]
+	change.Goal = "floor + 5 ms, 10 ms"
+	change.Verdict = figure.Judge(late[0] <= floor[0]+5e6, late[1] <= floor[1]+10e6)
+	for i := range forExports {
+		forExports[i] = forExports[i].Since(start[i])
+	}
+	table.Figures = append(table.Figures,
+		besideWrites("writes for an export: exporter, importer", forExports, b.exports, writes)...)
+	table.Figures = append(table.Figures,
+		besideWrites("writes for a change: exporter, importer", forChanges, len(changed), [2]float64{1, 1})...)
+	return table, nil
 }
 
 // cell is the only cell of a row.
