@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
@@ -153,7 +154,7 @@ func TestPropertiesChange(t *testing.T) {
 	r.Attach()
 	queued(r)
 	addSlice(t, r, "west", "demo", "web")
-	if err := r.Properties.Begin(t.Context(), nil, "", "", ""); err != nil {
+	if err := r.Properties.Begin(t.Context(), fake.NewClientset(), "", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := queued(r); !slices.Equal(got, []string{"demo/web"}) {
