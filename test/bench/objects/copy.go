@@ -13,9 +13,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// CopiesAtOnce is how many services Copy writes at a time: of 2, 4, 8, 16 and 32 the fastest on two cores.
-const CopiesAtOnce = 8
-
 // A Made is what a controller made of a multi-cluster service.
 type Made struct {
 	exported *mcsv1beta1.ServiceExport // nil if the cluster does not export it
@@ -91,10 +88,11 @@ func (w *Writer) Made(ctx context.Context) (all []*Made, err error) {
 	return all, nil
 }
 
-// Copy writes all of it once more, in namespaces of the same names with a prefix, which exist. No controller runs.
-func (w *Writer) Copy(ctx context.Context, all []*Made, prefix string) error {
+// Copy writes all of it once more, so many services at once, in namespaces of the same names with a prefix, which exist. No
+// controller runs.
+func (w *Writer) Copy(ctx context.Context, all []*Made, prefix string, atOnce int) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(CopiesAtOnce)
+	group.SetLimit(atOnce)
 	for _, made := range all {
 		group.Go(func() error { return w.copy(ctx, made, prefix) })
 	}

@@ -91,13 +91,16 @@ func protobuf(config *rest.Config) *rest.Config {
 // floor begins the names of the namespaces that this program writes to. They exist.
 const floor = "floor-"
 
+// atOnce is how many services are written at a time.
+const atOnce = 16
+
 // imports writes what the controller wrote for each import, once more in other namespaces.
 func (p *plain) imports(ctx context.Context, result *figure.Floor) error {
 	all, err := p.writer.Made(ctx)
 	if err != nil {
 		return err
 	}
-	return during(result, func() error { return p.writer.Copy(ctx, all, floor) })
+	return during(result, func() error { return p.writer.Copy(ctx, all, floor, atOnce) })
 }
 
 // during notes how long something took, and the processor time of this process.
