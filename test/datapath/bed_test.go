@@ -65,13 +65,12 @@ func startBed(t *testing.T, b *bed) *bed {
 	}
 	planes := controlplanetest.Start(t, options...)
 	b.east, b.west, b.north = newCluster(t, b, planes[0]), newCluster(t, b, planes[1]), newCluster(t, b, planes[2])
-	for _, c := range b.all() {
-		for _, other := range b.all() {
-			if other != c {
-				c.join(t, other)
-			}
-		}
+	b.west.joinBoth(t, b.east)
+	if b.networks {
+		t.Run("two clusters", func(t *testing.T) { twoClusters(t, b) })
 	}
+	b.north.joinBoth(t, b.east)
+	b.north.joinBoth(t, b.west)
 	t.Cleanup(func() { t.Logf("kube-proxy in %s mode:\n%s", b.mode, b.figures.String()) })
 	return b
 }

@@ -329,3 +329,10 @@ func (c *cluster) join(t testing.TB, other *cluster) {
 	t.Helper()
 	must(t, clusterset.Join(t.Context(), c.Cluster, other.Name(), other.credential(t, system, "clusterset-member")))
 }
+
+// joinBoth makes two clusters members of each other.
+func (c *cluster) joinBoth(t testing.TB, other *cluster) {
+	t.Helper()
+	c.join(t, other)
+	other.join(t, c)
+}

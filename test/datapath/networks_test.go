@@ -133,6 +133,18 @@ func (c *cluster) addNodes(t testing.TB) []string {
 	return names
 }
 
+// twoClusters: there is no third one yet.
+func twoClusters(t *testing.T, b *bed) {
+	s := service{namespace: b.namespace(t), name: "pair", ports: http80}
+	east, west := b.east.deploy(t, s, 1), b.west.deploy(t, s, 1)
+	for _, c := range []*cluster{b.east, b.west} {
+		client := c.client(t, s.namespace, 0)
+		b.figures.add("two clusters, from "+c.Name(), client.reaches(t, 200, "tcp4", s.at(80), east[0], west[0]), "1 pod each")
+	}
+	west[0].setReady(t, false)
+	b.west.client(t, s.namespace, 1).settled(t, "tcp4", s.at(80), east...)
+}
+
 // failures: a node serves clients of other clusters while it is ready and has a pod that is ready or terminates. If its
 // only pod becomes unready, its kube-proxy may be earlier than theirs: until they have synced, the node drops connections.
 func failures(t *testing.T, b *bed) {
