@@ -51,9 +51,10 @@ type cluster struct {
 // node is a network namespace with a kube-proxy.
 type node struct {
 	*network.Namespace
-	name  string
-	pods  []netip.Prefix // addresses of its pods
-	proxy *program
+	name      string
+	addresses []netip.Addr
+	pods      []netip.Prefix // addresses of its pods
+	proxy     *program
 }
 
 func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
@@ -132,7 +133,9 @@ func (c *cluster) startNodes(t testing.TB) {
 		for _, text := range object.Spec.PodCIDRs {
 			ranges = append(ranges, netip.MustParsePrefix(text))
 		}
-		n := &node{name: object.Name, pods: ranges, Namespace: c.attach(t, c.uplink, addresses, ranges...)}
+		n := &node{
+			name: object.Name, addresses: addresses, pods: ranges, Namespace: c.attach(t, c.uplink, addresses, ranges...),
+		}
 		// A packet that comes before the rules of its Service is to end here. Else connection tracking would remember
 		// for two minutes that the connection is to nowhere, and lead a later one there that has its port again:
 		// kube-proxy v1.36.3 forgets flows of UDP alone.
@@ -215,9 +218,13 @@ func (c *cluster) attach(t testing.TB, to *network.Namespace, addresses []netip.
 	return made
 }
 
-// corefile is that of a cluster's CoreDNS, which has nobody to forward to.
+// corefile is that of a cluster's CoreDNS, which has nobody to forward to. The names of load balancers are in a file.
 const corefile = `.:53 {
     errors
+    hosts %[3]s lb.example {
+        reload 200ms
+        ttl 1
+    }
     multicluster clusterset.local {
         kubeconfig %[1]s
         %[2]s
@@ -253,7 +260,7 @@ func (c *cluster) runDNS(t testing.TB, spec podSpec, option string) *pod {
 	credential := c.writeCredential(t, metav1.NamespaceSystem, "clusterset-coredns")
 	p := c.pod(t, spec)
 	p.run(t, c.bed.program("coredns"), "-conf",
-		c.writeFile(t, "Corefile-"+spec.namespace, fmt.Sprintf(corefile, credential, option)))
+		c.writeFile(t, "Corefile-"+spec.namespace, fmt.Sprintf(corefile, credential, option, filepath.Join(c.Directory(), "hosts"))))
 	return p
 }
 

@@ -29,6 +29,7 @@ var acrossNetworks = []story{
 	{"drain", drain},
 	{"path between nodes is cut", podNetworkCut},
 	{"change a network", changeNetwork},
+	{"load balancers and Gateways", frontends},
 	{"weights", weights},
 }
 

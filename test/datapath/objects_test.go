@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // zone is the domain of the clusterset's Services.
@@ -25,6 +27,8 @@ type service struct {
 	change func(*corev1.Service)
 	// annotations travel with its export.
 	annotations map[string]string
+	// expose is how clusters of other networks reach it, by default that of the controllers.
+	expose export.Exposure
 }
 
 // port is a port of a Service, and where its pods listen.
@@ -75,8 +79,10 @@ func (c *cluster) export(t testing.TB, s service) {
 	t.Helper()
 	c.serve(t, s)
 	_, err := c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Create(t.Context(), &v1beta1.ServiceExport{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name},
-		Spec:       v1beta1.ServiceExportSpec{ExportedAnnotations: s.annotations},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.namespace, Name: s.name, Annotations: map[string]string{export.AnnotationExpose: string(s.expose)},
+		},
+		Spec: v1beta1.ServiceExportSpec{ExportedAnnotations: s.annotations},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	eventually(t, "import of "+s.name, func(ctx context.Context) error {

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -48,6 +49,9 @@ func (c *client) parse(args []string) (string, error) {
 func (c *client) dial(address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
+	if c.network == "tls" { // with the name, which the certificate must have
+		return new(tls.Dialer).DialContext(ctx, "tcp4", address)
+	}
 	var dialer net.Dialer
 	return dialer.DialContext(ctx, c.network, address)
 }

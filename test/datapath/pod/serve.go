@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,8 +29,11 @@ func serve(args []string) error {
 		protocol, port, _ := strings.Cut(argument, ":")
 		at := net.JoinHostPort("", port)
 		switch protocol {
-		case "tcp", "http":
+		case "tcp", "tls", "http":
 			listener, err := net.Listen("tcp", at)
+			if err == nil && protocol == "tls" {
+				listener, err = secure(listener)
+			}
 			if err != nil {
 				return err
 			}
@@ -45,11 +49,17 @@ func serve(args []string) error {
 			}
 			go func() { failed <- datagrams(packets, *identity) }()
 		default:
-			return fmt.Errorf("listen to %q: it is none of tcp, udp, http", argument)
+			return fmt.Errorf("listen to %q: it is none of tcp, tls, udp, http", argument)
 		}
 	}
 	fmt.Println("serving")
 	return <-failed
+}
+
+// secure adds TLS with the certificate in the working directory.
+func secure(listener net.Listener) (net.Listener, error) {
+	certificate, err := tls.LoadX509KeyPair("tls.crt", "tls.key")
+	return tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}}), err
 }
 
 // lines answers TCP connections.
