@@ -15,7 +15,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
-	"github.com/clusterset-dns/clusterset-dns/test/bench/requests"
 )
 
 // endControllers ends the controllers, so that plain clients can do what they did.
@@ -25,64 +24,32 @@ func (r *memberRun) endControllers() error {
 	return err
 }
 
-// settled are the requests of the controllers once they have written nothing but Leases for a second.
-func (r *memberRun) settled(ctx context.Context) (sent []requests.Counts, err error) {
-	for before := -1.0; ; {
-		sent = nil
-		all := 0.0
-		for _, controller := range r.controllers() {
-			counts, err := requests.Read(ctx, controller.Debug)
-			if err != nil {
-				return nil, err
-			}
-			writes, _ := counts.PerEach(1)
-			sent, all = append(sent, counts), all+writes
-		}
-		if all == before {
-			return sent, nil
-		}
-		before = all
-		if err := pause(ctx, time.Second); err != nil {
-			return nil, err
-		}
-	}
-}
-
 // turns are how often the controllers and the plain clients follow changes, one after the other.
 const turns = 3
 
 // inTurns follows changes that the controllers carry, and as many that plain clients carry while the controllers are
-// halted. sent are the requests of the controllers for all of their changes.
-func (r *memberRun) inTurns(ctx context.Context) (ours, floor []time.Duration, sent []requests.Counts, err error) {
+// halted.
+func (r *memberRun) inTurns(ctx context.Context) (ours, floor []time.Duration, err error) {
 	const interval = 50 * time.Millisecond
-	sent = []requests.Counts{{}, {}}
 	for range turns {
-		before, err := r.settled(ctx)
-		if err != nil {
-			return nil, nil, nil, err
-		}
 		took, err := r.follow(ctx, interval, r.followed/turns)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 		ours = append(ours, took...)
-		after, err := r.settled(ctx)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		for i := range sent {
-			sent[i].Add(after[i].Since(before[i]))
-		}
 		if err := r.signal(syscall.SIGSTOP); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 		took, err = r.relayed(ctx, interval, r.followed/turns)
 		if err := errors.Join(err, r.signal(syscall.SIGCONT)); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 		floor = append(floor, took...)
+		if err := pause(ctx, time.Second); err != nil { // the controllers catch up
+			return nil, nil, err
+		}
 	}
-	return ours, floor, sent, r.endControllers()
+	return ours, floor, r.endControllers()
 }
 
 // signal sends a signal to the controllers. Halted for less than 30 s, they are not stale.
@@ -116,26 +83,20 @@ func (r *memberRun) relayed(ctx context.Context, interval time.Duration, count i
 }
 
 // copied is the least time that it takes to write, once more and in both clusters, what the users and the controllers wrote,
-// with the best of several numbers of services at a time, and how many writes each service needs there and here, without
-// those of users.
-func (r *memberRun) copied(ctx context.Context) (least time.Duration, each [2]float64, err error) {
+// with the best of several numbers of services at a time.
+func (r *memberRun) copied(ctx context.Context) (least time.Duration, err error) {
 	planes := []*plane{r.east, r.west}
 	var made [2][]*objects.Made
 	for i, p := range planes {
 		if made[i], err = p.writer.Made(ctx); err != nil {
-			return 0, each, err
+			return 0, err
 		}
-		needed := 0
-		for _, service := range made[i] {
-			needed += service.Writes()
-		}
-		each[i] = float64(needed) / float64(len(made[i]))
 	}
 	for _, atOnce := range []int{4, 8, 16, 32} {
 		prefix := fmt.Sprintf("floor-%d-", atOnce)
 		for _, p := range planes {
 			if err := p.writer.Namespace(ctx, prefix+namespace); err != nil {
-				return 0, each, err
+				return 0, err
 			}
 		}
 		began := time.Now()
@@ -146,13 +107,13 @@ func (r *memberRun) copied(ctx context.Context) (least time.Duration, each [2]fl
 		err := writes.Wait()
 		took := time.Since(began)
 		if r.say("floor of exports: %d at a time take %s", atOnce, figure.Time(float64(took))); err != nil {
-			return 0, each, err
+			return 0, err
 		}
 		if least == 0 || took < least {
 			least = took
 		}
 	}
-	return least, each, nil
+	return least, nil
 }
 
 // quantiles are the median and the 99th percentile in nanoseconds.
@@ -166,13 +127,4 @@ func beside(what string, ours, floor [2]float64, show func(float64) string) figu
 		show(ours[0]) + ", " + show(ours[1]), show(floor[0]) + ", " + show(floor[1]),
 		fmt.Sprintf("%.2f, %.2f", ours[0]/floor[0], ours[1]/floor[1]),
 	}}
-}
-
-// besideWrites are the writes of both controllers for each of so many changes next to those of plain clients, and by kind.
-func besideWrites(what string, sent []requests.Counts, changes int, floor [2]float64) []figure.Figure {
-	there, thereByKind := sent[0].PerEach(changes)
-	here, hereByKind := sent[1].PerEach(changes)
-	f := beside(what, [2]float64{there, here}, floor, func(each float64) string { return fmt.Sprintf("%.2f", each) })
-	f.Goal, f.Verdict = "floor", figure.Judge(there <= 1.02*floor[0], here <= 1.02*floor[1])
-	return []figure.Figure{f, {What: "of these", Cells: cell("exporter: %s; importer: %s", thereByKind, hereByKind)}}
 }

@@ -50,15 +50,7 @@ func members(ctx context.Context, b *bench) (table figure.Table, err error) {
 	if err != nil {
 		return table, err
 	}
-	start, err := r.settled(ctx)
-	if err != nil {
-		return table, err
-	}
 	exported, used, err := r.export(ctx, b.exports)
-	if err != nil {
-		return table, err
-	}
-	forExports, err := r.settled(ctx)
 	if err != nil {
 		return table, err
 	}
@@ -66,11 +58,11 @@ func members(ctx context.Context, b *bench) (table figure.Table, err error) {
 	if err != nil {
 		return table, err
 	}
-	changed, relayed, forChanges, err := r.inTurns(ctx)
+	changed, relayed, err := r.inTurns(ctx)
 	if err != nil {
 		return table, err
 	}
-	copied, writes, err := r.copied(ctx)
+	copied, err := r.copied(ctx)
 	if err != nil {
 		return table, err
 	}
@@ -96,13 +88,6 @@ func members(ctx context.Context, b *bench) (table figure.Table, err error) {
 	change := &table.Figures[1]
 	change.Goal = "floor + 5 ms, 10 ms"
 	change.Verdict = figure.Judge(late[0] <= floor[0]+5e6, late[1] <= floor[1]+10e6)
-	for i := range forExports {
-		forExports[i] = forExports[i].Since(start[i])
-	}
-	table.Figures = append(table.Figures,
-		besideWrites("writes for an export: exporter, importer", forExports, b.exports, writes)...)
-	table.Figures = append(table.Figures,
-		besideWrites("writes for a change: exporter, importer", forChanges, len(changed), [2]float64{1, 1})...)
 	return table, nil
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command controller is clusterset-controller as it is measured: it also serves net/http/pprof, and counts its requests to
-// the local API server. Its memory is bounded as in a container whose limit is given.
+// Command controller is clusterset-controller as it is measured: besides, it serves net/http/pprof. Its memory is bounded
+// as in a container whose limit is given.
 package main
 
 import (
@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/test/bench/requests"
 )
 
 func main() {
@@ -38,7 +37,7 @@ func run(ctx context.Context) error {
 	kubeconfig := flag.String("kubeconfig", "", "kubeconfig `file` of the local cluster")
 	flag.StringVar(&options.Namespace, "namespace", "", "`namespace` of the members' Secrets")
 	address := flag.String("bind-address", "", "`address` of /metrics, /healthz and /readyz")
-	debug := flag.String("debug-address", "", "`address` of /debug/pprof and /debug/vars")
+	debug := flag.String("debug-address", "", "`address` of /debug/pprof")
 	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "elect a leader among replicas")
 	memory := flag.Int64("memory-limit", 0, "soft limit of the memory in `bytes`; 0 means none")
 	flag.Parse()
@@ -49,7 +48,6 @@ func run(ctx context.Context) error {
 	if options.Config, err = clientcmd.BuildConfigFromFlags("", *kubeconfig); err != nil {
 		return fmt.Errorf("kubeconfig of the local cluster: %w", err)
 	}
-	requests.Publish(options.Config)
 	var listen net.ListenConfig
 	if options.Listener, err = listen.Listen(ctx, "tcp", *address); err != nil {
 		return err

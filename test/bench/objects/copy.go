@@ -21,21 +21,6 @@ type Made struct {
 	slices   []*discoveryv1.EndpointSlice
 }
 
-// Writes is how many writes Copy needs for it, without that of the ServiceExport, which a user writes.
-func (m *Made) Writes() int {
-	writes := len(m.slices)
-	if m.exported != nil {
-		writes++ // its status
-	}
-	if m.derived != nil {
-		writes++
-	}
-	if m.imported != nil {
-		writes += 2 // its status is a second one
-	}
-	return writes
-}
-
 // Made returns what the controller made, and the ServiceExports.
 func (w *Writer) Made(ctx context.Context) (all []*Made, err error) {
 	byName, byDerived := map[types.NamespacedName]*Made{}, map[types.NamespacedName]*Made{}
