@@ -126,7 +126,9 @@ type Members struct {
 	memory  *limits.Pool  // nil for no limit
 	turns   chan struct{} // see turn
 
-	publishers publishers
+	// publishers are the members that publish slices of each service: a pass asks a few of hundreds of members.
+	publishers map[types.NamespacedName][]*Member
+	publishing sync.RWMutex
 
 	identifying sync.Mutex
 	mistaken    map[string]string // what identify reported last, by Candidate.key
@@ -153,7 +155,7 @@ func New(config Config) *Members {
 	s := &Members{
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1),
 		turns:      make(chan struct{}, listsAtOnce),
-		publishers: publishers{of: map[types.NamespacedName][]*Member{}},
+		publishers: map[types.NamespacedName][]*Member{},
 		connected:  map[string]*Member{},
 	}
 	if config.Memory > 0 {

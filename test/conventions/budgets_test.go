@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_000},
-		{"lines of controller/", lines["controller"], 21_100},
-		{"lines of cmd/", lines["cmd"], 5_470},
-		{"lines of " + units, lines[units], 75_500},
+		{"lines of controller/", lines["controller"], 20_930},
+		{"lines of cmd/", lines["cmd"], 5_467},
+		{"lines of " + units, lines[units], 76_480},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 32},
 		{"words of Markdown", words, 24_100},
 	} {
