@@ -65,13 +65,15 @@ func TestRequestsOfAChange(t *testing.T) {
 			},
 			{
 				"a headless export", func() { west.Export("db") }, west,
-				list{publish, imported, told, report}, list{imported, told, copied},
+				list{publish, imported, told, report},
+				list{imported, told, copied},
 			},
 			{"an endpoint", func() { west.SetEndpoints("web", "10.65.0.3") }, west, list{changed}, list{changed}},
 			{"a headless endpoint", func() { west.SetEndpoints("db", "10.65.0.4") }, west, list{changed}, list{changed}},
 			{
 				"a port", func() { setPort(t, north, 81); setPort(t, west, 81) }, west,
-				list{changed, specified, told, "update services"}, list{changed, specified, told, "update services"},
+				list{changed, specified, told, "update services"},
+				list{changed, specified, told, "update services"},
 			},
 			{"another cluster", func() { north.Export("web") }, north, list{publish, told, report}, list{told, copied}},
 			{"another cluster, headless", func() { north.Export("db") }, north, list{publish, told, report}, list{told, copied}},

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
@@ -39,6 +40,13 @@ func (w *watched) note(slice *discoveryv1.EndpointSlice, at time.Time) {
 	}
 	delete(w.one, key)
 	w.took = append(w.took, at.Sub(other).Abs())
+}
+
+// count is how many changes the watch had.
+func (w *watched) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.took)
 }
 
 // changes changes slices that imports wrote, at a rate.
@@ -77,13 +85,14 @@ func (p *plain) changes(ctx context.Context, result *figure.Floor) error {
 		}
 		return group.Wait()
 	})
-	time.Sleep(time.Second) // the watch has the last changes
+	if err == nil {
+		err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+			return w.count() == result.Count, nil
+		})
+	}
 	watch.Stop()
 	<-ended
 	result.P50, result.P99 = figure.Quantile(w.took, 0.5), figure.Quantile(w.took, 0.99)
-	if err == nil && len(w.took) != result.Count {
-		err = fmt.Errorf("the watch had %d of %d changes", len(w.took), result.Count)
-	}
 	return err
 }
 

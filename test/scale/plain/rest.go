@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -26,8 +28,8 @@ import (
 // An opener is the method Watch of a client of client-go.
 type opener func(context.Context, metav1.ListOptions) (watch.Interface, error)
 
-// open opens a watch from now on, and reads it. Count counts its events.
-func open(ctx context.Context, group *errgroup.Group, watch opener, options metav1.ListOptions, events func()) error {
+// open opens a watch, reads it, and counts its events.
+func open(ctx context.Context, group *errgroup.Group, watch opener, options metav1.ListOptions, events *atomic.Int64) error {
 	w, err := watch(ctx, options)
 	if err != nil {
 		return err
@@ -35,7 +37,7 @@ func open(ctx context.Context, group *errgroup.Group, watch opener, options meta
 	group.Go(func() error {
 		defer w.Stop()
 		for range w.ResultChan() {
-			events()
+			events.Add(1)
 		}
 		if ctx.Err() == nil {
 			return errors.New("a watch ended")
@@ -54,8 +56,9 @@ func (p *plain) rest(ctx context.Context, result *figure.Floor) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
+	var heartbeats, local atomic.Int64
 	for i := range secrets.Items {
-		if err := p.follow(ctx, group, &secrets.Items[i]); err != nil {
+		if err := p.follow(ctx, group, &secrets.Items[i], &heartbeats); err != nil {
 			return err
 		}
 	}
@@ -64,19 +67,24 @@ func (p *plain) rest(ctx context.Context, result *figure.Floor) error {
 		core.Services("").Watch, p.kube.DiscoveryV1().EndpointSlices("").Watch, core.Namespaces().Watch, core.Nodes().Watch,
 		core.Secrets(p.namespace).Watch, mcs.ServiceImports("").Watch, mcs.ServiceExports("").Watch,
 	} {
-		// An API server sends all objects first.
-		if err := open(ctx, group, each, metav1.ListOptions{}, func() {}); err != nil {
+		if err := open(ctx, group, each, metav1.ListOptions{}, &local); err != nil {
 			return err
 		}
 	}
-	time.Sleep(5 * time.Second) // all of it has arrived
+	// The API server sends all objects first.
+	if err := wait.PollUntilContextTimeout(ctx, time.Second, time.Minute, false, func(context.Context) (bool, error) {
+		arrived := local.Swap(0)
+		return arrived == 0, nil
+	}); err != nil {
+		return err
+	}
 	err = during(result, func() error { return p.renew(ctx) })
 	cancel()
 	return errors.Join(err, group.Wait())
 }
 
 // follow opens the watches of a member.
-func (p *plain) follow(ctx context.Context, group *errgroup.Group, secret *corev1.Secret) error {
+func (p *plain) follow(ctx context.Context, group *errgroup.Group, secret *corev1.Secret, events *atomic.Int64) error {
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[member.KubeconfigKey])
 	if err != nil {
 		return err
@@ -95,10 +103,10 @@ func (p *plain) follow(ctx context.Context, group *errgroup.Group, secret *corev
 	return errors.Join(
 		open(ctx, group, leases.Watch, metav1.ListOptions{
 			FieldSelector: "metadata.name=" + member.HeartbeatLease, ResourceVersion: list.ResourceVersion,
-		}, func() {}),
+		}, events),
 		open(ctx, group, published.Watch, metav1.ListOptions{
 			LabelSelector: v1beta1.LabelSourceCluster + "=" + id, ResourceVersion: list.ResourceVersion,
-		}, func() {}))
+		}, events))
 }
 
 // renew renews a Lease as a heartbeat is, and one as a leader's is.
