@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 )
 
 func main() {
+	debug.SetGCPercent(400) // collections of the simulation take processor time from what is measured
 	err := process.TieToParent()
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
