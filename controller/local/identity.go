@@ -7,17 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
@@ -33,7 +34,7 @@ var (
 func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 	var id string
 	var told bool
-	err := informer.Retry(ctx, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		property, err := readClusterProperty(ctx, client, scope.ClusterIDProperty)
 		var status apierrors.APIStatus
 		switch {
@@ -96,7 +97,7 @@ func Services(
 	ctx context.Context, client kubernetes.Interface, probe func(context.Context) ([]corev1.IPFamily, error),
 ) (services ServiceRange, err error) {
 	told := false
-	err = informer.Retry(ctx, func(ctx context.Context) (_ bool, err error) {
+	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (_ bool, err error) {
 		if services, err = readServiceCIDR(ctx, client); apierrors.IsNotFound(err) {
 			services.Families, err = probe(ctx)
 		}

@@ -12,13 +12,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
@@ -81,7 +81,7 @@ func (p *Properties) Text() string { return p.last.Load().text }
 // lists them, unless they are those that the heartbeat of this cluster has. If the list fails, those of the heartbeat
 // count. It returns once the network is known, or cannot be for want of rights, and fails only if the context ends.
 func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, namespace, cluster, uid string) error {
-	return informer.Retry(ctx, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		p.mu.Lock()
 		answered := p.answered
 		p.mu.Unlock()

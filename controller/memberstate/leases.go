@@ -13,12 +13,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -68,7 +68,7 @@ var errForeignLease = errors.New("delete it if nobody needs it: it lacks the lab
 // tracker has members.
 func NewLeases(ctx context.Context, client kubernetes.Interface, namespace string, tracker *Tracker) (*Leases, error) {
 	l := &Leases{client: client, namespace: namespace, tracker: tracker}
-	err := informer.Retry(ctx, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		err := l.list(ctx)
 		if apierrors.IsForbidden(err) {
 			return false, fmt.Errorf("leases of the members: %w", err)
