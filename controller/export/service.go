@@ -182,10 +182,7 @@ func specOf(serviceExport *v1beta1.ServiceExport, service *corev1.Service) Spec 
 	}
 	if len(spec.IPFamilies) == 0 {
 		// Services older than dual-stack have no families: use that of the IP.
-		spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
-		if _, err := checkAddress(service.Spec.ClusterIP, discoveryv1.AddressTypeIPv6); err == nil {
-			spec.IPFamilies[0] = corev1.IPv6Protocol
-		}
+		spec.IPFamilies = []corev1.IPFamily{cmp.Or(FamilyOf(service.Spec.ClusterIP), corev1.IPv4Protocol)}
 	}
 	spec.SessionAffinityConfig = service.Spec.SessionAffinityConfig
 	if policy := service.Spec.InternalTrafficPolicy; policy != nil {

@@ -4,6 +4,7 @@ package export
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -135,3 +136,15 @@ func knownProtocol(protocol corev1.Protocol) bool {
 }
 
 func validNumber(number int32) bool { return number >= 1 && number <= 65535 }
+
+// FamilyOf returns the family of an IP, empty if it is none, such as "None".
+func FamilyOf(ip string) corev1.IPFamily {
+	address, err := netip.ParseAddr(ip)
+	switch {
+	case err != nil:
+		return ""
+	case address.Is4():
+		return corev1.IPv4Protocol
+	}
+	return corev1.IPv6Protocol
+}

@@ -4,7 +4,6 @@ package merge
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,7 +137,7 @@ func importFamilies(observed Observed, imported *v1beta1.ServiceImport) []corev1
 	}
 	var families []corev1.IPFamily
 	for _, ip := range imported.Spec.IPs {
-		if family := familyOf(ip); family != "" && !slices.Contains(families, family) {
+		if family := export.FamilyOf(ip); family != "" && !slices.Contains(families, family) {
 			families = append(families, family)
 		}
 	}
@@ -179,7 +178,7 @@ func clusterIPs(observed Observed, families []corev1.IPFamily) []string {
 	var ips []string
 	known := knownIPs(observed)
 	for _, family := range families {
-		i := slices.IndexFunc(known, func(ip string) bool { return familyOf(ip) == family })
+		i := slices.IndexFunc(known, func(ip string) bool { return export.FamilyOf(ip) == family })
 		if i < 0 {
 			break
 		}
@@ -191,7 +190,7 @@ func clusterIPs(observed Observed, families []corev1.IPFamily) []string {
 // firstFamily returns the family of the import's first IP, empty if it has none.
 func firstFamily(observed Observed) corev1.IPFamily {
 	if known := knownIPs(observed); len(known) > 0 {
-		return familyOf(known[0])
+		return export.FamilyOf(known[0])
 	}
 	return ""
 }
@@ -211,25 +210,13 @@ func knownIPs(observed Observed) []string {
 		ips = append(ips, imported.Spec.IPs...)
 	}
 	return slices.DeleteFunc(ips, func(ip string) bool {
-		return familyOf(ip) == "" || slices.Contains(observed.TakenIPs, ip)
+		return export.FamilyOf(ip) == "" || slices.Contains(observed.TakenIPs, ip)
 	})
 }
 
 // hasAll reports whether a Service has an IP of each family.
 func hasAll(service *corev1.Service, families []corev1.IPFamily) bool {
 	return service != nil && !slices.ContainsFunc(families, func(family corev1.IPFamily) bool {
-		return !slices.ContainsFunc(service.Spec.ClusterIPs, func(ip string) bool { return familyOf(ip) == family })
+		return !slices.ContainsFunc(service.Spec.ClusterIPs, func(ip string) bool { return export.FamilyOf(ip) == family })
 	})
-}
-
-// familyOf returns the family of an IP, empty if it is none, such as "None".
-func familyOf(ip string) corev1.IPFamily {
-	address, err := netip.ParseAddr(ip)
-	switch {
-	case err != nil:
-		return ""
-	case address.Is4():
-		return corev1.IPv4Protocol
-	}
-	return corev1.IPv6Protocol
 }

@@ -211,7 +211,7 @@ func TestIPFamilies(t *testing.T) {
 				}
 				for _, ip := range derived {
 					observed.DerivedService.Spec.IPFamilies = append(observed.DerivedService.Spec.IPFamilies,
-						familyOf(ip))
+						export.FamilyOf(ip))
 				}
 			}
 			if old := list(test.old); old != nil {

@@ -169,9 +169,9 @@ var scoping = []mutant{
 		harm:        "clients of other networks connect to a node without a ready pod, which drops what they send",
 	},
 	{
-		file:        "controller/export/expose.go",
-		text:        `if strings.Contains(address, ":") {`,
-		replacement: `if strings.Contains(address, "*") {`,
+		file:        "controller/export/spec.go",
+		text:        `case address.Is4():`,
+		replacement: `case address.IsValid():`,
 		harm:        "the IPv6 address of a node is among the IPv4 endpoints of a service",
 	},
 	{
