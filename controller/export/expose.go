@@ -4,12 +4,12 @@ package export
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,8 +93,11 @@ type Exporter struct {
 // settle is how long a node is not ready that got its first ready pod: kube-proxy serves the pod after about a second.
 const settle = 2 * time.Second
 
-// readAgain is after how long a pod that could not be read is read again.
-const readAgain = 10 * time.Second
+// ErrPodsForbidden is why the ports of pods are not known for want of a right.
+var ErrPodsForbidden = errors.New("set controller.readPods in the chart if it has a hostPort")
+
+// readAgain and askAgain are after how long a pod that could not, or may not, be read is read again.
+const readAgain, askAgain = 10 * time.Second, 5 * time.Minute
 
 // Exposure returns how an export is exposed, ExposeNone with an error if its annotation is not valid.
 func (e Exporter) Exposure(serviceExport *v1beta1.ServiceExport) (Exposure, error) {
@@ -135,9 +138,13 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		view.KeepExposed = true
 		refuse("the nodes of this cluster are not known yet. Allow the controller to list nodes")
 	case view.Spec.Type == v1beta1.Headless && exposure == ExposeNodePort:
-		var refused bool
-		if all, refused = e.atNodes(view, refuse); refused && len(all) == 0 {
-			return nil
+		var refused int
+		if all, refused, err = e.atNodes(view); refused > 0 {
+			refuse("Service %s is headless, and %v (%d such endpoints). Or use a Service with node ports for each pod", view.Service.Name, err,
+				refused)
+			if len(all) == 0 {
+				return nil
+			}
 		}
 	case view.Spec.Type == v1beta1.Headless:
 		refuse("Service %s is headless, and a %s has one address for all pods. Use a Service for each pod", view.Service.Name, exposure)
@@ -256,20 +263,13 @@ func better(a, b discoveryv1.EndpointConditions) discoveryv1.EndpointConditions 
 	return b
 }
 
-func familyOf(address string) discoveryv1.AddressType {
-	if strings.Contains(address, ":") {
-		return discoveryv1.AddressTypeIPv6
-	}
-	return discoveryv1.AddressTypeIPv4
-}
-
 // slicesOf returns slices of at most maxEndpoints of the families that the Service has.
 func slicesOf(view *View, targets []Target, endpoints []discoveryv1.Endpoint) (all []Slice) {
 	targets = slices.Clone(targets)
 	sortTargets(targets)
 	for _, family := range view.Spec.IPFamilies {
 		kind := discoveryv1.AddressType(family)
-		of := slices.DeleteFunc(slices.Clone(endpoints), func(e discoveryv1.Endpoint) bool { return familyOf(e.Addresses[0]) != kind })
+		of := slices.DeleteFunc(slices.Clone(endpoints), func(e discoveryv1.Endpoint) bool { return FamilyOf(e.Addresses[0]) != family })
 		for part := range slices.Chunk(of, maxEndpoints) {
 			all = append(all, Slice{AddressType: kind, Targets: targets, Endpoints: part})
 		}
@@ -277,8 +277,9 @@ func slicesOf(view *View, targets []Target, endpoints []discoveryv1.Endpoint) (a
 	return all
 }
 
-// atNodes returns slices with the pods of a view that clients reach at their nodes, and whether there are others.
-func (e Exporter) atNodes(view *View, refuse func(format string, args ...any)) (all []Slice, refused bool) {
+// atNodes returns slices with the pods of a view that clients reach at their nodes, how many others there are, and why the first
+// is one.
+func (e Exporter) atNodes(view *View) (all []Slice, refused int, why error) {
 	for _, slice := range view.Slices {
 		for _, endpoint := range slice.Endpoints {
 			node, known := e.Node(ptr.Deref(endpoint.NodeName, ""))
@@ -287,8 +288,7 @@ func (e Exporter) atNodes(view *View, refuse func(format string, args ...any)) (
 			}
 			address, targets, err := e.atNode(view, slice, endpoint, node)
 			if err != nil {
-				refuse("Service %s is headless, and %v. Or use a Service with node ports for each pod", view.Service.Name, err)
-				refused = true
+				refused, why = refused+1, cmp.Or(why, err)
 				continue
 			}
 			endpoint.Addresses = []string{address.String()}
@@ -300,14 +300,14 @@ func (e Exporter) atNodes(view *View, refuse func(format string, args ...any)) (
 			all[at].Endpoints = append(all[at].Endpoints, endpoint)
 		}
 	}
-	return all, refused
+	return all, refused, why
 }
 
 // atNode returns the address and the ports by which clients reach a pod at its node: its own with hostNetwork, else a hostPort
 // for each. A pod that cannot be read has those with which it is published.
 func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint, node Node) (_ netip.Addr, targets []Target, _ error) {
 	pod := ptr.Deref(endpoint.TargetRef, corev1.ObjectReference{})
-	at := slices.IndexFunc(node.Addresses, func(a netip.Addr) bool { return familyOf(a.String()) == slice.AddressType })
+	at := slices.IndexFunc(node.Addresses, func(a netip.Addr) bool { return FamilyOf(a.String()) == corev1.IPFamily(slice.AddressType) })
 	switch {
 	case at < 0:
 		return netip.Addr{}, nil, fmt.Errorf("the node of pod %s has no address. Annotate it with %s", pod.Name, AnnotationNodeAddress)
@@ -317,6 +317,9 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 	ports, err := e.HostPorts(pod)
 	if err != nil {
 		view.After = readAgain
+		if errors.Is(err, ErrPodsForbidden) {
+			view.After = askAgain
+		}
 		isPod := func(of discoveryv1.Endpoint) bool { return of.TargetRef != nil && of.TargetRef.UID == pod.UID }
 		for _, published := range e.published {
 			if IsExposed(published) && slices.ContainsFunc(published.Endpoints, isPod) {

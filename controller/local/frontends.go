@@ -60,17 +60,22 @@ type question struct {
 	kind uint16 // dns.TypeA or dns.TypeAAAA
 }
 
-// resolved are sorted addresses, and when they are to be resolved again.
+// resolved are sorted addresses, and when they are to be resolved again. Until an answer comes, failed counts the lookups.
 type resolved struct {
 	addresses []netip.Addr
 	due       time.Time
+	failed    int
 }
+
+// known reports whether there was an answer, or will be none: a resolver may answer for one family alone.
+func (r resolved) known() bool { return !r.due.IsZero() || r.failed >= 3 }
 
 // Addresses returns the sorted addresses of a name, and whether they are known. The list must not be changed.
 func (f *Frontends) Addresses(name string) (addresses []netip.Addr, known bool) {
 	all := ptr.Deref(f.names.Load(), nil)
-	addresses = slices.Concat(all[question{name, dns.TypeA}].addresses, all[question{name, dns.TypeAAAA}].addresses)
-	return addresses, len(addresses) > 0
+	a, aaaa := all[question{name, dns.TypeA}], all[question{name, dns.TypeAAAA}]
+	addresses = slices.Concat(a.addresses, aaaa.addresses)
+	return addresses, len(addresses) > 0 && a.known() && aaaa.known()
 }
 
 // Gateways returns the Gateways with routes to a Service, and whether Gateways are known. The list must not be changed.
@@ -122,14 +127,15 @@ func (f *Frontends) resolve(ctx context.Context, names []string) (changed bool) 
 				if err == nil {
 					slices.SortFunc(addresses, netip.Addr.Compare)
 					// Of the turns, the next to the end of the TTL.
-					is = resolved{slices.Compact(addresses), now.Add(min(max(ttl, leastTTL), mostTTL) - leastTTL/2)}
+					is = resolved{addresses: slices.Compact(addresses), due: now.Add(min(max(ttl, leastTTL), mostTTL) - leastTTL/2)}
 				} else {
+					is.failed++
 					klog.FromContext(ctx).V(1).Info("Cannot resolve the name of a load balancer; its last known addresses stay", "name", of.name, "err", err)
 				}
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			after[of], changed = is, changed || !slices.Equal(is.addresses, before[of].addresses)
+			after[of], changed = is, changed || !slices.Equal(is.addresses, before[of].addresses) || is.known() != before[of].known()
 		})
 	}
 	group.Wait()

@@ -199,6 +199,22 @@ func TestNames(t *testing.T) {
 	})
 }
 
+// TestOneFamilyIsResolved: a new leader does not know a name before both families were answered, or one was not three times.
+func TestOneFamilyIsResolved(t *testing.T) {
+	f := &Frontends{Clock: clock.RealClock{}, Lookup: func(_ context.Context, _ string, kind uint16) ([]netip.Addr, time.Duration, error) {
+		if kind == dns.TypeA {
+			return nil, 0, errors.New("timeout")
+		}
+		return []netip.Addr{netip.MustParseAddr("2001:db8::9")}, time.Hour, nil
+	}}
+	for turn, want := range []bool{false, false, true} {
+		f.resolve(t.Context(), []string{"lb"})
+		if _, known := f.Addresses("lb"); known != want {
+			t.Errorf("turn %d: known is %v", turn, known)
+		}
+	}
+}
+
 // TestLookUp asks real name servers, the first of which does not know the name.
 func TestLookUp(t *testing.T) {
 	records := map[string][]string{

@@ -5,13 +5,17 @@ package local
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/lru"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // Pods reads the ports of single pods, which never change. All methods may be called concurrently.
@@ -31,12 +35,13 @@ func (p *Pods) Known(of corev1.ObjectReference) ([]corev1.ContainerPort, error) 
 	if ports, ok := known.([]corev1.ContainerPort); ok {
 		return ports, nil
 	}
-	return nil, fmt.Errorf("pod %s cannot be read: %v", of.Name, cmp.Or(known, any("it was not read yet")))
+	err, _ := known.(error)
+	return nil, fmt.Errorf("pod %s cannot be read: %w", of.Name, cmp.Or(err, errors.New("it was not read yet")))
 }
 
 // Read returns Known that reads pods until the context ends, and none after it may not.
 func (p *Pods) Read(ctx context.Context) func(corev1.ObjectReference) ([]corev1.ContainerPort, error) {
-	forbidden := error(nil)
+	var forbidden error
 	return func(of corev1.ObjectReference) ([]corev1.ContainerPort, error) {
 		if ports, err := p.Known(of); err == nil {
 			return ports, nil
@@ -48,15 +53,15 @@ func (p *Pods) Read(ctx context.Context) func(corev1.ObjectReference) ([]corev1.
 		switch {
 		case apierrors.IsForbidden(err):
 			forbidden = err
-			p.known.Add(of.UID, "set controller.readPods in the chart if it has a hostPort")
+			p.known.Add(of.UID, export.ErrPodsForbidden)
 		case err != nil:
-			p.known.Add(of.UID, err.Error())
+			p.known.Add(of.UID, err)
 		case pod.UID != of.UID:
-			p.known.Add(of.UID, "it was replaced")
+			p.known.Add(of.UID, errors.New("it was replaced"))
 		default:
 			ports := []corev1.ContainerPort{}
-			for i := range pod.Spec.Containers {
-				ports = append(ports, pod.Spec.Containers[i].Ports...)
+			for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) { // sidecars are among the first
+				ports = append(ports, container.Ports...)
 			}
 			p.known.Add(of.UID, ports)
 		}

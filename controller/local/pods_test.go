@@ -20,7 +20,7 @@ import (
 func TestPods(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-0", UID: "1"},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{
+		Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 15, HostPort: 31}}}}, Containers: []corev1.Container{
 			{Ports: []corev1.ContainerPort{{ContainerPort: 5432, HostPort: 30}}}, {}, {Ports: []corev1.ContainerPort{{ContainerPort: 80}}},
 		}},
 	}
@@ -49,9 +49,9 @@ func TestPods(t *testing.T) {
 		{"as known", nil, true, of, "set controller.readPods", 0},
 		{"another pod", nil, false, other, "it was replaced", 2},
 		{"no pod", nil, false, corev1.ObjectReference{}, "cannot be read", 2},
-		{"with the right", nil, false, of, "[5432->30 80->0]", 1},
-		{"again", errors.New("unavailable"), false, of, "[5432->30 80->0]", 0},
-		{"as known at last", nil, true, of, "[5432->30 80->0]", 0},
+		{"with the right", nil, false, of, "[15->31 5432->30 80->0]", 1},
+		{"again", errors.New("unavailable"), false, of, "[15->31 5432->30 80->0]", 0},
+		{"as known at last", nil, true, of, "[15->31 5432->30 80->0]", 0},
 	} {
 		answer, requests = step.answer, 0
 		ask := pods.Known

@@ -127,6 +127,8 @@ func (g *Gatherer) gather(
 		exporter.HostPorts = ports
 		if before, known := g.memories.Load(service); known {
 			exporter.Before = before.(export.Memory)
+		} else if !slices.ContainsFunc(export.SlicesOf(g.Cluster, in.Existing.EndpointSlices), exposesEndpoints) {
+			exporter.Before.ReadySince = map[string]time.Time{} // no other leader published nodes
 		}
 		view, problems, invalid := export.FromService(exporter, observed.ServiceExport, exported,
 			slices.Concat(g.Local.KubernetesSlices(service), in.Existing.EndpointSlices))
@@ -207,6 +209,7 @@ func (g *Gatherer) exporter(nodePorts *corev1.Service) export.Exporter {
 func (g *Gatherer) Exposed(port string) (exposed []*discoveryv1.EndpointSlice) {
 	object := g.Local.Service(g.Canary)
 	if object == nil {
+		g.memories.Delete(g.Canary)
 		return nil
 	}
 	asExported := &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
@@ -310,6 +313,10 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 		existing.Observed.HandMadeSlices = g.Local.HandMadeSlices(service)
 	}
 	return existing
+}
+
+func exposesEndpoints(slice *discoveryv1.EndpointSlice) bool {
+	return export.IsExposed(slice) && len(slice.Endpoints) > 0
 }
 
 // keepsImport reports whether an export whose Service does not exist may have an import to keep: in the local cluster
