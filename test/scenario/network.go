@@ -217,7 +217,7 @@ func headlessNetworks(s *Set, east, west *Cluster) {
 		return fmt.Sprintf("{addresses: [%s], nodeName: %s, targetRef: {kind: Pod, namespace: %s, name: %s, uid: %s}, conditions: {ready: true}}",
 			address, node, s.namespace, pod, uid)
 	}
-	east.Put(fmt.Sprintf("{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: db-ipv4}, endpoints: [%s, %s]}",
+	east.Put(fmt.Sprintf("{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: {name: db-ipv4}, endpoints: [%s, %s]}",
 		endpoint("10.64.0.10", "one", "db-0", pod.UID), endpoint("10.64.0.11", "two", "db-1", "unknown")))
 	s.Expect(View{"db": "east/192.0.2.11 -> 192.0.2.11"}, west)
 	west.targets("db", "east", func() int32 { return 3000 })
