@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
@@ -171,7 +172,7 @@ func (c *cluster) podIP(ctx context.Context, name string) (string, error) {
 	return pod.Status.PodIP, nil
 }
 
-// awaitBackends waits until the imported slices of web hold so many endpoints of each cluster.
+// awaitBackends waits until the imported slices of web hold so many serving endpoints of each cluster.
 func (c *cluster) awaitBackends(ctx context.Context, want map[string]int) error {
 	return poll(ctx, fmt.Sprintf("endpoints %v behind web in %s", want, c.name),
 		func(ctx context.Context) (bool, error) {
@@ -183,7 +184,13 @@ func (c *cluster) awaitBackends(ctx context.Context, want map[string]int) error 
 			}
 			got := map[string]int{}
 			for i := range list.Items {
-				got[list.Items[i].Labels[v1beta1.LabelSourceCluster]] += len(list.Items[i].Endpoints)
+				source := list.Items[i].Labels[v1beta1.LabelSourceCluster]
+				got[source] += 0
+				for _, endpoint := range list.Items[i].Endpoints {
+					if ptr.Deref(endpoint.Conditions.Serving, true) {
+						got[source]++
+					}
+				}
 			}
 			return maps.Equal(got, want), nil
 		})
