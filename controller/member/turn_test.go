@@ -87,7 +87,8 @@ func TestSlowServers(t *testing.T) {
 		<-time.After(time.Minute)
 		began := time.Now()
 		err := get(t.Context(), "honest", func() io.ReadCloser { return io.NopCloser(bytes.NewReader(page)) })
-		if took := time.Since(began); err != nil || took > pageWithin {
+		// Half of the slow ones may have their turn before it, and the others hold theirs when it comes.
+		if took := time.Since(began); err != nil || took > 2*pageWithin {
 			t.Errorf("the page of another member took %s: %v", took, err)
 		}
 		stop()

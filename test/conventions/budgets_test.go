@@ -35,7 +35,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 5_000},
 		{"lines of controller/", lines["controller"], 20_930},
 		{"lines of cmd/", lines["cmd"], 5_467},
-		{"lines of " + units, lines[units], 76_500},
+		{"lines of " + units, lines[units], 76_510},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 32},
 		{"words of Markdown", words, 24_150},
 	} {
