@@ -39,9 +39,10 @@ type View struct {
 	After  time.Duration
 }
 
-// A Memory is what a pass over an export leaves for others.
+// A Memory is what a pass over an export leaves for others. It is immutable.
 type Memory struct {
-	// ReadySince are since when nodes have a ready pod, zero for long; nil if the export is not exposed by nodes.
+	// ReadySince are since when nodes have a ready pod, zero for long. In Exporter.Before, nil means that all nodes have one
+	// for long, as a new leader assumes; in a View, that the export is not exposed by nodes.
 	ReadySince map[string]time.Time
 	// Names are those of the load balancers by which the export is exposed, the empty one for Gateways.
 	Names []string

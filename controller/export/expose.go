@@ -80,7 +80,7 @@ type Exporter struct {
 	// its kube-proxy does not serve the pod yet.
 	Before Memory
 	Now    time.Time
-	// HostPorts returns the ports of the containers of a pod, or why they are not known.
+	// HostPorts returns the ports of the containers of a pod, or why they are not known: ErrPodsForbidden for want of a right.
 	HostPorts func(pod corev1.ObjectReference) ([]corev1.ContainerPort, error)
 	// Resolve returns the addresses of a name of a load balancer, and whether they are known.
 	Resolve func(name string) ([]netip.Addr, bool)

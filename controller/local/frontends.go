@@ -45,6 +45,7 @@ const (
 // API, v1). What is known of a name or of all Gateways stays while it cannot be read. All methods may be called concurrently.
 type Frontends struct {
 	Client dynamic.Interface
+	// Lookup resolves the names. It is called for several at once, and must return when its context ends.
 	Lookup Lookup
 	Clock  clock.WithTicker
 
@@ -52,7 +53,7 @@ type Frontends struct {
 	gateways atomic.Pointer[map[types.NamespacedName][]export.Frontend]
 }
 
-// A Lookup returns the addresses of a name that its records of a type have, and for how long they are valid.
+// A Lookup returns the addresses of a name by its records of type dns.TypeA or dns.TypeAAAA, in any order, and their TTL.
 type Lookup func(ctx context.Context, name string, kind uint16) ([]netip.Addr, time.Duration, error)
 
 type question struct {

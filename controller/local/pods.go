@@ -29,7 +29,8 @@ func NewPods(client typedcorev1.PodsGetter) *Pods {
 	return &Pods{client: client, known: lru.New(10_000)}
 }
 
-// Known returns the ports of the containers of a pod, or why they are not known.
+// Known returns the ports of the containers of a pod, which must not be changed, or why they are not known: it wraps
+// export.ErrPodsForbidden if the right to read pods was missing.
 func (p *Pods) Known(of corev1.ObjectReference) ([]corev1.ContainerPort, error) {
 	known, _ := p.known.Get(of.UID)
 	if ports, ok := known.([]corev1.ContainerPort); ok {
@@ -39,7 +40,7 @@ func (p *Pods) Known(of corev1.ObjectReference) ([]corev1.ContainerPort, error) 
 	return nil, fmt.Errorf("pod %s cannot be read: %w", of.Name, cmp.Or(err, errors.New("it was not read yet")))
 }
 
-// Read returns Known that reads pods until the context ends, and none after it may not.
+// Read returns a function as Known that reads unknown pods, until the context ends or a request is forbidden.
 func (p *Pods) Read(ctx context.Context) func(corev1.ObjectReference) ([]corev1.ContainerPort, error) {
 	var forbidden error
 	return func(of corev1.ObjectReference) ([]corev1.ContainerPort, error) {

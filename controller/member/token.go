@@ -13,16 +13,13 @@ import (
 const (
 	// ReaderLabel marks the ServiceAccount with which one cluster reads another. Its value is the id of the reader.
 	ReaderLabel = "clusterset-dns.github.io/reader"
-	// accountPrefix begins the name of such a ServiceAccount.
-	accountPrefix = "clusterset-member-"
+	// AccountPrefix begins the name of such a ServiceAccount; the id of the reader follows.
+	AccountPrefix = "clusterset-member-"
 	// maxToken is more than API servers issue.
 	maxToken = 16 << 10
 	// minLife is the least lifetime that Kubernetes issues.
 	minLife = 10 * time.Minute
 )
-
-// AccountOf returns the name of the ServiceAccount of a reader.
-func AccountOf(reader string) string { return accountPrefix + reader }
 
 // A Token is what a JSON Web Token (RFC 7519) claims. Its signature is not verified.
 type Token struct {
@@ -69,7 +66,7 @@ func ParseToken(text string) (Token, bool) {
 
 // renewable reports whether the reader may renew the token: it ends, and its ServiceAccount is that of one reader.
 func (t Token) renewable() bool {
-	return strings.HasPrefix(t.Account, accountPrefix) && t.Expires.After(t.Issued) && !t.Issued.IsZero()
+	return strings.HasPrefix(t.Account, AccountPrefix) && t.Expires.After(t.Issued) && !t.Issued.IsZero()
 }
 
 // renewal returns when the reader requests the next token: at half of the life, and up to a tenth of the life later.

@@ -93,7 +93,7 @@ func TestRenewedToken(t *testing.T) {
 	}
 	// give has a reader use a new token with a short life, and returns it.
 	give := func(reader string) string {
-		made, err := west.Client().CoreV1().ServiceAccounts(system).CreateToken(t.Context(), member.AccountOf(reader),
+		made, err := west.Client().CoreV1().ServiceAccounts(system).CreateToken(t.Context(), member.AccountPrefix+reader,
 			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 				ExpirationSeconds: ptr.To(int64(life / time.Second)),
 			}}, metav1.CreateOptions{})
@@ -126,7 +126,7 @@ func TestRenewedToken(t *testing.T) {
 		})
 		passed := readers[name].clock.Now().Sub(was.Issued)
 		is, _ := member.ParseToken(after)
-		if is.Account != member.AccountOf(name) || is.Expires.Sub(is.Issued) != was.Expires.Sub(was.Issued) {
+		if is.Account != member.AccountPrefix+name || is.Expires.Sub(is.Issued) != was.Expires.Sub(was.Issued) {
 			t.Errorf("%s has a token of %s for %v", name, is.Account, is.Expires.Sub(is.Issued))
 		}
 		must(t, mayRead(after))
@@ -167,7 +167,7 @@ func TestRenewedToken(t *testing.T) {
 	// Revoked as documented.
 	tokens = append(tokens, held("east"))
 	deleted := time.Now()
-	must(t, west.Client().CoreV1().ServiceAccounts(system).Delete(t.Context(), member.AccountOf("east"), metav1.DeleteOptions{}))
+	must(t, west.Client().CoreV1().ServiceAccounts(system).Delete(t.Context(), member.AccountPrefix+"east", metav1.DeleteOptions{}))
 	for i, token := range tokens {
 		eventually(t, "the token is rejected", func(context.Context) error {
 			if err := mayRead(token); !apierrors.IsUnauthorized(err) {
@@ -179,7 +179,7 @@ func TestRenewedToken(t *testing.T) {
 	}
 	must(t, mayRead(held("north")))
 	eventually(t, "the Role of the account is gone", func(ctx context.Context) error {
-		_, err := west.Client().RbacV1().Roles(system).Get(ctx, member.AccountOf("east"), metav1.GetOptions{})
+		_, err := west.Client().RbacV1().Roles(system).Get(ctx, member.AccountPrefix+"east", metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}

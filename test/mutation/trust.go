@@ -64,7 +64,7 @@ var trusting = []mutant{
 	},
 	{
 		file: "controller/member/token.go",
-		text: `strings.HasPrefix(t.Account, accountPrefix) &&`, replacement: ``,
+		text: `strings.HasPrefix(t.Account, AccountPrefix) &&`, replacement: ``,
 		harm: "a reader requests tokens of an account that is not its own",
 	},
 	{

@@ -18,7 +18,7 @@ func TestNamesAreThoseOfTheController(t *testing.T) {
 		KubeconfigKey: member.KubeconfigKey, StateAnnotation: memberstate.StateAnnotation, OriginAnnotation: memberstate.OriginAnnotation,
 		DrainAnnotation: member.DrainAnnotation, CIDRsAnnotation: member.CIDRsAnnotation, SetLabel: export.LabelSet, ManagedByLabel: export.LabelManagedBy,
 		ServiceLabel: export.LabelService, SourceLabel: export.LabelSourceCluster,
-		Account("east"): member.AccountOf("east"),
+		Account("east"): member.AccountPrefix + "east",
 	} {
 		if here != there {
 			t.Errorf("%q is %q of the controller", here, there)
