@@ -32,12 +32,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 5_000},
-		{"lines of controller/", lines["controller"], 20_930},
+		{"lines of plugin/", lines["plugin"], 5_050},
+		{"lines of controller/", lines["controller"], 21_030},
 		{"lines of cmd/", lines["cmd"], 5_467},
-		{"lines of " + units, lines[units], 76_510},
+		{"lines of " + units, lines[units], 77_550},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 32},
-		{"words of Markdown", words, 24_150},
+		{"words of Markdown", words, 26_980},
 	} {
 		switch {
 		case each.is > each.most:

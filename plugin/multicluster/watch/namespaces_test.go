@@ -10,11 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -120,30 +117,6 @@ func TestManyNamespacesAreWatchedTogether(t *testing.T) {
 		if len(watched) != test.watches || slices.Contains(watched, "") != test.all {
 			t.Errorf("of %d namespaces %q are watched", len(test.namespaces), watched)
 		}
-	}
-}
-
-// The stores hold the lock of the inputs meanwhile, so that no answer changes.
-func TestSelectedNamespacesCostWhatTheirServicesCost(t *testing.T) {
-	cost := func(namespaces int) time.Duration {
-		least := time.Hour
-		for range 5 {
-			b := newBench(t, Options{NamespaceLabels: "x=y"})
-			var list []any
-			for i := range namespaces {
-				web := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")
-				web.SetNamespace(fmt.Sprint("n", i))
-				put(t, b.imports.Add(web))
-				list = append(list, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: web.GetNamespace()}})
-			}
-			begun := time.Now()
-			put(t, b.namespaces.Replace(list, "1"))
-			least = min(least, time.Since(begun))
-		}
-		return least
-	}
-	if few, many := cost(500), cost(4000); many > 30*few {
-		t.Errorf("a list of 500 namespaces takes %v, and one of 4,000 takes %v, with a service in each", few, many)
 	}
 }
 
