@@ -77,7 +77,7 @@ func (all fixture) services(config *record.Config) map[string]*record.Service {
 	byKey := map[string][]*object.Endpoints{}
 	for _, slice := range all.slices {
 		key := slice.Labels[mcsv1beta1.LabelServiceName] + "." + slice.Namespace
-		byKey[key] = append(byKey[key], object.FromEndpointSlice(slice, false))
+		byKey[key] = append(byKey[key], object.FromEndpointSlice(slice, true))
 	}
 	services := map[string]*record.Service{}
 	for _, raw := range all.imports {

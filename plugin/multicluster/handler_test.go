@@ -120,6 +120,45 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestZonalNames: names with the zone of endpoints, as the kubernetes plugin has them in its own zones. Other than there, names
+// above these exist (RFC 8020), and each family of addresses is widened alone.
+func TestZonalNames(t *testing.T) {
+	const tests = `
+		A eu-1a.pin._zone.pg.demo.svc.@ = 10.1.0.1, 10.2.0.1
+		A EU-1A.prefer._zone.pg.demo.svc.@ = 10.1.0.1, 10.2.0.1
+		A corp.example.pin._zone.pg.demo.svc.@ = 10.1.0.2
+		A eu-1c.pin._zone.pg.demo.svc.@
+		A eu-1c.prefer._zone.pg.demo.svc.@ = 10.1.0.1, 10.1.0.2, 10.2.0.1, 10.2.0.3
+		A eu-1d.prefer._zone.pg.demo.svc.@ = 10.1.0.1, 10.1.0.2, 10.2.0.1, 10.2.0.3
+		AAAA eu-1a.pin._zone.pg.demo.svc.@
+		AAAA eu-1a.prefer._zone.pg.demo.svc.@ = fd00:1::2
+		SRV corp.example.pin._zone.pg.demo.svc.@ = 0 100 5432 10-1-0-2.east.pg.demo.svc.@, 0 100 5432 fd00-1--2.east.pg.demo.svc.@ \
+			+ 10-1-0-2.east.pg.demo.svc.@ A 10.1.0.2, fd00-1--2.east.pg.demo.svc.@ AAAA fd00:1::2
+		SRV eu-1c.pin._zone.pg.demo.svc.@
+		MX eu-1a.prefer._zone.pg.demo.svc.@
+		A pin._zone.pg.demo.svc.@
+		A _zone.pg.demo.svc.@
+		A eu-1a.near._zone.pg.demo.svc.@ !
+		A eu-1a.pin._zone.none.demo.svc.@ !
+		A eu-1a.pin._zone.web.demo.svc.@ !
+		A eu-1a.pin._zone.demo.svc.@ !`
+	m := newTestPlugin(t, demo+serviceImport("pg", "{type: Headless, ports: [{port: 5432}]}")+
+		endpointSlice("pg", "east", "IPv4", "[{port: 5432}]", "{addresses: [10.1.0.1], zone: eu-1a}",
+			"{addresses: [10.1.0.2], zone: Corp.example}")+
+		endpointSlice("pg", "east", "IPv6", "[{port: 5432}]", "{addresses: ['fd00:1::2'], zone: Corp.example}")+
+		endpointSlice("pg", "west", "IPv4", "[{port: 5432}]", "{addresses: [10.2.0.1], zone: eu-1a}",
+			"{addresses: [10.2.0.3]}", "{addresses: [10.2.0.4], zone: eu-1d, conditions: {ready: false}}"))
+	for _, tc := range readCases(tests) {
+		m.options.Zones = false
+		refused := ask(t, m, tc.Msg(), &test.ResponseWriter{})
+		if refused.Rcode != dns.RcodeNameError {
+			t.Errorf("without the option, %s has %v", tc.Qname, refused)
+		}
+		m.options.Zones = true
+		check(t, m, tc)
+	}
+}
+
 // check compares the reply to a query with what is expected of it.
 func check(t *testing.T, m *Multicluster, tc test.Case) {
 	t.Helper()

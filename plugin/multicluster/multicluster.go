@@ -138,6 +138,10 @@ func (m *Multicluster) lookup(w dns.ResponseWriter, r *dns.Msg, state *record.St
 	switch q.Request.Kind {
 	case record.KindApex, record.KindVersion, record.KindNameServer, record.KindAbove:
 		return m.apexes[zone].Lookup(q.Request.Kind, question.Qtype, state.SOA(zone))
+	case record.KindZone:
+		if !m.options.Zones {
+			return record.Answer{}
+		}
 	}
 	return m.index.Load().Lookup(&q, func() record.Client { return m.client(w, r) })
 }

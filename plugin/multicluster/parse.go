@@ -137,7 +137,11 @@ var options = map[string]option{
 		if m.prefer, known = preferences[args[0]]; !known {
 			return fmt.Errorf("%q is no preference", args[0])
 		}
-		m.options.Zones = m.prefer == object.PreferZone
+		m.options.Nodes = m.prefer == object.PreferZone
+		return nil
+	}},
+	"zonal": {"", 0, 0, func(m *Multicluster, args []string) error {
+		m.options.Zones = true
 		return nil
 	}},
 	"max_answers": {"N", 1, 1, func(m *Multicluster, args []string) (err error) {
@@ -204,6 +208,8 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 		return nil, c.Err("fallback endpoints and noendpoints cannot both be set")
 	case m.ignoreEmpty && m.options.NoEndpoints:
 		return nil, c.Err("ignore empty_service and noendpoints cannot both be set")
+	case m.options.Zones && m.options.NoEndpoints:
+		return nil, c.Err("zonal and noendpoints cannot both be set")
 	case len(m.Zones) == 0:
 		return nil, c.Errf("%q are reverse zones: list the zone of the names that their records hold as well", m.Reverse)
 	case len(m.Reverse) > 0 && m.cluster == "":

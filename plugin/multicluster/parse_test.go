@@ -44,7 +44,8 @@ func TestParse(t *testing.T) {
 		"cluster East.Example":         "cluster=east.example",
 		"prefer none":                  "prefer=1",
 		"prefer cluster\ncluster east": "prefer=2 cluster=east",
-		"cluster east\nprefer zone":    "prefer=3 cluster=east Zones=true",
+		"zonal":                        "Zones=true",
+		"cluster east\nprefer zone":    "prefer=3 cluster=east Nodes=true",
 		// Those of coredns/multicluster.
 		"kubeconfig /etc/kubeconfig east\nnoendpoints\nfallthrough in-addr.arpa": "fallthrough=[in-addr.arpa.] " +
 			"Kubeconfig=/etc/kubeconfig Context=east NoEndpoints=true",
@@ -92,7 +93,7 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 			"multicluster {\nttl 5\npods verified\n}",
 			"Testfile:3 - Error during parsing: unknown property 'pods'; allowed are: " +
 				"cluster, clusterset, fallback, fallthrough, groups, ignore, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, " +
-				"prefer, startup_timeout, ttl",
+				"prefer, startup_timeout, ttl, zonal",
 		},
 		{"multicluster {\nkubeconfig\n}", "Testfile:2 - Error during parsing: kubeconfig: wrong arguments; " +
 			"the form is: kubeconfig PATH [CONTEXT]"},

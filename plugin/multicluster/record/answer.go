@@ -115,15 +115,9 @@ type headless struct {
 func (s headless) lookup(q *Question, client func() Client) Answer {
 	switch q.Request.Kind {
 	case KindService:
-		switch q.Type {
-		case dns.TypeA:
-			return s.addresses(q, 4, client())
-		case dns.TypeAAAA:
-			return s.addresses(q, 16, client())
-		case dns.TypeSRV:
-			return s.targets(q, object.PortName{}, client())
-		}
-		return Answer{Result: Empty}
+		return s.lookupService(q, client)
+	case KindZone:
+		return s.lookupZone(*q, client)
 	case KindPort:
 		wanted, ok := portName(q.Request.Port, q.Request.Protocol)
 		switch {
@@ -144,6 +138,32 @@ func (s headless) lookup(q *Question, client func() Client) Answer {
 		return s.lookupCluster(q.Request.Cluster)
 	}
 	return Answer{}
+}
+
+// lookupService answers for the name of the service, with the endpoints in the topology zone if there is one.
+func (s headless) lookupService(q *Question, client func() Client) Answer {
+	switch q.Type {
+	case dns.TypeA:
+		return s.addresses(q, 4, client())
+	case dns.TypeAAAA:
+		return s.addresses(q, 16, client())
+	case dns.TypeSRV:
+		return s.targets(q, object.PortName{}, client())
+	}
+	return Answer{Result: Empty}
+}
+
+// lookupZone answers for a topology zone, or a name above one. Any zone exists.
+func (s headless) lookupZone(q Question, client func() Client) Answer {
+	if q.Request.Zone == "" {
+		return Answer{Result: Empty}
+	}
+	answer := s.lookupService(&q, client)
+	if answer.Result == Empty && q.Request.Prefers {
+		q.Request.Zone = ""
+		return s.lookupService(&q, client)
+	}
+	return answer
 }
 
 // anyPorts reports whether the ports of some SRV targets are so.
@@ -211,7 +231,8 @@ func (s headless) parts(q *Question, client *Client, ports func(*Block) []object
 	parts := make([]part, 0, len(s.Blocks))
 	for i := range s.Blocks {
 		p := part{Block: &s.Blocks[i]}
-		if p.ports = ports(p.Block); len(p.ports) == 0 {
+		zone := q.Request.Zone
+		if p.ports = ports(p.Block); len(p.ports) == 0 || zone != "" && !strings.EqualFold(zone, p.Zone) {
 			continue
 		}
 		if q.Type == dns.TypeSRV {

@@ -13,7 +13,12 @@ import "strings"
 //	_<port>._<proto>.<service>.<namespace>.svc a named port of a service
 //	<host>.<cluster>.<service>.<namespace>.svc an endpoint of a headless service
 //
-// and the names above these, which exist and hold no record. A cluster id is one label or two (KEP-2149).
+// and, as CoreDNS has them below cluster.local with the option zonal,
+//
+//	<zone>.pin|prefer._zone.<service>.<namespace>.svc the endpoints of a headless service in a topology zone
+//
+// and the names above these, which exist and hold no record. A cluster id is one label or two (KEP-2149), a topology zone
+// any number.
 //
 // Names are in the presentation form of miekg/dns. Labels with an escape in them name nothing that Kubernetes can hold,
 // so the parts need no unescaping: they match nothing.
@@ -45,6 +50,8 @@ const (
 	KindCluster
 	// KindHost is two or three labels before a service: a host and a cluster id, or, where there are two, a cluster id.
 	KindHost
+	// KindZone is a topology zone, or what is above one: [[<zone>.]pin|prefer.]_zone before a service.
+	KindZone
 )
 
 // Request is what a name asks for. Its strings are parts of the name.
@@ -65,6 +72,9 @@ type Request struct {
 	Host string
 	// Cluster is the label or labels after the host, set for kinds Cluster and Host.
 	Cluster string
+	// Zone is the topology zone, for kind Zone; empty above one. Prefers is set if the others are asked for without it.
+	Zone    string
+	Prefers bool
 }
 
 // Parse tells what a name asks for. The name is relative to a zone, without the dot before the zone, and empty for the
@@ -119,6 +129,15 @@ func (r *Request) parseService(below string) {
 
 // parsePrefix parses the labels before the service.
 func (r *Request) parsePrefix(prefix string) {
+	if before, last := cutLast(prefix); strings.EqualFold(last, "_zone") {
+		zone, directive := cutLast(before)
+		r.Kind, r.Zone, r.Prefers = KindZone, zone, strings.EqualFold(directive, "prefer")
+		known := before == "" || r.Prefers || strings.EqualFold(directive, "pin")
+		if !known || strings.HasPrefix(prefix, ".") || strings.Contains(prefix, "..") {
+			*r = Request{}
+		}
+		return
+	}
 	first, rest, several := strings.Cut(prefix, ".")
 	second, third, three := strings.Cut(rest, ".")
 	switch {

@@ -30,6 +30,9 @@ func TestParse(t *testing.T) {
 	protocol := func(protocol string) record.Request {
 		return with(func(r *record.Request) { r.Kind, r.Protocol = record.KindProtocol, protocol })
 	}
+	zone := func(zone string, prefers bool) record.Request {
+		return with(func(r *record.Request) { r.Kind, r.Zone, r.Prefers = record.KindZone, zone, prefers })
+	}
 	tests := []struct {
 		below string
 		want  record.Request
@@ -62,6 +65,19 @@ func TestParse(t *testing.T) {
 		{"_.web.demo.svc", record.Request{}},
 		{"_._tcp.web.demo.svc", record.Request{}},
 		{"_http._.web.demo.svc", record.Request{}},
+		{"_zone.web.demo.svc", zone("", false)},
+		{"Pin._Zone.web.demo.svc", zone("", false)},
+		{"prefer._zone.web.demo.svc", zone("", true)},
+		{"eu-1a.pin._zone.web.demo.svc", zone("eu-1a", false)},
+		{"corp.example.com.PREFER._zone.web.demo.svc", zone("corp.example.com", true)},
+		{"eu-1a._zone.web.demo.svc", record.Request{}},
+		{"eu-1a.near._zone.web.demo.svc", record.Request{}},
+		{"._zone.web.demo.svc", record.Request{}},
+		{".pin._zone.web.demo.svc", record.Request{}},
+		{"a..b.pin._zone.web.demo.svc", record.Request{}},
+		{"a..pin._zone.web.demo.svc", record.Request{}},
+		{"a.pin.._zone.web.demo.svc", record.Request{}},
+		{"eu-1a.pin._zone.svc", record.Request{Kind: record.KindCluster, Namespace: "_zone", Service: "pin", Key: "pin._zone", Cluster: "eu-1a"}},
 		{"10-1-2-3.demo.pod", record.Request{}},
 		{"demo.pod", record.Request{}},
 		{"pod", record.Request{}},
@@ -103,7 +119,7 @@ func TestNothingIsAllocated(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		"", "svc", "web.demo.svc", "db-0.east.eu.web.demo.svc", "_http._tcp.web.demo.svc", `a\.b.demo.svc`, "..svc",
+		"", "svc", "web.demo.svc", "a.b.pin._zone.web.demo.svc", "db-0.east.eu.web.demo.svc", "_http._tcp.web.demo.svc", `a\.b.demo.svc`, "..svc",
 	} {
 		f.Add(seed)
 	}
@@ -113,7 +129,11 @@ func FuzzParse(f *testing.F) {
 		if isASCII(below) && folded.Kind != request.Kind {
 			t.Fatalf("%q is of kind %v, and in upper case of kind %v", below, request.Kind, folded.Kind)
 		}
-		if got := rebuild(request); request.Kind >= record.KindNamespace && !strings.EqualFold(got, below) {
+		got := rebuild(request)
+		if request.Kind == record.KindZone && request.Zone == "" && !request.Prefers {
+			got = got[max(0, len(got)-len(below)):] // it may be _zone alone
+		}
+		if request.Kind >= record.KindNamespace && !strings.EqualFold(got, below) {
 			t.Fatalf("%q was parsed into the parts of %q", below, got)
 		}
 		if request.Kind >= record.KindService && request.Key != request.Service+"."+request.Namespace {
@@ -143,6 +163,15 @@ func rebuild(request record.Request) string {
 		parts = append(parts, request.Cluster)
 	case record.KindHost:
 		parts = append(parts, request.Host, request.Cluster)
+	case record.KindZone:
+		directive := "pin"
+		if request.Prefers {
+			directive = "prefer"
+		}
+		parts = append(parts, directive, "_zone")
+		if request.Zone != "" {
+			parts = append([]string{request.Zone}, parts...)
+		}
 	default:
 	}
 	if request.Kind >= record.KindService {

@@ -35,7 +35,7 @@ func node(name, zone, address string, ranges ...string) *corev1.Node {
 // TestNodesTellWhereClientsAre follows nodes as they come, change and go. Endpoints of zone a end in 1, those of b in
 // 2.
 func TestNodesTellWhereClientsAre(t *testing.T) {
-	b := newBench(t, Options{Zones: true})
+	b := newBench(t, Options{Nodes: true})
 	nodes := b.storeOf(Nodes)
 	x := b.Index()
 	slice := sliceOf("a", "db", "east", "10.1.0.1", "10.1.0.2")

@@ -43,8 +43,8 @@ type Options struct {
 	FallbackServices, FallbackEndpoints bool
 	// NoEndpoints leaves EndpointSlices alone.
 	NoEndpoints bool
-	// Zones asks for the zones of endpoints and clients: Nodes are watched.
-	Zones bool
+	// Zones asks for the zones of endpoints, and Nodes also for those of clients.
+	Zones, Nodes bool
 }
 
 // The API groups that have ServiceImports.

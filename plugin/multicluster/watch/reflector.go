@@ -173,7 +173,7 @@ func (s *Source) reflectors(c *clients, options Options) (all []*cache.Reflector
 	if options.NamespaceLabels != "" {
 		add(Namespaces, "", false, new(corev1.Namespace), list(core, "namespaces", "", options.NamespaceLabels, ""))
 	}
-	if options.Zones {
+	if options.Nodes {
 		add(Nodes, "", true, new(corev1.Node), list(core, "nodes", "", "", ""))
 	}
 	return all
