@@ -72,7 +72,7 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Fre
 	}
 	return &Access{
 		version: version, client: client, codec: runtime.NewParameterCodec(scheme),
-		exports: cached(v1beta1.ServiceExportKindName, v1beta1.ServiceExportPluralName, decode[v1beta1.ServiceExport], nil),
+		exports: cached(v1beta1.ServiceExportKindName, v1beta1.ServiceExportPluralName, decodeExport, nil),
 		imports: cached(v1beta1.ServiceImportKindName, v1beta1.ServiceImportPluralName, decode[v1beta1.ServiceImport],
 			cache.Indexers{byDerivedName: derivedName}),
 	}, nil

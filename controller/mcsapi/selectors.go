@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcsapi
+
+import (
+	"encoding/json"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// sameAsImporter among the values of a ClusterProperty stands for that of the importing cluster, and clusterID is the
+// property that is the id of a cluster (KEP-5939, a draft; KEP-2149).
+const (
+	sameAsImporter = "@SameAsImporter@"
+	clusterID      = "cluster.clusterset.k8s.io"
+)
+
+// readSelectors makes the draft field spec.clusterSelectors of a ServiceExport, which the Go type does not have, the exported
+// annotation export.AnnotationPrefer, unless the ServiceExport has that.
+func readSelectors(object *unstructured.Unstructured) {
+	path := []string{"spec", "exportedAnnotations", export.AnnotationPrefer}
+	entries, found, _ := unstructured.NestedSlice(object.Object, "spec", "clusterSelectors")
+	if _, annotated, _ := unstructured.NestedString(object.Object, path...); !found || annotated || len(entries) == 0 {
+		return
+	}
+	var tiers []string
+	for _, entry := range entries {
+		tiers = append(tiers, tierOf(entry))
+	}
+	// It fails if the annotations are no map: decode reports that.
+	_ = unstructured.SetNestedField(object.Object, strings.Join(tiers, " > "), path...)
+}
+
+// decodeExport is decode for ServiceExports.
+func decodeExport(object any) (any, error) {
+	if read, ok := object.(*unstructured.Unstructured); ok {
+		readSelectors(read)
+	}
+	return decode[v1beta1.ServiceExport](object)
+}
+
+// tierOf returns an entry as export.AnnotationPrefer has it. One that has no such form is returned as JSON, which is no
+// tier, so that a condition of the imports quotes it.
+func tierOf(entry any) string {
+	data, err := json.Marshal(entry)
+	var is struct {
+		PropertySelector struct {
+			MatchProperties  map[string]string                 `json:"matchProperties"`
+			MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions"`
+		} `json:"propertySelector"`
+	}
+	if err != nil || json.Unmarshal(data, &is) != nil {
+		return string(data)
+	}
+	all := is.PropertySelector.MatchExpressions
+	for key, value := range is.PropertySelector.MatchProperties {
+		all = append(all, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{value}})
+	}
+	if len(all) == 1 && all[0].Operator == metav1.LabelSelectorOpIn && len(all[0].Values) == 1 {
+		switch key, value := all[0].Key, all[0].Values[0]; {
+		case key == clusterID && value == sameAsImporter:
+			return "local"
+		case key == clusterID:
+			return value
+		case value == sameAsImporter:
+			return "same(" + key + ")"
+		}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: all})
+	if err != nil || selector.Empty() || strings.Contains(selector.String(), "@") {
+		return string(data) // also what only a part of the properties is the same as that of the importing cluster
+	}
+	return selector.String()
+}
