@@ -104,7 +104,7 @@ func publishedAbsent(t *testing.T, cluster string) *discoveryv1.EndpointSlice {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: view.Slices[0].Name,
 			Labels: map[string]string{
-				export.LabelService: "web", export.LabelSourceCluster: cluster,
+				export.LabelService: "web", export.LabelSourceCluster: cluster, export.LabelKubernetesService: "WEB",
 				export.LabelSliceManagedBy: export.Manager,
 			},
 			Annotations: export.NewEncoder(view).Annotations(&view.Slices[0], nil),

@@ -112,7 +112,7 @@ func (n *namespace) has(t *testing.T, has, hasNot types.NamespacedName) {
 	if len(other.Spec.IPs) > 0 || other.Annotations[export.AnnotationDerivedService] != "" {
 		t.Errorf("the other import has IPs %v and annotations %v", other.Spec.IPs, other.Annotations)
 	}
-	diff(t, "slices of the other", n.slices[hasNot], map[string]int{"": 1})
+	diff(t, "slices of the other", n.slices[hasNot], map[string]int{strings.ToUpper(hasNot.Name): 1})
 	ready := n.ready(t, hasNot)
 	if ready.Status != metav1.ConditionFalse || ready.Reason != ReasonNameCollision ||
 		!strings.Contains(ready.Message, "demo/"+has.Name) || !strings.Contains(ready.Message, n.derived.Name) {

