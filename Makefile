@@ -244,9 +244,10 @@ kind: ## Start two joined kind clusters with a demo application; needs Docker, k
 	@./deploy/kind/kind.sh up
 
 CONTEXTS ?= kind-east,kind-west
+REPORTS  ?= $(BIN)/conformance/reports
 .PHONY: conformance
-conformance: ## Run the conformance suite of the MCS API on the clusters of CONTEXTS; fetches the suite.
-	@./deploy/kind/conformance.sh '$(CONTEXTS)'
+conformance: ## Run the conformance suite of the MCS API on the clusters of CONTEXTS, and write the report for the SIG's site into REPORTS; fetches the suite.
+	@./deploy/kind/conformance.sh '$(CONTEXTS)' '$(REPORTS)' '$(VERSION)'
 
 ##@ Parts
 
