@@ -315,7 +315,8 @@ func namesInCode(files []file) map[string]bool {
 	return names
 }
 
-// TestWorkflowsRunTargets: what the workflows make is in the Makefile, so that it runs anywhere.
+// TestWorkflowsRunTargets: what the workflows make is in the Makefile, so that it runs anywhere. The actions that they
+// use are pinned by hash, and no token may write unless a job asks for it.
 func TestWorkflowsRunTargets(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
@@ -330,6 +331,13 @@ func TestWorkflowsRunTargets(t *testing.T) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
+		}
+		pins := len(regexp.MustCompile(`uses: \S+@[0-9a-f]{40} # v\d+\.\d+\.\d+\n`).FindAll(text, -1))
+		if actions := strings.Count(string(text), "uses: "); pins != actions {
+			t.Errorf("%s: %d of %d actions are pinned by hash", filepath.Base(path), pins, actions)
+		}
+		if !strings.Contains(string(text), "\npermissions:\n  contents: read\n") {
+			t.Errorf("%s: tokens may write by default", filepath.Base(path))
 		}
 		for _, match := range used.FindAllStringSubmatch(string(text), -1) {
 			targets := strings.ReplaceAll(match[1]+match[2], "FUZZTIME=1m", "")
