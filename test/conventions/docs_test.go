@@ -107,6 +107,26 @@ func TestNamesInDocumentsExist(t *testing.T) {
 	}
 }
 
+// TestThreatsAreTested: every threat, and every section of the security model, names a test.
+func TestThreatsAreTested(t *testing.T) {
+	sections := strings.Split(documents(t)["docs/security.md"], "\n## ")[1:]
+	for _, section := range sections {
+		title, text, _ := strings.Cut(section, "\n")
+		parts := []string{text}
+		if title == "Threats" {
+			parts = regexp.MustCompile(`(?m)^\| [^-].*$`).FindAllString(text, -1)[1:]
+		}
+		for _, part := range parts {
+			if !strings.Contains(part, "`Test") {
+				t.Errorf("%s: names no test: %s", title, part)
+			}
+		}
+	}
+	if len(sections) < 5 {
+		t.Errorf("only %d sections", len(sections))
+	}
+}
+
 // TestReasonsAreDocumented holds the documents against the reasons of Events, conditions and problems in the code.
 func TestReasonsAreDocumented(t *testing.T) {
 	var all strings.Builder
