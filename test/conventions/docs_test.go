@@ -155,7 +155,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 // foreignFlags are those of kubectl, helm and other programs that documents name by themselves.
 var foreignFlags = []string{
 	"as", "as-group", "as-uid", "authentication-config", "bump-revision", "context", "etcd-servers-overrides",
-	"force-conflicts", "help",
+	"force-conflicts", "fqdn-template", "help",
 	"mark-compacted", "privileged", "proxy-url", "request-timeout",
 	"reset-then-reuse-values", "service-account-issuer", "service-account-max-token-expiration", "set", "set-json",
 	"token", "v", "version", "wait",
