@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -84,5 +85,18 @@ func TestTheModuleAddsLittleToCoreDNS(t *testing.T) {
 		if _, both := theirs[name]; !both && !slices.Contains(used, name) {
 			t.Errorf("go.mod requires %s, which neither CoreDNS nor our programs use", name)
 		}
+	}
+}
+
+// TestImagesOfTheChart: the images that Artifact Hub shows and scans have the version of the chart.
+func TestImagesOfTheChart(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "chart", "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^appVersion: (\S+)$`).FindSubmatch(text)[1]
+	images := regexp.MustCompile(`(?m)^ +image: ghcr\.io/clusterset-dns/\S+:(\S+)$`).FindAllSubmatch(text, -1)
+	if len(images) != 2 || string(images[0][1]) != string(version) || string(images[1][1]) != string(version) {
+		t.Errorf("the images are %q, want 2 of version %s", images, version)
 	}
 }
