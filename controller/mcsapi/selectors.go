@@ -50,16 +50,18 @@ func tierOf(entry any) string {
 	data, err := json.Marshal(entry)
 	var is struct {
 		PropertySelector struct {
-			MatchProperties  map[string]string                 `json:"matchProperties"`
-			MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions"`
+			metav1.LabelSelector `json:",inline"`
+			MatchProperties      map[string]string `json:"matchProperties"` // instead of matchLabels, in one revision
 		} `json:"propertySelector"`
 	}
 	if err != nil || json.Unmarshal(data, &is) != nil {
 		return string(data)
 	}
 	all := is.PropertySelector.MatchExpressions
-	for key, value := range is.PropertySelector.MatchProperties {
-		all = append(all, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{value}})
+	for _, values := range []map[string]string{is.PropertySelector.MatchProperties, is.PropertySelector.MatchLabels} {
+		for key, value := range values {
+			all = append(all, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{value}})
+		}
 	}
 	if len(all) == 1 && all[0].Operator == metav1.LabelSelectorOpIn && len(all[0].Values) == 1 {
 		switch key, value := all[0].Key, all[0].Values[0]; {

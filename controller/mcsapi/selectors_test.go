@@ -19,7 +19,7 @@ import (
 func TestClusterSelectors(t *testing.T) {
 	const (
 		local     = "{propertySelector: {matchExpressions: [{key: cluster.clusterset.k8s.io, operator: In, values: ['@SameAsImporter@']}]}}"
-		east      = "{propertySelector: {matchProperties: {cluster.clusterset.k8s.io: east}}}"
+		east      = "{propertySelector: {matchLabels: {cluster.clusterset.k8s.io: east}}}"
 		region    = "{propertySelector: {matchProperties: {region.topology.k8s.io: '@SameAsImporter@'}}}"
 		gpu       = "{propertySelector: {matchProperties: {gpu: high}, matchExpressions: [{key: tier, operator: NotIn, values: [a, b]}, {key: x, operator: Exists}]}}"
 		regionGPU = "{propertySelector: {matchProperties: {region.topology.k8s.io: '@SameAsImporter@', gpu: high}}}"
