@@ -135,7 +135,7 @@ func derivedName(object any) ([]string, error) {
 }
 
 // ImportsDerivedAs lists the cached ServiceImports whose derived Service has that name, or would have it, in no order:
-// two or more if names collide.
+// several only if names collide.
 func (a *Access) ImportsDerivedAs(derived types.NamespacedName) []*v1beta1.ServiceImport {
 	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), byDerivedName, derived.String())
 }

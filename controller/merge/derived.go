@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -21,7 +20,7 @@ import (
 func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.Service {
 	existing := observed.DerivedService
 	families := importFamilies(observed, imported)
-	if imported.Spec.Type != v1beta1.ClusterSetIP || len(families) == 0 || nameTaken(observed) || observed.NoIP != "" {
+	if imported.Spec.Type != v1beta1.ClusterSetIP || len(families) == 0 || foreignService(observed) || observed.NoIP != "" {
 		return nil
 	}
 	service := ownService(observed, existing, export.DerivedServiceName(observed.Service), export.LabelService, importOwner(observed))
@@ -73,59 +72,19 @@ func ownService(observed Observed, existing *corev1.Service, name, label string,
 	return service
 }
 
-// foreignService reports whether a Service of another owner has the name of the derived one and is not adopted with the
-// import. Without exports an import is never adopted, so neither is its Service.
+// foreignService reports whether a Service of another owner, or of another import whose derived Service has the same name,
+// has the name of the derived one and is not adopted with the import. Without exports an import is never adopted, so neither
+// is its Service.
 func foreignService(observed Observed) bool {
 	derived, imported := observed.DerivedService, observed.ServiceImport
 	if derived == nil || observed.Set.Manages(derived) {
-		return false
+		return derived != nil && !observed.Set.IsDerivedFor(derived, observed.Service.Name)
 	}
 	if export.IsManaged(derived) {
 		return true // of another cluster set
 	}
 	other := export.DerivedFor(derived)
 	return foreign(observed) || !Adopted(imported) || other != "" && other != observed.Service.Name
-}
-
-// nameTaken reports whether the name of the derived Service belongs to another owner or another service.
-func nameTaken(observed Observed) bool { return foreignService(observed) || rival(observed) != "" }
-
-// rival returns the other service of the namespace that owns the name of the derived Service, empty if none does. An
-// existing Service of this controller belongs to the service in its label. Otherwise the name belongs to the oldest
-// import that states it in its annotation.
-func rival(observed Observed) string {
-	own := observed.Service.Name
-	if derived := observed.DerivedService; derived != nil {
-		if other := export.DerivedFor(derived); other != own && observed.Set.Manages(derived) {
-			return other
-		}
-		return ""
-	}
-	var first *v1beta1.ServiceImport
-	if states(observed.ServiceImport) {
-		first = observed.ServiceImport
-	}
-	for _, namesake := range observed.Namesakes {
-		if states(namesake) && (first == nil || olderImport(namesake, first)) {
-			first = namesake
-		}
-	}
-	if first == nil || first.Name == own {
-		return ""
-	}
-	return first.Name
-}
-
-// states reports whether an import states the name of its derived Service in its annotation.
-func states(imported *v1beta1.ServiceImport) bool {
-	return imported != nil && imported.DeletionTimestamp == nil &&
-		imported.Annotations[export.AnnotationDerivedService] == export.DerivedServiceName(
-			types.NamespacedName{Namespace: imported.Namespace, Name: imported.Name})
-}
-
-// olderImport compares imports by age, then by name.
-func olderImport(a, b *v1beta1.ServiceImport) bool {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
 // importFamilies returns the families of an import in a new list. A hand-made import, or one of an older API, without
@@ -195,12 +154,8 @@ func firstFamily(observed Observed) corev1.IPFamily {
 	return ""
 }
 
-// knownIPs returns the IPs of the derived Service, then those of the import. There are none if the Service belongs to
-// another service: two names never share an IP.
+// knownIPs returns the IPs of the derived Service, then those of the import.
 func knownIPs(observed Observed) []string {
-	if rival(observed) != "" {
-		return nil
-	}
 	var ips []string
 	if derived := observed.DerivedService; derived != nil && !foreignService(observed) {
 		ips = append(ips, derived.Spec.ClusterIPs...)

@@ -39,9 +39,6 @@ func serveHandMade(observed Observed, result *Result) {
 		imported.Annotations = make(map[string]string)
 	}
 	imported.Annotations[export.AnnotationDerivedService] = export.DerivedServiceName(observed.Service)
-	if rival(observed) != "" {
-		delete(imported.Annotations, export.AnnotationDerivedService)
-	}
 	result.ServiceImport = imported
 	result.DerivedService = derivedService(observed, imported)
 	for _, slice := range observed.HandMadeSlices {
@@ -71,7 +68,8 @@ func retireHandMade(observed Observed, result *Result) {
 	name := export.DerivedServiceName(observed.Service)
 	old := observed.ServiceImport
 	if old.DeletionTimestamp != nil || old.Annotations[export.AnnotationDerivedService] != name ||
-		observed.DerivedService == nil || !observed.Set.Manages(observed.DerivedService) || rival(observed) != "" {
+		observed.DerivedService == nil || !observed.Set.Manages(observed.DerivedService) ||
+		foreignService(observed) {
 		return
 	}
 	imported := old.DeepCopy()
@@ -103,7 +101,7 @@ func retireHandMade(observed Observed, result *Result) {
 // withServiceLabel returns the slice with the label of the derived Service. It is nil if the slice already belongs to a
 // Service, belongs to another import, or if the name of the derived Service is taken.
 func withServiceLabel(observed Observed, slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
-	if nameTaken(observed) {
+	if foreignService(observed) {
 		return nil
 	}
 	if slice.Labels[export.LabelService] != observed.Service.Name ||

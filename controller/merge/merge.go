@@ -45,14 +45,11 @@ type Observed struct {
 	// ExportConditions are more conditions of the ServiceExport while it contributes, of types that IsOwnCondition tells.
 	ExportConditions []metav1.Condition
 	// DerivedService is the existing Service with the name export.DerivedServiceName, nil for none. It may belong to
-	// another service whose derived Service has the same name: see Namesakes.
+	// another service whose derived Service has the same name.
 	DerivedService *corev1.Service
 	// NodePortsFor is the exported Service if it needs a Service with node ports beside it, nil if not. NodePorts is the
 	// existing one with the name export.NodePortServiceName, nil for none.
 	NodePortsFor, NodePorts *corev1.Service
-	// Namesakes are the other ServiceImports of this cluster whose derived Services have the same name, in any order.
-	// Only one import can have the Service: its current owner, or else the oldest.
-	Namesakes []*v1beta1.ServiceImport
 	// TakenIPs are the IPs of ServiceImport that other Services have: they got them while the derived Service did not
 	// exist. Clients would reach another service.
 	TakenIPs []string

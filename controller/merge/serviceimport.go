@@ -47,9 +47,7 @@ func serviceImport(observed Observed, agreed decision) *v1beta1.ServiceImport {
 	}
 	if agreed.spec.Type == v1beta1.ClusterSetIP {
 		imported.Spec.IPs = clusterIPs(observed, families)
-		if rival(observed) == "" {
-			imported.Annotations[export.AnnotationDerivedService] = export.DerivedServiceName(observed.Service)
-		}
+		imported.Annotations[export.AnnotationDerivedService] = export.DerivedServiceName(observed.Service)
 	}
 	return imported
 }
@@ -99,8 +97,6 @@ func setStatus(observed Observed, agreed decision, absent []Contribution, placem
 const (
 	// ReasonForeignService: a Service of another owner has the name of the derived Service.
 	ReasonForeignService = "ForeignService"
-	// ReasonNameCollision: another import of the namespace has the derived Service of that name.
-	ReasonNameCollision = "NameCollision"
 )
 
 // ReasonClusterIPLimit is the reason of the import's condition Ready if a limit denies it a cluster IP.
@@ -138,12 +134,8 @@ func importReady(observed Observed, agreed decision, absent []Contribution,
 			familiesText(observed.IPFamilies))
 	case imported.Spec.Type == v1beta1.ClusterSetIP && foreignService(observed):
 		return not(ReasonForeignService,
-			"Service %s/%s was not made by %s. Delete it to have the service imported.", derived.Namespace,
+			"Service %s/%s was not made for this import by %s. Delete it to have the service imported.", derived.Namespace,
 			derived.Name, observed.Set.Manager())
-	case imported.Spec.Type == v1beta1.ClusterSetIP && rival(observed) != "":
-		return not(ReasonNameCollision,
-			"The derived Service needs the name %s, which ServiceImport %s/%s already uses. Rename one of the two Services, and its exports in all clusters.",
-			export.DerivedServiceName(observed.Service), observed.Service.Namespace, rival(observed))
 	case imported.Spec.Type == v1beta1.ClusterSetIP && observed.NoIP != "":
 		return not(ReasonClusterIPLimit, "%s", observed.NoIP)
 	case imported.Spec.Type == v1beta1.ClusterSetIP && !hasAll(derived, families):

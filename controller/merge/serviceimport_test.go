@@ -296,7 +296,7 @@ func TestForeign(t *testing.T) {
 		diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
 			Type: "Ready", Status: metav1.ConditionFalse, Reason: "ForeignService",
 			Message: "Service demo/" + derivedName +
-				" was not made by clusterset-controller.clusterset-dns.github.io. Delete it to have the service imported.",
+				" was not made for this import by clusterset-controller.clusterset-dns.github.io. Delete it to have the service imported.",
 		})
 	})
 }

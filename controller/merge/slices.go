@@ -146,7 +146,7 @@ func labelForKubeProxy(observed Observed, agreed decision, labels map[string]str
 	switch {
 	case agreed.spec.Type == v1beta1.Headless:
 		labels[export.LabelHeadless] = ""
-	case !nameTaken(observed):
+	case !foreignService(observed):
 		labels[export.LabelKubernetesService] = export.DerivedServiceName(observed.Service)
 	}
 }

@@ -61,15 +61,9 @@ func (r *Reconciler) enqueueShown(service types.NamespacedName, change change) {
 	}
 }
 
-// exportOrImportChanged enqueues the service of a ServiceExport or ServiceImport. A ServiceImport that changes or is
-// deleted may also free the name of its derived Service for another ServiceImport.
+// exportOrImportChanged enqueues the service of a ServiceExport or ServiceImport.
 func (r *Reconciler) exportOrImportChanged(object change) {
-	service := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-	r.enqueueShown(service, object)
-	if _, imported := object.Object.(*v1beta1.ServiceImport); imported {
-		derived := types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)}
-		r.enqueueDerivedAs(derived, service.Name)
-	}
+	r.enqueueShown(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, object)
 }
 
 // enqueueDerivedAs enqueues the services, except one, whose derived Service has that name or would have it.

@@ -296,10 +296,6 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 				Namespace: service.Namespace, Name: export.NodePortServiceName(service),
 			}),
 			Unsupported: g.Applier.Unsupported(),
-			Namesakes: slices.DeleteFunc(access.ImportsDerivedAs(derived),
-				func(serviceImport *v1beta1.ServiceImport) bool {
-					return serviceImport.Name == service.Name
-				}),
 		},
 		EndpointSlices: g.Local.ManagedSlices(service),
 		BehindDerived:  g.Local.KubernetesSlices(derived),

@@ -168,9 +168,9 @@ func TestClusterIPsOfOneMember(t *testing.T) {
 	}
 }
 
-// TestNameCollisionClaimsNoIP: the derived Service of another service of the
+// TestDerivedServiceOfAnotherClaimsNoIP: the derived Service of another service of the
 // same name is no IP of the one that lacks it.
-func TestNameCollisionClaimsNoIP(t *testing.T) {
+func TestDerivedServiceOfAnotherClaimsNoIP(t *testing.T) {
 	s := newSharing(1, "west")
 	winner := types.NamespacedName{Namespace: "demo", Name: "s-k1qtda5r7c"}
 	loser := types.NamespacedName{Namespace: "demo", Name: "s-g9sgelsm7d"}
@@ -182,7 +182,7 @@ func TestNameCollisionClaimsNoIP(t *testing.T) {
 		Namespace: loser.Namespace, Name: loser.Name, Labels: map[string]string{export.LabelManagedBy: export.Manager},
 	}}
 	if got := s.reconcileOnce(loser, v1beta1.ClusterSetIP,
-		"west").ServiceImport.Status.Conditions[0].Reason; got != merge.ReasonNameCollision {
+		"west").ServiceImport.Status.Conditions[0].Reason; got != merge.ReasonForeignService {
 		t.Fatalf("the other one: %s", got)
 	}
 	if got := s.reconcile(t, "web", v1beta1.ClusterSetIP, "west"); got != "IP" {

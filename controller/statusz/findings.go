@@ -288,8 +288,6 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found l
 			}
 		case merge.ReasonForeignService:
 			fix = command + " delete service " + from.Annotations[export.AnnotationDerivedService]
-		case merge.ReasonNameCollision:
-			fix = "Export one of the two Services under another name, in all clusters that export it."
 		case string(v1beta1.ServiceImportReasonIPFamilyNotSupported):
 			fix = "In the clusters that export it, give the Service an IP family that this cluster supports."
 		case merge.ReasonClusterIPLimit:

@@ -122,7 +122,7 @@ var merging = []mutant{
 	},
 	{
 		file: "controller/merge/slices.go",
-		text: `case !nameTaken(observed):`, replacement: `default:`,
+		text: `case !foreignService(observed):`, replacement: `default:`,
 		harm: "a foreign Service gets the endpoints of this one",
 	},
 }

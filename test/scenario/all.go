@@ -77,7 +77,6 @@ var All = []Scenario{
 	{"an import is collected while a member is silent", two, of(collectedWhileSilent)},
 	{"all that is made is deleted", three, fault(madeIsDeleted)},
 	{"objects of others are left alone", two, of(othersObjects)},
-	{"names of derived Services collide", two, of(collision)},
 	{"a time does not decode", two, of(unreadable)},
 	{"imports of others are adopted", two, of(adoption)},
 	{"imports of Karmada are adopted", two, of(karmada)},

@@ -15,7 +15,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // sameIP: the derived Service is deleted, while the controller runs and while it does not. It comes back with its IP, unless
@@ -220,29 +219,6 @@ func othersObjects(s *Set, east, west *Cluster) {
 		after.ResourceVersion != updated.ResourceVersion {
 		s.Errorf("the other's EndpointSlice was changed: %v", after)
 	}
-}
-
-// collision: of two services whose derived Services need one name, the first
-// keeps it. The other gets it as soon as the first is withdrawn.
-func collision(s *Set, east, _ *Cluster) {
-	// Found by search for namespaces of the name demo.
-	first, second := types.NamespacedName{Namespace: "demo", Name: "s-k1qtda5r7c"},
-		types.NamespacedName{Namespace: "demo", Name: "s-g9sgelsm7d"}
-	if export.DerivedServiceName(first) != export.DerivedServiceName(second) {
-		s.Fatal("the names do not collide")
-	}
-	s.namespace = "demo"
-	east.CreateNamespace()
-	east.Export(first.Name + ":10.64.0.1")
-	ips := east.IPs(first.Name)
-	east.Export(second.Name + ":10.64.0.2")
-	s.Eventually("the second to be refused the name", func() error {
-		return east.readyDiffers(second.Name, merge.ReasonNameCollision)
-	})
-	s.Pass(longest)
-	east.IPs(first.Name, ips...)
-	east.Withdraw(first.Name)
-	east.IPs(second.Name)
 }
 
 // readyDiffers says that the condition Ready of an import is not false for the reason.
