@@ -33,8 +33,6 @@ type Existing struct {
 	Observed merge.Observed
 	// EndpointSlices are the service's slices with the label of this controller.
 	EndpointSlices []*discoveryv1.EndpointSlice
-	// BehindDerived are the slices of other writers behind the derived Service.
-	BehindDerived []*discoveryv1.EndpointSlice
 }
 
 // Own returns what exists of the slices that the local cluster publishes, without the import and what that owns.

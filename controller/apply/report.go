@@ -62,12 +62,6 @@ func (p *pass) reportForeign() {
 		p.result.ServiceImport != nil && p.result.ServiceImport.Spec.Type == v1beta1.ClusterSetIP {
 		p.foreign(service)
 	}
-	if derived, imported := p.observed.DerivedService, p.observed.ServiceImport; derived != nil && imported != nil &&
-		p.observed.Set.Manages(derived) && p.observed.Set.Manages(imported) { // hand-made slices are of hand-made imports
-		for _, slice := range p.existing.BehindDerived {
-			p.foreign(slice)
-		}
-	}
 	objects, reports := map[string]reportable{}, map[string]string{}
 	for _, object := range p.foreignObjects {
 		objects[string(object.GetUID())], reports[string(object.GetUID())] = object, ""
@@ -76,10 +70,6 @@ func (p *pass) reportForeign() {
 		object := objects[uid]
 		message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
 			kindOf(object), object.GetNamespace(), object.GetName(), p.handOver(object), p.observed.Service)
-		if slice, ok := object.(*discoveryv1.EndpointSlice); ok && slices.Contains(p.existing.BehindDerived, slice) {
-			message = fmt.Sprintf("EndpointSlice %s/%s was not made by this controller and gets connections to the imported service %s; delete it, and the selector of Service %s if it has one",
-				slice.Namespace, slice.Name, p.observed.Service, slice.Labels[export.LabelKubernetesService])
-		}
 		if export.IsManaged(object) {
 			message = fmt.Sprintf("%s %s/%s belongs to another cluster set, whose controller deletes it because the namespace moved; delete it if that controller is gone",
 				kindOf(object), object.GetNamespace(), object.GetName())

@@ -24,9 +24,6 @@ import (
 // This file maps changes to the services that they concern. Over-enqueueing only costs a reconcile; a missed key would
 // lose a change.
 
-// EventRankInvalid is the reason of an Event on the namespace of the controller.
-const EventRankInvalid = "RankInvalid"
-
 // derivedPrefix begins the names that export.DerivedServiceName gives.
 const derivedPrefix = "derived-"
 
@@ -139,9 +136,6 @@ func (r *Reconciler) sliceChanged(object change) {
 	if service, exported := r.exportedBy(slice); exported {
 		r.enqueue(service)
 	}
-	if behind := slice.Labels[export.LabelKubernetesService]; strings.HasPrefix(behind, derivedPrefix) && !export.IsManaged(slice) {
-		r.enqueueDerivedAs(types.NamespacedName{Namespace: slice.Namespace, Name: behind}, "") // its writer is reported
-	}
 	if ofAPIServer(slice) {
 		r.EnqueueAll() // no member may have its addresses
 	}
@@ -160,37 +154,24 @@ func (r *Reconciler) exportedBy(slice *discoveryv1.EndpointSlice) (types.Namespa
 
 // namespaceHandler enqueues all services of a namespace that is created or deleted.
 func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
-	all := func(object change) { r.enqueueNamespace(object.GetName()) }
-	each := onChange(all)
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) {
-			if added, ok := object.(*corev1.Namespace); ok && added.Name == r.Namespace {
-				r.checkRank(added)
-			}
-			each.AddFunc(object)
-		},
-		UpdateFunc: func(before, after any) {
-			old, ok := before.(*corev1.Namespace)
-			current, alsoOK := after.(*corev1.Namespace)
-			if !ok || !alsoOK {
-				return
-			}
-			was, is := Standing(old), Standing(current)
-			if current.Name == r.Namespace && (was.Demote != is.Demote || was.Rank != is.Rank) {
-				r.enqueueCluster(r.Cluster)
-			}
-			if current.Name == r.Namespace &&
-				old.Annotations[member.RankAnnotation] != current.Annotations[member.RankAnnotation] {
-				r.checkRank(current)
-			}
-			if old.UID != current.UID || terminating(old) != terminating(current) ||
-				local.Accepted(old) != local.Accepted(current) ||
-				r.Set.Takes(old) != r.Set.Takes(current) {
-				all(change{Object: current})
-			}
-		},
-		DeleteFunc: each.DeleteFunc,
+	each := onChange(func(object change) { r.enqueueNamespace(object.GetName()) })
+	each.UpdateFunc = func(before, after any) {
+		old, ok := before.(*corev1.Namespace)
+		current, alsoOK := after.(*corev1.Namespace)
+		if !ok || !alsoOK {
+			return
+		}
+		was, is := Standing(old), Standing(current)
+		if current.Name == r.Namespace && (was.Demote != is.Demote || was.Rank != is.Rank) {
+			r.enqueueCluster(r.Cluster)
+		}
+		if old.UID != current.UID || terminating(old) != terminating(current) ||
+			local.Accepted(old) != local.Accepted(current) ||
+			r.Set.Takes(old) != r.Set.Takes(current) {
+			r.enqueueNamespace(current.Name)
+		}
 	}
+	return each
 }
 
 // enqueueNamespace enqueues every service of a namespace that is exported, imported, or was.
@@ -320,14 +301,6 @@ func relabelled(before, after any) bool {
 		}
 	}
 	return false
-}
-
-// checkRank records an Event if the rank of the local cluster is not valid.
-func (r *Reconciler) checkRank(namespace *corev1.Namespace) {
-	if _, err := member.ParseRank(namespace.Annotations); err != nil {
-		r.Recorder.Event(namespace, corev1.EventTypeWarning, EventRankInvalid,
-			err.Error()+". Correct it: until then, exports of this cluster come last in conflicts")
-	}
 }
 
 func terminating(namespace *corev1.Namespace) bool {

@@ -298,7 +298,6 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 			Unsupported: g.Applier.Unsupported(),
 		},
 		EndpointSlices: g.Local.ManagedSlices(service),
-		BehindDerived:  g.Local.KubernetesSlices(derived),
 	}
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil &&
 		existing.Observed.DerivedService == nil {

@@ -7,7 +7,6 @@ package reconciler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -25,12 +24,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 )
 
-const (
-	// EventUnreadable is the reason of the Event on a ServiceExport or ServiceImport that cannot be decoded.
-	EventUnreadable = "Unreadable"
-	// EventContributionRefused is the reason of an Event on the Secret of a member whose contribution is not accepted.
-	EventContributionRefused = "ContributionRefused"
-)
+// EventUnreadable is the reason of the Event on a ServiceExport or ServiceImport that cannot be decoded.
+const EventUnreadable = "Unreadable"
 
 // Config is what a Reconciler needs.
 type Config struct {
@@ -54,8 +49,6 @@ type Reconciler struct {
 	Config
 	shares *shares
 	queue  *queue
-	// refusals are the rules that refuse members, by cluster.
-	refusals apply.Reported
 	// large is held while a large service is reconciled, so that the memory that passes need is bounded.
 	large sync.Mutex
 	// record is set by Run.
@@ -83,9 +76,6 @@ func (r *Reconciler) Attach() {
 	r.Local.Nodes.Handle(r.nodeHandler())
 	r.Local.Secrets.Handle(onChange(func(change) { r.Members.Refresh() }))
 
-	if namespace := r.Local.Namespace(r.Namespace); namespace != nil {
-		r.checkRank(namespace)
-	}
 	for service := range r.Exported() {
 		r.enqueue(service)
 	}
@@ -201,7 +191,6 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		r.Metrics.Problems(service, nil)
 		r.Local.Use(service, nil)
 		r.shares.Admit(service, nil, false)
-		r.refusals.New(service, nil)
 		r.Applier.Forget(service)
 		r.memories.Delete(service)
 		return apply.Outcome{}, nil // its objects are deleted with it; a new one enqueues its services
@@ -230,7 +219,6 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return apply.Outcome{}, errBehind
 	}
 	r.Metrics.Problems(service, in.Problems)
-	r.reportRefusals(ctx, service, in.Refused)
 	in.Existing.Failures = r.queue.NumRequeues(service)
 	if ownOnly {
 		in.Existing = in.Existing.Own()
@@ -265,18 +253,6 @@ func (r *Reconciler) unreadable(access *mcsapi.Access, service types.NamespacedN
 		ofImport = report(object, v1beta1.ServiceImportKindName, mcsapi.Unreadable(object))
 	}
 	return ofExport, ofImport
-}
-
-// reportRefusals reports what is not accepted of members. It is no Warning: an administrator decided it.
-func (r *Reconciler) reportRefusals(ctx context.Context, service types.NamespacedName, rules map[string]string) {
-	for _, cluster := range r.refusals.New(service, rules) {
-		klog.FromContext(ctx).Info("Refused the contribution of a member", "member", cluster, "service", service,
-			"rule", rules[cluster])
-		if m := r.Members.Get(cluster); m != nil && m.Object() != nil {
-			r.Recorder.Event(m.Object(), corev1.EventTypeNormal, EventContributionRefused, fmt.Sprintf(
-				"Service %s of cluster %s is not imported: %s", service, cluster, rules[cluster]))
-		}
-	}
 }
 
 // catchUpEvery is how often writes are looked for that the caches never showed.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -193,18 +192,6 @@ func othersObjects(s *Set, east, west *Cluster) {
 	}
 	s.must(services.Delete(s.Context(), other.Name, metav1.DeleteOptions{}))
 	s.Expect(View{"api": "west/10.65.0.11 -> VIP"})
-
-	// Kubernetes makes slices for a derived Service that somebody gave a selector, with the labels of the Service.
-	stray, err := east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Create(s.Context(), &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: "stray", Labels: map[string]string{
-			export.LabelKubernetesService: east.derived("api"), export.LabelService: "api",
-			export.LabelSliceManagedBy: "endpointslice-controller.k8s.io",
-		}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-	}, metav1.CreateOptions{})
-	s.must(err)
-	east.ExpectEvent(stray, apply.EventForeignObject)
-	s.must(east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Delete(s.Context(), stray.Name, metav1.DeleteOptions{}))
 
 	// A slice of ours becomes another's, and Kubernetes alone may delete it.
 	slice := east.Slices("api")[0]

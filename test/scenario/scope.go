@@ -168,7 +168,6 @@ func refusedContributions(s *Set) {
 	west.ExpectReach("web", "Refused: These members do not accept it: east. It is for north.")
 	west.ExpectReach("db", "")
 	north.ExpectReach("web", "")
-	east.ExpectEvent(s.secretOf(p), "ContributionRefused", s.namespace+"/web of cluster west is not imported")
 	// A typing error changes nothing, also across a restart.
 	s.Annotate(p, scope.AcceptAnnotation, "Other")
 	east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
