@@ -31,8 +31,6 @@ const (
 	propertiesPatience = 30 * time.Second
 	// beginPatience bounds the list with which a leader begins: the heartbeat waits for it.
 	beginPatience = 2 * time.Second
-	// maxProperties bounds how many are listed, in the order of their names. Far fewer fit into the heartbeat.
-	maxProperties = 100
 )
 
 // Properties are the ClusterProperties of the local cluster (KEP-2149), as far as its heartbeat has room for them: each
@@ -185,11 +183,10 @@ func (p *Properties) set(text string) error {
 	return nil
 }
 
-// list returns the first properties by name, and those that are scope.WellKnown.
+// list returns all properties.
 func (p *Properties) list(ctx context.Context) (map[string]string, error) {
 	for _, version := range propertyVersions {
-		client := p.client.Resource(clusterProperties.WithVersion(version))
-		list, err := client.List(ctx, metav1.ListOptions{Limit: maxProperties})
+		list, err := p.client.Resource(clusterProperties.WithVersion(version)).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -197,23 +194,10 @@ func (p *Properties) list(ctx context.Context) (map[string]string, error) {
 			return nil, err
 		}
 		all := make(map[string]string, len(list.Items))
-		add := func(item *unstructured.Unstructured) {
+		for i := range list.Items {
+			item := &list.Items[i]
 			if value, found, err := unstructured.NestedString(item.Object, "spec", "value"); found && err == nil {
 				all[item.GetName()] = value
-			}
-		}
-		for i := range list.Items {
-			add(&list.Items[i])
-		}
-		if list.GetContinue() == "" {
-			return all, nil
-		}
-		for _, name := range scope.WellKnown {
-			switch item, err := client.Get(ctx, name, metav1.GetOptions{}); {
-			case err == nil:
-				add(item)
-			case !apierrors.IsNotFound(err):
-				return nil, err
 			}
 		}
 		return all, nil

@@ -23,15 +23,15 @@ const (
 	NetworkProperty = "network.clusterset-dns.github.io"
 )
 
-// WellKnown are the names of the properties that precede all others.
-var WellKnown = []string{ClusterSetProperty, ClusterIDProperty, NetworkProperty}
+// wellKnown are the names of the properties that precede all others.
+var wellKnown = []string{ClusterSetProperty, ClusterIDProperty, NetworkProperty}
 
 // EncodeProperties returns the text of properties: a JSON object of at most MaxBytes, {} for none, never empty. Properties
-// that do not fit are omitted, those that are WellKnown last, the others in the order of their names; their names are
+// that do not fit are omitted, those that are wellKnown last, the others in the order of their names; their names are
 // returned. The text depends only on the properties.
 func EncodeProperties(all map[string]string) (text string, omitted []string) {
 	fit := map[string]string{}
-	for _, name := range slices.Concat(WellKnown, slices.Sorted(maps.Keys(all))) {
+	for _, name := range slices.Concat(wellKnown, slices.Sorted(maps.Keys(all))) {
 		value, found := all[name]
 		if _, seen := fit[name]; seen || !found {
 			continue

@@ -91,12 +91,6 @@ var scoping = []mutant{
 		first:       simulation,
 	},
 	{
-		file:        "controller/local/properties.go",
-		text:        `list.GetContinue() == ""`,
-		replacement: `true`,
-		harm:        "a cluster of another set contributes to this one, because other properties hide the name of its set",
-	},
-	{
 		file:        "controller/reconciler/input.go",
 		text:        `!g.Set.Takes(g.Local.Namespace(service.Namespace))`,
 		replacement: `false`,
