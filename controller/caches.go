@@ -8,7 +8,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 )
 
 // caches are what a replica knows of its cluster, whether or not it leads: a new leader lists nothing before it works.
@@ -16,7 +15,7 @@ import (
 type caches struct {
 	gate  *informer.FreshnessGate
 	local *local.Cluster
-	api   *mcsapi.API
+	api   *local.API
 	// properties may be a minute old, or unknown: a new leader lists them, unless the heartbeat has the same.
 	properties *local.Properties
 	// full is closed once the caches were full.
@@ -29,7 +28,7 @@ const notFull = "the caches of the local cluster are not full yet"
 // newCaches returns caches that are not filled yet.
 func (c *Controller) newCaches() (*caches, error) {
 	gate := &informer.FreshnessGate{}
-	api, err := mcsapi.New(c.config, c.httpClient, gate)
+	api, err := local.NewAPI(c.config, c.httpClient, gate)
 	if err != nil {
 		return nil, err
 	}

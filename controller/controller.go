@@ -69,7 +69,7 @@ func Run(ctx context.Context, options Options) error {
 
 // Run works until the context ends, and then returns nil once everything has stopped and the leader Lease is released.
 // Run returns an error if the process must restart: the id of the local cluster is unknown, the Lease was lost
-// (ErrLost), or the MCS API changed (mcsapi.ErrChanged). It may be called once.
+// (ErrLost), or the MCS API changed (local.ErrChanged). It may be called once.
 func (c *Controller) Run(ctx context.Context) error {
 	asked := ctx
 	ctx, end := context.WithCancelCause(asked)

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
@@ -111,7 +111,7 @@ type Outcome struct {
 // first if a headless import gains an IP; the import's status; the slices; deletions; and the conditions of the
 // ServiceExport, which report the outcome. A failed write only prevents writes that depend on it: a failed slice
 // prevents deletions of slices of the same source cluster. All errors are returned.
-func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, existing Existing,
+func (a *Applier) ApplyService(ctx context.Context, access *local.Access, existing Existing,
 	result merge.Result,
 ) (Outcome, error) {
 	p := &pass{Applier: a, access: access, existing: existing, observed: existing.Observed, result: result}
@@ -161,7 +161,7 @@ func (p *pass) retires() bool {
 // A pass is one call of ApplyService. Writes update the ServiceImport in observed.
 type pass struct {
 	*Applier
-	access   *mcsapi.Access
+	access   *local.Access
 	existing Existing
 	observed merge.Observed
 	result   merge.Result

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package local reads what the local cluster has: its id, the IP families of its Services, and the objects that the
-// controller depends on. The objects of the MCS API are read by mcsapi.
+// controller depends on, those of the MCS API among them.
 package local
 
 import (

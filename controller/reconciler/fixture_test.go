@@ -12,7 +12,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
@@ -20,7 +19,7 @@ import (
 // newTestReconciler returns a reconciler of cluster east, of which nothing runs.
 func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 	gate := &informer.FreshnessGate{}
-	api, err := mcsapi.New(&rest.Config{}, nil, gate)
+	api, err := local.NewAPI(&rest.Config{}, nil, gate)
 	if err != nil {
 		panic(err)
 	}

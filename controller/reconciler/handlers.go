@@ -16,7 +16,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
@@ -110,7 +109,7 @@ func (r *Reconciler) serviceChanged(object change) {
 
 // adoptable retries the services whose adopted imports have an IP of a Service that is not theirs: once that Service is
 // deleted, the derived Service can have the IP.
-func (r *Reconciler) adoptable(access *mcsapi.Access, object metav1.Object) {
+func (r *Reconciler) adoptable(access *local.Access, object metav1.Object) {
 	service, ok := object.(*corev1.Service)
 	if !ok {
 		return

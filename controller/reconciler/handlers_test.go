@@ -34,7 +34,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -76,7 +75,7 @@ func withAPI(t *testing.T, answers http.HandlerFunc) *Reconciler {
 	server := httptest.NewServer(answers)
 	r := newTestReconciler(record.NewFakeRecorder(10))
 	var err error
-	if r.API, err = mcsapi.New(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
+	if r.API, err = local.NewAPI(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -23,7 +23,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -86,7 +85,7 @@ type Input struct {
 }
 
 // Gather returns the current input for a pass over a service.
-func (g *Gatherer) Gather(ctx context.Context, access *mcsapi.Access, service types.NamespacedName) Input {
+func (g *Gatherer) Gather(ctx context.Context, access *local.Access, service types.NamespacedName) Input {
 	limited, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()
 	in, used := g.gather(g.existing(access, service), service, g.Pods.Read(limited))
@@ -96,7 +95,7 @@ func (g *Gatherer) Gather(ctx context.Context, access *mcsapi.Access, service ty
 }
 
 // Look returns the input for a service as the caches show it. It changes nothing, so that a pass may run meanwhile.
-func (g *Gatherer) Look(access *mcsapi.Access, service types.NamespacedName) Input {
+func (g *Gatherer) Look(access *local.Access, service types.NamespacedName) Input {
 	in, _ := g.gather(g.existing(access, service), service, g.Pods.Known)
 	return in
 }
@@ -279,7 +278,7 @@ func (in *Input) note(cluster string, problems []export.Problem) {
 }
 
 // existing returns the objects of a service in the local cluster.
-func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName) apply.Existing {
+func (g *Gatherer) existing(access *local.Access, service types.NamespacedName) apply.Existing {
 	derived := types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)}
 	existing := apply.Existing{
 		Observed: merge.Observed{

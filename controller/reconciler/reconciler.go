@@ -21,7 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 )
 
 // EventUnreadable is the reason of the Event on a ServiceExport or ServiceImport that cannot be decoded.
@@ -30,7 +30,7 @@ const EventUnreadable = "Unreadable"
 // Config is what a Reconciler needs.
 type Config struct {
 	*Gatherer
-	API      *mcsapi.API
+	API      *local.API
 	Gate     *informer.FreshnessGate
 	Recorder record.EventRecorder
 	Metrics  Metrics
@@ -238,7 +238,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 // unreadable reports whether the ServiceExport or the ServiceImport of a service cannot be decoded, and records an Event on
 // the object. Such a ServiceExport withdraws nothing: all objects of the service stay as they are. Such a ServiceImport is
 // not created again: it stays with all that it owns, and what the local cluster publishes goes on.
-func (r *Reconciler) unreadable(access *mcsapi.Access, service types.NamespacedName) (ofExport, ofImport bool) {
+func (r *Reconciler) unreadable(access *local.Access, service types.NamespacedName) (ofExport, ofImport bool) {
 	report := func(object runtime.Object, kind, reason string) bool {
 		if reason != "" {
 			r.Recorder.Event(object, corev1.EventTypeWarning, EventUnreadable, kind+" "+service.String()+
@@ -247,10 +247,10 @@ func (r *Reconciler) unreadable(access *mcsapi.Access, service types.NamespacedN
 		return reason != ""
 	}
 	if object := access.ServiceExport(service); object != nil {
-		ofExport = report(object, v1beta1.ServiceExportKindName, mcsapi.Unreadable(object))
+		ofExport = report(object, v1beta1.ServiceExportKindName, local.Unreadable(object))
 	}
 	if object := access.ServiceImport(service); object != nil {
-		ofImport = report(object, v1beta1.ServiceImportKindName, mcsapi.Unreadable(object))
+		ofImport = report(object, v1beta1.ServiceImportKindName, local.Unreadable(object))
 	}
 	return ofExport, ofImport
 }

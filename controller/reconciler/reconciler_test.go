@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/mcs-api/config/crd"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 )
 
 // definitionsWith answers lists of the two CustomResourceDefinitions, of one
@@ -87,7 +87,7 @@ func TestAnUnreadableExportStopsItsServiceAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.API, err = mcsapi.New(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
+	if r.API, err = local.NewAPI(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
 		t.Fatal(err)
 	}
 	running.Go(func() { _ = r.API.Run(ctx) })

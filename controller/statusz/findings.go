@@ -20,7 +20,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -193,7 +193,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 }
 
 // ofServices adds the problems of exports and imports.
-func (l *Leader) ofServices(found *list, access *mcsapi.Access) {
+func (l *Leader) ofServices(found *list, access *local.Access) {
 	leaving := func(object metav1.Object) bool {
 		namespace := l.Local.Namespace(object.GetNamespace())
 		return object.GetDeletionTimestamp() != nil || !l.Set.Takes(namespace) || namespace.DeletionTimestamp != nil
@@ -204,10 +204,10 @@ func (l *Leader) ofServices(found *list, access *mcsapi.Access) {
 		conflict := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
 		switch {
 		case leaving(each):
-		case mcsapi.Unreadable(each) != "":
+		case local.Unreadable(each) != "":
 			found.add(state.Failed, "exports-valid", "ServiceExport "+name, "Correct or delete it: "+quoted(fmt.Sprintf(
 				"kubectl --context %s -n %s edit serviceexport %s", contextOf(l.Cluster), each.Namespace, each.Name)),
-				"%s cannot be decoded, so all objects of the service stay as they are: %s", name, mcsapi.Unreadable(each))
+				"%s cannot be decoded, so all objects of the service stay as they are: %s", name, local.Unreadable(each))
 		case valid != nil && valid.Status == metav1.ConditionFalse:
 			found.add(state.Failed, "exports-valid", "ServiceExport "+name, withdraw(l.Cluster, name), "%s is not exported: %s", name,
 				valid.Message)

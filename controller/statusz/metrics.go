@@ -22,7 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 )
 
 const prefix = "clusterset_controller_"
@@ -264,7 +264,7 @@ func countObjects(set export.Set, exports []*v1beta1.ServiceExport, all []*v1bet
 	imports := map[v1beta1.ServiceImportType]int{v1beta1.ClusterSetIP: 0, v1beta1.Headless: 0}
 	conditions := map[[4]string]int{} // by kind, type, status and reason
 	count := func(kind string, object metav1.Object, has []metav1.Condition) {
-		if mcsapi.Unreadable(object) != "" {
+		if local.Unreadable(object) != "" {
 			unreadable[kind]++
 		}
 		for _, condition := range has {

@@ -20,7 +20,7 @@ import (
 	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
 )
@@ -205,5 +205,5 @@ func (c *Cluster) ExpectEvent(object metav1.Object, reason string, words ...stri
 
 // restarts reports whether a process that ended with an error is to be started again.
 func restarts(err error) bool {
-	return errors.Is(err, controller.ErrLost) || errors.Is(err, mcsapi.ErrChanged)
+	return errors.Is(err, controller.ErrLost) || errors.Is(err, local.ErrChanged)
 }

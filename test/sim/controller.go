@@ -20,7 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 )
 
 // A Controller is a process of the controller of a cluster. Its methods are for
@@ -263,5 +263,5 @@ func (p *Controller) dial(ctx context.Context, network, address string) (net.Con
 
 // restarts reports whether a process that ended with an error is to be started again.
 func restarts(err error) bool {
-	return errors.Is(err, controller.ErrLost) || errors.Is(err, mcsapi.ErrChanged)
+	return errors.Is(err, controller.ErrLost) || errors.Is(err, local.ErrChanged)
 }

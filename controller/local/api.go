@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcsapi accesses the ServiceExports and ServiceImports of the local cluster in the version that its API server
-// served when the process started. When their CustomResourceDefinitions change, are installed or removed, the process is
-// to restart. The Go types of v1beta1 stand for v1alpha1 too, which has the same schema. An older definition keeps fewer
-// fields.
-package mcsapi
+package local
 
 import (
 	"context"
@@ -38,7 +34,10 @@ var definitions = schema.GroupVersionResource{
 	Resource: "customresourcedefinitions",
 }
 
-// An API is the MCS API as it was served when the process started. It is safe for concurrent use.
+// An API accesses the ServiceExports and ServiceImports of the local cluster in the version that its API server served when
+// the process started. When their CustomResourceDefinitions change, are installed or removed, the process is to restart. The
+// Go types of v1beta1 stand for v1alpha1 too, which has the same schema. An older definition keeps fewer fields. It is safe
+// for concurrent use.
 type API struct {
 	config           *rest.Config
 	httpClient       *http.Client
@@ -52,8 +51,8 @@ type API struct {
 	lost   Lost
 }
 
-// New returns an API that does not run yet. The caches of ServiceExports and ServiceImports will be among the inputs.
-func New(config *rest.Config, httpClient *http.Client, inputs *informer.FreshnessGate) (*API, error) {
+// NewAPI returns an API that does not run yet. The caches of ServiceExports and ServiceImports will be among the inputs.
+func NewAPI(config *rest.Config, httpClient *http.Client, inputs *informer.FreshnessGate) (*API, error) {
 	client, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
