@@ -182,14 +182,14 @@ func shorten(text string) string { return strings.ToValidUTF8(text[:min(len(text
 // memberLease handles the Leases of one member.
 type memberLease struct {
 	*Members
-	cluster string
+	member *Member
 }
 
 func (l memberLease) leaseRead(uid, holder string, at time.Time, renewed, identified bool) {
-	l.config.Tracker.LeaseRead(l.cluster, uid, at, renewed, holder != "" && holder != l.cluster)
+	l.config.Tracker.LeaseRead(l.member.cluster, uid, at, renewed, holder != "" && holder != l.member.cluster)
 	if identified {
-		l.identify()
+		l.identify(l.member)
 	}
 }
 
-func (l memberLease) described(is Description) { l.config.Tracker.Described(l.cluster, is) }
+func (l memberLease) described(is Description) { l.config.Tracker.Described(l.member.cluster, is) }

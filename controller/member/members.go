@@ -131,7 +131,7 @@ type Members struct {
 	publishing sync.RWMutex
 
 	identifying sync.Mutex
-	mistaken    map[string]string // what identify reported last, by Candidate.key
+	mistaken    map[string]string // what identify reported last, empty for nothing, by Candidate.key
 
 	// The members by cluster. Only Run uses them.
 	connected map[string]*Member
@@ -156,7 +156,7 @@ func New(config Config) *Members {
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1),
 		turns:      make(chan struct{}, listsAtOnce),
 		publishers: map[types.NamespacedName][]*Member{},
-		connected:  map[string]*Member{},
+		connected:  map[string]*Member{}, mistaken: map[string]string{},
 	}
 	if config.Memory > 0 {
 		s.memory = limits.NewPool(config.Memory)
@@ -301,7 +301,6 @@ func (s *Members) change(
 			group.Go(member.read)
 		}
 	}
-	s.identify()
 	for _, cluster := range affected {
 		s.handler.MemberChanged(cluster)
 	}
@@ -324,7 +323,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *Me
 		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 	})
 	member.source, member.set, member.keep = source, s.config.Set, s.config.Keep
-	member.heartbeat.handler = memberLease{s, cluster}
+	member.heartbeat.handler = memberLease{s, member}
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
 	member.slices.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }
 	member.slices.turns = s.turns

@@ -40,7 +40,6 @@ const (
 	StateAnnotation  = domain + "/state"
 	DrainAnnotation  = domain + "/drain"
 	CIDRsAnnotation  = domain + "/cidrs"
-	UIDAnnotation    = domain + "/uid"
 	// PropertiesAnnotation has the ClusterProperties in the heartbeat, as JSON, and NetworkProperty is the name of one.
 	PropertiesAnnotation = domain + "/properties"
 	NetworkProperty      = "network." + domain

@@ -167,7 +167,6 @@ func (p *peering) give(ctx context.Context) error {
 	}
 	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{cluster.ClusterLabel: p.is.ID}).
 		WithData(map[string][]byte{cluster.KubeconfigKey: kubeconfig})
-	secret.WithAnnotations(map[string]string{cluster.UIDAnnotation: p.is.UID})
 	if cidrs != "" {
 		secret.WithAnnotations(map[string]string{cluster.CIDRsAnnotation: cidrs})
 	}
