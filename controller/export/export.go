@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package export holds one cluster's validated view of one service that it exports, and the snapshot by which that view
-// travels between clusters. Names of derived Services and slices, keys, limits of a member and the reasons of an export
-// that is not valid are here, too.
+// travels between clusters. Names of derived Services and slices, keys, the reasons of an export that is not valid, and the
+// form in which slices take little memory are here, too.
 //
 // The package is pure: values in, values out, the same answer for the same
 // input in any order. docs/design.md#snapshot describes the snapshot.

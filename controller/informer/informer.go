@@ -22,7 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // retry is short because all services wait for the API server.
@@ -48,7 +48,7 @@ type Options struct {
 }
 
 // An Informer caches the objects of one resource, and calls a handler for each change, one at a time. Handlers must
-// return quickly; of a packed.Slice, they get the metadata alone. Lists are always the newest state, never from a cache of
+// return quickly; of a export.Packed, they get the metadata alone. Lists are always the newest state, never from a cache of
 // the API server.
 type Informer struct {
 	gate      *FreshnessGate
@@ -140,7 +140,7 @@ func (i *Informer) tell(before, after any, isInInitialList bool) {
 
 // handled returns an object as handlers know it.
 func handled(object any) any {
-	if slice, ok := object.(*packed.Slice); ok {
+	if slice, ok := object.(*export.Packed); ok {
 		return slice.OpenMetadata()
 	}
 	return object

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 type slicesClient struct {
@@ -57,7 +57,7 @@ func TestARelistOfPackedSlicesShrinks(t *testing.T) {
 			runtime.ReadMemStats(&stats)
 			held[seen/(2*count)] = stats.HeapAlloc
 		}
-		return packed.Transform(object)
+		return export.PackSlice(object)
 	})
 	for range 2 {
 		list := listed(count, "1")
@@ -75,7 +75,7 @@ func TestARelistOfPackedSlicesShrinks(t *testing.T) {
 // TestARelistOfPackedSlicesTells: the handler is called for slices that changed, came and went, with the metadata of both
 // states.
 func TestARelistOfPackedSlicesTells(t *testing.T) {
-	i := packedInformer(packed.Transform)
+	i := packedInformer(export.PackSlice)
 	var told []string
 	text := func(object any) string {
 		slice, _ := object.(*discoveryv1.EndpointSlice)
@@ -106,7 +106,7 @@ func TestARelistOfPackedSlicesTells(t *testing.T) {
 }
 
 func BenchmarkRelistOfPackedSlices(b *testing.B) {
-	i := packedInformer(packed.Transform)
+	i := packedInformer(export.PackSlice)
 	b.ReportAllocs()
 	for range b.N {
 		b.StopTimer()

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // store caches what the reflector reads, and calls the handler.
@@ -111,8 +111,8 @@ func (s store) Resync() error { return nil }
 // same compares two states of an object. Equal resourceVersions do not prove equal content: an etcd that was restored
 // from a backup reuses resourceVersions.
 func same(a, b any) bool {
-	if slice, ok := a.(*packed.Slice); ok {
-		listed, ok := b.(*packed.Slice)
+	if slice, ok := a.(*export.Packed); ok {
+		listed, ok := b.(*export.Packed)
 		return ok && slice.Equal(listed)
 	}
 	one, err := meta.Accessor(a)

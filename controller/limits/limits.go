@@ -79,7 +79,7 @@ func (e Excess) err(cluster string, limits Limits) error {
 type Weight struct {
 	// IPv4 and IPv6 are the numbers of endpoints of each family. An empty slice counts as one.
 	IPv4, IPv6 int
-	// Bytes estimates the memory of the slices as package packed holds them. It is more for what compresses well, and
+	// Bytes estimates the memory of the slices as export.Packed holds them. It is more for what compresses well, and
 	// never much less.
 	Bytes int
 }

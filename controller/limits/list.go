@@ -8,7 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // A List selects the slices of one list of a member that the limits allow, in bounded memory: whole services, up to the
@@ -25,7 +25,7 @@ type List struct {
 }
 
 type taken struct {
-	slices []*packed.Slice
+	slices []*export.Packed
 	weight Weight
 }
 
@@ -62,7 +62,7 @@ func (l *List) Offer(service types.NamespacedName, slice *discoveryv1.EndpointSl
 	limit := l.of.exceeds(&l.tally, service, counts, slice)
 	l.of.mu.Unlock()
 	if limit == "" {
-		of.slices, of.weight = append(of.slices, packed.New(slice)), weight
+		of.slices, of.weight = append(of.slices, export.Pack(slice)), weight
 		l.taken[service] = of
 		l.set(service, counts)
 		return
@@ -80,8 +80,8 @@ func (l *List) Offer(service types.NamespacedName, slice *discoveryv1.EndpointSl
 }
 
 // Slices returns the selected slices in no order.
-func (l *List) Slices() []*packed.Slice {
-	var all []*packed.Slice
+func (l *List) Slices() []*export.Packed {
+	var all []*export.Packed
 	for _, of := range l.taken {
 		all = append(all, of.slices...)
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -72,7 +71,7 @@ func New(
 		}),
 		EndpointSlices: informer.New(gate, client.DiscoveryV1().EndpointSlices(all), informer.Options{
 			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true,
-			Transform: packed.Transform, Indexers: cache.Indexers{byAll: indexed(set)},
+			Transform: export.PackSlice, Indexers: cache.Indexers{byAll: indexed(set)},
 		}),
 		Namespaces: informer.New(gate, core.Namespaces(), informer.Options{
 			Resource: "Namespaces", Example: &corev1.Namespace{},
@@ -211,8 +210,8 @@ func (c *Cluster) ManagedSlices(service types.NamespacedName) []*discoveryv1.End
 // Encoded returns how large the KubernetesSlices and the ManagedSlices of a service are in encoded form, without decoding
 // them.
 func (c *Cluster) Encoded(service types.NamespacedName) int {
-	return packed.Encoded(c.packed(byKubernetesService, service.String())) +
-		packed.Encoded(c.packed(byManagedService, service.String()))
+	return export.EncodedSize(c.packed(byKubernetesService, service.String())) +
+		export.EncodedSize(c.packed(byManagedService, service.String()))
 }
 
 // HandMadeSlices returns the EndpointSlices that another writer made for a multi-cluster service.
@@ -221,13 +220,13 @@ func (c *Cluster) HandMadeSlices(service types.NamespacedName) []*discoveryv1.En
 }
 
 func (c *Cluster) slices(kind, value string) []*discoveryv1.EndpointSlice {
-	return packed.Open(c.packed(kind, value))
+	return export.OpenAll(c.packed(kind, value))
 }
 
 // packed returns slices without opening them. The metadata of a slice costs less than all of it, and the slices less if
 // one is opened at a time.
-func (c *Cluster) packed(kind, value string) []*packed.Slice {
-	return informer.ByIndex[*packed.Slice](c.EndpointSlices.Indexer(), byAll, kind+value)
+func (c *Cluster) packed(kind, value string) []*export.Packed {
+	return informer.ByIndex[*export.Packed](c.EndpointSlices.Indexer(), byAll, kind+value)
 }
 
 // DerivedServices returns the Services that this controller made for a multi-cluster service.

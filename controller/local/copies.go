@@ -13,7 +13,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // copies remembers the copies of members' slices that the last pass over a service used, also if they were deleted
@@ -21,7 +20,7 @@ import (
 // (architecture.md, invariant 2).
 type copies struct {
 	mu   sync.Mutex
-	used map[types.NamespacedName][]*packed.Slice
+	used map[types.NamespacedName][]*export.Packed
 	// from are the services of which copies are used, by the cluster that they are from.
 	from map[string]map[types.NamespacedName]struct{}
 }
@@ -57,7 +56,7 @@ func (c *copies) Use(service types.NamespacedName, used []*discoveryv1.EndpointS
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.used == nil {
-		c.used = map[types.NamespacedName][]*packed.Slice{}
+		c.used = map[types.NamespacedName][]*export.Packed{}
 		c.from = map[string]map[types.NamespacedName]struct{}{}
 	}
 	for _, slice := range c.used[service] {
@@ -68,7 +67,7 @@ func (c *copies) Use(service types.NamespacedName, used []*discoveryv1.EndpointS
 	}
 	delete(c.used, service)
 	for _, slice := range used {
-		c.used[service] = append(c.used[service], packed.New(slice))
+		c.used[service] = append(c.used[service], export.Pack(slice))
 		cluster := slice.Labels[export.LabelSourceCluster]
 		if c.from[cluster] == nil {
 			c.from[cluster] = map[types.NamespacedName]struct{}{}

@@ -13,7 +13,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
@@ -25,7 +24,7 @@ func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
 	for range 1000 {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}})
 	}
-	if err := c.EndpointSlices.Indexer().Add(packed.New(slice)); err != nil {
+	if err := c.EndpointSlices.Indexer().Add(export.Pack(slice)); err != nil {
 		t.Fatal(err)
 	}
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // pageSize is the number of objects in a page of a list. It is halved after a page that is too large, and doubled again
@@ -76,7 +75,7 @@ func selected[L, R runtime.Object](client informer.Client[L], patience time.Dura
 // a time. It notes in the store what was left out, before the store gets the list, unless that is abandoned.
 func listSelection(ctx context.Context, client informer.Client[*discoveryv1.EndpointSliceList],
 	options metav1.ListOptions, store *sliceStore,
-) (_ *packed.List, abandon func(), err error) {
+) (_ *export.PackedList, abandon func(), err error) {
 	selection := store.account.List(store.imported())
 	abandon = func() { store.account.Abandon(selection) }
 	defer func() {
@@ -84,7 +83,7 @@ func listSelection(ctx context.Context, client informer.Client[*discoveryv1.Endp
 			store.account.Abandon(selection)
 		}
 	}()
-	result := &packed.List{}
+	result := &export.PackedList{}
 	page, fitting := turn{of: store.turns}, 0
 	defer page.end()
 	for {
@@ -123,7 +122,7 @@ func listSelection(ctx context.Context, client informer.Client[*discoveryv1.Endp
 }
 
 // lacks reports whether a list lacks services that are imported from the member.
-func (s *sliceStore) lacks(list *packed.List) bool {
+func (s *sliceStore) lacks(list *export.PackedList) bool {
 	missing := s.imported()
 	for _, slice := range list.Items {
 		delete(missing, ServiceOf(slice.OpenMetadata()))

@@ -32,7 +32,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -125,7 +124,7 @@ func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSli
 
 // Encoded returns how large the Slices of a service are in encoded form, 0 if there are none. It decodes none.
 func (m *Member) Encoded(service types.NamespacedName) int {
-	return packed.Encoded(m.slices.packed(service))
+	return export.EncodedSize(m.slices.packed(service))
 }
 
 // Withheld reports whether the limits exclude all slices of an imported service, so that their copies count. Call it
@@ -252,7 +251,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	lease, now := heartbeats(), heartbeats()
 	resumer := &resumer{read: func(ctx context.Context) (origin, error) { return m.readHeartbeat(ctx, now) }}
 	published := selected(slices, m.patience, resumer,
-		func(ctx context.Context, options metav1.ListOptions) (*packed.List, error) {
+		func(ctx context.Context, options metav1.ListOptions) (*export.PackedList, error) {
 			list, abandon, err := listSelection(ctx, slices, options, m.slices)
 			if err != nil {
 				return nil, err

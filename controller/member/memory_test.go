@@ -17,7 +17,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // endless is a server without end of slices.
@@ -153,13 +152,13 @@ func TestMemoryAtTheLimits(t *testing.T) {
 				"a": func(any) ([]string, error) { return []string{"a"}, nil },
 			})
 			for _, object := range store.indexer.List() {
-				if one, ok := object.(*packed.Slice); ok {
+				if one, ok := object.(*export.Packed); ok {
 					copied := one.Open()
 					copied.OwnerReferences = []metav1.OwnerReference{{
 						APIVersion: "v1", Kind: "ServiceImport",
 						Name: "x", Controller: ptr.To(true),
 					}}
-					if err := copies.Add(packed.New(copied)); err != nil {
+					if err := copies.Add(export.Pack(copied)); err != nil {
 						t.Fatal(err)
 					}
 				}

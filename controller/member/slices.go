@@ -15,7 +15,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 const byService = "service"
@@ -23,7 +22,7 @@ const byService = "service"
 // sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it. It is safe for one
 // writer and any number of readers.
 type sliceStore struct {
-	// indexer has each as a packed.Slice.
+	// indexer has each as a export.Packed.
 	indexer cache.Indexer
 	// changed is called for each service that changed, after the change is visible.
 	changed func(types.NamespacedName)
@@ -47,7 +46,7 @@ func newSliceStore(changed func(types.NamespacedName), listed func(first bool)) 
 	return &sliceStore{
 		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 			byService: func(obj any) ([]string, error) {
-				slice, ok := obj.(*packed.Slice)
+				slice, ok := obj.(*export.Packed)
 				if !ok {
 					return nil, fmt.Errorf("unexpected object %T", obj)
 				}
@@ -68,12 +67,12 @@ func ServiceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 
 // of returns the slices of a service in no order. The objects are new.
 func (s *sliceStore) of(service types.NamespacedName) []*discoveryv1.EndpointSlice {
-	return packed.Open(s.packed(service))
+	return export.OpenAll(s.packed(service))
 }
 
 // packed returns the slices of a service as they are stored.
-func (s *sliceStore) packed(service types.NamespacedName) []*packed.Slice {
-	return informer.ByIndex[*packed.Slice](s.indexer, byService, service.String())
+func (s *sliceStore) packed(service types.NamespacedName) []*export.Packed {
+	return informer.ByIndex[*export.Packed](s.indexer, byService, service.String())
 }
 
 // has reports whether there is a slice of a service.
@@ -81,7 +80,7 @@ func (s *sliceStore) has(service types.NamespacedName) bool { return len(s.packe
 
 // slice returns a slice, nil if there is none. The object is new.
 func (s *sliceStore) slice(namespace, name string) *discoveryv1.EndpointSlice {
-	if slice := informer.Get[*packed.Slice](s.indexer, namespace+"/"+name); slice != nil {
+	if slice := informer.Get[*export.Packed](s.indexer, namespace+"/"+name); slice != nil {
 		return slice.Open()
 	}
 	return nil
@@ -116,7 +115,7 @@ func (s *sliceStore) put(obj any) error {
 	if service.Name == "" {
 		return s.Delete(slice) // it belongs to no service anymore
 	}
-	if old != nil && packed.Same(old, slice) {
+	if old != nil && export.SameSlice(old, slice) {
 		return nil
 	}
 	if old != nil && ServiceOf(old) != service {
@@ -128,7 +127,7 @@ func (s *sliceStore) put(obj any) error {
 	if !s.account.Admit(service, old, slice) {
 		return nil
 	}
-	if err := s.indexer.Update(packed.New(slice)); err != nil {
+	if err := s.indexer.Update(export.Pack(slice)); err != nil {
 		return err
 	}
 	s.tell(service)
@@ -160,14 +159,14 @@ func nameOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 
 // Replace stores a complete list of packed slices, as of listSelection. It calls changed only for services that did.
 func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
-	before := map[types.NamespacedName]*packed.Slice{}
-	for _, slice := range informer.List[*packed.Slice](s.indexer) {
+	before := map[types.NamespacedName]*export.Packed{}
+	for _, slice := range informer.List[*export.Packed](s.indexer) {
 		before[nameOf(slice.OpenMetadata())] = slice
 	}
 	changed := map[types.NamespacedName]struct{}{}
 	listed := map[types.NamespacedName]struct{}{}
 	for _, object := range objects {
-		slice, ok := object.(*packed.Slice)
+		slice, ok := object.(*export.Packed)
 		if !ok {
 			return fmt.Errorf("unexpected object %T in a list of EndpointSlices", object)
 		}

@@ -35,7 +35,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -104,7 +103,7 @@ func queued(r *Reconciler) (services []string) {
 // addSlice adds a slice that the controller made of what a cluster exports to the cache.
 func addSlice(t *testing.T, r *Reconciler, cluster, namespace, service string) {
 	t.Helper()
-	if err := r.Local.EndpointSlices.Indexer().Add(packed.New(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+	if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: service, Labels: map[string]string{
 			export.LabelService: service, export.LabelSourceCluster: cluster, export.LabelSliceManagedBy: export.Manager,
 		},
@@ -287,7 +286,7 @@ status: {parents: [{parentRef: {name: shared, namespace: edge}, conditions: [{ty
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "clusterset-dns", Name: "canary-1", Labels: map[string]string{export.LabelKubernetesService: "canary"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.7"}}},
 	}
-	if err := errors.Join(r.Local.Services.Indexer().Add(service), r.Local.EndpointSlices.Indexer().Add(packed.New(slice))); err != nil {
+	if err := errors.Join(r.Local.Services.Indexer().Add(service), r.Local.EndpointSlices.Indexer().Add(export.Pack(slice))); err != nil {
 		t.Fatal(err)
 	}
 	if got := canary.Encode(canary.Of(r.Exposed(canary.Port))); got != "" {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // TestRankOfTheLocalCluster: the namespace of the controller ranks the local cluster. A change is a reason to look at
@@ -25,7 +24,7 @@ func TestRankOfTheLocalCluster(t *testing.T) {
 			export.LabelService: "web", export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager,
 		},
 	}}
-	if err := r.Local.EndpointSlices.Indexer().Add(packed.New(slice)); err != nil {
+	if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(slice)); err != nil {
 		t.Fatal(err)
 	}
 	ranked := func(name string, rank ...string) *corev1.Namespace {

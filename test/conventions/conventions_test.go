@@ -27,7 +27,7 @@ const (
 // pure are the packages that take values and return values.
 var pure = []string{
 	"controller/export", "controller/limits", "controller/liveness",
-	"controller/merge", "controller/packed", "controller/placement", "controller/scope",
+	"controller/merge", "controller/placement", "controller/scope",
 	"controller/state",
 	"plugin/multicluster/object", "plugin/multicluster/record",
 }

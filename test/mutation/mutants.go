@@ -110,8 +110,8 @@ var reading = []mutant{
 		harm: "who deletes copies while their cluster is away takes its endpoints away for good",
 	},
 	{
-		file: "controller/packed/packed.go",
-		text: `return a == b || a.ResourceVersion == b.ResourceVersion && New(a).Equal(New(b))`, replacement: `return a == b || a.ResourceVersion == b.ResourceVersion || New(a).Equal(New(b))`,
+		file: "controller/export/packed.go",
+		text: `return a == b || a.ResourceVersion == b.ResourceVersion && Pack(a).Equal(Pack(b))`, replacement: `return a == b || a.ResourceVersion == b.ResourceVersion || Pack(a).Equal(Pack(b))`,
 		harm: "what a restored etcd says again under an old resourceVersion is not seen",
 	},
 	{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package packed
+package export
 
 import (
 	"testing"
@@ -25,8 +25,8 @@ func TestASliceIsWhatItWas(t *testing.T) {
 	for name, slice := range map[string]*discoveryv1.EndpointSlice{
 		"ordinary": example(nil), "mixed": mixed, "large": large, "empty": {},
 	} {
-		one := New(slice)
-		if got := one.Open(); !equality.Semantic.DeepEqual(got, slice) || !Same(got, slice) {
+		one := Pack(slice)
+		if got := one.Open(); !equality.Semantic.DeepEqual(got, slice) || !SameSlice(got, slice) {
 			t.Errorf("%s: got %v, want %v", name, got, slice)
 		}
 		want := &discoveryv1.EndpointSlice{ObjectMeta: slice.ObjectMeta}
@@ -35,7 +35,7 @@ func TestASliceIsWhatItWas(t *testing.T) {
 		}
 		if other := slice.DeepCopy(); len(other.Endpoints) > 0 {
 			other.Endpoints[len(other.Endpoints)-1].Addresses[0] = "192.0.2.99"
-			if Same(slice, other) || one.Equal(New(other)) {
+			if SameSlice(slice, other) || one.Equal(Pack(other)) {
 				t.Errorf("%s: another address makes no difference", name)
 			}
 		}

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packed holds EndpointSlices in little memory: encoded and compressed, and decoded each time that one is read.
-// In a cache of client-go, each endpoint takes 33 to 61 B in slices of ten and 8 to 11 B in slices of a hundred. A decoded
-// slice takes several times as much, in objects that each garbage collection visits: 511 clusters with 250,000 endpoints
-// would not fit in 512 MiB.
-package packed
+package export
 
 import (
 	"bytes"
@@ -18,20 +14,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Slice is an EndpointSlice. It is immutable.
-type Slice struct {
+// A Packed is an EndpointSlice in little memory: encoded and compressed, and decoded each time that it is read. In a cache of
+// client-go, each endpoint takes 33 to 61 B in slices of ten and 8 to 11 B in slices of a hundred. A decoded slice takes
+// several times as much, in objects that each garbage collection visits: 511 clusters with 250,000 endpoints would not fit in
+// 512 MiB. It is immutable.
+type Packed struct {
 	data []byte
 	// endpoints is their number, so that Open makes room for all of them at once.
 	endpoints int32
 }
 
 var (
-	_ runtime.Object            = (*Slice)(nil)
-	_ metav1.ObjectMetaAccessor = (*Slice)(nil)
+	_ runtime.Object            = (*Packed)(nil)
+	_ metav1.ObjectMetaAccessor = (*Packed)(nil)
 )
 
-// New returns a slice as it is now.
-func New(slice *discoveryv1.EndpointSlice) *Slice {
+// Pack returns a slice as it is now.
+func Pack(slice *discoveryv1.EndpointSlice) *Packed {
 	plain, compressed := takeBuffer(), takeBuffer()
 	defer plain.give()
 	defer compressed.give()
@@ -40,11 +39,11 @@ func New(slice *discoveryv1.EndpointSlice) *Slice {
 		panic(fmt.Sprintf("packed: EndpointSlice %s/%s cannot be encoded: %v", slice.Namespace, slice.Name, err))
 	}
 	compressed.bytes = dictionary().Encode(compressed.room(0), encoded)
-	return &Slice{data: bytes.Clone(compressed.bytes), endpoints: int32(len(slice.Endpoints))}
+	return &Packed{data: bytes.Clone(compressed.bytes), endpoints: int32(len(slice.Endpoints))}
 }
 
 // encoded calls read with the encoded slice, which read does not keep.
-func (s *Slice) encoded(read func([]byte)) {
+func (s *Packed) encoded(read func([]byte)) {
 	buffer := takeBuffer()
 	defer buffer.give()
 	encoded, err := dictionary().Decode(buffer.room(0), s.data)
@@ -56,7 +55,7 @@ func (s *Slice) encoded(read func([]byte)) {
 }
 
 // Open returns the slice as a new object, which the caller may change.
-func (s *Slice) Open() *discoveryv1.EndpointSlice {
+func (s *Packed) Open() *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{}
 	if s.endpoints > 0 {
 		slice.Endpoints = make([]discoveryv1.Endpoint, 0, s.endpoints)
@@ -70,11 +69,11 @@ func (s *Slice) Open() *discoveryv1.EndpointSlice {
 }
 
 // Size returns the compressed size in bytes, which is what the slice occupies in memory.
-func (s *Slice) Size() int { return len(s.data) }
+func (s *Packed) Size() int { return len(s.data) }
 
 // Encoded returns the size in bytes before compression, which bounds what Open allocates only roughly. It decodes
 // nothing.
-func (s *Slice) Encoded() int {
+func (s *Packed) Encoded() int {
 	length, err := s2.DecodedLen(s.data)
 	if err != nil {
 		panic(fmt.Sprintf("packed: an EndpointSlice has no length: %v", err))
@@ -83,18 +82,18 @@ func (s *Slice) Encoded() int {
 }
 
 // Equal reports whether two slices are the same in all, their resourceVersions too.
-func (s *Slice) Equal(other *Slice) bool { return bytes.Equal(s.data, other.data) }
+func (s *Packed) Equal(other *Packed) bool { return bytes.Equal(s.data, other.data) }
 
-// Same reports whether two slices are the same in all, their resourceVersions too.
-func Same(a, b *discoveryv1.EndpointSlice) bool {
-	return a == b || a.ResourceVersion == b.ResourceVersion && New(a).Equal(New(b))
+// SameSlice reports whether two slices are the same in all, their resourceVersions too.
+func SameSlice(a, b *discoveryv1.EndpointSlice) bool {
+	return a == b || a.ResourceVersion == b.ResourceVersion && Pack(a).Equal(Pack(b))
 }
 
 // metadataField is the number of the field metadata of an EndpointSlice.
 const metadataField = 1
 
 // OpenMetadata returns the slice with nothing but its metadata, which costs less than Open.
-func (s *Slice) OpenMetadata() *discoveryv1.EndpointSlice {
+func (s *Packed) OpenMetadata() *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{}
 	s.encoded(func(encoded []byte) {
 		// It is the first field, which is always there.
@@ -111,29 +110,29 @@ func (s *Slice) OpenMetadata() *discoveryv1.EndpointSlice {
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, so that caches of client-go can hold slices. It is a new object.
-func (s *Slice) GetObjectMeta() metav1.Object { return s.OpenMetadata() }
+func (s *Packed) GetObjectMeta() metav1.Object { return s.OpenMetadata() }
 
-// Transform is a cache.TransformFunc that packs EndpointSlices, without their managed fields. It empties what it packs,
+// PackSlice is a cache.TransformFunc that packs EndpointSlices, without their managed fields. It empties what it packs,
 // because client-go keeps references to a list while it is cached.
-func Transform(object any) (any, error) {
+func PackSlice(object any) (any, error) {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return object, nil
 	}
 	slice.ManagedFields = nil
-	packed := New(slice)
+	packed := Pack(slice)
 	*slice = discoveryv1.EndpointSlice{}
 	return packed, nil
 }
 
 // GetObjectKind implements runtime.Object.
-func (s *Slice) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (s *Packed) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject implements runtime.Object.
-func (s *Slice) DeepCopyObject() runtime.Object { return s }
+func (s *Packed) DeepCopyObject() runtime.Object { return s }
 
-// Open opens all slices.
-func Open(all []*Slice) []*discoveryv1.EndpointSlice {
+// OpenAll opens all slices.
+func OpenAll(all []*Packed) []*discoveryv1.EndpointSlice {
 	opened := make([]*discoveryv1.EndpointSlice, 0, len(all))
 	for _, each := range all {
 		opened = append(opened, each.Open())
@@ -141,28 +140,28 @@ func Open(all []*Slice) []*discoveryv1.EndpointSlice {
 	return opened
 }
 
-// Encoded returns the Encoded size of all slices.
-func Encoded(all []*Slice) (size int) {
+// EncodedSize returns the Encoded size of all slices.
+func EncodedSize(all []*Packed) (size int) {
 	for _, each := range all {
 		size += each.Encoded()
 	}
 	return size
 }
 
-// A List is a list of slices, which a reflector can store.
-type List struct {
+// A PackedList is a list of slices, which a reflector can store.
+type PackedList struct {
 	metav1.ListMeta
-	Items []*Slice
+	Items []*Packed
 }
 
-var _ runtime.Object = (*List)(nil)
+var _ runtime.Object = (*PackedList)(nil)
 
 // GetObjectKind implements runtime.Object.
-func (l *List) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (l *PackedList) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject implements runtime.Object. Items are immutable.
-func (l *List) DeepCopyObject() runtime.Object {
-	copied := &List{Items: append([]*Slice(nil), l.Items...)}
+func (l *PackedList) DeepCopyObject() runtime.Object {
+	copied := &PackedList{Items: append([]*Packed(nil), l.Items...)}
 	listMeta := l.ListMeta
 	copied.ListMeta = *listMeta.DeepCopy()
 	return copied
