@@ -86,7 +86,7 @@ type Applier struct {
 	// Progress is called after each EndpointSlice that was written or deleted; nil for nothing.
 	Progress func()
 
-	reported    Reported
+	reported    reported
 	fights      fights
 	unsupported unsupported
 	tracker     tracker

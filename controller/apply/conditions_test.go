@@ -5,6 +5,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -206,29 +207,19 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestReported: what is to be reported is reported once, and again after it ended or if its text changed.
-func TestReported(t *testing.T) {
-	var all Reported
+// TestForeignObjectsAreReportedOnce, and again after they were gone.
+func TestForeignObjectsAreReportedOnce(t *testing.T) {
+	var all reported
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	for i, step := range []struct {
-		reports map[string]string
-		want    string
-	}{
-		{nil, ""},
-		{map[string]string{"west": "a", "north": ""}, "north west"},
-		{map[string]string{"west": "a", "north": "b"}, "north"},
-		{map[string]string{"west": "a"}, ""},
-		{nil, ""},
-		{map[string]string{"west": ""}, "west"},
-		{map[string]string{"west": ""}, ""},
-		{map[string]string{}, ""},
+	for i, step := range []struct{ objects, before map[types.UID]bool }{
+		{map[types.UID]bool{"1": true}, nil},
+		{map[types.UID]bool{"1": true, "2": true}, map[types.UID]bool{"1": true}},
+		{nil, map[types.UID]bool{"1": true, "2": true}},
+		{map[types.UID]bool{"1": true}, nil},
 	} {
-		if got := strings.Join(all.New(web, step.reports), " "); got != step.want {
-			t.Errorf("step %d: reported %q, want %q", i, got, step.want)
+		if got := all.replace(web, step.objects); !maps.Equal(got, step.before) {
+			t.Errorf("step %d: reported before are %v, want %v", i, got, step.before)
 		}
-	}
-	if len(all.services) > 0 {
-		t.Errorf("%v is left", all.services)
 	}
 }
 
@@ -236,7 +227,7 @@ func TestReported(t *testing.T) {
 func TestForgottenServicesAreForgotten(t *testing.T) {
 	applier := &Applier{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	applier.reported.New(web, map[string]string{"1": ""})
+	applier.reported.replace(web, map[types.UID]bool{"1": true})
 	applier.tracker.sends(web)
 	applier.tracker.answered(web, &metav1.ObjectMeta{UID: "2"}, applier.Clock.Now())
 	applier.Forget(web)

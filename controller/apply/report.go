@@ -4,8 +4,6 @@ package apply
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,28 +23,24 @@ const EventForeignObject = "ForeignObject"
 // EventClusterIPTaken is the reason of the Event on a ServiceImport that gave up an IP because another Service has it.
 const EventClusterIPTaken = "ClusterIPTaken"
 
-// Reported remembers what was reported of each service, so that it is reported once. It is safe for concurrent use.
-type Reported struct {
+// reported remembers which foreign objects were reported for each service, by UID, so that each is reported once. It is safe
+// for concurrent use.
+type reported struct {
 	mu       sync.Mutex
-	services map[types.NamespacedName]map[string]string
+	services map[types.NamespacedName]map[types.UID]bool
 }
 
-// New replaces what there is to report of a service, by what it is about, and returns the keys that were not there before
-// or had another value, sorted.
-func (r *Reported) New(service types.NamespacedName, reports map[string]string) (added []string) {
+// replace replaces the objects of a service, and returns those of before.
+func (r *reported) replace(service types.NamespacedName, objects map[types.UID]bool) (before map[types.UID]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.services[service]
-	if r.services == nil {
-		r.services = map[types.NamespacedName]map[string]string{}
+	if before = r.services[service]; r.services == nil {
+		r.services = map[types.NamespacedName]map[types.UID]bool{}
 	}
-	if r.services[service] = reports; len(reports) == 0 {
+	if r.services[service] = objects; len(objects) == 0 {
 		delete(r.services, service)
 	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(reports)), func(key string) bool {
-		value, known := before[key]
-		return known && value == reports[key]
-	})
+	return before
 }
 
 // foreign records an object of another owner that has the name of a desired one.
@@ -62,12 +56,15 @@ func (p *pass) reportForeign() {
 		p.result.ServiceImport != nil && p.result.ServiceImport.Spec.Type == v1beta1.ClusterSetIP {
 		p.foreign(service)
 	}
-	objects, reports := map[string]reportable{}, map[string]string{}
+	objects := map[types.UID]bool{}
 	for _, object := range p.foreignObjects {
-		objects[string(object.GetUID())], reports[string(object.GetUID())] = object, ""
+		objects[object.GetUID()] = true
 	}
-	for _, uid := range p.reported.New(p.observed.Service, reports) {
-		object := objects[uid]
+	before := p.reported.replace(p.observed.Service, objects)
+	for _, object := range p.foreignObjects {
+		if before[object.GetUID()] {
+			continue
+		}
 		message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
 			kindOf(object), object.GetNamespace(), object.GetName(), p.handOver(object), p.observed.Service)
 		if export.IsManaged(object) {
