@@ -70,8 +70,8 @@ func CanariesOf(lease *coordinationv1.Lease, annotation string) string {
 // A leaseHandler handles heartbeat Leases.
 type leaseHandler interface {
 	// leaseRead is called for every Lease that is read, with the ids in it. renewed reports whether the Lease was
-	// renewed since it was last read, and identified whether it has other ids.
-	leaseRead(uid, holder string, at time.Time, renewed, identified bool)
+	// renewed since it was last read.
+	leaseRead(uid, holder string, at time.Time, renewed bool)
 	// described is called after leaseRead with the first description of the member, and with each that differs.
 	described(Description)
 }
@@ -143,7 +143,6 @@ func (h *heartbeat) note(obj any) error {
 	now, uid := h.clock.Now(), uidOf(lease)
 	cluster := shorten(ptr.Deref(lease.Spec.HolderIdentity, ""))
 	h.mu.Lock()
-	identified := h.resourceVersion == "" || h.last.KubeSystemUID != uid || h.last.Cluster != cluster
 	first, changed := h.resourceVersion == "", lease.ResourceVersion != h.resourceVersion
 	if changed {
 		h.resourceVersion = lease.ResourceVersion
@@ -158,7 +157,7 @@ func (h *heartbeat) note(obj any) error {
 	h.description, h.described = description, true
 	h.mu.Unlock()
 	if h.handler != nil {
-		h.handler.leaseRead(uid, cluster, now, changed && !first, identified)
+		h.handler.leaseRead(uid, cluster, now, changed && !first)
 		if described {
 			h.handler.described(description)
 		}
@@ -185,11 +184,9 @@ type memberLease struct {
 	member *Member
 }
 
-func (l memberLease) leaseRead(uid, holder string, at time.Time, renewed, identified bool) {
+func (l memberLease) leaseRead(uid, holder string, at time.Time, renewed bool) {
 	l.config.Tracker.LeaseRead(l.member.cluster, uid, at, renewed, holder != "" && holder != l.member.cluster)
-	if identified {
-		l.identify(l.member)
-	}
+	l.identify(l.member)
 }
 
 func (l memberLease) described(is Description) { l.config.Tracker.Described(l.member.cluster, is) }

@@ -65,5 +65,5 @@ func having(secrets ...*corev1.Secret) *surroundings {
 // leaseFunc is called with the UID in each Lease.
 type leaseFunc func(uid string)
 
-func (f leaseFunc) leaseRead(uid, _ string, _ time.Time, _, _ bool) { f(uid) }
-func (f leaseFunc) described(Description)                           {}
+func (f leaseFunc) leaseRead(uid, _ string, _ time.Time, _ bool) { f(uid) }
+func (f leaseFunc) described(Description)                        {}

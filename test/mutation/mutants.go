@@ -131,7 +131,7 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/member/heartbeat.go",
-		text: `now, changed && !first, identified)`, replacement: `now, changed || !first || first, identified)`,
+		text: `now, changed && !first)`, replacement: `now, changed || !first || first)`,
 		harm: "a Lease that nobody renews any more counts as a heartbeat with each list",
 	},
 }
