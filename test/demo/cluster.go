@@ -23,12 +23,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/demo/plane"
 )
 
 // A cluster is a control plane with a CoreDNS and a controller of ours.
 type cluster struct {
 	name       string
-	plane      *plane
+	plane      *plane.Plane
 	kubeconfig string // path, of the administrator
 	dns        string // address and port
 	health     string // address and port of the controller's metrics and health
@@ -38,16 +39,16 @@ type cluster struct {
 	pods       *podNetwork // nil if this machine cannot have one
 }
 
-func newCluster(plane *plane) (*cluster, error) {
-	c := &cluster{name: plane.Name(), plane: plane, kubeconfig: filepath.Join(plane.Directory(), "admin.kubeconfig")}
+func newCluster(p *plane.Plane) (*cluster, error) {
+	c := &cluster{name: p.Name(), plane: p, kubeconfig: filepath.Join(p.Directory(), "admin.kubeconfig")}
 	var err error
-	if err = plane.WriteKubeconfig(c.kubeconfig); err != nil {
+	if err = p.WriteKubeconfig(c.kubeconfig); err != nil {
 		return nil, err
 	}
-	if c.kube, err = kubernetes.NewForConfig(plane.Config()); err != nil {
+	if c.kube, err = kubernetes.NewForConfig(p.Config()); err != nil {
 		return nil, err
 	}
-	if c.mcs, err = mcsclient.NewForConfig(plane.Config()); err != nil {
+	if c.mcs, err = mcsclient.NewForConfig(p.Config()); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -142,7 +143,7 @@ func (c *cluster) awaitPods(ctx context.Context, selector string, count int) ([]
 			}
 			ips = ips[:0]
 			for i := range pods.Items {
-				if pod := &pods.Items[i]; pod.Status.PodIP != "" && ready(pod) {
+				if pod := &pods.Items[i]; pod.Status.PodIP != "" && plane.Ready(pod) {
 					ips = append(ips, pod.Status.PodIP)
 				}
 			}

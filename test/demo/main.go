@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/demo/plane"
 )
 
 func main() {
@@ -46,7 +47,7 @@ func run(ctx context.Context, hold bool) (err error) {
 	n.chapter("three clusters, joined")
 	n.say("real:  clusterset-controller, CoreDNS, kubectl-clusterset, each a process; TLS, tokens and RBAC between them")
 	n.say("model: the Kubernetes API, held to kube-apiserver by contract tests, and its controllers; pods run nothing")
-	planes, stop, err := start(ctx, "east", "west", "north")
+	planes, stop, err := plane.Start(ctx, "east", "west", "north")
 	if err != nil {
 		return err
 	}
@@ -57,12 +58,12 @@ func run(ctx context.Context, hold bool) (err error) {
 	}()
 	clusters := make([]*cluster, len(planes))
 	var kubeconfigs []string
-	for i, plane := range planes {
-		if clusters[i], err = newCluster(plane); err != nil {
+	for i, each := range planes {
+		if clusters[i], err = newCluster(each); err != nil {
 			return err
 		}
 		kubeconfigs = append(kubeconfigs, clusters[i].kubeconfig)
-		n.say("%s: %s", plane.Name(), plane.Config().Host)
+		n.say("%s: %s", each.Name(), each.Config().Host)
 	}
 	n.say("started in %.1f s", time.Since(began).Seconds())
 	k := kubectl{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package plane starts models of control planes: API servers in memory, with the controllers that the demo needs.
+package plane
 
 import (
 	"context"
@@ -32,8 +33,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// A plane is a model of a control plane: an API server that serves TLS on a loopback address, and workloads.
-type plane struct {
+// A Plane is a model of a control plane: an API server that serves TLS on a loopback address, and workloads.
+type Plane struct {
 	name, directory string
 	config          *rest.Config // of the administrator
 	kube            kubernetes.Interface
@@ -41,14 +42,23 @@ type plane struct {
 	stop            func()
 }
 
-func (p *plane) Name() string                 { return p.name }
-func (p *plane) Directory() string            { return p.directory }
-func (p *plane) Config() *rest.Config         { return rest.CopyConfig(p.config) }
-func (p *plane) Client() kubernetes.Interface { return p.kube }
-func (p *plane) Dynamic() dynamic.Interface   { return p.dynamic }
+// Name is the name of the cluster.
+func (p *Plane) Name() string { return p.name }
 
-// start starts one plane for each name.
-func start(ctx context.Context, names ...string) (planes []*plane, stop func() error, err error) {
+// Directory is where files of the plane may be.
+func (p *Plane) Directory() string { return p.directory }
+
+// Config is that of the administrator. It belongs to the caller.
+func (p *Plane) Config() *rest.Config { return rest.CopyConfig(p.config) }
+
+// Client has all rights.
+func (p *Plane) Client() kubernetes.Interface { return p.kube }
+
+// Dynamic has all rights.
+func (p *Plane) Dynamic() dynamic.Interface { return p.dynamic }
+
+// Start starts one plane for each name. The planes run until stop is called, which removes what they wrote.
+func Start(ctx context.Context, names ...string) (planes []*Plane, stop func() error, err error) {
 	root, err := os.MkdirTemp("", "clusterset-dns-demo-")
 	if err != nil {
 		return nil, nil, err
@@ -70,7 +80,7 @@ func start(ctx context.Context, names ...string) (planes []*plane, stop func() e
 }
 
 // newPlane starts a plane with a number of its own. The third has the ranges of pods and Services of the first.
-func newPlane(ctx context.Context, name, directory string, number byte) (*plane, error) {
+func newPlane(ctx context.Context, name, directory string, number byte) (*Plane, error) {
 	ranges := number % 2
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, err
@@ -99,7 +109,7 @@ func newPlane(ctx context.Context, name, directory string, number byte) (*plane,
 	}
 	go func() { _ = server.ServeTLS(listener, "", "") }() // until it is closed
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	p := &plane{
+	p := &Plane{
 		name: name, directory: directory,
 		config: &rest.Config{
 			Host: "https://" + listener.Addr().String(), BearerToken: token, QPS: -1,
@@ -130,7 +140,7 @@ func newPlane(ctx context.Context, name, directory string, number byte) (*plane,
 }
 
 // WriteKubeconfig writes a kubeconfig of the administrator.
-func (p *plane) WriteKubeconfig(path string) error {
+func (p *Plane) WriteKubeconfig(path string) error {
 	encoded, err := p.kubeconfig(p.config.BearerToken)
 	if err != nil {
 		return err
@@ -139,7 +149,7 @@ func (p *plane) WriteKubeconfig(path string) error {
 }
 
 // ServiceAccountKubeconfig is a kubeconfig with a token of a service account.
-func (p *plane) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
+func (p *Plane) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
 	token, err := p.kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64((24 * time.Hour).Seconds()))},
 	}, metav1.CreateOptions{})
@@ -149,7 +159,7 @@ func (p *plane) ServiceAccountKubeconfig(ctx context.Context, namespace, name st
 	return p.kubeconfig(token.Status.Token)
 }
 
-func (p *plane) kubeconfig(token string) ([]byte, error) {
+func (p *Plane) kubeconfig(token string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[p.name] = &clientcmdapi.Cluster{
 		Server: p.config.Host, CertificateAuthorityData: p.config.CAData,

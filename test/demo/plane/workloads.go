@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package plane
 
 import (
 	"cmp"
@@ -148,7 +148,8 @@ func owned(pods []*corev1.Pod, by metav1.Object) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, by) })
 }
 
-func ready(pod *corev1.Pod) bool {
+// Ready tells whether a pod is ready.
+func Ready(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(each corev1.PodCondition) bool {
 		return each.Type == corev1.PodReady && each.Status == corev1.ConditionTrue
 	})
@@ -156,7 +157,7 @@ func ready(pod *corev1.Pod) bool {
 
 func countReady(pods []*corev1.Pod) (count int32) {
 	for _, each := range pods {
-		if ready(each) {
+		if Ready(each) {
 			count++
 		}
 	}
