@@ -141,6 +141,10 @@ test-scenarios: bed ## Run all scenarios on real control planes, which takes 10 
 test-kubeproxy: ## Hold the hints against kube-proxy's own code.
 	@cd test/kubeproxy && GOWORK=off $(GO_RACE) ./...
 
+.PHONY: test-gateway
+test-gateway: ## Run conformance tests of Gateway API with imports as backends; needs haproxy.
+	@cd test/gateway && GOWORK=off $(BOUND) $(GO_TEST) -count=1 -timeout 15m ./...
+
 .PHONY: test-release
 test-release: bed ## Build the images twice, and do what the quickstart says with a release, and an upgrade.
 	@echo '== the images, and a release from its files'
@@ -168,6 +172,7 @@ lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requireme
 	@for module in . test; do (cd $$module && GOWORK=off go mod tidy -diff); done
 	@CGO_ENABLED=1 $(BOUND) go vet -race -tags stateful ./test/datapath
 	@cd test/kubeproxy && GOWORK=off CGO_ENABLED=1 $(BOUND) go vet -race ./...
+	@cd test/gateway && GOWORK=off $(BOUND) go vet ./...
 	@cd test/tools/images && GOWORK=off $(BOUND) go vet ./...
 	@$(MAKE) --no-print-directory lint-deploy
 

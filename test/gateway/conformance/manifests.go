@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package conformance has conformance tests of Gateway API for ServiceImports as backends, in the layout of
+// sigs.k8s.io/gateway-api/conformance.
+package conformance
+
+import "embed"
+
+// Manifests are those that the tests name, to be read beside the suite's own.
+//
+//go:embed tests/*.yaml
+var Manifests embed.FS
