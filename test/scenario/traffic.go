@@ -361,7 +361,10 @@ func (s *Set) holdsAlone(long time.Duration, view View, c *Cluster, others ...*C
 		pairs = append(pairs, Pair{c, other})
 	}
 	s.cut(pairs...)
-	s.Judged(pairs[0], "Silent")
+	for _, pair := range pairs {
+		s.LeaseSays(pair, "stale") // before that, the next leader would take it for the better of two
+	}
+	s.Expect(view, c)
 	c.Restart()
 	s.Holds(long, view, c)
 	s.restore(pairs...)
