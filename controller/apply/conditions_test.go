@@ -135,21 +135,6 @@ func TestExportIsNotReadyWhileItCannotBePublished(t *testing.T) {
 	}
 }
 
-func TestConditionsOfOthersStay(t *testing.T) {
-	existing := []metav1.Condition{condition("Theirs", "True", "R", 1), condition("Ready", "False", "Pending", 1)}
-	got := mergeConditions(existing, []metav1.Condition{
-		condition("Conflict", "False", "NoConflicts", 2),
-		condition("Ready", "True", "Ready", 2),
-	})
-	want := []metav1.Condition{
-		condition("Theirs", "True", "R", 1), condition("Ready", "True", "Ready", 2),
-		condition("Conflict", "False", "NoConflicts", 2),
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("(-want +got):\n%s", diff.Diff(want, got))
-	}
-}
-
 // TestEvents: one when an administrator should look, one when it is over, none otherwise.
 func TestEvents(t *testing.T) {
 	for name, test := range map[string]struct{ before, after, want string }{

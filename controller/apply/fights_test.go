@@ -351,31 +351,3 @@ func TestConditionsFight(t *testing.T) {
 		})
 	}
 }
-
-// TestBackupIsNoOtherWriter: after a restore of etcd the conditions of before are there again, in an older version.
-// They are corrected, also if only a message is to be.
-func TestBackupIsNoOtherWriter(t *testing.T) {
-	r, s := newRing(), &store[v1beta1.ServiceExport, *v1beta1.ServiceExport]{}
-	s.put(&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "demo", Name: "web", UID: "1",
-		Generation: 3,
-	}})
-	say := func(message string) {
-		desired := s.live.DeepCopy()
-		meta.SetStatusCondition(&desired.Status.Conditions, metav1.Condition{
-			Type: "Valid", Status: "True",
-			Reason: "Valid", Message: message, ObservedGeneration: 3,
-		})
-		if _, err := write(t.Context(), guardingStatus(r.pass(), v1beta1.ServiceExportKindName, "web"), s, "web", s.live, desired,
-			equalExportStatus); err != nil {
-			t.Fatal(err)
-		}
-	}
-	say("before")
-	backup := s.live
-	say("after")
-	s.live = backup
-	if say("after"); s.live.Status.Conditions[0].Message != "after" {
-		t.Errorf("there is %v", s.live.Status.Conditions)
-	}
-}

@@ -80,23 +80,6 @@ func TestTracker(t *testing.T) {
 	}
 }
 
-// TestCachesCatchUpMeanwhile: what was read before the caches showed a write does not count, also if they do since.
-func TestCachesCatchUpMeanwhile(t *testing.T) {
-	web, now := types.NamespacedName{Namespace: "demo", Name: "web"}, time.Unix(1000, 0)
-	written := &metav1.ObjectMeta{UID: "a", ResourceVersion: "5"}
-	var all tracker
-	all.sends(web)
-	all.answered(web, written, now)
-	before := all.unseenOf(web, now)
-	all.sees(web, event{written, false}, now) // after the caches were read
-	if !waits(before, nil) {
-		t.Error("it does not wait")
-	}
-	if waits(all.unseenOf(web, now), []metav1.Object{written}) {
-		t.Error("it waits for what it read")
-	}
-}
-
 // TestHandMadeSlicesAreSeen: the label of a hand-made slice is written, and then waited for like all else.
 func TestHandMadeSlicesAreSeen(t *testing.T) {
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}

@@ -76,53 +76,6 @@ func (s *server) Delete(_ context.Context, _ string, options metav1.DeleteOption
 	return nil
 }
 
-// TestWrite: what is asked of the API server, for what the cache shows and what is true, and what is known then.
-func TestWrite(t *testing.T) {
-	for name, test := range map[string]struct {
-		live, cached *corev1.Service
-		asked        []string
-		known        string
-		changed      bool
-	}{
-		"new": {nil, nil, []string{"create"}, "new", false},
-		"changed": {
-			webService("1", "old"), webService("1", "old"),
-			[]string{"update"},
-			"new",
-			false,
-		},
-		"as it should be":                {webService("1", "new"), webService("1", "new"), nil, "new", false},
-		"new, the cache being late":      {webService("1", "new"), nil, []string{"create", "get"}, "new", true},
-		"made by another, and different": {webService("1", "old"), nil, []string{"create", "get"}, "old", true},
-		"changed, the cache being late": {
-			webService("2", "other"), webService("1", "old"),
-			[]string{"update", "get"},
-			"other", true,
-		},
-		"gone, the cache being late": {nil, webService("1", "old"), []string{"update", "get"}, "", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &server{live: test.live}
-			desired := webService("", "new")
-			if test.cached != nil {
-				desired.ResourceVersion = test.cached.ResourceVersion
-			}
-			got, err := write(t.Context(), guarding(newRing().pass(), "Service", "web"), s, "web", test.cached, desired, func(a, b *corev1.Service) bool {
-				return a.Annotations["value"] == b.Annotations["value"]
-			})
-			if Changed(err) != test.changed || err != nil && !test.changed {
-				t.Errorf("got error %v", err)
-			}
-			if !slices.Equal(s.asked, test.asked) {
-				t.Errorf("asked %v, want %v", s.asked, test.asked)
-			}
-			if known := got != nil; known != (test.known != "") || known && got.Annotations["value"] != test.known {
-				t.Errorf("got %v, want %q", got, test.known)
-			}
-		})
-	}
-}
-
 // stubborn is a server in which a webhook undoes each change.
 type stubborn struct{ *server }
 
