@@ -12,11 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -136,40 +134,6 @@ func confinedTo(cidrs string) map[string]string {
 		return map[string]string{}
 	}
 	return map[string]string{CIDRsAnnotation: cidrs}
-}
-
-// TestConnectionsAreLogged: joining, the first complete list and leaving are told at
-// the default verbosity, and a change of the credential is not.
-func TestConnectionsAreLogged(t *testing.T) {
-	var logged []string
-	logger := funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{})
-	good := secret("a", "west", 0, kubeconfig(aToken, aServer))
-	good.Namespace = "system"
-	secrets := []*corev1.Secret{good}
-	around := &surroundings{secrets: func() []*corev1.Secret { return secrets }}
-	set := around.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
-	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
-	cancel() // nothing is read
-	var group sync.WaitGroup
-	set.refresh(ctx, &group, nil, nil)
-	for range 2 {
-		if err := replace(set.Get("west").slices, "1", slice("web-1", "web", "1"), slice("web-2", "web", "1")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	secrets[0] = secret("a", "west", 0, kubeconfig(`{token: u}`, aServer))
-	set.refresh(ctx, &group, nil, nil)
-	secrets = nil
-	set.refresh(ctx, &group, nil, nil)
-	group.Wait()
-	want := []string{
-		`"level"=0 "msg"="Member joined" "member"="west" "credential"="Secret system/a"`,
-		`"level"=0 "msg"="Member synced" "member"="west" "slices"=2`,
-		`"level"=0 "msg"="Member left" "member"="west"`,
-	}
-	if !slices.Equal(logged, want) {
-		t.Errorf("logged\n%s\nwant\n%s", strings.Join(logged, "\n"), strings.Join(want, "\n"))
-	}
 }
 
 // TestWhatAMemberSpokeOfIsLookedAtWithoutIt: also where nothing came of it here.
