@@ -112,6 +112,7 @@ func collectedWhileSilent(s *Set, east, west *Cluster) {
 	east.Start()
 	unseen := func() { east.ExpectMetric(0, "clusterset_controller_member_synced", "member", "west") }
 	unseen()
+	s.LeaseSays(p, "stale") // so that the view depends on no time
 	for _, policy := range []metav1.DeletionPropagation{
 		metav1.DeletePropagationForeground, metav1.DeletePropagationBackground,
 	} {
@@ -124,7 +125,7 @@ func collectedWhileSilent(s *Set, east, west *Cluster) {
 						metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
 			}
 		})
-		s.Expect(web(ofBoth), east)
+		s.Expect(web("east/10.64.0.10 west/10.65.0.10~ -> VIP"), east)
 	}
 	unseen()
 	// What the member says counts as soon as it is heard.
