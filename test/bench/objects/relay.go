@@ -48,6 +48,9 @@ func (w *Writer) Relay(ctx context.Context, namespace, label string, to *Writer)
 				return fmt.Errorf("the watch of EndpointSlices in %s ended: %v", namespace, change.Object)
 			}
 			written := copies[slice.Labels[label]]
+			if written == nil {
+				continue // a slice that the controllers made
+			}
 			for i := range written.Endpoints {
 				if *written.Endpoints[i].Hostname == *slice.Endpoints[0].Hostname {
 					written.Endpoints[i].Addresses = slice.Endpoints[0].Addresses
