@@ -35,7 +35,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 5_050},
 		{"lines of controller/", lines["controller"], 21_030},
 		{"lines of cmd/", lines["cmd"], 5_467},
-		{"lines of " + units, lines[units], 77_315},
+		{"lines of " + units, lines[units], 77_320},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 26_980},
 	} {
