@@ -4,6 +4,8 @@ package local
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,8 +61,8 @@ func tierOf(entry any) string {
 	}
 	all := is.PropertySelector.MatchExpressions
 	for _, values := range []map[string]string{is.PropertySelector.MatchProperties, is.PropertySelector.MatchLabels} {
-		for key, value := range values {
-			all = append(all, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{value}})
+		for _, key := range slices.Sorted(maps.Keys(values)) { // the same text for the same entry
+			all = append(all, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{values[key]}})
 		}
 	}
 	if len(all) == 1 && all[0].Operator == metav1.LabelSelectorOpIn && len(all[0].Values) == 1 {
@@ -74,8 +76,8 @@ func tierOf(entry any) string {
 		}
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: all})
-	if err != nil || selector.Empty() || strings.Contains(selector.String(), "@") {
-		return string(data) // also what only a part of the properties is the same as that of the importing cluster
+	if err != nil || selector.Empty() {
+		return string(data) // sameAsImporter is no value of a label selector
 	}
 	return selector.String()
 }
