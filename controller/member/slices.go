@@ -22,7 +22,7 @@ const byService = "service"
 // sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it. It is safe for one
 // writer and any number of readers.
 type sliceStore struct {
-	// indexer has each as a export.Packed.
+	// indexer has each as an export.Packed.
 	indexer cache.Indexer
 	// changed is called for each service that changed, after the change is visible.
 	changed func(types.NamespacedName)

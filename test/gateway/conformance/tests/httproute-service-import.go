@@ -4,7 +4,6 @@
 package tests
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -121,7 +120,7 @@ const deploymentLabel = "gateway-conformance-deployment"
 // removes the endpoints. It returns how many slices there are.
 func setImportedEndpoints(t *testing.T, c client.Client, ns string, present bool) int {
 	t.Helper()
-	ctx := context.TODO()
+	ctx := t.Context()
 	slices := &discoveryv1.EndpointSliceList{}
 	require.NoError(t, c.List(ctx, slices, client.InNamespace(ns), client.HasLabels{deploymentLabel}))
 	for i := range slices.Items {
