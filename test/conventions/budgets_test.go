@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_050},
-		{"lines of controller/", lines["controller"], 21_030},
-		{"lines of cmd/", lines["cmd"], 5_467},
+		{"lines of controller/", lines["controller"], 20_806},
+		{"lines of cmd/", lines["cmd"], 5_465},
 		{"lines of " + units, lines[units], 77_320},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 26_980},
+		{"words of Markdown", words, 26_979},
 	} {
 		switch {
 		case each.is > each.most:
