@@ -3,6 +3,7 @@
 package corefile
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -132,7 +133,7 @@ func clusterOf(t *testing.T, kinds ...string) string {
 // clusterWith is clusterOf with one object of the first kind, as JSON.
 func clusterWith(t *testing.T, object string, kinds ...string) string {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		at := slices.IndexFunc(kinds, func(kind string) bool { return strings.ToLower(kind)+"s" == path.Base(r.URL.Path) })
 		w.Header().Set("Content-Type", "application/json")
@@ -156,9 +157,8 @@ func clusterWith(t *testing.T, object string, kinds ...string) string {
 				kinds[at], strings.TrimPrefix(path.Dir(r.URL.Path), "/apis/"), items)
 		}
 	}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
+	server.Config.BaseContext = func(net.Listener) context.Context { return t.Context() } // watches end with the test
+	server.Start()
+	t.Cleanup(server.Close)
 	return kubeconfigFor(t, server.URL)
 }

@@ -3,9 +3,11 @@
 package controller
 
 import (
+	"context"
 	"encoding/pem"
 	"io"
 	"log"
+	"net"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -35,11 +37,9 @@ func (b *realBed) Through(t *testing.T, reader, source string, gateway *scenario
 		Transport: transport, FlushInterval: -1, ErrorLog: quiet, ModifyResponse: gateway.Answer,
 	})
 	server.EnableHTTP2, server.Config.ErrorLog = true, quiet
+	server.Config.BaseContext = func(net.Listener) context.Context { return t.Context() } // watches end with the test
 	server.StartTLS()
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
+	t.Cleanup(server.Close)
 	return b.credential(t, reader, source, func(kubeconfig *clientcmdapi.Config) {
 		for _, each := range kubeconfig.Clusters {
 			each.Server = server.URL
