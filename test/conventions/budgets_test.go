@@ -35,7 +35,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 5_050},
 		{"lines of controller/", lines["controller"], 20_806},
 		{"lines of cmd/", lines["cmd"], 5_465},
-		{"lines of " + units, lines[units], 77_292},
+		{"lines of " + units, lines[units], 77_296},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 26_100},
 	} {
