@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -69,8 +68,6 @@ const FailuresToReport = 6
 type Metrics interface {
 	// Written is called after an EndpointSlice was created or updated; before is nil for a new one.
 	Written(before, after *discoveryv1.EndpointSlice)
-	// Repeated is called for each write that another writer had reverted, with the kind of the object.
-	Repeated(kind string)
 }
 
 // An Applier writes to the local cluster. It is safe for concurrent use for different services.
@@ -87,7 +84,6 @@ type Applier struct {
 	Progress func()
 
 	reported    reported
-	fights      fights
 	unsupported unsupported
 	tracker     tracker
 }
@@ -100,9 +96,8 @@ type Outcome struct {
 	// Again is set if the answer to a write affects others: the UID of a new import, the IP of a Service, or a field
 	// that the API server does not know.
 	Again bool
-	// After is the delay of a write that another writer keeps reverting, at most five minutes; zero for none. A delayed
-	// slice of the local cluster is also a PublishError.
-	After time.Duration
+	// Due is set if another writer changed what was written before the answer to the write came.
+	Due bool
 }
 
 // ApplyService makes the cluster match the result of a merge.
@@ -192,10 +187,9 @@ func (p *pass) writeImport(ctx context.Context) error {
 		return nil
 	}
 	client := p.access.ServiceImports(p.namespace())
-	guard := guarding(p, v1beta1.ServiceImportKindName, p.observed.Service.Name)
 	desired := p.unsupported.supported(p.result.ServiceImport)
 	before := p.observed.ServiceImport
-	written, err := write(ctx, guard, client, p.observed.Service.Name, before, desired, equalImport)
+	written, err := write(ctx, p, client, before, desired, equalImport)
 	if written != before && err == nil && len(p.observed.TakenIPs) > 0 {
 		p.Recorder.Eventf(written, corev1.EventTypeWarning, EventClusterIPTaken, "Another Service got %s while the derived Service did "+
 			"not exist, so that this import gets another IP", strings.Join(p.observed.TakenIPs, ", "))
@@ -233,8 +227,7 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	p.date(desired.Status.Conditions)
 	imports := p.access.ServiceImports(p.namespace())
 	client := statusClient[*v1beta1.ServiceImport]{client: imports, updateStatus: imports.UpdateStatus}
-	guard := guardingStatus(p, v1beta1.ServiceImportKindName, p.observed.Service.Name)
-	written, err := write(ctx, guard, client, p.observed.Service.Name, before, desired, equalImportStatus)
+	written, err := write(ctx, p, client, before, desired, equalImportStatus)
 	p.seeImport(written)
 	if err != nil {
 		return fmt.Errorf("status of ServiceImport %s: %w", p.observed.Service, err)
@@ -261,7 +254,7 @@ func (p *pass) writeService(ctx context.Context, existing, desired *corev1.Servi
 	if existing != nil && merge.NeedsRecreation(existing, desired) {
 		return nil, remove(ctx, client, existing)
 	}
-	return write(ctx, guarding(p, "Service", desired.Name), client, desired.Name, existing, desired, equalService)
+	return write(ctx, p, client, existing, desired, equalService)
 }
 
 // writeDerivedService writes the Service behind the import.
@@ -304,8 +297,7 @@ func (p *pass) labelHandMade(ctx context.Context) error {
 	for _, labelled := range p.result.HandMadeSlices {
 		before := p.observed.HandMadeSlices[slices.IndexFunc(p.observed.HandMadeSlices,
 			func(each *discoveryv1.EndpointSlice) bool { return each.Name == labelled.Name })]
-		_, err := write(ctx, guarding(p, "EndpointSlice", labelled.Name),
-			p.Core.DiscoveryV1().EndpointSlices(p.namespace()), labelled.Name, before, labelled, equalSlice)
+		_, err := write(ctx, p, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), before, labelled, equalSlice)
 		if err != nil && !errors.Is(err, errChanged) { // an event brings the next pass
 			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), labelled.Name, err))
 		}
@@ -330,8 +322,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	p.date(desired.Status.Conditions)
 	exports := p.access.ServiceExports(p.namespace())
 	client := statusClient[*v1beta1.ServiceExport]{client: exports, updateStatus: exports.UpdateStatus}
-	guard := guardingStatus(p, v1beta1.ServiceExportKindName, before.Name)
-	written, err := write(ctx, guard, client, before.Name, before, desired, equalExportStatus)
+	written, err := write(ctx, p, client, before, desired, equalExportStatus)
 	if errors.Is(err, errChanged) && (written == nil || written.UID != before.UID) {
 		return nil // deleted meanwhile: an event brings the next pass
 	}

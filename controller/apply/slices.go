@@ -11,13 +11,12 @@ import (
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // behind maps source clusters of which some slice is not up to date to the error, which is nil if slices wait for their
-// import or are delayed in a fight. Slices of these clusters are not deleted: a service is exported as long as it has a
+// import. Slices of these clusters are not deleted: a service is exported as long as it has a
 // slice, and endpoints that moved to a new slice may still be only in the old one.
 type behind map[string]error
 
@@ -65,8 +64,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		if before != nil {
 			update = withOthers(before, desired)
 		}
-		guard := guarding(p, "EndpointSlice", desired.Name)
-		written, err := write(ctx, guard, client, desired.Name, before, update, equalSlice)
+		written, err := write(ctx, p, client, before, update, equalSlice)
 		switch {
 		case errors.Is(err, errChanged) && written != nil && !p.observed.Set.Manages(written):
 			p.foreign(written)
@@ -75,12 +73,6 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		case err != nil:
 			late.add(cluster, p.publishing(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name,
 				err)))
-		case guard.delayed && cluster == p.observed.Cluster:
-			late.add(cluster, p.publishing(cluster, fmt.Errorf(
-				"EndpointSlice %s/%s: another writer keeps changing it back. Have that writer leave it alone",
-				p.namespace(), desired.Name)))
-		case guard.delayed:
-			late.add(cluster, nil)
 		case written != before:
 			p.dropsNodeHints(ctx, desired, written)
 			p.Metrics.Written(before, written)
@@ -138,10 +130,9 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 	}
 	var errs []error
 	// note records the outcome of a deletion.
-	note := func(kind, name string, err error) {
+	note := func(err error) {
 		if err == nil {
 			p.progresses()
-			p.fights.forget(objectKey{kind: kind, namespace: p.namespace(), name: name})
 		}
 		errs = append(errs, err)
 	}
@@ -153,19 +144,18 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 			continue
 		}
 		err := remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)
-		note("EndpointSlice", slice.Name, p.publishing(slice.Labels[export.LabelSourceCluster], err))
+		note(p.publishing(slice.Labels[export.LabelSourceCluster], err))
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
 		p.observed.Set.IsDerivedFor(service, p.observed.Service.Name) {
-		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
+		note(remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
 	}
 	if service := p.observed.NodePorts; service != nil && p.result.NodePorts == nil && p.observed.Set.Manages(service) {
-		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
+		note(remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
 	}
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil &&
 		p.observed.Set.Manages(serviceImport) {
-		note(v1beta1.ServiceImportKindName, serviceImport.Name, remove(ctx, p.access.ServiceImports(p.namespace()),
-			serviceImport))
+		note(remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport))
 	}
 	return errors.Join(errs...)
 }

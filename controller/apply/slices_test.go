@@ -106,7 +106,6 @@ func ownImport() *v1beta1.ServiceImport {
 type noMetrics struct{}
 
 func (noMetrics) Written(_, _ *discoveryv1.EndpointSlice) {}
-func (noMetrics) Repeated(string)                         {}
 
 // slicePass is a pass of cluster east over the slices of a service.
 func slicePass(server *sliceServer, observed merge.Observed, existing, desired string) *pass {

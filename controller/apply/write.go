@@ -5,7 +5,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,39 +36,22 @@ type client[P any] interface {
 
 // write creates the desired object or updates the existing one (nil for none), and returns the stored object. desired
 // has the resourceVersion of existing; if it is nil, write changes nothing. If existing is stale, write returns the
-// live object (nil for none) and errChanged. If the guard delays the write, write returns existing.
-func write[T any, P object[T]](ctx context.Context, guard *guard, client client[P], name string, existing, desired P,
+// live object (nil for none) and errChanged.
+func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], existing, desired P,
 	equal func(a, b P) bool,
 ) (P, error) {
 	if desired == nil || existing != nil && equal(existing, desired) {
 		return existing, nil
 	}
-	var seen metav1.Object
-	version := ""
-	if existing != nil {
-		seen, version = existing, existing.GetResourceVersion()
-	}
-	content := guard.content(seen, desired)
-	allowed, begins := guard.allows(content, version)
-	if begins {
-		// Managed fields name the other writer; caches do not hold them.
-		if live, err := read(ctx, client, name); err == nil && live != nil {
-			guard.report(live)
-		} else {
-			guard.report(desired)
-		}
-	}
-	if !allowed {
-		return existing, nil
-	}
 	// Older CustomResourceDefinitions lack fields, which would cause a warning each.
 	var written P
 	var err error
-	p := guard.pass
+	version := ""
 	p.tracker.sends(p.observed.Service)
 	if existing == nil {
 		written, err = client.Create(ctx, desired, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	} else {
+		version = existing.GetResourceVersion()
 		written, err = client.Update(ctx, desired, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	}
 	var stored metav1.Object
@@ -77,11 +59,11 @@ func write[T any, P object[T]](ctx context.Context, guard *guard, client client[
 		stored = strip(written)
 	}
 	if p.tracker.answered(p.observed.Service, stored, p.Clock.Now()) {
-		p.retry(time.Nanosecond) // no delay of its own
+		p.outcome.Due = true
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && existing != nil:
-		live, err := read(ctx, client, name)
+		live, err := read(ctx, client, desired.GetName())
 		if err != nil {
 			return existing, err
 		}
@@ -90,10 +72,8 @@ func write[T any, P object[T]](ctx context.Context, guard *guard, client client[
 		return existing, err
 	}
 	if stored == nil {
-		guard.wrote(content, existing, false, true)
 		return existing, nil // the API server or a webhook reverted the change
 	}
-	guard.wrote(content, stored, existing == nil, false)
 	// What the API server or a webhook changed may concern the merge.
 	p.outcome.Again = p.outcome.Again || !equal(written, desired)
 	return written, nil

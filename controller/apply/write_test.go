@@ -76,14 +76,6 @@ func (s *server) Delete(_ context.Context, _ string, options metav1.DeleteOption
 	return nil
 }
 
-// stubborn is a server in which a webhook undoes each change.
-type stubborn struct{ *server }
-
-func (s stubborn) Update(context.Context, *corev1.Service, metav1.UpdateOptions) (*corev1.Service, error) {
-	s.asked = append(s.asked, "update")
-	return s.live.DeepCopy(), nil
-}
-
 // TestRemove: what was seen is deleted, and what came after it stays.
 func TestRemove(t *testing.T) {
 	const remove1 = "delete 1 of version 1"

@@ -53,7 +53,7 @@ func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool)
 // enqueueShown enqueues a service because of an object that this controller may have written.
 func (r *Reconciler) enqueueShown(service types.NamespacedName, change change) {
 	if r.Applier.Sees(service, change.Object, change.gone) {
-		r.enqueue(service)
+		r.queue.AddOthers(service)
 	}
 }
 

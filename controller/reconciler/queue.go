@@ -26,6 +26,14 @@ const (
 	restAtMost  = time.Second
 )
 
+// Bounds of the passes that other writers cause, so that no two writers revert each other's changes without a pause: a
+// service has othersAtOnce of them in each othersWindow, and later ones wait for othersDelay.
+const (
+	othersAtOnce = 100
+	othersWindow = 5 * time.Minute
+	othersDelay  = 30 * time.Second
+)
+
 // A queue holds each service to reconcile once. The first change of a service in a while is due at once, and those that
 // come while it rests are reconciled together. It is safe for concurrent use.
 type queue struct {
@@ -36,6 +44,14 @@ type queue struct {
 	rests map[types.NamespacedName]time.Time
 	// purged is the number of rests after the last purge.
 	purged int
+	// others are the passes that other writers caused since the time.
+	others map[types.NamespacedName]caused
+	since  time.Time
+}
+
+type caused struct {
+	passes int
+	last   time.Time
 }
 
 func newQueue() *queue {
@@ -43,21 +59,49 @@ func newQueue() *queue {
 	return &queue{
 		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(limiter),
 		rests:                      map[types.NamespacedName]time.Time{},
+		others:                     map[types.NamespacedName]caused{},
+		since:                      time.Now(),
 	}
 }
 
-// AddNow adds a service that does not rest: what its last pass wrote makes another one due.
+// AddNow adds a service that does not rest: what its last pass wrote makes another one due. That another writer may revert.
 func (q *queue) AddNow(service types.NamespacedName) {
-	q.mu.Lock()
-	delete(q.rests, service)
-	q.mu.Unlock()
+	q.wake(service)
+	q.AddOthers(service)
+}
+
+// Retry adds a service that does not rest, without the backoff of failures.
+func (q *queue) Retry(service types.NamespacedName) {
+	q.Forget(service)
+	q.wake(service)
 	q.Add(service)
 }
 
-// Retry is AddNow without the backoff of failures.
-func (q *queue) Retry(service types.NamespacedName) {
-	q.Forget(service)
-	q.AddNow(service)
+func (q *queue) wake(service types.NamespacedName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.rests, service)
+}
+
+// AddOthers adds a service of which another writer changed an object.
+func (q *queue) AddOthers(service types.NamespacedName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	if now.Sub(q.since) >= othersWindow {
+		clear(q.others)
+		q.since = now
+	}
+	of := q.others[service]
+	if now.Sub(of.last) >= restAtLeast { // earlier changes belong to the same pass
+		of = caused{of.passes + 1, now}
+	}
+	q.others[service] = of
+	if of.passes > othersAtOnce {
+		q.AddAfter(service, othersDelay)
+	} else {
+		q.Add(service)
+	}
 }
 
 // Get returns the next service that does not rest.

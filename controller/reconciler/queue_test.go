@@ -27,6 +27,7 @@ func TestServicesRest(t *testing.T) {
 		"a short pass":       {time.Millisecond, func(q *queue) { q.Add(web) }, 100 * time.Millisecond},
 		"a long pass":        {time.Second / 5, func(q *queue) { q.Add(web); q.Add(web) }, 4 * time.Second / 5},
 		"a pass that waited": {time.Minute, func(q *queue) { q.Add(web) }, time.Second},
+		"another writer":     {time.Millisecond, func(q *queue) { q.AddOthers(web) }, 100 * time.Millisecond},
 		"what it wrote":      {time.Second, func(q *queue) { q.AddNow(web) }, 0},
 		"a retry":            {time.Second, func(q *queue) { q.Retry(web) }, 0},
 		"a failure":          {time.Millisecond, func(q *queue) { q.AddRateLimited(web) }, 100 * time.Millisecond},
@@ -52,6 +53,67 @@ func TestServicesRest(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWritersFight: another writer reverts each change at once. The first ones are corrected after a rest, later ones
+// after othersDelay, and what the exports say is written in between.
+func TestWritersFight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web, q := types.NamespacedName{Namespace: "demo", Name: "web"}, newQueue()
+		defer q.ShutDown()
+		passes, slowest := 0, time.Duration(0)
+		next := func() time.Duration {
+			begin := time.Now()
+			q.Get()
+			passes++
+			q.Rest(web, time.Millisecond)
+			q.Done(web)
+			return time.Since(begin)
+		}
+		for begin := time.Now(); time.Since(begin) < time.Hour; {
+			for range 3 { // objects
+				q.AddOthers(web)
+			}
+			took := next()
+			if slowest = max(slowest, took); passes <= othersAtOnce && took > restAtLeast {
+				t.Fatalf("pass %d waited for %s", passes, took)
+			}
+		}
+		if passes < 1000 || passes > 1400 || slowest != othersDelay {
+			t.Errorf("%d passes in an hour, which waited for %s at most", passes, slowest)
+		}
+		q.AddOthers(web)
+		q.Add(web)
+		if took := next(); took > restAtLeast {
+			t.Errorf("a change of an export waited for %s", took)
+		}
+		if pass(othersWindow); q.Len() > 0 {
+			next()
+		}
+		q.AddOthers(web)
+		if took := next(); took > restAtLeast {
+			t.Errorf("after the fight, a correction waited for %s", took)
+		}
+	})
+}
+
+// TestAnotherDeletesEachCreation: what a pass creates makes another one due at once, but not without end.
+func TestAnotherDeletesEachCreation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web, q := types.NamespacedName{Namespace: "demo", Name: "web"}, newQueue()
+		defer q.ShutDown()
+		passes := 0
+		for begin := time.Now(); time.Since(begin) < time.Hour; passes++ {
+			q.AddNow(web)
+			q.Get()
+			pass(restAtLeast / 10)
+			q.Rest(web, restAtLeast/10)
+			q.Done(web)
+		}
+		if passes > 15_000 {
+			t.Errorf("%d passes in an hour", passes)
+		}
+	})
 }
 
 // TestRestsEnd: what is kept of services that no longer change is bounded.

@@ -145,8 +145,8 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 		return
 	}
 	r.queue.Rest(service, took)
-	if outcome.After > 0 {
-		r.queue.AddAfter(service, outcome.After)
+	if outcome.Due {
+		r.queue.AddOthers(service)
 	}
 	if ctx.Err() != nil {
 		r.record.Ends(service, nil) // the work ends

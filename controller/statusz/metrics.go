@@ -31,7 +31,6 @@ const prefix = "clusterset_controller_"
 type Metrics struct {
 	reconciles  *prometheus.HistogramVec
 	propagation *prometheus.HistogramVec
-	repeated    *prometheus.CounterVec
 	leader      atomic.Pointer[Leader]
 	version     string
 
@@ -91,12 +90,8 @@ func NewMetrics(registry *prometheus.Registry, version string) (*Metrics, error)
 			Help:    "Time from the change of an endpoint in its cluster, by that cluster's clock, to the slice written here, by origin (local, remote).",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}, []string{"origin"}),
-		repeated: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: prefix + "overwritten_objects_total",
-			Help: "Writes repeated because another writer reverted them, by kind of the object.",
-		}, []string{"kind"}),
 	}
-	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m.repeated, m} {
+	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
@@ -177,9 +172,6 @@ func (w Writer) Written(before, after *discoveryv1.EndpointSlice) {
 		w.propagation.WithLabelValues(origin).Observe(max(0, w.Clock.Since(at).Seconds())) // clocks may differ
 	}
 }
-
-// Repeated implements apply.Metrics.
-func (w Writer) Repeated(kind string) { w.repeated.WithLabelValues(kind).Inc() }
 
 // Lead adds the state of a leader.
 func (m *Metrics) Lead(leader *Leader) {

@@ -31,7 +31,7 @@ func TestMetricsAreInTheManual(t *testing.T) {
 		t.Fatal(err)
 	}
 	descriptions := make(chan *prometheus.Desc, 100)
-	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m.repeated, m} {
+	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m} {
 		collector.Describe(descriptions)
 	}
 	close(descriptions)

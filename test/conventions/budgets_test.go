@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_050},
-		{"lines of controller/", lines["controller"], 20_806},
+		{"lines of controller/", lines["controller"], 20_549},
 		{"lines of cmd/", lines["cmd"], 5_465},
-		{"lines of " + units, lines[units], 77_296},
+		{"lines of " + units, lines[units], 77_001},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 26_100},
+		{"words of Markdown", words, 26_092},
 	} {
 		switch {
 		case each.is > each.most:

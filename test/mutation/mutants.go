@@ -105,6 +105,11 @@ var reading = []mutant{
 		harm: "a service that changes all the time takes the processor from all others",
 	},
 	{
+		file: "controller/reconciler/queue.go",
+		text: `of.passes > othersAtOnce`, replacement: `false`,
+		harm: "the controller and another writer revert each other without a pause",
+	},
+	{
 		file: "controller/local/copies.go",
 		text: `used := c.used[service]`, replacement: `used := c.used[service][:0]`,
 		harm: "who deletes copies while their cluster is away takes its endpoints away for good",
