@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -143,10 +142,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	defer r.ShutDown()
 	defer r.Tracker.ShutDown()
 	c.readiness.set("the IP families of the local cluster are not known yet")
-	probe := func(ctx context.Context) ([]corev1.IPFamily, error) {
-		return apply.AskIPFamilies(ctx, c.client, c.options.Namespace)
-	}
-	services, err := local.Services(ctx, c.client, probe)
+	services, err := local.Services(ctx, c.client)
 	if err != nil {
 		return err
 	}

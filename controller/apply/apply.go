@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -83,9 +85,11 @@ type Applier struct {
 	// Progress is called after each EndpointSlice that was written or deleted; nil for nothing.
 	Progress func()
 
-	reported    reported
-	unsupported unsupported
-	tracker     tracker
+	reported reported
+	// oneIP is set once the second IP of a dual-stack ServiceImport was refused: definitions of the MCS API before v0.2.0
+	// allow one. The process restarts with another definition.
+	oneIP   atomic.Bool
+	tracker tracker
 }
 
 // Changed reports whether a pass failed because a cached object was stale.
@@ -93,8 +97,7 @@ func Changed(err error) bool { return errors.Is(err, errChanged) }
 
 // An Outcome says when a service is to be reconciled again.
 type Outcome struct {
-	// Again is set if the answer to a write affects others: the UID of a new import, the IP of a Service, or a field
-	// that the API server does not know.
+	// Again is set if the answer to a write affects others: the UID of a new import, or the IP of a Service.
 	Again bool
 	// Due is set if another writer changed what was written before the answer to the write came.
 	Due bool
@@ -187,15 +190,19 @@ func (p *pass) writeImport(ctx context.Context) error {
 		return nil
 	}
 	client := p.access.ServiceImports(p.namespace())
-	desired := p.unsupported.supported(p.result.ServiceImport)
-	before := p.observed.ServiceImport
+	before, desired := p.observed.ServiceImport, p.result.ServiceImport
+	if len(desired.Spec.IPs) > 1 && p.oneIP.Load() {
+		desired.Spec.IPs = desired.Spec.IPs[:1]
+	}
 	written, err := write(ctx, p, client, before, desired, equalImport)
 	if written != before && err == nil && len(p.observed.TakenIPs) > 0 {
 		p.Recorder.Eventf(written, corev1.EventTypeWarning, EventClusterIPTaken, "Another Service got %s while the derived Service did "+
 			"not exist, so that this import gets another IP", strings.Join(p.observed.TakenIPs, ", "))
 	}
 	p.seeImport(written)
-	if p.refusesSecondIP(ctx, desired, err) {
+	if len(desired.Spec.IPs) > 1 && isAbout(err, "spec.ips") {
+		klog.FromContext(ctx).Info("The CustomResourceDefinition of ServiceImports allows one IP: dual-stack imports have the first one")
+		p.oneIP.Store(true)
 		p.outcome.Again = true
 		return nil
 	}
@@ -265,8 +272,6 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 	}
 	written, err := p.writeService(ctx, existing, desired)
 	switch {
-	case p.refusesDistribution(ctx, written, err):
-		p.outcome.Again = true
 	case err != nil:
 		return fmt.Errorf("derived Service %s/%s of ServiceImport %s: %w", p.namespace(), desired.Name, p.observed.Service, err)
 	case existing != nil && written == nil:

@@ -44,14 +44,14 @@ func refused(err error) (reason, message string, ok bool) {
 	return reason, truncate("The derived Service was refused: " + status.Status().Message), true
 }
 
-// refusesIP reports whether the API server refused a Service for its cluster IPs: they are taken or out of range.
-func refusesIP(err error) bool {
+// isAbout reports whether the API server refused an object for the value of a field, or of one whose name begins so.
+func isAbout(err error, field string) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return false
 	}
 	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
-		return strings.HasPrefix(cause.Field, "spec.clusterIP")
+		return strings.HasPrefix(cause.Field, field)
 	})
 }
 
@@ -62,7 +62,7 @@ func withRefusal(conditions []metav1.Condition, existing *v1beta1.ServiceImport,
 	if !ok {
 		return conditions
 	}
-	if ips := existing.Spec.IPs; len(ips) > 0 && refusesIP(serviceErr) {
+	if ips := existing.Spec.IPs; len(ips) > 0 && isAbout(serviceErr, "spec.clusterIP") { // taken or out of range
 		message = truncate(fmt.Sprintf("This import had %s before, which its derived Service cannot get. "+
 			"For another IP: kubectl -n %s patch serviceimport %s --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/ips\"}]'. %s",
 			strings.Join(ips, ", "), existing.Namespace, existing.Name, message))

@@ -74,7 +74,6 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 			late.add(cluster, p.publishing(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name,
 				err)))
 		case written != before:
-			p.dropsNodeHints(ctx, desired, written)
 			p.Metrics.Written(before, written)
 			p.progresses()
 		}

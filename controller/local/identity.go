@@ -86,22 +86,16 @@ const mostIPs = 1 << 30
 type ServiceRange struct {
 	// Families are the IP families of Services, the preferred one first.
 	Families []corev1.IPFamily
-	// CIDRs are the ranges, and IPs how many Services can have an IP; none if the API server does not serve ServiceCIDRs.
+	// CIDRs are the ranges, and IPs how many Services can have an IP.
 	CIDRs []netip.Prefix
 	IPs   int
 }
 
-// Services returns the range of Services. Without ServiceCIDRs it has the families that probe returns. It retries until the
-// API server answers or the context ends.
-func Services(
-	ctx context.Context, client kubernetes.Interface, probe func(context.Context) ([]corev1.IPFamily, error),
-) (services ServiceRange, err error) {
+// Services returns the range of Services. It retries until the API server answers or the context ends.
+func Services(ctx context.Context, client kubernetes.Interface) (services ServiceRange, err error) {
 	told := false
 	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (_ bool, err error) {
-		if services, err = readServiceCIDR(ctx, client); apierrors.IsNotFound(err) {
-			services.Families, err = probe(ctx)
-		}
-		if err != nil && !told {
+		if services, err = readServiceCIDR(ctx, client); err != nil && !told {
 			klog.FromContext(ctx).Error(err, "Cannot learn the IP families of Services yet")
 			told = true
 		}

@@ -35,7 +35,7 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 		SessionAffinityConfig: derivedAffinity(spec),
 		InternalTrafficPolicy: ptr.To(ptr.Deref(spec.InternalTrafficPolicy,
 			corev1.ServiceInternalTrafficPolicyCluster)),
-		TrafficDistribution: observed.Unsupported.distribution(ptr.Deref(spec.TrafficDistribution, "")),
+		TrafficDistribution: knownDistribution(spec.TrafficDistribution),
 	}
 	if service.Spec.SessionAffinity == "" {
 		service.Spec.SessionAffinity = corev1.ServiceAffinityNone
@@ -104,6 +104,17 @@ func importFamilies(observed Observed, imported *v1beta1.ServiceImport) []corev1
 		families = []corev1.IPFamily{observed.IPFamilies[0]}
 	}
 	return families
+}
+
+// knownDistribution returns the value that a derived Service has for the requested one, nil for none: the API server refuses
+// a Service with a value that it does not know.
+func knownDistribution(value *string) *string {
+	switch ptr.Deref(value, "") {
+	case corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone,
+		corev1.ServiceTrafficDistributionPreferSameNode:
+		return value
+	}
+	return nil
 }
 
 // derivedAffinity fills in the API server's default, so that a comparison with the stored Service finds no difference.

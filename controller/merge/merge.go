@@ -16,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -63,8 +64,6 @@ type Observed struct {
 	Place Placing
 	// NoIP is why the import may not get a cluster IP, empty if it may. It is set only for imports without an IP.
 	NoIP string
-	// Unsupported is what the API server does not know.
-	Unsupported Unsupported
 }
 
 // A Contribution is the export of one cluster.
@@ -187,7 +186,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	result.DerivedService = derivedService(observed, result.ServiceImport)
 	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil && placement.Hinted() {
 		// The value that most data planes know.
-		derived.Spec.TrafficDistribution = observed.Unsupported.distribution(corev1.ServiceTrafficDistributionPreferClose)
+		derived.Spec.TrafficDistribution = ptr.To(corev1.ServiceTrafficDistributionPreferClose)
 	}
 	if existing, derived := observed.DerivedService, result.DerivedService; agreed.spec == nil && derived != nil &&
 		existing != nil && observed.Set.Manages(existing) {

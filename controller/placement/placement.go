@@ -29,8 +29,6 @@ type Here struct {
 	Prefer string
 	// Nodes is the part of the local cluster's Nodes that hints depend on.
 	Nodes Nodes
-	// NoNodeHints reports that the API server does not know hints for nodes.
-	NoNodeHints bool
 }
 
 // The bits of a level are, from the highest: silent or drained, saturated, the tier, and surplus.
@@ -95,7 +93,7 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 		zone := distribution == corev1.ServiceTrafficDistributionPreferSameZone ||
 			distribution == corev1.ServiceTrafficDistributionPreferClose
 		node := distribution == corev1.ServiceTrafficDistributionPreferSameNode
-		p.hints = newHints(preference{Node: node && !h.NoNodeHints, Zone: zone || node, Cluster: p.hinted}, h.Nodes, own)
+		p.hints = newHints(preference{Node: node, Zone: zone || node, Cluster: p.hinted}, h.Nodes, own)
 	}
 	p.weigh(contributions)
 	return p

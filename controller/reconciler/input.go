@@ -257,7 +257,7 @@ func (g *Gatherer) names() (names []string) {
 func (g *Gatherer) here() placement.Here {
 	return placement.Here{
 		Cluster: scope.Cluster{ID: g.Cluster, Properties: g.Properties.All()}, Properties: g.Tracker.Properties,
-		Prefer: g.Prefer, Nodes: g.Local.Zones(), NoNodeHints: g.Applier.Unsupported().NodeHints,
+		Prefer: g.Prefer, Nodes: g.Local.Zones(),
 	}
 }
 
@@ -294,7 +294,6 @@ func (g *Gatherer) existing(access *local.Access, service types.NamespacedName) 
 			NodePorts: g.Local.Service(types.NamespacedName{
 				Namespace: service.Namespace, Name: export.NodePortServiceName(service),
 			}),
-			Unsupported: g.Applier.Unsupported(),
 		},
 		EndpointSlices: g.Local.ManagedSlices(service),
 	}

@@ -23,7 +23,7 @@ func newCluster(id, pods, services string) *Cluster {
 		Cluster: &cluster.Cluster{
 			Context: id, Namespace: "clusterset-dns", Config: &rest.Config{Host: "https://" + id + ".example"},
 		},
-		Version: "v1.36.0", Kubelets: map[string]string{"node": "v1.36.0"},
+		Version:    "v1.36.0",
 		Identity:   cluster.Identity{ID: id, UID: "uid-of-" + id},
 		MCSVersion: "v1beta1", State: &state.Cluster{Version: state.Version, Cluster: id, MCSVersion: "v1beta1"},
 		PodCIDRs: setup.AddPrefixes(nil, pods), ServiceCIDRs: setup.AddPrefixes(nil, services),
@@ -71,21 +71,17 @@ func TestChecks(t *testing.T) {
 			"failed distinct west: Context east refers to the same cluster. > Name each cluster once in --contexts, or point context west to another cluster in your kubeconfig.",
 		},
 		"an old API server": {
-			func(east, _ *Cluster) { east.Version = "v1.29.3+k3s1" },
-			"failed api-version east: Kubernetes v1.29.3+k3s1 is not supported. > Upgrade Kubernetes to 1.30 or newer.",
+			func(east, _ *Cluster) { east.Version = "v1.34.3+k3s1" },
+			"failed api-version east: Kubernetes v1.34.3+k3s1 is not supported. > Upgrade Kubernetes to 1.35 or newer.",
 		},
 		"a clock that is behind": {
 			func(_, west *Cluster) { west.Ahead = -time.Minute },
 			"warning clock east: The clock of the API server is 1m0s ahead of that of west, so a newer export may count as the oldest in conflicts. > Correct the clock of one of the two control planes.",
 		},
 		"a clock that is not known": {func(_, west *Cluster) { west.Version, west.Ahead = "", -time.Minute }, ""},
-		"old nodes": {
-			func(_, west *Cluster) { west.Kubelets["old"], west.Kubelets["built"] = "v1.25.9", "v0.0.0-master" },
-			"warning node-version west: Node old runs v1.25.9, whose kube-proxy may not fail over: it must use serving, terminating endpoints if none is ready. > Upgrade the node to 1.26 or newer.",
-		},
-		"unknown UIDs": {func(east, west *Cluster) { east.UID, west.UID = "", "" }, ""},
-		"no CRDs":      {func(east, _ *Cluster) { east.MCSVersion = "" }, noCRDs},
-		"one CRD":      {func(east, _ *Cluster) { east.State.MCSVersion = "" }, noCRDs},
+		"unknown UIDs":              {func(east, west *Cluster) { east.UID, west.UID = "", "" }, ""},
+		"no CRDs":                   {func(east, _ *Cluster) { east.MCSVersion = "" }, noCRDs},
+		"one CRD":                   {func(east, _ *Cluster) { east.State.MCSVersion = "" }, noCRDs},
 		"old CRDs": {
 			func(east, _ *Cluster) { east.Lost = []string{"a of b", "c of d"} },
 			"warning crds-complete east: The CRDs of the MCS API are outdated: they lose a of b and c of d. > kubectl --context east apply --server-side --force-conflicts -f deploy/chart/files/crds",

@@ -34,9 +34,9 @@ var apiChecks = []Check{
 			}
 		},
 	},
-	{Name: "api-version", About: "Kubernetes is 1.30 or newer", before: true, run: func(_ *Set, c *Cluster, found *problems) {
-		if older(c.Version, "1.30.0") {
-			found.fail("Upgrade Kubernetes to 1.30 or newer.", "Kubernetes %s is not supported.", c.Version)
+	{Name: "api-version", About: "Kubernetes is 1.35 or newer", before: true, run: func(_ *Set, c *Cluster, found *problems) {
+		if older(c.Version, "1.35.0") {
+			found.fail("Upgrade Kubernetes to 1.35 or newer.", "Kubernetes %s is not supported.", c.Version)
 		}
 	}},
 	{Name: "clock", About: "the clocks of all API servers agree", before: true, run: func(s *Set, c *Cluster, found *problems) {
@@ -85,18 +85,6 @@ var clusterChecks = []Check{
 					found.fail("Give the nodes or the pods other addresses, or expose the exports by load balancers: docs/operate/networks.md.",
 						"The node %s of %s, in network %q, is in a pod range of this cluster, in network %q, so its pods cannot reach it.",
 						other.Nodes[at].Addr(), other.ID, other.State.Network, c.State.Network)
-				}
-			}
-		},
-	},
-	{
-		Name: "node-version", About: "the kubelet of each node, and so its kube-proxy, is 1.26 or newer", before: true,
-		run: func(_ *Set, c *Cluster, found *problems) {
-			for _, node := range slices.Sorted(maps.Keys(c.Kubelets)) {
-				is := c.Kubelets[node]
-				if older(is, "1.26.0") && !older(is, "1.0.0") { // v0.0.0 is a build without a version
-					found.warn("Upgrade the node to 1.26 or newer.", "Node %s runs %s, whose kube-proxy may not fail over: it must use "+
-						"serving, terminating endpoints if none is ready.", node, is)
 				}
 			}
 		},

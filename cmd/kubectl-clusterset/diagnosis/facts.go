@@ -61,8 +61,6 @@ type Cluster struct {
 
 	// PodCIDRs are the ranges of the nodes, Nodes their own addresses, and ServiceCIDRs the Service ranges; none if unknown.
 	PodCIDRs, Nodes, ServiceCIDRs []netip.Prefix
-	// Kubelets are the versions of the kubelets, by node.
-	Kubelets map[string]string
 	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil if there is none. Corefile is its Corefile, and
 	// ChartCorefile that of the CoreDNS of the chart; each is nil if it is missing or invalid.
 	CoreDNS                 *appsv1.Deployment
@@ -132,9 +130,7 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 	c.Lost = lost(ctx, c.Dynamic, c.MCSVersion)
 	c.RightsError = c.reviewAccounts(ctx)
 	if list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
-		c.Kubelets = map[string]string{}
 		for i := range list.Items {
-			c.Kubelets[list.Items[i].Name] = list.Items[i].Status.NodeInfo.KubeletVersion
 			c.PodCIDRs = setup.AddPrefixes(c.PodCIDRs, list.Items[i].Spec.PodCIDRs...)
 			for _, each := range list.Items[i].Status.Addresses {
 				if address, err := netip.ParseAddr(each.Address); err == nil {

@@ -23,8 +23,6 @@ type Options struct {
 	ServiceCIDRs []netip.Prefix
 	// Administrator is the bearer token that has all rights. Empty means that the server knows nobody and allows all.
 	Administrator string
-	// WithoutWatchList refuses streamed lists, as Kubernetes before 1.32 does.
-	WithoutWatchList bool
 }
 
 // A Server is an API server with its store, admission and garbage collector. It

@@ -53,13 +53,6 @@ func (s *Server) watch(req *http.Request, t *target) *http.Response {
 	}
 	bookmarks, _ := strconv.ParseBool(t.query.Get("allowWatchBookmarks"))
 	streamed, _ := strconv.ParseBool(t.query.Get("sendInitialEvents"))
-	if streamed && s.options.WithoutWatchList {
-		return refuse(req,
-			apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", field.ErrorList{
-				field.Forbidden(field.NewPath("sendInitialEvents"),
-					"sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"),
-			}))
-	}
 	if streamed && t.query.Get("resourceVersionMatch") != string(metav1.ResourceVersionMatchNotOlderThan) {
 		return refuse(req,
 			apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", field.ErrorList{
