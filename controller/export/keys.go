@@ -68,9 +68,6 @@ const (
 	AnnotationWeights = Domain + "/weights"
 	// AnnotationSaturated on a ServiceExport says that its cluster is overloaded for the service if its value is "true".
 	AnnotationSaturated = Domain + "/saturated"
-	// AnnotationSaturatedBelow on a ServiceExport says the same when less than this percentage of its endpoints is ready,
-	// until some more are.
-	AnnotationSaturatedBelow = Domain + "/saturated-below"
 )
 
 // ExportedKeys are the only keys of Domain that an export may set on an import, all of them annotations. On an import,

@@ -16,7 +16,7 @@ const (
 
 // ownKeys are the keys that have an effect in fieldAnnotations only. ExportedKeys have theirs in
 // fieldExportedAnnotations only.
-var ownKeys = []string{AnnotationClusters, AnnotationSaturated, AnnotationSaturatedBelow}
+var ownKeys = []string{AnnotationClusters, AnnotationSaturated}
 
 // misplaced calls found for each key of a ServiceExport in a field in which it has no effect, with the field in which it
 // has one.

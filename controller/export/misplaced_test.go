@@ -18,7 +18,7 @@ func TestMisplaced(t *testing.T) {
 		invalid                                                  string
 	}{
 		"in their places": {
-			annotations:         keys{AnnotationClusters: "west", AnnotationSaturated: "true", AnnotationSaturatedBelow: "50"},
+			annotations:         keys{AnnotationClusters: "west", AnnotationSaturated: "true"},
 			exportedAnnotations: keys{AnnotationPrefer: "local", AnnotationWithin: "local", AnnotationWeights: "west=1"},
 		},
 		"the rules of an import on the ServiceExport": {
@@ -30,10 +30,9 @@ func TestMisplaced(t *testing.T) {
 			},
 		},
 		"what is about the ServiceExport among what is exported": {
-			exportedAnnotations: keys{AnnotationSaturated: "true", AnnotationSaturatedBelow: "50", AnnotationServe: "true"},
+			exportedAnnotations: keys{AnnotationSaturated: "true", AnnotationServe: "true"},
 			problems: []string{
 				problem + "saturated has no effect in spec.exportedAnnotations: move it to metadata.annotations",
-				problem + "saturated-below has no effect in spec.exportedAnnotations: move it to metadata.annotations",
 				`ReservedKey: ServiceExport demo/web: exported annotation "clusterset-dns.github.io/serve" is reserved and left out`,
 			},
 		},

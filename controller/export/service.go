@@ -18,7 +18,7 @@ import (
 
 // FromService returns the view of an export of the local cluster. service is nil if it does not exist. endpointSlices
 // are those with the Service's label kubernetes.io/service-name, and those that the cluster publishes of the export, in
-// any order. Of the latter, only Spec.Saturated is read, as the state before. Other slices of this controller or another
+// any order. Of the latter, only the ports of pods that cannot be read are used. Other slices of this controller or another
 // implementation of the MCS API are ignored.
 //
 // Invalid is why an export is invalid. Its view is nil, or Absent if the Service does not exist. The problems are what
@@ -69,8 +69,14 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 	from.inNetwork(name, view.Slices)
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
 	view.Exposed = from.exposed(view, serviceExport, service, &found)
-	spec.Saturated = saturated(serviceExport, view.Slices, func() bool { return saidSaturated(cluster, endpointSlices) },
-		&found)
+	switch text := serviceExport.Annotations[AnnotationSaturated]; text {
+	case "true":
+		spec.Saturated = true
+	case "false", "":
+	default:
+		found.addFor(AnnotationSaturated, ReasonBadMetadata, object,
+			"annotation %s is %.20q and has no effect: use true or false", AnnotationSaturated, text)
+	}
 	return view, found.list, nil
 }
 

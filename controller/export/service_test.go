@@ -89,6 +89,18 @@ func TestFromService(t *testing.T) {
 	diff(t, "inputs", []any{service, exported, slice}, inputs)
 }
 
+// TestSaturated: the annotation says that the cluster is overloaded. An invalid one is reported.
+func TestSaturated(t *testing.T) {
+	for text, want := range map[string]bool{"": false, "true": true, "false": false, "True": false, "yes": false} {
+		view, found, _ := FromService(Exporter{Cluster: "east"}, newExport(func(e *v1beta1.ServiceExport) {
+			e.Annotations = map[string]string{AnnotationSaturated: text}
+		}), newService("80/TCP"), nil)
+		if view.Spec.Saturated != want || (len(found) > 0) != (text == "True" || text == "yes") {
+			t.Errorf("%q: got %t, %v", text, view.Spec.Saturated, found)
+		}
+	}
+}
+
 func TestFromServiceInvalid(t *testing.T) {
 	var many []string
 	for i := range 101 {

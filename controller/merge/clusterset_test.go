@@ -138,8 +138,7 @@ func randomExport(r *rand.Rand) *v1beta1.ServiceExport {
 	return &v1beta1.ServiceExport{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: web.Namespace, Name: web.Name, UID: "uid-of-export", Generation: r.Int64N(9),
-			Annotations: pick(r, nil, nil, nil, map[string]string{export.AnnotationSaturated: "true"},
-				map[string]string{export.AnnotationSaturatedBelow: pick(r, "1", "50", "100", "x")}),
+			Annotations:       pick(r, nil, nil, nil, map[string]string{export.AnnotationSaturated: pick(r, "true", "x")}),
 			CreationTimestamp: metav1.NewTime(day(1 + r.IntN(3)).Add(time.Duration(r.IntN(3)) * time.Second)),
 		},
 		Spec: v1beta1.ServiceExportSpec{

@@ -141,10 +141,6 @@ func (e *explanation) imported(serviceImport *v1beta1.ServiceImport) {
 func (e *explanation) export(from merge.Contribution) {
 	cluster, who := from.View.Cluster, e.publisher(from.View.Cluster)
 	rules := e.placement.Rules(cluster)
-	if at := slices.Index(rules, "saturated"); at >= 0 && cluster == e.Cluster && e.Existing.Observed.ServiceExport != nil &&
-		e.Existing.Observed.ServiceExport.Annotations[export.AnnotationSaturated] != "true" {
-		rules[at] = "saturated-below " + e.Existing.Observed.ServiceExport.Annotations[export.AnnotationSaturatedBelow]
-	}
 	out := state.Export{
 		Cluster: cluster, State: who.Verdict.State.String(), Since: from.View.Spec.Created, Rules: rules,
 	}

@@ -206,14 +206,12 @@ func TestWhy(t *testing.T) {
 		"an export that a member refuses, of a cluster that is overloaded": {
 			[]merge.Contribution{saturated},
 			func(_ *Subject, o *merge.Observed) {
-				o.ServiceExport = &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
-					Annotations: map[string]string{export.AnnotationSaturatedBelow: "45"},
-				}}
+				o.ServiceExport = &v1beta1.ServiceExport{}
 				o.ExportConditions = []metav1.Condition{{
 					Type: reconciler.ConditionReach, Status: metav1.ConditionFalse, Message: "These members do not accept it: west.",
 				}}
 			},
-			"east fresh [saturated-below 45]\n" +
+			"east fresh [saturated]\n" +
 				"exports-reach: The export of east does not reach all members. These members do not accept it: west. > ",
 		},
 		"an import by hand that is served": {

@@ -27,19 +27,6 @@ var merging = []mutant{
 		harm:        "endpoints outside of a border are used",
 	},
 	{
-		file:        "controller/export/saturated.go",
-		text:        `100*ready < until*all && was()`,
-		replacement: `100*ready < until*all && false`,
-		harm:        "the traffic of all clusters moves each time that the share of ready endpoints of one crosses the limit",
-	},
-	{
-		file:        "controller/reconciler/input.go",
-		text:        `slices.Concat(g.Local.KubernetesSlices(service), in.Existing.EndpointSlices)`,
-		replacement: `g.Local.KubernetesSlices(service)`,
-		harm:        "a restart ends that a cluster is saturated",
-		first:       simulation,
-	},
-	{
 		file:        "controller/merge/derived.go",
 		text:        `if imported := observed.ServiceImport; imported != nil {`,
 		replacement: `if imported := observed.ServiceImport; imported != nil && export.IsManaged(imported) {`,

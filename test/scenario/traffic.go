@@ -288,34 +288,6 @@ func overloaded(s *Set, east, west, north *Cluster) {
 	s.Expect(less)
 	annotate(export.AnnotationSaturated, "null")
 	s.Expect(healthy)
-
-	// Less than 45 % of the endpoints are ready. That ends at 55 %, also for a controller that starts meanwhile.
-	annotate(export.AnnotationSaturatedBelow, `"45"`)
-	endpoints := []string{"10.65.0.1", "10.65.0.2", "10.65.0.3", "10.65.0.4"}
-	west.SetEndpoints("web", endpoints...)
-	for _, step := range []struct {
-		ready int
-		want  Shares
-	}{
-		{4, Shares{"west": 4, "north": 1}},
-		{2, Shares{"west": 2, "north": 1}},
-		{1, Shares{"north": 1}},
-		{2, Shares{"north": 1}},
-		{0, Shares{"north": 1}},
-		{3, Shares{"west": 3, "north": 1}},
-		{2, Shares{"west": 2, "north": 1}},
-	} {
-		west.Put(unready("web", step.ready, endpoints...)) // which changes one slice, and the whole with it
-		s.ExpectShares("web", step.want)
-		if step.ready == 2 {
-			s.Quiet()
-			west.restartsQuietly(east)
-			s.ExpectShares("web", step.want)
-		}
-	}
-	annotate(export.AnnotationSaturatedBelow, "null")
-	exportAll(west)
-	s.Expect(healthy)
 }
 
 // unready is the slice of a service of which only the first few endpoints are ready.

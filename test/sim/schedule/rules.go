@@ -4,64 +4,28 @@ package schedule
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // A contribution is what an API server has of the service: the ground truth.
 type contribution struct {
-	exported bool
-	created  time.Time
-	weights  map[string]int
-	// saturated are both possibilities if the cluster may be or not, because it depends on what it was before.
-	saturated []bool
-	ready     int
+	exported, saturated bool
+	created             time.Time
+	weights             map[string]int
+	ready               int
 }
 
-// saturated returns whether annotations say that a cluster with these endpoints is saturated, or both if that depends on
-// what it was before.
-func saturated(says map[string]string, ready, all int) []bool {
-	limit := 0
-	_, _ = fmt.Sscan(says[export.AnnotationSaturatedBelow], &limit) // 0 without
-	percent := 100 * float64(ready) / float64(max(all, 1))
-	until := float64(limit) + math.Min(10, float64((100-limit)/2))
-	switch {
-	case says[export.AnnotationSaturated] == "true":
-		return []bool{true}
-	case limit == 0 || all == 0 || percent >= until:
-		return []bool{false}
-	case percent < float64(limit):
-		return []bool{true}
-	}
-	return []bool{false, true}
-}
-
-// outcomes returns how many endpoints of each cluster may be in use, for each of the possibilities.
-func outcomes(all map[string]contribution, silent map[string]bool) (possible []map[string]int) {
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if each := all[name]; len(each.saturated) > 1 {
-			for _, saturated := range each.saturated {
-				each.saturated = []bool{saturated}
-				one := maps.Clone(all)
-				one[name] = each
-				possible = append(possible, outcomes(one, silent)...)
-			}
-			return possible
-		}
-	}
+// inUse returns how many endpoints of each cluster are in use.
+func inUse(all map[string]contribution, silent map[string]bool) map[string]int {
 	// The oldest export decides. A level is the better the lower: what is silent comes last, what is saturated before it.
 	oldest, best := "", math.MaxInt
 	level := func(name string) (level int) {
 		if silent[name] {
 			level += 2
 		}
-		if all[name].saturated[0] {
+		if all[name].saturated {
 			level++
 		}
 		return level
@@ -83,7 +47,7 @@ func outcomes(all map[string]contribution, silent map[string]bool) (possible []m
 			ready[name] = each.ready
 		}
 	}
-	return []map[string]int{shares(all[oldest].weights, ready)}
+	return shares(all[oldest].weights, ready)
 }
 
 // shares returns how many of the ready endpoints of clusters are in use with weights.

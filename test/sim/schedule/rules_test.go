@@ -36,13 +36,4 @@ func TestShares(t *testing.T) {
 			t.Fatalf("%v of %v: the oracle wants %v, the controller uses %v", weights, ready, got, want)
 		}
 	}
-	for limit, until := range map[string]int{"1": 11, "50": 60, "80": 90, "90": 95, "99": 99, "100": 100} {
-		says := map[string]string{"clusterset-dns.github.io/saturated-below": limit}
-		if is := saturated(says, until-1, 100); !is[len(is)-1] {
-			t.Errorf("a limit of %s ends below %d", limit, until)
-		}
-		if is := saturated(says, until, 100); len(is) > 1 || is[0] {
-			t.Errorf("a limit of %s does not end at %d", limit, until)
-		}
-	}
 }

@@ -96,12 +96,8 @@ func (c *cluster) reweigh(random *rand.Rand) {
 	}
 	if random.IntN(2) == 0 {
 		c.weighted.says = nil
-		switch random.IntN(4) {
-		case 0:
+		if random.IntN(2) == 0 {
 			c.weighted.says = map[string]string{export.AnnotationSaturated: "true"}
-		case 1, 2:
-			limit := []string{"30", "50", "85", "100"}[random.IntN(4)]
-			c.weighted.says = map[string]string{export.AnnotationSaturatedBelow: limit}
 		}
 	} else {
 		c.weighted.drawEndpoints(random, c.load.Number)
@@ -178,14 +174,13 @@ func (c *cluster) contributes() (is contribution) {
 			is.weights = weighing.says
 		}
 	}
-	all := 0
 	for _, slice := range apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")) {
 		if slice.Labels[discoveryv1.LabelServiceName] == weightedName {
 			ready, _ := conditions(slice)
-			is.ready, all = is.ready+len(ready), all+len(slice.Endpoints)
+			is.ready += len(ready)
 		}
 	}
-	is.saturated = saturated(exported.GetAnnotations(), is.ready, all)
+	is.saturated = exported.GetAnnotations()[export.AnnotationSaturated] == "true"
 	return is
 }
 
@@ -321,8 +316,7 @@ func (c *cluster) askWeighted() {
 		return // it takes itself for cut off
 	}
 	c.r.Weighed++
-	want := outcomes(all, silent)
-	if !slices.ContainsFunc(want, func(each map[string]int) bool { return maps.Equal(each, got) }) {
+	if want := inUse(all, silent); !maps.Equal(want, got) {
 		c.r.find("%s: %s uses %v of %s, want %v of %+v, silent %v", time.Now().Format(time.TimeOnly), c.Name, got,
 			weightedName, want, all, silent)
 	}
