@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_050},
-		{"lines of controller/", lines["controller"], 20_287},
+		{"lines of controller/", lines["controller"], 20_256},
 		{"lines of cmd/", lines["cmd"], 5_449},
-		{"lines of " + units, lines[units], 76_585},
+		{"lines of " + units, lines[units], 76_515},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 25_971},
+		{"words of Markdown", words, 25_962},
 	} {
 		switch {
 		case each.is > each.most:
