@@ -194,7 +194,7 @@ func (p *pass) writeImport(ctx context.Context) error {
 	if len(desired.Spec.IPs) > 1 && p.oneIP.Load() {
 		desired.Spec.IPs = desired.Spec.IPs[:1]
 	}
-	written, err := write(ctx, p, client, before, desired, equalImport)
+	written, err := write(ctx, p, client, client.Update, before, desired, equalImport)
 	if written != before && err == nil && len(p.observed.TakenIPs) > 0 {
 		p.Recorder.Eventf(written, corev1.EventTypeWarning, EventClusterIPTaken, "Another Service got %s while the derived Service did "+
 			"not exist, so that this import gets another IP", strings.Join(p.observed.TakenIPs, ", "))
@@ -233,8 +233,7 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 		serviceErr)
 	p.date(desired.Status.Conditions)
 	imports := p.access.ServiceImports(p.namespace())
-	client := statusClient[*v1beta1.ServiceImport]{client: imports, updateStatus: imports.UpdateStatus}
-	written, err := write(ctx, p, client, before, desired, equalImportStatus)
+	written, err := write(ctx, p, imports, imports.UpdateStatus, before, desired, equalImportStatus)
 	p.seeImport(written)
 	if err != nil {
 		return fmt.Errorf("status of ServiceImport %s: %w", p.observed.Service, err)
@@ -261,7 +260,7 @@ func (p *pass) writeService(ctx context.Context, existing, desired *corev1.Servi
 	if existing != nil && merge.NeedsRecreation(existing, desired) {
 		return nil, remove(ctx, client, existing)
 	}
-	return write(ctx, p, client, existing, desired, equalService)
+	return write(ctx, p, client, client.Update, existing, desired, equalService)
 }
 
 // writeDerivedService writes the Service behind the import.
@@ -302,7 +301,8 @@ func (p *pass) labelHandMade(ctx context.Context) error {
 	for _, labelled := range p.result.HandMadeSlices {
 		before := p.observed.HandMadeSlices[slices.IndexFunc(p.observed.HandMadeSlices,
 			func(each *discoveryv1.EndpointSlice) bool { return each.Name == labelled.Name })]
-		_, err := write(ctx, p, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), before, labelled, equalSlice)
+		client := p.Core.DiscoveryV1().EndpointSlices(p.namespace())
+		_, err := write(ctx, p, client, client.Update, before, labelled, equalSlice)
 		if err != nil && !errors.Is(err, errChanged) { // an event brings the next pass
 			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), labelled.Name, err))
 		}
@@ -326,8 +326,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	desired.Status.Conditions = mergeConditions(existing, withFailure(p.result.ExportConditions, before, slicesErr))
 	p.date(desired.Status.Conditions)
 	exports := p.access.ServiceExports(p.namespace())
-	client := statusClient[*v1beta1.ServiceExport]{client: exports, updateStatus: exports.UpdateStatus}
-	written, err := write(ctx, p, client, before, desired, equalExportStatus)
+	written, err := write(ctx, p, exports, exports.UpdateStatus, before, desired, equalExportStatus)
 	if errors.Is(err, errChanged) && (written == nil || written.UID != before.UID) {
 		return nil // deleted meanwhile: an event brings the next pass
 	}

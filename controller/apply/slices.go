@@ -64,7 +64,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		if before != nil {
 			update = withOthers(before, desired)
 		}
-		written, err := write(ctx, p, client, before, update, equalSlice)
+		written, err := write(ctx, p, client, client.Update, before, update, equalSlice)
 		switch {
 		case errors.Is(err, errChanged) && written != nil && !p.observed.Set.Manages(written):
 			p.foreign(written)

@@ -26,18 +26,20 @@ type object[T any] interface {
 	reportable
 }
 
-// client is the part of a typed client that write uses.
+// client is the part of a typed client that is used.
 type client[P any] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (P, error)
 	Create(ctx context.Context, object P, options metav1.CreateOptions) (P, error)
-	Update(ctx context.Context, object P, options metav1.UpdateOptions) (P, error)
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }
+
+// An update is the method Update or UpdateStatus of a typed client.
+type update[P any] func(ctx context.Context, object P, options metav1.UpdateOptions) (P, error)
 
 // write creates the desired object or updates the existing one (nil for none), and returns the stored object. desired
 // has the resourceVersion of existing; if it is nil, write changes nothing. If existing is stale, write returns the
 // live object (nil for none) and errChanged.
-func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], existing, desired P,
+func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], update update[P], existing, desired P,
 	equal func(a, b P) bool,
 ) (P, error) {
 	if desired == nil || existing != nil && equal(existing, desired) {
@@ -52,7 +54,7 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], e
 		written, err = client.Create(ctx, desired, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	} else {
 		version = existing.GetResourceVersion()
-		written, err = client.Update(ctx, desired, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationIgnore})
+		written, err = update(ctx, desired, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	}
 	var stored metav1.Object
 	if err == nil && written.GetResourceVersion() != version {
@@ -108,14 +110,4 @@ func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) e
 		}
 	}
 	return err
-}
-
-// statusClient updates the status instead of the object.
-type statusClient[P any] struct {
-	client[P]
-	updateStatus func(ctx context.Context, object P, options metav1.UpdateOptions) (P, error)
-}
-
-func (c statusClient[P]) Update(ctx context.Context, object P, options metav1.UpdateOptions) (P, error) {
-	return c.updateStatus(ctx, object, options)
 }
