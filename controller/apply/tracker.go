@@ -176,11 +176,3 @@ func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0
 }
-
-// strip drops the managed fields, which no cache holds.
-func strip[T any, P object[T]](answer P) P {
-	if answer != nil {
-		answer.SetManagedFields(nil)
-	}
-	return answer
-}

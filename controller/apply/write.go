@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 )
 
 // errChanged reports that a cached object was stale.
@@ -58,7 +60,8 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 	}
 	var stored metav1.Object
 	if err == nil && written.GetResourceVersion() != version {
-		stored = strip(written)
+		written.SetManagedFields(nil) // no cache holds them
+		stored = written
 	}
 	if p.tracker.answered(p.observed.Service, stored, p.Clock.Now()) {
 		p.outcome.Due = true
@@ -110,4 +113,13 @@ func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) e
 		}
 	}
 	return err
+}
+
+// Credential returns what writes the Secret of a member with a renewed token. The API server refuses it if the Secret has
+// changed since it was read, or if no Role allows the controller to update this Secret, as join creates for each.
+func Credential(client kubernetes.Interface) func(context.Context, *corev1.Secret) error {
+	return func(ctx context.Context, secret *corev1.Secret) error {
+		_, err := client.CoreV1().Secrets(secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{})
+		return err
+	}
 }
