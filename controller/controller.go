@@ -194,7 +194,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Annotations: func() map[string]string {
 			pods, exposed := c.canaries(r)
 			return map[string]string{
-				scope.AcceptsAnnotation: r.PolicyText(klog.FromContext(ctx)), scope.PropertiesAnnotation: r.Properties.Text(),
+				scope.PropertiesAnnotation:    r.Properties.Text(),
 				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
 				member.DrainAnnotation:        drains(r.Local.Namespace(c.options.Namespace)),
 

@@ -266,20 +266,19 @@ func TestAnnotations(t *testing.T) {
 func TestBytes(t *testing.T) {
 	full := strings.Repeat("x", 4096)
 	for name, test := range map[string]struct {
-		properties, accepts, canaries string
-		least, most                   int
+		properties, canaries string
+		least, most          int
 	}{
 		"usual": {
-			`{"clusterset.k8s.io":"production","region":"eu-central-1"}`, "",
+			`{"clusterset.k8s.io":"production","region":"eu-central-1"}`,
 			"10.1.0.17:8081=eu-central-1a,10.1.1.23:8081=eu-central-1b", 850, 950,
 		},
-		"largest": {full, full, full[:1024], 10000, 10400},
+		"largest": {full, full[:1024], 5800, 6200},
 	} {
 		b := newBeating(nil)
 		b.KubeSystemUID, b.Version = "8d7b0d4e-5b0b-4e5a-9d0c-2f1c7a1b2c3d", "0.1.0"
 		b.annotations = map[string]string{
-			scope.PropertiesAnnotation: test.properties, scope.AcceptsAnnotation: test.accepts,
-			member.HeartbeatCanariesAnnotation: test.canaries,
+			scope.PropertiesAnnotation: test.properties, member.HeartbeatCanariesAnnotation: test.canaries,
 		}
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Name: member.HeartbeatLease, Namespace: member.DefaultNamespace, UID: types.UID(b.KubeSystemUID),

@@ -38,8 +38,6 @@ const (
 
 	// byClusterIP indexes Services by their IPs.
 	byClusterIP = "cluster-ip"
-	// byAccepted: namespaces with the label scope.AcceptLabel, by "true".
-	byAccepted = "accepted"
 )
 
 // nodesWait is how long Nodes are waited for: without them a restart would take back the hints and the refusals of
@@ -75,7 +73,6 @@ func New(
 		}),
 		Namespaces: informer.New(gate, core.Namespaces(), informer.Options{
 			Resource: "Namespaces", Example: &corev1.Namespace{},
-			Indexers: cache.Indexers{byAccepted: accepted},
 		}),
 		Secrets: informer.New(gate, core.Secrets(namespace), informer.Options{
 			Resource: "Secrets", Example: &corev1.Secret{},
@@ -119,13 +116,6 @@ func clusterIPs(object any) ([]string, error) {
 		return nil, nil
 	}
 	return service.Spec.ClusterIPs, nil
-}
-
-func accepted(object any) ([]string, error) {
-	if namespace, ok := object.(*corev1.Namespace); ok && Accepted(namespace) {
-		return []string{"true"}, nil
-	}
-	return nil, nil
 }
 
 // Accepted reports whether the label of a namespace accepts its services of members without patterns of their own. The
@@ -172,16 +162,6 @@ func (c *Cluster) Service(key types.NamespacedName) *corev1.Service {
 // Namespace returns a namespace, or nil if it does not exist.
 func (c *Cluster) Namespace(name string) *corev1.Namespace {
 	return informer.Get[*corev1.Namespace](c.Namespaces.Indexer(), name)
-}
-
-// AcceptedNamespaces returns the names of the namespaces of a cluster set that are Accepted, in no order.
-func (c *Cluster) AcceptedNamespaces(set export.Set) (names []string) {
-	for _, namespace := range informer.ByIndex[*corev1.Namespace](c.Namespaces.Indexer(), byAccepted, "true") {
-		if set.Takes(namespace) {
-			names = append(names, namespace.Name)
-		}
-	}
-	return names
 }
 
 // KubeSystemUID identifies the local cluster; empty before it is known.

@@ -81,18 +81,15 @@ type leaseHandler interface {
 type Description struct {
 	// Properties are the ClusterProperties: see scope.ParseProperties. They are empty if they are unknown.
 	Properties string
-	// Accepts is what it accepts of its members: see scope.DecodePolicy.
-	Accepts string
 	// ClusterSet is the name of its controller's cluster set, empty for the default set.
 	ClusterSet string
 }
 
 // DescriptionOf returns what the controller that renewed a heartbeat says, cut if it is too long to be valid.
 func DescriptionOf(lease *coordinationv1.Lease) Description {
-	most := func(text string, bytes int) string { return text[:min(len(text), bytes+1)] }
+	properties := lease.Annotations[scope.PropertiesAnnotation]
 	return Description{
-		Properties: most(lease.Annotations[scope.PropertiesAnnotation], scope.MaxBytes),
-		Accepts:    most(lease.Annotations[scope.AcceptsAnnotation], scope.MaxBytes),
+		Properties: properties[:min(len(properties), scope.MaxBytes+1)],
 		ClusterSet: shorten(lease.Annotations[HeartbeatSetAnnotation]),
 	}
 }

@@ -23,15 +23,14 @@ type description struct {
 	// is over. A member that is quarantined may be another cluster, so that what is heard is accepted with its data.
 	received, heard, accepted member.Description
 	next                      time.Time
-	// set is the cluster set by what was heard: it may be why that is not accepted. The others are of what was accepted.
+	// set is the cluster set by what was heard: it may be why that is not accepted. The properties were accepted.
 	set        ClusterSet
 	properties map[string]string
-	policy     scope.Policy
 }
 
 // describe returns the description that the previous leader accepted.
 func describe(accepted member.Description) description {
-	d := description{policy: scope.Policy{Others: scope.AllServices}}
+	d := description{}
 	_ = d.receive(accepted) // what the controller wrote is valid, or another writer changed it
 	d.hear(time.Time{})
 	d.next = time.Time{}
@@ -41,16 +40,12 @@ func describe(accepted member.Description) description {
 
 // receive takes what was read, and returns an error about what is invalid.
 func (d *description) receive(is member.Description) error {
-	_, propertiesErr := scope.ParseProperties(is.Properties)
-	if propertiesErr != nil {
+	_, err := scope.ParseProperties(is.Properties)
+	if err != nil {
 		is.Properties = d.received.Properties
 	}
-	_, acceptsErr := scope.DecodePolicy(is.Accepts)
-	if acceptsErr != nil {
-		is.Accepts = d.received.Accepts
-	}
 	d.received = is
-	return errors.Join(propertiesErr, acceptsErr)
+	return err
 }
 
 // hear has what was received count, now or later. A cluster whose properties become unknown stays in its sets.
@@ -72,16 +67,6 @@ func (d *description) hear(now time.Time) {
 func (d *description) accept() {
 	d.accepted = d.heard
 	d.properties, _ = scope.ParseProperties(d.accepted.Properties)
-	d.policy, _ = scope.DecodePolicy(d.accepted.Accepts)
-}
-
-// A Redescription is a change of what a member says of itself.
-type Redescription struct {
-	Cluster string
-	// Properties reports whether its properties changed.
-	Properties bool
-	// Before and After are what it accepts of its members.
-	Before, After scope.Policy
 }
 
 // Described implements member.Tracker.
@@ -99,11 +84,10 @@ func (t *Tracker) accept(m *tracked) {
 	if m.heard == m.accepted {
 		return
 	}
-	before, policy := m.accepted.Properties, m.policy
-	m.accept()
-	t.redescribed = append(t.redescribed, Redescription{
-		Cluster: m.Cluster, Properties: m.accepted.Properties != before, Before: policy, After: m.policy,
-	})
+	before := m.accepted.Properties
+	if m.accept(); m.accepted.Properties != before {
+		t.redescribed = append(t.redescribed, m.Cluster)
+	}
 }
 
 // A ClusterSet is what is known of the cluster set of a controller.
@@ -140,6 +124,3 @@ func (t *Tracker) SetClusterSet(set ClusterSet) {
 // Properties returns the ClusterProperties of a member, name to value, as last known, nil if they never were. The map is
 // shared and must not be changed.
 func (t *Tracker) Properties(cluster string) map[string]string { return t.of(cluster).properties }
-
-// Policy returns what a member accepts of its members, as last known.
-func (t *Tracker) Policy(cluster string) scope.Policy { return t.of(cluster).policy }

@@ -218,7 +218,6 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
 		since: now, verdict: liveness.Unknown(cluster), drains: left[DrainsAnnotation] == "true",
 		description: describe(member.Description{
 			Properties: left[scope.PropertiesAnnotation],
-			Accepts:    left[scope.AcceptsAnnotation],
 			ClusterSet: string(t.set.Name), // it was accepted, or is not known yet
 		}),
 		Member: liveness.Member{
@@ -246,7 +245,6 @@ func (t *Tracker) remember(m *tracked) {
 		{PathAnnotation, path},
 		{DrainsAnnotation, drains},
 		{scope.PropertiesAnnotation, m.accepted.Properties},
-		{scope.AcceptsAnnotation, m.accepted.Accepts},
 	} {
 		if each[1] != "" {
 			is[each[0]] = each[1]

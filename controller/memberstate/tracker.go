@@ -36,9 +36,9 @@ type Exports interface {
 type Handler interface {
 	// VerdictChanged requests that all services of a cluster are reconciled.
 	VerdictChanged(cluster string)
-	// DescriptionChanged requests the same because of Properties and Policy, also for the exports of the local cluster.
-	// Of a member it is called once a minute, after the first time.
-	DescriptionChanged(change Redescription)
+	// PropertiesChanged requests the same because of Properties, also for the exports of the local cluster. Of a member it
+	// is called once a minute, after the first time.
+	PropertiesChanged(cluster string)
 }
 
 // A Tracker keeps a judgement of all members. The judgement of a member is updated before a method that reports news of
@@ -64,7 +64,7 @@ type Tracker struct {
 	unshown workqueue.TypedRateLimitingInterface[string]
 	// changes and redescribed are what change tells the handler.
 	changes     []liveness.Change
-	redescribed []Redescription
+	redescribed []string
 	set         ClusterSet // of the local cluster
 }
 
@@ -258,8 +258,8 @@ func (t *Tracker) change(do func(now time.Time)) {
 	t.changes, t.redescribed = nil, nil
 	t.mu.Unlock()
 
-	for _, change := range redescribed {
-		t.handler.DescriptionChanged(change)
+	for _, cluster := range redescribed {
+		t.handler.PropertiesChanged(cluster)
 	}
 	for _, change := range changes {
 		was, is := change.Was, change.Is

@@ -91,8 +91,8 @@ func (l *lookout) VerdictChanged(cluster string) {
 	l.told = append(l.told, cluster)
 }
 
-// DescriptionChanged implements Handler.
-func (l *lookout) DescriptionChanged(change Redescription) { l.VerdictChanged(change.Cluster) }
+// PropertiesChanged implements Handler.
+func (l *lookout) PropertiesChanged(cluster string) { l.VerdictChanged(cluster) }
 
 func (l *lookout) KubeSystemUID() string { return "" }
 func (l *lookout) Credentials() []*corev1.Secret {

@@ -21,15 +21,10 @@ func (r *Reconciler) setClusterSet() {
 	r.Tracker.SetClusterSet(memberstate.ClusterSet{Name: r.Set, Listed: scope.Sets(r.Properties.All())})
 }
 
-// DescriptionChanged implements memberstate.Handler.
-func (r *Reconciler) DescriptionChanged(change memberstate.Redescription) {
-	policy := !change.Before.Of(r.Cluster).Equal(change.After.Of(r.Cluster))
-	if change.Properties {
-		r.enqueueCluster(change.Cluster)
-	}
-	if policy || change.Properties {
-		r.enqueueExports(func(each *v1beta1.ServiceExport) bool { return policy || dependsOnMembers(each) })
-	}
+// PropertiesChanged implements memberstate.Handler.
+func (r *Reconciler) PropertiesChanged(cluster string) {
+	r.enqueueCluster(cluster)
+	r.enqueueExports(dependsOnMembers)
 }
 
 // dependsOnMembers reports whether an export depends on which members there are, and on their properties.

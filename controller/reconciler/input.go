@@ -67,7 +67,6 @@ type Gatherer struct {
 
 	// memories are those of exports, by service.
 	memories sync.Map
-	omitted  bool // see PolicyText
 }
 
 // Input is everything that concerns one service.

@@ -7,7 +7,6 @@
 package scope
 
 import (
-	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
@@ -22,9 +21,7 @@ const (
 	AcceptAnnotation = "clusterset-dns.github.io/accept"
 	// AcceptLabel on a namespace, with the value "true", accepts its services of members without patterns of their own.
 	AcceptLabel = AcceptAnnotation
-	// AcceptsAnnotation on the heartbeat has the Policy of the cluster.
-	AcceptsAnnotation = "clusterset-dns.github.io/accepts"
-	// MaxBytes bounds the text of patterns, of a policy, and of the properties of a cluster.
+	// MaxBytes bounds the text of patterns and of the properties of a cluster.
 	MaxBytes = 4096
 	// Everything is the pattern that accepts all services, and the term of a selector that selects all clusters.
 	Everything = "*"
@@ -61,13 +58,6 @@ func ParsePatterns(text string) (Patterns, error) {
 	return parsed, nil
 }
 
-// With returns the patterns and those namespaces.
-func (p Patterns) With(namespaces []string) Patterns {
-	words := slices.Concat(p.words, namespaces)
-	slices.Sort(words)
-	return Patterns{slices.Compact(words)}
-}
-
 // Accepts reports whether a pattern matches a service.
 func (p Patterns) Accepts(service types.NamespacedName) bool {
 	return slices.ContainsFunc(p.words, func(word string) bool {
@@ -80,12 +70,6 @@ func matches(pattern, name string) bool {
 	matched, err := path.Match(pattern, name)
 	return err == nil && matched
 }
-
-// All reports whether the pattern Everything is among the patterns.
-func (p Patterns) All() bool { return slices.Contains(p.words, Everything) }
-
-// Equal reports whether two have the same patterns.
-func (p Patterns) Equal(other Patterns) bool { return slices.Equal(p.words, other.words) }
 
 // String returns the patterns, sorted and separated by commas.
 func (p Patterns) String() string { return strings.Join(p.words, ",") }
@@ -113,67 +97,4 @@ func (a Admission) Admit(service types.NamespacedName, own *Patterns, labelled b
 		return fmt.Sprintf("annotation %s of its Secret has %q", AcceptAnnotation, own)
 	}
 	return fmt.Sprintf("--accept has %q, and its namespace lacks the label %s=true", a.Accept, AcceptLabel)
-}
-
-// A Policy is what a cluster accepts of its members. The zero value accepts nothing.
-type Policy struct {
-	// Others are for members without patterns of their own.
-	Others Patterns
-	// Members have patterns of their own, by id.
-	Members map[string]Patterns
-}
-
-// Of returns the patterns for a member.
-func (p Policy) Of(member string) Patterns {
-	if own, found := p.Members[member]; found {
-		return own
-	}
-	return p.Others
-}
-
-// Encode returns the text of a policy, empty if it accepts everything: a JSON object with the patterns of each member,
-// those of the others as "*". The text is longer than MaxBytes if there are too many.
-func (p Policy) Encode() string {
-	texts := map[string]string{}
-	for member, patterns := range p.Members {
-		if !patterns.All() || !p.Others.All() {
-			texts[member] = patterns.String()
-		}
-	}
-	if len(texts) == 0 && p.Others.All() {
-		return ""
-	}
-	texts[Everything] = p.Others.String()
-	text, err := json.Marshal(texts)
-	if err != nil {
-		panic(err) // strings can always be encoded
-	}
-	return string(text)
-}
-
-// DecodePolicy is the inverse of Policy.Encode.
-func DecodePolicy(text string) (Policy, error) {
-	if text == "" {
-		return Policy{Others: AllServices}, nil
-	}
-	if len(text) > MaxBytes {
-		return Policy{}, fmt.Errorf("annotation %s has more than %d bytes", AcceptsAnnotation, MaxBytes)
-	}
-	var texts map[string]string
-	if err := json.Unmarshal([]byte(text), &texts); err != nil {
-		return Policy{}, fmt.Errorf("annotation %s: %w", AcceptsAnnotation, err)
-	}
-	policy := Policy{Members: map[string]Patterns{}}
-	for member, text := range texts {
-		patterns, err := ParsePatterns(text)
-		if err != nil {
-			return Policy{}, fmt.Errorf("annotation %s: %w", AcceptsAnnotation, err)
-		}
-		if member == Everything {
-			policy.Others = patterns
-			continue
-		}
-		policy.Members[member] = patterns
-	}
-	return policy, nil
 }

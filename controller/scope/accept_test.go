@@ -40,44 +40,9 @@ func TestAccepts(t *testing.T) {
 			t.Errorf("%q accepts %q, want %q", test.patterns, got, test.accepted)
 		}
 	}
-	patterns, _ := ParsePatterns("shop")
-	if with := patterns.With([]string{"team-a", "shop"}); with.String() != "shop,team-a" || !with.Accepts(name("team-a/x")) ||
-		patterns.Accepts(name("team-a/x")) {
-		t.Errorf("with namespaces: %v, %v", with, patterns)
-	}
 	for _, text := range []string{",", "a,", "a//b", "/", "a/", "A", "a b", "[a]", `\*`, strings.Repeat("a", MaxBytes+1)} {
 		if patterns, err := ParsePatterns(text); err == nil || patterns.Accepts(name("a/b")) {
 			t.Errorf("%.20q was parsed: %v", text, patterns)
-		}
-	}
-}
-
-func TestPolicy(t *testing.T) {
-	shop, _ := ParsePatterns("shop, team-?/db")
-	for text, policy := range map[string]Policy{
-		"":                                  {Others: AllServices},
-		`{"*":""}`:                          {},
-		`{"*":"shop,team-?/db"}`:            {Others: shop},
-		`{"*":"","west":"*"}`:               {Members: map[string]Patterns{"west": AllServices}},
-		`{"*":"*","west":""}`:               {Others: AllServices, Members: map[string]Patterns{"west": {}, "north": AllServices}},
-		`{"*":"*","west":"shop,team-?/db"}`: {Others: AllServices, Members: map[string]Patterns{"west": shop}},
-	} {
-		if got := policy.Encode(); got != text {
-			t.Errorf("%v became %s, want %s", policy, got, text)
-		}
-		decoded, err := DecodePolicy(text)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
-		for _, member := range []string{"west", "north", "east"} {
-			if !decoded.Of(member).Equal(policy.Of(member)) {
-				t.Errorf("%s: %s may contribute %v, want %v", text, member, decoded.Of(member), policy.Of(member))
-			}
-		}
-	}
-	for _, text := range []string{"x", "[]", `{"*":1}`, `{"a":"B"}`, strings.Repeat(" ", MaxBytes+1)} {
-		if policy, err := DecodePolicy(text); err == nil || policy.Of("west").Accepts(name("a/b")) {
-			t.Errorf("%.20q was decoded: %v", text, policy)
 		}
 	}
 }
@@ -92,35 +57,8 @@ func FuzzParsePatterns(f *testing.F) {
 			return
 		}
 		again, err := ParsePatterns(patterns.String())
-		if err != nil || !again.Equal(patterns) {
+		if err != nil || again.String() != patterns.String() {
 			t.Errorf("%q became %q: %v", text, patterns, err)
-		}
-		if patterns.All() && !patterns.Accepts(name("any/thing")) {
-			t.Errorf("%q refuses something", text)
-		}
-	})
-}
-
-func FuzzDecodePolicy(f *testing.F) {
-	for _, seed := range []string{"", "{}", `{"*":"shop,a/?","west":""}`, `{"west":"A"}`, "null"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		policy, err := DecodePolicy(text)
-		if err != nil {
-			return
-		}
-		again, err := DecodePolicy(policy.Encode())
-		if len(policy.Encode()) > MaxBytes {
-			return
-		}
-		if err != nil {
-			t.Fatalf("%q became %q: %v", text, policy.Encode(), err)
-		}
-		for member := range policy.Members {
-			if both := again.Of(member).All() && policy.Of(member).All(); !both && !again.Of(member).Equal(policy.Of(member)) {
-				t.Errorf("%q: %q may contribute %v, then %v", text, member, policy.Of(member), again.Of(member))
-			}
 		}
 	})
 }
