@@ -102,6 +102,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err == nil {
 		err, _ = c.checkNamespace(ctx)
 	}
+	if err == nil {
+		err = heartbeat.CheckID(ctx, c.client, c.options.Namespace, cluster)
+	}
 	switch {
 	case err != nil:
 	case !c.options.LeaderElection:
@@ -203,7 +206,6 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 			}
 		},
 	})
-	beat.Announce(ctx)
 	group.Go(func() { beat.Run(ctx) })
 	group.Go(func() { leases.Run(ctx) })
 	if c.options.Canary != nil {

@@ -6,6 +6,7 @@ package heartbeat
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -59,8 +61,6 @@ type Renewer struct {
 	Config
 	last    *coordinationv1.Lease // as last written
 	stopped Reason                // as reported
-	// announced is set if the Lease had another id before this leader.
-	announced bool
 }
 
 // NewRenewer returns a Renewer that has not written anything yet.
@@ -72,32 +72,24 @@ const (
 	EventHeartbeatResumed = "HeartbeatResumed"
 )
 
-// Announce renews a heartbeat that was written with another id, or in another cluster, and waits until the other
-// members have read it. Otherwise they would take the deletion of the slices of the former id for a withdrawal of its
-// exports.
-func (h *Renewer) Announce(ctx context.Context) {
-	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
-	defer cancel()
-	leases := h.Client.CoordinationV1().Leases(h.Namespace)
-	existing, err := leases.Get(asking, member.HeartbeatLease, metav1.GetOptions{})
-	if err != nil {
-		return // run reports it
-	}
-	before := ptr.Deref(existing.Spec.HolderIdentity, "")
-	uid := existing.Annotations[member.HeartbeatUIDAnnotation]
-	if before == h.Cluster && uid == h.KubeSystemUID {
-		h.last = existing // Run renews it
-		return
-	}
-	klog.FromContext(ctx).Info("The heartbeat was written by another cluster or under another id; "+
-		"announcing this one before the work begins", "before", before, "cluster", h.Cluster)
-	if err := h.renew(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot announce the id of this cluster",
-			"lease", klog.KRef(h.Namespace, member.HeartbeatLease))
-		return
-	}
-	h.announced = true
-	h.sleep(ctx, member.HeartbeatInterval)
+// CheckID returns an error if the last heartbeat has another cluster id: the other members would take the deletion of the
+// slices of the former id for a withdrawal of all exports. It retries until the API server answers or the context ends.
+func CheckID(ctx context.Context, client kubernetes.Interface, namespace, cluster string) error {
+	return wait.PollUntilContextCancel(ctx, retryAfter, true, func(ctx context.Context) (bool, error) {
+		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			return true, nil // there is none, or the renewal reports the error
+		case err != nil:
+			return false, nil
+		}
+		if before := ptr.Deref(lease.Spec.HolderIdentity, cluster); before != cluster {
+			return true, fmt.Errorf("the cluster id is %s, and was %s before, by the Lease %s/%s: correct the id, or change it as in "+
+				"docs/operate/members.md, so that the other clusters do not lose all exports of this one", cluster, before,
+				namespace, member.HeartbeatLease)
+		}
+		return true, nil
+	})
 }
 
 // doubtful reports whether the slices are out of date, and reports each change of that.
@@ -145,11 +137,6 @@ func (h *Renewer) Run(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-h.Record.Seen():
-	}
-	if h.announced {
-		// Other members accept this id with its second heartbeat. The slices must arrive before, over a watch of their
-		// own.
-		h.sleep(ctx, member.HeartbeatInterval)
 	}
 	var next time.Duration
 	for ; ctx.Err() == nil; h.sleep(ctx, next) {

@@ -156,83 +156,27 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 	})
 }
 
-// TestSlicesAreWrittenBetweenTwoHeartbeats: after an id that was announced, the
-// others have an interval to read the slices.
-func TestSlicesAreWrittenBetweenTwoHeartbeats(t *testing.T) {
+// TestCheckID: a cluster does not work under another id than before.
+func TestCheckID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		web := types.NamespacedName{Namespace: "demo", Name: "web"}
-		b := newBeating(map[types.NamespacedName]struct{}{web: {}}, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("west")},
-		})
-		b.Announce(t.Context())
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { b.Run(ctx) })
-		defer running.Wait()
-		defer stop()
-		<-time.After(time.Second)
-		b.Record.Begins()
-		b.Record.Ends(web, nil)
-		<-time.After(member.HeartbeatInterval - 1)
-		if got, want := b.renewed(t), "10.999999999s ago by east"; got != want {
-			t.Errorf("renewed %s, want %s", got, want)
-		}
-		<-time.After(1)
-		if got, want := b.renewed(t), "0s ago by east"; got != want {
-			t.Errorf("renewed %s, want %s", got, want)
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease}}
+		for holder, want := range map[string]string{"": "", "east": "", "west": "was west before"} {
+			client := fake.NewClientset()
+			if holder != "" {
+				lease.Spec.HolderIdentity = &holder
+				client = fake.NewClientset(lease)
+			}
+			failures := 3
+			client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+				failures--
+				return failures >= 0, nil, errors.New("simulated")
+			})
+			err := CheckID(t.Context(), client, "system", "east")
+			if failures >= 0 || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v after %d failures", holder, err, 3-failures)
+			}
 		}
 	})
-}
-
-// TestAnnounce: a cluster that has another id than before says so, and leaves
-// the others time to read it, before anything is withdrawn.
-func TestAnnounce(t *testing.T) {
-	lease := func(holder, uid string) runtime.Object {
-		return &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "system", Name: member.HeartbeatLease,
-				Annotations: map[string]string{member.HeartbeatUIDAnnotation: uid},
-			},
-			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: ptr.To(holder),
-				RenewTime:      ptr.To(metav1.NewMicroTime(time.Unix(0, 0))),
-			},
-		}
-	}
-	for name, test := range map[string]struct {
-		before []runtime.Object
-		took   time.Duration
-		want   string
-	}{
-		"a new cluster":    {nil, 0, "never"},
-		"the same cluster": {[]runtime.Object{lease("east", "uid-of-east")}, 0, "by east"},
-		"another id": {
-			[]runtime.Object{lease("west", "uid-of-east")},
-			member.HeartbeatInterval,
-			"5s ago by east",
-		},
-		"restored elsewhere": {
-			[]runtime.Object{lease("east", "uid-of-west")},
-			member.HeartbeatInterval,
-			"5s ago by east",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBeating(nil, test.before...)
-				begun := time.Now()
-				b.Announce(t.Context())
-				if took := time.Since(begun); took != test.took {
-					t.Errorf("took %s, want %s", took, test.took)
-				}
-				if got := b.renewed(t); !strings.HasSuffix(got, test.want) || test.took == 0 &&
-					strings.HasPrefix(got, "0s") {
-					t.Errorf("renewed %s, want %s", got, test.want)
-				}
-			})
-		})
-	}
 }
 
 // TestAnnotations: the heartbeat has the annotations of its last renewal, and keeps those of other writers.

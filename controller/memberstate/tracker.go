@@ -164,8 +164,8 @@ func (t *Tracker) LeaseRead(cluster, uid string, at time.Time, renewed, mistaken
 			m.Arrivals = m.Arrivals.Seen(at, uid)
 		}
 		if m.Mistaken && !mistaken {
-			// The cluster publishes its exports under the corrected id between this heartbeat and the next
-			// (heartbeat.Renewer), so its slices count from the next heartbeat on.
+			// The slices with the corrected id may arrive after this heartbeat, on a watch of their own. They count from the
+			// next heartbeat on.
 			m.Shrunk = at
 		}
 		m.Mistaken = mistaken

@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_050},
-		{"lines of controller/", lines["controller"], 20_046},
+		{"lines of controller/", lines["controller"], 20_035},
 		{"lines of cmd/", lines["cmd"], 5_449},
-		{"lines of " + units, lines[units], 76_358},
+		{"lines of " + units, lines[units], 76_331},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 25_929},
+		{"words of Markdown", words, 26_031},
 	} {
 		switch {
 		case each.is > each.most:

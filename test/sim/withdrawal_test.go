@@ -19,8 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
@@ -183,5 +185,32 @@ func TestHeadlessUntilThereIsAnIP(t *testing.T) {
 		west.API.SetFault("west", nil)
 		sim.Wait(10 * time.Minute)
 		expect(t, west, map[string]string{"db": "east/10.64.0.1 -> VIP"})
+	})
+}
+
+// TestAnotherID: a controller that is started with another cluster id than before ends, so that nothing is withdrawn.
+// The id is changed once the Lease of the heartbeat is deleted.
+func TestAnotherID(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		west.Serve("web", false, "10.65.0.1")
+		west.Export("web")
+		expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
+		another := func(options *controller.Options) { options.Cluster = "west2" }
+		west.StopController()
+		west.StartController(another)
+		sim.Wait(10 * time.Minute)
+		if err := west.Controller.Ended(); err == nil || !strings.Contains(err.Error(), "was west before") {
+			t.Errorf("it ended with %v", err)
+		}
+		expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
+
+		must(t, west.Kube.CoordinationV1().Leases(member.DefaultNamespace).Delete(t.Context(), member.HeartbeatLease,
+			metav1.DeleteOptions{}))
+		west.StartController(another)
+		sim.Wait(time.Minute)
+		if err := west.Controller.Ended(); err != nil {
+			t.Errorf("once the Lease is deleted, it ended with %v", err)
+		}
 	})
 }
