@@ -29,15 +29,11 @@ func misidentified(m *Member, own, ownUID string) error {
 func (s *Members) identify(m *Member) {
 	s.identifying.Lock()
 	defer s.identifying.Unlock()
+	before := m.Misidentified()
 	problem := Problem{Cluster: m.cluster, Candidate: m.Candidate(), Misidentified: true}
 	problem.Err = misidentified(m, s.config.Cluster, s.config.Local.KubeSystemUID())
 	m.misidentified.Store(&problem.Err)
-	key, message := problem.Candidate.key(), ""
-	if problem.Err != nil {
-		message = problem.Err.Error()
-	}
-	if message != s.mistaken[key] {
-		s.mistaken[key] = message
+	if fmt.Sprint(before) != fmt.Sprint(problem.Err) {
 		s.config.Reporter.Report(problem)
 	}
 }

@@ -99,10 +99,12 @@ func TestIdentifyTellsOnce(t *testing.T) {
 	expect("heard again", true, m)
 	hear(m, "3", "west2")
 	expect("renamed", true, m, "a this cluster calls itself west2")
-	m = join("west2") // the label of the Secret was corrected
-	expect("corrected", false, m)
-	hear(m, "3", "west2")
+	former := m
+	m = join("esat") // the kubeconfig was corrected
+	m.misidentified.Store(former.misidentified.Load())
+	expect("corrected", true, m)
+	hear(m, "3", "esat")
 	expect("heard as it is", false, m, "a ok")
-	hear(m, "4", "west2")
+	hear(m, "4", "esat")
 	expect("heard as before", false, m)
 }

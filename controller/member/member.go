@@ -54,7 +54,7 @@ type Member struct {
 	keep      func(context.Context, *corev1.Secret) error // see Config.Keep
 	read      func()                                      // reads the member until it leaves
 	leave     func()                                      // ends read, and closes the account
-	// misidentified is written by Members.identify.
+	// misidentified is written by Members.identify, of the former credential until the first heartbeat.
 	misidentified atomic.Pointer[error]
 
 	mu       sync.Mutex

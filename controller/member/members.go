@@ -130,8 +130,7 @@ type Members struct {
 	publishers map[types.NamespacedName][]*Member
 	publishing sync.RWMutex
 
-	identifying sync.Mutex
-	mistaken    map[string]string // what identify reported last, empty for nothing, by Candidate.key
+	identifying sync.Mutex // held by identify
 
 	// The members by cluster. Only Run uses them.
 	connected map[string]*Member
@@ -156,7 +155,7 @@ func New(config Config) *Members {
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1),
 		turns:      make(chan struct{}, listsAtOnce),
 		publishers: map[types.NamespacedName][]*Member{},
-		connected:  map[string]*Member{}, mistaken: map[string]string{},
+		connected:  map[string]*Member{},
 	}
 	if config.Memory > 0 {
 		s.memory = limits.NewPool(config.Memory)
@@ -282,6 +281,9 @@ func (s *Members) change(
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.Load().String())
 		}
 		s.connected[cluster] = s.join(ctx, source, recovering && source.err == nil)
+		if member != nil {
+			s.connected[cluster].misidentified.Store(member.misidentified.Load()) // identify reports its end
+		}
 		joined = append(joined, s.connected[cluster])
 		affected = append(affected, cluster)
 	}
