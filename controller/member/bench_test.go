@@ -72,8 +72,8 @@ func BenchmarkHeartbeatEvent(b *testing.B) {
 	}
 	var watches sync.WaitGroup
 	watches.Go(func() {
-		m.watch(ctx, watchedHeartbeat, selected(leases, m.patience, &resumer{}, list,
-			func(*metav1.ListOptions) {}, m.outcome(ctx, watchedHeartbeat)), &coordinationv1.Lease{}, m.heartbeat, nil)
+		m.watch(ctx, watchedHeartbeat, selected(leases, heartbeatOnly, m.patience, list,
+			func(context.Context, string) error { return nil }, m.outcome(watchedHeartbeat)), &coordinationv1.Lease{}, m.heartbeat, nil)
 	})
 	defer watches.Wait()
 	defer leave()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -26,49 +27,61 @@ const (
 )
 
 // listWatch makes a reflector list in pages. A streamed list would be held as a whole before its size is known.
-type listWatch struct{ cache.ListWatch }
+type listWatch struct {
+	cache.ListWatch
+	// opened reports whether a watch was opened after the last list.
+	opened atomic.Bool
+}
 
 // IsWatchListSemanticsUnSupported tells a reflector not to ask for a stream.
-func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
+func (*listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// selected lists, with list, and watches the objects of a typed client that narrow selects. patience bounds each page of a
-// list. outcome is called with the result of each request, because a reflector retries some failures without returning
-// them. resumer opens the watches.
-func selected[L, R runtime.Object](client informer.Client[L], patience time.Duration, resumer *resumer,
-	list func(context.Context, metav1.ListOptions) (R, error), narrow func(*metav1.ListOptions),
+// selected lists, with list, and watches the objects that only selects. patience bounds each page of a list. outcome is
+// called with the result of each request that was not canceled, because a reflector retries some failures without
+// returning them. A reflector opens a watch that ended again from its last resourceVersion, unless again returns an error.
+func selected[L, R runtime.Object](client informer.Client[L], only metav1.ListOptions, patience time.Duration,
+	list func(context.Context, metav1.ListOptions) (R, error), again func(context.Context, string) error,
 	outcome func(error),
 ) *listWatch {
-	// A second more than newHTTPClient waits for the response to begin, whose error says more.
-	seconds := int64(patience/time.Second) + 1
 	tell := func(ctx context.Context, err error) {
 		if ctx.Err() == nil {
 			outcome(err)
 		}
 	}
-	return &listWatch{cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			if err := ctx.Err(); err != nil {
+	lw := &listWatch{}
+	lw.ListWithContextFunc = func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		lw.opened.Store(false)
+		result, err := list(ctx, paged(only, patience))
+		tell(ctx, err)
+		return result, err
+	}
+	lw.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		if lw.opened.Load() {
+			if err := again(ctx, options.ResourceVersion); err != nil {
 				return nil, err
 			}
-			resumer.opened.Store(false)
-			narrow(&options)
-			// API servers may answer a list of another resourceVersion without pages.
-			options.ResourceVersion, options.Limit, options.TimeoutSeconds = "", pageSize, &seconds
-			result, err := list(ctx, options)
-			tell(ctx, err)
-			return result, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			narrow(&options)
-			return resumer.open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface,
-				error,
-			) {
-				w, err := client.Watch(ctx, options)
-				tell(ctx, err)
-				return w, err
-			})
-		},
-	}}
+		}
+		options.LabelSelector, options.FieldSelector = only.LabelSelector, only.FieldSelector
+		w, err := client.Watch(ctx, options)
+		tell(ctx, err)
+		if err == nil {
+			lw.opened.Store(true)
+		}
+		return w, err
+	}
+	return lw
+}
+
+// paged returns the options of the first page of a list. API servers may answer a list of a given resourceVersion
+// without pages.
+func paged(only metav1.ListOptions, patience time.Duration) metav1.ListOptions {
+	// A second more than newHTTPClient waits for the response to begin, whose error says more.
+	seconds := int64(patience/time.Second) + 1
+	only.Limit, only.TimeoutSeconds = pageSize, &seconds
+	return only
 }
 
 // listSelection lists the slices of a member and returns those that the limits allow. It holds only these and one page at

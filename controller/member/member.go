@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
@@ -31,6 +32,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
@@ -56,6 +58,8 @@ type Member struct {
 	leave     func()                                      // ends read, and closes the account
 	// misidentified is written by Members.identify, of the former credential until the first heartbeat.
 	misidentified atomic.Pointer[error]
+	// listed is the KubeSystemUID of the cluster whose slices were listed last, nil if the list may be incomplete.
+	listed atomic.Pointer[string]
 
 	mu       sync.Mutex
 	problems map[string]error // by watch
@@ -239,34 +243,34 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		return err
 	}
 	slices, leases := discovery.EndpointSlices(metav1.NamespaceAll), coordination.Leases(credential.Namespace)
-	heartbeats := func() *listWatch {
-		return selected(leases, m.patience, &resumer{}, func(ctx context.Context,
-			options metav1.ListOptions,
-		) (*coordinationv1.LeaseList, error) {
+	lease := selected(leases, heartbeatOnly, m.patience,
+		func(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
 			return listOne(ctx, leases, options)
-		}, func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
-		}, m.outcome(ctx, watchedHeartbeat))
-	}
-	lease, now := heartbeats(), heartbeats()
-	resumer := &resumer{read: func(ctx context.Context) (origin, error) { return m.readHeartbeat(ctx, now) }}
-	published := selected(slices, m.patience, resumer,
+		},
+		// A restored etcd sends nothing to a watch from a resourceVersion that it has not reached yet.
+		func(context.Context, string) error { return informer.ErrBroken },
+		m.outcome(watchedHeartbeat))
+	published := selected(slices,
+		metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster + "," + m.set.Selector()}, m.patience,
 		func(ctx context.Context, options metav1.ListOptions) (*export.PackedList, error) {
 			list, abandon, err := listSelection(ctx, slices, options, m.slices)
 			if err != nil {
 				return nil, err
 			}
-			from, err := resumer.read(ctx)
+			// The list may be of another cluster than the last heartbeat, which is read before the list is visible.
+			_, uid, err := m.readHeartbeat(ctx, leases)
 			if err != nil {
 				abandon()
 				return nil, fmt.Errorf("read the heartbeat after the slices: %w", err)
 			}
-			resumer.listed.Store(&from)
-			resumer.incomplete.Store(m.slices.lacks(list))
+			m.listed.Store(&uid)
+			if m.slices.lacks(list) {
+				m.listed.Store(nil) // it may be incomplete: the next list must come soon
+			}
 			return list, nil
-		}, func(options *metav1.ListOptions) {
-			options.LabelSelector = v1beta1.LabelSourceCluster + "=" + m.cluster + "," + m.set.Selector()
-		}, m.outcome(ctx, watchedSlices))
+		},
+		func(ctx context.Context, version string) error { return m.unchanged(ctx, leases, version) },
+		m.outcome(watchedSlices))
 
 	var watches sync.WaitGroup
 	watches.Go(func() {
@@ -281,33 +285,51 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	return nil
 }
 
-// readHeartbeat reads the heartbeat. After a list of slices that comes before the list is visible: the list may be of
-// another cluster than the last heartbeat.
-func (m *Member) readHeartbeat(ctx context.Context, lease cache.ListerWatcherWithContext) (read origin, err error) {
-	list, err := lease.ListWithContext(ctx, metav1.ListOptions{})
-	if err != nil {
-		return read, err
-	}
-	leases, ok := list.(*coordinationv1.LeaseList)
-	if !ok {
-		return read, fmt.Errorf("unexpected list %T of Leases", list)
-	}
-	read.version = versionOf(leases.ResourceVersion)
-	for i := range leases.Items {
-		if err := m.heartbeat.note(&leases.Items[i]); err != nil {
-			return read, err
-		}
-		read.uid = uidOf(&leases.Items[i])
-	}
-	return read, nil
+// heartbeatOnly selects the heartbeat.
+var heartbeatOnly = metav1.ListOptions{
+	FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String(),
 }
 
-// outcome records the outcome of a request, unless it failed because the member leaves.
-func (m *Member) outcome(ctx context.Context, watched string) func(error) {
-	return func(err error) {
-		if ctx.Err() != nil {
-			return
+// readHeartbeat reads the heartbeat now, not from a cache, and returns its KubeSystemUID, empty if there is none, and the
+// current resourceVersion of the member's etcd.
+func (m *Member) readHeartbeat(ctx context.Context, leases informer.Client[*coordinationv1.LeaseList]) (
+	version, uid string, err error,
+) {
+	list, err := listOne(ctx, leases, paged(heartbeatOnly, m.patience))
+	if err != nil {
+		return "", "", err
+	}
+	for i := range list.Items {
+		if err := m.heartbeat.note(&list.Items[i]); err != nil {
+			return "", "", err
 		}
+		uid = uidOf(&list.Items[i])
+	}
+	return list.ResourceVersion, uid, nil
+}
+
+// unchanged returns an error if slices must be listed before they are watched again from a resourceVersion: the etcd was
+// restored from a backup, it is that of another cluster, or the last list may be incomplete.
+func (m *Member) unchanged(ctx context.Context, leases informer.Client[*coordinationv1.LeaseList], from string) error {
+	listed := m.listed.Load()
+	if listed == nil {
+		return informer.ErrBroken
+	}
+	version, uid, err := m.readHeartbeat(ctx, leases)
+	if err != nil {
+		return err
+	}
+	order, err := resourceversion.CompareResourceVersion(version, from)
+	if err != nil || order < 0 || *listed != "" && uid != *listed {
+		return informer.ErrBroken
+	}
+	m.listed.Store(&uid) // the member's first heartbeat may be younger than the list
+	return nil
+}
+
+// outcome records the outcome of a request.
+func (m *Member) outcome(watched string) func(error) {
+	return func(err error) {
 		if err != nil {
 			if request := (*url.Error)(nil); errors.As(err, &request) {
 				err = request.Err // without the long URL
@@ -320,7 +342,7 @@ func (m *Member) outcome(ctx context.Context, watched string) func(error) {
 
 // watch fills the store until the context ends. It relists some time after relist receives. Unlike the reflector's own
 // loop it does not log each failure, which outcome reports.
-func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatcher, kind any, store cache.ReflectorStore,
+func (m *Member) watch(ctx context.Context, name string, from *listWatch, kind any, store cache.ReflectorStore,
 	relist <-chan struct{},
 ) {
 	backoff := retry
@@ -330,7 +352,7 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 		Name:    m.cluster + " " + name,
 		Backoff: &backoff,
 	})
-	delay := retry.DelayWithReset(clock.RealClock{}, retryReset)
+	delay := retry.DelayFunc()
 	for ctx.Err() == nil {
 		began := time.Now()
 		round, end := context.WithCancel(ctx)
@@ -341,8 +363,8 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 		}
 		end()
 		waiting.Wait()
-		if time.Since(began) > lasting {
-			delay = retry.DelayWithReset(clock.RealClock{}, retryReset)
+		if from.opened.Load() && time.Since(began) > lasting {
+			delay = retry.DelayFunc()
 		}
 		select {
 		case <-ctx.Done():

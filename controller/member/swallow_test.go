@@ -183,7 +183,7 @@ func TestSliceThatNobodyCanRead(t *testing.T) {
 	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
 	_, _, err := listSelection(t.Context(), &pages{}, metav1.ListOptions{Limit: pageSize}, store)
 	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
-	m.outcome(t.Context(), watchedSlices)(err)
+	m.outcome(watchedSlices)(err)
 	if problem := m.Problem(); !errors.Is(problem, errTooLarge) ||
 		!strings.Contains(problem.Error(), "one EndpointSlice") {
 		t.Errorf("got %v", problem)

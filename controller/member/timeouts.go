@@ -31,15 +31,12 @@ const (
 	pageWithin = 15 * time.Second
 )
 
-// retry is the backoff of failed requests, for each of a member's two watches on its own. It is reset after retryReset,
-// and after a watch that lasted: occasional disconnects must cost no heartbeat.
+// retry is the backoff of failed requests, for each of a member's two watches on its own. It is reset after a watch that
+// lasted: occasional disconnects must cost no heartbeat.
 var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 
 const (
-	retryReset = time.Minute
-	lasting    = 5 * time.Second
-	// unwatched is the longest delay between two lists of an API server that answers lists and fails each watch.
-	unwatched = time.Minute
+	lasting = 5 * time.Second
 	// patientTries bounds for how many seconds a round of list and watch is not ended although it is busy: see endAfter.
 	patientTries = 300
 )

@@ -29,8 +29,8 @@ var reading = []mutant{
 	},
 	{
 		file:        "controller/member/member.go",
-		text:        `options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()`,
-		replacement: `_ = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease)`,
+		text:        `fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease)`,
+		replacement: `fields.Everything()`,
 		harm:        "all Leases of a member are read, for which the credential has no right",
 	},
 	{
@@ -120,13 +120,13 @@ var reading = []mutant{
 		harm: "what a restored etcd says again under an old resourceVersion is not seen",
 	},
 	{
-		file: "controller/member/resume.go",
-		text: `now.version < versionOf(resourceVersion), `,
+		file: "controller/member/member.go",
+		text: ` || order < 0`, replacement: ` || order < -1`,
 		harm: "a watch is resumed in an etcd that was restored from a backup, and what it lost stays",
 	},
 	{
-		file: "controller/member/resume.go",
-		text: `, listed.uid != "" && now.uid != listed.uid`,
+		file: "controller/member/member.go",
+		text: ` || *listed != "" && uid != *listed`,
 		harm: "a watch is resumed in another cluster at the same address, and slices of both mix",
 	},
 	{

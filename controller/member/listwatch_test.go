@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+)
+
+// leases answers lists of the heartbeat.
+type leases struct {
+	version, uid string
+	err          error
+}
+
+func (l leases) List(context.Context, metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: l.version}}
+	if l.uid != "" {
+		list.Items = []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: "50", Annotations: map[string]string{HeartbeatUIDAnnotation: l.uid},
+		}}}
+	}
+	return list, l.err
+}
+
+func (leases) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return watch.NewEmptyWatch(), nil
+}
+
+// TestUnchanged decides whether a watch that ended at resourceVersion 200 is opened again.
+func TestUnchanged(t *testing.T) {
+	unreachable := errors.New("unreachable")
+	for name, test := range map[string]struct {
+		listed string // - if the list may be incomplete
+		now    leases
+		want   error
+	}{
+		"nothing happened":                         {"a", leases{"200", "a", nil}, nil},
+		"the first heartbeat came after the list":  {"", leases{"200", "a", nil}, nil},
+		"etcd was restored":                        {"a", leases{"199", "a", nil}, informer.ErrBroken},
+		"etcd is another cluster's":                {"a", leases{"300", "b", nil}, informer.ErrBroken},
+		"the heartbeat was deleted":                {"a", leases{"300", "", nil}, informer.ErrBroken},
+		"resourceVersions are not numbers anymore": {"a", leases{"x", "a", nil}, informer.ErrBroken},
+		"the heartbeat cannot be read":             {"a", leases{err: unreachable}, unreachable},
+		"the list was incomplete":                  {"-", leases{"200", "a", nil}, informer.ErrBroken},
+	} {
+		m := newMember("west", clock.RealClock{}, nil, nil, nil)
+		if test.listed != "-" {
+			m.listed.Store(&test.listed)
+		}
+		if err := m.unchanged(t.Context(), test.now, "200"); !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v, want %v", name, err, test.want)
+		}
+		if listed := m.listed.Load(); test.want == nil && *listed != "a" {
+			t.Errorf("%s: the cluster is %q", name, *listed)
+		}
+	}
+}
+
+// TestSelectedWatches: only a watch that was opened after the last list is opened again under a condition.
+func TestSelectedWatches(t *testing.T) {
+	asked := ""
+	lw := selected(leases{}, heartbeatOnly, 0, leases{}.List, func(_ context.Context, version string) error {
+		asked = version
+		return informer.ErrBroken
+	}, func(error) {})
+	for step, want := range []string{"", "again", ""} {
+		if want == "" {
+			if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		asked = ""
+		_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "again"})
+		if asked != want || errors.Is(err, informer.ErrBroken) != (want != "") {
+			t.Errorf("step %d: asked for %q, %v", step, asked, err)
+		}
+	}
+}
