@@ -138,7 +138,14 @@ type accessProvider struct {
 // exist. Equal arguments give equal kubeconfigs, which ParseKubeconfig has to check.
 func (s *clusterProfiles) candidate(object *unstructured.Unstructured, secret *corev1.Secret) *Candidate {
 	c := &Candidate{
-		Cluster: object.GetName(), Kind: "ClusterProfile", Name: NameOf(object), Object: object,
+		Cluster: object.GetName(), Kind: "ClusterProfile", Name: NameOf(object),
+		// Without the rest, which changes more often than the candidate.
+		Object: &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: object.GetAPIVersion(), Kind: object.GetKind()},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+			},
+		},
 		Created: object.GetCreationTimestamp().Time, Annotations: maps.Clone(object.GetAnnotations()),
 	}
 	if s.idLabel != "" {

@@ -199,23 +199,35 @@ func (s *Members) Run(ctx context.Context) {
 	defer group.Wait()
 	problems := map[string]string{}
 	before := s.config.Tracker.Before()
-	s.readSources(ctx, &group, before)
+	s.sources = newSources(s.config.Sources, before)
+	s.readSources(ctx)
 	var once sync.Once
-	var files <-chan time.Time
+	var files, sources <-chan time.Time
 	if len(s.config.Static) > 0 {
 		ticker := s.config.Clock.NewTicker(filesInterval)
 		defer ticker.Stop()
 		files = ticker.C()
 	}
+	if len(s.sources) > 0 {
+		ticker := s.config.Clock.NewTicker(sourceInterval)
+		defer ticker.Stop()
+		sources = ticker.C()
+	}
 	for {
 		problems = s.refresh(ctx, &group, problems, before)
 		before = nil
 		once.Do(func() { close(s.known) })
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.changed:
-		case <-files:
+		for changed := false; !changed; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-s.changed:
+				changed = true
+			case <-files:
+				changed = true
+			case <-sources:
+				changed = s.readSources(ctx)
+			}
 		}
 	}
 }
@@ -230,7 +242,11 @@ func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map
 	for _, candidate := range left {
 		members[candidate.key()] = true
 	}
-	sources, problems := gather(s.config, s.proposed(), members)
+	var proposed []*Candidate
+	for _, r := range s.sources {
+		proposed = append(proposed, r.known...)
+	}
+	sources, problems := gather(s.config, proposed, members)
 	s.refused.Store(&problems)
 	after := s.report(before, problems)
 	s.change(ctx, group, sources, func(source *source) bool {

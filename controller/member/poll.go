@@ -7,17 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync"
-
-	"k8s.io/klog/v2"
 )
 
 // A Source proposes members, besides flags and Secrets with ClusterLabel.
 type Source interface {
 	// String names the source, as the operator configured it.
 	String() string
-	// List returns all candidates. An error means that they are not known: those of before stay. It is called from one
-	// goroutine at a time.
+	// List returns all candidates, in the same order if they are the same. An error means that they are not known: those of
+	// before stay.
 	List(context.Context) ([]*Candidate, error)
 }
 
@@ -28,137 +25,70 @@ var errVanished = errors.New("all of its members are gone at once: they leave if
 // that the previous leader had of it.
 type polled struct {
 	source Source
-
-	mu    sync.Mutex
-	known []*Candidate
-	// before is true until the source is listed for the first time: known are those that the previous leader had.
-	before bool
+	// known are the candidates of the last list or, until the first one, those that the previous leader had.
+	known  []*Candidate
+	listed bool
 	empty  bool // the last list was
 	err    error
 }
 
-// readSources lists all sources for the first time, and then again and again until the context ends, in goroutines of
-// the group. left are the members that the previous leader left.
-func (s *Members) readSources(ctx context.Context, group *sync.WaitGroup, left []*Candidate) {
-	if len(s.config.Sources) == 0 {
-		return
-	}
-	before := map[string][]*Candidate{}
-	for _, candidate := range left {
-		before[candidate.Source] = append(before[candidate.Source], candidate)
-	}
-	var first sync.WaitGroup
-	for _, source := range s.config.Sources {
-		r := &polled{source: source, before: true, known: before[source.String()]}
-		s.sources = append(s.sources, r)
-		first.Go(func() { s.readSource(ctx, r) })
-	}
-	first.Wait()
-	for _, r := range s.sources {
-		ticker := s.config.Clock.NewTicker(sourceInterval)
-		group.Go(func() {
-			defer ticker.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-ticker.C():
-				}
-				if s.readSource(ctx, r) {
-					s.Refresh()
-				}
+// newSources returns the sources with the members that the previous leader left.
+func newSources(sources []Source, left []*Candidate) (all []*polled) {
+	for _, source := range sources {
+		r := &polled{source: source}
+		for _, candidate := range left {
+			if candidate.Source == source.String() {
+				r.known = append(r.known, candidate)
 			}
-		})
+		}
+		all = append(all, r)
 	}
+	return all
 }
 
-// readSource lists a source, and reports whether the candidates changed.
-func (s *Members) readSource(ctx context.Context, r *polled) (changed bool) {
-	limited, cancel := context.WithTimeout(ctx, sourcePatience)
-	defer cancel()
-	list, err := r.source.List(limited)
-	if ctx.Err() != nil {
-		return false
-	}
-	was := r.err
-	changed = r.take(list, err)
-	switch {
-	case r.err == nil && was != nil:
-		s.config.Reporter.Report(Problem{Source: r.source.String()})
-	case r.err != nil && (was == nil || was.Error() != r.err.Error()):
-		s.config.Reporter.Report(Problem{Source: r.source.String(), Err: r.err})
-	}
-	if changed {
-		klog.FromContext(ctx).V(2).Info("A source of members changed", "source", r.source.String(), "candidates", len(list))
+// readSources lists all sources, and reports whether the candidates changed.
+func (s *Members) readSources(ctx context.Context) (changed bool) {
+	for _, r := range s.sources {
+		limited, cancel := context.WithTimeout(ctx, sourcePatience)
+		list, err := r.source.List(limited)
+		cancel()
+		if ctx.Err() != nil {
+			return false
+		}
+		before := r.err
+		changed = r.take(list, err) || changed
+		if fmt.Sprint(before) != fmt.Sprint(r.err) {
+			s.config.Reporter.Report(Problem{Source: r.source.String(), Err: r.err})
+		}
 	}
 	return changed
 }
 
 // take takes over the result of a list, and reports whether the candidates changed.
 func (r *polled) take(list []*Candidate, err error) (changed bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	vanished := err == nil && len(list) == 0 && len(r.known) > 0 && !r.empty
-	r.empty = err == nil && len(list) == 0
-	if vanished {
-		// The objects of a CustomResourceDefinition that is deleted go first.
-		err = errVanished
+	empty := err == nil && len(list) == 0
+	if empty && !r.empty && len(r.known) > 0 {
+		err = errVanished // the objects of a CustomResourceDefinition that is deleted go first
 	}
-	if r.err = err; err != nil {
-		if !r.before {
-			return false
+	r.empty, r.err = empty, err
+	switch {
+	case err == nil:
+		r.listed = true
+		for _, candidate := range list {
+			candidate.Source = r.source.String()
 		}
-		// The previous leader's members have no credential until the source is read.
-		for i, candidate := range r.known {
-			if candidate.Err != nil && candidate.Err.Error() == unread(r.source, err).Error() {
-				continue
-			}
+	case r.listed:
+		return false
+	default:
+		list = nil
+		for _, candidate := range r.known { // whose credentials the previous leader did not leave
 			without := *candidate
-			without.Err = unread(r.source, err)
-			r.known[i] = &without
-			changed = true
+			without.Err = fmt.Errorf("its credential is not known, because --members-from=%s was not read since the controller started: %w",
+				r.source, err)
+			list = append(list, &without)
 		}
-		return changed
 	}
-	r.before = false
-	last := make(map[string]*Candidate, len(r.known))
-	for _, candidate := range r.known {
-		last[candidate.key()] = candidate
-	}
-	changed = len(list) != len(r.known)
-	for i, candidate := range list {
-		candidate.Source = r.source.String()
-		if same := last[candidate.key()]; same != nil && same.equals(candidate) {
-			list[i] = same
-			continue
-		}
-		changed = true
-	}
+	changed = !reflect.DeepEqual(list, r.known)
 	r.known = list
 	return changed
-}
-
-func unread(source Source, err error) error {
-	return fmt.Errorf("its credential is not known, because --members-from=%s was not read since the controller started: %w",
-		source, err)
-}
-
-// equals reports whether two candidates with the same key mean the same.
-func (c *Candidate) equals(other *Candidate) bool {
-	a, b := *c, *other
-	a.Object, b.Object = nil, nil
-	if a.Err != nil && b.Err != nil && a.Err.Error() == b.Err.Error() {
-		a.Err, b.Err = nil, nil
-	}
-	return reflect.DeepEqual(a, b)
-}
-
-// proposed returns the candidates of all sources.
-func (s *Members) proposed() (all []*Candidate) {
-	for _, r := range s.sources {
-		r.mu.Lock()
-		all = append(all, r.known...)
-		r.mu.Unlock()
-	}
-	return all
 }

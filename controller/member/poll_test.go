@@ -116,20 +116,16 @@ func TestMembersOfASource(t *testing.T) {
 			set := around.members(Config{
 				Cluster: "east", Sources: []Source{source}, Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0)),
 			})
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			var group, none sync.WaitGroup
-			defer group.Wait()
+			var none sync.WaitGroup
 			ended, end := context.WithCancel(t.Context())
 			end() // nothing is read of members
 			for i, step := range test.steps {
 				source.list, source.err = step.list, step.err
 				reported = ""
 				if i == 0 {
-					set.readSources(ctx, &group, set.config.Tracker.Before())
-				} else {
-					set.readSource(ctx, set.sources[0])
+					set.sources = newSources(set.config.Sources, set.config.Tracker.Before())
 				}
+				set.readSources(t.Context())
 				set.refresh(ended, &none, nil, nil)
 				var members []string
 				for _, m := range set.List() {
@@ -142,12 +138,11 @@ func TestMembersOfASource(t *testing.T) {
 					t.Errorf("step %d: members %q, reported %q; want %q, %q", i, got, reported, step.members, step.reported)
 				}
 			}
-			cancel()
 		})
 	}
 }
 
-// TestUnchangedCandidates: a candidate that did not change is not parsed again, and its member keeps its connection.
+// TestUnchangedCandidates: candidates that did not change are not parsed again.
 func TestUnchangedCandidates(t *testing.T) {
 	source := &fakeSource{list: []*Candidate{candidate("west", kubeconfig(aToken, aServer))}}
 	p := &polled{source: source}

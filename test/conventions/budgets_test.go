@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_050},
-		{"lines of controller/", lines["controller"], 19_963},
+		{"lines of controller/", lines["controller"], 19_916},
 		{"lines of cmd/", lines["cmd"], 5_449},
-		{"lines of " + units, lines[units], 76_361},
+		{"lines of " + units, lines[units], 76_356},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 26_039},
 	} {

@@ -26,15 +26,15 @@ var trusting = []mutant{
 	},
 	{
 		file: "controller/member/poll.go",
-		text: `if !r.before {
-			return false`, replacement: `if !r.before {
-			r.known = nil
-			return true`,
+		text: `case r.listed:
+		return false`, replacement: `case r.listed:
+		r.known = nil
+		return true`,
 		harm: "an inventory that cannot be read removes all its members",
 	},
 	{
 		file: "controller/member/poll.go",
-		text: `len(r.known) > 0 && !r.empty`, replacement: `len(r.known) > 0 && r.before`,
+		text: `empty && !r.empty &&`, replacement: `empty && !r.listed &&`,
 		harm: "an inventory that is empty once removes all its members",
 	},
 	{
