@@ -59,50 +59,61 @@ func (s store) Delete(object any) error {
 // Replace caches a list, and removes what is not in it. The handler is not called for unchanged objects. The store owns
 // the list.
 func (s store) Replace(list []any, resourceVersion string) error {
-	cached := map[string]any{}
-	for _, object := range s.indexer.List() {
-		key, err := cache.MetaNamespaceKeyFunc(object)
-		if err != nil {
-			return err
-		}
-		cached[key] = object
-	}
-	type change struct{ before, after any }
-	var changed []change
 	for i, object := range list {
-		object, err := s.options.Transform(object)
-		if err != nil {
+		var err error
+		if list[i], err = s.options.Transform(object); err != nil {
 			return err
 		}
-		key, err := cache.MetaNamespaceKeyFunc(object)
-		if err != nil {
-			return fmt.Errorf("an object of a list of %s: %w", s.options.Resource, err)
-		}
-		if before := cached[key]; before != nil && same(before, object) {
-			object = before
-		} else {
-			changed = append(changed, change{before, object})
-		}
-		delete(cached, key)
-		list[i] = object
 	}
-	for _, gone := range cached {
-		changed = append(changed, change{before: gone})
+	changes, err := Changes(s.indexer, list)
+	if err != nil {
+		return fmt.Errorf("a list of %s: %w", s.options.Resource, err)
 	}
-
 	first := !s.read()
 	s.gate.begins(s.Informer)
 	if err := s.indexer.Replace(list, resourceVersion); err != nil {
 		return err
 	}
-	for _, each := range changed {
-		s.tell(each.before, each.after, first)
+	for _, each := range changes {
+		s.tell(each.Before, each.After, first)
 	}
 	s.gate.ends(s.Informer)
 	if first {
 		close(s.synced)
 	}
 	return nil
+}
+
+// A Change is a change of an object: Before is nil for an object that is new, and After for one that is gone.
+type Change struct{ Before, After any }
+
+// Changes returns what a complete list changes in a cache. It replaces unchanged objects of the list by those of the
+// cache.
+func Changes(in cache.Indexer, list []any) (changes []Change, _ error) {
+	cached := map[string]any{}
+	for _, object := range in.List() {
+		key, err := cache.MetaNamespaceKeyFunc(object)
+		if err != nil {
+			return nil, err
+		}
+		cached[key] = object
+	}
+	for i, object := range list {
+		key, err := cache.MetaNamespaceKeyFunc(object)
+		if err != nil {
+			return nil, err
+		}
+		if before := cached[key]; before != nil && same(before, object) {
+			list[i] = before
+		} else {
+			changes = append(changes, Change{before, object})
+		}
+		delete(cached, key)
+	}
+	for _, gone := range cached {
+		changes = append(changes, Change{Before: gone})
+	}
+	return changes, nil
 }
 
 // Resync does nothing: the handler is not called for unchanged objects.

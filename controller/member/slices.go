@@ -155,43 +155,33 @@ func (s *sliceStore) Delete(obj any) error {
 	return nil
 }
 
-// nameOf returns the namespace and name of a slice.
-func nameOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
-	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Name}
-}
-
 // Replace stores a complete list of packed slices, as of listSelection. It calls changed only for services that did.
 func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
-	before := map[types.NamespacedName]*export.Packed{}
-	for _, slice := range informer.List[*export.Packed](s.indexer) {
-		before[nameOf(slice.OpenMetadata())] = slice
-	}
-	changed := map[types.NamespacedName]struct{}{}
 	listed := map[types.NamespacedName]struct{}{}
+	for service := range s.account.Withheld() {
+		listed[service] = struct{}{} // it is exported nevertheless
+	}
 	for _, object := range objects {
 		slice, ok := object.(*export.Packed)
 		if !ok {
 			return fmt.Errorf("unexpected object %T in a list of EndpointSlices", object)
 		}
-		metadata := slice.OpenMetadata()
-		listed[ServiceOf(metadata)] = struct{}{}
-		old := before[nameOf(metadata)]
-		delete(before, nameOf(metadata))
-		// Equal resourceVersions do not prove equal content: an etcd that was restored from a backup uses them again.
-		if old != nil && old.Equal(slice) {
-			continue
-		}
-		changed[ServiceOf(metadata)] = struct{}{}
-		if old != nil {
-			changed[ServiceOf(old.OpenMetadata())] = struct{}{}
-		}
+		listed[ServiceOf(slice.OpenMetadata())] = struct{}{}
 	}
-	for _, gone := range before {
-		changed[ServiceOf(gone.OpenMetadata())] = struct{}{}
+	changes, err := informer.Changes(s.indexer, objects)
+	if err != nil {
+		return err
+	}
+	changed := map[types.NamespacedName]struct{}{}
+	for _, change := range changes {
+		for _, object := range []any{change.Before, change.After} {
+			if slice, ok := object.(*export.Packed); ok {
+				changed[ServiceOf(slice.OpenMetadata())] = struct{}{}
+			}
+		}
 	}
 	if s.listing != nil {
-		// Withheld services are exported nevertheless.
-		s.listing(slices.AppendSeq(slices.Collect(maps.Keys(listed)), maps.Keys(s.account.Withheld())))
+		s.listing(slices.Collect(maps.Keys(listed)))
 	}
 	if err := s.indexer.Replace(objects, resourceVersion); err != nil {
 		return err

@@ -33,7 +33,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_050},
-		{"lines of controller/", lines["controller"], 19_889},
+		{"lines of controller/", lines["controller"], 19_890},
 		{"lines of cmd/", lines["cmd"], 5_449},
 		{"lines of " + units, lines[units], 76_356},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},

@@ -131,7 +131,7 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/member/slices.go",
-		text: `s.listing(slices.AppendSeq(`, replacement: `_ = (slices.AppendSeq(`,
+		text: `s.listing(slices.Collect(`, replacement: `_ = (slices.Collect(`,
 		harm: "nobody asks whether a list that lacks most exports is to be believed",
 	},
 	{
