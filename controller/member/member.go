@@ -103,15 +103,15 @@ func (m *Member) Object() Object { return m.source.candidate.Load().Object }
 func (m *Member) Candidate() *Candidate { return m.source.candidate.Load() }
 
 // CIDRs restrict the addresses of the member's endpoints. Without CIDRs all are allowed, and none is probed.
-func (m *Member) CIDRs() []netip.Prefix { return *m.source.cidrs.Load() }
+func (m *Member) CIDRs() []netip.Prefix { return m.source.settings.Load().cidrs }
 
 // Rank returns the rank of the member's exports in conflicts: see ParseRank. While the annotation is invalid it is the
 // last valid rank, or LastRank.
-func (m *Member) Rank() int { return int(m.source.rank.Load()) }
+func (m *Member) Rank() int { return m.source.settings.Load().rank }
 
 // Accept returns the patterns of the services that the member may contribute, nil if it has none of its own. While the
 // annotation is invalid they are the last valid ones.
-func (m *Member) Accept() *scope.Patterns { return m.source.accept.Load() }
+func (m *Member) Accept() *scope.Patterns { return m.source.settings.Load().accept }
 
 // Life returns the validity of the member's credential as it is now. It may read files.
 func (m *Member) Life() Life { return m.source.credential.Life() }

@@ -42,11 +42,9 @@ type Static struct {
 // A source is a candidate that became a member, with its credential.
 type source struct {
 	cluster    string
-	kubeconfig []byte                         // of a file, a hash of it and of those that it names
-	candidate  atomic.Pointer[Candidate]      // the latest version, for Events; never nil
-	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
-	rank       atomic.Int64
-	accept     atomic.Pointer[scope.Patterns] // nil without the annotation
+	kubeconfig []byte                    // of a file, a hash of it and of those that it names
+	candidate  atomic.Pointer[Candidate] // the latest version, for Events; never nil
+	settings   atomic.Pointer[settings]  // never nil
 	credential Credential
 	err        error
 	// unread is set if the member cannot be read: the credential is invalid, or an annotation and no valid value of it is
@@ -54,6 +52,13 @@ type source struct {
 	unread bool
 	// invalid is set if err is of the credential, not of an annotation.
 	invalid bool
+}
+
+// settings are what the annotations of a member mean. They are immutable.
+type settings struct {
+	cidrs  []netip.Prefix
+	rank   int
+	accept *scope.Patterns // nil without the annotation
 }
 
 // sameAs reports whether the member can keep its connection with the other source.
@@ -70,8 +75,8 @@ func (s *source) renew(from *source) bool {
 	before := s.candidate.Swap(after)
 	changed := !maps.Equal(before.Annotations, after.Annotations)
 	if from.err == nil {
-		changed = changed || !slices.Equal(*s.cidrs.Load(), *from.cidrs.Load())
-		s.adopt(from)
+		was := s.settings.Swap(from.settings.Load())
+		changed = changed || !slices.Equal(was.cidrs, from.settings.Load().cidrs)
 	}
 	return changed
 }
@@ -81,15 +86,8 @@ func (s *source) renew(from *source) bool {
 func (s *source) inherit(from *source) {
 	if s.err != nil {
 		s.unread = s.invalid
-		s.adopt(from)
+		s.settings.Store(from.settings.Load())
 	}
-}
-
-// adopt takes over what the annotations of a source mean.
-func (s *source) adopt(from *source) {
-	s.cidrs.Store(from.cidrs.Load())
-	s.rank.Store(from.rank.Load())
-	s.accept.Store(from.accept.Load())
 }
 
 // An AnnotationError is an annotation with an invalid value.
@@ -214,14 +212,13 @@ func parse(candidate *Candidate) *source {
 		candidate = &with
 		s.candidate.Store(candidate)
 	}
-	cidrs, err := parseCIDRs(candidate.Annotations)
-	s.cidrs.Store(&cidrs)
-	rank, rankErr := ParseRank(candidate.Annotations)
-	s.rank.Store(int64(rank))
-	patterns, acceptErr := parseAccept(candidate.Annotations)
-	s.accept.Store(patterns)
+	is, errs := settings{}, [3]error{}
+	is.cidrs, errs[0] = parseCIDRs(candidate.Annotations)
+	is.rank, errs[1] = ParseRank(candidate.Annotations)
+	is.accept, errs[2] = parseAccept(candidate.Annotations)
+	s.settings.Store(&is)
 	s.invalid = s.err != nil
-	s.err = cmp.Or(s.err, err, rankErr, acceptErr)
+	s.err = cmp.Or(s.err, cmp.Or(errs[:]...))
 	s.unread = s.err != nil
 	return s
 }

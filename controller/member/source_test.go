@@ -119,7 +119,7 @@ func TestAnnotationsOfAFile(t *testing.T) {
 	for name, test := range map[string]struct {
 		candidate *Candidate
 		cidrs     int
-		rank      int64
+		rank      int
 		err       string
 	}{
 		"flag":      {file(confined), 1, 5, ""},
@@ -129,9 +129,10 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		"wrong":     {file(with(`{clusterset-dns.github.io/cidrs: ten}`)), 0, 0, "annotation clusterset-dns.github.io/cidrs"},
 	} {
 		s := parse(test.candidate)
-		if len(*s.cidrs.Load()) != test.cidrs || s.rank.Load() != test.rank || (s.err == nil) != (test.err == "") ||
+		is := s.settings.Load()
+		if len(is.cidrs) != test.cidrs || is.rank != test.rank || (s.err == nil) != (test.err == "") ||
 			s.err != nil && !strings.Contains(s.err.Error(), test.err) {
-			t.Errorf("%s: prefixes %v, rank %d, %v", name, *s.cidrs.Load(), s.rank.Load(), s.err)
+			t.Errorf("%s: prefixes %v, rank %d, %v", name, is.cidrs, is.rank, s.err)
 		}
 	}
 }

@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_050},
-		{"lines of controller/", lines["controller"], 19_880},
+		{"lines of controller/", lines["controller"], 19_877},
 		{"lines of cmd/", lines["cmd"], 5_449},
-		{"lines of " + units, lines[units], 76_351},
+		{"lines of " + units, lines[units], 76_352},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 26_039},
 	} {
