@@ -147,13 +147,13 @@ func (v *Verdict) quarantine(limits Limits, member Member) Reason {
 	long := quarantine * limits.StaleAfter
 	another := member.KnownUID != "" && arrivals.UID != "" && arrivals.UID != member.KnownUID
 	switch {
-	case another && member.Confirmed != arrivals.UID && (member.Mistaken || !arrivals.steady(arrivals.Since, long)):
-		v.Keep, v.Token = true, arrivals.UID
-		return AnotherCluster
-	case !another && member.Mistaken && member.KnownUID != "":
-		// No token: an administrator corrects the id or removes the member.
+	case member.Mistaken:
+		// No token: an administrator corrects the id or the credential, or removes the member.
 		v.Keep = true
 		return ClusterIDMismatch
+	case another && member.Confirmed != arrivals.UID && !arrivals.steady(arrivals.Since, long):
+		v.Keep, v.Token = true, arrivals.UID
+		return AnotherCluster
 	case member.OtherSet:
 		// No token: an administrator corrects the set or removes the member.
 		v.Keep = true
@@ -162,10 +162,6 @@ func (v *Verdict) quarantine(limits Limits, member Member) Reason {
 		!arrivals.steady(member.Lost, long):
 		v.Keep, v.Token = true, tokenOf(member.Lost)
 		return ExportsLost
-	}
-	if member.KnownUID == "" && member.Mistaken {
-		v.Keep = true // it never had the id of its credential
-		return ""
 	}
 	// The next heartbeat tells whether the list came from the known cluster.
 	v.Keep = !arrivals.Looked.After(member.Shrunk) && !member.Shrunk.IsZero()

@@ -175,15 +175,14 @@ const maxWord = 128
 
 func shorten(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxWord)], "") }
 
-// memberLease handles the Leases of one member.
+// memberLease tells the Tracker of the Leases of one member.
 type memberLease struct {
-	*Members
-	member *Member
+	Tracker
+	cluster string
 }
 
 func (l memberLease) leaseRead(uid, holder string, at time.Time, renewed bool) {
-	l.config.Tracker.LeaseRead(l.member.cluster, uid, at, renewed, holder != "" && holder != l.member.cluster)
-	l.identify(l.member)
+	l.LeaseRead(l.cluster, uid, at, renewed, holder != "" && holder != l.cluster)
 }
 
-func (l memberLease) described(is Description) { l.config.Tracker.Described(l.member.cluster, is) }
+func (l memberLease) described(is Description) { l.Described(l.cluster, is) }

@@ -56,8 +56,6 @@ type Member struct {
 	keep      func(context.Context, *corev1.Secret) error // see Config.Keep
 	read      func()                                      // reads the member until it leaves
 	leave     func()                                      // ends read, and closes the account
-	// misidentified is written by Members.identify, of the former credential until the first heartbeat.
-	misidentified atomic.Pointer[error]
 	// listed is the KubeSystemUID of the cluster whose slices were listed last, nil if the list may be incomplete.
 	listed atomic.Pointer[string]
 
@@ -148,14 +146,6 @@ func (m *Member) Published() int { return m.slices.count() }
 
 // Heartbeat returns the last sign of life of the member.
 func (m *Member) Heartbeat() Heartbeat { return m.heartbeat.get() }
-
-// Misidentified returns why the member is known to be another cluster than its credential names, nil if it is not.
-func (m *Member) Misidentified() error {
-	if why := m.misidentified.Load(); why != nil {
-		return *why
-	}
-	return nil
-}
 
 // Config returns how the member is reached, nil if its credential is not usable. It must not be changed.
 func (m *Member) Config() *rest.Config { return m.source.credential.Config }

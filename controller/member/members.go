@@ -35,16 +35,12 @@ type Problem struct {
 	Err error
 	// Refused means that the credential is not used.
 	Refused bool
-	// Misidentified means that the member is another cluster than the credential names.
-	Misidentified bool
 	// Limited means that the member exceeds a limit.
 	Limited bool
 }
 
 // Local is the part of the local cluster that Members reads.
 type Local interface {
-	// KubeSystemUID returns the UID of the namespace kube-system.
-	KubeSystemUID() string
 	// Credentials returns the Secrets that carry ClusterLabel.
 	Credentials() []*corev1.Secret
 	// Imported returns the services that are imported from a member, with the weight of the copies of its slices. The
@@ -125,8 +121,6 @@ type Members struct {
 	refused atomic.Pointer[[]Problem]
 	memory  *limits.Pool  // nil for no limit
 	turns   chan struct{} // see turn
-
-	identifying sync.Mutex // held by identify
 
 	// The members by cluster. Only Run uses them.
 	connected map[string]*Member
@@ -302,9 +296,6 @@ func (s *Members) change(
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.Load().String())
 		}
 		s.connected[cluster] = s.join(ctx, source, recovering && source.err == nil)
-		if member != nil {
-			s.connected[cluster].misidentified.Store(member.misidentified.Load()) // identify reports its end
-		}
 		joined = append(joined, s.connected[cluster])
 		affected = append(affected, cluster)
 	}
@@ -346,7 +337,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *Me
 		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 	})
 	member.source, member.set, member.keep = source, s.config.Set, s.config.Keep
-	member.heartbeat.handler = memberLease{s, member}
+	member.heartbeat.handler = memberLease{s.config.Tracker, cluster}
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
 	member.slices.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }
 	member.slices.turns = s.turns

@@ -15,7 +15,6 @@ import (
 type surroundings struct {
 	secrets        func() []*corev1.Secret
 	before         []*Candidate
-	kubeSystemUID  string
 	tracked        func(*Member)
 	serviceChanged func(types.NamespacedName)
 	memberChanged  func(cluster string)
@@ -27,8 +26,6 @@ func call[T any](function func(T), argument T) {
 		function(argument)
 	}
 }
-
-func (s *surroundings) KubeSystemUID() string { return s.kubeSystemUID }
 
 func (s *surroundings) Credentials() []*corev1.Secret                          { return s.secrets() }
 func (s *surroundings) Imported(string) map[types.NamespacedName]limits.Weight { return nil }

@@ -21,8 +21,6 @@ const (
 	EventMemberCredentialInvalid = "MemberCredentialInvalid"
 	EventMemberUnreachable       = "MemberUnreachable"
 	EventMemberReachable         = "MemberReachable"
-	EventMemberIdentityMismatch  = "MemberIdentityMismatch"
-	EventMemberIdentityRestored  = "MemberIdentityRestored"
 	EventMemberOverLimit         = "MemberOverLimit"
 	EventMemberWithinLimits      = "MemberWithinLimits"
 	EventMemberStale             = "MemberStale"
@@ -50,11 +48,6 @@ func (r *Reporter) Report(problem member.Problem) {
 	reason, log := EventMemberUnreachable, "Cannot read a member; its imported endpoints stay"
 	over, overLog, message := EventMemberReachable, "Reading the member", "Reading cluster "+problem.Cluster
 	switch {
-	case problem.Misidentified:
-		reason, log = EventMemberIdentityMismatch,
-			"A member is another cluster than its credential names; its imported endpoints stay"
-		over, overLog = EventMemberIdentityRestored, "The member is the cluster that its credential names"
-		message = "This is cluster " + problem.Cluster
 	case problem.Limited:
 		reason, log = EventMemberOverLimit, "A member exceeds a limit; the excess is not imported"
 		over, overLog = EventMemberWithinLimits, "The member is within its limits again"
@@ -139,8 +132,8 @@ func Describe(is liveness.Verdict) (reason, message string) {
 	case is.Reason == liveness.ExportsLost:
 		return EventMemberQuarantined, "Cluster " + is.Cluster + " lost most or all of its exports at once: " + confirm
 	case is.Reason == liveness.ClusterIDMismatch:
-		return EventMemberQuarantined, "Cluster " + is.Cluster + " has another id in its heartbeat: its previous exports stay. " +
-			"Correct --cluster-id of its controller or the id of this Secret, or delete the Secret if the cluster left the set"
+		return EventMemberQuarantined, "The credential of " + cluster + " connects to a cluster with another id in its heartbeat: " +
+			"the previous exports stay. Correct the kubeconfig or the label of this Secret, or delete the Secret if the cluster left the set"
 	case is.Reason == liveness.OtherClusterSet:
 		return EventMemberQuarantined, "Cluster " + is.Cluster + " is of another cluster set: its ClusterProperty " +
 			scope.ClusterSetProperty + " or its --clusterset names none of those of this cluster. " +

@@ -272,9 +272,9 @@ func TestTrackerNeverBelievesAMistake(t *testing.T) {
 		l.LeaseRead("south", "uid-of-north", l.now.Now(), true, true)
 	}
 	l.told = nil
-	l.expect(t, "west", "stale AnotherCluster demoted kept", "")
-	l.expect(t, "south", "fresh Heard kept", "") // of which nothing was ever known
-	l.pass(10, "north", "west", "south")         // corrected
+	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "")
+	l.expect(t, "south", "stale ClusterIDMismatch demoted kept", "") // of which nothing was ever known
+	l.pass(10, "north", "west", "south")                             // corrected
 	l.told = nil
 	l.expect(t, "west", "fresh Heard", "")
 	l.expect(t, "south", "fresh Heard", "")

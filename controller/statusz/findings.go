@@ -127,13 +127,6 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		}
 		wrong("member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
 	}
-	if why := m.Misidentified(); why != nil {
-		fix := l.join(m.Candidate(), id, server)
-		if is := m.Heartbeat().Cluster; is != id && is != l.Cluster && l.Members.Get(is) == nil && member.ValidateID(is) == nil {
-			fix = l.change(m.Candidate(), "label", fmt.Sprintf(" %s=%s --overwrite", member.ClusterLabel, is))
-		}
-		wrong("member-identity", fix, "%s does not refer to %s: %v.", m.Candidate(), id, why)
-	}
 	if len(m.CIDRs()) == 0 && m.Candidate().Object != nil { // a flag takes no annotation
 		found.add(state.Warning, "member-confined", "member "+id, l.annotate(m, member.CIDRsAnnotation, "<ranges of its pods>"),
 			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
@@ -145,8 +138,13 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 	reason, message := memberstate.Describe(verdict)
 	message = strings.TrimSuffix(message, ".")
 	switch path := l.Tracker.Path(id); {
-	case reason == memberstate.EventMemberQuarantined && m.Misidentified() != nil:
-		// It is another cluster by mistake, so there is nothing to confirm.
+	case verdict.Reason == liveness.ClusterIDMismatch:
+		is, fix := m.Heartbeat().Cluster, l.join(m.Candidate(), id, server)
+		if is != l.Cluster && l.Members.Get(is) == nil && member.ValidateID(is) == nil {
+			fix = l.change(m.Candidate(), "label", fmt.Sprintf(" %s=%s --overwrite", member.ClusterLabel, is))
+		}
+		wrong("member-identity", fix, "%s connects to the cluster %s, not to %s. The previous exports of %[3]s stay.", m.Candidate(), is,
+			id)
 	case reason == memberstate.EventMemberQuarantined:
 		fix := l.join(m.Candidate(), id, "")
 		if verdict.Reason == liveness.OtherClusterSet {

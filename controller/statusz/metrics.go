@@ -50,7 +50,6 @@ var gauges = []struct{ name, help, labels string }{
 	{"unreadable_objects", "ServiceExports and ServiceImports that cannot be decoded, so that the controller does not change them, by kind.", "kind"},
 	{"member_credentials_invalid", "Secrets of members that are invalid and not used.", ""},
 	{"member_connected", "1 if reading a member works, else 0.", "member"},
-	{"member_identity_mismatch", "1 if the credential of a member connects to another cluster, else 0.", "member"},
 	{"member_synced", "1 once all slices of a member were listed with its current credential, else 0.", "member"},
 	{"member_heartbeat_age_seconds", "Seconds since the last heartbeat of a member; absent before the first.", "member"},
 	{"member_credential_issued_timestamp_seconds", "Unix time from which the token or client certificate for a member is valid; absent if unknown.", "member"},
@@ -214,7 +213,6 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 		gauge("member_demoted", number(verdict.Demote), cluster)
 		gauge("member_path", 1, cluster, r.Tracker.Path(cluster))
 		gauge("member_connected", number(member.Problem() == nil && member.Synced()), cluster)
-		gauge("member_identity_mismatch", number(member.Misidentified() != nil), cluster)
 		gauge("member_synced", number(member.Synced()), cluster)
 		gauge("member_endpointslices", float64(member.Published()), cluster)
 		excess := member.Account().Excess()

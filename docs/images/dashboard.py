@@ -42,7 +42,7 @@ SAMPLES = {
     "Demoted": {"north": constant(0), "west": during(1)},
     "EndpointSlices of members": {"north": constant(14), "west": [21 if i < 30 else 23 for i in range(POINTS)]},
     "Partially imported services": {},
-    "Identity mismatch or not synced": {"west identity mismatch": constant(0), "west not synced": constant(0)},
+    "Not synced": {"west not synced": constant(0)},
     "Exports and imports": {"exports": constant(12), "imports ClusterSetIP": constant(19), "imports Headless": constant(6)},
     "Conflicts": {"PortConflict": [0 if i < 62 else 1 for i in range(POINTS)]},
     "Not valid or not ready": {},

@@ -82,17 +82,16 @@ func wrongServer(s *Set, east, west, north *Cluster) {
 	p := Pair{east, west}
 	for _, wrong := range []*Cluster{north, east} {
 		s.kubeconfig(p, wrong.platform.Credential("east"))
-		s.Judged(p, "AnotherCluster")
-		east.ExpectMetric(1, "clusterset_controller_member_identity_mismatch", "member", "west")
+		s.Judged(p, "ClusterIDMismatch")
 		west.SetEndpoints("solo", "10.65.0.9")
 		s.Except(east, westDemoted, healthy.With("solo", "west/10.65.0.9 -> VIP"))
 		if wrong == north {
 			s.Pass(6 * time.Minute) // longer than another cluster with the right id is held
 		}
-		s.Judged(p, "AnotherCluster")
+		s.Judged(p, "ClusterIDMismatch")
 		s.Expect(westDemoted, east)
 		s.kubeconfig(p, west.platform.Credential("east"))
-		east.ExpectMetric(0, "clusterset_controller_member_identity_mismatch", "member", "west")
+		s.Judged(p, "Heard")
 		s.Expect(healthy.With("solo", "west/10.65.0.9 -> VIP"))
 		west.SetEndpoints("solo", "10.65.0.2")
 		s.Expect(healthy)

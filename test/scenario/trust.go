@@ -197,8 +197,8 @@ func leases(s *Set, east, west, _ *Cluster) {
 	s.editLease(west, member.HeartbeatLease, func(lease *coordinationv1.Lease) {
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &thief, &metav1.MicroTime{Time: time.Unix(0, 0)}
 	})
-	east.ExpectMetric(1, "clusterset_controller_member_identity_mismatch", "member", "west")
-	east.ExpectMetric(0, "clusterset_controller_member_identity_mismatch", "member", "west")
+	s.Judged(p, "ClusterIDMismatch")
+	s.Judged(p, "Heard")
 	s.Expect(healthy)
 	s.deleteLease(west, member.HeartbeatLease)
 	s.Holds(24*time.Second, healthy, s.clusters...)
