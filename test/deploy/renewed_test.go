@@ -14,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -37,7 +39,7 @@ const (
 )
 
 // TestRenewedToken joins west with two readers, whose tokens live for ten minutes: each renews its own, with the rights that
-// it has, until the account of one is deleted. The simulation tests what becomes of what a reader imported.
+// it has, until the account of one is deleted; an open watch continues. The simulation tests what becomes of what a reader imported.
 func TestRenewedToken(t *testing.T) {
 	planes := map[string]*controlplane.Cluster{}
 	merged := clientcmdapi.NewConfig()
@@ -166,6 +168,11 @@ func TestRenewedToken(t *testing.T) {
 
 	// Revoked as documented.
 	tokens = append(tokens, held("east"))
+	open, err := reading(t, west, held("east")).DiscoveryV1().EndpointSlices("").Watch(t.Context(), metav1.ListOptions{
+		LabelSelector: export.LabelService + "=later",
+	})
+	must(t, err)
+	defer open.Stop()
 	deleted := time.Now()
 	must(t, west.Client().CoreV1().ServiceAccounts(system).Delete(t.Context(), member.AccountPrefix+"east", metav1.DeleteOptions{}))
 	for i, token := range tokens {
@@ -177,6 +184,18 @@ func TestRenewedToken(t *testing.T) {
 		})
 		t.Logf("token %d was rejected %v after the deletion", i+1, time.Since(deleted).Round(10*time.Millisecond))
 	}
+	apply(t, west, exported("later"))
+	eventually(t, "the open watch continues", func(ctx context.Context) error {
+		select {
+		case event := <-open.ResultChan():
+			if event.Type != watch.Added {
+				t.Fatalf("it ended: %v", event)
+			}
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
 	must(t, mayRead(held("north")))
 	eventually(t, "the Role of the account is gone", func(ctx context.Context) error {
 		_, err := west.Client().RbacV1().Roles(system).Get(ctx, member.AccountPrefix+"east", metav1.GetOptions{})
