@@ -35,9 +35,9 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 5_050},
 		{"lines of controller/", lines["controller"], 19_803},
 		{"lines of cmd/", lines["cmd"], 5_449},
-		{"lines of " + units, lines[units], 76_276},
+		{"lines of " + units, lines[units], 76_287},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 25_941},
+		{"words of Markdown", words, 25_923},
 	} {
 		switch {
 		case each.is > each.most:

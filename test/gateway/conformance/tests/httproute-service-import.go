@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tests has the tests in the form of sigs.k8s.io/gateway-api/conformance/tests.
 package tests
 
 import (
@@ -15,19 +14,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"sigs.k8s.io/gateway-api/conformance/utils/http"
 	"sigs.k8s.io/gateway-api/conformance/utils/kubernetes"
 	confsuite "sigs.k8s.io/gateway-api/conformance/utils/suite"
 	"sigs.k8s.io/gateway-api/conformance/utils/weight"
 	"sigs.k8s.io/gateway-api/pkg/features"
 )
-
-// SupportServiceImport indicates support for ServiceImports of the Multi-Cluster Services API as backends of every kind
-// of Route that the implementation supports.
-const SupportServiceImport features.FeatureName = "ServiceImport"
-
-// ConformanceTests are all tests of this package.
-var ConformanceTests []confsuite.ConformanceTest
 
 func init() {
 	ConformanceTests = append(ConformanceTests, HTTPRouteServiceImport)
