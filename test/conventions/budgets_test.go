@@ -37,7 +37,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 5_449},
 		{"lines of " + units, lines[units], 76_287},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 25_990},
+		{"words of Markdown", words, 25_642},
 	} {
 		switch {
 		case each.is > each.most:
