@@ -56,7 +56,7 @@ func (e Existing) objects() (objects []metav1.Object) {
 			objects = append(objects, service)
 		}
 	}
-	for _, slice := range slices.Concat(e.EndpointSlices, e.Observed.HandMadeSlices) {
+	for _, slice := range e.EndpointSlices {
 		objects = append(objects, slice)
 	}
 	return objects
@@ -119,7 +119,7 @@ func (a *Applier) ApplyService(ctx context.Context, access *local.Access, existi
 	}
 	behind := p.writeSlices(ctx)
 	nodePortsErr := p.writeNodePorts(ctx)
-	err := errors.Join(importErr, serviceErr, nodePortsErr, behind.err(), p.labelHandMade(ctx), p.removeRest(ctx, behind))
+	err := errors.Join(importErr, serviceErr, nodePortsErr, behind.err(), p.removeRest(ctx, behind))
 	p.reportForeign()
 	err = errors.Join(err, p.writeExportStatus(ctx, errors.Join(behind[p.observed.Cluster], nodePortsErr)))
 	return p.outcome, err
@@ -144,16 +144,10 @@ func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr
 	if serviceErr == nil {
 		serviceErr = p.writeDerivedService(ctx)
 	}
-	if p.unfinished || p.outcome.Again && !p.retires() || serviceErr != nil && p.existing.Failures < FailuresToReport {
+	if p.unfinished || p.outcome.Again || serviceErr != nil && p.existing.Failures < FailuresToReport {
 		return nil, serviceErr
 	}
 	return p.writeImportStatus(ctx, serviceErr), serviceErr
-}
-
-// retires reports whether a hand-made import loses its IPs. Nothing follows that could change its status.
-func (p *pass) retires() bool {
-	return !p.observed.Set.Manages(p.observed.ServiceImport) && p.existing.Observed.DerivedService != nil &&
-		len(p.result.ServiceImport.Spec.IPs) == 0
 }
 
 // A pass is one call of ApplyService. Writes update the ServiceImport in observed.
@@ -293,21 +287,6 @@ func (p *pass) writeNodePorts(ctx context.Context) error {
 	}
 	p.outcome.Again = p.outcome.Again || written != nil && written != existing
 	return nil
-}
-
-// labelHandMade adds to hand-made slices the label that puts them behind the derived Service. It changes nothing else.
-func (p *pass) labelHandMade(ctx context.Context) error {
-	var errs []error
-	for _, labelled := range p.result.HandMadeSlices {
-		before := p.observed.HandMadeSlices[slices.IndexFunc(p.observed.HandMadeSlices,
-			func(each *discoveryv1.EndpointSlice) bool { return each.Name == labelled.Name })]
-		client := p.Core.DiscoveryV1().EndpointSlices(p.namespace())
-		_, err := write(ctx, p, client, client.Update, before, labelled, equalSlice)
-		if err != nil && !errors.Is(err, errChanged) { // an event brings the next pass
-			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), labelled.Name, err))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // writeExportStatus writes the conditions of the local ServiceExport. It is not ready while the local cluster's slices or

@@ -6,12 +6,8 @@ import (
 	"testing"
 	"time"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // TestTracker plays writes, what caches show, and passes.
@@ -77,18 +73,5 @@ func TestTracker(t *testing.T) {
 		if all.expired(start.Add(3 * unseenFor)); len(all.services)+len(all.early) > 0 {
 			t.Errorf("%s: left are %v and %v", name, all.services, all.early)
 		}
-	}
-}
-
-// TestHandMadeSlicesAreSeen: the label of a hand-made slice is written, and then waited for like all else.
-func TestHandMadeSlicesAreSeen(t *testing.T) {
-	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	applier := &Applier{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
-	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{UID: "a", ResourceVersion: "5"}}
-	applier.tracker.sends(web)
-	applier.tracker.answered(web, slice, applier.Clock.Now())
-	existing := Existing{Observed: merge.Observed{Service: web, HandMadeSlices: []*discoveryv1.EndpointSlice{slice}}}
-	if applier.Waits(existing, applier.Unseen(web)) {
-		t.Error("a pass waits for a slice that the caches show")
 	}
 }

@@ -46,8 +46,6 @@ const (
 	// AnnotationSnapshot on a published slice or its copy is the snapshot of the export, in the version that this program
 	// writes and reads.
 	AnnotationSnapshot = AnnotationSnapshotPrefix + "v1"
-	// AnnotationServe on a hand-made ServiceImport asks for it to be served when its value is "true".
-	AnnotationServe = Domain + "/serve"
 	// AnnotationAdopt on a ServiceImport of another implementation adopts it with its IPs if its value is "true".
 	AnnotationAdopt = Domain + "/adopt"
 	// AnnotationExported on a ServiceImport lists, as JSON, the keys of its labels and annotations that come from

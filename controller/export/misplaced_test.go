@@ -30,10 +30,10 @@ func TestMisplaced(t *testing.T) {
 			},
 		},
 		"what is about the ServiceExport among what is exported": {
-			exportedAnnotations: keys{AnnotationSaturated: "true", AnnotationServe: "true"},
+			exportedAnnotations: keys{AnnotationSaturated: "true", AnnotationAdopt: "true"},
 			problems: []string{
 				problem + "saturated has no effect in spec.exportedAnnotations: move it to metadata.annotations",
-				`ReservedKey: ServiceExport demo/web: exported annotation "clusterset-dns.github.io/serve" is reserved and left out`,
+				`ReservedKey: ServiceExport demo/web: exported annotation "clusterset-dns.github.io/adopt" is reserved and left out`,
 			},
 		},
 		"labels": {

@@ -229,7 +229,7 @@ func TestFromServiceMetadata(t *testing.T) {
 		}
 		e.Spec.ExportedAnnotations = map[string]string{
 			"note": "anything, at all\n", "Kubernetes.IO/upper": "x", "service.kubernetes.io/topology-mode": "Auto",
-			"clusterset-dns.github.io/serve": "true", "notclusterset-dns.github.io/fine": "x",
+			"clusterset-dns.github.io/adopt": "true", "notclusterset-dns.github.io/fine": "x",
 		}
 	}), newService("80/TCP"), nil)
 	if invalid != nil {

@@ -31,8 +31,6 @@ const (
 	byKubernetesService = "kubernetes-service:"
 	// byManagedService: EndpointSlices and derived Services that this controller made for a multi-cluster service.
 	byManagedService = "managed-service:"
-	// byHandMadeService: EndpointSlices that another writer made for a multi-cluster service.
-	byHandMadeService = "hand-made-service:"
 	// bySourceCluster: EndpointSlices that this controller made, by the cluster that exports the endpoints.
 	bySourceCluster = "source-cluster:"
 
@@ -100,7 +98,6 @@ func indexed(set export.Set) cache.IndexFunc {
 		switch {
 		case !export.IsManaged(of):
 			add(byKubernetesService, namespace, labels[export.LabelKubernetesService])
-			add(byHandMadeService, namespace, service)
 		case set.Manages(of) && service != "":
 			add(byManagedService, namespace, service)
 			add(bySourceCluster, "", labels[export.LabelSourceCluster])
@@ -194,11 +191,6 @@ func (c *Cluster) Encoded(service types.NamespacedName) int {
 		export.EncodedSize(c.packed(byManagedService, service.String()))
 }
 
-// HandMadeSlices returns the EndpointSlices that another writer made for a multi-cluster service.
-func (c *Cluster) HandMadeSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
-	return c.slices(byHandMadeService, service.String())
-}
-
 func (c *Cluster) slices(kind, value string) []*discoveryv1.EndpointSlice {
 	return export.OpenAll(c.packed(kind, value))
 }
@@ -214,12 +206,12 @@ func (c *Cluster) DerivedServices(service types.NamespacedName) []*corev1.Servic
 	return informer.ByIndex[*corev1.Service](c.Services.Indexer(), byAll, byManagedService+service.String())
 }
 
-// OtherHolders returns those of the IPs that Services of other names have. If the import was or is not the controller's, a
-// Service in its namespace may be the one that it has the IP of, and frees it in the end.
-func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, theirs bool) (held []string) {
+// OtherHolders returns those of the IPs that Services of other names have. If the import is adopted, a Service in its
+// namespace may be the one that it has the IP of, and frees it in the end.
+func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, adopted bool) (held []string) {
 	for _, ip := range ips {
 		for _, service := range informer.ByIndex[*corev1.Service](c.Services.Indexer(), byClusterIP, ip) {
-			before := theirs && service.Namespace == derived.Namespace && !export.IsManaged(service)
+			before := adopted && service.Namespace == derived.Namespace && !export.IsManaged(service)
 			if !before && (service.Namespace != derived.Namespace || service.Name != derived.Name) {
 				held = append(held, ip)
 			}

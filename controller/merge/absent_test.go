@@ -91,9 +91,6 @@ func TestAbsentAlone(t *testing.T) {
 	foreign.ServiceImport = &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}}
 	diff(t, "slices beside an import of somebody else",
 		Merge(foreign, contribute(newAbsent("west"), newAbsent("east"))).EndpointSlices, want)
-	byHand := handMade()
-	byHand.Cluster, byHand.ServiceExport = "east", newObserved("east").ServiceExport
-	diff(t, "slices beside an import by hand", Merge(byHand, contribute(newAbsent("east"))).EndpointSlices, want)
 }
 
 // publishedAbsent is the slice by which a cluster publishes an export whose Service does not exist.

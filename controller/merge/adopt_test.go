@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -55,15 +54,10 @@ func TestAdopt(t *testing.T) {
 				},
 				Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, IPs: []string{"10.96.0.9"}},
 			}
-			observed.HandMadeSlices = []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{
-				Namespace: "demo", Name: "theirs",
-				Labels: map[string]string{export.LabelService: "web", export.LabelKubernetesService: derivedName},
-			}}}
 			result := Merge(observed, tc.contributions)
 			if tc.want == nil {
-				if result.ServiceImport != nil || result.DerivedService != nil || len(result.HandMadeSlices) > 0 {
-					t.Errorf("the result is %v, %v and %v", result.ServiceImport, result.DerivedService,
-						result.HandMadeSlices)
+				if result.ServiceImport != nil || result.DerivedService != nil {
+					t.Errorf("the result is %v and %v", result.ServiceImport, result.DerivedService)
 				}
 				return
 			}
@@ -85,33 +79,4 @@ func TestAdopt(t *testing.T) {
 			diff(t, "IPs", Merge(observed, tc.contributions).ServiceImport.Spec.IPs, tc.want)
 		})
 	}
-}
-
-// TestAdoptOfHandMade: serving a hand-made import adopts no Service, with
-// the annotation neither. Only an export makes the import this controller's.
-func TestAdoptOfHandMade(t *testing.T) {
-	observed := handMade()
-	observed.ServiceImport.Annotations[export.AnnotationAdopt] = "true"
-	observed.ServiceImport.Spec.IPs = []string{"10.96.0.9"}
-	observed.DerivedService = &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: derivedName, UID: "uid-of-service"},
-		Spec: corev1.ServiceSpec{
-			ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"},
-			Selector: map[string]string{"app": "web"},
-		},
-	}
-	result := Merge(observed, nil)
-	if result.DerivedService != nil || len(result.HandMadeSlices) > 0 || export.IsManaged(result.ServiceImport) {
-		t.Errorf("something of another's is taken over: %v", result)
-	}
-	diff(t, "IPs", result.ServiceImport.Spec.IPs, []string{"10.96.0.9"})
-	diff(t, "Ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready").Reason, ReasonForeignService)
-
-	observed.ServiceImport = result.ServiceImport
-	exported := Merge(observed, contribute(newView("west", 1, "http:80/TCP", "10.65.0.1")))
-	if exported.DerivedService == nil || exported.DerivedService.UID != "uid-of-service" ||
-		!export.IsManaged(exported.ServiceImport) {
-		t.Errorf("with an export it is not taken over: %v", exported)
-	}
-	diff(t, "IPs with an export", exported.ServiceImport.Spec.IPs, []string{"10.96.0.9"})
 }

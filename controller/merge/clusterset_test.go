@@ -260,5 +260,5 @@ func textOf(t *testing.T, value any) string {
 
 // objectsOf are what an Observed refers to.
 func objectsOf(o Observed) []any {
-	return []any{o.ServiceImport, o.ServiceExport, o.DerivedService, o.HandMadeSlices, o.IPFamilies, o.Problems}
+	return []any{o.ServiceImport, o.ServiceExport, o.DerivedService, o.IPFamilies, o.Problems}
 }

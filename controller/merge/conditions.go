@@ -19,8 +19,7 @@ import (
 // forever. Conditions of other types are kept.
 func exportConditions(observed Observed, contributions []Contribution, agreed decision) []metav1.Condition {
 	serviceExport := observed.ServiceExport
-	if serviceExport == nil || foreign(observed) && !adopts(observed, contributions) &&
-		!servesHandMade(observed, contributions) {
+	if serviceExport == nil || foreign(observed) {
 		return nil
 	}
 	contributes := slices.ContainsFunc(contributions,

@@ -145,7 +145,7 @@ func TestConditionsOfAnotherImplementation(t *testing.T) {
 				Namespace: "demo",
 				Name:      "web",
 			}}
-			observed.Invalid, observed.Denied = invalid, invalid != nil
+			observed.Invalid = invalid
 			var contributions []Contribution
 			if invalid == nil {
 				contributions = contribute(newView("east", 1, "http:80/TCP", "10.1.0.1"))

@@ -19,7 +19,7 @@ import (
 // if any. It is nil if the import needs none or can have none.
 func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.Service {
 	existing := observed.DerivedService
-	families := importFamilies(observed, imported)
+	families := importFamilies(imported)
 	if imported.Spec.Type != v1beta1.ClusterSetIP || len(families) == 0 || foreignService(observed) || observed.NoIP != "" {
 		return nil
 	}
@@ -73,24 +73,18 @@ func ownService(observed Observed, existing *corev1.Service, name, label string,
 }
 
 // foreignService reports whether a Service of another owner, or of another import whose derived Service has the same name,
-// has the name of the derived one and is not adopted with the import. Without exports an import is never adopted, so neither
-// is its Service.
+// has the name of the derived one and is not adopted with the import.
 func foreignService(observed Observed) bool {
-	derived, imported := observed.DerivedService, observed.ServiceImport
-	if derived == nil || observed.Set.Manages(derived) {
-		return derived != nil && !observed.Set.IsDerivedFor(derived, observed.Service.Name)
+	derived := observed.DerivedService
+	if derived == nil || observed.Set.IsDerivedFor(derived, observed.Service.Name) {
+		return false
 	}
-	if export.IsManaged(derived) {
-		return true // of another cluster set
-	}
-	other := export.DerivedFor(derived)
-	return foreign(observed) || !Adopted(imported) || other != "" && other != observed.Service.Name
+	of := export.DerivedFor(derived)
+	return export.IsManaged(derived) || !Adopted(observed.ServiceImport) || of != "" && of != observed.Service.Name
 }
 
-// importFamilies returns the families of an import in a new list. A hand-made import, or one of an older API, without
-// families has those of its IPs, or else this cluster's first. An import of exports without families has none in common
-// with this cluster.
-func importFamilies(observed Observed, imported *v1beta1.ServiceImport) []corev1.IPFamily {
+// importFamilies returns the families of an import in a new list: those of its IPs if an older API dropped the families.
+func importFamilies(imported *v1beta1.ServiceImport) []corev1.IPFamily {
 	if len(imported.Spec.IPFamilies) > 0 {
 		return slices.Clone(imported.Spec.IPFamilies)
 	}
@@ -99,9 +93,6 @@ func importFamilies(observed Observed, imported *v1beta1.ServiceImport) []corev1
 		if family := export.FamilyOf(ip); family != "" && !slices.Contains(families, family) {
 			families = append(families, family)
 		}
-	}
-	if len(families) == 0 && !observed.Set.Manages(imported) && len(observed.IPFamilies) > 0 {
-		families = []corev1.IPFamily{observed.IPFamilies[0]}
 	}
 	return families
 }
@@ -171,7 +162,7 @@ func knownIPs(observed Observed) []string {
 	if derived := observed.DerivedService; derived != nil && !foreignService(observed) {
 		ips = append(ips, derived.Spec.ClusterIPs...)
 	}
-	// A hand-made import keeps the IPs that its author wrote, unless a Service of another namespace has them.
+	// An adopted import keeps its IPs, unless a Service of another namespace has them.
 	if imported := observed.ServiceImport; imported != nil {
 		ips = append(ips, imported.Spec.IPs...)
 	}

@@ -54,12 +54,6 @@ type Observed struct {
 	// TakenIPs are the IPs of ServiceImport that other Services have: they got them while the derived Service did not
 	// exist. Clients would reach another service.
 	TakenIPs []string
-	// Denied reports whether the namespace is excluded from the cluster set. Then hand-made imports are not served
-	// either.
-	Denied bool
-	// HandMadeSlices are the EndpointSlices with the service's name in the label export.LabelService and no managed-by
-	// label.
-	HandMadeSlices []*discoveryv1.EndpointSlice
 	// Place decides in which order endpoints are used; nil uses those of demoted contributions last.
 	Place Placing
 	// NoIP is why the import may not get a cluster IP, empty if it may. It is set only for imports without an IP.
@@ -86,9 +80,9 @@ type Contribution struct {
 // were written: a service is exported as long as it has a slice, so a new slice must exist before an old one is
 // deleted.
 type Result struct {
-	// ServiceImport is nil if no cluster exports the service or keeps its import, and if a foreign import exists that
-	// needs no change. Foreign imports are never deleted. Spec, metadata and status are complete. If the import exists
-	// this is a changed copy, which can be compared and written as it is.
+	// ServiceImport is nil if no cluster exports the service or keeps its import, and if a foreign import exists. Foreign
+	// imports are never deleted. Spec, metadata and status are complete. If the import exists this is a changed copy,
+	// which can be compared and written as it is.
 	//
 	// Conditions whose status stays have the observed lastTransitionTime. The writer sets it for the others.
 	ServiceImport *v1beta1.ServiceImport
@@ -99,9 +93,6 @@ type Result struct {
 	NodePorts *corev1.Service
 	// EndpointSlices are this cluster's published slices and the copies of members' slices, sorted by name.
 	EndpointSlices []*discoveryv1.EndpointSlice
-	// HandMadeSlices are copies of the observed ones whose label for the derived Service must be added or removed,
-	// sorted by name. They are never deleted.
-	HandMadeSlices []*discoveryv1.EndpointSlice
 	// ExportConditions are the conditions of this cluster's ServiceExport, sorted by type, with lastTransitionTime as
 	// for the ServiceImport. They are empty if there is no ServiceExport or another implementation writes them.
 	ExportConditions []metav1.Condition
@@ -147,24 +138,15 @@ func (r *Result) KeepExposed(contributions []Contribution, existing []*discovery
 func Merge(observed Observed, contributions []Contribution) Result {
 	contributions, absent := divide(contributions)
 	agreed := decide(contributions)
-	result := Result{ExportConditions: exportConditions(observed, contributions, agreed), NodePorts: nodePorts(observed)}
-
-	if servesHandMade(observed, contributions) {
-		serveHandMade(observed, &result)
-		result.EndpointSlices = absentSlices(observed, onlyOwn(observed, absent))
-		return result
-	}
 	if adopts(observed, contributions) {
 		observed.ServiceImport = observed.ServiceImport.DeepCopy()
 		observed.Set.Mark(observed.ServiceImport)
 	}
+	result := Result{ExportConditions: exportConditions(observed, contributions, agreed), NodePorts: nodePorts(observed)}
 	if foreign(observed) {
 		// Members read this cluster's slices regardless of the import.
 		result.EndpointSlices = endpointSlices(observed, agreed, onlyOwn(observed, contributions), demotedLast{})
 		result.EndpointSlices = append(result.EndpointSlices, absentSlices(observed, onlyOwn(observed, absent))...)
-		if !export.IsManaged(observed.ServiceImport) {
-			retireHandMade(observed, &result)
-		}
 		return result
 	}
 	var placement Placement

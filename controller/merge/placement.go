@@ -42,7 +42,7 @@ type Placing func(imported *v1beta1.ServiceImport, contributions []Contribution)
 
 // PlacementOf returns the Placement of an import of this cluster, as Merge uses it.
 func (o Observed) PlacementOf(imported *v1beta1.ServiceImport, contributions []Contribution) Placement {
-	if o.Place == nil || imported == nil || !o.Set.Manages(imported) {
+	if o.Place == nil || imported == nil {
 		return demotedLast{}
 	}
 	contributions, _ = divide(contributions)

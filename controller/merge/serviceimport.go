@@ -123,9 +123,9 @@ func importReady(observed Observed, agreed decision, absent []Contribution,
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
 	derived := observed.DerivedService
-	families := importFamilies(observed, imported)
+	families := importFamilies(imported)
 	switch {
-	case agreed.spec == nil && observed.Set.Manages(imported):
+	case agreed.spec == nil:
 		return not(string(v1beta1.ServiceImportReasonPending),
 			"No cluster exports the service. The import stays for the ServiceExport of %s, whose Service does not exist.", clustersText(absent))
 	case len(families) == 0:

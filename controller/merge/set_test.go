@@ -8,8 +8,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestSet: all that is made is of the set of the controller. For the controller of another set it is foreign, also if that
-// serves all hand-made imports.
+// TestSet: all that is made is of the set of the controller. For the controller of another set it is foreign.
 func TestSet(t *testing.T) {
 	views := contribute(newView("east", 1, "80/TCP", "10.1.0.1"), newView("west", 2, "80/TCP", "10.2.0.1"))
 	for _, set := range []export.Set{"", "blue"} {
@@ -39,7 +38,7 @@ func TestSet(t *testing.T) {
 					t.Errorf("%s writes %s without an import", other, slice.Name)
 				}
 			}
-			foreigner.Denied, foreigner.ServiceExport = true, nil
+			foreigner.ServiceExport = nil
 			if result := Merge(foreigner, nil); result.ServiceImport != nil || result.DerivedService != nil ||
 				len(result.EndpointSlices) > 0 || len(result.ExportConditions) > 0 {
 				t.Errorf("%s writes for a namespace of %s", other, set)
@@ -57,25 +56,6 @@ func TestSet(t *testing.T) {
 		if result := Merge(adopting, views); result.DerivedService != nil ||
 			result.ServiceImport.Status.Conditions[0].Reason != ReasonForeignService {
 			t.Errorf("%s adopts the Service of %s", other, set)
-		}
-
-		// A hand-made import whose namespace moves is retired by one, and then served by the other.
-		moving := observed
-		moving.ServiceImport, moving.ServiceExport = observed.ServiceImport.DeepCopy(), nil
-		delete(moving.ServiceImport.Labels, export.LabelManagedBy)
-		moving.ServiceImport.Annotations[export.AnnotationServe] = "true"
-		next := moving
-		next.Set = other
-		if result := Merge(next, nil); result.ServiceImport != nil || result.DerivedService != nil {
-			t.Errorf("%s serves an import that %s still serves", other, set)
-		}
-		moving.Denied = true
-		if result := Merge(moving, nil); result.ServiceImport == nil || len(result.ServiceImport.Spec.IPs) > 0 {
-			t.Errorf("%s does not retire an import", set)
-		}
-		next.DerivedService = nil
-		if result := Merge(next, nil); result.DerivedService == nil || !other.Manages(result.DerivedService) {
-			t.Errorf("%s does not serve an import", other)
 		}
 	}
 }

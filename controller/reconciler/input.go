@@ -107,10 +107,10 @@ func (g *Gatherer) gather(
 	observed := &in.Existing.Observed
 	if !g.Set.Takes(g.Local.Namespace(service.Namespace)) {
 		// What this controller made is deleted. The ServiceExport is for the controller of another set.
-		observed.Denied, observed.ServiceExport = true, nil
+		observed.ServiceExport = nil
 		return in, nil
 	}
-	if observed.Denied = g.Denies(service.Namespace); observed.Denied {
+	if g.Denies(service.Namespace) {
 		if observed.ServiceExport != nil {
 			observed.Invalid = &export.Invalid{
 				Reason: InvalidDenied,
@@ -298,11 +298,7 @@ func (g *Gatherer) existing(access *local.Access, service types.NamespacedName) 
 	}
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil &&
 		existing.Observed.DerivedService == nil {
-		existing.Observed.TakenIPs = g.Local.OtherHolders(derived, serviceImport.Spec.IPs,
-			merge.Adopted(serviceImport) || !g.Set.Manages(serviceImport))
-	}
-	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil && !export.IsManaged(serviceImport) {
-		existing.Observed.HandMadeSlices = g.Local.HandMadeSlices(service)
+		existing.Observed.TakenIPs = g.Local.OtherHolders(derived, serviceImport.Spec.IPs, merge.Adopted(serviceImport))
 	}
 	return existing
 }

@@ -126,7 +126,7 @@ func (e *explanation) imported(serviceImport *v1beta1.ServiceImport) {
 		e.DNS = append(e.DNS, serviceImport.Spec.IPs...)
 		return
 	}
-	for _, slice := range slices.Concat(e.result.EndpointSlices, e.Existing.Observed.HandMadeSlices) {
+	for _, slice := range e.result.EndpointSlices {
 		for _, endpoint := range slice.Endpoints {
 			if ptr.Deref(endpoint.Conditions.Ready, true) {
 				e.DNS = append(e.DNS, endpoint.Addresses[0])
@@ -305,10 +305,10 @@ func (e *explanation) count() {
 // findings adds what may have to be fixed, and how.
 func (e *explanation) findings(account merge.Account) {
 	observed := e.Existing.Observed
-	switch byHand := observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport); {
+	switch foreign := observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport); {
 	case e.Elsewhere != "" && observed.Invalid == nil:
 		e.problem("namespaces", e.Settle, "%s, so nothing is imported into it.", sentence(e.Elsewhere))
-	case len(e.Exports) == 0 && byHand:
+	case len(e.Exports) == 0 && foreign:
 		if e.Import.Message != "" {
 			e.problem("imports-ready", "", "Import %s is not ready: %s", e.Service, e.Import.Message)
 		}

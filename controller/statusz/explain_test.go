@@ -214,13 +214,13 @@ func TestWhy(t *testing.T) {
 			"east fresh [saturated]\n" +
 				"exports-reach: The export of east does not reach all members. These members do not accept it: west. > ",
 		},
-		"an import by hand that is served": {
+		"an import of another implementation": {
 			nil, func(_ *Subject, o *merge.Observed) { o.ServiceImport = &v1beta1.ServiceImport{} }, "",
 		},
-		"an import by hand that is not": {
+		"an import of another implementation that is not ready": {
 			nil, func(_ *Subject, o *merge.Observed) {
 				o.ServiceImport = &v1beta1.ServiceImport{Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{
-					{Type: "Ready", Status: metav1.ConditionFalse, Reason: "NotServed", Message: "It is not served."},
+					{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Pending", Message: "It is not served."},
 				}}}
 			},
 			"imports-ready: Import shop/web is not ready: It is not served. > ",

@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_050},
-		{"lines of controller/", lines["controller"], 19_803},
-		{"lines of cmd/", lines["cmd"], 5_449},
-		{"lines of " + units, lines[units], 76_287},
+		{"lines of controller/", lines["controller"], 19_626},
+		{"lines of cmd/", lines["cmd"], 5_452},
+		{"lines of " + units, lines[units], 75_788},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 25_642},
+		{"words of Markdown", words, 25_324},
 	} {
 		switch {
 		case each.is > each.most:

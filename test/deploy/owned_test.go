@@ -141,7 +141,6 @@ func TestTheControllerIsConfined(t *testing.T) {
 	team, denied := namespaceOf(t, cluster, "team-"), namespaceOf(t, cluster, "kube-test-")
 	controller := account(system, "clusterset-controller")
 	ours := map[string]string{export.LabelManagedBy: export.Manager, export.LabelSliceManagedBy: export.Manager}
-	handMade := sliceOf(t, "hand-made", map[string]string{export.LabelService: "web"})
 	all := map[string]string{"create": controllerPolicy, "update": controllerPolicy, "delete": controllerPolicy}
 	eventually(t, "the policy works", func(ctx context.Context) error {
 		return deniedBy(as(t, cluster, controller).Resource(servicesOf).Namespace("default").
@@ -164,12 +163,7 @@ func TestTheControllerIsConfined(t *testing.T) {
 		{"a slice", team, sliceOf(t, "web", map[string]string{export.LabelKubernetesService: "web"}), annotate, all},
 		{"its own Service", team, serviceOf(t, "web", ours), annotate, nil},
 		{"its own slice", team, sliceOf(t, "web", ours), annotate, nil},
-		{"labels of a hand-made slice", team, handMade, func(object *unstructured.Unstructured) {
-			object.SetLabels(map[string]string{export.LabelService: "web", export.LabelKubernetesService: "derived"})
-		}, map[string]string{"create": controllerPolicy, "delete": controllerPolicy}},
-		{"endpoints of a hand-made slice", team, handMade, func(object *unstructured.Unstructured) {
-			object.Object["endpoints"] = []any{map[string]any{"addresses": []any{"10.0.0.2"}}}
-		}, all},
+		{"a hand-made slice", team, sliceOf(t, "hand-made", map[string]string{export.LabelService: "web"}), annotate, all},
 		{
 			"its own Service in a denied namespace", denied, serviceOf(t, "web", ours), annotate,
 			map[string]string{"create": controllerPolicy, "update": controllerPolicy},

@@ -5,7 +5,6 @@ package scenario
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,97 +150,4 @@ func karmada(s *Set, east, west *Cluster) {
 	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), with.Name, metav1.DeleteOptions{}))
 	east.IPs("with", with.Spec.ClusterIPs...)
 	s.Expect(View{"with": "west/10.65.0.21 -> VIP"})
-}
-
-// byHand is what the demo of the MCS API has users write: an import, and a slice that only names it.
-const byHand = `
-apiVersion: multicluster.x-k8s.io/v1beta1
-kind: ServiceImport
-metadata: {name: %[1]s, annotations: {%[2]s}}
-spec: {type: ClusterSetIP, ports: [{name: http, port: 80, protocol: TCP}]}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata:
-  name: %[1]s-by-hand
-  labels: {multicluster.kubernetes.io/service-name: %[1]s}
-addressType: IPv4
-ports: [{name: http, port: 8080, protocol: TCP}]
-endpoints: [{addresses: [10.70.0.1]}]
-`
-
-// handMade: an import that a user wrote is served if it asks for that. One that no longer asks gives back what it got.
-func handMade(s *Set, east, _ *Cluster) {
-	label := func(service, want string) {
-		s.Helper()
-		s.Eventually("label of the slice of "+service, func() error {
-			slice, err := east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Get(s.Context(), service+"-by-hand",
-				metav1.GetOptions{})
-			if err == nil && slice.Labels[export.LabelKubernetesService] != want {
-				err = fmt.Errorf("labels %v", slice.Labels)
-			}
-			return err
-		})
-	}
-	noDerived := func(service string) {
-		s.Helper()
-		s.Eventually("no derived Service of "+service, func() error {
-			_, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), east.derived(service),
-				metav1.GetOptions{})
-			if err == nil {
-				return fmt.Errorf("it is there")
-			}
-			return ignoreNotFound(err)
-		})
-	}
-	east.Put(fmt.Sprintf(byHand, "plain", ""))
-	east.Put(fmt.Sprintf(byHand, "asked", export.AnnotationServe+`: "true"`))
-	ips := east.IPs("asked")
-	label("asked", east.derived("asked"))
-	s.Quiet(east)
-	if plain := east.Import("plain"); len(plain.Spec.IPs) > 0 || plain.Generation != 1 ||
-		len(plain.Status.Conditions) > 0 {
-		s.Errorf("the import that did not ask is %v", plain)
-	}
-	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), east.derived("asked"), metav1.DeleteOptions{}))
-	east.IPs("asked", ips...)
-
-	serve := func(value string) {
-		s.Helper()
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, export.AnnotationServe, value)
-		_, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Patch(s.Context(), "plain", types.MergePatchType, []byte(patch),
-			metav1.PatchOptions{})
-		s.must(err)
-	}
-	serve(`"true"`)
-	east.IPs("plain")
-	serve("null")
-	s.Eventually("not served any more", func() error { return east.readyDiffers("plain", "NotServed") })
-	label("plain", "")
-	noDerived("plain")
-	s.Quiet(east)
-	if plain := east.Import("plain"); len(plain.Spec.IPs) > 0 || len(plain.Annotations) > 0 {
-		s.Errorf("the import that no longer asks is %v", plain)
-	}
-	// An IP that its author wrote stays: in the Service range it works, outside of it the import reports that.
-	east.PutService("former", "{ports: [{name: http, port: 80}]}")
-	free := east.service("former").Spec.ClusterIP
-	east.DeleteService("former")
-	withIP := func(service, ip string) {
-		s.Helper()
-		east.Put(strings.Replace(fmt.Sprintf(byHand, service, export.AnnotationServe+`: "true"`),
-			"{type: ClusterSetIP,", "{type: ClusterSetIP, ips: ["+ip+"],", 1))
-	}
-	withIP("chosen", free)
-	east.IPs("chosen", free)
-	withIP("outside", "1.2.3.4")
-	s.Eventually("the refusal", func() error { return east.readyDiffers("outside", "Invalid") })
-	if ips := east.Import("outside").Spec.IPs; !slices.Equal(ips, []string{"1.2.3.4"}) {
-		s.Errorf("the IPs became %v", ips)
-	}
-	east.DeleteImport("outside", metav1.DeleteOptions{})
-	// The person deletes it; what was made for it goes, and what was not stays.
-	east.DeleteImport("asked", metav1.DeleteOptions{})
-	noDerived("asked")
-	label("asked", east.derived("asked"))
 }

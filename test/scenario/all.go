@@ -81,7 +81,6 @@ var All = []Scenario{
 	{"imports of others are adopted", two, of(adoption)},
 	{"imports of Karmada are adopted", two, of(karmada)},
 	{"global services of Cilium are exported", two, of(globalServices)},
-	{"imports are made by hand", two, of(handMade)},
 
 	{
 		"a Secret has no kubeconfig", three,

@@ -13,7 +13,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
@@ -118,4 +120,21 @@ func find(t *testing.T, text []byte, pattern string) string {
 		t.Fatalf("nothing matches %s", pattern)
 	}
 	return string(match[1])
+}
+
+// put creates an object in the namespace of scenarios.
+func put(t *testing.T, c *sim.Cluster, resource schema.GroupVersionResource, text []byte) {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal(text, &object.Object))
+	_, err := c.Dynamic.Resource(resource).Namespace(sim.Namespace).Create(t.Context(), object, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// must ends the test on an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

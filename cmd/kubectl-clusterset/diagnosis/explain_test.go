@@ -39,6 +39,10 @@ func TestExpect(t *testing.T) {
 			t.Errorf("%s without addresses: got %+v", kind, got)
 		}
 	}
+	foreign := &state.Import{Type: "Headless", Reason: state.Foreign}
+	if got := expect(cluster.Answer{Type: "A", Rcode: "NOERROR", Records: []string{"10.9.0.1"}}, foreign, nil); got.Wrong || got.Part {
+		t.Errorf("endpoints of another implementation: got %+v", got)
+	}
 	if got := expect(cluster.Answer{Type: "A", Rcode: "NXDOMAIN"}, nil, nil); got.Wrong {
 		t.Errorf("not imported: got %+v", got)
 	}
