@@ -32,7 +32,7 @@ func (c *Controller) newCaches() (*caches, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := local.New(c.client, gate, c.options.Namespace, c.options.ClusterSet)
+	own := local.New(c.client, gate, c.options.Namespace)
 	return &caches{
 		gate: gate, local: own, api: api, properties: local.NewProperties(c.dynamic, c.options.Clock, c.options.Network),
 		full: make(chan struct{}),

@@ -100,9 +100,6 @@ func (c *Controller) Run(ctx context.Context) error {
 		caches.start(ctx, &group, end)
 	}
 	if err == nil {
-		err, _ = c.checkNamespace(ctx)
-	}
-	if err == nil {
 		err = heartbeat.CheckID(ctx, c.client, c.options.Namespace, cluster)
 	}
 	switch {
@@ -128,9 +125,6 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer stop()
-	if err := c.awaitNamespace(ctx); err != nil || ctx.Err() != nil {
-		return err
-	}
 	recorder, stopRecorder := newRecorder(ctx, c.client)
 	defer stopRecorder()
 
@@ -178,7 +172,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	}
 	record := heartbeat.NewRecord(heartbeat.RecordConfig{
 		Clock: c.options.Clock, After: c.options.StaleAfter, Inputs: r.Gate,
-		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, Set: c.options.ClusterSet},
+		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster},
 	}, r.Exported())
 	r.Applier.Progress = record.Progresses
 	group.Go(func() {
@@ -197,9 +191,8 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Annotations: func() map[string]string {
 			pods, exposed := c.canaries(r)
 			return map[string]string{
-				scope.PropertiesAnnotation:    r.Properties.Text(),
-				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
-				member.DrainAnnotation:        drains(r.Local.Namespace(c.options.Namespace)),
+				scope.PropertiesAnnotation: r.Properties.Text(),
+				member.DrainAnnotation:     drains(r.Local.Namespace(c.options.Namespace)),
 
 				member.HeartbeatCanariesAnnotation:        pods,
 				member.HeartbeatExposedCanariesAnnotation: exposed,
@@ -211,8 +204,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	if c.options.Canary != nil {
 		group.Go(func() { c.prober(r, paths).Run(ctx) })
 	}
-	klog.FromContext(ctx).Info("Started", "cluster", cluster, "clusterset", c.options.ClusterSet, "namespace",
-		c.options.Namespace)
+	klog.FromContext(ctx).Info("Started", "cluster", cluster, "namespace", c.options.Namespace)
 	r.Run(ctx, workers, record)
 	return nil
 }

@@ -57,9 +57,6 @@ type Options struct {
 	// Cluster is the id of the local cluster. Empty means that of the ClusterProperty cluster.clusterset.k8s.io
 	// (KEP-2149).
 	Cluster string
-	// ClusterSet is the cluster set of the controller, as of export.ParseSet. Empty means the default set. A cluster that
-	// is in several sets runs a controller for each, in a Namespace of its own.
-	ClusterSet export.Set
 	// Version is the version of the program, for the metric build_info and the heartbeat.
 	Version string
 	// Namespace holds the Secrets of the members, the heartbeat and the leader Lease. Empty means
@@ -127,9 +124,6 @@ func (o Options) complete() (Options, error) {
 		if err := member.ValidateID(o.Cluster); err != nil {
 			return o, fmt.Errorf("--cluster-id: %w", err)
 		}
-	}
-	if _, err := export.ParseSet(string(o.ClusterSet)); err != nil {
-		return o, fmt.Errorf("--clusterset: %w", err)
 	}
 	if err := validateMembers(o.Cluster, o.Members); err != nil {
 		return o, err

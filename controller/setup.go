@@ -7,11 +7,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
@@ -70,37 +67,6 @@ func New(options Options) (*Controller, error) {
 	}, nil
 }
 
-// awaitNamespace returns once checkNamespace was answered, with what is wrong, or when the context ends.
-func (c *Controller) awaitNamespace(ctx context.Context) (wrong error) {
-	_ = wait.PollUntilContextCancel(ctx, DefaultRetryPeriod, true, func(ctx context.Context) (answered bool, _ error) {
-		var err error
-		wrong, err = c.checkNamespace(ctx)
-		return err == nil, nil
-	})
-	return wrong
-}
-
-// checkNamespace returns what is wrong if the namespace is that of the controller of another cluster set: the two would
-// share their members, and one of them would stand by for the other. The error is that of an API server that does not
-// answer.
-func (c *Controller) checkNamespace(ctx context.Context) (wrong, err error) {
-	lease, err := c.client.CoordinationV1().Leases(c.options.Namespace).Get(ctx, member.HeartbeatLease,
-		metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return nil, nil // there is none, or the heartbeat reports the error
-	case err != nil:
-		return nil, fmt.Errorf("read the heartbeat: %w", err)
-	}
-	set := export.Set(member.DescriptionOf(lease).ClusterSet)
-	if set == c.options.ClusterSet {
-		return nil, nil
-	}
-	return fmt.Errorf("namespace %s is that of the controller of %s, not of %s: use another one for each cluster set, "+
-		"or, if that controller is gone for good, delete the Lease %s there",
-		c.options.Namespace, set, c.options.ClusterSet, member.HeartbeatLease), nil
-}
-
 // sources returns the sources of members.
 func (c *Controller) sources() (sources []member.Source) {
 	for _, text := range c.options.MembersFrom {
@@ -121,7 +87,7 @@ func (c *Controller) newReconciler(
 	}}
 	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
 	members := member.New(member.Config{
-		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, Sources: c.sources(),
+		Cluster: cluster, Static: o.Members, Sources: c.sources(),
 		Limits: o.MemberLimits, Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter,
 		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: apply.Credential(c.client),
 	})
@@ -132,7 +98,7 @@ func (c *Controller) newReconciler(
 	accepts, _ := o.accepts() // complete reports the error
 	return reconciler.New(reconciler.Config{
 		Gatherer: &reconciler.Gatherer{
-			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Prefer: o.Prefer,
+			Cluster: cluster, Namespace: o.Namespace, Prefer: o.Prefer,
 			Expose: export.Exposure(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
 			Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
 			Canary:    c.service(canary.ExposedService),

@@ -213,7 +213,7 @@ func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 		return
 	}
 	p.observed.ServiceImport = serviceImport
-	if before == nil || !p.observed.Set.Manages(before) {
+	if before == nil || !export.IsManaged(before) {
 		p.outcome.Again = true
 	}
 }

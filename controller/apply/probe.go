@@ -17,8 +17,6 @@ import (
 type SliceProbe struct {
 	Client             kubernetes.Interface
 	Namespace, Cluster string
-	// Set is the cluster set of the controller.
-	Set export.Set
 }
 
 // Probe returns the API server's error for an EndpointSlice in the namespace. The slice has the labels of a published
@@ -34,7 +32,7 @@ func (p SliceProbe) Probe(ctx context.Context) error {
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	}
-	p.Set.Mark(slice)
+	export.Mark(slice)
 	_, err := p.Client.DiscoveryV1().EndpointSlices(p.Namespace).Create(ctx, slice, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return fmt.Errorf("a dry run in namespace %s: %w", p.Namespace, err)

@@ -49,10 +49,10 @@ func (p *pass) foreign(object reportable) { p.foreignObjects = append(p.foreignO
 // reportForeign reports foreign objects with Events on the object itself and on the ServiceExport of this cluster.
 func (p *pass) reportForeign() {
 	if serviceImport := p.observed.ServiceImport; p.existing.Exported && serviceImport != nil &&
-		!p.observed.Set.Manages(serviceImport) {
+		!export.IsManaged(serviceImport) {
 		p.foreign(serviceImport)
 	}
-	if service := p.observed.DerivedService; service != nil && !p.observed.Set.Manages(service) &&
+	if service := p.observed.DerivedService; service != nil && !export.IsManaged(service) &&
 		p.result.ServiceImport != nil && p.result.ServiceImport.Spec.Type == v1beta1.ClusterSetIP {
 		p.foreign(service)
 	}
@@ -66,11 +66,7 @@ func (p *pass) reportForeign() {
 			continue
 		}
 		message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
-			kindOf(object), object.GetNamespace(), object.GetName(), p.handOver(object), p.observed.Service)
-		if export.IsManaged(object) {
-			message = fmt.Sprintf("%s %s/%s belongs to another cluster set, whose controller deletes it because the namespace moved; delete it if that controller is gone",
-				kindOf(object), object.GetNamespace(), object.GetName())
-		}
+			kindOf(object), object.GetNamespace(), object.GetName(), handOver(object), p.observed.Service)
 		p.Recorder.Event(object, corev1.EventTypeWarning, EventForeignObject, message)
 		if p.observed.ServiceExport != nil {
 			p.Recorder.Event(p.observed.ServiceExport, corev1.EventTypeWarning, EventForeignObject, message)
@@ -92,19 +88,14 @@ func kindOf(object metav1.Object) string {
 }
 
 // handOver returns the instruction that hands the object over to this controller.
-func (p *pass) handOver(object metav1.Object) string {
-	set, key := p.observed.Set, export.LabelManagedBy
+func handOver(object metav1.Object) string {
 	switch object.(type) {
 	case *v1beta1.ServiceImport:
 		return "annotate it " + export.AnnotationAdopt + "=true"
 	case *discoveryv1.EndpointSlice:
-		key = export.LabelSliceManagedBy
+		return "label it " + export.LabelSliceManagedBy + "=" + export.Manager
 	}
-	labels := key + "=" + set.Manager()
-	if set != "" {
-		labels += " " + export.LabelSet + "=" + string(set)
-	}
-	return "label it " + labels
+	return "label it " + export.LabelManagedBy + "=" + export.Manager
 }
 
 // reportConditions writes an Event for each condition that turned bad or recovered.

@@ -35,7 +35,7 @@ func (b behind) err() error {
 // slices, so their clusters are behind. While the import terminates, existing copies are still updated.
 func (p *pass) writeSlices(ctx context.Context) behind {
 	owner := p.existing.Observed.ServiceImport // as the merge saw it
-	haveImport := owner != nil && p.observed.Set.Manages(owner) && !terminating(owner)
+	haveImport := owner != nil && export.IsManaged(owner) && !terminating(owner)
 	known := make(map[string]*discoveryv1.EndpointSlice, len(p.existing.EndpointSlices))
 	for _, slice := range p.existing.EndpointSlices {
 		known[slice.Name] = slice
@@ -52,7 +52,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 			}
 		}
 		before := known[desired.Name]
-		if before != nil && !p.observed.Set.Manages(before) {
+		if before != nil && !export.IsManaged(before) {
 			p.foreign(before)
 			continue
 		}
@@ -67,7 +67,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		}
 		written, err := write(ctx, p, client, client.Update, before, update, equalSlice)
 		switch {
-		case errors.Is(err, errChanged) && written != nil && !p.observed.Set.Manages(written):
+		case errors.Is(err, errChanged) && written != nil && !export.IsManaged(written):
 			p.foreign(written)
 		case errors.Is(err, errChanged) && written == nil && waits:
 			// The garbage collector deleted it with the import.
@@ -100,7 +100,7 @@ func (p *pass) publishing(cluster string, err error) error {
 // ownSliceLabels are the labels of slices that this controller sets or removes.
 var ownSliceLabels = []string{
 	export.LabelService, export.LabelSourceCluster, export.LabelSliceManagedBy, export.LabelKubernetesService,
-	export.LabelHeadless, export.LabelSet, export.LabelExposed,
+	export.LabelHeadless, export.LabelExposed,
 }
 
 // withOthers returns the desired slice as an update of the existing one, with the labels and annotations of other
@@ -147,14 +147,14 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 		note(p.publishing(slice.Labels[export.LabelSourceCluster], err))
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
-		p.observed.Set.IsDerivedFor(service, p.observed.Service.Name) {
+		export.IsDerivedFor(service, p.observed.Service.Name) {
 		note(remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
 	}
-	if service := p.observed.NodePorts; service != nil && p.result.NodePorts == nil && p.observed.Set.Manages(service) {
+	if service := p.observed.NodePorts; service != nil && p.result.NodePorts == nil && export.IsManaged(service) {
 		note(remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
 	}
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil &&
-		p.observed.Set.Manages(serviceImport) {
+		export.IsManaged(serviceImport) {
 		note(remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport))
 	}
 	return errors.Join(errs...)

@@ -133,7 +133,7 @@ func TestExposed(t *testing.T) {
 			if test.derived {
 				from.NodePorts = newService(test.ports, local(31000))
 				if !test.foreign {
-					Set("").Mark(from.NodePorts)
+					Mark(from.NodePorts)
 				}
 			}
 			slice := newSlice("web-x", "8080/TCP", "")
@@ -209,7 +209,7 @@ func TestHostPorts(t *testing.T) {
 				})
 			}
 			before := newSlice("before", "http:30/TCP dns:5300/UDP", "192.0.2.1")
-			Set("").Mark(before)
+			Mark(before)
 			before.Labels[LabelExposed] = "web"
 			before.Endpoints[0].TargetRef = &corev1.ObjectReference{UID: "old"}
 			service := newService(test.ports, func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone })

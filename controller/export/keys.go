@@ -13,7 +13,7 @@ const (
 	// Domain is the domain of the project's own keys. Exports cannot set keys of it or of its subdomains on an import.
 	Domain = "clusterset-dns.github.io"
 
-	// Manager is the value of the managed-by labels on all objects of the controller of the default set: see Set.
+	// Manager is the value of the managed-by labels on all objects of the controller.
 	Manager = "clusterset-controller." + Domain
 	// LabelManagedBy is the managed-by label of ServiceImports and Services.
 	LabelManagedBy = "app.kubernetes.io/managed-by"

@@ -20,8 +20,6 @@ type Source struct {
 	// Cluster is the id of the exporting cluster, from the credential with which its slices were read, or from their
 	// copies.
 	Cluster string
-	// Set is the cluster set of the local cluster. Slices of other sets do not exist for it.
-	Set Set
 	// CIDRs restrict the addresses of endpoints; empty means no restriction.
 	CIDRs []netip.Prefix
 	// Services are the ranges of Services of the local cluster, in which no pod of another cluster is reached.
@@ -44,14 +42,8 @@ func SlicesOf(cluster string, all []*discoveryv1.EndpointSlice) []*discoveryv1.E
 	})
 }
 
-// counts reports whether the controllers of the set maintain a slice. One that is being deleted is withdrawn: a finalizer of
-// somebody else may hold it for long.
-func (s Source) counts(slice *discoveryv1.EndpointSlice) bool {
-	return s.Set.Manages(slice) && slice.DeletionTimestamp == nil
-}
-
 // FromSlices returns the view of an export from the slices that carry its snapshots, in any order: those that the
-// exporting cluster publishes, or their copies. Slices without the labels of the controllers of the set, and those that are
+// exporting cluster publishes, or their copies. Slices without the label of the controller, and those that are
 // being deleted, are ignored.
 //
 // Everything in a slice is validated. Invalid parts are left out and reported. If a slice is refused as a whole
@@ -70,7 +62,8 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices []*dis
 		return cmp.Compare(a.Name, b.Name)
 	})
 	for _, slice := range ordered {
-		if from.counts(slice) {
+		// One that is being deleted is withdrawn: a finalizer of somebody else may hold it for long.
+		if IsManaged(slice) && slice.DeletionTimestamp == nil {
 			r.read(slice)
 		}
 	}

@@ -35,7 +35,7 @@ func Strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 
 func isReadLabel(key string) bool {
 	return key == LabelService || key == LabelSourceCluster || key == LabelSliceManagedBy ||
-		key == LabelSet || key == LabelExposed
+		key == LabelExposed
 }
 
 func isReadAnnotation(key string) bool {

@@ -53,21 +53,19 @@ type Cluster struct {
 }
 
 // New returns the caches, which are empty until Start. Secrets are read in one namespace, and only if they carry
-// member.ClusterLabel. The objects of this controller are those of its cluster set.
-func New(
-	client kubernetes.Interface, gate *informer.FreshnessGate, namespace string, set export.Set,
-) *Cluster {
+// member.ClusterLabel.
+func New(client kubernetes.Interface, gate *informer.FreshnessGate, namespace string) *Cluster {
 	core, all := client.CoreV1(), metav1.NamespaceAll
 	return &Cluster{
 		Services: informer.New(gate, core.Services(all), informer.Options{
 			Resource: "Services", Example: &corev1.Service{}, Exports: true,
 			Indexers: cache.Indexers{
-				byAll: indexed(set), byClusterIP: clusterIPs,
+				byAll: indexed, byClusterIP: clusterIPs,
 			},
 		}),
 		EndpointSlices: informer.New(gate, client.DiscoveryV1().EndpointSlices(all), informer.Options{
 			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true,
-			Transform: export.PackSlice, Indexers: cache.Indexers{byAll: indexed(set)},
+			Transform: export.PackSlice, Indexers: cache.Indexers{byAll: indexed},
 		}),
 		Namespaces: informer.New(gate, core.Namespaces(), informer.Options{
 			Resource: "Namespaces", Example: &corev1.Namespace{},
@@ -82,28 +80,26 @@ func New(
 
 // indexed is the index of EndpointSlices and Services by all but IPs: a packed slice is opened once for all values. Each
 // begins with the kind of its index.
-func indexed(set export.Set) cache.IndexFunc {
-	return func(object any) (values []string, err error) {
-		of, err := meta.Accessor(object)
-		if err != nil {
-			return nil, err
-		}
-		labels := of.GetLabels()
-		add := func(kind, prefix, value string) {
-			if value != "" {
-				values = append(values, kind+prefix+value)
-			}
-		}
-		namespace, service := of.GetNamespace()+"/", export.ServiceNameOf(of)
-		switch {
-		case !export.IsManaged(of):
-			add(byKubernetesService, namespace, labels[export.LabelKubernetesService])
-		case set.Manages(of) && service != "":
-			add(byManagedService, namespace, service)
-			add(bySourceCluster, "", labels[export.LabelSourceCluster])
-		}
-		return values, nil
+func indexed(object any) (values []string, err error) {
+	of, err := meta.Accessor(object)
+	if err != nil {
+		return nil, err
 	}
+	labels := of.GetLabels()
+	add := func(kind, prefix, value string) {
+		if value != "" {
+			values = append(values, kind+prefix+value)
+		}
+	}
+	namespace, service := of.GetNamespace()+"/", export.ServiceNameOf(of)
+	switch {
+	case !export.IsManaged(of):
+		add(byKubernetesService, namespace, labels[export.LabelKubernetesService])
+	case service != "":
+		add(byManagedService, namespace, service)
+		add(bySourceCluster, "", labels[export.LabelSourceCluster])
+	}
+	return values, nil
 }
 
 // clusterIPs indexes Services by their IPs.

@@ -44,7 +44,7 @@ func textOf(copies []*discoveryv1.EndpointSlice) string {
 // TestCopies plays passes over one service.
 func TestCopies(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
-	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
+	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "")
 	pass := func(existing, want string) {
 		t.Helper()
 		copies := c.Copies(web, copiesOf(existing))["west"]

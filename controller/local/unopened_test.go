@@ -17,7 +17,7 @@ import (
 
 // TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
 func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
-	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
+	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "")
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "a", Labels: map[string]string{
 		export.LabelService: "web", export.LabelSliceManagedBy: export.Manager, export.LabelSourceCluster: "west",
 	}}}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -24,8 +23,6 @@ const (
 	HeartbeatLease = "clusterset-dns-heartbeat"
 	// HeartbeatUIDAnnotation carries the UID of the namespace kube-system, which tells clusters with the same id apart.
 	HeartbeatUIDAnnotation = "clusterset-dns.github.io/kube-system-uid"
-	// HeartbeatSetAnnotation carries the name of the cluster set of the controller, unless it is the default set.
-	HeartbeatSetAnnotation = export.LabelSet
 	// DrainAnnotation is "true" in the heartbeat of a cluster whose endpoints the others should use only if no other
 	// cluster has a ready one.
 	DrainAnnotation = "clusterset-dns.github.io/drain"
@@ -81,8 +78,6 @@ type leaseHandler interface {
 type Description struct {
 	// Properties are the ClusterProperties: see scope.ParseProperties. They are empty if they are unknown.
 	Properties string
-	// ClusterSet is the name of its controller's cluster set, empty for the default set.
-	ClusterSet string
 }
 
 // DescriptionOf returns what the controller that renewed a heartbeat says, cut if it is too long to be valid.
@@ -90,7 +85,6 @@ func DescriptionOf(lease *coordinationv1.Lease) Description {
 	properties := lease.Annotations[scope.PropertiesAnnotation]
 	return Description{
 		Properties: properties[:min(len(properties), scope.MaxBytes+1)],
-		ClusterSet: shorten(lease.Annotations[HeartbeatSetAnnotation]),
 	}
 }
 

@@ -46,7 +46,6 @@ const (
 // A Member is one other cluster of the set. It is safe for concurrent use.
 type Member struct {
 	cluster   string
-	set       export.Set // of this controller
 	clock     clock.WithTicker
 	slices    *sliceStore
 	heartbeat *heartbeat
@@ -241,7 +240,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		func(context.Context, string) error { return informer.ErrBroken },
 		m.outcome(watchedHeartbeat))
 	published := selected(slices,
-		metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster + "," + m.set.Selector()}, m.patience,
+		metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster}, m.patience,
 		func(ctx context.Context, options metav1.ListOptions) (*export.PackedList, error) {
 			list, abandon, err := listSelection(ctx, slices, options, m.slices)
 			if err != nil {

@@ -18,7 +18,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
@@ -86,8 +85,6 @@ type Reporter interface {
 type Config struct {
 	// Cluster is the id of the local cluster, which no member may have.
 	Cluster string
-	// Set is the cluster set of the controller. Slices of others are not read.
-	Set export.Set
 	// Static members never leave, and take precedence over Secrets with the same id.
 	Static []Static
 	// Sources propose more members.
@@ -336,7 +333,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *Me
 	}, func(err error) {
 		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 	})
-	member.source, member.set, member.keep = source, s.config.Set, s.config.Keep
+	member.source, member.keep = source, s.config.Keep
 	member.heartbeat.handler = memberLease{s.config.Tracker, cluster}
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
 	member.slices.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }

@@ -64,7 +64,7 @@ func TestRequestsSelectWhatIsExported(t *testing.T) {
 	want := map[string]bool{}
 	for _, verb := range []string{"list", "watch"} {
 		want["GET "+verb+
-			" /apis/discovery.k8s.io/v1/endpointslices labels:multicluster.kubernetes.io/source-cluster=west,!clusterset-dns.github.io/clusterset fields:"] = true
+			" /apis/discovery.k8s.io/v1/endpointslices labels:multicluster.kubernetes.io/source-cluster=west fields:"] = true
 		want["GET "+verb+" /apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases labels: fields:metadata.name=clusterset-dns-heartbeat"] = true
 	}
 	mu.Lock()

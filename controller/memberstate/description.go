@@ -4,10 +4,8 @@ package memberstate
 
 import (
 	"errors"
-	"slices"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
@@ -24,7 +22,7 @@ type description struct {
 	received, heard, accepted member.Description
 	next                      time.Time
 	// set is the cluster set by what was heard: it may be why that is not accepted. The properties were accepted.
-	set        ClusterSet
+	set        string
 	properties map[string]string
 }
 
@@ -48,7 +46,7 @@ func (d *description) receive(is member.Description) error {
 	return err
 }
 
-// hear has what was received count, now or later. A cluster whose properties become unknown stays in its sets.
+// hear has what was received count, now or later. A cluster whose properties become unknown stays in its set.
 func (d *description) hear(now time.Time) {
 	if d.received == d.heard || now.Before(d.next) {
 		return
@@ -57,9 +55,8 @@ func (d *description) hear(now time.Time) {
 		d.next = now.Add(redescribeEvery)
 	}
 	d.heard = d.received
-	d.set.Name = export.Set(d.heard.ClusterSet)
 	if parsed, _ := scope.ParseProperties(d.heard.Properties); parsed != nil {
-		d.set.Listed = scope.Sets(parsed)
+		d.set = parsed[scope.ClusterSetProperty]
 	}
 }
 
@@ -90,31 +87,9 @@ func (t *Tracker) accept(m *tracked) {
 	}
 }
 
-// A ClusterSet is what is known of the cluster set of a controller.
-type ClusterSet struct {
-	// Name is that of the set.
-	Name export.Set
-	// Listed are the sets of its cluster by its ClusterProperties: see scope.Sets.
-	Listed []string
-}
-
-// excludes reports whether a member is of another cluster set. A member whose cluster lists no sets may be of this one.
-func (s ClusterSet) excludes(member ClusterSet) bool {
-	switch {
-	case s.Name != member.Name:
-		return true
-	case len(member.Listed) == 0:
-		return false
-	case s.Name != "":
-		return !slices.Contains(member.Listed, string(s.Name))
-	}
-	return len(s.Listed) > 0 &&
-		!slices.ContainsFunc(s.Listed, func(set string) bool { return slices.Contains(member.Listed, set) })
-}
-
-// SetClusterSet sets the cluster set of the local cluster, before anything is known of members, and when it changes.
-// Members of others are quarantined.
-func (t *Tracker) SetClusterSet(set ClusterSet) {
+// SetClusterSet sets the value of scope.ClusterSetProperty of the local cluster, empty for none, before anything is known of
+// members, and when it changes. Members with another value are quarantined, and those without one are not.
+func (t *Tracker) SetClusterSet(set string) {
 	t.change(func(now time.Time) {
 		t.set = set
 		t.putAll(now)

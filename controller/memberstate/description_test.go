@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -115,7 +114,7 @@ func TestUnknownProperties(t *testing.T) {
 	if len(l.told) > 11 {
 		t.Errorf("told %d times in ten minutes", len(l.told))
 	}
-	l.SetClusterSet(ClusterSet{Listed: []string{"blue"}})
+	l.SetClusterSet("blue")
 	l.pass(120, "north", "west")
 	l.Described("west", member.Description{Properties: `{"clusterset.k8s.io":"red"}`})
 	l.pass(120, "north", "west")
@@ -155,7 +154,7 @@ func TestRedescribed(t *testing.T) {
 	// A cluster set that changes all the time quarantines it no more often.
 	l = newLookout(t, nil, "north", "west")
 	l.pass(60, "north", "west")
-	l.SetClusterSet(ClusterSet{Listed: []string{"blue"}})
+	l.SetClusterSet("blue")
 	l.Described("west", member.Description{Properties: `{"clusterset.k8s.io":"blue"}`})
 	l.told = nil
 	for i := range 1000 {
@@ -166,74 +165,24 @@ func TestRedescribed(t *testing.T) {
 	}
 }
 
-func TestExcludes(t *testing.T) {
+// TestOtherClusterSet: a member is of another cluster set if both clusters name theirs, and the names differ.
+func TestOtherClusterSet(t *testing.T) {
 	for _, test := range []struct {
-		own, member        export.Set
-		lists, memberLists string
-		want               bool
+		own, member string
+		want        liveness.Reason
 	}{
-		{"", "", "", "", false},
-		{"", "", "", "blue", false},
-		{"", "", "blue", "", false},
-		{"", "", "blue", "blue", false},
-		{"", "", "blue", "green", true},
-		{"", "", "blue,green", "green", false},
-		{"", "", "green", "blue, green", false},
-		{"", "", "blue", "blue-green", true},
-		{"", "", "blue,green", "red,white", true},
-		{"", "", ",", "green", false},
-		{"blue", "", "", "", true},
-		{"", "blue", "", "", true},
-		{"blue", "green", "", "", true},
-		{"blue", "blue", "", "", false},
-		{"blue", "blue", "green", "", false},
-		{"blue", "blue", "", "blue", false},
-		{"blue", "blue", "", "green, blue", false},
-		{"blue", "blue", "green,blue", "green", true},
+		{"", "", liveness.Heard},
+		{"", "blue", liveness.Heard},
+		{"blue", "", liveness.Heard},
+		{"blue", "blue", liveness.Heard},
+		{"blue", "green", liveness.OtherClusterSet},
 	} {
-		set := func(name export.Set, text string) ClusterSet {
-			return ClusterSet{Name: name, Listed: scope.Sets(map[string]string{scope.ClusterSetProperty: text})}
-		}
-		if got := set(test.own, test.lists).excludes(set(test.member, test.memberLists)); got != test.want {
+		l := newLookout(t, nil, "north", "west")
+		l.SetClusterSet(test.own)
+		l.Described("west", member.Description{Properties: fmt.Sprintf(`{"clusterset.k8s.io":%q}`, test.member)})
+		l.pass(60, "north", "west")
+		if got := l.Verdict("west").Reason; got != test.want {
 			t.Errorf("%+v: got %v", test, got)
 		}
-	}
-}
-
-// TestNamedSet: a member of another set is quarantined from its first heartbeat on, and what the leader before left of a
-// member is of the set of this controller.
-func TestNamedSet(t *testing.T) {
-	blue := ClusterSet{Name: "blue"}
-	is := member.Description{Properties: `{"region":"eu"}`, ClusterSet: "blue"}
-	l := newLookoutOf(t, blue, nil, "west", "north")
-	l.Described("west", is)
-	l.Described("north", member.Description{Properties: `{"region":"eu"}`})
-	l.pass(60, "north", "west")
-	expect := func(l *lookout, reason liveness.Reason) {
-		t.Helper()
-		if l.Verdict("west").State != liveness.Fresh || l.Verdict("north").Reason != reason {
-			t.Errorf("west is %v, north %v", l.Verdict("west"), l.Verdict("north"))
-		}
-	}
-	expect(l, liveness.OtherClusterSet)
-	if l.Properties("west")["region"] != "eu" || l.Properties("north") != nil {
-		t.Errorf("west has %v, north %v", l.Properties("west"), l.Properties("north"))
-	}
-	left := map[string]memory{
-		"west":  {StateAnnotation: "fresh", scope.PropertiesAnnotation: is.Properties},
-		"north": {StateAnnotation: "stale"},
-	}
-	again := newLookoutOf(t, blue, left, "west", "north")
-	again.pass(60, "west", "north")
-	expect(again, liveness.Heard)
-	again.Described("west", is)
-	again.Described("north", member.Description{Properties: "{}"})
-	expect(again, liveness.OtherClusterSet)
-	if again.told = nil; again.Properties("west")["region"] != "eu" {
-		t.Error("the properties were forgotten")
-	}
-	again.Described("west", member.Description{Properties: `{"region":"us"}`, ClusterSet: "blue"})
-	if again.Properties("west")["region"] != "us" {
-		t.Error("a change counts late, as if the heartbeat had differed from what was left")
 	}
 }

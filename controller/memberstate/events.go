@@ -136,8 +136,8 @@ func Describe(is liveness.Verdict) (reason, message string) {
 			"the previous exports stay. Correct the kubeconfig or the label of this Secret, or delete the Secret if the cluster left the set"
 	case is.Reason == liveness.OtherClusterSet:
 		return EventMemberQuarantined, "Cluster " + is.Cluster + " is of another cluster set: its ClusterProperty " +
-			scope.ClusterSetProperty + " or its --clusterset names none of those of this cluster. " +
-			"Its previous exports stay, and no others are imported. Correct these in one of the two, or delete the Secret"
+			scope.ClusterSetProperty + " differs from that of this cluster. " +
+			"Its previous exports stay, and no others are imported. Correct the property in one of the two, or delete the Secret"
 	case is.Reason == liveness.Flapping:
 		return EventMemberStale, "Contact with " + cluster + " was lost repeatedly: " +
 			"its endpoints stay demoted until its heartbeats have arrived for a while"

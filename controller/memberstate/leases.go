@@ -218,7 +218,6 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
 		since: now, verdict: liveness.Unknown(cluster), drains: left[DrainsAnnotation] == "true",
 		description: describe(member.Description{
 			Properties: left[scope.PropertiesAnnotation],
-			ClusterSet: string(t.set.Name), // it was accepted, or is not known yet
 		}),
 		Member: liveness.Member{
 			Cluster:  cluster,

@@ -65,7 +65,7 @@ type Tracker struct {
 	// changes and redescribed are what change tells the handler.
 	changes     []liveness.Change
 	redescribed []string
-	set         ClusterSet // of the local cluster
+	set         string // of the local cluster
 }
 
 // tracked is the facts of one member.
@@ -231,7 +231,7 @@ func (t *Tracker) put(now time.Time, m *tracked) {
 	if t.layer != nil {
 		opinion = t.layer.Opinion(m.Cluster)
 	}
-	m.OtherSet = t.set.excludes(m.set)
+	m.OtherSet = t.set != "" && m.set != "" && t.set != m.set
 	was := m.verdict
 	m.verdict = liveness.Judge(now, t.limits, m.Member, opinion)
 	if m.verdict.Token == "" && !m.Mistaken && !m.OtherSet {

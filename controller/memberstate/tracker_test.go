@@ -36,11 +36,6 @@ type lookout struct {
 
 func newLookout(t testing.TB, left map[string]memory, clusters ...string) *lookout {
 	t.Helper()
-	return newLookoutOf(t, ClusterSet{}, left, clusters...)
-}
-
-func newLookoutOf(t testing.TB, set ClusterSet, left map[string]memory, clusters ...string) *lookout {
-	t.Helper()
 	l := &lookout{
 		now:      clocktesting.NewFakeClock(time.Unix(1e9, 0)),
 		secrets:  map[string]*corev1.Secret{},
@@ -51,7 +46,6 @@ func newLookoutOf(t testing.TB, set ClusterSet, left map[string]memory, clusters
 	}, l.now, l, &Reporter{Recorder: &record.FakeRecorder{}})
 	l.Handle(l)
 	l.left = left
-	l.SetClusterSet(set)
 	for _, cluster := range clusters {
 		// Without a kubeconfig it is a member that nothing is read of.
 		l.secrets[cluster] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{

@@ -16,13 +16,12 @@ func Adopted(imported *v1beta1.ServiceImport) bool {
 		imported.Annotations[export.AnnotationAdopt] == "true"
 }
 
-// adopts reports whether a foreign import becomes this controller's: it is marked for adoption, the service is
-// exported, and it is not of another cluster set, whose slices could stay behind its Service.
+// adopts reports whether a foreign import becomes this controller's: it is marked for adoption, and the service is
+// exported.
 //
 // The import keeps its IPs. If its Service has the name of the derived one, as those of the reference implementation
 // and Cilium do, the Service is adopted, too. Otherwise the derived Service is created with the IPs once the other
 // Service is deleted.
 func adopts(observed Observed, contributions []Contribution) bool {
-	return foreign(observed) && !export.IsManaged(observed.ServiceImport) && Adopted(observed.ServiceImport) &&
-		len(contributions) > 0
+	return foreign(observed) && Adopted(observed.ServiceImport) && len(contributions) > 0
 }

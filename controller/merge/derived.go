@@ -66,7 +66,7 @@ func ownService(observed Observed, existing *corev1.Service, name, label string,
 		service = existing.DeepCopy()
 	}
 	service.Namespace, service.Name = observed.Service.Namespace, name
-	observed.Set.Mark(service)
+	export.Mark(service)
 	service.Labels[label] = observed.Service.Name
 	service.OwnerReferences = withOwner(service.OwnerReferences, owner)
 	return service
@@ -76,11 +76,11 @@ func ownService(observed Observed, existing *corev1.Service, name, label string,
 // has the name of the derived one and is not adopted with the import.
 func foreignService(observed Observed) bool {
 	derived := observed.DerivedService
-	if derived == nil || observed.Set.IsDerivedFor(derived, observed.Service.Name) {
+	if derived == nil {
 		return false
 	}
 	of := export.DerivedFor(derived)
-	return export.IsManaged(derived) || !Adopted(observed.ServiceImport) || of != "" && of != observed.Service.Name
+	return of != "" && of != observed.Service.Name || !export.IsManaged(derived) && !Adopted(observed.ServiceImport)
 }
 
 // importFamilies returns the families of an import in a new list: those of its IPs if an older API dropped the families.

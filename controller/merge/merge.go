@@ -26,8 +26,6 @@ import (
 type Observed struct {
 	// Cluster is the id of this cluster.
 	Cluster string
-	// Set is the cluster set of the controller. Objects of other sets are foreign.
-	Set export.Set
 	// Service is the namespace and name of the merged service.
 	Service types.NamespacedName
 	// APIVersion is the group and version of the served MCS API, for owner references. Empty means
@@ -140,7 +138,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	agreed := decide(contributions)
 	if adopts(observed, contributions) {
 		observed.ServiceImport = observed.ServiceImport.DeepCopy()
-		observed.Set.Mark(observed.ServiceImport)
+		export.Mark(observed.ServiceImport)
 	}
 	result := Result{ExportConditions: exportConditions(observed, contributions, agreed), NodePorts: nodePorts(observed)}
 	if foreign(observed) {
@@ -171,7 +169,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		derived.Spec.TrafficDistribution = ptr.To(corev1.ServiceTrafficDistributionPreferClose)
 	}
 	if existing, derived := observed.DerivedService, result.DerivedService; agreed.spec == nil && derived != nil &&
-		existing != nil && observed.Set.Manages(existing) {
+		existing != nil && export.IsManaged(existing) {
 		// No export changes it, and an older schema of the import may have dropped fields.
 		derived.Spec = *existing.Spec.DeepCopy()
 	}
@@ -187,7 +185,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 // without an IP, so that until then the old type stays.
 func waitsForIP(observed Observed, imported *v1beta1.ServiceImport) bool {
 	before := observed.ServiceImport
-	return before != nil && before.Spec.Type == v1beta1.Headless && observed.Set.Manages(before) &&
+	return before != nil && before.Spec.Type == v1beta1.Headless && export.IsManaged(before) &&
 		imported.Spec.Type == v1beta1.ClusterSetIP && len(imported.Spec.IPs) == 0
 }
 
@@ -216,5 +214,5 @@ func onlyOwn(observed Observed, contributions []Contribution) []Contribution {
 
 // foreign reports whether a ServiceImport exists and has another owner than this controller.
 func foreign(observed Observed) bool {
-	return observed.ServiceImport != nil && !observed.Set.Manages(observed.ServiceImport)
+	return observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport)
 }

@@ -14,7 +14,7 @@ import (
 // only for the pods there. It is nil if none is needed, or if a Service of another owner has its name.
 func nodePorts(observed Observed) *corev1.Service {
 	of, existing := observed.NodePortsFor, observed.NodePorts
-	if of == nil || existing != nil && !observed.Set.Manages(existing) {
+	if of == nil || existing != nil && !export.IsManaged(existing) {
 		return nil
 	}
 	service := ownService(observed, existing, export.NodePortServiceName(observed.Service), export.LabelExposed, exportOwner(observed))

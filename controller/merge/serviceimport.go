@@ -25,7 +25,7 @@ func serviceImport(observed Observed, agreed decision) *v1beta1.ServiceImport {
 	imported.Namespace, imported.Name = observed.Service.Namespace, observed.Service.Name
 	before := parseExportedKeys(imported.Annotations[export.AnnotationExported])
 	imported.Labels = importMetadata(imported.Labels, agreed.spec.Labels, before.Labels)
-	observed.Set.Mark(imported)
+	export.Mark(imported)
 	imported.Annotations = importMetadata(imported.Annotations, agreed.spec.Annotations, before.Annotations)
 	delete(imported.Annotations, export.AnnotationDerivedService)
 	delete(imported.Annotations, export.AnnotationExported)
@@ -135,7 +135,7 @@ func importReady(observed Observed, agreed decision, absent []Contribution,
 	case imported.Spec.Type == v1beta1.ClusterSetIP && foreignService(observed):
 		return not(ReasonForeignService,
 			"Service %s/%s was not made for this import by %s. Delete it to have the service imported.", derived.Namespace,
-			derived.Name, observed.Set.Manager())
+			derived.Name, export.Manager)
 	case imported.Spec.Type == v1beta1.ClusterSetIP && observed.NoIP != "":
 		return not(ReasonClusterIPLimit, "%s", observed.NoIP)
 	case imported.Spec.Type == v1beta1.ClusterSetIP && !hasAll(derived, families):

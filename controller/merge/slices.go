@@ -94,7 +94,7 @@ func endpointSlice(observed Observed, view *export.View, slice *export.Slice) *d
 		},
 		AddressType: slice.AddressType,
 	}
-	observed.Set.Mark(object)
+	export.Mark(object)
 	return object
 }
 

@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -18,7 +17,7 @@ func (r *Reconciler) propertiesChanged() {
 }
 
 func (r *Reconciler) setClusterSet() {
-	r.Tracker.SetClusterSet(memberstate.ClusterSet{Name: r.Set, Listed: scope.Sets(r.Properties.All())})
+	r.Tracker.SetClusterSet(r.Properties.All()[scope.ClusterSetProperty])
 }
 
 // PropertiesChanged implements memberstate.Handler.

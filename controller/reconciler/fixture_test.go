@@ -28,7 +28,7 @@ func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
 			Properties: local.NewProperties(nil, nil, ""), Frontends: &local.Frontends{},
 			Pods: local.NewPods(nil), Clock: clock.RealClock{},
-			Local:   local.New(fake.NewClientset(), gate, "clusterset-dns", ""),
+			Local:   local.New(fake.NewClientset(), gate, "clusterset-dns"),
 			Members: member.New(member.Config{}),
 			Tracker: memberstate.NewTracker(liveness.Limits{}, clock.RealClock{}, nil, &memberstate.Reporter{}),
 		},

@@ -165,8 +165,7 @@ func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
 			r.enqueueCluster(r.Cluster)
 		}
 		if old.UID != current.UID || terminating(old) != terminating(current) ||
-			local.Accepted(old) != local.Accepted(current) ||
-			r.Set.Takes(old) != r.Set.Takes(current) {
+			local.Accepted(old) != local.Accepted(current) {
 			r.enqueueNamespace(current.Name)
 		}
 	}

@@ -40,8 +40,6 @@ const InvalidDenied = "NamespaceDenied"
 type Gatherer struct {
 	// Cluster is the id of the local cluster, and Namespace that of the controller.
 	Cluster, Namespace string
-	// Set is the cluster set of the controller.
-	Set export.Set
 	scope.Admission
 	// IPFamilies and ServiceCIDRs are those of Services of the local cluster.
 	IPFamilies   []corev1.IPFamily
@@ -105,11 +103,6 @@ func (g *Gatherer) gather(
 ) (Input, []*discoveryv1.EndpointSlice) {
 	in := Input{Existing: existing, Problems: map[string][]export.Problem{}, Refused: map[string]string{}}
 	observed := &in.Existing.Observed
-	if !g.Set.Takes(g.Local.Namespace(service.Namespace)) {
-		// What this controller made is deleted. The ServiceExport is for the controller of another set.
-		observed.ServiceExport = nil
-		return in, nil
-	}
 	if g.Denies(service.Namespace) {
 		if observed.ServiceExport != nil {
 			observed.Invalid = &export.Invalid{
@@ -186,7 +179,7 @@ func (g *Gatherer) concerned(publishing []*member.Member, copies map[string][]*d
 // Source returns how slices of a member are read, none of whose endpoints has an address that the local cluster owns.
 func (g *Gatherer) Source(m *member.Member) export.Source {
 	return export.Source{
-		Cluster: m.Cluster(), Set: g.Set, CIDRs: m.CIDRs(), Services: g.ServiceCIDRs, Owns: g.Local.Owns(), Network: g.Properties.Network(),
+		Cluster: m.Cluster(), CIDRs: m.CIDRs(), Services: g.ServiceCIDRs, Owns: g.Local.Owns(), Network: g.Properties.Network(),
 		Reader: scope.Cluster{ID: g.Cluster, Properties: g.Properties.All()},
 	}
 }
@@ -282,7 +275,6 @@ func (g *Gatherer) existing(access *local.Access, service types.NamespacedName) 
 	existing := apply.Existing{
 		Observed: merge.Observed{
 			Cluster:        g.Cluster,
-			Set:            g.Set,
 			Service:        service,
 			APIVersion:     access.APIVersion(),
 			IPFamilies:     g.IPFamilies,

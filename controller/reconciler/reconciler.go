@@ -201,14 +201,11 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		derived, slices := r.Local.DerivedServices(service), r.Local.ManagedSlices(service)
 		return apply.Outcome{}, r.Applier.Clean(ctx, r.Cluster, derived, slices, lost.Exports, lost.Imports)
 	}
-	var unreadableExport, ownOnly bool
-	if r.Set.Takes(namespace) {
-		unreadableExport, ownOnly = r.unreadable(access, service)
-	}
+	unreadableExport, ownOnly := r.unreadable(access, service)
 	if unreadableExport {
 		return apply.Outcome{}, nil
 	}
-	r.shares.loadImports(r.Cluster, r.Set, access.Imports)
+	r.shares.loadImports(r.Cluster, access.Imports)
 	unseen := r.Applier.Unseen(service)
 	in := r.Gather(ctx, access, service)
 	if !r.Gate.Holds(reading) {

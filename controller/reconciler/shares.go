@@ -40,14 +40,14 @@ func (r *Reconciler) IPLimit() state.Limit {
 }
 
 // loadImports admits the imports that exist, before any other service. Only the first call has an effect.
-func (s *shares) loadImports(own string, set export.Set, imports func() []*v1beta1.ServiceImport) {
+func (s *shares) loadImports(own string, imports func() []*v1beta1.ServiceImport) {
 	s.load.Do(func() {
 		for _, existing := range imports() {
 			var wanted []string
 			for _, status := range existing.Status.Clusters {
 				wanted = append(wanted, status.Cluster)
 			}
-			if set.Manages(existing) && len(existing.Spec.IPs) > 0 && !slices.Contains(wanted, own) {
+			if export.IsManaged(existing) && len(existing.Spec.IPs) > 0 && !slices.Contains(wanted, own) {
 				s.Admit(types.NamespacedName{Namespace: existing.Namespace, Name: existing.Name}, wanted, true)
 			}
 		}
@@ -66,9 +66,9 @@ func (s *shares) mergeWithin(observed merge.Observed, contributions []merge.Cont
 	}
 	result := merge.Merge(observed, contributions)
 	exists := observed.ServiceImport != nil && len(observed.ServiceImport.Spec.IPs) > 0 ||
-		observed.DerivedService != nil && observed.Set.IsDerivedFor(observed.DerivedService, observed.Service.Name)
+		observed.DerivedService != nil && export.IsDerivedFor(observed.DerivedService, observed.Service.Name)
 	if result.DerivedService == nil && !exists || slices.Contains(wanted, observed.Cluster) ||
-		observed.ServiceImport != nil && !observed.Set.Manages(observed.ServiceImport) {
+		observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport) {
 		wanted = nil // it needs no IP, or not of a member's share
 	}
 	if !s.Admit(observed.Service, wanted, exists) {

@@ -51,7 +51,7 @@ func (s *sharing) restart(ips int, members ...string) {
 		s.told = append(s.told, cluster+" "+text)
 	}, func(service types.NamespacedName) { s.due = append(s.due, service) })}
 	s.SetMembers(members)
-	s.loadImports(s.cluster, "", func() []*v1beta1.ServiceImport {
+	s.loadImports(s.cluster, func() []*v1beta1.ServiceImport {
 		var all []*v1beta1.ServiceImport
 		for _, each := range s.imports {
 			all = append(all, each)

@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 const (
 	// PropertiesAnnotation carries the properties of a cluster, on its heartbeat and on the Leases of members.
 	PropertiesAnnotation = "clusterset-dns.github.io/properties"
-	// ClusterSetProperty is the name of the property that names the sets of a cluster (KEP-2149). It is never omitted for
+	// ClusterSetProperty is the name of the property that names the set of a cluster (KEP-2149). It is never omitted for
 	// others.
 	ClusterSetProperty = "clusterset.k8s.io"
 	// ClusterIDProperty is the name of the property that is the id of a cluster (KEP-2149). It is never omitted for others.
@@ -68,16 +67,4 @@ func ParseProperties(text string) (map[string]string, error) {
 		return nil, fmt.Errorf("annotation %s is no JSON object", PropertiesAnnotation)
 	}
 	return parsed, nil
-}
-
-// Sets returns the cluster sets that the properties of a cluster name, which ClusterSetProperty separates by commas
-// (enhancements#6238). There are none if it names none.
-func Sets(all map[string]string) []string {
-	var sets []string
-	for name := range strings.SplitSeq(all[ClusterSetProperty], ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			sets = append(sets, name)
-		}
-	}
-	return sets
 }

@@ -34,8 +34,6 @@ type Cluster struct {
 	// Cluster is the id of the cluster, and UID that of its namespace kube-system.
 	Cluster string `json:"cluster"`
 	UID     string `json:"uid"`
-	// ClusterSet is empty for the default set.
-	ClusterSet string `json:"clusterSet,omitempty"`
 	// Network is that of its pods, empty for the default one.
 	Network string `json:"network,omitempty"`
 	// Controller is the version of the controller, and MCSVersion the served version of the MCS API.

@@ -383,7 +383,7 @@ func (e *explanation) findings(account merge.Account) {
 	}
 	if serviceImport := observed.ServiceImport; serviceImport != nil {
 		e.Problems = append(e.Problems, findingsOf(e.Cluster, serviceImport, len(account.Precedence) > 0)...)
-		if len(account.Precedence) > 0 && observed.Set.Manages(serviceImport) &&
+		if len(account.Precedence) > 0 && export.IsManaged(serviceImport) &&
 			!slices.ContainsFunc(e.Endpoints, func(each state.Endpoint) bool { return each.State != state.NotReady }) {
 			e.problem("endpoints-ready", fmt.Sprintf("kubectl --context %s -n %s get pods", contextOf(account.Precedence[0]),
 				observed.Service.Namespace), "No endpoint of %s is ready in any cluster.", observed.Service.Name)

@@ -148,7 +148,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 	case reason == memberstate.EventMemberQuarantined:
 		fix := l.join(m.Candidate(), id, "")
 		if verdict.Reason == liveness.OtherClusterSet {
-			fix = "Correct the ClusterProperty clusterset.k8s.io, or --clusterset of the controller, in one of the two clusters."
+			fix = "Correct the ClusterProperty clusterset.k8s.io in one of the two clusters."
 		}
 		if verdict.Token != "" {
 			fix = "Verify the exports of the member: `kubectl --context " + contextOf(id) + " get serviceexports -A`. If they are " +
@@ -194,7 +194,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 func (l *Leader) ofServices(found *list, access *local.Access) {
 	leaving := func(object metav1.Object) bool {
 		namespace := l.Local.Namespace(object.GetNamespace())
-		return object.GetDeletionTimestamp() != nil || !l.Set.Takes(namespace) || namespace.DeletionTimestamp != nil
+		return object.GetDeletionTimestamp() != nil || namespace == nil || namespace.DeletionTimestamp != nil
 	}
 	for _, each := range access.Exports() {
 		name := member.NameOf(each)
@@ -220,14 +220,14 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 	zoneless := l.Local.NodesWithoutZone()
 	for _, each := range access.Imports() {
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
-		if len(zoneless) > 0 && distribution != "" && each.Spec.Type == v1beta1.ClusterSetIP && l.Set.Manages(each) {
+		if len(zoneless) > 0 && distribution != "" && each.Spec.Type == v1beta1.ClusterSetIP && export.IsManaged(each) {
 			found.add(state.Warning, "zones", "Node "+zoneless[0], fmt.Sprintf("kubectl --context %s label node %s %s=<zone of the node>",
 				contextOf(l.Cluster), zoneless[0], corev1.LabelTopologyZone),
 				"Node %s has no label %s, so its clients do not prefer near endpoints, although %s has trafficDistribution %s.",
 				zoneless[0], corev1.LabelTopologyZone, member.NameOf(each), distribution)
 			zoneless = nil // once
 		}
-		if !leaving(each) && (!export.IsManaged(each) || l.Set.Manages(each)) {
+		if !leaving(each) {
 			service := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
 			*found = append(*found, findingsOf(l.Cluster, each, exported(service))...)
 		}

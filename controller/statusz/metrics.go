@@ -242,11 +242,11 @@ func (m *Metrics) collectObjects(r *Leader, gauge func(string, float64, ...strin
 		return
 	}
 	gauge("mcs_api_served", 1, strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/"))
-	countObjects(r.Set, access.Exports(), access.Imports(), gauge)
+	countObjects(access.Exports(), access.Imports(), gauge)
 }
 
 // countObjects counts by what is true of an object. Of an import of another owner, the conditions do not count.
-func countObjects(set export.Set, exports []*v1beta1.ServiceExport, all []*v1beta1.ServiceImport,
+func countObjects(exports []*v1beta1.ServiceExport, all []*v1beta1.ServiceImport,
 	gauge func(string, float64, ...string),
 ) {
 	gauge("exports", float64(len(exports)))
@@ -267,7 +267,7 @@ func countObjects(set export.Set, exports []*v1beta1.ServiceExport, all []*v1bet
 		count(v1beta1.ServiceExportKindName, each, each.Status.Conditions)
 	}
 	for _, each := range all {
-		if !set.Manages(each) {
+		if !export.IsManaged(each) {
 			count(v1beta1.ServiceImportKindName, each, nil)
 			continue
 		}

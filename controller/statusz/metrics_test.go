@@ -162,7 +162,7 @@ func TestCountedObjects(t *testing.T) {
 	exported := &v1beta1.ServiceExport{Status: v1beta1.ServiceExportStatus{Conditions: conditions("A", "C")}}
 	unreadable := &v1beta1.ServiceExport{ObjectMeta: object(export.Domain+"/unreadable", "no")}
 	var got []string
-	countObjects("", []*v1beta1.ServiceExport{exported, unreadable}, []*v1beta1.ServiceImport{ours, theirs},
+	countObjects([]*v1beta1.ServiceExport{exported, unreadable}, []*v1beta1.ServiceImport{ours, theirs},
 		func(name string, value float64, labels ...string) {
 			got = append(got, fmt.Sprintf("%s%v %g", name, labels, value))
 		})

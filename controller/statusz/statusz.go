@@ -174,18 +174,13 @@ func chosen(published []*discoveryv1.EndpointSlice, reader scope.Cluster) string
 
 // elsewhere returns why a namespace takes no part in the cluster set, and what changes that. Both are empty if it does.
 func (l *Leader) elsewhere(name string) (why, fix string) {
-	namespace := l.Local.Namespace(name)
 	switch {
 	case l.Denies(name):
 		return fmt.Sprintf("namespace %q is on the controller's list of denied namespaces", name),
 			"Use another namespace, or change --denied-namespaces of the controller."
-	case namespace == nil:
+	case l.Local.Namespace(name) == nil:
 		return fmt.Sprintf("namespace %q does not exist", name),
 			fmt.Sprintf("kubectl --context %s create namespace %s", contextOf(l.Cluster), name)
-	case !l.Set.Takes(namespace):
-		return fmt.Sprintf("namespace %q belongs to %s, not to %s (label %s)", name,
-				export.Set(namespace.Labels[export.LabelSet]), l.Set, export.LabelSet),
-			fmt.Sprintf("Change the label %s of the namespace if it is to be of %s.", export.LabelSet, l.Set)
 	}
 	return "", ""
 }
@@ -194,7 +189,7 @@ func (l *Leader) elsewhere(name string) (why, fix string) {
 func (l *Leader) status() state.Cluster {
 	own := reconciler.Standing(l.Local.Namespace(l.Namespace))
 	out := state.Cluster{
-		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set), Network: l.Properties.Network(),
+		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), Network: l.Properties.Network(),
 		Controller: l.metrics.version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
 		InputsLate: l.Gate.Late(0), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength() + l.Record.Working(),
 		Limits:  []state.Limit{l.IPLimit(), l.Members.MemoryLimit()},
@@ -209,9 +204,6 @@ func (l *Leader) status() state.Cluster {
 	if access != nil {
 		out.MCSVersion = strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/")
 		for _, each := range access.Imports() {
-			if export.IsManaged(each) && !l.Set.Manages(each) {
-				continue // of another set
-			}
 			out.Imports = append(out.Imports, importOf(each))
 		}
 		slices.SortFunc(out.Imports, func(a, b state.Import) int {

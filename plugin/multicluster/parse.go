@@ -17,7 +17,6 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
@@ -59,13 +58,6 @@ var options = map[string]option{
 	}},
 	"labels": {"EXPRESSION", 1, unlimited, func(m *Multicluster, args []string) error {
 		return selector(args, &m.options.Labels)
-	}},
-	"clusterset": {"NAME", 1, 1, func(m *Multicluster, args []string) error {
-		m.options.ClusterSet = args[0]
-		if len(validation.IsDNS1123Label(args[0])) > 0 {
-			return fmt.Errorf("%q is no name of a cluster set", args[0])
-		}
-		return nil
 	}},
 	"ttl": {"SECONDS", 1, 1, func(m *Multicluster, args []string) error {
 		seconds, err := number(args[0], 0, maxTTL)

@@ -36,7 +36,6 @@ func TestParse(t *testing.T) {
 		"namespaces a b\nnamespaces c": "Namespaces=[a b c]",
 		"namespace_labels a=b,c":       "NamespaceLabels=a=b,c",
 		"labels tier in (a, b)":        "Labels=tier in (a,b)",
-		"clusterset blue":              "ClusterSet=blue",
 		"ttl 0":                        "ttl=0",
 		"fallthrough":                  "fallthrough=[.]",
 		"startup_timeout 1m":           "startup_timeout=1m0s",
@@ -92,7 +91,7 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{
 			"multicluster {\nttl 5\npods verified\n}",
 			"Testfile:3 - Error during parsing: unknown property 'pods'; allowed are: " +
-				"cluster, clusterset, fallback, fallthrough, groups, ignore, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, " +
+				"cluster, fallback, fallthrough, groups, ignore, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, " +
 				"prefer, startup_timeout, ttl, zonal",
 		},
 		{"multicluster {\nkubeconfig\n}", "Testfile:2 - Error during parsing: kubeconfig: wrong arguments; " +
@@ -101,8 +100,6 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster {\nnamespaces\n}", "the form is: namespaces NAMESPACE..."},
 		{"multicluster {\nnamespace_labels\n}", "the form is: namespace_labels EXPRESSION"},
 		{"multicluster {\nlabels a in\n}", "no label selector"},
-		{"multicluster {\nclusterset\n}", "the form is: clusterset NAME"},
-		{"multicluster {\nclusterset Blue\n}", `"Blue" is no name of a cluster set`},
 		{"multicluster {\nttl\n}", "the form is: ttl SECONDS"},
 		{"multicluster {\nttl x\n}", `"x" is no number from 0 to 3600`},
 		{"multicluster {\nttl 3601\n}", `"3601" is no number from 0 to 3600`},

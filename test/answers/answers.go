@@ -28,13 +28,8 @@ type DNS struct {
 
 // Start returns a DNS that reads the cluster of a config. The caller stops it.
 func Start(config *rest.Config, observer watch.Observer) (*DNS, error) {
-	return StartWith(config, watch.Options{}, observer)
-}
-
-// StartWith is Start with what to watch.
-func StartWith(config *rest.Config, options watch.Options, observer watch.Observer) (*DNS, error) {
 	kept := &states{Observer: observer, of: make(map[watch.Resource]State)}
-	source, stop, err := watch.New(config, options, &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}, kept)
+	source, stop, err := watch.New(config, watch.Options{}, &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}, kept)
 	if err != nil {
 		return nil, err
 	}

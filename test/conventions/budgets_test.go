@@ -32,12 +32,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 5_050},
-		{"lines of controller/", lines["controller"], 19_626},
-		{"lines of cmd/", lines["cmd"], 5_452},
-		{"lines of " + units, lines[units], 75_788},
+		{"lines of plugin/", lines["plugin"], 5_023},
+		{"lines of controller/", lines["controller"], 19_412},
+		{"lines of cmd/", lines["cmd"], 5_395},
+		{"lines of " + units, lines[units], 74_868},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 25_324},
+		{"words of Markdown", words, 24_915},
 	} {
 		switch {
 		case each.is > each.most:

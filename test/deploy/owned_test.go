@@ -88,7 +88,6 @@ func TestWhoWritesObjectsOfTheController(t *testing.T) {
 		account("kube-system", "namespace-controller")
 	controller := account(system, "clusterset-controller")
 	service := serviceOf(t, "derived", map[string]string{export.LabelManagedBy: export.Manager})
-	named := serviceOf(t, "derived", map[string]string{export.LabelManagedBy: export.NamedManager})
 	slice := sliceOf(t, "copy", map[string]string{export.LabelSliceManagedBy: export.Manager})
 	published := sliceOf(t, "published",
 		map[string]string{export.LabelService: "web", export.LabelSourceCluster: "east"})
@@ -110,7 +109,6 @@ func TestWhoWritesObjectsOfTheController(t *testing.T) {
 		denied map[string]string
 	}{
 		{"a derived Service", owner, service, annotate, denied},
-		{"a derived Service of a named set", owner, named, annotate, denied},
 		{"the label of a derived Service", owner, service, unlabel, denied},
 		{"a copy", owner, slice, annotate, denied},
 		{"a published slice", owner, published, annotate, denied},

@@ -11,7 +11,6 @@ import (
 func TestValuesThatAreRefused(t *testing.T) {
 	for set, want := range map[string]string{
 		"clusterID=east":                                  "clusterID",
-		"clusterset=Blue":                                 "clusterset",
 		"clusterId=East":                                  "clusterId",
 		"clusterId=a.b.c":                                 "clusterId",
 		"clusterId=" + strings.Repeat("a", 64):            "clusterId",
@@ -84,14 +83,6 @@ func TestWhatValuesDo(t *testing.T) {
 		{"clusterId=east", "- --cluster-id=east\n", ""},
 		{"clusterId=east.registry", "- --cluster-id=east.registry\n", ""},
 		{"clusterId=fromClusterProperty", "", "--cluster-id"},
-		{"clusterset=", "name: clusterset-controller\n", "--clusterset"},
-		{"coredns.enabled=true,clusterset=", "", "        clusterset "},
-		{"clusterset=", "operator: DoesNotExist", "matchLabels: {clusterset-dns"},
-		{"clusterset=blue", "- --clusterset=blue\n", ""},
-		{"clusterset=blue", "name: clusterset-member-blue\n", ""},
-		{"clusterset=blue", "policyName: clusterset-imports-blue\n", ""},
-		{"coredns.enabled=true,clusterset=blue", "        clusterset blue\n", ""},
-		{"clusterset=blue", `matchLabels: {clusterset-dns.github.io/clusterset: "blue"}`, ""},
 		{"image.registry=example.org/mirror/", `image: "example.org/mirror/clusterset-dns/clusterset-controller:0.1.0"`, ""},
 		{"clusterId=east", `image: "ghcr.io/clusterset-dns/clusterset-controller:0.1.0"`, ""},
 		{"coredns.enabled=true", `image: "ghcr.io/clusterset-dns/coredns-slim:0.1.0"`, "clusterset-dns/coredns:"},

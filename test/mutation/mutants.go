@@ -23,8 +23,8 @@ var mutants = slices.Concat(reading, judging, merging, writing, scoping, probing
 var reading = []mutant{
 	{
 		file:        "controller/member/member.go",
-		text:        `v1beta1.LabelSourceCluster + "=" + m.cluster + "," + m.set.Selector()`,
-		replacement: `v1beta1.LabelSourceCluster + "," + m.set.Selector()`,
+		text:        `v1beta1.LabelSourceCluster + "=" + m.cluster`,
+		replacement: `v1beta1.LabelSourceCluster`,
 		harm:        "a member sends all its EndpointSlices, not those that it exports",
 	},
 	{

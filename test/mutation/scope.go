@@ -85,29 +85,9 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/memberstate/tracker.go",
-		text:        `t.set.excludes(m.set)`,
+		text:        `t.set != "" && m.set != "" && t.set != m.set`,
 		replacement: `false`,
 		harm:        "a cluster of another set contributes to this one",
-		first:       simulation,
-	},
-	{
-		file:        "controller/reconciler/input.go",
-		text:        `!g.Set.Takes(g.Local.Namespace(service.Namespace))`,
-		replacement: `false`,
-		harm:        "a controller exports and imports the services of another set",
-		first:       simulation,
-	},
-	{
-		file:        "controller/export/set.go",
-		text:        `labels[managedBy(object)] == s.Manager() && (s == "" || labels[LabelSet] == string(s))`,
-		replacement: `labels[managedBy(object)] == Manager || labels[managedBy(object)] == NamedManager`,
-		harm:        "the controller of one set deletes the objects of another",
-	},
-	{
-		file:        "plugin/multicluster/watch/open.go",
-		text:        `selector := "!" + LabelClusterSet`,
-		replacement: `selector := "!kubernetes.io/none"`,
-		harm:        "the zone of the default set answers for the names of others",
 		first:       simulation,
 	},
 	{

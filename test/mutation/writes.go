@@ -118,7 +118,7 @@ var merging = []mutant{
 var writing = []mutant{
 	{
 		file: "controller/apply/slices.go",
-		text: `if before != nil && !p.observed.Set.Manages(before) {`, replacement: `if before != nil && before.Name == "" {`,
+		text: `if before != nil && !export.IsManaged(before) {`, replacement: `if before != nil && before.Name == "" {`,
 		harm: "a slice that somebody else made is overwritten",
 	},
 	{
@@ -179,7 +179,7 @@ var writing = []mutant{
 	},
 	{
 		file: "controller/export/slices.go",
-		text: `s.Set.Manages(slice) && slice.DeletionTimestamp == nil`, replacement: `s.Set.Manages(slice)`,
+		text: `if IsManaged(slice) && slice.DeletionTimestamp == nil {`, replacement: `if IsManaged(slice) {`,
 		harm: "a finalizer of somebody else keeps a withdrawn export alive everywhere",
 	},
 	{

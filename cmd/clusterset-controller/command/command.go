@@ -61,9 +61,6 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 		"kubeconfig `file` of the local cluster; empty means $KUBECONFIG or ~/.kube/config, else the pod's service account")
 	set.StringVar(&f.Cluster, "cluster-id", "",
 		"`id` of the local cluster: a DNS label, or two joined with a dot; empty means the value of ClusterProperty cluster.clusterset.k8s.io")
-	set.StringVar((*string)(&f.ClusterSet), "clusterset", "",
-		"`name` of the cluster set, a DNS label that is the same in all its clusters; empty means the default set. The controller manages the namespaces with label "+
-			export.LabelSet+"=<name>, or of those without it for the default set")
 	set.StringVar(&f.Namespace, "namespace", "",
 		"namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+
 			member.DefaultNamespace)

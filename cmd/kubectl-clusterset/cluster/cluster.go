@@ -43,33 +43,13 @@ const (
 	// PropertiesAnnotation has the ClusterProperties in the heartbeat, as JSON, and NetworkProperty is the name of one.
 	PropertiesAnnotation = domain + "/properties"
 	NetworkProperty      = "network." + domain
-	// SetLabel names the cluster set of an object, and in the heartbeat, as an annotation, that of the controller.
-	SetLabel       = domain + "/clusterset"
-	ManagedByLabel = "app.kubernetes.io/managed-by"
-	ServiceLabel   = v1beta1.LabelServiceName
-	SourceLabel    = v1beta1.LabelSourceCluster
+	ManagedByLabel       = "app.kubernetes.io/managed-by"
+	ServiceLabel         = v1beta1.LabelServiceName
+	SourceLabel          = v1beta1.LabelSourceCluster
 
-	manager = "clusterset-controller." + domain
+	// ManagedSlices is the label selector of the EndpointSlices that the controller manages.
+	ManagedSlices = discoveryv1.LabelManagedBy + "=clusterset-controller." + domain
 )
-
-// A Set is the name of a cluster set, empty for the default set.
-type Set string
-
-// String returns the set as text.
-func (s Set) String() string {
-	if s == "" {
-		return "the default cluster set"
-	}
-	return "cluster set " + string(s)
-}
-
-// Slices is the label selector of the EndpointSlices that the controller of the set manages.
-func (s Set) Slices() string {
-	if s == "" {
-		return discoveryv1.LabelManagedBy + "=" + manager + ",!" + SetLabel
-	}
-	return discoveryv1.LabelManagedBy + "=named." + manager + "," + SetLabel + "=" + string(s)
-}
 
 // Account is the name of the ServiceAccount of a reader.
 func Account(reader string) string { return "clusterset-member-" + reader }
@@ -129,8 +109,6 @@ type Identity struct {
 	ID string
 	// UID is that of the namespace kube-system.
 	UID string
-	// Set is the cluster set of the controller.
-	Set Set
 	// Network is the network of its pods, empty for the default one.
 	Network string
 }
@@ -162,9 +140,7 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	}
 	var properties map[string]string
 	_ = json.Unmarshal([]byte(lease.Annotations[PropertiesAnnotation]), &properties) // the controller wrote it
-	return Identity{
-		ID: id, UID: string(namespace.UID), Set: Set(lease.Annotations[SetLabel]), Network: properties[NetworkProperty],
-	}, nil
+	return Identity{ID: id, UID: string(namespace.UID), Network: properties[NetworkProperty]}, nil
 }
 
 // Credentials are the Secrets of all members, or of the member with an id.
@@ -181,7 +157,7 @@ func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, 
 }
 
 // Identify reads the identities of clusters. It is an error if two contexts refer to one cluster, or two clusters have one
-// id, or are of different cluster sets.
+// id.
 func Identify(ctx context.Context, clusters []*Cluster) ([]Identity, error) {
 	identities, wrong := make([]Identity, len(clusters)), make([]error, len(clusters))
 	for i, c := range clusters {
@@ -205,10 +181,6 @@ func distinct(clusters []*Cluster, identities []Identity) error {
 				wrong = append(wrong, fmt.Errorf(
 					"the clusters of contexts %s and %s both have the id %s: give one of the controllers another --cluster-id",
 					clusters[j].Context, clusters[i].Context, identities[i].ID))
-			case identities[i].Set != identities[j].Set:
-				wrong = append(wrong, fmt.Errorf(
-					"the controller of context %s is of %s, that of %s of %s: use --system-namespace for the controllers of one set",
-					clusters[j].Context, identities[j].Set, clusters[i].Context, identities[i].Set))
 			}
 		}
 	}

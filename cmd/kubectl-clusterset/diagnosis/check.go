@@ -169,11 +169,7 @@ func (c *Cluster) kubectl(format string, args ...any) string {
 
 // chart is a command of Helm on the installation in the cluster.
 func (c *Cluster) chart(verb, flags string) string {
-	release := "clusterset-dns"
-	if c.Set != "" {
-		release += "-" + string(c.Set)
-	}
-	return fmt.Sprintf("helm %s %s deploy/chart --kube-context %s --namespace %s %s", verb, release, c.Context, c.Namespace, flags)
+	return fmt.Sprintf("helm %s clusterset-dns deploy/chart --kube-context %s --namespace %s %s", verb, c.Context, c.Namespace, flags)
 }
 
 // applyCRDs is the command that installs the CRDs of the MCS API.

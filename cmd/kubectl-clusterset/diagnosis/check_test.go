@@ -92,12 +92,12 @@ func TestChecks(t *testing.T) {
 			},
 			"failed controller-rights east: Service account clusterset-controller lacks permissions: list services. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values",
 		},
-		"members of a named set lack rights": {
+		"members lack rights": {
 			func(east, _ *Cluster) {
-				east.Set, east.Namespace = "blue", "clusterset-dns-blue"
+				east.Namespace = "mcs"
 				east.MemberLacks = []string{"list a", "list b"}
 			},
-			"failed member-rights east: Service account clusterset-member lacks permissions: list a, list b. > helm upgrade clusterset-dns-blue deploy/chart --kube-context east --namespace clusterset-dns-blue --reset-then-reuse-values",
+			"failed member-rights east: Service account clusterset-member lacks permissions: list a, list b. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace mcs --reset-then-reuse-values",
 		},
 		"members have too many rights": {
 			func(east, _ *Cluster) {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
@@ -58,14 +57,10 @@ var dnsChecks = []Check{
 		},
 	},
 	{
-		Name: "corefile-multicluster", About: "the Corefile serves the zone, for the cluster set of the controller", skip: noCoreDNS,
+		Name: "corefile-multicluster", About: "the Corefile serves the zone", skip: noCoreDNS,
 		run: func(s *Set, c *Cluster, found *problems) {
-			switch by := c.Corefile.By(s.Zone); {
-			case c.Corefile == nil:
-			case by == "" && !c.hasZone(): // else a file that it imports serves the zone
+			if c.Corefile != nil && c.Corefile.By(s.Zone) == "" && !c.hasZone() { // else a file that it imports serves the zone
 				found.fail(s.enable(c), "The Corefile does not serve %s.", s.Zone)
-			case by == setup.ByMulticluster && c.ID != "" && c.Corefile.Set(s.Zone) != string(c.Set):
-				found.fail(s.serveSet(c), "The Corefile serves %s for %s, not for %s.", s.Zone, cluster.Set(c.Corefile.Set(s.Zone)), c.Set)
 			}
 		},
 	},
@@ -182,18 +177,9 @@ func (c *Cluster) restart() string {
 
 // enable says how the cluster's DNS comes to serve the zone.
 func (s *Set) enable(c *Cluster) string {
-	switch {
-	case c.Set != "":
-		return s.serveSet(c)
-	case c.CoreDNS != nil:
+	if c.CoreDNS != nil {
 		return "kubectl clusterset coredns enable --contexts " + c.Context + s.flag()
 	}
 	return fmt.Sprintf("There is no Deployment %s/%s: have the cluster's DNS forward %s to the CoreDNS of the chart, see "+
 		"docs/operate/install.md#platforms.", setup.CoreDNSNamespace, setup.CoreDNSName, s.Zone)
-}
-
-// serveSet says how the Corefile comes to serve the zone for the cluster set of the controller.
-func (s *Set) serveSet(c *Cluster) string {
-	return fmt.Sprintf("Select the zone of %s with --zone, or have the Corefile serve %s for it (docs/operate/operations.md#several-sets): `%s`.",
-		c.Set, s.Zone, c.edit(setup.CoreDNSName))
 }

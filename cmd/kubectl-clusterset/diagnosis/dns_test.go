@@ -28,7 +28,6 @@ const (
 	edit       = "`kubectl --context east -n kube-system edit configmap coredns`."
 	clusterID  = "Set `cluster east` in the multicluster block of the Corefile: " + edit
 	upgrade    = "helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=east"
-	blue       = "Select the zone of cluster set blue with --zone, or have the Corefile serve clusterset.local for it (docs/operate/operations.md#several-sets): " + edit
 	noID       = "warning corefile-cluster east: The Corefile has no `cluster east`, so DNS does not prefer near endpoints, although shop/db prefers them (cluster). > "
 	restarting = "`kubectl --context east -n kube-system logs deployment/coredns`. If its pods have not read the Corefile, restart them: `kubectl --context east -n kube-system rollout restart deployment coredns`."
 )
@@ -61,28 +60,16 @@ func TestDNS(t *testing.T) {
 		"a variable as the id":     {corefile: plugin("cluster {$ID}\n")},
 		"the id in the chart":      {corefile: forwards, chart: plugin("cluster east\n"), change: []func(*Cluster){prefers}},
 		"the chart is not used":    {corefile: stock, chart: plugin(""), change: []func(*Cluster){prefers}},
-		"the set": {
-			corefile: plugin("cluster east\nclusterset blue\n"), change: []func(*Cluster){func(east *Cluster) { east.Set = "blue" }},
-		},
 		"the id of another cluster": {
 			corefile: plugin("cluster west\n"),
 			want:     "failed corefile-cluster east: The Corefile has `cluster west`, but this cluster is east: DNS prefers endpoints of the wrong cluster. > " + clusterID,
 		},
 		"no id":              {corefile: plugin(""), change: []func(*Cluster){prefers}, want: noID + clusterID},
 		"no id in the chart": {corefile: forwards, chart: plugin(""), change: []func(*Cluster){prefers}, want: noID + upgrade},
-		"another set": {
-			corefile: plugin("cluster east\n"), change: []func(*Cluster){func(east *Cluster) { east.Set = "blue" }},
-			want: "failed corefile-multicluster east: The Corefile serves clusterset.local for the default cluster set, not for cluster set blue. > " + blue,
-		},
 		"no way": {
 			corefile: own, change: []func(*Cluster){fails},
 			want: "failed corefile-multicluster east: The Corefile does not serve clusterset.local. > " + enable + "\n" +
 				"failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > " + enable,
-		},
-		"no way for a set": {
-			corefile: own, change: []func(*Cluster){fails, func(east *Cluster) { east.Set = "blue" }},
-			want: "failed corefile-multicluster east: The Corefile does not serve clusterset.local. > " + blue + "\n" +
-				"failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > " + blue,
 		},
 		"the plugin does not answer": {
 			corefile: plugin("cluster east\n"), change: []func(*Cluster){fails},

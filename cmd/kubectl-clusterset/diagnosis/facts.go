@@ -124,7 +124,7 @@ func (c *Cluster) look(ctx context.Context) {
 func (c *Cluster) gather(ctx context.Context, zone string) {
 	c.Identity, c.Unidentified = c.Identify(ctx)
 	if c.State != nil {
-		c.ID, c.UID, c.Set, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, c.UID), cluster.Set(c.State.ClusterSet), nil
+		c.ID, c.UID, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, c.UID), nil
 	}
 	c.look(ctx)
 	c.Lost = lost(ctx, c.Dynamic, c.MCSVersion)

@@ -82,15 +82,15 @@ func TestGather(t *testing.T) {
 	}
 	refused := errors.New("refused")
 	set := Gather(t.Context(), []*cluster.Cluster{of(), of(heartbeat), of(heartbeat)},
-		[]*state.Cluster{nil, nil, {Cluster: "answered", ClusterSet: "blue"}}, []error{refused, refused, nil}, "clusterset.local",
+		[]*state.Cluster{nil, nil, {Cluster: "answered"}}, []error{refused, refused, nil}, "clusterset.local",
 		func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error) { return nil, refused })
 	for i, want := range []Cluster{
 		{Unidentified: cluster.ErrNeverRan, StateError: refused},
 		{Identity: cluster.Identity{ID: "heard"}, StateError: refused},
-		{Identity: cluster.Identity{ID: "answered", Set: "blue"}},
+		{Identity: cluster.Identity{ID: "answered"}},
 	} {
 		got := set.Clusters[i]
-		if got.Unreachable != nil || got.ID != want.ID || got.Set != want.Set || got.UID != "uid" || got.Namespace != "mcs" ||
+		if got.Unreachable != nil || got.ID != want.ID || got.UID != "uid" || got.Namespace != "mcs" ||
 			got.Config.Host != "https://a" || !errors.Is(got.Unidentified, want.Unidentified) || !errors.Is(got.StateError, want.StateError) ||
 			got.MCSVersion != "v1alpha1" || len(got.Lost) > 0 || len(got.PodCIDRs) != 1 || got.PodCIDRs[0].String() != "10.64.0.0/24" ||
 			!errors.Is(got.DNSError, refused) || got.CoreDNS != nil || got.RightsError == nil { // this client takes no reviews

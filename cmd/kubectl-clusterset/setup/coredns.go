@@ -172,15 +172,10 @@ func ReadChartCorefile(ctx context.Context, c *cluster.Cluster) (corefile *Coref
 	return corefile
 }
 
-// chartNamespace is the namespace of the CoreDNS of the chart, of the controller's cluster set. Its ClusterRoleBinding,
-// which only administrators can write, names it.
+// chartNamespace is the namespace of the CoreDNS of the chart. Its ClusterRoleBinding, which only administrators can write,
+// names it.
 func chartNamespace(ctx context.Context, c *cluster.Cluster) (string, error) {
-	is, err := c.Identify(ctx)
-	if err != nil && !errors.Is(err, cluster.ErrNeverRan) { // before the installation, it is of the default set
-		return "", err
-	}
-	binding, err := c.Kube.RbacV1().ClusterRoleBindings().Get(ctx, strings.TrimSuffix(chartName+"-"+string(is.Set), "-"),
-		metav1.GetOptions{})
+	binding, err := c.Kube.RbacV1().ClusterRoleBindings().Get(ctx, chartName, metav1.GetOptions{})
 	if err != nil {
 		return "", err
 	}

@@ -89,9 +89,6 @@ func (c *Corefile) Serves(zone string) bool { return c.multicluster(zone) != nil
 // Option returns the arguments of an option of the plugin multicluster for a zone, nil if it is not set.
 func (c *Corefile) Option(zone, name string) []string { return c.multicluster(zone).option(name) }
 
-// Set returns the cluster set for which the plugin serves a zone.
-func (c *Corefile) Set(zone string) string { return strings.Join(c.Option(zone, "clusterset"), " ") }
-
 // Passes reports whether NodeLocal DNSCache with this Corefile sends queries for a zone to the cluster's DNS: the zone
 // has a server block, or that of the root zone forwards to the same servers as that of the cluster's own zone, which is
 // the first that forwards another one.

@@ -187,11 +187,11 @@ func (p *peering) give(ctx context.Context) error {
 		return fmt.Errorf("context %s: allow the controller to renew the token for %s: %w", p.reader.Context, p.is.ID, err)
 	}
 	if p.DryRun {
-		p.Teller.Did("%s would get a credential to read %s in %s (dry run)", p.readerID, p.is.ID, p.is.Set)
+		p.Teller.Did("%s would get a credential to read %s (dry run)", p.readerID, p.is.ID)
 		return nil
 	}
-	p.Teller.Did("%s has a credential to read %s in %s, which expires %s unless its controller renews it", p.readerID,
-		p.is.ID, p.is.Set, expires.UTC().Format(time.RFC3339))
+	p.Teller.Did("%s has a credential to read %s, which expires %s unless its controller renews it", p.readerID,
+		p.is.ID, expires.UTC().Format(time.RFC3339))
 	return nil
 }
 

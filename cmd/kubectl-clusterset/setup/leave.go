@@ -61,7 +61,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 				metav1.DeleteOptions{DryRun: cluster.DryRun(o.DryRun)}); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member of %s", identities[i].ID, member, identities[i].Set)
+			o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member", identities[i].ID, member)
 			found = true
 		}
 		revoked, err := revoke(ctx, c, reader, cluster.DryRun(o.DryRun))
@@ -103,7 +103,7 @@ func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id st
 		leases, published = cluster.ClusterLabel, cluster.SourceLabel+"!="+id+","+cluster.SourceLabel
 	}
 	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx,
-		metav1.ListOptions{LabelSelector: published + "," + is.Set.Slices()})
+		metav1.ListOptions{LabelSelector: published + "," + cluster.ManagedSlices})
 	states, failed := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: leases})
 	if err = errors.Join(err, failed); err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
@@ -136,7 +136,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 			if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch, options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Wrote(o.DryRun, "%s is %s in %s", id, done, identities[i].Set)
+			o.Teller.Wrote(o.DryRun, "%s is %s", id, done)
 			continue
 		}
 		if drain && at >= 0 {
@@ -155,7 +155,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 				options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s in %s", identities[i].ID, id, done, identities[i].Set)
+			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s", identities[i].ID, id, done)
 		}
 	}
 	if !found {

@@ -115,13 +115,13 @@ func TestDrain(t *testing.T) {
 		east, west string // the annotations of the Secret of west in east, and of the namespace in west
 		says       string
 	}{
-		{[]*cluster.Cluster{east, west}, true, "", "true", "west is drained in the default cluster set\n"},
-		{[]*cluster.Cluster{east}, true, "true", "true", "east: the endpoints of west are drained in the default cluster set\n"},
+		{[]*cluster.Cluster{east, west}, true, "", "true", "west is drained\n"},
+		{[]*cluster.Cluster{east}, true, "true", "true", "east: the endpoints of west are drained\n"},
 		{
 			[]*cluster.Cluster{east, west},
 			false, "", "",
-			"east: the endpoints of west are not drained in the default cluster set\n" +
-				"west is not drained in the default cluster set\n",
+			"east: the endpoints of west are not drained\n" +
+				"west is not drained\n",
 		},
 	} {
 		var said bytes.Buffer
@@ -194,82 +194,31 @@ func TestDrainOfAMemberWithoutASecret(t *testing.T) {
 	}
 }
 
-// TestOutputNamesTheSet: a forgotten --system-namespace selects the default set.
-func TestOutputNamesTheSet(t *testing.T) {
-	for set, want := range map[string]string{"": "the default cluster set", "blue": "cluster set blue"} {
-		for what, do := range map[string]func(Options) error{
-			"leave":   func(o Options) error { return Leave(t.Context(), o, "west") },
-			"drain":   func(o Options) error { return Drain(t.Context(), o, "west", true) },
-			"undrain": func(o Options) error { return Drain(t.Context(), o, "west", false) },
-		} {
-			var said bytes.Buffer
-			o := Options{
-				Clusters: []*cluster.Cluster{ofSet(joined("east", "west"), set), ofSet(joined("west", "east"), set)},
-				Teller:   cluster.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute},
-				State: func(context.Context, *cluster.Cluster) (*state.Cluster, error) {
-					return &state.Cluster{Cluster: "west", Drained: what == "drain"}, nil
-				},
-			}
-			if err := do(o); err != nil {
-				t.Fatal(err)
-			}
-			for line := range strings.Lines(said.String()) {
-				if !strings.HasSuffix(line, want+"\n") {
-					t.Errorf("%s of %s says %q", what, want, line)
-				}
-			}
-			if strings.Count(said.String(), want) < map[string]int{"leave": 2, "drain": 1, "undrain": 1}[what] {
-				t.Errorf("%s of %s says %q", what, want, said.String())
-			}
-		}
-	}
-}
-
-// TestJoinNamesTheSet: a forgotten --system-namespace selects the default set.
-func TestJoinNamesTheSet(t *testing.T) {
+// TestJoinDryRun: a dry run says what it would do, and writes nothing.
+func TestJoinDryRun(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	for set, want := range map[string]string{"": "the default cluster set", "blue": "cluster set blue"} {
-		var said bytes.Buffer
-		o := Options{DryRun: true, Teller: cluster.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute}}
-		for _, c := range []*cluster.Cluster{ofSet(joined("east"), set), ofSet(joined("west"), set)} {
-			c.Config = &rest.Config{
-				Host: "https://" + c.Context + ":6443", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
-			}
-			o.Clusters = append(o.Clusters, c)
+	var said bytes.Buffer
+	o := Options{DryRun: true, Teller: cluster.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute}}
+	for _, c := range []*cluster.Cluster{joined("east"), joined("west")} {
+		c.Config = &rest.Config{
+			Host: "https://" + c.Context + ":6443", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
 		}
-		if err := Join(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		wanted := "west would get a credential to read east in " + want + " (dry run)\n" +
-			"east would get a credential to read west in " + want + " (dry run)\n"
-		if said.String() != wanted {
-			t.Errorf("got\n%swant\n%s", said.String(), wanted)
-		}
-		for _, c := range o.Clusters {
-			for _, action := range c.Kube.(*fake.Clientset).Actions() {
-				if patch, writes := action.(clienttesting.PatchActionImpl); writes && len(patch.GetPatchOptions().DryRun) == 0 {
-					t.Errorf("a dry run writes %s %s", patch.GetResource().Resource, patch.GetName())
-				}
+		o.Clusters = append(o.Clusters, c)
+	}
+	if err := Join(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	want := "west would get a credential to read east (dry run)\neast would get a credential to read west (dry run)\n"
+	if said.String() != want {
+		t.Errorf("got\n%swant\n%s", said.String(), want)
+	}
+	for _, c := range o.Clusters {
+		for _, action := range c.Kube.(*fake.Clientset).Actions() {
+			if patch, writes := action.(clienttesting.PatchActionImpl); writes && len(patch.GetPatchOptions().DryRun) == 0 {
+				t.Errorf("a dry run writes %s %s", patch.GetResource().Resource, patch.GetName())
 			}
 		}
 	}
-}
-
-// ofSet makes the controller of a cluster one of a set.
-func ofSet(c *cluster.Cluster, set string) *cluster.Cluster {
-	client := c.Kube.(*fake.Clientset)
-	renewed := metav1.NowMicro()
-	if err := client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: system, Name: cluster.HeartbeatLease, Annotations: map[string]string{
-				cluster.SetLabel: set,
-			},
-		},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(strings.TrimPrefix(c.Context, "admin@")), RenewTime: &renewed},
-	}, system); err != nil {
-		panic(err)
-	}
-	return c
 }

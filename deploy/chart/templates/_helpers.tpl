@@ -19,11 +19,6 @@ the chart's. Helm adds app.kubernetes.io/managed-by. */}}
 {{- toYaml (merge $labels (default dict $root.Values.commonLabels)) -}}
 {{- end }}
 
-{{/* The end of the names of objects that are not in a namespace, so that a cluster in several sets has one release for each. */}}
-{{- define "clusterset-dns.suffix" -}}
-{{- with .Values.clusterset }}-{{ . }}{{ end -}}
-{{- end }}
-
 {{/* The id of this cluster, empty if the ClusterProperty has it. */}}
 {{- define "clusterset-dns.clusterId" -}}
 {{- $id := required "clusterId is required: set the id of this cluster, which is unique in the set, or fromClusterProperty" .Values.clusterId -}}

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -116,42 +115,6 @@ func TestManyNamespacesAreWatchedTogether(t *testing.T) {
 		watched := Options{Namespaces: test.namespaces}.watchedNamespaces()
 		if len(watched) != test.watches || slices.Contains(watched, "") != test.all {
 			t.Errorf("of %d namespaces %q are watched", len(test.namespaces), watched)
-		}
-	}
-}
-
-// TestObjectsOfOneClusterSetAreSelected: besides what else selects them. Two sets never share a watch.
-func TestObjectsOfOneClusterSetAreSelected(t *testing.T) {
-	keys := map[string]string{}
-	for _, set := range []string{"", "blue", "green"} {
-		options := Options{ClusterSet: set}
-		key, err := options.key()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if other, used := keys[key]; used {
-			t.Errorf("sets %q and %q share a watch", set, other)
-		}
-		keys[key] = set
-		for _, others := range []string{"", withServiceName, "tier in (a, b)"} {
-			selector, err := labels.Parse(options.selects(others))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, of := range []string{"", "blue", "green"} {
-				object := labels.Set{"tier": "a", withServiceName: "web"}
-				if of != "" {
-					object[LabelClusterSet] = of
-				}
-				if selector.Matches(object) != (of == set) {
-					t.Errorf("set %q with %q: an object of %q is selected: %t", set, others, of, of != set)
-				}
-				delete(object, "tier")
-				delete(object, withServiceName)
-				if others != "" && selector.Matches(object) {
-					t.Errorf("set %q forgets %q", set, others)
-				}
-			}
 		}
 	}
 }

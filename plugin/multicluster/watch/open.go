@@ -31,9 +31,6 @@ type Options struct {
 	NamespaceLabels string
 	// Labels is a label selector of the ServiceImports to serve; empty means all.
 	Labels string
-	// ClusterSet is the name of the cluster set whose ServiceImports and EndpointSlices are served: those with that value of
-	// the label LabelClusterSet. Empty means the default set: those without the label.
-	ClusterSet string
 	// Imports are the ServiceImports to serve, each once: ServiceImports or GKEServiceImports or both; none means
 	// ServiceImports. Of several the first is waited for, and others that the API server does not have are no reason to
 	// wait. Where both have an import of the same name, that of ServiceImports counts.
@@ -54,22 +51,6 @@ const (
 	// GroupGKE is that of Google Kubernetes Engine.
 	GroupGKE = "net.gke.io"
 )
-
-// LabelClusterSet is the label of ServiceImports and EndpointSlices that names their cluster set, unless it is the default
-// set.
-const LabelClusterSet = "clusterset-dns.github.io/clusterset"
-
-// selects returns the label selector of the objects of the cluster set that others select, too; these may be empty.
-func (o Options) selects(others string) string {
-	selector := "!" + LabelClusterSet
-	if o.ClusterSet != "" {
-		selector = LabelClusterSet + "=" + o.ClusterSet
-	}
-	if others == "" {
-		return selector
-	}
-	return others + "," + selector
-}
 
 // imports are the ServiceImports to serve, in the order of the options.
 func (o Options) imports() []Resource {

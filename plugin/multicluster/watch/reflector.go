@@ -156,14 +156,14 @@ func (s *Source) reflectors(c *clients, options Options) (all []*cache.Reflector
 	for _, namespace := range options.watchedNamespaces() {
 		for i, resource := range options.imports() {
 			add(resource, namespace, i > 0, new(unstructured.Unstructured),
-				c.listImports(resource, namespace, options.selects(options.Labels)))
+				c.listImports(resource, namespace, options.Labels))
 		}
 		if options.FallbackServices {
 			add(Services, namespace, true, new(corev1.Service), list(core, "services", namespace, "", servicesWithIP))
 		}
 		if !options.NoEndpoints {
 			add(EndpointSlices, namespace, false, new(discoveryv1.EndpointSlice),
-				list(discovery, "endpointslices", namespace, options.selects(withServiceName), ""))
+				list(discovery, "endpointslices", namespace, withServiceName, ""))
 		}
 		if !options.NoEndpoints && slices.Contains(options.imports(), GKEServiceImports) {
 			add(MirroredEndpointSlices, namespace, false, new(discoveryv1.EndpointSlice),
