@@ -22,27 +22,15 @@ type Property struct {
 	Field string
 	// Reason is the reason of the condition Conflict if exports disagree.
 	Reason v1beta1.ServiceExportConditionReason
+	// Text returns the value of a spec, empty if it has none.
+	Text func(*export.Spec) string
 	// Dissent are the exports that have another value, in their precedence.
 	Dissent []*export.View
-
-	*property
-}
-
-// Text returns the value of a spec, empty if it has none.
-func (p Property) Text(spec *export.Spec) string { return p.text(spec) }
-
-// A property is how exports are compared.
-type property struct {
-	field  string
-	reason v1beta1.ServiceExportConditionReason
-	text   func(*export.Spec) string
 	// differs returns which specs disagree with the decision.
 	differs func(decision) func(*export.Spec) bool
-	// details are the differences of views to the first one, each sentence after a space; nil for none.
-	details func(views []*export.View, merged union) string
 }
 
-var properties = []*property{
+var properties = []Property{
 	of("type", v1beta1.ServiceExportReasonTypeConflict,
 		func(s *export.Spec) v1beta1.ServiceImportType { return s.Type }),
 	of("sessionAffinity", v1beta1.ServiceExportReasonSessionAffinityConflict,
@@ -58,26 +46,30 @@ var properties = []*property{
 	ofMap("exportedAnnotations", v1beta1.ServiceExportReasonAnnotationsConflict,
 		func(s *export.Spec) map[string]string { return s.Annotations }),
 	{
-		field: "ports", reason: v1beta1.ServiceExportReasonPortConflict,
-		text: func(s *export.Spec) string { return portsText(s.Ports) },
+		Field: "ports", Reason: v1beta1.ServiceExportReasonPortConflict,
+		Text: func(s *export.Spec) string { return portsText(s.Ports) },
 		differs: func(d decision) func(*export.Spec) bool {
-			first := setOf(d.spec.Ports)
-			return func(s *export.Spec) bool { return !first.equal(s.Ports) }
+			first := make(map[export.Port]bool, len(d.spec.Ports)) // they are unique
+			for _, port := range d.spec.Ports {
+				first[port] = true
+			}
+			return func(s *export.Spec) bool {
+				return len(s.Ports) != len(first) || slices.ContainsFunc(s.Ports, func(port export.Port) bool { return !first[port] })
+			}
 		},
-		details: portDetails,
 	},
 	{
-		field: "ipFamilies", reason: v1beta1.ServiceExportReasonIPFamilyConflict,
-		text: func(s *export.Spec) string { return familiesText(s.IPFamilies) },
+		Field: "ipFamilies", Reason: v1beta1.ServiceExportReasonIPFamilyConflict,
+		Text: func(s *export.Spec) string { return familiesText(s.IPFamilies) },
 		differs: func(d decision) func(*export.Spec) bool {
 			return func(s *export.Spec) bool { return outOfReach(d.spec.Type, s.IPFamilies, d.families) }
 		},
 	},
 }
 
-func of[T ~string](field string, reason v1beta1.ServiceExportConditionReason, value func(*export.Spec) T) *property {
-	return &property{
-		field: field, reason: reason, text: func(s *export.Spec) string { return string(value(s)) },
+func of[T ~string](field string, reason v1beta1.ServiceExportConditionReason, value func(*export.Spec) T) Property {
+	return Property{
+		Field: field, Reason: reason, Text: func(s *export.Spec) string { return string(value(s)) },
 		differs: func(d decision) func(*export.Spec) bool {
 			return func(s *export.Spec) bool { return value(s) != value(d.spec) }
 		},
@@ -86,58 +78,31 @@ func of[T ~string](field string, reason v1beta1.ServiceExportConditionReason, va
 
 func ofMap(field string, reason v1beta1.ServiceExportConditionReason,
 	value func(*export.Spec) map[string]string,
-) *property {
-	return &property{
-		field: field, reason: reason, text: func(s *export.Spec) string { return mapText(value(s)) },
+) Property {
+	return Property{
+		Field: field, Reason: reason, Text: func(s *export.Spec) string { return mapText(value(s)) },
 		differs: func(d decision) func(*export.Spec) bool {
 			return func(s *export.Spec) bool { return !maps.Equal(value(s), value(d.spec)) }
 		},
-		details: func(views []*export.View, _ union) string { return mapDetails(views, value) },
 	}
-}
-
-// mapDetails names the keys of views that differ from those of the first one.
-func mapDetails(views []*export.View, value func(*export.Spec) map[string]string) string {
-	var found details
-	first := value(views[0].Spec)
-	for _, view := range views[1:] {
-		other := value(view.Spec)
-		for _, key := range slices.Sorted(maps.Keys(other)) {
-			used, set := first[key]
-			switch {
-			case !set:
-				found.say(func() string {
-					return fmt.Sprintf("%q of %q has no effect: set it in %q, too, or remove it.", shorten(key), view.Cluster,
-						views[0].Cluster)
-				})
-			case other[key] != used:
-				found.say(func() string { return fmt.Sprintf("%q of %q differs.", shorten(key), view.Cluster) })
-			}
-		}
-		for _, key := range slices.Sorted(maps.Keys(first)) {
-			if _, set := other[key]; !set {
-				found.say(func() string { return fmt.Sprintf("%q is missing in %q.", shorten(key), view.Cluster) })
-			}
-		}
-	}
-	return found.all()
 }
 
 // compare returns all properties of the decision. They depend only on the specs of the views and the precedence.
 func compare(views []*export.View, agreed decision) []Property {
-	all := make([]Property, 0, len(properties))
-	for _, p := range properties {
-		property := Property{Field: p.field, Reason: p.reason, property: p}
-		differs := p.differs(agreed)
+	all := slices.Clone(properties)
+	for i := range all {
+		differs := all[i].differs(agreed)
 		for _, view := range views {
 			if differs(view.Spec) {
-				property.Dissent = append(property.Dissent, view)
+				all[i].Dissent = append(all[i].Dissent, view)
 			}
 		}
-		all = append(all, property)
 	}
 	return all
 }
+
+// maxDissent bounds the clusters that a message names for a property.
+const maxDissent = 3
 
 // conflicts returns the reason and the message of the condition Conflict, empty without conflicts. They are sorted by
 // reason. ranked means that the first view is not the oldest.
@@ -156,10 +121,16 @@ func conflicts(views []*export.View, ranked bool, agreed decision) (reason, mess
 		used.IPFamilies = agreed.families
 		text := fmt.Sprintf("Conflicting %s. Using %q from %s service export in %q. %d/%d clusters disagree.",
 			p.Field, shorten(p.Text(&used)), why, first.Cluster, len(p.Dissent), len(views))
-		if p.details != nil {
-			text += p.details(views, agreed.union)
+		for _, view := range p.Dissent[:min(len(p.Dissent), maxDissent)] {
+			text += fmt.Sprintf(" %q has %q.", view.Cluster, shorten(p.Text(view.Spec)))
+		}
+		if more := len(p.Dissent) - maxDissent; more > 0 {
+			text += fmt.Sprintf(" And %d more.", more)
 		}
 		reasons, messages = append(reasons, string(p.Reason)), append(messages, text)
+	}
+	if len(agreed.left) > 0 {
+		messages = append(messages, fmt.Sprintf("Ports not served, because an import has at most %d: %d.", maxPorts, len(agreed.left)))
 	}
 	return strings.Join(reasons, ","), strings.Join(messages, " ")
 }

@@ -68,8 +68,8 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestManyPorts: an import has no more ports than a Service can hold, those of
-// the first exports, and the condition says what is left out.
+// TestManyPorts: an import has no more ports than a Service can hold, those of the first exports, and the condition says how
+// many are left out.
 func TestManyPorts(t *testing.T) {
 	const clusters, each = 500, 100
 	views := withPorts(clusters, each)
@@ -90,19 +90,6 @@ func TestManyPorts(t *testing.T) {
 	const want = ` Ports not served, because an import has at most 300: 49700.`
 	if !strings.HasSuffix(message, want) || len(message) > 4096 {
 		t.Errorf("message %s", message)
-	}
-	// What comes after the limit is not called a clash of names.
-	views = append(withPorts(3, each), newView("last", 20, "x:65000/TCP p0-0:65001/TCP p1-1:102/TCP", ""))
-	details := portDetails([]*export.View{views[0], views[3]}, unite(views))
-	for _, want := range []string{
-		`"x:65000/TCP" of "last" is not served, because the import has 300 ports already.`,
-		`"p0-0:65001/TCP" of "last" is not served, because its name is taken.`,
-		`"p1-1:102/TCP" of "last" is added.`,
-		` Ports not served, because an import has at most 300: 1.`,
-	} {
-		if !strings.Contains(details, want) {
-			t.Errorf("%s\nlacks %s", details, want)
-		}
 	}
 }
 
