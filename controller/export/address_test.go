@@ -62,57 +62,30 @@ func TestCheckAddress(t *testing.T) {
 // TestFormsOfAddresses: Kubernetes lets a slice have an address in any form. The local cluster exports the canonical
 // one; from another cluster only that one is taken, because its controller writes no other.
 func TestFormsOfAddresses(t *testing.T) {
-	exported := func(addresses ...string) (*View, []Problem) {
-		slice := newSlice("web-1", "http:80/TCP", "fd00::9")
-		slice.Endpoints[0].Addresses = addresses
-		view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(), newService("http:80/TCP"),
-			[]*discoveryv1.EndpointSlice{slice})
-		if invalid != nil {
-			t.Fatal(invalid)
+	endpoints := func(addresses ...string) (all []discoveryv1.Endpoint) {
+		for _, address := range addresses {
+			all = append(all, discoveryv1.Endpoint{Addresses: []string{address}})
 		}
-		return view, found
+		return all
 	}
-	for name, test := range map[string]struct {
-		in, want []string
-		problem  string
-	}{
-		"all canonical": {[]string{"fd00::1", "fd00::2"}, []string{"fd00::1", "fd00::2"}, ""},
-		"the first":     {[]string{"FD00::1", "fd00::2"}, []string{"fd00::1", "fd00::2"}, ""},
-		"the last":      {[]string{"fd00::1", "fd00:0::2"}, []string{"fd00::1", "fd00::2"}, ""},
-		"two forms of one": {
-			[]string{"fd00::1", "FD00::1", "fd00::2"},
-			[]string{"fd00::1", "fd00::2"},
-			"BadAddress: EndpointSlice demo/web-1: fd00::1 is repeated in one endpoint",
-		},
-		"none": {
-			[]string{"", "fd00::1"},
-			[]string{"fd00::1"},
-			`BadAddress: EndpointSlice demo/web-1: "" is not an IP address`,
-		},
-		"one that no pod has between them": {
-			[]string{"FD00::1", "FE80::1", "FD00::2"},
-			[]string{"fd00::1", "fd00::2"},
-			"BadAddress: EndpointSlice demo/web-1: fe80::1 is not the address of a pod",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			view, found := exported(test.in...)
-			diff(t, "addresses", view.Slices[0].Endpoints[0].Addresses, test.want)
-			var want []string
-			if test.problem != "" {
-				want = []string{test.problem}
-			}
-			diff(t, "problems", texts(found), want)
-		})
+	of := func(view *View) (addresses []string) {
+		for _, endpoint := range view.Slices[0].Endpoints {
+			addresses = append(addresses, endpoint.Addresses...)
+		}
+		return addresses
 	}
-	t.Run("of another cluster", func(t *testing.T) {
-		view, found := FromSlices(Source{Cluster: "east"}, web, hostile(func(s *discoveryv1.EndpointSlice) {
-			s.AddressType = discoveryv1.AddressTypeIPv6
-			s.Endpoints[0].Addresses = []string{"FD00::1", "fd00::2"}
-		}), nil)
-		diff(t, "addresses", view.Slices[0].Endpoints[0].Addresses, []string{"fd00::2"})
-		diff(t, "problems", texts(found), []string{
-			`BadAddress: EndpointSlice demo/web-east-1: "FD00::1" is not in canonical form, fd00::1`,
-		})
+	slice := newSlice("web-1", "http:80/TCP", "fd00::9")
+	slice.Endpoints = endpoints("FD00::1", "", "fd00:0::2", "FE80::1", "fd00::3")
+	view, found, _ := FromService(Exporter{Cluster: "east"}, newExport(), newService("http:80/TCP"), []*discoveryv1.EndpointSlice{slice})
+	diff(t, "exported", of(view), []string{"fd00::1", "fd00::2", "fd00::3"})
+	diff(t, "problems", texts(found), []string{`BadAddress: EndpointSlice demo/web-1: "" is not an IP address (2 times)`})
+
+	view, found = FromSlices(Source{Cluster: "east"}, web, hostile(func(s *discoveryv1.EndpointSlice) {
+		s.AddressType = discoveryv1.AddressTypeIPv6
+		s.Endpoints = endpoints("FD00::1", "fd00::2")
+	}), nil)
+	diff(t, "of another cluster", of(view), []string{"fd00::2"})
+	diff(t, "problems", texts(found), []string{
+		`BadAddress: EndpointSlice demo/web-east-1: "FD00::1" is not in canonical form, fd00::1`,
 	})
 }

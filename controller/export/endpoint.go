@@ -10,11 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Limits of the EndpointSlice API.
-const (
-	maxEndpoints = 1000
-	maxAddresses = 100
-)
+// maxEndpoints is the limit of the EndpointSlice API.
+const maxEndpoints = 1000
 
 // The values that conditions point to. All endpoints share them, because endpoints are never changed in place.
 var (
@@ -73,8 +70,8 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 	}
 	out := make([]discoveryv1.Endpoint, 0, len(in))
 	for i := range in {
-		addresses := r.addresses(in[i].Addresses)
-		if len(addresses) == 0 {
+		addresses := r.address(in[i].Addresses)
+		if addresses == nil {
 			continue
 		}
 		conditions, demoted := r.demoted[i]
@@ -100,69 +97,43 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 	return out
 }
 
-// addresses returns the valid addresses. It returns the input itself if all are valid and in canonical form.
-func (r *endpointReader) addresses(in []string) []string {
+// address returns the first address of an endpoint in canonical form, nil if it is not valid. The API defines no meaning of
+// others, and kube-proxy does not look at them.
+func (r *endpointReader) address(in []string) []string {
 	if len(in) == 0 {
 		r.found.add(ReasonBadEndpoint, r.object, "an endpoint has no address")
 		return nil
 	}
-	for i, text := range in {
-		canonical, usable := r.usable(in[:i], text)
-		if usable && canonical == text {
-			continue
-		}
-		out := slices.Clone(in[:i])
-		for next := i + 1; ; next++ {
-			if usable {
-				out = append(out, canonical)
-			}
-			if next == len(in) {
-				return out
-			}
-			canonical, usable = r.usable(out, in[next])
-		}
-	}
-	return in
-}
-
-// usable reports whether an address may follow the addresses before it, and returns its canonical form.
-func (r *endpointReader) usable(before []string, text string) (canonical string, _ bool) {
-	if len(before) >= maxAddresses {
-		r.found.add(ReasonTooLarge, r.object, "an endpoint has more than %d addresses; the rest is left out",
-			maxAddresses)
-		return "", false
-	}
+	text := in[0]
 	address, err := checkAddress(text, r.addressType)
-	refuse := func(reason Reason, format string, args ...any) (string, bool) {
+	refuse := func(reason Reason, format string, args ...any) []string {
 		if problem := r.found.add(reason, r.object, format, args...); problem.Count == 1 {
 			problem.Address = address
 		}
-		return "", false
+		return nil
 	}
 	if err != nil {
 		return refuse(ReasonBadAddress, "%v", err)
 	}
-	if canonical = text; !isCanonical(address, text) {
+	canonical := in[:1]
+	if !isCanonical(address, text) {
 		// Local slices may have any form; a snapshot has the canonical one.
 		if !r.own {
 			return refuse(ReasonBadAddress, "%q is not in canonical form, %s", text, address)
 		}
-		canonical = address.String()
-	}
-	if slices.Contains(before, canonical) {
-		return refuse(ReasonBadAddress, "%s is repeated in one endpoint", address)
+		canonical = []string{address.String()}
 	}
 	holds := func(p netip.Prefix) bool { return p.Contains(address) }
 	if slices.ContainsFunc(r.services, holds) {
 		return refuse(ReasonBadAddress, "%s is in the range of Services of this cluster", address)
 	}
-	if r.owns != nil && r.owns(canonical, r.exposed) {
+	if r.owns != nil && r.owns(canonical[0], r.exposed) {
 		return refuse(ReasonBadAddress, "%s is an address of this cluster: of a node, the API server or a range of pods", address)
 	}
 	if len(r.within) > 0 && !slices.ContainsFunc(r.within, holds) {
 		return refuse(ReasonForeignAddress, "%s is outside the ranges of its cluster", address)
 	}
-	return canonical, true
+	return canonical
 }
 
 func (r *endpointReader) checkZone(zone string) []string {

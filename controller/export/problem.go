@@ -29,8 +29,8 @@ const (
 	ReasonDuplicate Reason = "Duplicate"
 	// ReasonBadAddressType: a slice is neither IPv4 nor IPv6.
 	ReasonBadAddressType Reason = "BadAddressType"
-	// ReasonBadAddress: an address does not parse, is not of the slice's type, is repeated, cannot be that of a pod, or
-	// is not in canonical form and comes from another cluster.
+	// ReasonBadAddress: an address does not parse, is not of the slice's type, cannot be that of a pod, or is not in canonical
+	// form and comes from another cluster.
 	ReasonBadAddress Reason = "BadAddress"
 	// ReasonForeignAddress: an address is outside the CIDRs of its cluster.
 	ReasonForeignAddress Reason = "ForeignAddress"

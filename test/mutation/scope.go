@@ -104,7 +104,7 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/export/endpoint.go",
-		text:        `if r.owns != nil && r.owns(canonical, r.exposed) {`,
+		text:        `if r.owns != nil && r.owns(canonical[0], r.exposed) {`,
 		replacement: `if false {`,
 		harm:        "a member leads clients to the nodes and the API server of their cluster",
 		first:       simulation,
