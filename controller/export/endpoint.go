@@ -54,8 +54,8 @@ type endpointReader struct {
 	// owns is Source.Owns.
 	owns    func(address string, exposed bool) bool
 	exposed bool
-	// demoted are the original conditions of endpoints that a merge demoted, by index.
-	demoted map[int]discoveryv1.EndpointConditions
+	// demoted are the indices of ready endpoints that a merge demoted.
+	demoted []int
 	object  string
 	found   *problems
 	// zone is the last valid zone. Many endpoints share it, and its check costs more than all others together.
@@ -68,20 +68,22 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 		r.found.add(ReasonTooLarge, r.object, "it has %d endpoints; those above %d are left out", len(in), maxEndpoints)
 		in = in[:maxEndpoints]
 	}
+	demoted := make(map[int]bool, len(r.demoted))
+	for _, i := range r.demoted {
+		demoted[i] = true
+	}
 	out := make([]discoveryv1.Endpoint, 0, len(in))
 	for i := range in {
 		addresses := r.address(in[i].Addresses)
 		if addresses == nil {
 			continue
 		}
-		conditions, demoted := r.demoted[i]
-		if !demoted {
-			c := in[i].Conditions
-			conditions = Conditions(isTrue(c.Ready, true), isTrue(c.Serving, true), isTrue(c.Terminating, false))
-		}
+		// While an endpoint is ready, also by publishNotReadyAddresses, nobody reads its other conditions.
+		c := in[i].Conditions
+		ready := isTrue(c.Ready, true) || demoted[i]
 		endpoint := discoveryv1.Endpoint{
 			Addresses:  addresses,
-			Conditions: conditions,
+			Conditions: Conditions(ready, ready || isTrue(c.Serving, true), !ready && isTrue(c.Terminating, false)),
 			Hostname:   r.text("hostname", in[i].Hostname, validation.IsDNS1123Label),
 			Zone:       r.text("zone", in[i].Zone, r.checkZone),
 		}

@@ -126,7 +126,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 			services:    r.from.Services,
 			owns:        r.from.Owns,
 			exposed:     out.Exposed != "",
-			demoted:     decoded.before(),
+			demoted:     decoded.Slice.Demoted,
 			object:      object,
 			found:       &r.found,
 		}

@@ -227,7 +227,7 @@ func TestSkippedParts(t *testing.T) {
 		{"bad target", `"targets":[`, `"targets":[{"protocol":"TCP","port":80,"target":0},`, `BadSnapshot: target 0 of port 80/TCP is not valid`},
 		{"repeated target", `"target":8080}`, `"target":8080},{"protocol":"TCP","port":80,"target":9090}`, ""},
 		{"target of no port", `"target":8080}`, `"target":8080},{"protocol":"UDP","port":80,"target":9090}`, ""},
-		{"demotion of what is not there", `"targets"`, `"demoted":[{"endpoints":[-1,7]}],"targets"`, ""},
+		{"demotion of what is not there", `"targets"`, `"demoted":[-1,7],"targets"`, ""},
 		{"affinity config for none", `"ipFamilies"`, `"sessionAffinityConfig":{"clientIP":{"timeoutSeconds":5}},"ipFamilies"`, ""},
 		{"fractions and zones of seconds", `2026-03-01T12:00:00Z`, `2026-03-01T14:00:00.9+02:00`, ""},
 	} {

@@ -27,24 +27,16 @@ type snapshot struct {
 	// Service is a Spec. All slices of an export have it, and only one slice's is decoded.
 	Service json.RawMessage `json:"service,omitempty"`
 	Slice   struct {
-		Name    string     `json:"name"`
-		Targets []Target   `json:"targets,omitempty"`
-		Demoted []demotion `json:"demoted,omitempty"`
-		Network string     `json:"network,omitempty"`
-		Exposed Exposure   `json:"exposed,omitempty"`
+		Name    string   `json:"name"`
+		Targets []Target `json:"targets,omitempty"`
+		// Demoted are the indices of endpoints that are ready, and that a merge demoted.
+		Demoted []int    `json:"demoted,omitempty"`
+		Network string   `json:"network,omitempty"`
+		Exposed Exposure `json:"exposed,omitempty"`
 	} `json:"slice"`
 
 	// clusters is the decoded selector, the zero Selector for a slice that is for all clusters.
 	clusters scope.Selector
-}
-
-// A demotion is a group of endpoints of a slice that were ready before a merge changed their conditions, and that had the
-// other two conditions in common.
-type demotion struct {
-	Endpoints []int `json:"endpoints"`
-	// Serving is not nil only if it is false.
-	Serving     *bool `json:"serving,omitempty"`
-	Terminating bool  `json:"terminating,omitempty"`
 }
 
 // An Encoder encodes the snapshots of one view's slices.
@@ -67,47 +59,13 @@ func NewEncoder(view *View) *Encoder {
 // demoted are the ascending indices of endpoints that a merge demotes; they are ready in the view.
 func (e *Encoder) Annotations(slice *Slice, demoted []int) map[string]string {
 	out := snapshot{Cluster: e.view.Cluster, Clusters: slice.Clusters, Absent: e.view.Absent(), Service: e.service}
-	out.Slice.Name, out.Slice.Targets, out.Slice.Demoted = slice.Name, slice.Targets, demotions(slice, demoted)
+	out.Slice.Name, out.Slice.Targets, out.Slice.Demoted = slice.Name, slice.Targets, demoted
 	out.Slice.Network, out.Slice.Exposed = slice.Network, slice.Exposed
 	annotations := map[string]string{AnnotationSnapshot: string(marshal(out))}
 	if slice.TriggerTime != "" {
 		annotations[AnnotationTriggerTime] = slice.TriggerTime
 	}
 	return annotations
-}
-
-func demotions(slice *Slice, demoted []int) []demotion {
-	var groups []demotion
-	for _, i := range demoted {
-		conditions := slice.Endpoints[i].Conditions
-		serving, terminating := isTrue(conditions.Serving, true), isTrue(conditions.Terminating, false)
-		at := slices.IndexFunc(groups, func(g demotion) bool {
-			return isTrue(g.Serving, true) == serving && g.Terminating == terminating
-		})
-		if at < 0 {
-			at = len(groups)
-			groups = append(groups, demotion{Terminating: terminating})
-			if !serving {
-				groups[at].Serving = condition(false)
-			}
-		}
-		groups[at].Endpoints = append(groups[at].Endpoints, i)
-	}
-	return groups
-}
-
-// before returns the conditions of demoted endpoints before the merge, by index, nil for none.
-func (s *snapshot) before() map[int]discoveryv1.EndpointConditions {
-	if len(s.Slice.Demoted) == 0 {
-		return nil
-	}
-	before := map[int]discoveryv1.EndpointConditions{}
-	for _, group := range s.Slice.Demoted {
-		for _, i := range group.Endpoints[:min(len(group.Endpoints), maxEndpoints)] {
-			before[i] = Conditions(true, isTrue(group.Serving, true), group.Terminating)
-		}
-	}
-	return before
 }
 
 // spec returns the unchecked spec.

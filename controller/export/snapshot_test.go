@@ -56,7 +56,7 @@ func TestSnapshotText(t *testing.T) {
 		`"internalTrafficPolicy":"Local","trafficDistribution":"PreferSameZone","labels":{"team":"red"},"annotations":{"note":"<\"é\">"}},` +
 		`"slice":{"name":"` + slice.Name +
 		`","targets":[{"protocol":"TCP","port":80,"target":8080},{"protocol":"UDP","port":53,"target":53}],` +
-		`"demoted":[{"endpoints":[0,3]},{"endpoints":[2],"serving":false,"terminating":true}]}}`
+		`"demoted":[0,2,3]}}`
 	diff(t, "annotations", NewEncoder(view).Annotations(slice, []int{0, 2, 3}), map[string]string{
 		"snapshot.clusterset-dns.github.io/v1": want,
 		// Kubernetes' key is what kube-proxy takes its SLI from.

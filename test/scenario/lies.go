@@ -96,7 +96,7 @@ var badParts = []lie{
 	},
 	withPort("a port that is none", `"name":"evil","protocol":"TCP","port":70000`),
 	aboutSolo("endpoints that are demoted and not there", `\"slice\":{`,
-		`\"slice\":{\"demoted\":[{\"endpoints\":[-1,7,2000000000]}],`, "", soloLetIn),
+		`\"slice\":{\"demoted\":[-1,7,2000000000],`, "", soloLetIn),
 	aboutSolo("a label of Kubernetes' own", `\"service\":{`,
 		`\"service\":{\"labels\":{\"kubernetes.io/evil\":\"yes\"},`, export.ReasonReservedKey, soloLetIn),
 }
