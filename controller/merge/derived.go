@@ -68,7 +68,7 @@ func ownService(observed Observed, existing *corev1.Service, name, label string,
 	service.Namespace, service.Name = observed.Service.Namespace, name
 	export.Mark(service)
 	service.Labels[label] = observed.Service.Name
-	service.OwnerReferences = withOwner(service.OwnerReferences, owner)
+	service.OwnerReferences = []metav1.OwnerReference{owner}
 	return service
 }
 

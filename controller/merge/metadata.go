@@ -7,9 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
-
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
@@ -52,23 +49,4 @@ func importMetadata(observed, exported map[string]string, before []string) map[s
 	}
 	maps.Copy(merged, exported)
 	return merged
-}
-
-// withOwner returns the owner references of a derived Service in a new list, with its import as the only controller.
-// Other owners stay in their places.
-func withOwner(existing []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
-	result := make([]metav1.OwnerReference, 0, len(existing)+1)
-	placed := false
-	for _, reference := range existing {
-		if !ptr.Deref(reference.Controller, false) {
-			result = append(result, reference)
-		} else if !placed {
-			result = append(result, owner)
-			placed = true
-		}
-	}
-	if !placed {
-		result = append(result, owner)
-	}
-	return result
 }

@@ -112,9 +112,6 @@ func TestImportMetadata(t *testing.T) {
 	observed.ServiceImport.Annotations["example.com/owner"] = "red"
 	observed.ServiceImport.Finalizers = []string{"example.com/wait"}
 	observed.DerivedService.Annotations = map[string]string{"example.com/mesh": "on"}
-	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "uid-of-other"}
-	observed.DerivedService.OwnerReferences = append([]metav1.OwnerReference{other},
-		observed.DerivedService.OwnerReferences...)
 
 	result := Merge(observed, contribute(newView("east", 1, "80/TCP", "", labels("tier=front"))))
 	diff(t, "labels", result.ServiceImport.Labels, map[string]string{
@@ -125,8 +122,6 @@ func TestImportMetadata(t *testing.T) {
 		"kubectl.kubernetes.io/note": "kept", "example.com/owner": "red", export.AnnotationDerivedService: derivedName,
 		export.AnnotationExported: `{"labels":["tier"]}`,
 	})
-	diff(t, "owners of the derived Service", result.DerivedService.OwnerReferences,
-		append([]metav1.OwnerReference{other}, importOwnerReference("uid-of-import")...))
 	diff(t, "finalizers", result.ServiceImport.Finalizers, []string{"example.com/wait"})
 	diff(t, "labels of the derived Service", result.DerivedService.Labels, map[string]string{
 		export.LabelManagedBy: export.Manager, export.LabelService: "web",

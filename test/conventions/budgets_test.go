@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_023},
-		{"lines of controller/", lines["controller"], 19_211},
+		{"lines of controller/", lines["controller"], 19_189},
 		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 74_803},
+		{"lines of " + units, lines[units], 74_798},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_916},
 	} {
