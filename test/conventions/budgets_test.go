@@ -35,9 +35,9 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 5_023},
 		{"lines of controller/", lines["controller"], 19_189},
 		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 74_798},
+		{"lines of " + units, lines[units], 74_812},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_884},
+		{"words of Markdown", words, 24_882},
 	} {
 		switch {
 		case each.is > each.most:

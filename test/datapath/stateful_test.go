@@ -58,16 +58,16 @@ var workloads = []workload{
 // TestStateful runs stores over three clusters, whose replicas know each other by name alone, and breaks what they run
 // on. No write that was acknowledged may be lost.
 func TestStateful(t *testing.T) {
-	for _, w := range workloads {
-		for _, program := range w.programs {
-			if _, err := exec.LookPath(program); err != nil {
-				t.Fatalf("%s needs %s: apt-get install --no-install-recommends %s", w.name, program, w.packages)
-			}
-		}
-	}
 	b := newBed(t, "nftables")
 	for _, w := range workloads {
-		t.Run(w.name, func(t *testing.T) { tellStore(t, b, w) })
+		t.Run(w.name, func(t *testing.T) {
+			for _, program := range w.programs {
+				if _, err := exec.LookPath(program); err != nil {
+					t.Fatalf("install %s: apt-get install --no-install-recommends %s", program, w.packages)
+				}
+			}
+			tellStore(t, b, w)
+		})
 	}
 }
 
@@ -125,10 +125,12 @@ func tellStore(t *testing.T, b *bed, w workload) {
 	} {
 		leader := s.leader(t)
 		s.write(t, leader)
+		began := time.Now()
 		fault.do(leader)
 		s.awaitMembers(t)
 		s.writer.await(t, time.Now(), rounds)
-		t.Logf("%s: all replicas are back, and writes are acknowledged", fault.name)
+		t.Logf("%s: all replicas are back; no acknowledged write for %v at most", fault.name,
+			s.writer.longest(began).Round(100*time.Millisecond))
 		s.writer.stop(t)
 	}
 	stored := map[int]bool{}

@@ -82,6 +82,18 @@ func (w *writer) stop(t testing.TB) {
 	w.client = nil
 }
 
+// longest is the longest time between two acknowledged writes, the second of which was after a time.
+func (w *writer) longest(after time.Time) (longest time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.acknowledged[1:] {
+		if at := w.acknowledged[i+1].at; at.After(after) {
+			longest = max(longest, at.Sub(w.acknowledged[i].at))
+		}
+	}
+	return longest
+}
+
 // await waits for so many acknowledged writes after a time.
 func (w *writer) await(t testing.TB, after time.Time, count int) {
 	t.Helper()

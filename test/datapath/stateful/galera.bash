@@ -9,7 +9,6 @@ run() {
 datadir=$DATA
 socket=$DATA/s
 bind-address=0.0.0.0
-skip-name-resolve
 binlog-format=ROW
 innodb-autoinc-lock-mode=2
 innodb-buffer-pool-size=32M
