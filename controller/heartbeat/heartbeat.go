@@ -77,18 +77,13 @@ const (
 func CheckID(ctx context.Context, client kubernetes.Interface, namespace, cluster string) error {
 	return wait.PollUntilContextCancel(ctx, retryAfter, true, func(ctx context.Context) (bool, error) {
 		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-			return true, nil // there is none, or the renewal reports the error
-		case err != nil:
-			return false, nil
-		}
-		if before := ptr.Deref(lease.Spec.HolderIdentity, cluster); before != cluster {
-			return true, fmt.Errorf("the cluster id is %s, and was %s before, by the Lease %s/%s: correct the id, or change it as in "+
+		if before := ptr.Deref(lease.Spec.HolderIdentity, ""); err == nil && before != "" && before != cluster {
+			return false, fmt.Errorf("the cluster id is %s, and was %s before, by the Lease %s/%s: correct the id, or change it as in "+
 				"docs/operate/members.md, so that the other clusters do not lose all exports of this one", cluster, before,
 				namespace, member.HeartbeatLease)
 		}
-		return true, nil
+		// Without the right to read it, the renewal reports the error.
+		return err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err), nil
 	})
 }
 

@@ -33,7 +33,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_023},
-		{"lines of controller/", lines["controller"], 19_189},
+		{"lines of controller/", lines["controller"], 19_184},
 		{"lines of cmd/", lines["cmd"], 5_395},
 		{"lines of " + units, lines[units], 74_812},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
