@@ -101,7 +101,7 @@ type Options struct {
 	Clock clock.WithTicker
 	// DialMember connects to the API servers of members; nil means a net.Dialer.
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
-	// Lookup resolves the names of load balancers; nil means net.DefaultResolver.
+	// Lookup resolves the names of load balancers; nil means the name servers in /etc/resolv.conf.
 	Lookup local.Lookup
 	// Canary is where this replica answers the probes of the members, over the pod network, and is closed by Run. Without
 	// it the controller publishes no canaries, and probes none.
@@ -188,7 +188,7 @@ func (o Options) complete() (Options, error) {
 		o.Clock = clock.RealClock{}
 	}
 	if o.Lookup == nil {
-		o.Lookup = net.DefaultResolver.LookupNetIP
+		o.Lookup = local.LookUp("/etc/resolv.conf", "53")
 	}
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()

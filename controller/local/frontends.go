@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"reflect"
@@ -17,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,8 +33,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// frontendsEvery is how often Gateways are listed and names are resolved, and resolvePatience bounds the resolution of all names.
-const frontendsEvery, resolvePatience = 10 * time.Second, 5 * time.Second
+const (
+	// gatewaysEvery is how often Gateways are listed.
+	gatewaysEvery = 3 * leastTTL
+	// leastTTL and mostTTL bound for how long a name is not resolved again, and resolvePatience bounds a resolution.
+	leastTTL, mostTTL = 5 * time.Second, 5 * time.Minute
+	resolvePatience   = 5 * time.Second
+)
 
 // Frontends are the addresses of the names of load balancers, and the Gateways with routes to Services of their namespace (Gateway
 // API, v1). What is known of a name or of all Gateways stays while it cannot be read. All methods may be called concurrently.
@@ -46,26 +53,28 @@ type Frontends struct {
 	gateways atomic.Pointer[map[types.NamespacedName][]export.Frontend]
 }
 
-// A Lookup returns the addresses of a name, at least one, by the network ip4 or ip6, as net.Resolver.LookupNetIP does. It is
-// called for several at once.
-type Lookup func(ctx context.Context, network, name string) ([]netip.Addr, error)
+// A Lookup returns the addresses of a name by its records of type dns.TypeA or dns.TypeAAAA, in any order, and their TTL.
+type Lookup func(ctx context.Context, name string, kind uint16) ([]netip.Addr, time.Duration, error)
 
-type question struct{ network, name string }
+type question struct {
+	name string
+	kind uint16 // dns.TypeA or dns.TypeAAAA
+}
 
-// resolved are sorted addresses. Until an answer comes, failed counts the lookups.
+// resolved are sorted addresses, and when they are to be resolved again. Until an answer comes, failed counts the lookups.
 type resolved struct {
 	addresses []netip.Addr
-	answered  bool
+	due       time.Time
 	failed    int
 }
 
 // known reports whether there was an answer, or will be none: a resolver may answer for one family alone.
-func (r resolved) known() bool { return r.answered || r.failed >= 3 }
+func (r resolved) known() bool { return !r.due.IsZero() || r.failed >= 3 }
 
 // Addresses returns the sorted addresses of a name, and whether they are known. The list must not be changed.
 func (f *Frontends) Addresses(name string) (addresses []netip.Addr, known bool) {
 	all := ptr.Deref(f.names.Load(), nil)
-	a, aaaa := all[question{"ip4", name}], all[question{"ip6", name}]
+	a, aaaa := all[question{name, dns.TypeA}], all[question{name, dns.TypeAAAA}]
 	addresses = slices.Concat(a.addresses, aaaa.addresses)
 	return addresses, len(addresses) > 0 && a.known() && aaaa.known()
 }
@@ -79,12 +88,12 @@ func (f *Frontends) Gateways(service types.NamespacedName) ([]export.Frontend, b
 // Run resolves the names that used returns, in any order, and lists Gateways if the empty one is among them, until the context
 // ends. It calls changed after a change.
 func (f *Frontends) Run(ctx context.Context, used func() []string, changed func()) {
-	ticker := f.Clock.NewTicker(frontendsEvery)
+	ticker := f.Clock.NewTicker(leastTTL)
 	defer ticker.Stop()
-	for {
+	for listed := (time.Time{}); ; {
 		names := slices.Compact(slices.Sorted(slices.Values(used())))
-		if len(names) > 0 && names[0] == "" {
-			names = names[1:]
+		if now := f.Clock.Now(); slices.Contains(names, "") && now.Sub(listed) > gatewaysEvery-leastTTL/2 {
+			listed = now
 			all, err := f.readGateways(ctx)
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "Cannot list Gateways and their routes; the last known ones stay")
@@ -103,43 +112,65 @@ func (f *Frontends) Run(ctx context.Context, used func() []string, changed func(
 	}
 }
 
-// resolve resolves the names, forgets the rest, and reports whether an address changed.
+// resolve resolves those of the names that are due, forgets the rest, and reports whether an address changed.
 func (f *Frontends) resolve(ctx context.Context, names []string) (changed bool) {
 	limited, cancel := context.WithTimeout(ctx, resolvePatience)
 	defer cancel()
-	questions := make([]question, 0, 2*len(names))
-	for _, name := range names {
-		questions = append(questions, question{"ip4", name}, question{"ip6", name})
-	}
-	addresses, failures := make([][]netip.Addr, len(questions)), make([]error, len(questions))
+	before, after, now := ptr.Deref(f.names.Load(), nil), map[question]resolved{}, f.Clock.Now()
 	var group sync.WaitGroup
-	for i, of := range questions {
+	var mu sync.Mutex // of what follows
+	for i := range 2 * len(names) {
+		of := question{names[i/2], []uint16{dns.TypeA, dns.TypeAAAA}[i%2]}
 		group.Go(func() {
-			// The dot ends a name: the search domains of a pod may belong to tenants.
-			addresses[i], failures[i] = f.Lookup(limited, of.network, strings.TrimSuffix(of.name, ".")+".")
+			is := before[of]
+			if of.name != "" && !now.Before(is.due) {
+				addresses, ttl, err := f.Lookup(limited, of.name, of.kind)
+				if err == nil {
+					slices.SortFunc(addresses, netip.Addr.Compare)
+					// Of the turns, the next to the end of the TTL.
+					is = resolved{addresses: slices.Compact(addresses), due: now.Add(min(max(ttl, leastTTL), mostTTL) - leastTTL/2)}
+				} else {
+					is.failed++
+					klog.FromContext(ctx).V(1).Info("Cannot resolve the name of a load balancer; its last known addresses stay", "name", of.name, "err", err)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			after[of], changed = is, changed || !slices.Equal(is.addresses, before[of].addresses) || is.known() != before[of].known()
 		})
 	}
 	group.Wait()
-	before, after := ptr.Deref(f.names.Load(), nil), map[question]resolved{}
-	for i, of := range questions {
-		is, none := before[of], (*net.DNSError)(nil)
-		switch {
-		case failures[i] == nil, errors.As(failures[i], &none) && none.IsNotFound && failures[i^1] == nil: // it has the other family alone
-			for j, each := range addresses[i] {
-				addresses[i][j] = each.Unmap()
-			}
-			slices.SortFunc(addresses[i], netip.Addr.Compare)
-			is = resolved{addresses: slices.Compact(addresses[i]), answered: true}
-		default:
-			is.failed++
-			klog.FromContext(ctx).V(1).Info("Cannot resolve the name of a load balancer; its last known addresses stay", "name", of.name,
-				"err", failures[i])
-		}
-		changed = changed || !slices.Equal(is.addresses, before[of].addresses) || is.known() != before[of].known()
-		after[of] = is
-	}
 	f.names.Store(&after)
 	return changed
+}
+
+// LookUp returns a Lookup by the name servers in a file as /etc/resolv.conf, at a port.
+func LookUp(file, port string) Lookup {
+	return func(ctx context.Context, name string, kind uint16) (addresses []netip.Addr, _ time.Duration, err error) {
+		config, err := dns.ClientConfigFromFile(file)
+		if err != nil {
+			return nil, 0, err
+		}
+		// The dot ends a name: the search domains of a pod may belong to tenants.
+		query := new(dns.Msg).SetQuestion(dns.Fqdn(name), kind)
+		for i := range 2 * len(config.Servers) {
+			server, network := config.Servers[i/2], []string{"udp", "tcp"}[i%2]
+			answer, _, failed := (&dns.Client{Net: network}).ExchangeContext(ctx, query, net.JoinHostPort(server, port))
+			if failed != nil || answer.Truncated || answer.Rcode != dns.RcodeSuccess {
+				err = errors.Join(err, failed, fmt.Errorf("name server %s has no answer by %s", server, network))
+				continue
+			}
+			ttl := uint32(math.MaxUint32)
+			for _, record := range slices.Concat(answer.Answer, answer.Ns) { // of which some may be no addresses
+				ttl = min(ttl, record.Header().Ttl)
+				if address, err := netip.ParseAddr(dns.Field(record, 1)); err == nil {
+					addresses = append(addresses, address.Unmap())
+				}
+			}
+			return addresses, time.Duration(ttl) * time.Second, nil
+		}
+		return nil, 0, err
+	}
 }
 
 // A gateway is what is read of a Gateway.

@@ -3,11 +3,14 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -15,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -121,7 +125,7 @@ func TestGatewaysStay(t *testing.T) {
 		go f.Run(ctx, func() []string { return []string{""} }, func() { changes.Add(1) })
 		for i, row := range []struct{ available, known bool }{{false, false}, {true, true}, {false, true}, {true, true}} {
 			available.Store(row.available)
-			<-time.After(frontendsEvery + time.Second)
+			<-time.After(gatewaysEvery + time.Second)
 			synctest.Wait()
 			frontends, known := f.Gateways(types.NamespacedName{Namespace: "shop", Name: "db"})
 			if known != row.known || (len(frontends) == 1) != row.known || changes.Load() > 1 {
@@ -132,60 +136,63 @@ func TestGatewaysStay(t *testing.T) {
 	})
 }
 
-// TestNames: a name is unknown until it was resolved. Its addresses of a family stay while this cannot be resolved. Slow names
-// delay others by one resolvePatience.
+// TestNames: a name is unknown until it was resolved, and then resolved when its TTL ends. Its addresses of a family stay while
+// this cannot be resolved. Slow names delay others by one resolvePatience.
 func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var answer atomic.Value // addresses, "fails" for an error, and "none" for a name that does not exist
-		var changes, unused atomic.Int64
-		f := &Frontends{Clock: clock.RealClock{}, Lookup: func(ctx context.Context, network, name string) (addresses []netip.Addr, err error) {
-			if name == "slow." {
+		var answer atomic.Value // addresses, and "fails" for an error
+		var ttl, asked, changes, unused atomic.Int64
+		f := &Frontends{Clock: clock.RealClock{}, Lookup: func(ctx context.Context, name string, kind uint16) (addresses []netip.Addr, _ time.Duration, err error) {
+			if name == "slow" {
 				<-ctx.Done()
-				return nil, ctx.Err()
+				return nil, 0, ctx.Err()
+			}
+			if kind == dns.TypeA {
+				asked.Add(1)
 			}
 			for _, each := range strings.Fields(answer.Load().(string)) {
-				if each == "fails" || each == "v4-fails" && network == "ip4" {
-					return nil, errors.New("timeout")
+				if each == "fails" || each == "v4-fails" && kind == dns.TypeA {
+					return nil, 0, errors.New("no such host")
 				}
-				if address, err := netip.ParseAddr(each); err == nil && address.Is4() == (network == "ip4") {
+				if address, err := netip.ParseAddr(each); err == nil && address.Is4() == (kind == dns.TypeA) {
 					addresses = append(addresses, address)
 				}
 			}
-			if len(addresses) == 0 {
-				return nil, &net.DNSError{Name: name, IsNotFound: true}
-			}
-			return addresses, nil
+			return addresses, time.Duration(ttl.Load()) * time.Second, err
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		answer.Store("fails")
 		go f.Run(ctx, func() []string { return [][]string{{"lb", "lb"}, {}, {"slow", "lb"}}[unused.Load()] }, func() { changes.Add(1) })
 		<-time.After(time.Second)
 		for _, row := range []struct {
-			answer, want string
-			changes, now int64 // now is the case of the names that are used
+			answer, want        string
+			ttl, seconds        int64 // the answer is valid for, and how long it may take
+			changes, asked, now int64 // now is the case of the names that are used
 		}{
-			{"fails", "[]", 0, 0},
-			{"203.0.113.8 203.0.113.7 203.0.113.8", "[203.0.113.7 203.0.113.8]", 1, 0},
-			{"203.0.113.9", "[203.0.113.9]", 2, 0},
-			{"fails", "[203.0.113.9]", 2, 0},
-			{"", "[203.0.113.9]", 2, 0},
-			{"2001:db8::9 203.0.113.9", "[203.0.113.9 2001:db8::9]", 3, 0},
-			{"2001:db8::8 v4-fails", "[203.0.113.9 2001:db8::8]", 4, 0},
-			{"203.0.113.7", "[203.0.113.7]", 5, 0},
-			{"203.0.113.7", "[203.0.113.7]", 5, 0},
-			{"203.0.113.7", "[]", 5, 1},
-			{"203.0.113.6", "[203.0.113.6]", 6, 2},
+			{"fails", "[]", 0, 5, 0, 1, 0},
+			{"203.0.113.8 203.0.113.7 203.0.113.8", "[203.0.113.7 203.0.113.8]", 30, 5, 1, 1, 0},
+			{"203.0.113.9", "[203.0.113.7 203.0.113.8]", 30, 28, 1, 0, 0},
+			{"203.0.113.9", "[203.0.113.9]", 1, 2, 2, 1, 0},
+			{"203.0.113.9", "[203.0.113.9]", 1, 20, 2, 4, 0},
+			{"fails", "[203.0.113.9]", 60, 20, 2, 4, 0},
+			{"", "[]", 1, 5, 3, 1, 0},
+			{"2001:db8::9 203.0.113.9", "[203.0.113.9 2001:db8::9]", 1, 5, 4, 1, 0},
+			{"2001:db8::8 v4-fails", "[203.0.113.9 2001:db8::8]", 1, 5, 5, 1, 0},
+			{"203.0.113.7", "[203.0.113.7]", 1, 5, 6, 1, 0},
+			{"203.0.113.7", "[203.0.113.7]", 3600, 5, 6, 1, 0},
+			{"203.0.113.7", "[203.0.113.7]", 3600, 605, 6, 2, 0},
+			{"203.0.113.7", "[]", 0, 5, 6, 0, 1},
+			{"203.0.113.6", "[203.0.113.6]", 0, 10, 7, 2, 2},
 		} {
 			answer.Store(row.answer)
+			ttl.Store(row.ttl)
 			unused.Store(row.now)
-			<-time.After(frontendsEvery)
-			if row.now == 2 {
-				<-time.After(resolvePatience)
-			}
+			asked.Store(0)
+			<-time.After(time.Duration(row.seconds) * time.Second)
 			synctest.Wait()
 			addresses, known := f.Addresses("lb")
-			if got := fmt.Sprint(addresses); got != row.want || known != (row.want != "[]") || changes.Load() != row.changes {
-				t.Errorf("%+v: got %s, %v after %d changes", row, got, known, changes.Load())
+			if got := fmt.Sprint(addresses); got != row.want || known != (row.want != "[]") || changes.Load() != row.changes || asked.Load() != row.asked {
+				t.Errorf("%+v: got %s, %v after %d changes, asked %d times", row, got, known, changes.Load(), asked.Load())
 			}
 		}
 		cancel()
@@ -194,16 +201,79 @@ func TestNames(t *testing.T) {
 
 // TestOneFamilyIsResolved: a new leader does not know a name before both families were answered, or one was not three times.
 func TestOneFamilyIsResolved(t *testing.T) {
-	f := &Frontends{Clock: clock.RealClock{}, Lookup: func(_ context.Context, network, _ string) ([]netip.Addr, error) {
-		if network == "ip4" {
-			return nil, errors.New("timeout")
+	f := &Frontends{Clock: clock.RealClock{}, Lookup: func(_ context.Context, _ string, kind uint16) ([]netip.Addr, time.Duration, error) {
+		if kind == dns.TypeA {
+			return nil, 0, errors.New("timeout")
 		}
-		return []netip.Addr{netip.MustParseAddr("2001:db8::9")}, nil
+		return []netip.Addr{netip.MustParseAddr("2001:db8::9")}, time.Hour, nil
 	}}
 	for turn, want := range []bool{false, false, true} {
 		f.resolve(t.Context(), []string{"lb"})
 		if _, known := f.Addresses("lb"); known != want {
 			t.Errorf("turn %d: known is %v", turn, known)
 		}
+	}
+}
+
+// TestLookUp asks real name servers, the first of which does not know the name.
+func TestLookUp(t *testing.T) {
+	records := map[string][]string{
+		"A":    {"lb.example.org. 60 CNAME lb.example.net.", "lb.example.net. 20 A 203.0.113.7", "lb.example.net. 40 A 203.0.113.8"},
+		"AAAA": {"lb.example.org. 30 AAAA 2001:db8::7"},
+	}
+	var file strings.Builder
+	port := ""
+	for i, host := range []string{"127.0.0.1", "127.0.0.2"} {
+		handler := dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) {
+			reply := new(dns.Msg).SetReply(query)
+			kind := dns.TypeToString[query.Question[0].Qtype]
+			switch _, udp := w.RemoteAddr().(*net.UDPAddr); {
+			case i == 0, query.Question[0].Name == "v4.example.org." && kind == "AAAA":
+				reply.Rcode = dns.RcodeServerFailure
+			case udp && kind == "A":
+				reply.Truncated = true
+			default:
+				for _, text := range records[kind] {
+					record, err := dns.NewRR(text)
+					if err != nil {
+						t.Error(err)
+					}
+					reply.Answer = append(reply.Answer, record)
+				}
+			}
+			_ = w.WriteMsg(reply)
+		})
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, cmp.Or(port, "0")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ = net.SplitHostPort(listener.Addr().String())
+		packets, err := net.ListenPacket("udp", net.JoinHostPort(host, port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, server := range []*dns.Server{{Listener: listener, Handler: handler}, {PacketConn: packets, Handler: handler}} {
+			go func() { _ = server.ActivateAndServe() }()
+			t.Cleanup(func() { _ = server.Shutdown() })
+		}
+		fmt.Fprintf(&file, "nameserver %s\n", host)
+	}
+	path := filepath.Join(t.TempDir(), "resolv.conf")
+	if err := os.WriteFile(path, []byte(file.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for question, want := range map[string]string{
+		"lb.example.org A":    "[203.0.113.7 203.0.113.8] 20s",
+		"lb.example.org AAAA": "[2001:db8::7] 30s",
+		"v4.example.org AAAA": "[] 0s",
+	} {
+		name, kind, _ := strings.Cut(question, " ")
+		addresses, ttl, err := LookUp(path, port)(t.Context(), name, dns.StringToType[kind])
+		if fmt.Sprint(addresses, ttl) != want || (err != nil) != (len(addresses) == 0) {
+			t.Errorf("%s: got %v, %s, %v", question, addresses, ttl, err)
+		}
+	}
+	if _, _, err := LookUp(filepath.Join(t.TempDir(), "none"), port)(t.Context(), "lb.example.org", dns.TypeA); err == nil {
+		t.Error("without name servers: no error")
 	}
 }

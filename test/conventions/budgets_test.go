@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_023},
-		{"lines of controller/", lines["controller"], 19_184},
+		{"lines of controller/", lines["controller"], 19_215},
 		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 74_812},
+		{"lines of " + units, lines[units], 74_882},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_882},
+		{"words of Markdown", words, 24_891},
 	} {
 		switch {
 		case each.is > each.most:

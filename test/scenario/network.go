@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -231,15 +231,15 @@ func balancers(s *Set, east, west *Cluster) {
 	var addresses atomic.Value
 	addresses.Store("198.51.100.1")
 	east.Stop()
-	east.Options.Lookup = func(_ context.Context, network, name string) ([]netip.Addr, error) {
+	east.Options.Lookup = func(_ context.Context, name string, kind uint16) ([]netip.Addr, time.Duration, error) {
 		text := addresses.Load().(string)
 		switch {
-		case name != "lb.example.org." || text == "":
-			return nil, errors.New("timeout")
-		case network != "ip4":
-			return nil, &net.DNSError{Name: name, IsNotFound: true}
+		case name != "lb.example.org" || text == "":
+			return nil, 0, errors.New("no such host")
+		case kind != dns.TypeA:
+			return nil, 10 * time.Second, nil
 		}
-		return []netip.Addr{netip.MustParseAddr(text)}, nil
+		return []netip.Addr{netip.MustParseAddr(text)}, 10 * time.Second, nil
 	}
 	west.Stop()
 	west.Options.Network = "islands"
