@@ -159,6 +159,15 @@ test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or 
 test-rollouts: bed ## Upgrade clusters and roll versions out cluster by cluster, and count lost connections; also haproxy.
 	@$(GO_RACE) -tags stateful -count=1 -v -timeout 15m -run '^TestRollouts$$' ./test/datapath
 
+ARGO     := github.com/argoproj/argo-rollouts@v1.10.0
+.PHONY: test-argo
+test-argo: bed ## Roll out in one of two clusters by steps of Argo Rollouts, whose controller is built first: minutes.
+	@mkdir -p $(CACHE)/argo
+	@cp -rT "$$(GOWORK=off go mod download -json $(ARGO) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" $(CACHE)/argo
+	@chmod -R u+w $(CACHE)/argo
+	@cd $(CACHE)/argo && GOWORK=off $(BOUND) go build -buildvcs=false -ldflags='-s -w' ./cmd/rollouts-controller
+	@ARGO_ROLLOUTS=$(CACHE)/argo $(BOUND) $(GO_TEST) -tags argo -count=1 -v -timeout 15m -run '^TestArgoRollouts$$' ./test/deploy
+
 # Apart from the others: the stores are Debian's, and each takes minutes.
 .PHONY: test-stateful
 test-stateful: bed ## Break clusters under databases and queues that know each other by name; STORE=redis for one of them.
@@ -171,6 +180,7 @@ lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requireme
 	@$(BOUND) $(TOOLS)/golangci-lint run ./... ./test/...
 	@for module in . test; do (cd $$module && GOWORK=off go mod tidy -diff); done
 	@CGO_ENABLED=1 $(BOUND) go vet -race -tags stateful ./test/datapath
+	@$(BOUND) go vet -tags argo ./test/deploy
 	@cd test/kubeproxy && GOWORK=off CGO_ENABLED=1 $(BOUND) go vet -race ./...
 	@cd test/gateway && GOWORK=off $(BOUND) go vet ./...
 	@cd test/tools/images && GOWORK=off $(BOUND) go vet ./...
