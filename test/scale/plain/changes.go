@@ -15,6 +15,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
@@ -59,7 +62,12 @@ func (p *plain) changes(ctx context.Context, result *figure.Floor) error {
 		return !strings.HasPrefix(slice.Namespace, floor)
 	})
 	rand.Shuffle(len(own), func(i, j int) { own[i], own[j] = own[j], own[i] })
-	watch, err := p.kube.DiscoveryV1().EndpointSlices("").Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	// An API server that is busy ends the watch of a client that is slow.
+	events, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return p.kube.DiscoveryV1().EndpointSlices("").Watch(ctx, options)
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -67,7 +75,7 @@ func (p *plain) changes(ctx context.Context, result *figure.Floor) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for event := range watch.ResultChan() {
+		for event := range events.ResultChan() {
 			if slice, ok := event.Object.(*discoveryv1.EndpointSlice); ok {
 				w.note(slice, time.Now())
 			}
@@ -90,7 +98,7 @@ func (p *plain) changes(ctx context.Context, result *figure.Floor) error {
 			return w.count() == result.Count, nil
 		})
 	}
-	watch.Stop()
+	events.Stop()
 	<-ended
 	result.P50, result.P99 = figure.Quantile(w.took, 0.5), figure.Quantile(w.took, 0.99)
 	return err
