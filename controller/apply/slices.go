@@ -17,8 +17,8 @@ import (
 )
 
 // behind maps source clusters of which some slice is not up to date to the error, which is nil if slices wait for their
-// import. Slices of these clusters are not deleted: a service is exported as long as it has a
-// slice, and endpoints that moved to a new slice may still be only in the old one.
+// import. Slices of these clusters are not deleted: a service is exported as long as it has a slice, and endpoints that
+// moved to a new slice may still be only in the old one.
 type behind map[string]error
 
 func (b behind) add(cluster string, err error) { b[cluster] = errors.Join(b[cluster], err) }

@@ -44,7 +44,7 @@ type queue struct {
 	rests map[types.NamespacedName]time.Time
 	// purged is the number of rests after the last purge.
 	purged int
-	// others are the passes that other writers caused since the time.
+	// others are the passes that other writers caused in the current othersWindow, which began at since.
 	others map[types.NamespacedName]caused
 	since  time.Time
 }
@@ -64,7 +64,7 @@ func newQueue() *queue {
 	}
 }
 
-// AddNow adds a service that does not rest: what its last pass wrote makes another one due. That another writer may revert.
+// AddNow adds a service without its rest: its last pass made another pass due. That counts as in AddOthers.
 func (q *queue) AddNow(service types.NamespacedName) {
 	q.wake(service)
 	q.AddOthers(service)

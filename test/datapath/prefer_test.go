@@ -43,7 +43,8 @@ func preferCluster(t *testing.T, b *bed) {
 	died := west[1].setReady(t, false)
 	west[1].server.stop(t)
 	away := watched.only(t, died, "east")
-	// Another client: a source port of a refused connection leads to the same pod again, for 10 s, by its conntrack entry.
+	// A client without refused connections: the conntrack entry of a refused connection keeps its pod for 10 s, and a new
+	// connection from the same source port would be refused, too.
 	abroad := first[b.west].reaches(t, 1000, "tcp4", s.at(80), east...)
 	for _, p := range west {
 		p.serve(t, "tcp:8080")
