@@ -35,9 +35,9 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 5_023},
 		{"lines of controller/", lines["controller"], 19_215},
 		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 75_101},
+		{"lines of " + units, lines[units], 75_098},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_887},
+		{"words of Markdown", words, 24_881},
 	} {
 		switch {
 		case each.is > each.most:

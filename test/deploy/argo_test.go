@@ -199,10 +199,6 @@ func playJobs(t *testing.T, cluster *controlplane.Cluster, folder string) {
 		AddFunc: func(object any) { run(object.(*batchv1.Job)) },
 	})
 	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	factory.Start(ctx.Done())
-	t.Cleanup(func() {
-		cancel()
-		factory.Shutdown()
-	})
+	factory.Start(t.Context().Done())
+	t.Cleanup(factory.Shutdown)
 }
