@@ -56,7 +56,7 @@ SAMPLES = {
     "Age of the state": {"dns-0 serviceimports": noise(35, 1.2), "dns-0 endpointslices": noise(20, 1.4)},
     "Watches healthy": {"dns-0 serviceimports": constant(1), "dns-0 endpointslices": constant(1)},
     "Watch errors": {},
-    "Services and addresses": {"dns-0 ClusterSetIP": constant(19), "dns-0 Headless": constant(6), "dns-0 addresses": [61 if i < 70 else 64 for i in range(POINTS)]},
+    "Services": {"dns-0 ClusterSetIP": constant(19), "dns-0 Headless": constant(6)},
     "Objects held": {"dns-0 serviceimports": constant(25), "dns-0 endpointslices": constant(74)},
     "Skipped": {},
 }

@@ -18,11 +18,10 @@ import (
 )
 
 var (
-	objects   = gauge("objects", "Number of Kubernetes objects that are held.", "resource")
-	services  = gauge("services", "Number of services that are served, by type.", "type")
-	addresses = gauge("addresses", "Number of addresses that are served.")
-	skipped   = gauge("skipped", "Number of objects, or parts of them, that are left out, by reason.", "reason")
-	lastSync  = gauge("last_sync_timestamp_seconds",
+	objects  = gauge("objects", "Number of Kubernetes objects that are held.", "resource")
+	services = gauge("services", "Number of services that are served, by type.", "type")
+	skipped  = gauge("skipped", "Number of objects, or parts of them, that are left out, by reason.", "reason")
+	lastSync = gauge("last_sync_timestamp_seconds",
 		"Unix time at which the API server last confirmed the state of a resource, 0 before the first time.", "resource")
 	watching = gauge("watch_healthy",
 		"1 if the API server accepted the last list or watch of a resource, else 0.", "resource")
@@ -68,7 +67,6 @@ func (*observer) Objects(resource watch.Resource, delta int) {
 func (*observer) Totals(before, after record.Totals) {
 	services.WithLabelValues("ClusterSetIP").Add(float64(after.ClusterSetIP - before.ClusterSetIP))
 	services.WithLabelValues("Headless").Add(float64(after.Headless - before.Headless))
-	addresses.WithLabelValues().Add(float64(after.Addresses - before.Addresses))
 	for _, reason := range object.Reasons {
 		if delta := after.Skips[reason] - before.Skips[reason]; delta != 0 {
 			skipped.WithLabelValues(string(reason)).Add(float64(delta))

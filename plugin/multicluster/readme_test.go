@@ -102,7 +102,7 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 	described := make(chan *prometheus.Desc, 100)
 	var want, lines []string
 	for _, collector := range []prometheus.Collector{
-		objects, services, addresses, skipped, lastSync, watching, watchErrors, programmingDuration,
+		objects, services, skipped, lastSync, watching, watchErrors, programmingDuration,
 	} {
 		collector.Describe(described)
 	}

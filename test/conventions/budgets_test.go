@@ -32,12 +32,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 5_023},
+		{"lines of plugin/", lines["plugin"], 5_014},
 		{"lines of controller/", lines["controller"], 19_215},
 		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 75_098},
+		{"lines of " + units, lines[units], 75_112},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_881},
+		{"words of Markdown", words, 24_493},
 	} {
 		switch {
 		case each.is > each.most:

@@ -51,10 +51,8 @@ func FromEndpointSlice(object *discoveryv1.EndpointSlice, zoned bool) *Endpoints
 	switch cluster := strings.ToLower(object.Labels[mcsv1beta1.LabelSourceCluster]); {
 	case IsClusterID(cluster):
 		e.Cluster = unique.Make(cluster).Value() // most slices have one of a few
-	case cluster != "":
+	case cluster != "" || object.Labels[discoveryv1.LabelManagedBy] != MirroredBy:
 		e.Skips.Add(InvalidSourceCluster, 1)
-	case object.Labels[discoveryv1.LabelManagedBy] != MirroredBy:
-		e.Skips.Add(MissingSourceCluster, 1)
 	}
 	e.readPorts(object.Ports)
 	e.readEndpoints(object.Endpoints, zoned, e.readSRV(object.Annotations[AnnotationSRV]))

@@ -25,10 +25,8 @@ const (
 	InvalidHostname Reason = "invalid_hostname"
 	// InvalidAddressType is a slice whose endpoints are not IP addresses.
 	InvalidAddressType Reason = "invalid_address_type"
-	// MissingSourceCluster is a slice without the label that names its cluster. Its endpoints have no host name. Slices
-	// that Kubernetes mirrors cannot have the label and are not counted.
-	MissingSourceCluster Reason = "missing_source_cluster"
-	// InvalidSourceCluster is a slice whose label is not a cluster id.
+	// InvalidSourceCluster is a slice whose label does not name a cluster. Its endpoints have no host name. Slices that
+	// Kubernetes mirrors cannot have the label and are not counted.
 	InvalidSourceCluster Reason = "invalid_source_cluster"
 	// InvalidSRV is a slice whose annotation AnnotationSRV is not valid. It has no effect.
 	InvalidSRV Reason = "invalid_srv"
@@ -39,7 +37,7 @@ const (
 // Reasons are all reasons.
 var Reasons = []Reason{
 	Bookkeeping, Undecodable, InvalidName, InvalidType, InvalidIP, InvalidPort, InvalidAddress, InvalidHostname,
-	InvalidAddressType, MissingSourceCluster, InvalidSourceCluster, InvalidSRV, NameTooLong,
+	InvalidAddressType, InvalidSourceCluster, InvalidSRV, NameTooLong,
 }
 
 // Skips counts what was left out. Nil counts nothing.

@@ -178,7 +178,7 @@ func TestBuild(t *testing.T) {
 		{
 			"a slice without source cluster never yields an empty label", sql,
 			[]string{in("", "10.1.0.1/a"), in("east", "10.1.0.2/a")},
-			"A 10.1.0.1 10.1.0.2; a.east A 10.1.0.2; sql SRV 5432 a.east", "missing_source_cluster=1",
+			"A 10.1.0.1 10.1.0.2; a.east A 10.1.0.2; sql SRV 5432 a.east", "invalid_source_cluster=1",
 		},
 		{
 			"a source cluster that is none", sql,

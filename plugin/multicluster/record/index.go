@@ -46,8 +46,6 @@ type State struct {
 type Totals struct {
 	// ClusterSetIP and Headless are the numbers of services that exist in DNS.
 	ClusterSetIP, Headless int
-	// Addresses is the number of addresses in the records of all services.
-	Addresses int
 	// Skips is what was left out.
 	Skips object.Skips
 }
@@ -134,7 +132,6 @@ func (x *Index) count(totals *Totals, service *Service, sign int) {
 	default:
 		totals.ClusterSetIP += sign
 	}
-	totals.Addresses += sign * service.Len()
 	x.skips.AddAll(service.Skips, sign)
 }
 

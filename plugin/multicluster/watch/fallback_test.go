@@ -140,7 +140,7 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	put(t, b.imports.Replace(nil, "2"))
 	put(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")))
 	b.expect(t, "web", "the slices were first", "10.1.0.1")
-	if counted := b.served.Skips[object.MissingSourceCluster]; counted != 0 {
+	if counted := b.served.Skips[object.InvalidSourceCluster]; counted != 0 {
 		t.Errorf("%d slices lack what none has", counted)
 	}
 	put(t, gke.Update(naming(mcsv1beta1.Headless, "gke-mcs-2")))
