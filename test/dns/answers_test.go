@@ -15,7 +15,13 @@ var rewrite = flag.Bool("update", false, "write what is answered into ../interop
 // same is the answer of the stock server where it is that of ours.
 const same = "="
 
-// answersFile is a file of questions and their answers.
+// answersFile has the answers for the objects that an implementation writes into an importing cluster. Its lines:
+//
+//	corefile: OPTION                                   from here on, our plugin has this option
+//	COLUMN | NAME.NAMESPACE TYPE | OURS | STOCK | NOTE  a query; names lack .svc.clusterset.local., SRV priority and weight
+//	delete: RESOURCE NAMESPACE/NAME...                  objects to delete
+//
+// docs/interop.md tells the differences: review it with what -update writes.
 type answersFile struct {
 	path  string
 	lines []answersLine

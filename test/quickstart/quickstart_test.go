@@ -35,8 +35,7 @@ var steps = []step{
 	{"drain", "kubectl clusterset drain west", drained},
 	{"undrain", "kubectl clusterset undrain west", undrained},
 	{"leave", "kubectl clusterset leave north", left},
-	{"uninstall", "helm uninstall clusterset-dns", disabled},
-	{"CRDs", "delete crds", uninstalled},
+	{"leave all", "kubectl clusterset leave east --contexts east,west", uninstalled},
 }
 
 // TestQuickstart runs the commands of the page, with an upgrade before clusters leave, and those of its section on how to
@@ -170,12 +169,8 @@ func left(t *testing.T, b *bed, _ string) {
 		b.expectEndpoints(t, b.north, map[string]string{"north": used})
 		b.run(t, `kubectl --context north -n clusterset-dns scale deployment/clusterset-controller --replicas 0
 kubectl --context north -n clusterset-dns wait --for delete pod --selector app.kubernetes.io/component=controller --timeout 60s`)
-		var output strings.Builder
-		for _, block := range commands(t, uninstallPage, uninstallSection) {
-			output.WriteString(b.run(t, block))
-		}
 		// What an import owns may be collected before the commands come to it.
-		if !strings.Contains(output.String(), `serviceimport.multicluster.x-k8s.io "db" deleted`) {
+		if !strings.Contains(b.uninstall(t, b.north), `serviceimport.multicluster.x-k8s.io "db" deleted`) {
 			t.Error("nothing was left for the commands to remove")
 		}
 		b.north.expectNothingLeft(t)
@@ -186,14 +181,21 @@ kubectl --context north -n clusterset-dns wait --for delete pod --selector app.k
 	}
 }
 
-func disabled(t *testing.T, b *bed, _ string) {
+func uninstalled(t *testing.T, b *bed, _ string) {
+	for _, c := range []*cluster{b.east, b.west} {
+		b.uninstall(t, c)
+	}
 	for _, c := range b.clusters {
 		c.expectAnswer(t, "kubernetes.default.svc.cluster.local", constant(apiAddress(c.Cluster)))
+		c.expectNothingLeft(t)
 	}
 }
 
-func uninstalled(t *testing.T, b *bed, _ string) {
-	for _, c := range b.clusters {
-		c.expectNothingLeft(t)
+// uninstall does in c what the page says of north, and returns what the commands wrote.
+func (b *bed) uninstall(t *testing.T, c *cluster) string {
+	var output strings.Builder
+	for _, block := range commands(t, uninstallPage, uninstallSection) {
+		output.WriteString(b.run(t, strings.ReplaceAll(block, "north", c.Name())))
 	}
+	return output.String()
 }
