@@ -16,7 +16,7 @@ import (
 )
 
 // testUpgrade goes from one release to the next, one cluster after the other, while all names keep resolving in all
-// clusters.
+// clusters. The first goes back once, as docs/operate/operations.md says.
 func testUpgrade(t *testing.T, b *bed) {
 	stop := map[string]func() int{}
 	for _, c := range b.clusters {
@@ -26,12 +26,20 @@ func testUpgrade(t *testing.T, b *bed) {
 	b.runs(t, b.before, b.before, b.before)
 	b.use(t, b.after)
 	releases := []release{b.before, b.before, b.before}
-	for i, c := range b.clusters {
-		b.run(t, "helm upgrade clusterset-dns "+b.after.chart()+" --kube-context "+c.Name()+" --namespace clusterset-dns "+
-			"--reset-then-reuse-values --wait")
+	upgrade := func(i int) {
+		t.Helper()
+		b.run(t, "helm upgrade clusterset-dns "+b.after.chart()+" --kube-context "+b.clusters[i].Name()+
+			" --namespace clusterset-dns --reset-then-reuse-values --wait")
 		b.check(t)
 		releases[i] = b.after
 		b.runs(t, releases...)
+	}
+	upgrade(0)
+	b.run(t, commands(t, "docs/operate/operations.md", "### Roll back")[0])
+	releases[0] = b.before
+	b.runs(t, releases...)
+	for i := range b.clusters {
+		upgrade(i)
 	}
 	for what, stop := range stop {
 		count := stop()
