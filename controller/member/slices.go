@@ -76,10 +76,7 @@ func (s *sliceStore) packed(service types.NamespacedName) []*export.Packed {
 }
 
 // has reports whether there is a slice of a service.
-func (s *sliceStore) has(service types.NamespacedName) bool {
-	keys, _ := s.indexer.IndexKeys(byService, service.String()) // the index exists
-	return len(keys) > 0
-}
+func (s *sliceStore) has(service types.NamespacedName) bool { return len(s.packed(service)) > 0 }
 
 // slice returns a slice, nil if there is none. The object is new.
 func (s *sliceStore) slice(namespace, name string) *discoveryv1.EndpointSlice {
