@@ -106,7 +106,7 @@ func (c *Controller) newReconciler(
 			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 			Clock: o.Clock,
 		},
-		API: caches.api, Gate: caches.gate, Recorder: recorder, Metrics: c.states.Metrics,
+		API: caches.api, Gate: caches.gate, Metrics: c.states.Metrics,
 	})
 }
 

@@ -36,13 +36,6 @@ type Existing struct {
 	EndpointSlices []*discoveryv1.EndpointSlice
 }
 
-// Own returns what exists of the slices that the local cluster publishes, without the import and what that owns.
-func (e Existing) Own() Existing {
-	e.Observed.ServiceImport, e.Observed.DerivedService = nil, nil
-	e.EndpointSlices = export.SlicesOf(e.Observed.Cluster, e.EndpointSlices)
-	return e
-}
-
 // objects are those that an Applier writes.
 func (e Existing) objects() (objects []metav1.Object) {
 	if e.Observed.ServiceImport != nil {

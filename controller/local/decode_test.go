@@ -22,11 +22,11 @@ import (
 
 // An importText is a ServiceImport as an API server may have it: the schema of
 // today accepts the time, and older schemas accept the ports.
-func importText(name, version, annotation, spec, time string) string {
+func importText(name, version, spec, time string) string {
 	return fmt.Sprintf(`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",`+
-		`"metadata":{"namespace":"demo","name":%q,"uid":"uid-%s","resourceVersion":%q,"annotations":{%q:"x"}},`+
+		`"metadata":{"namespace":"demo","name":%q,"uid":"uid-%s","resourceVersion":%q},`+
 		`"spec":%s,"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`, name, name,
-		version, annotation, spec, time)
+		version, spec, time)
 }
 
 const (
@@ -67,36 +67,25 @@ func imports(t *testing.T, listed, watched []string) *Access {
 }
 
 func describe(object *v1beta1.ServiceImport) string {
-	text := fmt.Sprintf("%s@%s %v %d", object.Name, object.ResourceVersion, object.Spec.IPs,
-		len(object.Status.Conditions))
-	if why := Unreadable(object); why != "" {
-		text += " unreadable"
-		if !strings.Contains(why, "ports") {
-			text += ": " + why
-		}
-	}
-	return text
+	return fmt.Sprintf("%s@%s %v %d", object.Name, object.ResourceVersion, object.Spec.IPs, len(object.Status.Conditions))
 }
 
 // TestOneBadObjectHarmsNoOther: objects that the schema accepts and the Go types do not.
 func TestOneBadObjectHarmsNoOther(t *testing.T) {
 	for name, test := range map[string]struct {
-		spec, time, annotation string
-		want                   string
+		spec, time, want string
 	}{
-		"a good one":              {goodSpec, goodTime, "a", "bad@9 [192.0.2.1] 1"},
-		"a time in its status":    {goodSpec, badTime, "a", "bad@9 [192.0.2.1] 0"},
-		"its spec":                {badSpec, goodTime, "a", "bad@9 [] 0 unreadable"},
-		"both":                    {badSpec, badTime, "a", "bad@9 [] 0 unreadable"},
-		"it calls itself so":      {goodSpec, goodTime, markUnreadable, "bad@9 [192.0.2.1] 1"},
-		"it calls itself so, too": {badSpec, goodTime, markUnreadable, "bad@9 [] 0 unreadable"},
+		"a good one":           {goodSpec, goodTime, "bad@9 [192.0.2.1] 1"},
+		"a time in its status": {goodSpec, badTime, "bad@9 [192.0.2.1] 0"},
+		"its spec":             {badSpec, goodTime, "bad@9 [] 0"},
+		"both":                 {badSpec, badTime, "bad@9 [] 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bad := importText("bad", "9", test.annotation, test.spec, test.time)
+			bad := importText("bad", "9", test.spec, test.time)
 			want := []string{test.want, "good@8 [192.0.2.1] 1"}
 
 			// In a list.
-			access := imports(t, []string{bad, importText("good", "8", "a", goodSpec, goodTime)}, nil)
+			access := imports(t, []string{bad, importText("good", "8", goodSpec, goodTime)}, nil)
 			ctx, stop := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			running.Go(func() { access.imports.Run(ctx) })
@@ -113,7 +102,7 @@ func TestOneBadObjectHarmsNoOther(t *testing.T) {
 			running.Wait()
 
 			// In a watch, which goes on.
-			access = imports(t, nil, []string{bad, importText("good", "11", "a", goodSpec, goodTime)})
+			access = imports(t, nil, []string{bad, importText("good", "11", goodSpec, goodTime)})
 			ctx, stop = context.WithCancel(t.Context())
 			seen := make(chan string, 10)
 			tell := func(object any) { seen <- describe(object.(*v1beta1.ServiceImport)) }

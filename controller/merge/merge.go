@@ -96,13 +96,6 @@ type Result struct {
 	ExportConditions []metav1.Condition
 }
 
-// Own returns the part of the result that a cluster publishes: its slices, and the conditions of its ServiceExport.
-func (r Result) Own(cluster string) Result {
-	return Result{
-		ExportConditions: r.ExportConditions, NodePorts: r.NodePorts, EndpointSlices: export.SlicesOf(cluster, r.EndpointSlices),
-	}
-}
-
 // KeepExposed replaces the slices of a view for clusters of other networks by those that exist, if there are any and the view
 // asks for it. Slices of the network that the cluster was in stay, too: nothing else is left for the clusters there.
 func (r *Result) KeepExposed(contributions []Contribution, existing []*discoveryv1.EndpointSlice) {

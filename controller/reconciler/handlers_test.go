@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
@@ -72,7 +71,7 @@ func withExports(t *testing.T, exports ...string) *Reconciler {
 func withAPI(t *testing.T, answers http.HandlerFunc) *Reconciler {
 	t.Helper()
 	server := httptest.NewServer(answers)
-	r := newTestReconciler(record.NewFakeRecorder(10))
+	r := newTestReconciler()
 	var err error
 	if r.API, err = local.NewAPI(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
 		t.Fatal(err)
@@ -272,7 +271,7 @@ status: {parents: [{parentRef: {name: shared, namespace: edge}, conditions: [{ty
 			t.Fatal(err)
 		}
 	}
-	r := newTestReconciler(nil)
+	r := newTestReconciler()
 	r.Expose, r.Canary = export.ExposeGateway, types.NamespacedName{Namespace: "clusterset-dns", Name: "canary"}
 	r.Frontends = &local.Frontends{Client: client, Clock: clock.RealClock{}}
 	service := &corev1.Service{

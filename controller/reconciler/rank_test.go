@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -17,7 +16,7 @@ import (
 // TestRankOfTheLocalCluster: the namespace of the controller ranks the local cluster. A change is a reason to look at
 // what it exports.
 func TestRankOfTheLocalCluster(t *testing.T) {
-	r := newTestReconciler(record.NewFakeRecorder(10))
+	r := newTestReconciler()
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "demo", Name: "web-east",
 		Labels: map[string]string{

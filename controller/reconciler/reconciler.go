@@ -10,12 +10,8 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -24,16 +20,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 )
 
-// EventUnreadable is the reason of the Event on a ServiceExport or ServiceImport that cannot be decoded.
-const EventUnreadable = "Unreadable"
-
 // Config is what a Reconciler needs.
 type Config struct {
 	*Gatherer
-	API      *local.API
-	Gate     *informer.FreshnessGate
-	Recorder record.EventRecorder
-	Metrics  Metrics
+	API     *local.API
+	Gate    *informer.FreshnessGate
+	Metrics Metrics
 }
 
 // Metrics observe reconciles.
@@ -201,10 +193,6 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		derived, slices := r.Local.DerivedServices(service), r.Local.ManagedSlices(service)
 		return apply.Outcome{}, r.Applier.Clean(ctx, r.Cluster, derived, slices, lost.Exports, lost.Imports)
 	}
-	unreadableExport, ownOnly := r.unreadable(access, service)
-	if unreadableExport {
-		return apply.Outcome{}, nil
-	}
 	r.shares.loadImports(r.Cluster, access.Imports)
 	unseen := r.Applier.Unseen(service)
 	in := r.Gather(ctx, access, service)
@@ -217,39 +205,13 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	}
 	r.Metrics.Problems(service, in.Problems)
 	in.Existing.Failures = r.queue.NumRequeues(service)
-	if ownOnly {
-		in.Existing = in.Existing.Own()
-	}
 	result := r.shares.mergeWithin(in.Existing.Observed, in.Contributions)
-	if ownOnly {
-		result = result.Own(r.Cluster)
-	}
 	result.KeepExposed(in.Contributions, in.Existing.EndpointSlices)
 	outcome, err := r.Applier.ApplyService(ctx, access, in.Existing, result)
 	if in.After > 0 {
 		r.queue.AddAfter(service, in.After)
 	}
 	return outcome, err
-}
-
-// unreadable reports whether the ServiceExport or the ServiceImport of a service cannot be decoded, and records an Event on
-// the object. Such a ServiceExport withdraws nothing: all objects of the service stay as they are. Such a ServiceImport is
-// not created again: it stays with all that it owns, and what the local cluster publishes goes on.
-func (r *Reconciler) unreadable(access *local.Access, service types.NamespacedName) (ofExport, ofImport bool) {
-	report := func(object runtime.Object, kind, reason string) bool {
-		if reason != "" {
-			r.Recorder.Event(object, corev1.EventTypeWarning, EventUnreadable, kind+" "+service.String()+
-				" cannot be decoded, so that it stays as it is. Correct or delete it: "+reason)
-		}
-		return reason != ""
-	}
-	if object := access.ServiceExport(service); object != nil {
-		ofExport = report(object, v1beta1.ServiceExportKindName, local.Unreadable(object))
-	}
-	if object := access.ServiceImport(service); object != nil {
-		ofImport = report(object, v1beta1.ServiceImportKindName, local.Unreadable(object))
-	}
-	return ofExport, ofImport
 }
 
 // catchUpEvery is how often writes are looked for that the caches never showed.

@@ -202,10 +202,6 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 		conflict := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
 		switch {
 		case leaving(each):
-		case local.Unreadable(each) != "":
-			found.add(state.Failed, "exports-valid", "ServiceExport "+name, "Correct or delete it: "+quoted(fmt.Sprintf(
-				"kubectl --context %s -n %s edit serviceexport %s", contextOf(l.Cluster), each.Namespace, each.Name)),
-				"%s cannot be decoded, so all objects of the service stay as they are: %s", name, local.Unreadable(each))
 		case valid != nil && valid.Status == metav1.ConditionFalse:
 			found.add(state.Failed, "exports-valid", "ServiceExport "+name, withdraw(l.Cluster, name), "%s is not exported: %s", name,
 				valid.Message)

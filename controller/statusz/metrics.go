@@ -22,7 +22,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/local"
 )
 
 const prefix = "clusterset_controller_"
@@ -47,7 +46,6 @@ var gauges = []struct{ name, help, labels string }{
 	{"exports", "ServiceExports of the local cluster.", ""},
 	{"imports", "ServiceImports that this controller created, by type.", "type"},
 	{"conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. A condition with several reasons counts for each.", "kind type status reason"},
-	{"unreadable_objects", "ServiceExports and ServiceImports that cannot be decoded, so that the controller does not change them, by kind.", "kind"},
 	{"member_credentials_invalid", "Secrets of members that are invalid and not used.", ""},
 	{"member_connected", "1 if reading a member works, else 0.", "member"},
 	{"member_synced", "1 once all slices of a member were listed with its current credential, else 0.", "member"},
@@ -250,13 +248,9 @@ func countObjects(exports []*v1beta1.ServiceExport, all []*v1beta1.ServiceImport
 	gauge func(string, float64, ...string),
 ) {
 	gauge("exports", float64(len(exports)))
-	unreadable := map[string]int{v1beta1.ServiceExportKindName: 0, v1beta1.ServiceImportKindName: 0}
 	imports := map[v1beta1.ServiceImportType]int{v1beta1.ClusterSetIP: 0, v1beta1.Headless: 0}
 	conditions := map[[4]string]int{} // by kind, type, status and reason
-	count := func(kind string, object metav1.Object, has []metav1.Condition) {
-		if local.Unreadable(object) != "" {
-			unreadable[kind]++
-		}
+	count := func(kind string, has []metav1.Condition) {
 		for _, condition := range has {
 			for reason := range strings.SplitSeq(condition.Reason, ",") {
 				conditions[[4]string{kind, condition.Type, string(condition.Status), reason}]++
@@ -264,21 +258,16 @@ func countObjects(exports []*v1beta1.ServiceExport, all []*v1beta1.ServiceImport
 		}
 	}
 	for _, each := range exports {
-		count(v1beta1.ServiceExportKindName, each, each.Status.Conditions)
+		count(v1beta1.ServiceExportKindName, each.Status.Conditions)
 	}
 	for _, each := range all {
-		if !export.IsManaged(each) {
-			count(v1beta1.ServiceImportKindName, each, nil)
-			continue
+		if export.IsManaged(each) {
+			count(v1beta1.ServiceImportKindName, each.Status.Conditions)
+			imports[each.Spec.Type]++
 		}
-		count(v1beta1.ServiceImportKindName, each, each.Status.Conditions)
-		imports[each.Spec.Type]++
 	}
 	for labels, number := range conditions {
 		gauge("conditions", float64(number), labels[:]...)
-	}
-	for kind, number := range unreadable {
-		gauge("unreadable_objects", float64(number), kind)
 	}
 	for kind, number := range imports {
 		gauge("imports", float64(number), string(kind))

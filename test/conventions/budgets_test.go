@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_014},
-		{"lines of controller/", lines["controller"], 19_243},
+		{"lines of controller/", lines["controller"], 19_152},
 		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 75_112},
+		{"lines of " + units, lines[units], 75_003},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_481},
+		{"words of Markdown", words, 24_582},
 	} {
 		switch {
 		case each.is > each.most:

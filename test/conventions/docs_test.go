@@ -253,7 +253,7 @@ func TestAnnotationsInDocumentsExist(t *testing.T) {
 	}
 	// Marks that are never written, and a condition.
 	for _, internal := range []string{
-		"/too-large", "/unreadable", "/PreferCluster", "/Reach", "/Within", "/Weights",
+		"/too-large", "/PreferCluster", "/Reach", "/Within", "/Weights",
 	} {
 		delete(defined, domain+internal)
 	}

@@ -172,12 +172,6 @@ var writing = []mutant{
 		harm:        "a headless import that answers becomes one that answers nothing",
 	},
 	{
-		file:        "controller/reconciler/reconciler.go",
-		text:        `	if unreadableExport {`,
-		replacement: `	if unreadableExport || ownOnly {`,
-		harm:        "an unreadable import stops what its cluster publishes, and its heartbeat vouches for it",
-	},
-	{
 		file: "controller/export/slices.go",
 		text: `if IsManaged(slice) && slice.DeletionTimestamp == nil {`, replacement: `if IsManaged(slice) {`,
 		harm: "a finalizer of somebody else keeps a withdrawn export alive everywhere",

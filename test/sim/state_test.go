@@ -15,7 +15,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -163,27 +162,5 @@ func TestState(t *testing.T) {
 			t.Errorf("the problems are %+v", web.Problems)
 		}
 		west.StartAPI()
-	})
-}
-
-// TestUnreadableExportIsAFinding: what an API server of another version keeps may not be decoded.
-func TestUnreadableExportIsAFinding(t *testing.T) {
-	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
-		east, of := set.Cluster("east"), &forward{make(chan net.Conn), make(chan struct{})}
-		east.StopController()
-		east.StartController(func(options *controller.Options) { options.Listener = of })
-		east.Serve("web", false, "10.64.0.1")
-		east.Export("web")
-		sim.Wait(10 * time.Second)
-		exports := imports.GroupVersion().WithResource(v1beta1.ServiceExportPluralName)
-		_, err := east.Dynamic.Resource(exports).Namespace(sim.Namespace).Patch(t.Context(), "web", types.MergePatchType,
-			[]byte(`{"spec":{"exportedLabels":"none"}}`), metav1.PatchOptions{})
-		must(t, err)
-		sim.Wait(10 * time.Second)
-		var is state.Cluster
-		of.get(t, state.PathStatus, &is)
-		if len(is.Findings) != 1 || is.Findings[0].Object != "ServiceExport demo/web" || !strings.Contains(is.Findings[0].What, "cannot be decoded") {
-			t.Errorf("the findings are %+v", is.Findings)
-		}
 	})
 }
