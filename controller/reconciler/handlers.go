@@ -104,11 +104,13 @@ func (r *Reconciler) serviceChanged(object change) {
 				export.NodePortServiceName(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}) == key.Name
 		})
 	}
-	r.adoptable(access, object.Object)
+	if object.gone {
+		r.adoptable(access, object.Object)
+	}
 }
 
-// adoptable retries the services whose adopted imports have an IP of a Service that is not theirs: once that Service is
-// deleted, the derived Service can have the IP.
+// adoptable retries the services whose adopted imports have an IP of a deleted Service, which their derived Services can
+// have now.
 func (r *Reconciler) adoptable(access *local.Access, object metav1.Object) {
 	service, ok := object.(*corev1.Service)
 	if !ok {

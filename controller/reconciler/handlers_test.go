@@ -178,15 +178,18 @@ func TestANamespaceConcernsItsServices(t *testing.T) {
 	}
 }
 
-// TestAServiceConcernsTheImportsWithItsIP: those marked for adoption, in its namespace.
-func TestAServiceConcernsTheImportsWithItsIP(t *testing.T) {
+// TestADeletedServiceConcernsTheImportsWithItsIP: those marked for adoption, in its namespace.
+func TestADeletedServiceConcernsTheImportsWithItsIP(t *testing.T) {
 	r := withImports(t, "demo/web=192.0.2.1", "demo/db=192.0.2.2", "demo/plain", "other/web=192.0.2.1")
-	r.serviceChanged(change{Object: &corev1.Service{
+	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "some"},
 		Spec:       corev1.ServiceSpec{ClusterIPs: []string{"192.0.2.1", "2001:db8::1"}},
-	}})
-	if got := queued(r); !slices.Equal(got, []string{"demo/web"}) {
-		t.Errorf("enqueued are %v", got)
+	}
+	for gone, want := range map[bool][]string{false: nil, true: {"demo/web"}} {
+		r.serviceChanged(change{service, gone})
+		if got := queued(r); !slices.Equal(got, want) {
+			t.Errorf("gone %t: enqueued are %v", gone, got)
+		}
 	}
 }
 
