@@ -98,9 +98,8 @@ type Outcome struct {
 
 // ApplyService makes the cluster match the result of a merge.
 //
-// Writes follow their dependencies: the ServiceImport, which owns the other objects; the derived Service, which comes
-// first if a headless import gains an IP; the import's status; the slices; deletions; and the conditions of the
-// ServiceExport, which report the outcome. A failed write only prevents writes that depend on it: a failed slice
+// Writes follow their dependencies: the ServiceImport, which owns the other objects; the derived Service; the import's
+// status; the slices; deletions; and the conditions of the ServiceExport, which report the outcome. A failed write only prevents writes that depend on it: a failed slice
 // prevents deletions of slices of the same source cluster. All errors are returned.
 func (a *Applier) ApplyService(ctx context.Context, access *local.Access, existing Existing,
 	result merge.Result,
@@ -121,22 +120,14 @@ func (a *Applier) ApplyService(ctx context.Context, access *local.Access, existi
 // writeImportAndService writes the import, its derived Service, and the status of the import, unless the next pass will
 // change that status. A refused Service is reported from FailuresToReport on.
 func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr error) {
-	if p.gainsIP() {
-		serviceErr = p.writeDerivedService(ctx)
-		if serviceErr == nil || p.existing.Failures < FailuresToReport {
-			return nil, serviceErr
-		}
-	}
 	before := p.observed.ServiceImport
 	if importErr = p.writeImport(ctx); importErr != nil || p.result.ServiceImport == nil {
-		return importErr, serviceErr
+		return importErr, nil
 	}
 	if before == nil {
-		return nil, serviceErr // other objects need its UID
+		return nil, nil // other objects need its UID
 	}
-	if serviceErr == nil {
-		serviceErr = p.writeDerivedService(ctx)
-	}
+	serviceErr = p.writeDerivedService(ctx)
 	if p.unfinished || p.outcome.Again || serviceErr != nil && p.existing.Failures < FailuresToReport {
 		return nil, serviceErr
 	}
@@ -162,14 +153,6 @@ func terminating(serviceImport *v1beta1.ServiceImport) bool {
 }
 
 func (p *pass) namespace() string { return p.observed.Service.Namespace }
-
-// gainsIP reports whether a headless import becomes a ClusterSetIP one and has no IP yet. Until then it stays headless,
-// because DNS cannot answer for a ClusterSetIP import without an IP.
-func (p *pass) gainsIP() bool {
-	before, after := p.observed.ServiceImport, p.result.ServiceImport
-	return before != nil && before.Spec.Type == v1beta1.Headless && p.result.DerivedService != nil &&
-		len(after.Spec.IPs) == 0
-}
 
 // writeImport writes metadata and spec of the import. The IPs may still be missing.
 func (p *pass) writeImport(ctx context.Context) error {
