@@ -78,7 +78,6 @@ type Applier struct {
 	// Progress is called after each EndpointSlice that was written or deleted; nil for nothing.
 	Progress func()
 
-	reported reported
 	// oneIP is set once the second IP of a dual-stack ServiceImport was refused: definitions of the MCS API before v0.2.0
 	// allow one. The process restarts with another definition.
 	oneIP   atomic.Bool
@@ -141,8 +140,6 @@ type pass struct {
 	existing Existing
 	observed merge.Observed
 	result   merge.Result
-	// foreignObjects have the names of objects that should be written, and another owner.
-	foreignObjects []reportable
 	// unfinished is set if the status of the import must wait for an event.
 	unfinished bool
 	outcome    Outcome

@@ -5,7 +5,6 @@ package apply
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -192,31 +191,14 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestForeignObjectsAreReportedOnce, and again after they were gone.
-func TestForeignObjectsAreReportedOnce(t *testing.T) {
-	var all reported
-	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	for i, step := range []struct{ objects, before map[types.UID]bool }{
-		{map[types.UID]bool{"1": true}, nil},
-		{map[types.UID]bool{"1": true, "2": true}, map[types.UID]bool{"1": true}},
-		{nil, map[types.UID]bool{"1": true, "2": true}},
-		{map[types.UID]bool{"1": true}, nil},
-	} {
-		if got := all.replace(web, step.objects); !maps.Equal(got, step.before) {
-			t.Errorf("step %d: reported before are %v, want %v", i, got, step.before)
-		}
-	}
-}
-
 // TestForgottenServicesAreForgotten: nothing is kept of the services of a deleted namespace.
 func TestForgottenServicesAreForgotten(t *testing.T) {
 	applier := &Applier{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	applier.reported.replace(web, map[types.UID]bool{"1": true})
 	applier.tracker.sends(web)
 	applier.tracker.answered(web, &metav1.ObjectMeta{UID: "2"}, applier.Clock.Now())
 	applier.Forget(web)
-	if len(applier.reported.services) > 0 || len(applier.tracker.services) > 0 {
-		t.Errorf("left are %v and %v", applier.reported.services, applier.tracker.services)
+	if len(applier.tracker.services) > 0 {
+		t.Errorf("left is %v", applier.tracker.services)
 	}
 }

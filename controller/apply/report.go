@@ -4,14 +4,12 @@ package apply
 
 import (
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -23,30 +21,18 @@ const EventForeignObject = "ForeignObject"
 // EventClusterIPTaken is the reason of the Event on a ServiceImport that gave up an IP because another Service has it.
 const EventClusterIPTaken = "ClusterIPTaken"
 
-// reported remembers which foreign objects were reported for each service, by UID, so that each is reported once. It is safe
-// for concurrent use.
-type reported struct {
-	mu       sync.Mutex
-	services map[types.NamespacedName]map[types.UID]bool
+// foreign reports an object of another owner that has the name of a desired one, with Events on the object itself and on
+// the ServiceExport of this cluster. The recorder counts repeated ones, and bounds how many it writes.
+func (p *pass) foreign(object reportable) {
+	message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
+		kindOf(object), object.GetNamespace(), object.GetName(), handOver(object), p.observed.Service)
+	p.Recorder.Event(object, corev1.EventTypeWarning, EventForeignObject, message)
+	if p.observed.ServiceExport != nil {
+		p.Recorder.Event(p.observed.ServiceExport, corev1.EventTypeWarning, EventForeignObject, message)
+	}
 }
 
-// replace replaces the objects of a service, and returns those of before.
-func (r *reported) replace(service types.NamespacedName, objects map[types.UID]bool) (before map[types.UID]bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if before = r.services[service]; r.services == nil {
-		r.services = map[types.NamespacedName]map[types.UID]bool{}
-	}
-	if r.services[service] = objects; len(objects) == 0 {
-		delete(r.services, service)
-	}
-	return before
-}
-
-// foreign records an object of another owner that has the name of a desired one.
-func (p *pass) foreign(object reportable) { p.foreignObjects = append(p.foreignObjects, object) }
-
-// reportForeign reports foreign objects with Events on the object itself and on the ServiceExport of this cluster.
+// reportForeign reports a foreign import and a foreign Service in place of the derived one.
 func (p *pass) reportForeign() {
 	if serviceImport := p.observed.ServiceImport; p.existing.Exported && serviceImport != nil &&
 		!export.IsManaged(serviceImport) {
@@ -55,22 +41,6 @@ func (p *pass) reportForeign() {
 	if service := p.observed.DerivedService; service != nil && !export.IsManaged(service) &&
 		p.result.ServiceImport != nil && p.result.ServiceImport.Spec.Type == v1beta1.ClusterSetIP {
 		p.foreign(service)
-	}
-	objects := map[types.UID]bool{}
-	for _, object := range p.foreignObjects {
-		objects[object.GetUID()] = true
-	}
-	before := p.reported.replace(p.observed.Service, objects)
-	for _, object := range p.foreignObjects {
-		if before[object.GetUID()] {
-			continue
-		}
-		message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
-			kindOf(object), object.GetNamespace(), object.GetName(), handOver(object), p.observed.Service)
-		p.Recorder.Event(object, corev1.EventTypeWarning, EventForeignObject, message)
-		if p.observed.ServiceExport != nil {
-			p.Recorder.Event(p.observed.ServiceExport, corev1.EventTypeWarning, EventForeignObject, message)
-		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/client-go/kubernetes"
 	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -111,7 +112,7 @@ func (noMetrics) Written(_, _ *discoveryv1.EndpointSlice) {}
 func slicePass(server *sliceServer, observed merge.Observed, existing, desired string) *pass {
 	observed.Cluster, observed.Service = "east", types.NamespacedName{Namespace: "demo", Name: "web"}
 	return &pass{
-		Applier:  &Applier{Core: server, Clock: clock.RealClock{}, Metrics: noMetrics{}},
+		Applier:  &Applier{Core: server, Clock: clock.RealClock{}, Metrics: noMetrics{}, Recorder: record.NewFakeRecorder(10)},
 		existing: Existing{Observed: observed, EndpointSlices: slicesOf(existing)},
 		observed: observed,
 		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
@@ -243,8 +244,8 @@ func TestForeignSliceStays(t *testing.T) {
 	if got := strings.Join(server.asked, ", "); got != "create west-2" {
 		t.Errorf("asked %s", got)
 	}
-	if len(p.foreignObjects) != 1 {
-		t.Errorf("%d objects stand in the way, want 1", len(p.foreignObjects))
+	if events := p.Recorder.(*record.FakeRecorder).Events; len(events) != 1 {
+		t.Errorf("%d objects stand in the way, want 1", len(events))
 	}
 }
 

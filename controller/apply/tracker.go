@@ -168,7 +168,6 @@ func (a *Applier) Forget(service types.NamespacedName) {
 	a.tracker.mu.Lock()
 	delete(a.tracker.services, service)
 	a.tracker.mu.Unlock()
-	a.reported.replace(service, nil)
 }
 
 // older reports whether a resourceVersion is known to be older than another of the same kind.
