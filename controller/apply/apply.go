@@ -87,19 +87,22 @@ type Applier struct {
 // Changed reports whether a pass failed because a cached object was stale.
 func Changed(err error) bool { return errors.Is(err, errChanged) }
 
-// An Outcome says when a service is to be reconciled again.
+// An Outcome says when a service is to be reconciled again, and whether it is published.
 type Outcome struct {
 	// Again is set if the answer to a write affects others: the UID of a new import, or the IP of a Service.
 	Again bool
 	// Due is set if another writer changed what was written before the answer to the write came.
 	Due bool
+	// Unpublished is why slices that the local cluster publishes are out of date, nil if they are not.
+	Unpublished error
 }
 
 // ApplyService makes the cluster match the result of a merge.
 //
 // Writes follow their dependencies: the ServiceImport, which owns the other objects; the derived Service; the import's
-// status; the slices; deletions; and the conditions of the ServiceExport, which report the outcome. A failed write only prevents writes that depend on it: a failed slice
-// prevents deletions of slices of the same source cluster. All errors are returned.
+// status; the slices; deletions; and the conditions of the ServiceExport, which report the outcome. A failed write only
+// prevents writes that depend on it: a failed slice prevents deletions of slices of the same source cluster. All errors
+// are returned.
 func (a *Applier) ApplyService(ctx context.Context, access *local.Access, existing Existing,
 	result merge.Result,
 ) (Outcome, error) {

@@ -39,12 +39,3 @@ func (p SliceProbe) Probe(ctx context.Context) error {
 	}
 	return nil
 }
-
-// A PublishError is the error of a slice with which the local cluster exports a service.
-type PublishError struct{ err error }
-
-// Error implements error.
-func (e *PublishError) Error() string { return e.err.Error() }
-
-// Unwrap returns the cause.
-func (e *PublishError) Unwrap() error { return e.err }

@@ -72,13 +72,13 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		case errors.Is(err, errChanged) && written == nil && waits:
 			// The garbage collector deleted it with the import.
 		case err != nil:
-			late.add(cluster, p.publishing(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name,
-				err)))
+			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err))
 		case written != before:
 			p.Metrics.Written(before, written)
 			p.progresses()
 		}
 	}
+	p.outcome.Unpublished = late[p.observed.Cluster]
 	return late
 }
 
@@ -87,14 +87,6 @@ func (p *pass) progresses() {
 	if p.Progress != nil {
 		p.Progress()
 	}
-}
-
-// publishing marks an error of a slice of the local cluster.
-func (p *pass) publishing(cluster string, err error) error {
-	if err == nil || cluster != p.observed.Cluster {
-		return err
-	}
-	return &PublishError{err}
 }
 
 // ownSliceLabels are the labels of slices that this controller sets or removes.
@@ -144,7 +136,9 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 			continue
 		}
 		err := remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)
-		note(p.publishing(slice.Labels[export.LabelSourceCluster], err))
+		if note(err); err != nil && slice.Labels[export.LabelSourceCluster] == p.observed.Cluster {
+			p.outcome.Unpublished = err
+		}
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
 		export.IsDerivedFor(service, p.observed.Service.Name) {

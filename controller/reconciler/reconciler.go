@@ -144,7 +144,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 		r.record.Ends(service, nil) // the work ends
 		return
 	}
-	r.record.Ends(service, unpublished(err))
+	r.record.Ends(service, outcome.Unpublished)
 	switch {
 	case apply.Changed(err):
 		r.Metrics.Reconciled(took, nil)
@@ -162,14 +162,6 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 			r.queue.AddNow(service)
 		}
 	}
-}
-
-// unpublished returns why slices that the local cluster publishes are out of date, nil if they are not.
-func unpublished(err error) error {
-	if unpublished := (*apply.PublishError)(nil); errors.As(err, &unpublished) {
-		return unpublished
-	}
-	return nil
 }
 
 // errBehind is the error of a pass that did nothing, because the caches do not show yet what was written of the service.
