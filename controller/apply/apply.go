@@ -80,8 +80,8 @@ type Applier struct {
 
 	// oneIP is set once the second IP of a dual-stack ServiceImport was refused: definitions of the MCS API before v0.2.0
 	// allow one. The process restarts with another definition.
-	oneIP   atomic.Bool
-	tracker tracker
+	oneIP atomic.Bool
+	tracker
 }
 
 // Changed reports whether a pass failed because a cached object was stale.

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/record"
@@ -188,17 +187,5 @@ func TestEvents(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
-	}
-}
-
-// TestForgottenServicesAreForgotten: nothing is kept of the services of a deleted namespace.
-func TestForgottenServicesAreForgotten(t *testing.T) {
-	applier := &Applier{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
-	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	applier.tracker.sends(web)
-	applier.tracker.answered(web, &metav1.ObjectMeta{UID: "2"}, applier.Clock.Now())
-	applier.Forget(web)
-	if len(applier.tracker.services) > 0 {
-		t.Errorf("left is %v", applier.tracker.services)
 	}
 }

@@ -62,28 +62,28 @@ func (t *tracker) answered(service types.NamespacedName, written metav1.Object, 
 		t.services[service][written.GetUID()] = unseen{written.GetResourceVersion(), now}
 	}
 	for _, each := range early {
-		due = t.concerned(service, each, now) || due
+		due = t.concerned(service, each) || due
 	}
 	return due
 }
 
-// sees notes an event. It reports whether the service is due for it: not for what was written, or older, and not before
-// answered knows.
-func (t *tracker) sees(service types.NamespacedName, shown event, now time.Time) (due bool) {
+// Sees notes that a cache shows an object of a service, or that it is gone. It reports whether the service is to be
+// reconciled because of it: not for what was written, or older, and not before the answer to a request tells.
+func (t *tracker) Sees(service types.NamespacedName, shown metav1.Object, gone bool) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if early := t.early[service]; early != nil {
-		early[shown.GetUID()] = shown
+		early[shown.GetUID()] = event{shown, gone}
 		return false
 	}
-	return t.concerned(service, shown, now)
+	return t.concerned(service, event{shown, gone})
 }
 
-// concerned is sees after all answers. It is called with the lock held.
-func (t *tracker) concerned(service types.NamespacedName, shown event, now time.Time) bool {
+// concerned is Sees after all answers. It is called with the lock held.
+func (t *tracker) concerned(service types.NamespacedName, shown event) bool {
 	of, known := t.services[service][shown.GetUID()]
 	switch {
-	case !known || now.Sub(of.at) >= unseenFor:
+	case !known:
 		return true
 	case !shown.gone && older(shown.GetResourceVersion(), of.version):
 		return false
@@ -92,35 +92,33 @@ func (t *tracker) concerned(service types.NamespacedName, shown event, now time.
 	return shown.gone || of.version != shown.GetResourceVersion()
 }
 
-// unseenOf returns the versions of a service that no cache shows yet, in a new map.
-func (t *tracker) unseenOf(service types.NamespacedName, now time.Time) map[types.UID]string {
+// Unseen returns the versions of what was written of a service that the caches do not show yet, in a new map. It is to be
+// called before they are read: meanwhile they may show them.
+func (t *tracker) Unseen(service types.NamespacedName) map[types.UID]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	versions := map[types.UID]string{}
 	for uid, of := range t.services[service] {
-		if now.Sub(of.at) < unseenFor {
-			versions[uid] = of.version
-		} else {
-			t.drop(service, uid)
-		}
+		versions[uid] = of.version
 	}
 	return versions
 }
 
-// waits reports whether objects that were read from the caches after unseenOf do not show all of these versions, which it
-// uses up.
-func waits(versions map[types.UID]string, cached []metav1.Object) bool {
-	for _, object := range cached {
-		if version, known := versions[object.GetUID()]; known && !older(object.GetResourceVersion(), version) {
-			delete(versions, object.GetUID())
+// Lacks reports whether what was read from the caches does not show all that was Unseen, which it uses up. Then the service
+// is not to be reconciled yet.
+func (e Existing) Lacks(unseen map[types.UID]string) bool {
+	for _, object := range e.objects() {
+		if version, known := unseen[object.GetUID()]; known && !older(object.GetResourceVersion(), version) {
+			delete(unseen, object.GetUID())
 		}
 	}
-	return len(versions) > 0
+	return len(unseen) > 0
 }
 
-// expired returns the services of which the caches never showed a write: an object that was deleted while a watch was broken
-// causes no event. It forgets these writes.
-func (t *tracker) expired(now time.Time) (services []types.NamespacedName) {
+// Expired returns the services, perhaps twice, that are to be reconciled because the caches never showed what was written of
+// them, and forgets these writes: an object that was deleted while a watch was broken causes no event. It is to be called
+// every few seconds.
+func (t *tracker) Expired(now time.Time) (services []types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for service, writes := range t.services {
@@ -141,33 +139,11 @@ func (t *tracker) drop(service types.NamespacedName, uid types.UID) {
 	}
 }
 
-// Sees notes that a cache shows an object of a service, or that it is gone, and reports whether the service is to be
-// reconciled because of it.
-func (a *Applier) Sees(service types.NamespacedName, shown metav1.Object, gone bool) (due bool) {
-	return a.tracker.sees(service, event{shown, gone}, a.Clock.Now())
-}
-
-// Unseen returns the versions of what was written of a service that the caches do not show yet. It is to be called before
-// they are read: meanwhile they may show them.
-func (a *Applier) Unseen(service types.NamespacedName) map[types.UID]string {
-	return a.tracker.unseenOf(service, a.Clock.Now())
-}
-
-// Waits reports whether a service is not to be reconciled yet, because what was read of it from the caches does not show all
-// that was Unseen.
-func (a *Applier) Waits(existing Existing, unseen map[types.UID]string) bool {
-	return waits(unseen, existing.objects())
-}
-
-// Expired returns the services, perhaps twice, that are to be reconciled because the caches never showed what was written of
-// them. It is to be called every few seconds.
-func (a *Applier) Expired() []types.NamespacedName { return a.tracker.expired(a.Clock.Now()) }
-
 // Forget drops the state of a service that is no longer reconciled.
-func (a *Applier) Forget(service types.NamespacedName) {
-	a.tracker.mu.Lock()
-	delete(a.tracker.services, service)
-	a.tracker.mu.Unlock()
+func (t *tracker) Forget(service types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.services, service)
 }
 
 // older reports whether a resourceVersion is known to be older than another of the same kind.

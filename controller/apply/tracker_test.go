@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -18,7 +19,7 @@ func TestTracker(t *testing.T) {
 	}
 	start := time.Unix(1000, 0)
 	type step struct {
-		do     string // sends, wrote, fails, shows, gone, or pass
+		do     string // sends, wrote, fails, shows, gone, pass, or expired
 		object metav1.Object
 		after  time.Duration
 		want   bool
@@ -41,8 +42,8 @@ func TestTracker(t *testing.T) {
 		"a request fails after an event":   {{"sends", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"fails", nil, 0, true}},
 		"two writes at a time":             {{"wrote", object("a", "5"), 0, false}, {"sends", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, false}, {"wrote", object("a", "6"), 0, false}, {"pass", nil, 0, false}},
 		"an earlier write is overtaken":    {{"wrote", object("b", "5"), 0, false}, {"sends", nil, 0, false}, {"shows", object("b", "6"), 0, false}, {"wrote", object("a", "7"), 0, true}},
-		"resourceVersions go back":         {{"wrote", object("a", "500"), 0, false}, {"shows", object("a", "4"), unseenFor, true}, {"pass", object("a", "4"), unseenFor, false}},
-		"no cache shows it":                {{"wrote", object("a", "5"), 0, false}, {"pass", nil, unseenFor - 1, true}, {"pass", nil, unseenFor, false}},
+		"resourceVersions go back":         {{"wrote", object("a", "500"), 0, false}, {"shows", object("a", "4"), 0, false}, {"expired", nil, unseenFor, true}, {"pass", object("a", "4"), 0, false}},
+		"no cache shows it":                {{"wrote", object("a", "5"), 0, false}, {"expired", nil, unseenFor - 1, false}, {"pass", nil, 0, true}, {"expired", nil, unseenFor, true}, {"pass", nil, 0, false}},
 	} {
 		var all tracker
 		for i, s := range steps {
@@ -58,20 +59,33 @@ func TestTracker(t *testing.T) {
 			case "fails":
 				got = all.answered(web, nil, now)
 			case "pass":
-				var cached []metav1.Object
+				var cached Existing
 				if s.object != nil {
-					cached = append(cached, s.object)
+					cached.EndpointSlices = []*discoveryv1.EndpointSlice{{ObjectMeta: *s.object.(*metav1.ObjectMeta)}}
 				}
-				got = waits(all.unseenOf(web, now), cached)
+				got = cached.Lacks(all.Unseen(web))
+			case "expired":
+				got = len(all.Expired(now)) > 0
 			default:
-				got = all.sees(web, event{s.object, s.do == "gone"}, now)
+				got = all.Sees(web, s.object, s.do == "gone")
 			}
 			if got != s.want {
 				t.Errorf("%s: step %d, %s: %t", name, i, s.do, got)
 			}
 		}
-		if all.expired(start.Add(3 * unseenFor)); len(all.services)+len(all.early) > 0 {
+		if all.Expired(start.Add(3 * unseenFor)); len(all.services)+len(all.early) > 0 {
 			t.Errorf("%s: left are %v and %v", name, all.services, all.early)
 		}
+	}
+}
+
+// TestForgottenServicesAreForgotten: nothing is kept of the services of a deleted namespace.
+func TestForgottenServicesAreForgotten(t *testing.T) {
+	var all tracker
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	all.sends(web)
+	all.answered(web, &metav1.ObjectMeta{UID: "2"}, time.Unix(1000, 0))
+	if all.Forget(web); len(all.services) > 0 {
+		t.Errorf("left is %v", all.services)
 	}
 }

@@ -51,7 +51,7 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 	var written P
 	var err error
 	version := ""
-	p.tracker.sends(p.observed.Service)
+	p.sends(p.observed.Service)
 	if existing == nil {
 		written, err = client.Create(ctx, desired, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	} else {
@@ -63,7 +63,7 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 		written.SetManagedFields(nil) // no cache holds them
 		stored = written
 	}
-	if p.tracker.answered(p.observed.Service, stored, p.Clock.Now()) {
+	if p.answered(p.observed.Service, stored, p.Clock.Now()) {
 		p.outcome.Due = true
 	}
 	switch {

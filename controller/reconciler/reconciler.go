@@ -192,7 +192,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		// Some of the input may predate an outage.
 		return r.reconcile(ctx, service, r.Gate.Wait(ctx))
 	}
-	if r.Applier.Waits(in.Existing, unseen) {
+	if in.Existing.Lacks(unseen) {
 		return apply.Outcome{}, errBehind
 	}
 	r.Metrics.Problems(service, in.Problems)
@@ -219,7 +219,7 @@ func (r *Reconciler) catchUp(ctx context.Context) {
 			return
 		case <-ticker.C():
 		}
-		for _, service := range r.Applier.Expired() {
+		for _, service := range r.Applier.Expired(r.Clock.Now()) {
 			r.enqueue(service)
 		}
 	}

@@ -96,7 +96,7 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/apply/tracker.go",
-		text: `due = t.concerned(service, each, now) || due`, replacement: `t.concerned(service, each, now)`,
+		text: `due = t.concerned(service, each) || due`, replacement: `t.concerned(service, each)`,
 		harm: "what others change before the answer to a write comes stays as they left it",
 	},
 	{
