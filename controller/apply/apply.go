@@ -199,9 +199,8 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	before := p.observed.ServiceImport
 	desired := before.DeepCopy()
 	desired.Status = *p.result.ServiceImport.Status.DeepCopy()
-	desired.Status.Conditions = withRefusal(ofGeneration(desired.Status.Conditions, before.Generation), before,
-		serviceErr)
-	p.date(desired.Status.Conditions)
+	refuse(&desired.Status.Conditions, before, serviceErr)
+	desired.Status.Conditions = p.conditions(before.Status.Conditions, desired.Status.Conditions, before.Generation)
 	imports := p.access.ServiceImports(p.namespace())
 	written, err := write(ctx, p, imports, imports.UpdateStatus, before, desired, equalImportStatus)
 	p.seeImport(written)
@@ -210,17 +209,6 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	}
 	p.reportConditions(written, before.Status.Conditions, written.Status.Conditions)
 	return nil
-}
-
-// ofGeneration sets the observedGeneration of the conditions of a merge: writing the spec has changed it.
-func ofGeneration(conditions []metav1.Condition, generation int64) []metav1.Condition {
-	for i := range conditions {
-		if kind := conditions[i].Type; kind == string(v1beta1.ServiceImportConditionReady) ||
-			merge.IsOwnCondition(kind) {
-			conditions[i].ObservedGeneration = generation
-		}
-	}
-	return conditions
 }
 
 // writeService writes a Service. It deletes one that cannot be updated, and returns nil: the deletion's event brings the next
@@ -269,17 +257,12 @@ func (p *pass) writeNodePorts(ctx context.Context) error {
 // its Service with node ports cannot be written.
 func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	before := p.observed.ServiceExport
-	if before == nil || Changed(slicesErr) {
-		return nil // there is none, or the next pass decides
+	if before == nil || len(p.result.ExportConditions) == 0 || Changed(slicesErr) {
+		return nil // there is none, another implementation writes it, or the next pass decides
 	}
-	desired := before.DeepCopy()
-	existing := before.Status.Conditions
-	if len(p.result.ExportConditions) > 0 {
-		existing = slices.DeleteFunc(slices.Clone(existing),
-			func(c metav1.Condition) bool { return merge.IsOwnCondition(c.Type) })
-	}
-	desired.Status.Conditions = mergeConditions(existing, withFailure(p.result.ExportConditions, before, slicesErr))
-	p.date(desired.Status.Conditions)
+	desired, decided := before.DeepCopy(), slices.Clone(p.result.ExportConditions)
+	fail(&decided, slicesErr)
+	desired.Status.Conditions = p.conditions(before.Status.Conditions, decided, before.Generation)
 	exports := p.access.ServiceExports(p.namespace())
 	written, err := write(ctx, p, exports, exports.UpdateStatus, before, desired, equalExportStatus)
 	if errors.Is(err, errChanged) && (written == nil || written.UID != before.UID) {

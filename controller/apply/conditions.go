@@ -9,11 +9,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // reasonRefused is the reason of an import whose derived Service was refused for a reason that no condition can have.
@@ -55,48 +58,32 @@ func isAbout(err error, field string) bool {
 	})
 }
 
-// withRefusal returns the conditions of an import, with Ready=False and the API server's message if it refused the
-// derived Service.
-func withRefusal(conditions []metav1.Condition, existing *v1beta1.ServiceImport, serviceErr error) []metav1.Condition {
+// refuse makes decided conditions of an import say that the API server refused the derived Service, if it did.
+func refuse(decided *[]metav1.Condition, existing *v1beta1.ServiceImport, serviceErr error) {
 	reason, message, ok := refused(serviceErr)
 	if !ok {
-		return conditions
+		return
 	}
 	if ips := existing.Spec.IPs; len(ips) > 0 && isAbout(serviceErr, "spec.clusterIP") { // taken or out of range
 		message = truncate(fmt.Sprintf("This import had %s before, which its derived Service cannot get. "+
 			"For another IP: kubectl -n %s patch serviceimport %s --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/ips\"}]'. %s",
 			strings.Join(ips, ", "), existing.Namespace, existing.Name, message))
 	}
-	return mergeConditions(conditions, []metav1.Condition{
-		notReady(existing.Status.Conditions, existing.Generation, reason, message),
-	})
+	notReady(decided, reason, message)
 }
 
-// withFailure returns the conditions of an export, with Ready=False if its slices could not be written.
-func withFailure(conditions []metav1.Condition, existing *v1beta1.ServiceExport, err error) []metav1.Condition {
-	ready := meta.FindStatusCondition(conditions, string(v1beta1.ServiceExportConditionReady))
-	if err == nil || ready == nil || ready.Status != metav1.ConditionTrue {
-		return conditions
+// fail makes decided conditions of an export that is ready say that its slices could not be written, if err is not nil.
+func fail(decided *[]metav1.Condition, err error) {
+	if err != nil && meta.IsStatusConditionTrue(*decided, string(v1beta1.ServiceExportConditionReady)) {
+		notReady(decided, string(v1beta1.ServiceExportReasonFailed), truncate("The endpoints could not be published: "+err.Error()))
 	}
-	message := "The endpoints could not be published: " + err.Error()
-	return mergeConditions(conditions, []metav1.Condition{
-		notReady(existing.Status.Conditions, existing.Generation, string(v1beta1.ServiceExportReasonFailed),
-			truncate(message)),
-	})
 }
 
-func notReady(existing []metav1.Condition, generation int64, reason, message string) metav1.Condition {
-	ready := metav1.Condition{
-		Type:               string(v1beta1.ServiceImportConditionReady), // the same for exports
-		Status:             metav1.ConditionFalse,
-		Reason:             reason,
-		Message:            message,
-		ObservedGeneration: generation,
-	}
-	if old := meta.FindStatusCondition(existing, ready.Type); old != nil && old.Status == ready.Status {
-		ready.LastTransitionTime = old.LastTransitionTime
-	}
-	return ready
+// notReady sets the condition Ready of an import or an export.
+func notReady(decided *[]metav1.Condition, reason, message string) {
+	meta.SetStatusCondition(decided, metav1.Condition{
+		Type: string(v1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse, Reason: reason, Message: message,
+	})
 }
 
 func truncate(message string) string {
@@ -106,25 +93,16 @@ func truncate(message string) string {
 	return message
 }
 
-// mergeConditions replaces conditions of the same type and keeps the others, which other writers may have added.
-func mergeConditions(existing, decided []metav1.Condition) []metav1.Condition {
-	result := slices.Clone(existing)
+// conditions returns the decided conditions of a generation of an object, and those that other writers set. The time of a
+// transition is that of a change of the status, to the second, as the API server keeps it.
+func (a *Applier) conditions(existing, decided []metav1.Condition, generation int64) []metav1.Condition {
+	result := slices.DeleteFunc(slices.Clone(existing), func(c metav1.Condition) bool {
+		return strings.HasPrefix(c.Type, export.Domain+"/") && meta.FindStatusCondition(decided, c.Type) == nil // of this controller
+	})
+	now := metav1.NewTime(a.Clock.Now().Truncate(time.Second))
 	for _, condition := range decided {
-		at := slices.IndexFunc(result, func(each metav1.Condition) bool { return each.Type == condition.Type })
-		if at < 0 {
-			result = append(result, condition)
-		} else {
-			result[at] = condition
-		}
+		condition.ObservedGeneration, condition.LastTransitionTime = generation, now
+		meta.SetStatusCondition(&result, condition)
 	}
 	return result
-}
-
-// date sets missing transition times to now.
-func (a *Applier) date(conditions []metav1.Condition) {
-	for i := range conditions {
-		if conditions[i].LastTransitionTime.IsZero() {
-			conditions[i].LastTransitionTime = metav1.NewTime(a.Clock.Now())
-		}
-	}
 }

@@ -5,12 +5,13 @@ package apply
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/diff"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 func status(code int32, reason metav1.StatusReason, message string) error {
@@ -77,7 +80,9 @@ func TestTakenIPIsExplained(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"},
 			Spec:       v1beta1.ServiceImportSpec{IPs: test.ips},
 		}
-		message := withRefusal(nil, existing, test.err)[0].Message
+		var decided []metav1.Condition
+		refuse(&decided, existing, test.err)
+		message := decided[0].Message
 		explained := strings.Contains(message, "had 10.96.0.7") &&
 			strings.Contains(message, "kubectl -n demo patch serviceimport web")
 		if explained != test.want || !strings.Contains(message, "was refused") {
@@ -94,42 +99,47 @@ func condition(kind string, is metav1.ConditionStatus, reason string, at int64) 
 	return c
 }
 
-// TestTransitionTimeMovesWithTheStatusOnly takes an import through a refusal and back.
+// TestTransitionTimeMovesWithTheStatusOnly takes an import through a refusal and back. Conditions of other writers stay, and
+// those of the controller go once it does not decide them.
 func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
-	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 7))
 	applier := &Applier{Clock: now}
+	theirs := condition("example.com/Theirs", "True", "R", 9)
 	existing := &v1beta1.ServiceImport{}
+	existing.Status.Conditions = []metav1.Condition{theirs, condition(export.Domain+"/Within", "True", "R", 9)}
 	no := status(403, metav1.StatusReasonForbidden, "quota")
-	step := func(name string, merged metav1.Condition, err error, want metav1.Condition) {
-		t.Helper()
-		conditions := withRefusal([]metav1.Condition{merged}, existing, err)
-		applier.date(conditions)
-		conditions[0].Message = ""
-		if !reflect.DeepEqual(conditions, []metav1.Condition{want}) {
-			t.Errorf("%s (-want +got):\n%s", name, diff.Diff([]metav1.Condition{want}, conditions))
+	for _, step := range []struct {
+		name   string
+		merged metav1.Condition
+		err    error
+		want   metav1.Condition
+	}{
+		{"first", condition("Ready", "True", "Ready", 0), nil, condition("Ready", "True", "Ready", 1000)},
+		{"refused", condition("Ready", "True", "Ready", 0), no, condition("Ready", "False", "Forbidden", 1001)},
+		{"refused again", condition("Ready", "False", "Pending", 0), no, condition("Ready", "False", "Forbidden", 1001)},
+		{"taken", condition("Ready", "True", "Ready", 0), nil, condition("Ready", "True", "Ready", 1003)},
+	} {
+		decided := []metav1.Condition{step.merged}
+		refuse(&decided, existing, step.err)
+		got := applier.conditions(existing.Status.Conditions, decided, 3)
+		step.want.ObservedGeneration, step.want.Message = 3, got[1].Message
+		if want := []metav1.Condition{theirs, step.want}; !equality.Semantic.DeepEqual(got, want) {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff.Diff(want, got))
 		}
-		existing.Status.Conditions = conditions
+		existing.Status.Conditions = got
 		now.SetTime(now.Now().Add(time.Second))
 	}
-	step("first", condition("Ready", "True", "Ready", 0), nil, condition("Ready", "True", "Ready", 1000))
-	step("refused", condition("Ready", "True", "Ready", 1000), no, condition("Ready", "False", "Forbidden", 1001))
-	step("refused again", condition("Ready", "False", "Pending", 1001), no,
-		condition("Ready", "False", "Forbidden", 1001))
-	step("taken", condition("Ready", "True", "Ready", 0), nil, condition("Ready", "True", "Ready", 1003))
 }
 
 func TestExportIsNotReadyWhileItCannotBePublished(t *testing.T) {
 	merged := []metav1.Condition{condition("Ready", "True", "Ready", 1), condition("Valid", "True", "Valid", 1)}
-	got := withFailure(merged, &v1beta1.ServiceExport{}, errors.New("no room"))
-	if got[0].Status != metav1.ConditionFalse || got[0].Reason != "Failed" ||
-		!strings.Contains(got[0].Message, "no room") {
-		t.Errorf("got %v", got[0])
+	fail(&merged, nil)
+	if !meta.IsStatusConditionTrue(merged, "Ready") {
+		t.Errorf("without a failure: got %v", merged)
 	}
-	if merged[0].Status != metav1.ConditionTrue {
-		t.Error("the merged conditions were changed")
-	}
-	if got := withFailure(merged, &v1beta1.ServiceExport{}, nil); !reflect.DeepEqual(got, merged) {
-		t.Errorf("without a failure: got %v", got)
+	fail(&merged, errors.New("no room"))
+	if got := merged[0]; got.Status != metav1.ConditionFalse || got.Reason != "Failed" || !strings.Contains(got.Message, "no room") {
+		t.Errorf("got %v", got)
 	}
 }
 

@@ -3,23 +3,18 @@
 package merge
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // exportConditions returns the conditions of this cluster's ServiceExport, none if it does not exist. There are also
 // none if the import belongs to another implementation, because the two would overwrite each other's conditions
-// forever. Conditions of other types are kept.
+// forever.
 func exportConditions(observed Observed, contributions []Contribution, agreed decision) []metav1.Condition {
-	serviceExport := observed.ServiceExport
-	if serviceExport == nil || foreign(observed) {
+	if observed.ServiceExport == nil || foreign(observed) {
 		return nil
 	}
 	contributes := slices.ContainsFunc(contributions,
@@ -28,7 +23,6 @@ func exportConditions(observed Observed, contributions []Contribution, agreed de
 	set := func(kind v1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason, message string) {
 		conditions = append(conditions, metav1.Condition{
 			Type: string(kind), Status: status, Reason: reason, Message: message,
-			ObservedGeneration: serviceExport.Generation,
 		})
 	}
 	switch {
@@ -57,7 +51,7 @@ func exportConditions(observed Observed, contributions []Contribution, agreed de
 		set(v1beta1.ServiceExportConditionReady, metav1.ConditionUnknown, string(v1beta1.ServiceExportReasonPending),
 			"The Service was not reconciled yet.")
 	}
-	return withObserved(serviceExport.Status.Conditions, conditions)
+	return conditions
 }
 
 // maxProblems bounds the problems in a message.
@@ -72,26 +66,4 @@ func validMessage(observed Observed) string {
 		message += " " + problem.String() + "."
 	}
 	return message
-}
-
-// IsOwnCondition reports whether a condition is of a type that only this controller writes: one that it does not want
-// is removed.
-func IsOwnCondition(kind string) bool { return strings.HasPrefix(kind, export.Domain+"/") }
-
-// withObserved returns the desired conditions and the observed ones of other writers, sorted by type. A condition with
-// the same status keeps its transition time.
-func withObserved(observed, desired []metav1.Condition) []metav1.Condition {
-	result := slices.Clone(desired)
-	for _, old := range observed {
-		i := slices.IndexFunc(result, func(c metav1.Condition) bool { return c.Type == old.Type })
-		switch {
-		case i < 0 && IsOwnCondition(old.Type): // is removed
-		case i < 0:
-			result = append(result, old)
-		case result[i].Status == old.Status:
-			result[i].LastTransitionTime = old.LastTransitionTime
-		}
-	}
-	slices.SortFunc(result, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
-	return result
 }

@@ -17,7 +17,7 @@ func TestExportConditions(t *testing.T) {
 	type conditions = []metav1.Condition
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: 3}
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 	}
 	const see = "The service is not exported: see condition Valid."
 	for name, test := range map[string]struct {
@@ -26,9 +26,9 @@ func TestExportConditions(t *testing.T) {
 		want   conditions
 	}{
 		"valid": {nil, true, conditions{
-			condition("Conflict", no, "NoConflicts", agree),
-			condition("Ready", yes, "Ready", "The service is exported."),
 			condition("Valid", yes, "Valid", "The Service can be exported."),
+			condition("Ready", yes, "Ready", "The service is exported."),
+			condition("Conflict", no, "NoConflicts", agree),
 		}},
 		"valid with parts left out": {
 			func(o *Observed) {
@@ -43,11 +43,11 @@ func TestExportConditions(t *testing.T) {
 					},
 				}
 			}, true, conditions{
-				condition("Conflict", no, "NoConflicts", agree),
-				condition("Ready", yes, "Ready", "The service is exported."),
 				condition("Valid", yes, "Valid",
 					`The Service can be exported. ServiceExport demo/web: label "k8s.io/a" is left out (2 times). `+
 						`EndpointSlice demo/web-1: ::1 is not the address of a pod.`),
+				condition("Ready", yes, "Ready", "The service is exported."),
+				condition("Conflict", no, "NoConflicts", agree),
 			},
 		},
 		"no Service": {
@@ -56,9 +56,9 @@ func TestExportConditions(t *testing.T) {
 			},
 			false,
 			conditions{
-				condition("Conflict", no, "NoConflicts", see),
-				condition("Ready", no, "Failed", see),
 				condition("Valid", no, "NoService", "Service demo/web does not exist."),
+				condition("Ready", no, "Failed", see),
+				condition("Conflict", no, "NoConflicts", see),
 			},
 		},
 		"no export": {func(o *Observed) { o.ServiceExport = nil }, false, nil},
@@ -92,30 +92,6 @@ func TestManyProblems(t *testing.T) {
 	if !strings.HasSuffix(message, ". 2 more.") || len(message) > 3000 {
 		t.Errorf("message %s", message)
 	}
-}
-
-// TestTransitionTimes: the time stays with the status, and conditions of others stay whole.
-func TestTransitionTimes(t *testing.T) {
-	before := metav1.NewTime(day(7))
-	observed := newObserved("east")
-	observed.ServiceExport.Status.Conditions = []metav1.Condition{
-		{Type: "Valid", Status: metav1.ConditionTrue, LastTransitionTime: before, Message: "old"},
-		{Type: "Ready", Status: metav1.ConditionFalse, LastTransitionTime: before},
-		{Type: "Others", Status: metav1.ConditionTrue, LastTransitionTime: before, Message: "theirs"},
-	}
-	got := Merge(observed, contribute(newView("east", 1, "80/TCP", ""))).ExportConditions
-	diff(t, "conditions", got, []metav1.Condition{
-		{Type: "Conflict", Status: metav1.ConditionFalse, Reason: "NoConflicts", Message: agree, ObservedGeneration: 3},
-		{Type: "Others", Status: metav1.ConditionTrue, LastTransitionTime: before, Message: "theirs"},
-		{
-			Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "The service is exported.",
-			ObservedGeneration: 3,
-		},
-		{
-			Type: "Valid", Status: metav1.ConditionTrue, Reason: "Valid", Message: "The Service can be exported.",
-			ObservedGeneration: 3, LastTransitionTime: before,
-		},
-	})
 }
 
 // TestConditionsOfAnotherImplementation: while the import is Cilium's, so are the conditions of the export, which

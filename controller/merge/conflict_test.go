@@ -192,7 +192,7 @@ func TestConflict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := metav1.Condition{
 				Type: "Conflict", Status: metav1.ConditionTrue, Reason: test.reason,
-				Message: test.message, ObservedGeneration: 3,
+				Message: test.message,
 			}
 			if test.reason == "" {
 				want.Status, want.Reason, want.Message = metav1.ConditionFalse, "NoConflicts", agree

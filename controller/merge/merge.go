@@ -41,7 +41,7 @@ type Observed struct {
 	Invalid *export.Invalid
 	// Problems are what was left out of this cluster's view, for the condition Valid.
 	Problems []export.Problem
-	// ExportConditions are more conditions of the ServiceExport while it contributes, of types that IsOwnCondition tells.
+	// ExportConditions are more conditions of the ServiceExport while it contributes, of types of export.Domain.
 	ExportConditions []metav1.Condition
 	// DerivedService is the existing Service with the name export.DerivedServiceName, nil for none. It may belong to
 	// another service whose derived Service has the same name.
@@ -79,10 +79,9 @@ type Contribution struct {
 // deleted.
 type Result struct {
 	// ServiceImport is nil if no cluster exports the service or keeps its import, and if a foreign import exists. Foreign
-	// imports are never deleted. Spec, metadata and status are complete. If the import exists this is a changed copy,
-	// which can be compared and written as it is.
-	//
-	// Conditions whose status stays have the observed lastTransitionTime. The writer sets it for the others.
+	// imports are never deleted. Spec and metadata are complete. If the import exists this is a changed copy, which can be
+	// compared and written as it is. The status has the conditions that the controller decides, without generation and
+	// time.
 	ServiceImport *v1beta1.ServiceImport
 	// DerivedService is nil for a headless import, without an import, and if the name belongs to another owner or
 	// service. If it exists this is a changed copy. See NeedsRecreation.
@@ -91,8 +90,8 @@ type Result struct {
 	NodePorts *corev1.Service
 	// EndpointSlices are this cluster's published slices and the copies of members' slices, sorted by name.
 	EndpointSlices []*discoveryv1.EndpointSlice
-	// ExportConditions are the conditions of this cluster's ServiceExport, sorted by type, with lastTransitionTime as
-	// for the ServiceImport. They are empty if there is no ServiceExport or another implementation writes them.
+	// ExportConditions are the decided conditions of this cluster's ServiceExport, likewise. They are empty if there is no
+	// ServiceExport or another implementation writes them.
 	ExportConditions []metav1.Condition
 }
 

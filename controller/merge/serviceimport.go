@@ -83,13 +83,8 @@ func setStatus(observed Observed, agreed decision, absent []Contribution, placem
 	}
 	ready := importReady(observed, agreed, absent, imported)
 	ready.Type = string(v1beta1.ServiceImportConditionReady)
-	ready.ObservedGeneration = imported.Generation
-	conditions := []metav1.Condition{ready}
-	for _, condition := range placement.Conditions() {
-		condition.ObservedGeneration = imported.Generation
-		conditions = append(conditions, condition)
-	}
-	status.Conditions = withObserved(imported.Status.Conditions, conditions)
+	status.Conditions = append(status.Conditions, ready)
+	status.Conditions = append(status.Conditions, placement.Conditions()...)
 	imported.Status = status
 }
 

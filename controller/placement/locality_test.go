@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -162,37 +161,23 @@ func checkHints(t *testing.T, name string, all []*discoveryv1.EndpointSlice) {
 	}
 }
 
-// TestConditionIsOfTheImport: what others set stays, and the transition time moves with the status alone.
+// TestConditionIsOfTheImport, also while the Service is replaced.
 func TestConditionIsOfTheImport(t *testing.T) {
 	observed := newObserved("east")
 	observed.Nodes = Nodes{Zones: []string{"a"}}
 	views := contribute(newView("east", 1, "80/TCP", "10.1.0.1", prefers("cluster")))
 	observed, _ = settled(t, observed, views)
-	at := metav1.NewTime(day(9))
-	theirs := metav1.Condition{
-		Type: "example.com/Theirs", Status: metav1.ConditionTrue, Reason: "R",
-		LastTransitionTime: at,
-	}
-	for i := range observed.ServiceImport.Status.Conditions {
-		observed.ServiceImport.Status.Conditions[i].LastTransitionTime = at
-	}
-	observed.ServiceImport.Status.Conditions = append(observed.ServiceImport.Status.Conditions, theirs)
 	observed.Nodes.Zones = []string{"a", "b"}
 	observed.Nodes.SomeWithoutZone = true
 	conditions := merged(observed, views).ServiceImport.Status.Conditions
 	diff(t, "reason", conditionOf(t, conditions, ConditionPreferCluster).Reason, ReasonDemoted)
-	diff(t, "time", conditionOf(t, conditions, ConditionPreferCluster).LastTransitionTime, at)
-	diff(t, "another's", conditionOf(t, conditions, theirs.Type), theirs)
 	views[0].View.Spec.Annotations[export.AnnotationPrefer] = "one two"
-	conditions = merged(observed, views).ServiceImport.Status.Conditions
-	diff(t, "time of the change", conditionOf(t, conditions, ConditionPreferCluster).LastTransitionTime, metav1.Time{})
 	diff(t, "the derived Service", merged(observed, views).DerivedService.Spec.TrafficDistribution, (*string)(nil))
 	observed.ServiceImport.Annotations[export.AnnotationPrefer] = "one two"
 	observed.Invalid = &export.Invalid{Reason: "NoService"}
 	conditions = merged(observed, contribute(newAbsent("east"))).ServiceImport.Status.Conditions
 	diff(t, "reason while the Service is replaced", conditionOf(t, conditions, ConditionPreferCluster).Reason,
 		ReasonUnknownPreference)
-	diff(t, "another's while the Service is replaced", conditionOf(t, conditions, theirs.Type), theirs)
 }
 
 // TestReplacedBehindAnOlderSchema: what the schema of ServiceImports does not keep is in the derived Service all the
