@@ -51,19 +51,14 @@ type Server struct {
 	*Metrics
 	mu      sync.Mutex
 	elected atomic.Value // string
-	slots   chan struct{}
 }
 
-const (
-	// maxQuestions bounds the answers that are computed and written at once, each of which holds a document.
-	maxQuestions = 8
-	// writeTimeout bounds how long a reader may take.
-	writeTimeout = 30 * time.Second
-)
+// writeTimeout bounds how long a reader may take.
+const writeTimeout = 30 * time.Second
 
 // NewServer returns a server that answers for no leader, until Metrics.Lead.
 func NewServer(metrics *Metrics) *Server {
-	return &Server{Metrics: metrics, slots: make(chan struct{}, maxQuestions)}
+	return &Server{Metrics: metrics}
 }
 
 // Elected notes the identity of the replica that leads.
@@ -76,13 +71,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if host, _, _ := net.SplitHostPort(r.RemoteAddr); host != "127.0.0.1" && host != "::1" {
 		http.Error(w, "This path answers only connections that are forwarded to the pod: use kubectl clusterset status or "+
 			"explain, or kubectl port-forward.", http.StatusForbidden)
-		return
-	}
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	default:
-		http.Error(w, "Too many questions at once: try again.", http.StatusTooManyRequests)
 		return
 	}
 	leader := s.leader.Load()

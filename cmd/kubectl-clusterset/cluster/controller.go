@@ -88,7 +88,7 @@ func get(ctx context.Context, address, question string, document any, version *s
 			state.Clean(document)
 			return nil
 		}
-	case http.StatusServiceUnavailable, http.StatusForbidden, http.StatusTooManyRequests:
+	case http.StatusServiceUnavailable, http.StatusForbidden:
 		if json.Unmarshal(body, &state.Standby{}) == nil {
 			return errStandby
 		}
