@@ -16,8 +16,6 @@ type caches struct {
 	gate  *informer.FreshnessGate
 	local *local.Cluster
 	api   *local.API
-	// properties may be a minute old, or unknown: a new leader lists them, unless the heartbeat has the same.
-	properties *local.Properties
 	// full is closed once the caches were full.
 	full chan struct{}
 }
@@ -33,10 +31,7 @@ func (c *Controller) newCaches() (*caches, error) {
 		return nil, err
 	}
 	own := local.New(c.client, gate, c.options.Namespace)
-	return &caches{
-		gate: gate, local: own, api: api, properties: local.NewProperties(c.dynamic, c.options.Clock, c.options.Network),
-		full: make(chan struct{}),
-	}, nil
+	return &caches{gate: gate, local: own, api: api, full: make(chan struct{})}, nil
 }
 
 // start fills the caches until the context ends, in goroutines of the group. It calls restart where the process cannot
@@ -48,7 +43,6 @@ func (c *caches) start(ctx context.Context, group *sync.WaitGroup, restart func(
 			restart(err)
 		}
 	})
-	group.Go(func() { c.properties.Run(ctx) })
 	group.Go(func() {
 		if c.wait(ctx) {
 			close(c.full)

@@ -163,6 +163,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		return nil // the context has ended
 	}
 	r.Attach()
+	group.Go(func() { r.Properties.Run(ctx) })
 	group.Go(func() { r.Tracker.Run(ctx) })
 	group.Go(func() { r.Members.Run(ctx) })
 	select {

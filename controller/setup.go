@@ -103,7 +103,7 @@ func (c *Controller) newReconciler(
 			Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
 			Canary:    c.service(canary.ExposedService),
 			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
-			Local:     own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
+			Local:     own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,
 			Clock: o.Clock,
 		},
 		API: caches.api, Gate: caches.gate, Metrics: c.states.Metrics,

@@ -5,7 +5,6 @@ package local
 import (
 	"cmp"
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +33,7 @@ const (
 )
 
 // Properties are the ClusterProperties of the local cluster (KEP-2149), as far as its heartbeat has room for them: each
-// cluster of the set has the same view of them. All but Run may be called concurrently.
+// cluster of the set has the same view of them. Begin precedes Run, and the other methods may be called concurrently.
 type Properties struct {
 	// network is the value of scope.NetworkProperty, empty to list it, too.
 	network string
@@ -43,11 +42,8 @@ type Properties struct {
 	changed atomic.Pointer[func()]
 	last    atomic.Pointer[encodedProperties]
 
-	mu sync.Mutex
-	// begun counts the lists that began, and answered is the number of the newest one that was answered.
-	begun, answered int
-	omitted         int // as reported
-	failing         bool
+	omitted int // as reported
+	failing bool
 }
 
 // encodedProperties is immutable.
@@ -75,56 +71,44 @@ func (p *Properties) Network() string { return cmp.Or(p.network, p.All()[scope.N
 // Text returns the properties as the annotation scope.PropertiesAnnotation has them, empty while they are unknown.
 func (p *Properties) Text() string { return p.last.Load().text }
 
-// Begin prepares the properties for a new leader, so that it publishes none that are older than those of the one before. It
-// lists them, unless they are those that the heartbeat of this cluster has. If the list fails, those of the heartbeat
-// count. It returns once the network is known, or cannot be for want of rights, and fails only if the context ends.
+// Begin lists the properties for a new leader. If that fails, those of the heartbeat of this cluster count, so that it
+// publishes none that are older than those of the leader before. It returns once the network is known, or cannot be for
+// want of rights, and fails only if the context ends.
 func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, namespace, cluster, uid string) error {
 	return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		p.mu.Lock()
-		answered := p.answered
-		p.mu.Unlock()
-		published := ""
-		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		case err != nil:
-			return false, nil // The API server is away. Without the Lease, imports could be withdrawn.
-		case ptr.Deref(lease.Spec.HolderIdentity, "") == cluster && lease.Annotations[member.HeartbeatUIDAnnotation] == uid:
-			published = member.DescriptionOf(lease).Properties
-		}
-		if published != "" && published == p.Text() {
+		failed := p.read(ctx, beginPatience)
+		if failed == nil {
 			return true, nil
 		}
-		failed := p.read(ctx, beginPatience)
-		if failed == nil || published == "" {
-			return failed == nil || p.network != "" || p.All() != nil || apierrors.IsForbidden(failed), nil
+		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			return false, nil // The API server is away. Without the Lease, imports could be withdrawn.
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.answered != answered {
-			return true, nil // a list was answered meanwhile
+		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == cluster && lease.Annotations[member.HeartbeatUIDAnnotation] == uid {
+			published := member.DescriptionOf(lease).Properties
+			if published != "" && p.set(published) == nil {
+				return true, nil
+			}
 		}
-		if err := p.set(published); err != nil {
-			klog.FromContext(ctx).Error(err, "Ignored the properties in the heartbeat of this cluster")
-		}
-		return true, nil
+		return p.network != "" || apierrors.IsForbidden(failed), nil
 	})
 }
 
 // Run lists the properties every minute until the context ends. A cluster without the CRD has none. If they cannot be
 // read, the last known stay.
 func (p *Properties) Run(ctx context.Context) {
-	for ctx.Err() == nil {
-		next := propertiesEvery
-		if p.read(ctx, propertiesPatience) != nil {
-			next = propertiesRetry
-		}
+	for next := propertiesRetry; ; {
 		timer := p.clock.NewTimer(next)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
+			return
 		case <-timer.C():
 		}
-		timer.Stop()
+		next = propertiesEvery
+		if p.read(ctx, propertiesPatience) != nil {
+			next = propertiesRetry
+		}
 	}
 }
 
@@ -132,13 +116,7 @@ func (p *Properties) Run(ctx context.Context) {
 func (p *Properties) read(ctx context.Context, patience time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	p.mu.Lock()
-	p.begun++
-	number := p.begun
-	p.mu.Unlock()
 	all, err := p.list(limited)
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -152,10 +130,6 @@ func (p *Properties) read(ctx context.Context, patience time.Duration) error {
 		klog.FromContext(ctx).Info("Listed the ClusterProperties of this cluster again")
 		p.failing = false
 	}
-	if number < p.answered {
-		return nil // a list that began later was answered before
-	}
-	p.answered = number
 	if p.network != "" {
 		all[scope.NetworkProperty] = p.network
 	}
