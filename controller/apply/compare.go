@@ -18,8 +18,7 @@ import (
 // does.
 
 func equalMetadata(a, b metav1.Object) bool {
-	return equality.Semantic.DeepEqual(a.GetLabels(), b.GetLabels()) &&
-		equality.Semantic.DeepEqual(a.GetAnnotations(), b.GetAnnotations()) &&
+	return maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
 		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
 }
 

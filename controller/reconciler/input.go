@@ -138,7 +138,7 @@ func (g *Gatherer) gather(
 	var used []*discoveryv1.EndpointSlice
 	copies := g.Local.Copies(service, in.Existing.EndpointSlices)
 	labelled := local.Accepted(g.Local.Namespace(service.Namespace))
-	publishing := g.Members.Publishing(service)
+	publishing, from := g.Members.Publishing(service), g.Source()
 	for _, m := range g.concerned(publishing, copies) {
 		if rule := g.Admit(service, m.Accept(), labelled); rule != "" {
 			if slices.Contains(publishing, m) {
@@ -146,7 +146,8 @@ func (g *Gatherer) gather(
 			}
 			continue // its copies end, as if the export was withdrawn
 		}
-		evidence, verdict := evidenceOf(g.Source(m), m, service, copies[m.Cluster()], g.Tracker)
+		from.Cluster, from.CIDRs = m.Cluster(), m.CIDRs()
+		evidence, verdict := evidenceOf(from, m, service, copies[m.Cluster()], g.Tracker)
 		view, problems, usedOf := verdict.View(evidence)
 		used = append(used, usedOf...)
 		in.note(m.Cluster(), problems)
@@ -176,10 +177,11 @@ func (g *Gatherer) concerned(publishing []*member.Member, copies map[string][]*d
 	return slices.SortedFunc(maps.Values(all), func(a, b *member.Member) int { return strings.Compare(a.Cluster(), b.Cluster()) })
 }
 
-// Source returns how slices of a member are read, none of whose endpoints has an address that the local cluster owns.
-func (g *Gatherer) Source(m *member.Member) export.Source {
+// Source returns how slices of members are read, none of whose endpoints has an address that the local cluster owns. It has
+// neither the id nor the ranges of a member.
+func (g *Gatherer) Source() export.Source {
 	return export.Source{
-		Cluster: m.Cluster(), CIDRs: m.CIDRs(), Services: g.ServiceCIDRs, Owns: g.Local.Owns(), Network: g.Properties.Network(),
+		Services: g.ServiceCIDRs, Owns: g.Local.Owns(), Network: g.Properties.Network(),
 		Reader: scope.Cluster{ID: g.Cluster, Properties: g.Properties.All()},
 	}
 }

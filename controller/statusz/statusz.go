@@ -125,6 +125,7 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 	}
 	subject := Subject{Input: l.Look(access, service), Exists: l.Local.Service(service) != nil}
 	subject.Elsewhere, subject.Settle = l.elsewhere(service.Namespace)
+	reader := l.Source().Reader
 	for _, m := range l.Members.List() {
 		published := slices.DeleteFunc(slices.Clone(m.Slices(service)), func(each *discoveryv1.EndpointSlice) bool {
 			return !export.IsManaged(each)
@@ -142,7 +143,7 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 		}
 		who := Publisher{
 			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m), Unread: m.Problem(), Limits: m.Account().Err(),
-			For: chosen(published, l.Source(m).Reader), Accept: l.accept(m, service), Confine: l.confine(m),
+			For: chosen(published, reader), Accept: l.accept(m, service), Confine: l.confine(m),
 		}
 		subject.Members = append(subject.Members, who)
 	}
