@@ -72,9 +72,6 @@ type Spec struct {
 	InternalTrafficPolicy corev1.ServiceInternalTrafficPolicy `json:"internalTrafficPolicy,omitempty"`
 	// TrafficDistribution is empty if the Service has none.
 	TrafficDistribution string `json:"trafficDistribution,omitempty"`
-	// Clusters is the cluster selector of the clusters that the export is for, empty for all. A reader takes it from
-	// each slice: see Slice.Clusters.
-	Clusters string `json:"-"`
 	// Labels and Annotations are the exported ones of the ServiceExport, without reserved keys.
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`

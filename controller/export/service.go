@@ -56,10 +56,9 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 			err)}
 	}
 
-	spec.Clusters = clusters
 	view := &View{Cluster: cluster, Service: name, Spec: spec}
 	for _, object := range endpointSlices {
-		if slice, exported := ownSlice(view, object, &found); exported {
+		if slice, exported := ownSlice(view, object, clusters, &found); exported {
 			view.Slices = append(view.Slices, slice)
 		}
 	}
@@ -80,8 +79,8 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 	return view, found.list, nil
 }
 
-// ownSlice returns what a view exports of an EndpointSlice of its Service.
-func ownSlice(view *View, slice *discoveryv1.EndpointSlice, found *problems) (_ Slice, exported bool) {
+// ownSlice returns what a view exports, to chosen clusters, of an EndpointSlice of its Service.
+func ownSlice(view *View, slice *discoveryv1.EndpointSlice, clusters string, found *problems) (_ Slice, exported bool) {
 	if IsManaged(slice) || slice.Labels[LabelSourceCluster] != "" {
 		return Slice{}, false
 	}
@@ -94,7 +93,7 @@ func ownSlice(view *View, slice *discoveryv1.EndpointSlice, found *problems) (_ 
 	return Slice{
 		Name:        SliceName(view.Cluster, view.Service, slice.Name, slice.AddressType),
 		AddressType: slice.AddressType,
-		Clusters:    view.Spec.Clusters,
+		Clusters:    clusters,
 		Targets:     targetsOf(view.Spec.Ports, slice.Ports),
 		Endpoints:   reader.read(slice.Endpoints),
 		TriggerTime: triggerTime(slice),

@@ -194,7 +194,6 @@ func (r *viewReader) view() *View {
 				r.refused[slice.Name] = true
 				continue
 			}
-			spec.Clusters = slice.Clusters
 			view.Spec = spec
 		}
 		view.Slices = append(view.Slices, slice.Slice)
