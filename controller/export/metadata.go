@@ -34,7 +34,6 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		value := labels[key]
 		switch {
-		case slices.Contains(ownKeys, key), slices.Contains(ExportedKeys, key): // see misplaced
 		case len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0:
 			found.add(ReasonBadMetadata, object, "exported label %.100q is not valid and left out", key)
 		case IsReservedKey(key):
@@ -46,7 +45,6 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		value := annotations[key]
 		switch {
-		case slices.Contains(ownKeys, key): // see misplaced
 		case len(validation.IsQualifiedName(strings.ToLower(key))) > 0 || !utf8.ValidString(value):
 			found.add(ReasonBadMetadata, object, "exported annotation %.100q is not valid and left out", key)
 		case IsReservedKey(key) && !slices.Contains(ExportedKeys, key):

@@ -40,7 +40,7 @@ const (
 	ReasonBadMetadata Reason = "BadMetadata"
 	// ReasonReservedKey: the key of an exported label or annotation is reserved.
 	ReasonReservedKey Reason = "ReservedKey"
-	// ReasonMisplacedKey: a key of this project is in a field of a ServiceExport in which it has no effect.
+	// ReasonMisplacedKey: one of ExportedKeys annotates a ServiceExport itself, where it has no effect.
 	ReasonMisplacedKey Reason = "MisplacedKey"
 	// ReasonNotExposed: clusters of other networks do not reach an export.
 	ReasonNotExposed Reason = "NotExposed"

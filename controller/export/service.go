@@ -4,6 +4,7 @@ package export
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -47,9 +48,11 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 	}
 	var found problems
 	object := "ServiceExport " + name.String()
-	misplaced(serviceExport, func(key, field, place string) {
-		found.addFor(key+" "+field, ReasonMisplacedKey, object, "%s has no effect in %s: move it to %s", key, field, place)
-	})
+	for _, key := range ExportedKeys {
+		if _, has := serviceExport.Annotations[key]; has {
+			found.addFor(key, ReasonMisplacedKey, object, "%s has no effect in metadata.annotations: move it to spec.exportedAnnotations", key)
+		}
+	}
 	spec, err := validSpec(specOf(serviceExport, service), object, &found)
 	if err != nil {
 		return nil, nil, &Invalid{Reason: InvalidSpec, Message: fmt.Sprintf("Service %s cannot be exported: %v.", name,
@@ -113,13 +116,13 @@ func absentView(cluster string, service types.NamespacedName, clusters string) *
 func ChosenClusters(serviceExport *v1beta1.ServiceExport) (string, error) {
 	text, chosen := serviceExport.Annotations[AnnotationClusters]
 	if !chosen {
-		var err error
-		misplaced(serviceExport, func(key, field, place string) {
-			if key == AnnotationClusters && err == nil {
-				err = fmt.Errorf("it is in %s: move it to %s", field, place)
+		spec := serviceExport.Spec
+		for _, elsewhere := range []map[string]string{serviceExport.Labels, spec.ExportedLabels, spec.ExportedAnnotations} {
+			if _, misplaced := elsewhere[AnnotationClusters]; misplaced {
+				return "", errors.New("it is in another field: move it to metadata.annotations")
 			}
-		})
-		return "", err
+		}
+		return "", nil
 	}
 	parsed, err := scope.ParseAbsolute(text)
 	if err != nil || parsed.All() {

@@ -241,10 +241,8 @@ func TestFromServiceMetadata(t *testing.T) {
 		"notclusterset-dns.github.io/fine": "x",
 	})
 	diff(t, "problems", texts(found), []string{
-		"MisplacedKey: ServiceExport demo/web: clusterset-dns.github.io/prefer has no effect in spec.exportedLabels: " +
-			"move it to spec.exportedAnnotations",
 		`BadMetadata: ServiceExport demo/web: exported label "bad key" is not valid and left out (2 times)`,
-		`ReservedKey: ServiceExport demo/web: exported label "k8s.io/c" is reserved and left out (8 times)`,
+		`ReservedKey: ServiceExport demo/web: exported label "clusterset-dns.github.io/prefer" is reserved and left out (9 times)`,
 	})
 }
 

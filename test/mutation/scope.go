@@ -15,14 +15,14 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/export/service.go",
-		text:        `if key == AnnotationClusters && err == nil {`,
-		replacement: `if false {`,
+		text:        `_, misplaced := elsewhere[AnnotationClusters]; misplaced {`,
+		replacement: `_ = elsewhere; false {`,
 		harm:        "an export whose choice of clusters is misplaced is for all clusters",
 	},
 	{
 		file:        "controller/export/service.go",
-		text:        `found.addFor(key+" "+field, ReasonMisplacedKey,`,
-		replacement: `new(problems).addFor(key+" "+field, ReasonMisplacedKey,`,
+		text:        `found.addFor(key, ReasonMisplacedKey,`,
+		replacement: `new(problems).addFor(key, ReasonMisplacedKey,`,
 		harm:        "a misplaced border has no effect, and nothing says so",
 	},
 	{
