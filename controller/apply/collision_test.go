@@ -38,23 +38,3 @@ func TestDerivedServiceOfAnotherStays(t *testing.T) {
 		}
 	}
 }
-
-// TestServicesGoWithTheirAPI: once ServiceImports or ServiceExports are no longer served, the Services that belong to them go.
-func TestServicesGoWithTheirAPI(t *testing.T) {
-	for label, imported := range map[string]bool{export.LabelService: true, export.LabelExposed: false} {
-		for _, lost := range []struct{ exports, imports bool }{{true, false}, {false, true}} {
-			service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
-				Namespace: "demo", Name: "derived-x", UID: "1", Labels: map[string]string{export.LabelManagedBy: export.Manager, label: "web"},
-			}}
-			client := fake.NewClientset(service)
-			applier := &Applier{Core: client}
-			if err := applier.Clean(t.Context(), "east", []*corev1.Service{service}, nil, lost.exports, lost.imports); err != nil {
-				t.Fatal(err)
-			}
-			left, err := client.CoreV1().Services("demo").List(t.Context(), metav1.ListOptions{})
-			if want := imported == lost.imports; err != nil || (len(left.Items) == 0) != want {
-				t.Errorf("a Service with %s, after the loss %v: there are %d, %v", label, lost, len(left.Items), err)
-			}
-		}
-	}
-}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -150,28 +149,6 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil &&
 		export.IsManaged(serviceImport) {
 		note(remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport))
-	}
-	return errors.Join(errs...)
-}
-
-// Clean removes the objects of one service after an administrator removed the MCS API: without ServiceExports the local
-// cluster's slices and the Service with node ports, without ServiceImports the copies of members' slices and the derived
-// Service. The garbage collector does not, because it does not know kinds that are no longer served. All objects must carry
-// this controller's label.
-func (a *Applier) Clean(ctx context.Context, cluster string, services []*corev1.Service,
-	published []*discoveryv1.EndpointSlice, exports, imports bool,
-) error {
-	var errs []error
-	for _, slice := range published {
-		own := slice.Labels[export.LabelSourceCluster] == cluster
-		if own && exports || !own && imports {
-			errs = append(errs, remove(ctx, a.Core.DiscoveryV1().EndpointSlices(slice.Namespace), slice))
-		}
-	}
-	for _, service := range services {
-		if own := export.IsExposed(service); own && exports || !own && imports {
-			errs = append(errs, remove(ctx, a.Core.CoreV1().Services(service.Namespace), service))
-		}
 	}
 	return errors.Join(errs...)
 }

@@ -197,11 +197,6 @@ func (c *Cluster) packed(kind, value string) []*export.Packed {
 	return informer.ByIndex[*export.Packed](c.EndpointSlices.Indexer(), byAll, kind+value)
 }
 
-// DerivedServices returns the Services that this controller made for a multi-cluster service.
-func (c *Cluster) DerivedServices(service types.NamespacedName) []*corev1.Service {
-	return informer.ByIndex[*corev1.Service](c.Services.Indexer(), byAll, byManagedService+service.String())
-}
-
 // OtherHolders returns those of the IPs that Services of other names have. If the import is adopted, a Service in its
 // namespace may be the one that it has the IP of, and frees it in the end.
 func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, adopted bool) (held []string) {

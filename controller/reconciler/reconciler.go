@@ -18,6 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // Config is what a Reconciler needs.
@@ -182,8 +183,8 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if access == nil {
 		// The process restarts once the API is served.
 		r.Applier.Forget(service)
-		derived, slices := r.Local.DerivedServices(service), r.Local.ManagedSlices(service)
-		return apply.Outcome{}, r.Applier.Clean(ctx, r.Cluster, derived, slices, lost.Exports, lost.Imports)
+		_, err := r.Applier.ApplyService(ctx, nil, r.orphans(service, lost), merge.Result{})
+		return apply.Outcome{}, err
 	}
 	r.shares.loadImports(r.Cluster, access.Imports)
 	unseen := r.Applier.Unseen(service)
