@@ -3,8 +3,6 @@
 package local
 
 import (
-	"maps"
-	"slices"
 	"sync"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -20,9 +18,7 @@ import (
 // (architecture.md, invariant 2).
 type copies struct {
 	mu   sync.Mutex
-	used map[types.NamespacedName][]*export.Packed
-	// from are the services of which copies are used, by the cluster that they are from.
-	from map[string]map[types.NamespacedName]struct{}
+	used map[types.NamespacedName]map[string][]*export.Packed // by the cluster that they are from
 }
 
 // Copies returns the copies of members' slices for a service, by the cluster that exports them: those among existing,
@@ -43,9 +39,11 @@ func (c *copies) Copies(
 		exists[slice.Name] = true
 		add(slice)
 	}
-	for _, each := range used {
-		if slice := each.Open(); !exists[slice.Name] {
-			add(slice)
+	for _, of := range used {
+		for _, slice := range export.OpenAll(of) {
+			if !exists[slice.Name] {
+				add(slice)
+			}
 		}
 	}
 	return byCluster
@@ -53,34 +51,32 @@ func (c *copies) Copies(
 
 // Use notes which copies this pass over a service used.
 func (c *copies) Use(service types.NamespacedName, used []*discoveryv1.EndpointSlice) {
+	packed := map[string][]*export.Packed{}
+	for _, slice := range used {
+		cluster := slice.Labels[export.LabelSourceCluster]
+		packed[cluster] = append(packed[cluster], export.Pack(slice))
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if delete(c.used, service); len(packed) == 0 {
+		return
+	}
 	if c.used == nil {
-		c.used = map[types.NamespacedName][]*export.Packed{}
-		c.from = map[string]map[types.NamespacedName]struct{}{}
+		c.used = map[types.NamespacedName]map[string][]*export.Packed{}
 	}
-	for _, slice := range c.used[service] {
-		cluster := slice.OpenMetadata().Labels[export.LabelSourceCluster]
-		if delete(c.from[cluster], service); len(c.from[cluster]) == 0 {
-			delete(c.from, cluster)
-		}
-	}
-	delete(c.used, service)
-	for _, slice := range used {
-		c.used[service] = append(c.used[service], export.Pack(slice))
-		cluster := slice.Labels[export.LabelSourceCluster]
-		if c.from[cluster] == nil {
-			c.from[cluster] = map[types.NamespacedName]struct{}{}
-		}
-		c.from[cluster][service] = struct{}{}
-	}
+	c.used[service] = packed
 }
 
 // usedFrom returns the services of which the last pass used copies of a cluster's slices.
-func (c *copies) usedFrom(cluster string) []types.NamespacedName {
+func (c *copies) usedFrom(cluster string) (services []types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.from[cluster]))
+	for service, used := range c.used {
+		if len(used[cluster]) > 0 {
+			services = append(services, service)
+		}
+	}
+	return services
 }
 
 // Imported returns the services that are imported from a cluster, with the weight of the copies that exist, in a new

@@ -81,7 +81,7 @@ func TestCopies(t *testing.T) {
 	pass("d", "d")
 	c.Use(web, nil)
 	pass("", "")
-	if len(c.used)+len(c.from) > 0 {
-		t.Errorf("%v is left, from %v", c.used, c.from)
+	if len(c.used) > 0 {
+		t.Errorf("%v is left", c.used)
 	}
 }

@@ -111,7 +111,7 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/local/copies.go",
-		text: `used := c.used[service]`, replacement: `used := c.used[service][:0]`,
+		text: `used := c.used[service]`, replacement: `used := c.used[types.NamespacedName{}]`,
 		harm: "who deletes copies while their cluster is away takes its endpoints away for good",
 	},
 	{
