@@ -83,8 +83,6 @@ type Invalid struct {
 const (
 	// InvalidPorts: the Service has more ports than can be exported.
 	InvalidPorts = "InvalidPorts"
-	// InvalidName: no Service can have the ServiceExport's name.
-	InvalidName = "InvalidName"
 	// InvalidDeleted: the ServiceExport is being deleted.
 	InvalidDeleted = "Deleted"
 	// InvalidClusters: the annotation AnnotationClusters is not a cluster selector that an export may have.

@@ -145,11 +145,6 @@ func checkService(serviceExport *v1beta1.ServiceExport, service *corev1.Service)
 	switch {
 	case serviceExport.DeletionTimestamp != nil:
 		return &Invalid{InvalidDeleted, fmt.Sprintf("ServiceExport %s is being deleted.", name)}
-	case !validName(serviceExport.Name):
-		return &Invalid{
-			InvalidName,
-			fmt.Sprintf("No Service can have the name of the ServiceExport %s. Use the name of the Service to export, and delete this one.", name),
-		}
 	case service == nil:
 		return &Invalid{
 			string(v1beta1.ServiceExportReasonNoService),

@@ -112,10 +112,6 @@ func TestFromServiceInvalid(t *testing.T) {
 		want    Invalid
 	}{
 		"no Service": {newExport(), nil, Invalid{"NoService", "Service demo/web does not exist. Create it, or delete the ServiceExport."}},
-		"a name that no Service has": {
-			newExport(func(e *v1beta1.ServiceExport) { e.Name = "web.v2" }), nil,
-			Invalid{"InvalidName", "No Service can have the name of the ServiceExport demo/web.v2. Use the name of the Service to export, and delete this one."},
-		},
 		"ExternalName": {
 			newExport(), newService("", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }),
 			Invalid{

@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_014},
-		{"lines of controller/", lines["controller"], 18_889},
+		{"lines of controller/", lines["controller"], 18_882},
 		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 74_893},
+		{"lines of " + units, lines[units], 74_889},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_570},
+		{"words of Markdown", words, 24_566},
 	} {
 		switch {
 		case each.is > each.most:
