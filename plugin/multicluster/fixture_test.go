@@ -5,6 +5,7 @@ package multicluster
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -232,3 +233,60 @@ func zoneOf(m *Multicluster) []string {
 	_, all := m.index.Load().Snapshot(0)
 	return sorted(slices.Concat(slices.Collect(all)...))
 }
+
+// packer is a client's side: it packs what is written, as the server does. It has the same address always, as a
+// connection has.
+type packer struct {
+	test.ResponseWriter
+	remote net.Addr
+}
+
+var (
+	udpClient = &packer{remote: &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 40000}}
+	tcpClient = &packer{remote: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 40000}}
+)
+
+func (p *packer) RemoteAddr() net.Addr { return p.remote }
+
+func (p *packer) WriteMsg(m *dns.Msg) error {
+	_, err := m.Pack()
+	return err
+}
+
+// headless adds a headless service with so many endpoints, half of them in each of two clusters; those of east have
+// hostnames.
+func (f *fixture) headless(name string, count int) {
+	f.imports = append(f.imports, &mcsv1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "demo"},
+		Spec: mcsv1beta1.ServiceImportSpec{
+			Type: mcsv1beta1.Headless, Ports: []mcsv1beta1.ServicePort{{Name: "sql", Port: 5432}},
+		},
+	})
+	for c, cluster := range []string{"east", "west"} {
+		for start := 0; start < count/2; start += 100 {
+			slice := &discoveryv1.EndpointSlice{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: fmt.Sprintf("%s-%s-%d", name, cluster, start), Namespace: "demo",
+					Labels: map[string]string{
+						mcsv1beta1.LabelServiceName:   name,
+						mcsv1beta1.LabelSourceCluster: cluster,
+					},
+				},
+				AddressType: discoveryv1.AddressTypeIPv4,
+				Ports:       []discoveryv1.EndpointPort{{Name: pointer("sql"), Port: pointer(int32(5432))}},
+			}
+			for i := start; i < min(start+100, count/2); i++ {
+				endpoint := discoveryv1.Endpoint{
+					Addresses: []string{netip.AddrFrom4([4]byte{10, byte(c + 1), byte(i >> 8), byte(i)}).String()},
+				}
+				if c == 0 {
+					endpoint.Hostname = pointer(fmt.Sprintf("db-%d", i))
+				}
+				slice.Endpoints = append(slice.Endpoints, endpoint)
+			}
+			f.slices = append(f.slices, slice)
+		}
+	}
+}
+
+func pointer[T any](v T) *T { return &v }
