@@ -132,17 +132,3 @@ func TestChosenAmongOthers(t *testing.T) {
 		t.Errorf("problems %v", found)
 	}
 }
-
-// TestChosenInvalid: an export with an invalid cluster selector reaches no cluster.
-func TestChosenInvalid(t *testing.T) {
-	for _, clusters := range []string{"", "local", "same(region)", "region in (eu", "west;;north", "west, north", strings.Repeat("a", 2000)} {
-		view, _, invalid := FromService(Exporter{Cluster: "east"}, newExport(chosenBy(clusters)), newService("80/TCP"), nil)
-		if view != nil || invalid == nil || invalid.Reason != InvalidClusters ||
-			!strings.HasPrefix(invalid.Message, "ServiceExport demo/web is exported to no cluster: annotation clusterset-dns") {
-			t.Errorf("%.20q: %v %v", clusters, view, invalid)
-		}
-		if view, _, _ = FromService(Exporter{Cluster: "east"}, newExport(chosenBy(clusters)), nil, nil); view != nil {
-			t.Errorf("%.20q without a Service: %v", clusters, view)
-		}
-	}
-}
