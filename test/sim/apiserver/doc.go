@@ -8,9 +8,9 @@
 // selectors, the status subresource, finalizers, owner references and garbage collection, the life of namespaces,
 // Services with allocated cluster IPs, custom resources in the versions that their CustomResourceDefinition serves, dry
 // runs, preconditions, refusals, JSON and protobuf, tokens of service accounts, RBAC, and what kubectl needs of
-// discovery, tables, OpenAPI and patches.
+// discovery, OpenAPI and patches.
 //
-// It has no schemas in its OpenAPI, defaulting or validation of custom resources, ownership of fields in server-side
+// It has no tables, schemas in its OpenAPI, defaulting or validation of custom resources, ownership of fields in server-side
 // apply, aggregation, nor built-in resources besides those of kinds. The contract test holds it to a real
 // kube-apiserver.
 //
@@ -24,5 +24,4 @@
 //	encode     JSON and protobuf
 //	access     who asks, and what roles allow
 //	discovery  which resources there are, for clients
-//	table      what kubectl prints
 package apiserver

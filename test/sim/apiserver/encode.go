@@ -36,19 +36,20 @@ type format struct {
 	protobuf bool
 	// partial asks for metadata alone.
 	partial bool
-	// table asks for what kubectl prints.
-	table bool
 }
 
-// formatOf picks the first format of an Accept header that the server has.
+// formatOf picks the first format of an Accept header that the server has. It has no tables, for which kubectl asks first.
 func formatOf(req *http.Request, k *kind) format {
 	for _, each := range strings.Split(req.Header.Get("Accept"), ",") {
-		partial, table := strings.Contains(each, "as=PartialObjectMetadata"), strings.Contains(each, "as=Table")
+		if strings.Contains(each, "as=Table") {
+			continue
+		}
+		partial := strings.Contains(each, "as=PartialObjectMetadata")
 		if strings.HasPrefix(strings.TrimSpace(each), protobufType) && !k.custom() && k.Group != definitions.Group {
-			return format{k, true, partial, table}
+			return format{k, true, partial}
 		}
 		if strings.HasPrefix(strings.TrimSpace(each), jsonType) {
-			return format{k, false, partial, table}
+			return format{k, false, partial}
 		}
 	}
 	return format{kind: k}
@@ -63,9 +64,6 @@ func (f format) contentType() string {
 
 // present returns a copy of an object as a client sees it.
 func (f format) present(object runtime.Object) runtime.Object {
-	if f.table {
-		return tableOf(f.kind, object)
-	}
 	if f.partial {
 		return partialOf(object)
 	}
@@ -115,13 +113,6 @@ func (f format) list(objects []runtime.Object, revision int64, next string, rema
 		items[i] = f.present(each)
 	}
 	switch {
-	case f.table:
-		list := tableOf(f.kind)
-		list.ListMeta = listMeta
-		for _, each := range items {
-			list.Rows = append(list.Rows, each.(*metav1.Table).Rows...)
-		}
-		return f.encode(list)
 	case f.partial:
 		list := &metav1.PartialObjectMetadataList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},

@@ -37,8 +37,6 @@ type kind struct {
 	prune func(object map[string]any)
 	// validate returns what such a schema refuses.
 	validate func(object map[string]any) field.ErrorList
-	// columns are those that a definition has printed.
-	columns []column
 }
 
 func (k *kind) groupResource() schema.GroupResource {
@@ -171,7 +169,6 @@ func kindIn(definition *unstructured.Unstructured, resource schema.GroupVersionR
 			status:           status,
 			generations:      true,
 			prune:            func(object map[string]any) { pruneObject(openAPI, object) },
-			columns:          columnsOf(version),
 			validate:         func(object map[string]any) field.ErrorList { return tooMany(openAPI, object, nil) },
 		}
 	}

@@ -215,16 +215,11 @@ func (w *stream) tell(each event) error {
 // bookmark tells up to which revision the watch is.
 func (w *stream) bookmark(annotations map[string]string) error {
 	var object runtime.Object
-	switch {
-	case w.target.format.table:
-		table := tableOf(w.target.kind)
-		table.ResourceVersion = strconv.FormatInt(w.at, 10)
-		return w.write(string(watch.Bookmark), table)
-	case w.target.format.partial:
+	if w.target.format.partial {
 		object = &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
 		}
-	default:
+	} else {
 		object = w.target.kind.empty()
 	}
 	access(object).SetResourceVersion(strconv.FormatInt(w.at, 10))

@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -127,52 +126,6 @@ var kubectl = []Operation{
 		return words(*created.Spec.Replicas, created.Generation, before.Spec.Replicas, before.Status.Selector,
 			*after.Spec.Replicas, after.Generation), nil
 	}, "1 1 1 app=one 0 2"},
-	{"tables", func(ctx context.Context, c *Client) (string, error) {
-		imported := export("one")
-		imported.SetKind("ServiceImport")
-		imported.Object["spec"] = map[string]any{
-			"type": "ClusterSetIP", "ips": []any{"10.96.0.9"},
-			"ports": []any{map[string]any{"port": int64(80)}},
-		}
-		if _, err := c.Dynamic.Resource(imports).Namespace(c.Namespace).Create(ctx, imported,
-			metav1.CreateOptions{}); err != nil {
-			return "", err
-		}
-		port := int32(80)
-		slice := &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{Name: "one"}, AddressType: discoveryv1.AddressTypeIPv4,
-			Ports: []discoveryv1.EndpointPort{{Port: &port}},
-		}
-		for i := range 4 {
-			slice.Endpoints = append(slice.Endpoints,
-				discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.64.0.%d", i+1)}})
-		}
-		if _, err := c.DiscoveryV1().EndpointSlices(c.Namespace).Create(ctx, slice, metav1.CreateOptions{}); err != nil {
-			return "", err
-		}
-		headless := service("two")
-		headless.Spec.ClusterIP = corev1.ClusterIPNone
-		if _, err := c.CoreV1().Services(c.Namespace).Create(ctx, headless, metav1.CreateOptions{}); err != nil {
-			return "", err
-		}
-		var texts []string
-		for _, path := range []string{
-			"/apis/" + mcs.String() + "/namespaces/" + c.Namespace + "/serviceimports",
-			"/apis/" + mcs.String() + "/namespaces/" + c.Namespace + "/serviceimports/one",
-			"/apis/discovery.k8s.io/v1/namespaces/" + c.Namespace + "/endpointslices",
-			"/api/v1/namespaces/" + c.Namespace + "/services",
-		} {
-			text, err := c.table(ctx, path)
-			if err != nil {
-				return "", err
-			}
-			texts = append(texts, text)
-		}
-		return strings.Join(texts, "\n"), nil
-	}, `Name,Type,IP,Age: one,ClusterSetIP,["10.96.0.9"]
-Name,Type,IP,Age: one,ClusterSetIP,["10.96.0.9"]
-Name,AddressType,Ports,Endpoints,Age: one,IPv4,80,10.64.0.1,10.64.0.2,10.64.0.3 + 1 more...
-Name,Type,Cluster-IP,External-IP,Port(s),Age: two,ClusterIP,None,<none>,80/TCP`},
 	{"discovery", func(_ context.Context, c *Client) (string, error) {
 		var texts []string
 		for _, version := range []string{mcs.String(), "apps/v1"} {
@@ -220,32 +173,6 @@ v1beta1`},
 		}
 		return strings.Join(texts, ", "), nil
 	}, "Service true, Deployment true, ServiceExport true"},
-}
-
-// table lists the columns and the cells, without ages, of what is at a path.
-func (c *Client) table(ctx context.Context, path string) (string, error) {
-	raw, err := c.CoreV1().RESTClient().Get().AbsPath(path).
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json").Do(ctx).Raw()
-	if err != nil {
-		return "", err
-	}
-	table := metav1.Table{}
-	if err := json.Unmarshal(raw, &table); err != nil {
-		return "", err
-	}
-	var names, cells []string
-	for i, each := range table.ColumnDefinitions {
-		if each.Priority > 0 {
-			continue
-		}
-		names = append(names, each.Name)
-		for _, row := range table.Rows {
-			if each.Name != "Age" {
-				cells = append(cells, fmt.Sprint(row.Cells[i]))
-			}
-		}
-	}
-	return strings.Join(names, ",") + ": " + strings.Join(cells, ","), nil
 }
 
 // validates reports whether the document of a version says that patches of a kind know the parameter fieldValidation.
