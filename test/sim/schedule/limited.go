@@ -4,6 +4,7 @@ package schedule
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -23,18 +25,19 @@ import (
 // limitedName is the service of limited.
 const limitedName = "limited"
 
-// A limited is a headless service that all clusters export alike, with a border and tiers of a seed. No operation
-// changes it, but faults do: whatever happens, no endpoint outside of the border is written or answered.
+// A limited is a headless service that all clusters export alike, for some clusters, with a border and tiers of a seed. No
+// operation changes it, but faults do: whatever happens, no endpoint is copied to a cluster that the exports are not for,
+// and none outside of the border is used or answered.
 type limited struct {
-	inside map[string]bool
-	tiers  [][]string
+	chosen, inside map[string]bool
+	tiers          [][]string
 }
 
 func newLimited(s Schedule) limited {
 	random := rand.New(rand.NewPCG(s.Seed, 4))
 	names := s.names()
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	l := limited{inside: map[string]bool{}}
+	l := limited{chosen: map[string]bool{}, inside: map[string]bool{}}
 	for _, name := range names[:1+random.IntN(len(names))] {
 		l.inside[name] = true
 	}
@@ -42,6 +45,11 @@ func newLimited(s Schedule) limited {
 	for len(l.tiers) < 1+random.IntN(3) && len(names) > 0 {
 		n := 1 + random.IntN(len(names))
 		l.tiers, names = append(l.tiers, names[:n]), names[n:]
+	}
+	names = s.names()
+	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	for _, name := range names[:1+random.IntN(len(names))] {
+		l.chosen[name] = true
 	}
 	return l
 }
@@ -69,7 +77,9 @@ func (l limited) service(number int) workload.Service {
 func addressOf(number int) netip.Addr { return netip.AddrFrom4([4]byte{10, 90, 0, byte(number + 1)}) }
 
 // admits tells whether a cluster may use the endpoints of another.
-func (l limited) admits(reader, source string) bool { return reader == source || l.inside[source] }
+func (l limited) admits(reader, source string) bool {
+	return reader == source || l.inside[source] && l.chosen[reader]
+}
 
 // tier is the place of a cluster in the order.
 func (l limited) tier(cluster string) int {
@@ -84,13 +94,22 @@ func (l limited) tier(cluster string) int {
 func (c *cluster) writeLimited() {
 	for _, each := range workload.Writes(workload.Service{Name: limitedName}, c.r.limited.service(c.load.Number),
 		sim.Namespace, "team") {
+		if exported, ok := each.Object.(*v1beta1.ServiceExport); ok {
+			chosen := strings.Join(slices.Sorted(maps.Keys(c.r.limited.chosen)), "; ")
+			metav1.SetMetaDataAnnotation(&exported.ObjectMeta, export.AnnotationClusters, chosen)
+		}
 		c.must(workload.Put(context.Background(), c.Dynamic, each))
 	}
 }
 
-// seeLimited asserts of each state of a slice that nobody uses an endpoint outside of the border.
+// seeLimited asserts of each state of a slice that a cluster has no endpoint that is not for it, and uses none outside of
+// the border.
 func (c *cluster) seeLimited(slice *discoveryv1.EndpointSlice, deleted bool) {
 	from := slice.Labels[v1beta1.LabelSourceCluster]
+	if !deleted && from != "" && from != c.Name && !c.r.limited.chosen[c.Name] && len(slice.Endpoints) > 0 {
+		c.r.find("%s: %s has endpoints of %s, which are for %v", time.Now().Format(time.TimeOnly), c.Name, from,
+			c.r.limited.chosen)
+	}
 	if !deleted && from != "" && !c.r.limited.admits(c.Name, from) &&
 		slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return *e.Conditions.Ready || *e.Conditions.Serving }) {
 		c.r.find("%s: a slice in %s serves with endpoints of %s, which is outside of the border %v", time.Now().Format(time.TimeOnly),
