@@ -78,7 +78,7 @@ GO_RACE  := CGO_ENABLED=1 $(BOUND) $(GO_TEST) -race
 
 # Packages that take all of CoreDNS's plugins in are tested with those on real control planes: they are 690 packages more to compile. The
 # packages of FIRST depend on little, so that the first result comes early.
-FULL     := ./cmd/coredns ./corefile-examples ./test/dns
+FULL     := ./cmd/coredns ./test/dns
 FIRST    := $(addprefix ./controller/,limits liveness) ./plugin/multicluster/record
 slim      = $$(go list ./... ./test/... | grep -vxF "$$(go list $(FULL))")
 units     = $(FIRST) $$(echo $(slim) | tr ' ' '\n' | grep -v '^$(MODULE)/test')

@@ -26,6 +26,15 @@ import (
 // questions are what each example is asked: a name and a type, and the data of the answers, sorted, or what there is
 // instead. AXFR counts records. WEB, OWN and KUBERNETES are addresses.
 var questions = map[string][][2]string{
+	"README.md 1": {
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+		{"own.shop.svc.cluster.local. A", "OWN"},
+	},
+	"README.md 2": {
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+		{"own.shop.svc.cluster.local. A", "OWN"},
+		{"elsewhere.example.org. A", "192.0.2.80"},
+	},
 	"minimal.Corefile": {
 		{"web.shop.svc.clusterset.local. A", "WEB"},
 		{"web.shop.svc.clusterset.local. AAAA", "no records"},
@@ -91,8 +100,8 @@ var questions = map[string][][2]string{
 	},
 }
 
-// TestExamples starts each example as a CoreDNS with the rights that deploy/
-// gives it, on a real API server, and asks it.
+// TestExamples starts each example, and those of the plugin's README, as a CoreDNS with the rights that deploy/ gives it, on
+// a real API server, and asks it.
 func TestExamples(t *testing.T) {
 	cluster := installed(t)
 	addresses := shop(t, cluster)
@@ -104,18 +113,22 @@ func TestExamples(t *testing.T) {
 	// The rest of the world is at 192.0.2.80.
 	upstream := start(t, cluster,
 		".:PORT {\n bind 127.0.0.1\n template IN A {\n answer \"{{ .Name }} 60 IN A 192.0.2.80\"\n }\n}\n")
-	examples, err := filepath.Glob(root + "/corefile-examples/*.Corefile")
-	if err != nil || len(examples) == 0 {
-		t.Fatalf("no examples: %v", err)
+	examples := map[string]string{}
+	files, err := filepath.Glob(root + "/corefile-examples/*.Corefile")
+	must(t, err)
+	for _, file := range files {
+		name, text := filepath.Base(file), read(t, file)
+		if examples[name] = text; !strings.HasPrefix(text, "# ") {
+			t.Errorf("the first line of %s does not say why", name)
+		}
+	}
+	for i, block := range regexp.MustCompile("(?s)~~~ corefile\n(.*?)~~~").FindAllStringSubmatch(
+		read(t, root+"/plugin/multicluster/README.md"), -1) {
+		examples[fmt.Sprintf("README.md %d", i+1)] = strings.Replace(block[1], ". {\n", ".:53 {\n", 1)
 	}
 	asked := 0
-	for _, example := range examples {
-		name := filepath.Base(example)
+	for name, text := range examples {
 		t.Run(name, func(t *testing.T) {
-			text := read(t, example)
-			if !strings.HasPrefix(text, "# ") {
-				t.Error("the first line does not say why")
-			}
 			if questions[name] == nil {
 				t.Fatal("nothing is asked: add to the questions of this test")
 			}
@@ -139,6 +152,26 @@ func TestExamples(t *testing.T) {
 	}
 	if asked != len(questions) {
 		t.Errorf("questions for %d examples, of which %d are there", len(questions), asked)
+	}
+}
+
+// TestMigrationWithoutTheCRD: with the search path of pods, a resolver asks for each external name in cluster.local first,
+// and some resolvers stop at SERVFAIL.
+func TestMigrationWithoutTheCRD(t *testing.T) {
+	cluster := bare(t)[0]
+	server := start(t, cluster, here(t, read(t, root+"/corefile-examples/migration.Corefile"), kubeconfig(t, cluster), "127.0.0.1"))
+	for qname, want := range map[string]string{
+		"kubernetes.default.svc.cluster.local.":  cluster.Options().ServiceCIDRs[0].Addr().Next().String(),
+		"web.default.svc.cluster.local.":         "NXDOMAIN",
+		"example.org.default.svc.cluster.local.": "NXDOMAIN",
+	} {
+		eventually(t, qname, func(ctx context.Context) error {
+			got, err := ask(ctx, server, qname, "A")
+			if err == nil && got != want {
+				err = fmt.Errorf("got %s, want %s", got, want)
+			}
+			return err
+		})
 	}
 }
 
