@@ -85,11 +85,6 @@ func run(t testing.TB, stdin, program string, args ...string) string {
 // template renders the chart.
 func template(t testing.TB, flags ...string) string {
 	t.Helper()
-	return templateBy(t, helm, flags...)
-}
-
-func templateBy(t testing.TB, helm func(testing.TB) string, flags ...string) string {
-	t.Helper()
 	return run(t, "", helm(t), append([]string{"template", "clusterset-dns", chart, "--namespace", system, "--set", "clusterId=fromClusterProperty"}, flags...)...)
 }
 

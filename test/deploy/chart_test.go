@@ -22,26 +22,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
-// TestBothHelmsRenderTheSame gives them values that most templates depend on.
-func TestBothHelmsRenderTheSame(t *testing.T) {
-	const values = "namespace.create=true,coredns.enabled=true,networkPolicy.enabled=true,networkPolicy.canaryFrom[0].podSelector.matchLabels.a=b," +
-		"metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true," +
-		"metrics.dashboard.enabled=true,members[0].id=west,members[0].server=https://west,members[0].tokenFile=/token"
-	byName := func(rendered string) map[string]any {
-		all := map[string]any{}
-		for _, object := range objects(t, rendered) {
-			all[object.GetKind()+" "+object.GetName()] = object.Object
-		}
-		return all
-	}
-	// Helm 3, as built here, does not know which Kubernetes it is made for.
-	flags := []string{"--kube-version", "1.36.0", "--set", values}
-	four, three := byName(template(t, flags...)), byName(templateBy(t, helm3, flags...))
-	if difference := cmp.Diff(four, three); difference != "" || len(four) < 20 {
-		t.Errorf("%d objects; Helm 3 renders others (- Helm 4, + Helm 3):\n%s", len(four), difference)
-	}
-}
-
 // TestMembersFromValues reads what the chart renders of members as the controller does.
 func TestMembersFromValues(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")
