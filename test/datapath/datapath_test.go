@@ -31,7 +31,6 @@ var stories = []story{
 var inOneMode = []story{
 	{"silent cluster", silentCluster},
 	{"pod network is cut", podNetworkCut},
-	{"no reason to demote", noReason},
 	{"ingress", ingress},
 }
 

@@ -4,6 +4,7 @@ package datapath
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -288,5 +289,21 @@ func changeNetwork(t *testing.T, b *bed) {
 			b.figures.add("the other way is cut, from "+c.Name(), counted, "network "+step.network)
 		}
 		undo()
+	}
+}
+
+// stop ends the replica, and returns what waits until it runs again.
+func (r *replica) stop(t testing.TB) (await func()) {
+	t.Helper()
+	old := r.running.Load()
+	must(t, old.Stop(t.Context(), patience))
+	return func() {
+		t.Helper()
+		eventually(t, r.identity()+" to run again", func(context.Context) error {
+			if r.running.Load() == old {
+				return errors.New("it does not")
+			}
+			return nil
+		})
 	}
 }
