@@ -55,34 +55,3 @@ func sentTo(from, to *sim.Cluster) (count int) {
 	}
 	return count
 }
-
-// TestQuiet asserts that nothing but Leases is written while nothing happens.
-func TestQuiet(t *testing.T) {
-	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
-		for i, each := range set.Clusters() {
-			each.Serve("web", false, fmt.Sprintf("10.6%d.0.1", i))
-			each.Export("web")
-		}
-		sim.Wait(time.Minute)
-		before := writes(set)
-		sim.Wait(time.Hour)
-		if after := writes(set); after != before {
-			t.Errorf("%d writes in an hour of quiet, want none", after-before)
-		}
-	})
-}
-
-// writes counts all writes but those of Leases.
-func writes(set *sim.ClusterSet) (count int) {
-	for _, each := range set.Clusters() {
-		for request, times := range each.API.Requests() {
-			switch request.Verb {
-			case "create", "update", "patch", "delete":
-				if request.Resource.Resource != "leases" {
-					count += times
-				}
-			}
-		}
-	}
-	return count
-}
