@@ -21,11 +21,11 @@ var serviceFaults = []fault{
 	{
 		name: "exports that disagree", round: "services", says: []string{"exports-agree east", "exports-agree west"},
 		do: func(t *testing.T, b *bed) {
-			b.service(t, b.east, "checked", "d", false, 8080, "10.64.0.10")
+			b.service(t, b.east, "checked", "d", 8080, "10.64.0.10")
 			b.export(t, "checked/d", b.west, b.east)
 		},
 		hand: map[string]func(*testing.T, *bed){"kubectl clusterset explain checked/d": func(t *testing.T, b *bed) {
-			b.service(t, b.east, "checked", "d", false, 80, "10.64.0.10")
+			b.service(t, b.east, "checked", "d", 80, "10.64.0.10")
 		}},
 		after: "kubectl clusterset unexport checked/d --contexts east,west",
 	},
@@ -53,7 +53,7 @@ kubectl clusterset export checked/e --contexts west`,
 		name: "no namespace", round: "services", says: []string{"namespaces north"},
 		do: func(t *testing.T, b *bed) {
 			b.namespace(t, "elsewhere", b.east, b.west)
-			b.service(t, b.west, "elsewhere", "web", false, 80, "10.65.0.10")
+			b.service(t, b.west, "elsewhere", "web", 80, "10.65.0.10")
 			b.export(t, "elsewhere/web", b.west)
 		},
 		after: "kubectl clusterset unexport elsewhere/web --contexts west\nkubectl --context north delete namespace elsewhere --wait=false",
@@ -63,7 +63,7 @@ kubectl clusterset export checked/e --contexts west`,
 		do: func(t *testing.T, b *bed) {
 			b.shell(t,
 				"kubectl --context east -n clusterset-dns annotate --overwrite secret member-west clusterset-dns.github.io/cidrs="+b.pods(b.west))
-			b.service(t, b.west, "checked", "c", false, 80, "192.0.2.1")
+			b.service(t, b.west, "checked", "c", 80, "192.0.2.1")
 			b.export(t, "checked/c", b.west)
 		},
 		fill:  map[string]string{"<range of that address>": "192.0.2.0/24"},

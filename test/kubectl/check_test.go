@@ -61,7 +61,7 @@ func rounds() [][]fault {
 func testCheck(t *testing.T, b *bed) {
 	b.namespace(t, "checked", b.all()...)
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "held"} {
-		b.service(t, b.west, "checked", name, false, 80, "10.65.0.10")
+		b.service(t, b.west, "checked", name, 80, "10.65.0.10")
 	}
 	b.unbroken(t)
 	for _, round := range rounds() {
@@ -69,41 +69,6 @@ func testCheck(t *testing.T, b *bed) {
 			continue // takes long: testStale has a look at it, too
 		}
 		t.Run(cmp.Or(round[0].round, round[0].name), func(t *testing.T) { b.breaks(t, round) })
-	}
-}
-
-// byController are the findings of controllers that check passes on.
-var byController = []string{
-	"credential-usable", "credential-lasts", "credential-single", "member-reachable", "member-identity", "member-quarantined",
-	"drained", "drained-itself", "ranks", "exports-valid", "exports-agree", "imports-ready", "imports-foreign",
-	"member-confined", "preferences", "namespaces", "endpoints-refused", "zones",
-}
-
-// TestEachFindingHasItsFault holds the list of findings against that of faults. Of the findings, pods-reached takes a pod
-// network, which package datapath cuts, member-limits thousands of services, and member-fresh comes with member-reachable.
-func TestEachFindingHasItsFault(t *testing.T) {
-	broken := map[string]bool{}
-	for _, f := range faults() {
-		for _, said := range f.says {
-			name, _, _ := strings.Cut(said, " ")
-			broken[name] = true
-		}
-	}
-	for _, name := range byController {
-		if !broken[name] {
-			t.Errorf("nothing breaks what %s checks", name)
-		}
-	}
-	for _, round := range rounds() {
-		said := map[string]string{}
-		for _, f := range round {
-			for _, text := range f.says {
-				if other := said[text]; other != "" {
-					t.Errorf("check says %s of %s and of %s, which are broken at once", text, other, f.name)
-				}
-				said[text] = f.name
-			}
-		}
 	}
 }
 
