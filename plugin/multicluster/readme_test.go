@@ -69,32 +69,6 @@ func TestTheReadmeHasEveryOption(t *testing.T) {
 	}
 }
 
-// TestThePageForCoreDNSAgrees holds the page for CoreDNS's list of external plugins to the README.
-func TestThePageForCoreDNSAgrees(t *testing.T) {
-	text, err := os.ReadFile("explugin.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
-	for _, key := range []string{"title", "description", "weight", "tags", "categories", "date", "repo", "home"} {
-		if !regexp.MustCompile(`(?m)^` + key + ` = \S`).MatchString(strings.Split(page, "+++\n")[1]) {
-			t.Errorf("the front matter lacks %s", key)
-		}
-	}
-	if want := fmt.Sprintf("description = %q\n", strings.TrimSpace(section(t, "Name"))); !strings.Contains(page, want) {
-		t.Errorf("the page has not %s", want)
-	}
-	_, below, _ := strings.Cut(page, "\n## Description\n\n")
-	for paragraph := range strings.SplitSeq(below, "\n\n") {
-		ours := strings.HasPrefix(paragraph, "## ") || strings.Contains(paragraph, "plugin.cfg") ||
-			strings.Contains(paragraph, "plugin/multicluster")
-		if readme := section(t, "Description") + section(t, "Syntax") + section(t, "Examples"); !ours &&
-			!strings.Contains(flat(readme), flat(paragraph)) {
-			t.Errorf("the README has not\n%s", paragraph)
-		}
-	}
-}
-
 // flat is a text with single spaces.
 func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 
