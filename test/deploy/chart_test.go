@@ -101,26 +101,6 @@ func TestMonitoringObjects(t *testing.T) {
 	}
 }
 
-// TestParentChartTurnsItOnAndOff renders a parent chart whose condition is the value enabled.
-func TestParentChartTurnsItOnAndOff(t *testing.T) {
-	parent := t.TempDir()
-	write := func(name, text string) {
-		must(t, os.WriteFile(filepath.Join(parent, name), []byte(text), 0o600))
-	}
-	write("Chart.yaml",
-		`{apiVersion: v2, name: platform, version: 1.0.0, dependencies: [{name: clusterset-dns, version: "*", condition: clusterset-dns.enabled}]}`)
-	write("values.yaml", `{global: {team: a}, clusterset-dns: {enabled: true, clusterId: east}}`)
-	must(t, os.CopyFS(filepath.Join(parent, "charts", "clusterset-dns"), os.DirFS(chart)))
-	on := run(t, "", helm(t), "template", "platform", parent, "--namespace", system)
-	if !strings.Contains(on, "--cluster-id=east\n") {
-		t.Errorf("turned on, it renders\n%s", on)
-	}
-	if off := run(t, "", helm(t), "template", "platform", parent, "--namespace", system, "--set",
-		"clusterset-dns.enabled=false"); strings.Contains(off, "kind:") {
-		t.Errorf("turned off, it renders\n%s", off)
-	}
-}
-
 // TestPodsAreConfined looks at every container of the chart.
 func TestPodsAreConfined(t *testing.T) {
 	deployments := 0
