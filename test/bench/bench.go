@@ -24,8 +24,6 @@ type size struct {
 	load          time.Duration
 	// perSecond limits the queries of that load, 0 being as many as the server answers.
 	perSecond int
-	// smallServices and largeServices are the numbers of services between which memory grows.
-	smallServices, largeServices int
 	// exports is the number of exported services, and followed how many changes are followed from one cluster to the other.
 	exports, followed int
 	// members is how many members a controller has at most, and rest how long it is watched at rest.
@@ -35,11 +33,11 @@ type size struct {
 
 var (
 	full = size{
-		imports: 1000, tens: 50, load: 3 * time.Second, smallServices: 50, largeServices: 5000,
+		imports: 1000, tens: 50, load: 3 * time.Second,
 		exports: 1000, followed: 600, members: 200, rest: 500 * time.Millisecond,
 	}
 	quick = size{
-		imports: 20, tens: 5, load: time.Second, perSecond: 2000, smallServices: 2, largeServices: 40,
+		imports: 20, tens: 5, load: time.Second, perSecond: 2000,
 		exports: 6, followed: 10, members: 20, rest: 20 * time.Millisecond,
 	}
 )

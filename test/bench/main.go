@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what the project promises of its speed and memory, on real control planes and real sockets,
+// Command bench measures what the project promises of its speed, on real control planes and real sockets,
 // queries side by side with the least that any plugin can do, and shows which promises hold.
 //
 // Everything is compared in one run: those that are compared take turns, a figure is the median of the ratios of its
@@ -110,7 +110,6 @@ type part struct {
 // parts are all there are, in the order in which they run.
 var parts = []part{
 	{"mixed", mixed},
-	{"memory", memory},
 	{"members", members},
 	{"reconciles", reconciles},
 }

@@ -45,29 +45,3 @@ func TestASmallSetIsMeasured(t *testing.T) {
 		}
 	}
 }
-
-func TestSamplesAreAdded(t *testing.T) {
-	got := parseSamples(`# HELP a_total Something.
-# TYPE a_total counter
-a_total{verb="GET",resource="x"} 1
-a_total{verb="PUT",resource="x"} 2
-a_total{verb="PUT",resource="y"} 4.5
-a_total_more{verb="PUT"} 100
-b 7
-`)
-	for _, tc := range []struct {
-		name   string
-		labels []string
-		want   float64
-	}{
-		{"a_total", nil, 7.5},
-		{"a_total", []string{`verb="PUT"`}, 6.5},
-		{"a_total", []string{`verb="PUT"`, `resource="y"`}, 4.5},
-		{"b", nil, 7},
-		{"c", nil, 0},
-	} {
-		if sum := got.sum(tc.name, tc.labels...); sum != tc.want {
-			t.Errorf("%s %v: %v, want %v", tc.name, tc.labels, sum, tc.want)
-		}
-	}
-}
