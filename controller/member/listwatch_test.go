@@ -5,6 +5,7 @@ package member
 import (
 	"context"
 	"errors"
+	"syscall"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -37,7 +38,6 @@ func (leases) Watch(context.Context, metav1.ListOptions) (watch.Interface, error
 
 // TestUnchanged decides whether a watch that ended at resourceVersion 200 is opened again.
 func TestUnchanged(t *testing.T) {
-	unreachable := errors.New("unreachable")
 	for name, test := range map[string]struct {
 		listed string // - if the list may be incomplete
 		now    leases
@@ -49,7 +49,7 @@ func TestUnchanged(t *testing.T) {
 		"etcd is another cluster's":                {"a", leases{"300", "b", nil}, informer.ErrBroken},
 		"the heartbeat was deleted":                {"a", leases{"300", "", nil}, informer.ErrBroken},
 		"resourceVersions are not numbers anymore": {"a", leases{"x", "a", nil}, informer.ErrBroken},
-		"the heartbeat cannot be read":             {"a", leases{err: unreachable}, unreachable},
+		"the heartbeat cannot be read":             {"a", leases{err: syscall.ECONNREFUSED}, informer.ErrBroken},
 		"the list was incomplete":                  {"-", leases{"200", "a", nil}, informer.ErrBroken},
 	} {
 		m := newMember("west", clock.RealClock{}, nil, nil, nil)

@@ -298,7 +298,8 @@ func (m *Member) readHeartbeat(ctx context.Context, leases informer.Client[*coor
 }
 
 // unchanged returns an error if slices must be listed before they are watched again from a resourceVersion: the etcd was
-// restored from a backup, it is that of another cluster, or the last list may be incomplete.
+// restored from a backup, it is that of another cluster, or the last list may be incomplete. While the API server is
+// away, its etcd may be restored and go further than before.
 func (m *Member) unchanged(ctx context.Context, leases informer.Client[*coordinationv1.LeaseList], from string) error {
 	listed := m.listed.Load()
 	if listed == nil {
@@ -306,7 +307,7 @@ func (m *Member) unchanged(ctx context.Context, leases informer.Client[*coordina
 	}
 	version, uid, err := m.readHeartbeat(ctx, leases)
 	if err != nil {
-		return err
+		return informer.ErrBroken // the list reports the error
 	}
 	order, err := resourceversion.CompareResourceVersion(version, from)
 	if err != nil || order < 0 || *listed != "" && uid != *listed {

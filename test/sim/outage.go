@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/mcs-api/config/crd"
 	"sigs.k8s.io/yaml"
+
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
 // StopAPI kills the API server: nobody can connect to it, and its connections are reset.
@@ -40,6 +43,14 @@ func (c *Cluster) StartAPI() {
 		c.serve()
 		c.API.Start()
 	}
+}
+
+// RestoreAPI has the API server go back to a backup. It is stopped for a second, as Kubernetes requires.
+func (c *Cluster) RestoreAPI(backup *apiserver.Backup) {
+	c.StopAPI()
+	Wait(time.Second)
+	c.API.Restore(backup)
+	c.StartAPI()
 }
 
 // SetImpostor has what listens at the address of the API server prove that it is

@@ -79,7 +79,7 @@ func TestResumedWatches(t *testing.T) {
 		{"a restored etcd", 1, func(s scene) {
 			backup := s.west.API.Backup()
 			s.change(20)
-			s.west.API.Restore(backup)
+			s.west.RestoreAPI(backup)
 		}},
 		{"a restored etcd whose revisions continue, and that went further meanwhile", 1, func(s scene) {
 			backup := s.west.API.Backup()
