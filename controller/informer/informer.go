@@ -3,7 +3,7 @@
 // Package informer caches objects of the local API server, and knows which caches predate an outage.
 //
 // After an outage, informers of client-go retry up to a minute apart and do not report it. These informers retry every
-// few seconds, list again after a broken watch (see watchState), and report both to their FreshnessGate.
+// few seconds, list again after a failed request, and report both to their FreshnessGate.
 package informer
 
 import (
@@ -30,6 +30,15 @@ var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.
 
 // retryReset is the time after which the backoff is reset.
 const retryReset = time.Minute
+
+// errFailed makes a reflector list all objects again. The cause was reported by Informer.asked.
+var errFailed = errors.New("the watch cannot be opened: all objects are listed again")
+
+// A Client reads one resource. Typed clients and metadata clients implement it.
+type Client[L runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
 
 // Options of an Informer.
 type Options struct {
@@ -60,7 +69,6 @@ type Informer struct {
 	handling sync.Mutex // held while the handler is called
 	handler  cache.ResourceEventHandler
 
-	watch watchState
 	// failing is set if the failure was logged. The reflector sends one request at a time.
 	failing bool
 }
@@ -82,7 +90,6 @@ func New[L runtime.Object](gate *FreshnessGate, client Client[L], options Option
 	backoff := retry
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			i.watch.listing()
 			i.options.Narrow(&options)
 			options.ResourceVersion, options.ResourceVersionMatch = "", ""
 			list, err := client.List(ctx, options)
@@ -91,20 +98,20 @@ func New[L runtime.Object](gate *FreshnessGate, client Client[L], options Option
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			i.options.Narrow(&options)
-			w, err := i.watch.open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface,
-				error,
-			) {
-				w, err := client.Watch(ctx, options)
-				i.asked(ctx, err)
-				return w, err
-			})
+			streamed := options.SendInitialEvents != nil // the watch begins with a list
+			if streamed {
+				options.ResourceVersion = ""
+			}
+			w, err := client.Watch(ctx, options)
+			i.asked(ctx, err)
 			switch {
-			case errors.Is(err, ErrBroken):
-				i.asked(ctx, err)
-			case err == nil && options.SendInitialEvents == nil:
-				// A watch that was refused with 429 continues.
-				i.gate.begins(i)
-				i.gate.ends(i)
+			case streamed:
+			case err == nil:
+				i.gate.set(i, false)
+			case !apierrors.IsTooManyRequests(err):
+				// The API server was away: its etcd may have been restored from a backup, and sends nothing to a watch from a
+				// resourceVersion that it has not reached. After 429 a list would cost an overloaded API server more.
+				err = errFailed
 			}
 			return w, err
 		},
@@ -154,14 +161,13 @@ func (i *Informer) Synced() <-chan struct{} { return i.synced }
 
 // Run fills the cache until the context ends; then the gate no longer waits for it. It is to be called once.
 func (i *Informer) Run(ctx context.Context) {
-	defer i.gate.ends(i)
+	defer i.gate.set(i, false)
 	delay := retry.DelayWithReset(clock.RealClock{}, retryReset)
 	for ctx.Err() == nil {
-		i.watch.listing()
 		if err := i.reflector.ListAndWatchWithContext(ctx); err != nil {
 			klog.FromContext(ctx).V(4).Info("Reading anew", "resource", i.options.Resource, "err", err)
 		}
-		i.asked(ctx, ErrBroken)
+		i.fell(ctx)
 		select {
 		case <-ctx.Done():
 		case <-time.After(delay()):
@@ -187,12 +193,17 @@ func (i *Informer) asked(ctx context.Context, err error) {
 	case err == nil:
 		i.failing = false
 		return
-	case !i.failing && !errors.Is(err, ErrBroken) && !apierrors.IsInvalid(err): // lists are not streamed here
+	case !i.failing && !apierrors.IsInvalid(err): // lists are not streamed here
 		i.failing = true
 		klog.FromContext(ctx).Error(err, "Cannot read the local cluster; retrying", "resource", i.options.Resource)
 	}
-	if i.read() {
-		i.gate.fails(i)
+	i.fell(ctx)
+}
+
+// fell notes that the cache is behind, unless nothing was listed yet or the context has ended.
+func (i *Informer) fell(ctx context.Context) {
+	if i.read() && ctx.Err() == nil {
+		i.gate.set(i, true)
 	}
 }
 

@@ -30,7 +30,6 @@ type server struct {
 	objects map[string]*corev1.ConfigMap
 	failure error
 	watch   *watch.RaceFreeFakeWatcher
-	ends    time.Time // when the watch does by itself
 	asked   []string
 	history []watch.Event
 }
@@ -60,7 +59,6 @@ func (s *server) Watch(_ context.Context, options metav1.ListOptions) (watch.Int
 	}
 	s.asked = append(s.asked, "watch")
 	s.watch = watch.NewRaceFreeFake()
-	s.ends = time.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
 	from, err := strconv.Atoi(options.ResourceVersion)
 	if err != nil {
 		return nil, err
@@ -169,16 +167,10 @@ func (p *pair) act(ctx context.Context) {
 			return
 		case <-p.changed:
 		}
-		for {
-			reading := p.group.Wait(ctx)
-			text := known(p.informers[0]) + " with " + known(p.informers[1])
-			if p.group.Holds(reading) {
-				p.mu.Lock()
-				p.acted = text
-				p.mu.Unlock()
-				break
-			}
-		}
+		p.group.Wait(ctx)
+		p.mu.Lock()
+		p.acted = known(p.informers[0]) + " with " + known(p.informers[1])
+		p.mu.Unlock()
 	}
 }
 
@@ -213,7 +205,7 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 	heal := func(s func(*pair) *server) func(*pair) {
 		return func(p *pair) {
 			s(p).fail(nil)
-			<-time.After(longest)
+			<-time.After(retried)
 		}
 	}
 	pass := func(d time.Duration) func(*pair) { return func(*pair) { <-time.After(d) } }
@@ -245,7 +237,7 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 		"slices stay away": {
 			outage, changes,
 			{"services are read", heal(services), "old with old"},
-			{"time passes", pass(Patience), "new with old"},
+			{"time passes", pass(patience), "new with old"},
 			{"a service changes", func(p *pair) { p.services.put("newer") }, "newer with old"},
 			{"slices are read", heal(endpoints), "newer with new"},
 			{"another outage", fail(services, endpoints), "newer with new"},
@@ -258,26 +250,17 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 			{"both change", change("new"), "old with old"},
 			{"they are read", heal(endpoints), "new with new"},
 		},
-		"a watch breaks": {
-			{"and changes are lost with it", func(p *pair) {
-				p.slices.fail(down)
-				p.slices.put("new")
-				p.slices.fail(nil)
-			}, "old with old"},
-			{"a service comes", func(p *pair) { p.services.put("new") }, "old with old"},
-			{"slices are read", pass(longest), "new with new"},
-		},
 		"a watch is too old": {
 			{"it says so", func(p *pair) {
 				p.slices.watch.Action(watch.Error, &metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired})
 			}, "old with old"},
 			{"a service comes", func(p *pair) { p.services.put("new") }, "old with old"},
-			{"slices are read", pass(longest), "new with old"},
+			{"slices are read", pass(retried), "new with old"},
 		},
 		"an informer that ends is waited for no longer": {
 			outage, changes,
 			{"services are read", heal(services), "old with old"},
-			{"nobody needs slices", func(p *pair) { p.group.ends(p.informers[1]) }, "new with old"},
+			{"nobody needs slices", func(p *pair) { p.group.set(p.informers[1], false) }, "new with old"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -286,6 +269,7 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 				for _, step := range steps {
 					synctest.Wait()
 					step.do(p)
+					<-time.After(poll)
 					synctest.Wait()
 					p.mu.Lock()
 					if p.acted != step.want {
@@ -298,44 +282,17 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 	}
 }
 
-// longest is the longest time between two tries, and a moment.
-const longest = 6*time.Second + 500*time.Millisecond
+// retried is the longest time between two tries, and a moment.
+const retried = 6*time.Second + 500*time.Millisecond
 
-func TestAWatchIsGoneOnWithAtItsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPair(t)
-		synctest.Wait()
-		<-time.After(time.Until(p.slices.ends))
-		p.slices.watch.Stop()
-		synctest.Wait()
-		p.slices.put("old", "new")
-		synctest.Wait()
-		if got, want := fmt.Sprint(p.slices.asked, "; ", p.acted), "[list watch watch]; old with new,old"; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-		// What breaks is listed anew, and who knew it is told of what changed alone.
-		p.mu.Lock()
-		p.handlers = 0
-		p.mu.Unlock()
-		p.slices.fail(errors.New("connection refused"))
-		p.slices.put("old", "newer")
-		p.slices.fail(nil)
-		<-time.After(longest)
-		synctest.Wait()
-		if got, want := fmt.Sprintf("%v; %s; %d", p.slices.asked, p.acted, p.handlers),
-			"[list watch watch list watch]; old with newer,old; 2"; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	})
-}
-
-// TestARefusedWatch: after a watch that ended at its timeout and cannot be opened again at once, all changes are seen
-// and nothing waits. Only an API server that is too busy is not asked for a list.
-func TestARefusedWatch(t *testing.T) {
+// TestAWatchThatEnds is opened again. If that fails, all is listed, unless the API server is too busy. All changes are
+// seen once, and nothing waits.
+func TestAWatchThatEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
 		want string
 	}{
+		"opened":             {nil, "[list watch watch]"},
 		"too busy":           {apierrors.NewTooManyRequests("", 1), "[list watch watch]"},
 		"connection refused": {syscall.ECONNREFUSED, "[list watch list watch]"},
 		"not ready":          {apierrors.NewServiceUnavailable(""), "[list watch list watch]"},
@@ -343,19 +300,20 @@ func TestARefusedWatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPair(t)
-				synctest.Wait()
-				<-time.After(time.Until(p.slices.ends))
+				<-time.After(time.Minute) // a watch that ends at once is followed by a list
+				p.handlers = 0
 				p.slices.fail(test.err)
+				p.slices.watch.Stop()
 				synctest.Wait()
-				if len(p.group.behind) != 1 {
-					t.Error("an informer whose watch is refused is not behind")
+				if behind := len(p.group.behind) == 1; behind != (test.err != nil) {
+					t.Errorf("behind: %t", behind)
 				}
 				p.slices.put("old", "new")
 				p.slices.fail(nil)
-				<-time.After(longest)
+				<-time.After(retried)
 				synctest.Wait()
-				if got, want := fmt.Sprint(p.slices.asked, "; ", p.acted, "; ", len(p.group.behind)), test.want+
-					"; old with new,old; 0"; got != want {
+				if got, want := fmt.Sprint(p.slices.asked, "; ", p.acted, "; ", p.handlers, len(p.group.behind)), test.want+
+					"; old with new,old; 1 0"; got != want {
 					t.Errorf("got %s, want %s", got, want)
 				}
 			})
@@ -384,7 +342,7 @@ func TestLate(t *testing.T) {
 		<-time.After(1)
 		expect("for a minute", "test")
 		p.slices.fail(nil)
-		<-time.After(longest)
+		<-time.After(retried)
 		expect("read again", "")
 	})
 }
@@ -420,34 +378,39 @@ func TestAListComparesContent(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForEver: where something else is behind whenever one is read again.
+// TestNobodyWaitsForEver: something else is behind whenever an informer is read again. Wait waits for a minute, and then
+// not until all were quiet.
 func TestNobodyWaitsForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group FreshnessGate
 		one, other := &Informer{}, &Informer{}
-		group.fails(one)
-		begin := time.Now()
+		group.set(one, true)
 		var running sync.WaitGroup
-		defer running.Wait()
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer stop()
 		running.Go(func() {
 			for ctx.Err() == nil {
 				<-time.After(time.Second)
-				group.fails(other)
-				group.begins(one)
-				group.ends(one)
+				group.set(other, true)
+				group.set(one, false)
 				one, other = other, one
 			}
 		})
-		var waited []time.Duration
-		for range 3 {
-			group.Wait(ctx)
-			waited = append(waited, time.Since(begin))
-			<-time.After(Patience + time.Second) // while nobody waits, and until somebody does
+		waited := func() time.Duration {
+			begin := time.Now()
+			group.Wait(t.Context())
+			return time.Since(begin).Round(time.Second)
 		}
-		if got, want := fmt.Sprint(waited), "[1m0s 2m7s 3m14s]"; got != want {
-			t.Errorf("waited until %s, want %s", got, want)
+		first := waited()
+		<-time.After(time.Minute)
+		if second := waited(); first != longest || second != 0 {
+			t.Errorf("waited for %s and %s", first, second)
+		}
+		running.Wait()
+		<-time.After(patience)
+		group.set(other, true)
+		if again := waited(); again != patience {
+			t.Errorf("waited for %s in another outage", again)
 		}
 	})
 }

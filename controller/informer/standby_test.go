@@ -64,11 +64,11 @@ func TestWaitForAll(t *testing.T) {
 			t.Error("it waits for informers that are not behind")
 		}
 		p.slices.fail(syscall.ECONNREFUSED)
-		<-time.After(2 * Longest)
+		<-time.After(2 * longest)
 		begin := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 2*Longest)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*longest)
 		defer cancel()
-		if p.group.WaitForAll(ctx) || time.Since(begin) != 2*Longest {
+		if p.group.WaitForAll(ctx) || time.Since(begin) != 2*longest {
 			t.Errorf("it returned after %s, and nothing was read again", time.Since(begin))
 		}
 		p.slices.put("new")

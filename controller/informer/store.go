@@ -70,14 +70,13 @@ func (s store) Replace(list []any, resourceVersion string) error {
 		return fmt.Errorf("a list of %s: %w", s.options.Resource, err)
 	}
 	first := !s.read()
-	s.gate.begins(s.Informer)
 	if err := s.indexer.Replace(list, resourceVersion); err != nil {
 		return err
 	}
 	for _, each := range changes {
 		s.tell(each.Before, each.After, first)
 	}
-	s.gate.ends(s.Informer)
+	s.gate.set(s.Informer, false)
 	if first {
 		close(s.synced)
 	}

@@ -36,6 +36,9 @@ type listWatch struct {
 // IsWatchListSemanticsUnSupported tells a reflector not to ask for a stream.
 func (*listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
+// errRestored makes a reflector list all objects again.
+var errRestored = errors.New("the etcd may be another one than before: all objects are listed again")
+
 // selected lists, with list, and watches the objects that only selects. patience bounds each page of a list. outcome is
 // called with the result of each request that was not canceled, because a reflector retries some failures without
 // returning them. A reflector opens a watch that ended again from its last resourceVersion, unless again returns an error.

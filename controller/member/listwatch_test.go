@@ -12,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
 // leases answers lists of the heartbeat.
@@ -45,12 +43,12 @@ func TestUnchanged(t *testing.T) {
 	}{
 		"nothing happened":                         {"a", leases{"200", "a", nil}, nil},
 		"the first heartbeat came after the list":  {"", leases{"200", "a", nil}, nil},
-		"etcd was restored":                        {"a", leases{"199", "a", nil}, informer.ErrBroken},
-		"etcd is another cluster's":                {"a", leases{"300", "b", nil}, informer.ErrBroken},
-		"the heartbeat was deleted":                {"a", leases{"300", "", nil}, informer.ErrBroken},
-		"resourceVersions are not numbers anymore": {"a", leases{"x", "a", nil}, informer.ErrBroken},
-		"the heartbeat cannot be read":             {"a", leases{err: syscall.ECONNREFUSED}, informer.ErrBroken},
-		"the list was incomplete":                  {"-", leases{"200", "a", nil}, informer.ErrBroken},
+		"etcd was restored":                        {"a", leases{"199", "a", nil}, errRestored},
+		"etcd is another cluster's":                {"a", leases{"300", "b", nil}, errRestored},
+		"the heartbeat was deleted":                {"a", leases{"300", "", nil}, errRestored},
+		"resourceVersions are not numbers anymore": {"a", leases{"x", "a", nil}, errRestored},
+		"the heartbeat cannot be read":             {"a", leases{err: syscall.ECONNREFUSED}, errRestored},
+		"the list was incomplete":                  {"-", leases{"200", "a", nil}, errRestored},
 	} {
 		m := newMember("west", clock.RealClock{}, nil, nil, nil)
 		if test.listed != "-" {
@@ -70,7 +68,7 @@ func TestSelectedWatches(t *testing.T) {
 	asked := ""
 	lw := selected(leases{}, heartbeatOnly, 0, leases{}.List, func(_ context.Context, version string) error {
 		asked = version
-		return informer.ErrBroken
+		return errRestored
 	}, func(error) {})
 	for step, want := range []string{"", "again", ""} {
 		if want == "" {
@@ -80,7 +78,7 @@ func TestSelectedWatches(t *testing.T) {
 		}
 		asked = ""
 		_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "again"})
-		if asked != want || errors.Is(err, informer.ErrBroken) != (want != "") {
+		if asked != want || errors.Is(err, errRestored) != (want != "") {
 			t.Errorf("step %d: asked for %q, %v", step, asked, err)
 		}
 	}

@@ -237,7 +237,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 			return listOne(ctx, leases, options)
 		},
 		// A restored etcd sends nothing to a watch from a resourceVersion that it has not reached yet.
-		func(context.Context, string) error { return informer.ErrBroken },
+		func(context.Context, string) error { return errRestored },
 		m.outcome(watchedHeartbeat))
 	published := selected(slices,
 		metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster}, m.patience,
@@ -303,15 +303,15 @@ func (m *Member) readHeartbeat(ctx context.Context, leases informer.Client[*coor
 func (m *Member) unchanged(ctx context.Context, leases informer.Client[*coordinationv1.LeaseList], from string) error {
 	listed := m.listed.Load()
 	if listed == nil {
-		return informer.ErrBroken
+		return errRestored
 	}
 	version, uid, err := m.readHeartbeat(ctx, leases)
 	if err != nil {
-		return informer.ErrBroken // the list reports the error
+		return errRestored // the list reports the error
 	}
 	order, err := resourceversion.CompareResourceVersion(version, from)
 	if err != nil || order < 0 || *listed != "" && uid != *listed {
-		return informer.ErrBroken
+		return errRestored
 	}
 	m.listed.Store(&uid) // the member's first heartbeat may be younger than the list
 	return nil

@@ -127,10 +127,10 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 		}
 		defer r.large.Unlock()
 	}
-	reading := r.Gate.Wait(ctx)
+	r.Gate.Wait(ctx)
 	begin := time.Now()
 	r.record.Begins()
-	outcome, err := r.reconcile(ctx, service, reading)
+	outcome, err := r.reconcile(ctx, service)
 	took := time.Since(begin)
 	if errors.Is(err, errBehind) {
 		r.record.PutsOff()
@@ -168,8 +168,8 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 // errBehind is the error of a pass that did nothing, because the caches do not show yet what was written of the service.
 var errBehind = errors.New("the caches are behind")
 
-// reconcile reconciles one service. The caches were waited for before: reading.
-func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName, reading informer.Reading) (apply.Outcome, error) {
+// reconcile reconciles one service.
+func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName) (apply.Outcome, error) {
 	access, lost := r.API.Access()
 	namespace := r.Local.Namespace(service.Namespace)
 	if namespace == nil || terminating(namespace) {
@@ -189,10 +189,6 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	r.shares.loadImports(r.Cluster, access.Imports)
 	unseen := r.Applier.Unseen(service)
 	in := r.Gather(ctx, access, service)
-	if !r.Gate.Holds(reading) {
-		// Some of the input may predate an outage.
-		return r.reconcile(ctx, service, r.Gate.Wait(ctx))
-	}
 	if in.Existing.Lacks(unseen) {
 		return apply.Outcome{}, errBehind
 	}
