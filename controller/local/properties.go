@@ -85,7 +85,7 @@ func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, nam
 			return false, nil // The API server is away. Without the Lease, imports could be withdrawn.
 		}
 		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == cluster && lease.Annotations[member.HeartbeatUIDAnnotation] == uid {
-			published := member.DescriptionOf(lease).Properties
+			published := lease.Annotations[scope.PropertiesAnnotation]
 			if published != "" && p.set(published) == nil {
 				return true, nil
 			}

@@ -49,7 +49,7 @@ func BenchmarkHeartbeatEvent(b *testing.B) {
 	watched, events := io.Pipe()
 	read := make(chan struct{})
 	m := newMember("west", clock.RealClock{}, nil, nil, func(error) {})
-	m.heartbeat.handler = leaseFunc(func(string) { read <- struct{}{} })
+	m.heartbeat.read = func(Heartbeat, bool) { read <- struct{}{} }
 	client, err := coordinationclient.NewForConfigAndClient(&rest.Config{
 		Host: "https://west", QPS: -1, ContentConfig: rest.ContentConfig{
 			ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf,

@@ -56,6 +56,9 @@ type Heartbeat struct {
 	// LeaseUID is the UID of its heartbeat Lease, which its canaries prove that they know: only the cluster and the members
 	// of its set can read it.
 	LeaseUID string
+	// Properties are its ClusterProperties as scope.ParseProperties parses them, empty if they are unknown. They are cut if
+	// they are too long to be valid.
+	Properties string
 }
 
 // CanariesOf returns the text of an annotation with canaries of a heartbeat Lease, empty if there is none.
@@ -64,40 +67,16 @@ func CanariesOf(lease *coordinationv1.Lease, annotation string) string {
 	return text[:min(len(text), maxCanariesText)]
 }
 
-// A leaseHandler handles heartbeat Leases.
-type leaseHandler interface {
-	// leaseRead is called for every Lease that is read, with the ids in it. renewed reports whether the Lease was
-	// renewed since it was last read.
-	leaseRead(uid, holder string, at time.Time, renewed bool)
-	// described is called after leaseRead with the first description of the member, and with each that differs.
-	described(Description)
-}
-
-// A Description is what a cluster says of itself in its heartbeat. It is not parsed. The zero value is that of a
-// heartbeat without these annotations.
-type Description struct {
-	// Properties are the ClusterProperties: see scope.ParseProperties. They are empty if they are unknown.
-	Properties string
-}
-
-// DescriptionOf returns what the controller that renewed a heartbeat says, cut if it is too long to be valid.
-func DescriptionOf(lease *coordinationv1.Lease) Description {
-	properties := lease.Annotations[scope.PropertiesAnnotation]
-	return Description{
-		Properties: properties[:min(len(properties), scope.MaxBytes+1)],
-	}
-}
-
 // heartbeat records when the Lease changes that a reflector delivers.
 type heartbeat struct {
-	clock   clock.PassiveClock
-	handler leaseHandler // optional
+	clock clock.PassiveClock
+	// read is called for every Lease that is read. renewed reports whether the Lease was renewed since it was last read. It
+	// is optional.
+	read func(is Heartbeat, renewed bool)
 
 	mu              sync.RWMutex
 	last            Heartbeat
 	resourceVersion string
-	description     Description
-	described       bool // description was read
 }
 
 var _ cache.ReflectorStore = (*heartbeat)(nil)
@@ -131,27 +110,22 @@ func (h *heartbeat) note(obj any) error {
 	if !ok {
 		return fmt.Errorf("unexpected object %T in a list of Leases", obj)
 	}
-	now, uid := h.clock.Now(), uidOf(lease)
-	cluster := shorten(ptr.Deref(lease.Spec.HolderIdentity, ""))
+	properties := lease.Annotations[scope.PropertiesAnnotation]
+	is := Heartbeat{
+		Heard: h.clock.Now(), KubeSystemUID: uidOf(lease), Cluster: shorten(ptr.Deref(lease.Spec.HolderIdentity, "")),
+		Drained: lease.Annotations[DrainAnnotation] == "true", Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]),
+		Canaries:        CanariesOf(lease, HeartbeatCanariesAnnotation),
+		ExposedCanaries: CanariesOf(lease, HeartbeatExposedCanariesAnnotation), LeaseUID: string(lease.UID),
+		Properties: properties[:min(len(properties), scope.MaxBytes+1)],
+	}
 	h.mu.Lock()
 	first, changed := h.resourceVersion == "", lease.ResourceVersion != h.resourceVersion
 	if changed {
-		h.resourceVersion = lease.ResourceVersion
-		h.last = Heartbeat{
-			Heard: now, KubeSystemUID: uid, Cluster: cluster, Drained: lease.Annotations[DrainAnnotation] == "true",
-			Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]), Canaries: CanariesOf(lease, HeartbeatCanariesAnnotation),
-			ExposedCanaries: CanariesOf(lease, HeartbeatExposedCanariesAnnotation), LeaseUID: string(lease.UID),
-		}
+		h.resourceVersion, h.last = lease.ResourceVersion, is
 	}
-	description := DescriptionOf(lease)
-	described := !h.described || description != h.description
-	h.description, h.described = description, true
 	h.mu.Unlock()
-	if h.handler != nil {
-		h.handler.leaseRead(uid, cluster, now, changed && !first)
-		if described {
-			h.handler.described(description)
-		}
+	if h.read != nil {
+		h.read(is, changed && !first)
 	}
 	return nil
 }
@@ -168,15 +142,3 @@ func uidOf(lease *coordinationv1.Lease) string {
 const maxWord = 128
 
 func shorten(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxWord)], "") }
-
-// memberLease tells the Tracker of the Leases of one member.
-type memberLease struct {
-	Tracker
-	cluster string
-}
-
-func (l memberLease) leaseRead(uid, holder string, at time.Time, renewed bool) {
-	l.LeaseRead(l.cluster, uid, at, renewed, holder != "" && holder != l.cluster)
-}
-
-func (l memberLease) described(is Description) { l.Described(l.cluster, is) }

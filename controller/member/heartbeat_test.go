@@ -3,8 +3,6 @@
 package member
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -79,47 +77,6 @@ func TestHeartbeatIsJudgedByArrival(t *testing.T) {
 	}
 }
 
-// descriptions receives what a heartbeat says.
-type descriptions struct {
-	leaseFunc
-	read []string
-}
-
-func (d *descriptions) described(is Description) { d.read = append(d.read, is.Properties) }
-
-// TestDescriptionIsReadOnce: a heartbeat that says the same as before costs nothing.
-func TestDescriptionIsReadOnce(t *testing.T) {
-	d := &descriptions{leaseFunc: func(string) {}}
-	h := &heartbeat{clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)), handler: d}
-	long := strings.Repeat("x", 2*scope.MaxBytes)
-	for i, step := range []struct {
-		text, want string // - for no news
-	}{
-		{"", ""},
-		{"a", "a"},
-		{"a", "-"},
-		{"", ""},
-		{"{}", "{}"},
-		{long, long[:scope.MaxBytes+1]},
-		{long, "-"},
-	} {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			ResourceVersion: strconv.Itoa(i), Annotations: map[string]string{scope.PropertiesAnnotation: step.text},
-		}}
-		d.read = nil
-		if err := h.Update(lease); err != nil {
-			t.Fatal(err)
-		}
-		want := []string{step.want}
-		if step.want == "-" {
-			want = nil
-		}
-		if !slices.Equal(d.read, want) {
-			t.Errorf("step %d: read %.100q, want %.100q", i, d.read, want)
-		}
-	}
-}
-
 // TestUIDThatIsNone: it would be a part of a command that an administrator copies.
 func TestUIDThatIsNone(t *testing.T) {
 	for text, want := range map[string]string{
@@ -135,7 +92,7 @@ func TestUIDThatIsNone(t *testing.T) {
 	}
 }
 
-// TestCanaries: those of the last renewal count, unless a controller renewed it that does not know them.
+// TestCanaries: those of the last renewal count, unless a controller renewed it that does not know them. Long texts are cut.
 func TestCanaries(t *testing.T) {
 	renewed := time.Unix(1e9, 0)
 	h := &heartbeat{clock: clocktesting.NewFakePassiveClock(renewed)}
@@ -153,12 +110,15 @@ func TestCanaries(t *testing.T) {
 		lease = lease.DeepCopy()
 		lease.ResourceVersion += "1"
 		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(renewed))
-		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, HeartbeatCanariesAnnotation, step.text)
+		lease.Annotations = map[string]string{HeartbeatCanariesAnnotation: step.text, scope.PropertiesAnnotation: step.text}
 		if err := h.Update(lease); err != nil {
 			t.Fatal(err)
 		}
 		if text := h.get().Canaries; text != step.want {
 			t.Errorf("%s: got %.50q, want %.50q", step.what, text, step.want)
+		}
+		if got := len(h.get().Properties); got != min(len(step.text), scope.MaxBytes+1) {
+			t.Errorf("%s: %d bytes of properties", step.what, got)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestWhoseSlicesTheyAreIsReadBeforeThem(t *testing.T) {
 
 	events := make(chan string, 100)
 	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
-	m.heartbeat.handler = leaseFunc(func(uid string) { events <- "read " + uid })
+	m.heartbeat.read = func(is Heartbeat, _ bool) { events <- "read " + is.KubeSystemUID }
 	m.slices.listing = func([]types.NamespacedName) { events <- "listing" }
 	defer reading(t, m, server)()
 	if first := receive(t, events); first != "read another" {

@@ -57,11 +57,9 @@ type Tracker interface {
 	Track(*Member)
 	// Untrack is called when a member left.
 	Untrack(cluster string)
-	// LeaseRead is called for every heartbeat Lease that is read, with its UID annotation. renewed reports whether the
-	// Lease was renewed since it was last read, mistaken whether its holder has another cluster id.
-	LeaseRead(cluster, uid string, at time.Time, renewed, mistaken bool)
-	// Described is called after LeaseRead if what the cluster says of itself changed since it was last read.
-	Described(cluster string, is Description)
+	// LeaseRead is called for every heartbeat Lease that is read. renewed reports whether the Lease was renewed since it was
+	// last read.
+	LeaseRead(cluster string, is Heartbeat, renewed bool)
 	// Listed is called with the services in a complete list of a member's slices, before Slices returns the list.
 	Listed(cluster string, services []types.NamespacedName)
 }
@@ -330,7 +328,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *Me
 		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 	})
 	member.source, member.keep = source, s.config.Keep
-	member.heartbeat.handler = memberLease{s.config.Tracker, cluster}
+	member.heartbeat.read = func(is Heartbeat, renewed bool) { s.config.Tracker.LeaseRead(cluster, is, renewed) }
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
 	member.slices.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }
 	member.slices.turns = s.turns

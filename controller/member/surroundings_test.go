@@ -3,8 +3,6 @@
 package member
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -32,8 +30,7 @@ func (s *surroundings) Imported(string) map[types.NamespacedName]limits.Weight {
 func (s *surroundings) Track(m *Member)                                        { call(s.tracked, m) }
 func (s *surroundings) Before() []*Candidate                                   { return s.before }
 func (s *surroundings) Untrack(string)                                         {}
-func (s *surroundings) LeaseRead(_, _ string, _ time.Time, _, _ bool)          {}
-func (s *surroundings) Described(string, Description)                          {}
+func (s *surroundings) LeaseRead(string, Heartbeat, bool)                      {}
 func (s *surroundings) Listed(string, []types.NamespacedName)                  {}
 func (s *surroundings) ServiceChanged(service types.NamespacedName)            { call(s.serviceChanged, service) }
 
@@ -58,9 +55,3 @@ func (s *surroundings) members(config Config) *Members {
 func having(secrets ...*corev1.Secret) *surroundings {
 	return &surroundings{secrets: func() []*corev1.Secret { return secrets }}
 }
-
-// leaseFunc is called with the UID in each Lease.
-type leaseFunc func(uid string)
-
-func (f leaseFunc) leaseRead(uid, _ string, _ time.Time, _ bool) { f(uid) }
-func (f leaseFunc) described(Description)                        {}

@@ -124,7 +124,7 @@ func TestSwallowedRequests(t *testing.T) {
 	m := newMember("west", clock.RealClock{}, func(service types.NamespacedName) { changed <- service }, func() {},
 		func(err error) { told <- err })
 	m.patience = 200 * time.Millisecond
-	m.heartbeat.handler = leaseFunc(func(uid string) { heard <- uid })
+	m.heartbeat.read = func(is Heartbeat, _ bool) { heard <- is.KubeSystemUID }
 	defer reading(t, m, server)()
 	receive(t, changed)
 	receive(t, heard)

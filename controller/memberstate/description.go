@@ -3,31 +3,28 @@
 package memberstate
 
 import (
-	"errors"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
-	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // redescribeEvery is the time after a change of what a member says of itself within which no other one counts: changes
 // concern many services.
 const redescribeEvery = time.Minute
 
-// A description is what a member says of itself.
+// A description is what a member says of itself: its ClusterProperties, as text.
 type description struct {
-	// received is what was read last, with the last valid text instead of one that is invalid. It is heard at once if next
-	// is over. A member that is quarantined may be another cluster, so that what is heard is accepted with its data.
-	received, heard, accepted member.Description
-	next                      time.Time
+	// read was read last, and received is the last valid text of those. It is heard at once if next is over. A member that
+	// is quarantined may be another cluster, so that what is heard is accepted with its data.
+	read, received, heard, accepted string
+	next                            time.Time
 	// set is the cluster set by what was heard: it may be why that is not accepted. The properties were accepted.
 	set        string
 	properties map[string]string
 }
 
 // describe returns the description that the previous leader accepted.
-func describe(accepted member.Description) description {
+func describe(accepted string) description {
 	d := description{}
 	_ = d.receive(accepted) // what the controller wrote is valid, or another writer changed it
 	d.hear(time.Time{})
@@ -36,13 +33,16 @@ func describe(accepted member.Description) description {
 	return d
 }
 
-// receive takes what was read, and returns an error about what is invalid.
-func (d *description) receive(is member.Description) error {
-	_, err := scope.ParseProperties(is.Properties)
-	if err != nil {
-		is.Properties = d.received.Properties
+// receive takes what was read, and returns an error if it is new and invalid.
+func (d *description) receive(text string) error {
+	if text == d.read {
+		return nil
 	}
-	d.received = is
+	d.read = text
+	_, err := scope.ParseProperties(text)
+	if err == nil {
+		d.received = text
+	}
 	return err
 }
 
@@ -51,11 +51,11 @@ func (d *description) hear(now time.Time) {
 	if d.received == d.heard || now.Before(d.next) {
 		return
 	}
-	if d.heard != (member.Description{}) || !d.next.IsZero() {
+	if d.heard != "" || !d.next.IsZero() {
 		d.next = now.Add(redescribeEvery)
 	}
 	d.heard = d.received
-	if parsed, _ := scope.ParseProperties(d.heard.Properties); parsed != nil {
+	if parsed, _ := scope.ParseProperties(d.heard); parsed != nil {
 		d.set = parsed[scope.ClusterSetProperty]
 	}
 }
@@ -63,26 +63,13 @@ func (d *description) hear(now time.Time) {
 // accept accepts what was heard.
 func (d *description) accept() {
 	d.accepted = d.heard
-	d.properties, _ = scope.ParseProperties(d.accepted.Properties)
-}
-
-// Described implements member.Tracker.
-func (t *Tracker) Described(cluster string, is member.Description) {
-	t.update(cluster, func(m *tracked) {
-		if err := m.receive(is); err != nil {
-			t.reporter.Logger.Error(errors.New(documents.Safe(err.Error())), "Ignored a part of what a member says of itself; what was known of that stays",
-				"member", m.Cluster)
-		}
-	})
+	d.properties, _ = scope.ParseProperties(d.accepted)
 }
 
 // accept accepts what a member says of itself. The caller holds the lock.
 func (t *Tracker) accept(m *tracked) {
-	if m.heard == m.accepted {
-		return
-	}
-	before := m.accepted.Properties
-	if m.accept(); m.accepted.Properties != before {
+	if m.heard != m.accepted {
+		m.accept()
 		t.redescribed = append(t.redescribed, m.Cluster)
 	}
 }

@@ -13,8 +13,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-func inRegion(name string) member.Description {
-	return member.Description{Properties: fmt.Sprintf("{%q:%q}", "region", name)}
+func inRegion(name string) string { return fmt.Sprintf("{%q:%q}", "region", name) }
+
+// says reads a heartbeat that was not renewed, with properties.
+func (l *lookout) says(cluster, properties string) {
+	l.properties[cluster] = properties
+	l.LeaseRead(cluster, member.Heartbeat{KubeSystemUID: "uid-of-" + cluster, Cluster: cluster, Properties: properties}, false)
 }
 
 // TestProperties plays what a member says of itself, and restarts the reader while the member is silent.
@@ -35,28 +39,28 @@ func TestProperties(t *testing.T) {
 	if got := l.Properties("west"); got != nil {
 		t.Errorf("got %v before west said anything", got)
 	}
-	l.Described("west", member.Description{})
+	l.says("west", "")
 	region("", "[]")
-	l.Described("west", inRegion("eu"))
+	l.says("west", inRegion("eu"))
 	region("eu", "[west]")
 	l.pass(60, "north", "west")
 	region("eu", "[]")
 	l.pass(60, "north", "west")
-	l.Described("west", member.Description{Properties: "{"}) // invalid
+	l.says("west", "{") // invalid
 	region("eu", "[]")
-	l.Described("nobody", inRegion("eu"))
+	l.says("nobody", inRegion("eu"))
 	if got := l.Properties("nobody"); got != nil {
 		t.Errorf("got %v of a cluster that is no member", got)
 	}
 
 	// Another cluster in its place is not believed.
-	l.LeaseRead("west", "another", l.now.Now(), true, false)
-	l.told = nil
-	l.Described("west", inRegion("us"))
+	l.hears("west", "another", "west")
+	l.told, l.properties["west"] = nil, inRegion("us")
+	l.hears("west", "another", "west")
 	region("eu", "[]")
-	l.LeaseRead("west", "uid-of-west", l.now.Now(), true, true)
-	l.told = nil
-	l.Described("west", inRegion("asia"))
+	l.hears("west", "uid-of-west", "another")
+	l.told, l.properties["west"] = nil, inRegion("asia")
+	l.hears("west", "uid-of-west", "another")
 	region("eu", "[]")
 
 	client := fake.NewClientset()
@@ -75,10 +79,11 @@ func TestProperties(t *testing.T) {
 	if got := again.Properties("west")["region"]; got != "eu" || again.Verdict("west").State != liveness.Stale {
 		t.Errorf("after a restart, west is %v in %q", again.Verdict("west").State, got)
 	}
+	again.properties["west"] = inRegion("eu")
 	again.pass(300, "north", "west")
 	again.told = nil
 	again.pass(60, "north", "west")
-	again.Described("west", member.Description{Properties: "{}"})
+	again.says("west", "{}")
 	if got := again.Properties("west"); got == nil || len(got) > 0 || fmt.Sprint(again.told) != "[west]" {
 		t.Errorf("got %v, told of %v", got, again.told)
 	}
@@ -89,7 +94,7 @@ func TestProperties(t *testing.T) {
 	// A controller of the version before says nothing: the properties are unknown, also after a restart.
 	again.pass(60, "north", "west")
 	again.told = nil
-	again.Described("west", member.Description{})
+	again.says("west", "")
 	if got := again.Properties("west"); got != nil || fmt.Sprint(again.told) != "[west]" {
 		t.Errorf("of a controller that says nothing: got %v, told of %v", got, again.told)
 	}
@@ -107,8 +112,8 @@ func TestUnknownProperties(t *testing.T) {
 	for range 10 {
 		l.pass(60, "north", "west")
 		for range 10 {
-			l.Described("west", member.Description{})
-			l.Described("west", inRegion("eu"))
+			l.says("west", "")
+			l.says("west", inRegion("eu"))
 		}
 	}
 	if len(l.told) > 11 {
@@ -116,14 +121,14 @@ func TestUnknownProperties(t *testing.T) {
 	}
 	l.SetClusterSet("blue")
 	l.pass(120, "north", "west")
-	l.Described("west", member.Description{Properties: `{"clusterset.k8s.io":"red"}`})
+	l.says("west", `{"clusterset.k8s.io":"red"}`)
 	l.pass(120, "north", "west")
-	l.Described("west", member.Description{})
+	l.says("west", "")
 	l.pass(120, "north", "west")
 	if got := l.Verdict("west").Reason; got != liveness.OtherClusterSet {
 		t.Errorf("a member of another set, after a downgrade: %v", got)
 	}
-	l.Described("west", member.Description{Properties: "{}"})
+	l.says("west", "{}")
 	l.pass(120, "north", "west")
 	if got := l.Verdict("west").Reason; got == liveness.OtherClusterSet {
 		t.Errorf("a member that names no set: %v", got)
@@ -134,10 +139,10 @@ func TestUnknownProperties(t *testing.T) {
 func TestRedescribed(t *testing.T) {
 	l := newLookout(t, nil, "north", "west")
 	l.pass(60, "north", "west")
-	l.Described("west", inRegion("first"))
+	l.says("west", inRegion("first"))
 	l.told = nil
 	for i := range 1000 {
-		l.Described("west", inRegion(fmt.Sprint(i)))
+		l.says("west", inRegion(fmt.Sprint(i)))
 	}
 	if got := l.Properties("west")["region"]; got != "0" || len(l.told) != 1 {
 		t.Errorf("west is in %q, told %d times", got, len(l.told))
@@ -148,17 +153,17 @@ func TestRedescribed(t *testing.T) {
 			t.Errorf("in minute %d, west is in %q, told %d times", minute, got, len(l.told))
 		}
 		for i := range 1000 {
-			l.Described("west", inRegion(fmt.Sprint(i*(minute+2))))
+			l.says("west", inRegion(fmt.Sprint(i*(minute+2))))
 		}
 	}
 	// A cluster set that changes all the time quarantines it no more often.
 	l = newLookout(t, nil, "north", "west")
 	l.pass(60, "north", "west")
 	l.SetClusterSet("blue")
-	l.Described("west", member.Description{Properties: `{"clusterset.k8s.io":"blue"}`})
+	l.says("west", `{"clusterset.k8s.io":"blue"}`)
 	l.told = nil
 	for i := range 1000 {
-		l.Described("west", member.Description{Properties: fmt.Sprintf(`{"clusterset.k8s.io":%q}`, []string{"red", "blue"}[i%2])})
+		l.says("west", fmt.Sprintf(`{"clusterset.k8s.io":%q}`, []string{"red", "blue"}[i%2]))
 	}
 	if len(l.told) > 1 || l.Verdict("west").Reason != liveness.OtherClusterSet {
 		t.Errorf("west is %v, told %d times", l.Verdict("west"), len(l.told))
@@ -179,7 +184,7 @@ func TestOtherClusterSet(t *testing.T) {
 	} {
 		l := newLookout(t, nil, "north", "west")
 		l.SetClusterSet(test.own)
-		l.Described("west", member.Description{Properties: fmt.Sprintf(`{"clusterset.k8s.io":%q}`, test.member)})
+		l.says("west", fmt.Sprintf(`{"clusterset.k8s.io":%q}`, test.member))
 		l.pass(60, "north", "west")
 		if got := l.Verdict("west").Reason; got != test.want {
 			t.Errorf("%+v: got %v", test, got)

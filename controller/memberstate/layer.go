@@ -4,6 +4,7 @@ package memberstate
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
@@ -35,7 +36,7 @@ type Witness struct {
 func (t *Tracker) SetLayer(layer Layer) { t.layer = layer }
 
 // Reconsider judges a member again because the Opinion of the layer changed.
-func (t *Tracker) Reconsider(cluster string) { t.update(cluster, func(*tracked) {}) }
+func (t *Tracker) Reconsider(cluster string) { t.update(cluster, func(time.Time, *tracked) {}) }
 
 // Witnesses returns those of the layer.
 func (t *Tracker) Witnesses() []Witness {

@@ -216,9 +216,7 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
 	}
 	return &tracked{
 		since: now, verdict: liveness.Unknown(cluster), drains: left[DrainsAnnotation] == "true",
-		description: describe(member.Description{
-			Properties: left[scope.PropertiesAnnotation],
-		}),
+		description: describe(left[scope.PropertiesAnnotation]),
 		Member: liveness.Member{
 			Cluster:  cluster,
 			Arrivals: liveness.Arrivals{Joined: now},
@@ -243,7 +241,7 @@ func (t *Tracker) remember(m *tracked) {
 		{member.HeartbeatUIDAnnotation, m.KnownUID},
 		{PathAnnotation, path},
 		{DrainsAnnotation, drains},
-		{scope.PropertiesAnnotation, m.accepted.Properties},
+		{scope.PropertiesAnnotation, m.accepted},
 	} {
 		if each[1] != "" {
 			is[each[0]] = each[1]

@@ -7,6 +7,7 @@ package memberstate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // Annotations on a member's Secret with which an administrator overrides the liveness judgement.
@@ -110,7 +112,7 @@ func (t *Tracker) of(cluster string) tracked {
 	if m := t.members[cluster]; m != nil {
 		return *m
 	}
-	return tracked{verdict: liveness.Unknown(cluster), description: describe(member.Description{})}
+	return tracked{verdict: liveness.Unknown(cluster), description: describe("")}
 }
 
 // Verdict returns the verdict on a member.
@@ -152,21 +154,27 @@ func (t *Tracker) Untrack(cluster string) {
 }
 
 // LeaseRead implements member.Tracker.
-func (t *Tracker) LeaseRead(cluster, uid string, at time.Time, renewed, mistaken bool) {
-	t.update(cluster, func(m *tracked) {
+func (t *Tracker) LeaseRead(cluster string, is member.Heartbeat, renewed bool) {
+	t.update(cluster, func(now time.Time, m *tracked) {
 		if renewed {
-			m.Arrivals = m.Arrivals.Heard(at, uid, t.limits)
+			m.Arrivals = m.Arrivals.Heard(now, is.KubeSystemUID, t.limits)
 			if m.answered.IsZero() {
-				m.answered = at
+				m.answered = now
 				t.unshown.Add(cluster)
 			}
 		} else {
-			m.Arrivals = m.Arrivals.Seen(at, uid)
+			m.Arrivals = m.Arrivals.Seen(now, is.KubeSystemUID)
 		}
+		m.drains = is.Drained
+		if err := m.receive(is.Properties); err != nil {
+			t.reporter.Logger.Error(errors.New(documents.Safe(err.Error())), "Ignored the properties of a member; the known ones stay",
+				"member", cluster)
+		}
+		mistaken := is.Cluster != "" && is.Cluster != cluster
 		if m.Mistaken && !mistaken {
 			// The slices with the corrected id may arrive after this heartbeat, on a watch of their own. They count from the
 			// next heartbeat on.
-			m.Shrunk = at
+			m.Shrunk = now
 		}
 		m.Mistaken = mistaken
 		if m.KnownUID == "" && !mistaken {
@@ -183,11 +191,11 @@ func (t *Tracker) LeaseRead(cluster, uid string, at time.Time, renewed, mistaken
 
 // Listed implements member.Tracker.
 func (t *Tracker) Listed(cluster string, services []types.NamespacedName) {
-	t.update(cluster, func(m *tracked) {
+	t.update(cluster, func(now time.Time, m *tracked) {
 		before, lacking := t.compare(cluster, services)
 		m.Shrunk = time.Time{}
 		if lacking > 0 {
-			m.Shrunk = t.clock.Now()
+			m.Shrunk = now
 		}
 		switch {
 		case !liveness.LostMost(before, before-lacking):
@@ -209,10 +217,10 @@ func (t *Tracker) compare(cluster string, services []types.NamespacedName) (befo
 }
 
 // update changes the facts of a member and judges it. It does nothing for a cluster that is no member.
-func (t *Tracker) update(cluster string, change func(*tracked)) {
+func (t *Tracker) update(cluster string, change func(now time.Time, m *tracked)) {
 	t.change(func(now time.Time) {
 		if m := t.members[cluster]; m != nil {
-			change(m)
+			change(now, m)
 			t.put(now, m)
 		}
 	})
@@ -221,9 +229,6 @@ func (t *Tracker) update(cluster string, change func(*tracked)) {
 // put judges the facts of a member. The caller holds the lock.
 func (t *Tracker) put(now time.Time, m *tracked) {
 	annotations := m.source.Annotations()
-	if heard := m.source.Heartbeat(); !heard.Heard.IsZero() && heard.Drained != m.drains {
-		m.drains = heard.Drained
-	}
 	m.Drained = m.drains || annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
 	m.hear(now)

@@ -30,6 +30,8 @@ type lookout struct {
 	// exported is what each cluster is believed to export, told which clusters were to be looked at again.
 	exported map[string]string
 	told     []string
+	// properties are those in the heartbeats of the clusters.
+	properties map[string]string
 	// looked receives them instead if it is not nil.
 	looked chan string
 }
@@ -39,7 +41,7 @@ func newLookout(t testing.TB, left map[string]memory, clusters ...string) *looko
 	l := &lookout{
 		now:      clocktesting.NewFakeClock(time.Unix(1e9, 0)),
 		secrets:  map[string]*corev1.Secret{},
-		exported: map[string]string{},
+		exported: map[string]string{}, properties: map[string]string{},
 	}
 	l.Tracker = NewTracker(liveness.Limits{
 		Interval: member.HeartbeatInterval, StaleAfter: 30 * time.Second, GoneAfter: time.Hour,
@@ -109,10 +111,15 @@ func (l *lookout) pass(seconds int, heard ...string) {
 	for range seconds / 5 {
 		l.now.Step(member.HeartbeatInterval)
 		for _, cluster := range heard {
-			l.LeaseRead(cluster, "uid-of-"+cluster, l.now.Now(), true, false)
+			l.hears(cluster, "uid-of-"+cluster, cluster)
 		}
 		l.tick()
 	}
+}
+
+// hears reads a renewed heartbeat, with a UID and the id of a cluster.
+func (l *lookout) hears(cluster, uid, holder string) {
+	l.LeaseRead(cluster, member.Heartbeat{KubeSystemUID: uid, Cluster: holder, Properties: l.properties[cluster]}, true)
 }
 
 // expect compares what is judged of a cluster, and which clusters were told to
@@ -251,7 +258,7 @@ func TestTrackerPredecessor(t *testing.T) {
 	l.Untrack("north")
 	l.Untrack("west")
 	l.Listed("west", nil)
-	l.LeaseRead("west", "x", l.now.Now(), true, false)
+	l.hears("west", "x", "west")
 	l.expect(t, "west", "fresh NotYetHeard", "")
 }
 
@@ -261,9 +268,9 @@ func TestTrackerNeverBelievesAMistake(t *testing.T) {
 	l := newLookout(t, map[string]memory{"west": {member.HeartbeatUIDAnnotation: "uid-of-west"}}, "north", "west", "south")
 	for range 120 {
 		l.now.Step(member.HeartbeatInterval)
-		l.LeaseRead("north", "uid-of-north", l.now.Now(), true, false)
-		l.LeaseRead("west", "uid-of-north", l.now.Now(), true, true)
-		l.LeaseRead("south", "uid-of-north", l.now.Now(), true, true)
+		l.hears("north", "uid-of-north", "north")
+		l.hears("west", "uid-of-north", "north")
+		l.hears("south", "uid-of-north", "north")
 	}
 	l.told = nil
 	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "")
@@ -281,21 +288,21 @@ func TestTrackerKeepsARenamedCluster(t *testing.T) {
 	l.exported["west"] = "a b"
 	l.pass(60, "north", "west")
 	l.told = nil
-	renamed := func(mistaken bool) {
+	renamed := func(holder string) {
 		l.now.Step(member.HeartbeatInterval)
-		l.LeaseRead("north", "uid-of-north", l.now.Now(), true, false)
-		l.LeaseRead("west", "uid-of-west", l.now.Now(), true, mistaken)
+		l.hears("north", "uid-of-north", "north")
+		l.hears("west", "uid-of-west", holder)
 	}
-	renamed(true)
+	renamed("another")
 	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "west")
 	l.Listed("west", nil)
 	for range 120 {
-		renamed(true)
+		renamed("another")
 	}
 	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "")
-	renamed(false)
+	renamed("west")
 	l.expect(t, "west", "fresh Heard kept", "west") // the slices are on their way
-	renamed(false)
+	renamed("west")
 	l.expect(t, "west", "fresh Heard", "west")
 }
 
@@ -332,7 +339,7 @@ func TestHeartbeatsAtRest(t *testing.T) {
 	l.drain()
 	for _, cluster := range []string{"north", "south", "west"} {
 		l.now.Step(time.Second)
-		l.LeaseRead(cluster, "uid-of-"+cluster, l.now.Now(), true, false)
+		l.hears(cluster, "uid-of-"+cluster, cluster)
 	}
 	if l.unshown.Len() > 0 {
 		t.Errorf("%d are to be shown", l.unshown.Len())

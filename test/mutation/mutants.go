@@ -136,7 +136,7 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/member/heartbeat.go",
-		text: `now, changed && !first)`, replacement: `now, changed || !first || first)`,
+		text: `is, changed && !first)`, replacement: `is, changed || !first || first)`,
 		harm: "a Lease that nobody renews any more counts as a heartbeat with each list",
 	},
 }
@@ -162,7 +162,8 @@ var judging = []mutant{
 	},
 	{
 		file: "controller/memberstate/tracker.go",
-		text: `			m.Shrunk = t.clock.Now()
+		text: `		if lacking > 0 {
+			m.Shrunk = now
 `, replacement: ``,
 		harm: "a list that lacks exports is believed before it is known whose it is",
 	},

@@ -79,8 +79,8 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/memberstate/description.go",
-		text:        `if parsed, _ := scope.ParseProperties(d.heard.Properties); parsed != nil {`,
-		replacement: `if parsed, _ := scope.ParseProperties(d.heard.Properties); true {`,
+		text:        `if parsed, _ := scope.ParseProperties(d.heard); parsed != nil {`,
+		replacement: `if parsed, _ := scope.ParseProperties(d.heard); true {`,
 		harm:        "a downgrade lets a cluster of another set contribute to this one",
 	},
 	{
