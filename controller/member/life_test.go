@@ -134,8 +134,8 @@ func TestChangedFilesReconnect(t *testing.T) {
 
 	connected := members.connected["west"].source
 	same := func() bool {
-		sources, _ := gather(members.config, nil, nil)
-		return connected.sameAs(sources["west"])
+		sources, _ := gather(members.config, nil, nil, nil)
+		return connected.keeps(sources["west"])
 	}
 	cancel()
 	<-done
@@ -143,7 +143,7 @@ func TestChangedFilesReconnect(t *testing.T) {
 		t.Error("unchanged files reconnect")
 	}
 	write(t, path("config"), []byte("{"))
-	sources, problems := gather(members.config, nil, nil)
+	sources, problems := gather(members.config, nil, nil, nil)
 	if len(problems) != 1 || sources["west"].err == nil {
 		t.Errorf("a broken kubeconfig: problems %v", problems)
 	}

@@ -228,15 +228,15 @@ func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map
 	for _, member := range s.connected {
 		left = append(left, member.Candidate())
 	}
-	members := map[string]bool{}
+	keys := map[string]bool{}
 	for _, candidate := range left {
-		members[candidate.key()] = true
+		keys[candidate.key()] = true
 	}
 	var proposed []*Candidate
 	for _, r := range s.sources {
 		proposed = append(proposed, r.known...)
 	}
-	sources, problems := gather(s.config, proposed, members)
+	sources, problems := gather(s.config, proposed, keys, s.connected)
 	s.refused.Store(&problems)
 	after := s.report(before, problems)
 	s.change(ctx, group, sources, func(source *source) bool {
@@ -268,9 +268,7 @@ func (s *Members) change(
 		member := s.connected[cluster]
 		recovering := corrected(source) || member != nil && member.reportedProblem() // before it leaves
 		switch {
-		case member != nil && member.source.sameAs(source), member != nil && source.invalid,
-			member != nil && source.err != nil && member.source.unread:
-			// An unusable credential removes nothing and the connection stays. Annotations still take effect.
+		case member != nil && member.source.keeps(source):
 			if member.source.renew(source) {
 				renewed = append(renewed, member)
 				affected = append(affected, cluster)
@@ -280,7 +278,6 @@ func (s *Members) change(
 			}
 			continue
 		case member != nil:
-			source.inherit(member.source)
 			gone = append(gone, member)
 			member.leave()
 		default:

@@ -206,7 +206,7 @@ func TestTrust(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), test.of,
-				test.members)
+				test.members, nil)
 			got := sources["west"].candidate.Load().String()
 			refused := slices.DeleteFunc(problems, func(p Problem) bool { return p.Candidate.String() == got })
 			if got != test.want || len(refused) != len(test.static)+len(test.secrets)+len(test.of)-1 {
@@ -228,7 +228,7 @@ func TestSecretsOfASourceAreNotHeld(t *testing.T) {
 	foreign := *own
 	foreign.Source = "clusterprofile:fleet"
 	for _, each := range []*Candidate{own, &foreign} {
-		m := &Member{cluster: "west", source: parse(each)}
+		m := &Member{cluster: "west", source: parse(each, nil)}
 		if held := m.held(); (held != nil) != (each == own) {
 			t.Errorf("source %q: held is %v", each.Source, held)
 		}

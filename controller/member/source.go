@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -50,8 +49,6 @@ type source struct {
 	// unread is set if the member cannot be read: the credential is invalid, or an annotation and no valid value of it is
 	// known.
 	unread bool
-	// invalid is set if err is of the credential, not of an annotation.
-	invalid bool
 }
 
 // settings are what the annotations of a member mean. They are immutable.
@@ -61,33 +58,19 @@ type settings struct {
 	accept *scope.Patterns // nil without the annotation
 }
 
-// sameAs reports whether the member can keep its connection with the other source.
-func (s *source) sameAs(other *source) bool {
-	corrected := s.err != nil && other.err == nil
+// keeps reports whether the member keeps its connection, or stays unread, when the other source follows. An unusable
+// credential removes nothing.
+func (s *source) keeps(other *source) bool {
 	is, will := s.candidate.Load(), other.candidate.Load()
-	return !corrected && is.File == will.File && is.Context == will.Context && is.Kind == will.Kind &&
+	return other.unread || !s.unread && is.File == will.File && is.Context == will.Context && is.Kind == will.Kind &&
 		bytes.Equal(s.kubeconfig, other.kubeconfig)
 }
 
 // renew takes over the parts of a source that need no new connection, and reports whether they changed.
 func (s *source) renew(from *source) bool {
 	after := from.candidate.Load()
-	before := s.candidate.Swap(after)
-	changed := !maps.Equal(before.Annotations, after.Annotations)
-	if from.err == nil {
-		was := s.settings.Swap(from.settings.Load())
-		changed = changed || !slices.Equal(was.cidrs, from.settings.Load().cidrs)
-	}
-	return changed
-}
-
-// inherit takes over the annotations of the source whose connection this one replaces, if its own are not valid. A renewed
-// token must be used although an annotation is invalid.
-func (s *source) inherit(from *source) {
-	if s.err != nil {
-		s.unread = s.invalid
-		s.settings.Store(from.settings.Load())
-	}
+	s.settings.Store(from.settings.Load())
+	return !maps.Equal(s.candidate.Swap(after).Annotations, after.Annotations)
 }
 
 // An AnnotationError is an annotation with an invalid value.
@@ -155,12 +138,12 @@ func (s *Members) Refused() []Problem {
 }
 
 // gather returns the members among the candidates: those of flags, Secrets, and of other sources. A credential with
-// invalid content still makes its cluster a member; a credential with an invalid id does not. members are the keys of the
-// candidates that are members already.
-func gather(config Config, of []*Candidate, members map[string]bool) (map[string]*source, []Problem) {
+// invalid content still makes its cluster a member; a credential with an invalid id does not. keys are those of the
+// candidates that are members already, and connected are the members.
+func gather(config Config, of []*Candidate, keys map[string]bool, connected map[string]*Member) (map[string]*source, []Problem) {
 	sources := map[string]*source{}
 	var problems []Problem
-	for _, candidate := range candidates(config, of, members) {
+	for _, candidate := range candidates(config, of, keys) {
 		if candidate.Source != "" && candidate.Cluster == config.Cluster {
 			continue // an inventory has the local cluster, too
 		}
@@ -169,7 +152,7 @@ func gather(config Config, of []*Candidate, members map[string]bool) (map[string
 			problems = append(problems, problem)
 			continue
 		}
-		s := parse(candidate)
+		s := parse(candidate, connected[candidate.Cluster])
 		if problem.Err = s.err; s.err != nil {
 			problems = append(problems, problem)
 		}
@@ -193,8 +176,9 @@ func fingerprint(kubeconfig string, credential Credential) []byte {
 	return hash.Sum(nil)
 }
 
-// parse returns the source that a candidate is.
-func parse(candidate *Candidate) *source {
+// parse returns the source that a candidate is. While an annotation is invalid, the settings of the member stay, if there
+// are any, so that a renewed token is used nevertheless.
+func parse(candidate *Candidate, member *Member) *source {
 	s := &source{cluster: candidate.Cluster, kubeconfig: candidate.Kubeconfig}
 	s.candidate.Store(candidate)
 	switch {
@@ -217,9 +201,15 @@ func parse(candidate *Candidate) *source {
 	is.rank, errs[1] = ParseRank(candidate.Annotations)
 	is.accept, errs[2] = parseAccept(candidate.Annotations)
 	s.settings.Store(&is)
-	s.invalid = s.err != nil
-	s.err = cmp.Or(s.err, cmp.Or(errs[:]...))
 	s.unread = s.err != nil
+	if invalid := cmp.Or(errs[:]...); invalid != nil {
+		s.err = cmp.Or(s.err, invalid)
+		if known := member != nil && !member.source.unread; known {
+			s.settings.Store(member.source.settings.Load())
+		} else {
+			s.unread = true
+		}
+	}
 	return s
 }
 

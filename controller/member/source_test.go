@@ -69,7 +69,7 @@ func TestGather(t *testing.T) {
 			}
 			for range 2 {
 				slices.Reverse(test.secrets)
-				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), nil, nil)
+				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), nil, nil, nil)
 				members := slices.Sorted(maps.Keys(sources))
 				for i, cluster := range members {
 					if sources[cluster].err != nil {
@@ -128,7 +128,7 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		"no texts":  {file(with(`{clusterset-dns.github.io/rank: 5}`)), 0, 0, "use texts as values"},
 		"wrong":     {file(with(`{clusterset-dns.github.io/cidrs: ten}`)), 0, 0, "annotation clusterset-dns.github.io/cidrs"},
 	} {
-		s := parse(test.candidate)
+		s := parse(test.candidate, nil)
 		is := s.settings.Load()
 		if len(is.cidrs) != test.cidrs || is.rank != test.rank || (s.err == nil) != (test.err == "") ||
 			s.err != nil && !strings.Contains(s.err.Error(), test.err) {
