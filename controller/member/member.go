@@ -60,11 +60,8 @@ type Member struct {
 
 	mu       sync.Mutex
 	problems map[string]error // by watch
-	reported string           // the kind of the last reported problem
+	reported string           // the kind of the last reported problem, which may be that of a former credential
 }
-
-// reportedBefore is the kind of a problem that was reported of a former credential.
-const reportedBefore = "reported before"
 
 // newMember returns a member that was not read yet. changed is called for each service whose slices changed, synced
 // after the first complete list, and report when the kind of the problem changes, with nil for none.
@@ -160,33 +157,18 @@ func (m *Member) problem() error {
 	return errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat])
 }
 
+// lastReport returns the kind of the last reported problem, empty for none.
+func (m *Member) lastReport() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reported
+}
+
 // note records the outcome of a request of a watch, and reports the problem if its kind changed. Messages may differ
-// with each retry; kinds do not.
+// with each retry; kinds do not. The member is healthy only after both watches succeeded.
 func (m *Member) note(watched string, err error) {
 	m.mu.Lock()
 	m.problems[watched] = err
-	m.mu.Unlock()
-	m.tell()
-}
-
-// reportedProblem reports whether the last report was a problem.
-func (m *Member) reportedProblem() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.reported != ""
-}
-
-// recovering makes the member report when it is healthy, because a problem of its credential was reported before.
-func (m *Member) recovering() {
-	m.mu.Lock()
-	m.reported = reportedBefore
-	m.mu.Unlock()
-	m.tell()
-}
-
-// tell reports the problem if its kind changed. The member is healthy only after both watches succeeded.
-func (m *Member) tell() {
-	m.mu.Lock()
 	problem := m.problem()
 	kind := ""
 	if first := cmp.Or(m.problems[watchedSlices], m.problems[watchedHeartbeat]); first != nil {

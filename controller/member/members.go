@@ -122,8 +122,9 @@ type Members struct {
 	publishers map[types.NamespacedName][]*Member
 	publishing sync.RWMutex
 
-	// The members by cluster. Only Run uses them.
+	// The members by cluster, and the messages of all problems of credentials, by Candidate.key. Only Run uses them.
 	connected map[string]*Member
+	reported  map[string]string
 	sources   []*polled
 }
 
@@ -187,7 +188,6 @@ func (s *Members) Refresh() {
 func (s *Members) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
-	problems := map[string]string{}
 	before := s.config.Tracker.Before()
 	s.sources = newSources(s.config.Sources, before)
 	s.readSources(ctx)
@@ -204,7 +204,7 @@ func (s *Members) Run(ctx context.Context) {
 		sources = ticker.C()
 	}
 	for {
-		problems = s.refresh(ctx, &group, problems, before)
+		s.refresh(ctx, &group, before)
 		before = nil
 		once.Do(func() { close(s.known) })
 		for changed := false; !changed; {
@@ -222,9 +222,8 @@ func (s *Members) Run(ctx context.Context) {
 	}
 }
 
-// refresh reads the flags and the Secrets. left are the members of the previous leader. It returns the current problems.
-func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map[string]string, left []*Candidate,
-) map[string]string {
+// refresh reads the flags and the Secrets. left are the members of the previous leader.
+func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, left []*Candidate) {
 	for _, member := range s.connected {
 		left = append(left, member.Candidate())
 	}
@@ -238,19 +237,12 @@ func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map
 	}
 	sources, problems := gather(s.config, proposed, keys, s.connected)
 	s.refused.Store(&problems)
-	after := s.report(before, problems)
-	s.change(ctx, group, sources, func(source *source) bool {
-		key := source.candidate.Load().key()
-		return before[key] != "" && after[key] == ""
-	})
-	return after
+	s.report(problems)
+	s.change(ctx, group, sources)
 }
 
-// change connects, replaces and disconnects members to match the sources. corrected reports whether a source was
-// refused before.
-func (s *Members) change(
-	ctx context.Context, group *sync.WaitGroup, sources map[string]*source, corrected func(*source) bool,
-) {
+// change connects, replaces and disconnects members to match the sources.
+func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map[string]*source) {
 	var affected, left []string
 	var joined, renewed []*Member
 	var gone []*Member
@@ -266,24 +258,25 @@ func (s *Members) change(
 	}
 	for cluster, source := range sources {
 		member := s.connected[cluster]
-		recovering := corrected(source) || member != nil && member.reportedProblem() // before it leaves
+		reported := ""
 		switch {
 		case member != nil && member.source.keeps(source):
 			if member.source.renew(source) {
 				renewed = append(renewed, member)
 				affected = append(affected, cluster)
 			}
-			if corrected(source) {
-				member.recovering()
-			}
 			continue
 		case member != nil:
+			reported = member.lastReport() // before it leaves
 			gone = append(gone, member)
 			member.leave()
 		default:
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.Load().String())
 		}
-		s.connected[cluster] = s.join(ctx, source, recovering && source.err == nil)
+		if source.unread {
+			reported = "refused"
+		}
+		s.connected[cluster] = s.join(ctx, source, reported)
 		joined = append(joined, s.connected[cluster])
 		affected = append(affected, cluster)
 	}
@@ -314,8 +307,8 @@ func (s *Members) change(
 }
 
 // join returns a member, which is not read yet. A cluster with an unusable credential is a member, too: its imported
-// endpoints stay.
-func (s *Members) join(ctx context.Context, source *source, recovering bool) *Member {
+// endpoints stay. reported is what was reported of the cluster last.
+func (s *Members) join(ctx context.Context, source *source, reported string) *Member {
 	cluster := source.cluster
 	var member *Member
 	member = newMember(cluster, s.config.Clock, func(service types.NamespacedName) { s.published(member, service) }, func() {
@@ -324,7 +317,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *Me
 	}, func(err error) {
 		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 	})
-	member.source, member.keep = source, s.config.Keep
+	member.source, member.keep, member.reported = source, s.config.Keep, reported
 	member.heartbeat.read = func(is Heartbeat, renewed bool) { s.config.Tracker.LeaseRead(cluster, is, renewed) }
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
 	member.slices.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }
@@ -332,9 +325,6 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *Me
 	member.slices.account = limits.NewAccount(cluster, s.config.Limits, s.memory, member.slices.imported())
 	member.slices.account.Changed = func(err error) {
 		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err, Limited: true})
-	}
-	if recovering {
-		member.recovering()
 	}
 	ctx, leave := context.WithCancel(ctx)
 	member.leave = func() {
@@ -362,15 +352,15 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *Me
 	return member
 }
 
-// report reports the problems that differ from those before, and returns the messages of all, by Candidate.key.
-func (s *Members) report(before map[string]string, problems []Problem) map[string]string {
+// report reports the problems that differ from those before.
+func (s *Members) report(problems []Problem) {
 	now := make(map[string]string, len(problems))
 	for _, problem := range problems {
 		key := problem.Candidate.key()
 		now[key] = problem.Err.Error()
-		if before[key] != now[key] {
+		if s.reported[key] != now[key] {
 			s.config.Reporter.Report(problem)
 		}
 	}
-	return now
+	s.reported = now
 }

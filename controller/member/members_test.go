@@ -39,24 +39,23 @@ func TestProblemsAreToldOnce(t *testing.T) {
 		_, problems := gather(having(secret(name, "west", 0, data)).of(Config{Cluster: "east"}), nil, nil, nil)
 		return problems
 	}
-	before := set.report(nil, bad("a", ""))
-	before = set.report(before, bad("a", ""))
+	set.report(bad("a", ""))
+	set.report(bad("a", ""))
 	if len(told) != 1 {
 		t.Errorf("told %v, want one", told)
 	}
-	before = set.report(before, bad("a", "{"))
+	set.report(bad("a", "{"))
 	if len(told) != 2 {
 		t.Errorf("told %v, want the new problem too", told)
 	}
-	before = set.report(before, nil)
-	set.report(before, bad("a", "{"))
+	set.report(nil)
+	set.report(bad("a", "{"))
 	if len(told) != 3 {
 		t.Errorf("told %v, want the problem again after it was over", told)
 	}
 }
 
-// TestRecoveryIsTold: whatever was told of a credential, and of its member, is
-// told to be over once the corrected one reads the member.
+// TestRecoveryIsTold: what was told of a member that cannot be read is told to be over once it is read.
 func TestRecoveryIsTold(t *testing.T) {
 	good, other := kubeconfig(aToken, aServer), kubeconfig(`{token: u}`, aServer)
 	healthy := func(m *Member) {
@@ -76,7 +75,7 @@ func TestRecoveryIsTold(t *testing.T) {
 		"garbage":            {{"{", "", idle, "refused"}, {good, "", healthy, "over"}, {other, "", healthy, ""}},
 		"garbage for long":   {{"{", "", idle, "refused"}, {"{", "", idle, ""}, {good, "", healthy, "over"}},
 		"then unreachable":   {{"{", "", idle, "refused"}, {good, "", failing, "failed"}, {good, "", healthy, "over"}},
-		"garbage meanwhile":  {{good, "", healthy, ""}, {"{", "", idle, "refused"}, {good, "", idle, "over"}},
+		"garbage meanwhile":  {{good, "", healthy, ""}, {"{", "", idle, "refused"}, {good, "", healthy, ""}},
 		"another credential": {{good, "", failing, "failed"}, {other, "", idle, ""}, {other, "", healthy, "over"}},
 		"wrong annotation":   {{good, "no-cidr", idle, "refused"}, {good, "192.0.2.0/24", healthy, "over"}},
 		"empty annotation":   {{good, " , ", idle, "refused"}, {good, "192.0.2.0/24", healthy, "over"}},
@@ -84,7 +83,7 @@ func TestRecoveryIsTold(t *testing.T) {
 			{good, "192.0.2.0/24", healthy, ""},
 			{good, "no-cidr", idle, "refused"},
 			{other, "no-cidr", inForce(t, other), ""},
-			{other, "192.0.2.0/24", healthy, "over"},
+			{other, "192.0.2.0/24", healthy, ""},
 		},
 		"one watch is none": {{"{", "", idle, "refused"}, {
 			good, "", func(m *Member) { m.note(watchedSlices, nil) },
@@ -112,13 +111,12 @@ func TestRecoveryIsTold(t *testing.T) {
 			cancel() // nothing is read: the test says how requests went
 			var group sync.WaitGroup
 			defer group.Wait()
-			var before map[string]string
 			for i, step := range steps {
 				credential = credential.DeepCopy()
 				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
 				credential.Annotations = confinedTo(step.cidrs)
 				told = nil
-				before = set.refresh(ctx, &group, before, nil)
+				set.refresh(ctx, &group, nil)
 				step.then(set.Get("west"))
 				if got := strings.Join(told, " "); got != step.want {
 					t.Errorf("step %d: told %q, want %q", i, got, step.want)
@@ -160,14 +158,14 @@ func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
 	cancel() // nothing is read
 	var group sync.WaitGroup
 	defer group.Wait()
-	set.refresh(ctx, &group, nil, nil)
+	set.refresh(ctx, &group, nil)
 	for name, change := range map[string]func(){
 		"another credential": func() { secrets[0] = secret("a", "west", 0, kubeconfig(`{token: u}`, aServer)) },
 		"none":               func() { secrets = nil },
 	} {
 		if set.Get("west") == nil {
 			secrets = []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
-			set.refresh(ctx, &group, nil, nil)
+			set.refresh(ctx, &group, nil)
 		}
 		if err := replace(set.Get("west").slices, "1", slice("web-1", "web", "1")); err != nil {
 			t.Fatal(err)
@@ -175,7 +173,7 @@ func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
 		changed = nil
 		change()
 		leaving = true
-		set.refresh(ctx, &group, nil, nil)
+		set.refresh(ctx, &group, nil)
 		leaving = false
 		if !slices.Equal(changed, []string{"web not spoken of"}) {
 			t.Errorf("%s: told %q", name, changed)
@@ -222,7 +220,7 @@ func TestJoiningMembersAreMembers(t *testing.T) {
 	cancel() // nothing is read
 	var group sync.WaitGroup
 	defer group.Wait()
-	set.refresh(ctx, &group, nil, nil)
+	set.refresh(ctx, &group, nil)
 	slices.Sort(joined)
 	slices.Sort(told)
 	if strings.Join(joined, " ") != want || strings.Join(told, " ") != want {
@@ -280,7 +278,6 @@ func TestSecretOfARefusedCredential(t *testing.T) {
 			cancel() // nothing is read
 			var group sync.WaitGroup
 			defer group.Wait()
-			var before map[string]string
 			for i, step := range steps {
 				credential = credential.DeepCopy()
 				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
@@ -288,7 +285,7 @@ func TestSecretOfARefusedCredential(t *testing.T) {
 				credential.Annotations["drain"] = step.drain
 				was := set.Get("west")
 				changed = false
-				before = set.refresh(ctx, &group, before, nil)
+				set.refresh(ctx, &group, nil)
 				m := set.Get("west")
 				if m.Annotations()["drain"] != step.drain || m.Object() != credential {
 					t.Errorf("step %d: the member has the Secret with the annotations %v", i, m.Annotations())

@@ -126,7 +126,7 @@ func TestMembersOfASource(t *testing.T) {
 					set.sources = newSources(set.config.Sources, set.config.Tracker.Before())
 				}
 				set.readSources(t.Context())
-				set.refresh(ended, &none, nil, nil)
+				set.refresh(ended, &none, nil)
 				var members []string
 				for _, m := range set.List() {
 					members = append(members, m.Cluster())
