@@ -59,8 +59,7 @@ type Config struct {
 // goroutine uses it.
 type Renewer struct {
 	Config
-	last    *coordinationv1.Lease // as last written
-	stopped Reason                // as reported
+	last *coordinationv1.Lease // as last written
 }
 
 // NewRenewer returns a Renewer that has not written anything yet.
@@ -91,6 +90,7 @@ func CheckID(ctx context.Context, client kubernetes.Interface, namespace, cluste
 func (h *Renewer) doubtful(ctx context.Context) bool {
 	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
+	before := h.Record.Reason()
 	reason, message := h.Record.Doubt(asking)
 	if ctx.Err() != nil {
 		return true
@@ -98,8 +98,6 @@ func (h *Renewer) doubtful(ctx context.Context) bool {
 	lease := &corev1.ObjectReference{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: h.Namespace, Name: member.HeartbeatLease,
 	}
-	before := h.stopped
-	h.stopped = reason
 	switch {
 	case reason != None && before != reason:
 		message = "The heartbeat is not renewed, so other clusters demote this one: " + message
@@ -135,7 +133,6 @@ func (h *Renewer) Run(ctx context.Context) {
 	}
 	var next time.Duration
 	for ; ctx.Err() == nil; h.sleep(ctx, next) {
-		h.Record.Beats()
 		next = member.HeartbeatInterval
 		if h.doubtful(ctx) {
 			continue

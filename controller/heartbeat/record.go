@@ -66,9 +66,7 @@ type Record struct {
 	// answered.
 	working  int
 	progress time.Time
-	// beat is when the heartbeat loop last ran; zero before.
-	beat   time.Time
-	reason Reason
+	reason   Reason
 }
 
 // NewRecord returns the record of a new leader. expected are the services that the cluster exports or publishes slices
@@ -202,23 +200,12 @@ func (r *Record) Unpublished() []types.NamespacedName {
 	return late
 }
 
-// Beats notes that the heartbeat loop runs, whether it renews or not.
-func (r *Record) Beats() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.beat = r.config.Clock.Now()
-}
-
-// Stuck returns what made no progress for so long, so that the process must restart; empty if nothing is stuck.
+// Stuck returns why the process must restart: nothing made progress for so long. It is empty if nothing is stuck.
 func (r *Record) Stuck(longer time.Duration) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.config.Clock.Now()
-	switch {
-	case r.stopped(longer):
+	if r.stopped(longer) {
 		return fmt.Sprintf("no service was reconciled for %s although some are due", longer)
-	case !r.beat.IsZero() && now.Sub(r.beat) >= longer:
-		return fmt.Sprintf("the heartbeat was not looked after for %s", longer)
 	}
 	return ""
 }

@@ -136,7 +136,6 @@ func TestStuck(t *testing.T) {
 			func(m *term) { m.Begins() },
 			"no service was reconciled for 5m0s although some are due",
 		},
-		"the heartbeat": {func(m *term) { m.Beats() }, "the heartbeat was not looked after for 5m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newTerm(none)
