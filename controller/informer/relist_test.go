@@ -104,16 +104,3 @@ func TestARelistOfPackedSlicesTells(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkRelistOfPackedSlices(b *testing.B) {
-	i := packedInformer(export.PackSlice)
-	b.ReportAllocs()
-	for range b.N {
-		b.StopTimer()
-		list := listed(1000, "1")
-		b.StartTimer()
-		if err := (store{i}).Replace(list, "1"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -3,7 +3,6 @@
 package member
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -131,25 +130,6 @@ func TestSRVOfMembersIsNotRead(t *testing.T) {
 	}
 }
 
-func BenchmarkSliceStoreUpdate(b *testing.B) {
-	for _, held := range []int{100, 10_000} {
-		b.Run(fmt.Sprint(held), func(b *testing.B) {
-			store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
-			for i := range held {
-				if err := store.Add(slice(fmt.Sprint(i), fmt.Sprint(i), "1")); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := store.Update(slice("1", "1", "2")); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // TestAListComparesContent: a restored etcd may give a slice the resourceVersion that another state of it had.
 func TestAListComparesContent(t *testing.T) {
 	var told []string
@@ -168,33 +148,4 @@ func TestAListComparesContent(t *testing.T) {
 	if len(told) != 2 {
 		t.Errorf("told of %v, want the first list and the list with another address", told)
 	}
-}
-
-// TestServices: those that have a slice, and no others.
-func TestServices(t *testing.T) {
-	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
-	elsewhere := slice("c", "cache", "1")
-	elsewhere.Namespace = "other"
-	for _, each := range []*discoveryv1.EndpointSlice{
-		slice("a", "web", "1"), slice("b", "db", "1"), elsewhere, slice("d", "", "1"),
-	} {
-		if err := store.Add(each); err != nil {
-			t.Fatal(err)
-		}
-	}
-	expect := func(want ...string) {
-		t.Helper()
-		var got []string
-		for _, service := range store.services() {
-			got = append(got, service.String())
-		}
-		if slices.Sort(got); !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
-	}
-	expect("demo/db", "demo/web", "other/cache")
-	if err := store.Delete(elsewhere); err != nil {
-		t.Fatal(err)
-	}
-	expect("demo/db", "demo/web")
 }
