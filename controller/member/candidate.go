@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 )
 
 // An Object is an object of the local cluster that makes a cluster a member. It is shared and must not be changed.
@@ -75,14 +76,6 @@ func (c *Candidate) key() string {
 	return c.Source + " " + c.String()
 }
 
-// NameOf returns namespace/name of an object, or its name if it is in no namespace.
-func NameOf(object metav1.Object) string {
-	if object.GetNamespace() == "" {
-		return object.GetName()
-	}
-	return object.GetNamespace() + "/" + object.GetName()
-}
-
 // candidates returns all candidates in the order of precedence: by trust, then those that are members already, by key,
 // then by age. So an object takes the id of a member only if it is trusted more.
 func candidates(config Config, of []*Candidate, members map[string]bool) []*Candidate {
@@ -113,7 +106,7 @@ func candidates(config Config, of []*Candidate, members map[string]bool) []*Cand
 // ofSecret returns the candidate that a Secret with ClusterLabel is.
 func ofSecret(secret *corev1.Secret) *Candidate {
 	c := &Candidate{
-		Cluster: secret.Labels[ClusterLabel], Kind: "Secret", Name: NameOf(secret), Object: secret,
+		Cluster: secret.Labels[ClusterLabel], Kind: "Secret", Name: cache.MetaObjectToName(secret).String(), Object: secret,
 		Created: secret.CreationTimestamp.Time, Annotations: secret.Annotations, Kubeconfig: secret.Data[KubeconfigKey],
 	}
 	if len(c.Kubeconfig) == 0 {

@@ -19,8 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 )
 
 // ProfilesForm is the form of a value of --members-from.
@@ -124,21 +126,15 @@ type profile struct {
 }
 
 type accessProvider struct {
-	Name    string `json:"name"`
-	Cluster struct {
-		Server        string `json:"server"`
-		TLSServerName string `json:"tls-server-name"`
-		Insecure      bool   `json:"insecure-skip-tls-verify"`
-		CA            []byte `json:"certificate-authority-data"`
-		ProxyURL      string `json:"proxy-url"`
-	} `json:"cluster"`
+	Name    string              `json:"name"`
+	Cluster clientcmdv1.Cluster `json:"cluster"`
 }
 
 // candidate returns the candidate that a ClusterProfile is. secret has the token, if profileToken permits it; nil if it does not
 // exist. Equal arguments give equal kubeconfigs, which ParseKubeconfig has to check.
 func (s *clusterProfiles) candidate(object *unstructured.Unstructured, secret *corev1.Secret) *Candidate {
 	c := &Candidate{
-		Cluster: object.GetName(), Kind: "ClusterProfile", Name: NameOf(object),
+		Cluster: object.GetName(), Kind: "ClusterProfile", Name: cache.MetaObjectToName(object).String(),
 		// Without the rest, which changes more often than the candidate.
 		Object: &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: object.GetAPIVersion(), Kind: object.GetKind()},
@@ -186,8 +182,8 @@ func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *
 		const name = "member"
 		config := clientcmdapi.NewConfig()
 		config.Clusters[name] = &clientcmdapi.Cluster{
-			Server: is.Server, TLSServerName: is.TLSServerName, CertificateAuthorityData: is.CA,
-			InsecureSkipTLSVerify: is.Insecure,
+			Server: is.Server, TLSServerName: is.TLSServerName, CertificateAuthorityData: is.CertificateAuthorityData,
+			InsecureSkipTLSVerify: is.InsecureSkipTLSVerify,
 		}
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: s.heartbeats}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // names all three, and is not trusted. So the Secret itself must permit this member and this server, and must not be one
 // that join wrote. An error says what to set, and quotes no token.
 func profileToken(secret *corev1.Secret, id, server string) (string, error) {
-	name := NameOf(secret)
+	name := klog.KObj(secret)
 	if _, found := secret.Labels[ClusterLabel]; found {
 		return "", fmt.Errorf("the Secret %s has the label %s, so its token is not for this cluster: create the Secret "+
 			"of the token under this name, or rename the cluster", name, ClusterLabel)

@@ -110,7 +110,7 @@ func (m *Member) replaceToken(ctx context.Context, accounts requestsTokens, has 
 	changed := held.DeepCopy()
 	changed.Data[KubeconfigKey] = kubeconfig
 	if err := m.keep(asking, changed); err != nil {
-		return fmt.Errorf("write the new token to Secret %s: %w", NameOf(held), err)
+		return fmt.Errorf("write the new token to Secret %s: %w", klog.KObj(held), err)
 	}
 	klog.FromContext(ctx).Info("Renewed the token of the member", "secret", klog.KObj(held))
 	return nil

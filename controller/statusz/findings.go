@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -197,7 +198,7 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 		return object.GetDeletionTimestamp() != nil || namespace == nil || namespace.DeletionTimestamp != nil
 	}
 	for _, each := range access.Exports() {
-		name := member.NameOf(each)
+		name := klog.KObj(each).String()
 		valid := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionValid))
 		conflict := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
 		switch {
@@ -220,7 +221,7 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 			found.add(state.Warning, "zones", "Node "+zoneless[0], fmt.Sprintf("kubectl --context %s label node %s %s=<zone of the node>",
 				contextOf(l.Cluster), zoneless[0], corev1.LabelTopologyZone),
 				"Node %s has no label %s, so its clients do not prefer near endpoints, although %s has trafficDistribution %s.",
-				zoneless[0], corev1.LabelTopologyZone, member.NameOf(each), distribution)
+				zoneless[0], corev1.LabelTopologyZone, klog.KObj(each).String(), distribution)
 			zoneless = nil // once
 		}
 		if !leaving(each) {
@@ -264,7 +265,7 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 
 // findingsOf returns the problems of an import. exported is whether some cluster exports the service.
 func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found list) {
-	name, object := member.NameOf(from), "ServiceImport "+member.NameOf(from)
+	name, object := klog.KObj(from).String(), "ServiceImport "+klog.KObj(from).String()
 	command := "kubectl --context " + contextOf(own) + " -n " + from.Namespace
 	ready := meta.FindStatusCondition(from.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
 	switch {
