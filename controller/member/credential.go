@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,7 +38,7 @@ const AnnotationsExtension = "clusterset-dns.github.io/annotations"
 func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return Credential{}, notKubeconfig(err)
+		return Credential{}, errNotKubeconfig
 	}
 	if config.CurrentContext == "" {
 		return Credential{}, errors.New("the kubeconfig has no current-context: set it to the context to use")
@@ -55,7 +54,7 @@ func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 func LoadKubeconfig(path, context string) (Credential, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if file := (*os.PathError)(nil); err != nil && !errors.As(err, &file) {
-		err = notKubeconfig(err)
+		err = errNotKubeconfig
 	}
 	if err != nil {
 		return Credential{}, fmt.Errorf("kubeconfig %s: %w", path, err)
@@ -76,21 +75,8 @@ func LoadKubeconfig(path, context string) (Credential, error) {
 	return credential, nil
 }
 
-// lineOf matches the line number in an error of the YAML parser.
-var lineOf = regexp.MustCompile(`line \d+`)
-
-// notKubeconfig replaces a parser's error, which may quote a token.
-func notKubeconfig(err error) error {
-	at := lineOf.FindString(err.Error())
-	switch {
-	case at != "":
-		at = " (" + at + ")"
-	case strings.Contains(err.Error(), "illegal base64"):
-		at = " (a field that ends in -data is no base64)"
-	}
-	return errors.New("this is no kubeconfig" + at +
-		": use YAML or JSON with apiVersion: v1 and kind: Config, as kubectl reads it")
-}
+// errNotKubeconfig replaces a parser's error, which may quote a token.
+var errNotKubeconfig = errors.New("this is no kubeconfig: use YAML or JSON with apiVersion: v1 and kind: Config, as kubectl reads it")
 
 func fromConfig(config *clientcmdapi.Config, context string) (Credential, error) {
 	used, ok := config.Contexts[context]

@@ -43,12 +43,12 @@ func TestParseKubeconfig(t *testing.T) {
 		},
 		"https in capitals": {kubeconfig(aToken, `{server: "HTTPS://192.0.2.1"}`), ""},
 		"nothing":           {"", "no current-context"},
-		"no YAML":           {"{", "no kubeconfig (line 1)"},
+		"no YAML":           {"{", "no kubeconfig"},
 		"another kind":      {`{apiVersion: v1, kind: Secret}`, "no kubeconfig"},
 		"garbage":           {"garbage", "this is no kubeconfig: use YAML"},
 		"no base64": {
 			kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority-data: "%"}`),
-			"no base64",
+			"no kubeconfig",
 		},
 		"no current context": {`{apiVersion: v1, kind: Config}`, "no current-context"},
 		"context of no cluster": {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"golang.org/x/net/proxy"
 	"k8s.io/client-go/rest"
@@ -33,14 +34,10 @@ func checkProxy(cluster *clientcmdapi.Cluster) error {
 		return nil
 	}
 	through, err := url.Parse(cluster.ProxyURL)
-	if err != nil || through.Host == "" {
+	if err != nil || through.Host == "" || !slices.Contains([]string{"http", "https", "socks5"}, through.Scheme) {
 		return errors.New("the proxy-url is no URL of a proxy: use http://, https:// or socks5:// with a host and a port")
 	}
-	switch through.Scheme {
-	case "http", "https", "socks5":
-		return nil
-	}
-	return fmt.Errorf("the proxy-url has the scheme %.20q: use http, https or socks5", through.Scheme)
+	return nil
 }
 
 // A dial opens connections.

@@ -327,11 +327,9 @@ func TestSilentProxy(t *testing.T) {
 
 // TestProxyURL: what is no proxy is refused, without its password.
 func TestProxyURL(t *testing.T) {
-	for proxy, want := range map[string]string{
-		"ftp://user:s3cr3t@192.0.2.1":       `the scheme "ftp": use http, https or socks5`,
-		"user:s3cr3t@192.0.2.1":             "is no URL of a proxy",
-		"http://user:s3cr3t@192.0.2.1:port": "is no URL of a proxy",
-		"http://":                           "is no URL of a proxy",
+	const want = "is no URL of a proxy: use http://, https:// or socks5://"
+	for _, proxy := range []string{
+		"ftp://user:s3cr3t@192.0.2.1", "user:s3cr3t@192.0.2.1", "http://user:s3cr3t@192.0.2.1:port", "http://",
 	} {
 		_, err := ParseKubeconfig([]byte(kubeconfig(aToken, fmt.Sprintf(`{server: "https://192.0.2.1", proxy-url: %q}`, proxy))))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cr3t") {

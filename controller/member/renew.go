@@ -120,7 +120,7 @@ func (m *Member) replaceToken(ctx context.Context, accounts requestsTokens, has 
 func ReplaceToken(kubeconfig []byte, token string) ([]byte, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return nil, notKubeconfig(err)
+		return nil, errNotKubeconfig
 	}
 	var user *clientcmdapi.AuthInfo
 	if context := config.Contexts[config.CurrentContext]; context != nil {
