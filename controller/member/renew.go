@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -42,10 +41,10 @@ func (m *Member) renewToken(ctx context.Context, accounts requestsTokens, creden
 	said := ""
 	// Not at once: the clock of the member may be behind this one, so that each of its tokens is due when it is new.
 	first := m.clock.Now().Add(minRetry)
-	if half := has.renewal(rand.Float64()); half.After(first) { //nolint:gosec // only spreads requests
+	if half := has.Issued.Add(has.length() / 2); half.After(first) {
 		first = half
 	}
-	for at := first; ; at = m.clock.Now().Add(has.retry()) {
+	for at := first; ; at = m.clock.Now().Add(max(has.length()/40, minRetry)) {
 		if !m.until(ctx, at) {
 			return
 		}

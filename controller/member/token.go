@@ -19,6 +19,8 @@ const (
 	maxToken = 16 << 10
 	// minLife is the least lifetime that Kubernetes issues.
 	minLife = 10 * time.Minute
+	// minRetry is the least time between two attempts to renew a token.
+	minRetry = 30 * time.Second
 )
 
 // A Token is what a JSON Web Token (RFC 7519) claims. Its signature is not verified.
@@ -69,23 +71,8 @@ func (t Token) renewable() bool {
 	return strings.HasPrefix(t.Account, AccountPrefix) && t.Expires.After(t.Issued) && !t.Issued.IsZero()
 }
 
-// renewal returns when the reader requests the next token: at half of the life, and up to a tenth of the life later.
-// random is in [0, 1).
-func (t Token) renewal(random float64) time.Time {
-	return t.Issued.Add(t.length() / 2).Add(time.Duration(random * float64(t.length()) / 10))
-}
-
 // length returns how long the token is valid in all.
 func (l Life) length() time.Duration { return l.Expires.Sub(l.Issued) }
-
-// Bounds of retry.
-const (
-	minRetry = 30 * time.Second
-	maxRetry = time.Hour
-)
-
-// retry returns the time between two attempts to renew the token: a fortieth of its life, within bounds.
-func (t Token) retry() time.Duration { return min(max(t.length()/40, minRetry), maxRetry) }
 
 // replaces reports whether the token may replace another one: it is of the same ServiceAccount, and ends later.
 func (t Token) replaces(other Token) bool {

@@ -48,21 +48,6 @@ func TestParseToken(t *testing.T) {
 	}
 }
 
-// TestRenewal: a token is renewed between half and three fifths of its life, and another attempt follows often enough.
-func TestRenewal(t *testing.T) {
-	for _, life := range []time.Duration{10 * time.Minute, time.Hour, 24 * time.Hour, 720 * time.Hour} {
-		token := Token{Life: Life{Issued: noon, Expires: noon.Add(life)}, Namespace: "a", Account: "clusterset-member-east"}
-		for _, random := range []float64{0, 0.5, 0.99} {
-			if at := token.renewal(random); at.Before(noon.Add(life/2)) || at.After(noon.Add(life*6/10)) {
-				t.Errorf("a token of %v is renewed after %v", life, at.Sub(noon))
-			}
-		}
-		if retry := token.retry(); retry < 30*time.Second || retry > time.Hour || retry > life/20 {
-			t.Errorf("a token of %v is requested again after %v", life, retry)
-		}
-	}
-}
-
 // TestReplaces: only a later token of the same account takes the place of a token.
 func TestReplaces(t *testing.T) {
 	parse := func(account string, expires time.Time) Token {

@@ -58,8 +58,8 @@ var trusting = []mutant{
 		harm: "a second Secret takes the id of a member that is connected",
 	},
 	{
-		file: "controller/member/token.go",
-		text: `t.Issued.Add(t.length() / 2)`, replacement: `t.Expires`,
+		file: "controller/member/renew.go",
+		text: `has.Issued.Add(has.length() / 2)`, replacement: `has.Expires`,
 		harm: "a token is renewed at its end, when it is not accepted anymore",
 	},
 	{
