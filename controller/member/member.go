@@ -352,11 +352,14 @@ func endAfter(ctx context.Context, end func(), received <-chan struct{}, delay f
 		return
 	case <-received:
 	}
-	for wait, tries := delay(), 0; tries == 0 || busy() && tries < patientTries; wait, tries = time.Second, tries+1 {
+	for wait := delay(); ; wait = time.Second {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
+		}
+		if !busy() {
+			break
 		}
 	}
 	end()

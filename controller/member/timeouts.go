@@ -35,11 +35,7 @@ const (
 // lasted: occasional disconnects must cost no heartbeat.
 var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 
-const (
-	lasting = 5 * time.Second
-	// patientTries bounds for how many seconds a round of list and watch is not ended although it is busy: see endAfter.
-	patientTries = 300
-)
+const lasting = 5 * time.Second
 
 // Intervals at which members and their heartbeats are looked at.
 const (
