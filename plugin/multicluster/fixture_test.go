@@ -255,8 +255,8 @@ func (p *packer) WriteMsg(m *dns.Msg) error {
 
 // headless adds a headless service with so many endpoints, half of them in each of two clusters; those of east have
 // hostnames.
-func (f *fixture) headless(name string, count int) {
-	f.imports = append(f.imports, &mcsv1beta1.ServiceImport{
+func (all *fixture) headless(name string, count int) {
+	all.imports = append(all.imports, &mcsv1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "demo"},
 		Spec: mcsv1beta1.ServiceImportSpec{
 			Type: mcsv1beta1.Headless, Ports: []mcsv1beta1.ServicePort{{Name: "sql", Port: 5432}},
@@ -284,7 +284,7 @@ func (f *fixture) headless(name string, count int) {
 				}
 				slice.Endpoints = append(slice.Endpoints, endpoint)
 			}
-			f.slices = append(f.slices, slice)
+			all.slices = append(all.slices, slice)
 		}
 	}
 }
