@@ -45,7 +45,7 @@ func certificate(t *testing.T, from, to time.Time) []byte {
 // write returns a file with the content.
 func write(t *testing.T, path string, content []byte) string {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path)); err != nil { // at once
 		t.Fatal(err)
 	}
 	return path
@@ -132,14 +132,10 @@ func TestChangedFilesReconnect(t *testing.T) {
 	write(t, path("ca.pem"), certificate(t, now, now.Add(2*time.Hour)))
 	next("a new CA")
 
-	connected := members.connected["west"].source
-	same := func() bool {
-		sources, _ := gather(members.config, nil, nil, nil)
-		return connected.keeps(sources["west"])
-	}
 	cancel()
 	<-done
-	if !same() {
+	sources, _ := gather(members.config, nil, nil, nil)
+	if !members.connected["west"].source.keeps(sources["west"]) {
 		t.Error("unchanged files reconnect")
 	}
 	write(t, path("config"), []byte("{"))
