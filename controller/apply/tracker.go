@@ -68,7 +68,8 @@ func (t *tracker) answered(service types.NamespacedName, written metav1.Object, 
 }
 
 // Sees notes that a cache shows an object of a service, or that it is gone. It reports whether the service is to be
-// reconciled because of it: not for what was written, or older, and not before the answer to a request tells.
+// reconciled because of it: not for what was written, or older. While a request is unanswered it returns false, and the
+// answer decides.
 func (t *tracker) Sees(service types.NamespacedName, shown metav1.Object, gone bool) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -33,7 +33,8 @@ type FreshnessGate struct {
 	changed, began time.Time
 }
 
-// Wait returns once no informer is behind, or after a time, or when the context ends.
+// Wait returns once no informer is behind, or when the context ends, or 7 s after an informer last fell behind or caught
+// up, a minute after that began at the latest.
 func (g *FreshnessGate) Wait(ctx context.Context) {
 	_ = wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) { return !g.holds(), nil })
 }

@@ -15,7 +15,7 @@ import (
 
 // copies remembers the copies of members' slices that the last pass over a service used, also if they were deleted
 // since: the deletion of copies must not remove the endpoints of a member that cannot speak for itself
-// (architecture.md, invariant 2).
+// (docs/design.md, invariant 2).
 type copies struct {
 	mu   sync.Mutex
 	used map[types.NamespacedName]map[string][]*export.Packed // by the cluster that they are from
