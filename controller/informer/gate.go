@@ -28,8 +28,8 @@ const (
 type FreshnessGate struct {
 	mu     sync.Mutex
 	behind map[*Informer]time.Time // since when
-	// changed is when an informer last fell behind or caught up, and began when the first one did that was not preceded by
-	// another one within patience.
+	// changed is when an informer last fell behind, began to catch up, or did, and began when the first one did that was
+	// not preceded by another one within patience.
 	changed, began time.Time
 }
 
@@ -75,11 +75,7 @@ func (g *FreshnessGate) set(i *Informer, behind bool) {
 	if _, known := g.behind[i]; known == behind {
 		return
 	}
-	now := time.Now()
-	if now.Sub(g.changed) >= patience {
-		g.began = now
-	}
-	g.changed = now
+	g.moved()
 	if !behind {
 		delete(g.behind, i)
 		return
@@ -87,5 +83,23 @@ func (g *FreshnessGate) set(i *Informer, behind bool) {
 	if g.behind == nil {
 		g.behind = map[*Informer]time.Time{}
 	}
-	g.behind[i] = now
+	g.behind[i] = g.changed
+}
+
+// catchesUp notes that the cache of an informer that is behind is about to change.
+func (g *FreshnessGate) catchesUp(i *Informer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, behind := g.behind[i]; behind {
+		g.moved()
+	}
+}
+
+// moved starts the patience of Wait anew. The caller holds the lock.
+func (g *FreshnessGate) moved() {
+	now := time.Now()
+	if now.Sub(g.changed) >= patience {
+		g.began = now
+	}
+	g.changed = now
 }

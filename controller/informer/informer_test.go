@@ -122,6 +122,7 @@ type pair struct {
 	group            FreshnessGate
 	services, slices *server
 	informers        []*Informer
+	endSlices        context.CancelFunc
 	changed          chan struct{}
 
 	mu       sync.Mutex
@@ -135,6 +136,9 @@ func newPair(t *testing.T) *pair {
 	t.Cleanup(running.Wait)
 	ctx := t.Context() // which ends before
 	p := &pair{services: &server{}, slices: &server{}, changed: make(chan struct{}, 1)}
+	slicesCtx, end := context.WithCancel(ctx)
+	p.endSlices = end
+	contexts := map[*server]context.Context{p.services: ctx, p.slices: slicesCtx}
 	for _, each := range []*server{p.services, p.slices} {
 		each.put("old")
 		i := New(&p.group, each, Options{Resource: "test", Example: &corev1.ConfigMap{}, Exports: each == p.slices})
@@ -151,12 +155,13 @@ func newPair(t *testing.T) *pair {
 			AddFunc: func(any) { told() }, UpdateFunc: func(_, _ any) { told() }, DeleteFunc: func(any) { told() },
 		})
 		p.informers = append(p.informers, i)
-		running.Go(func() { i.Run(ctx) })
+		running.Go(func() { i.Run(contexts[each]) })
 	}
 	for _, each := range p.informers {
 		<-each.Synced()
 	}
 	running.Go(func() { p.act(ctx) })
+	synctest.Wait() // the watches are open
 	return p
 }
 
@@ -260,7 +265,7 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 		"an informer that ends is waited for no longer": {
 			outage, changes,
 			{"services are read", heal(services), "old with old"},
-			{"nobody needs slices", func(p *pair) { p.group.set(p.informers[1], false) }, "new with old"},
+			{"nobody needs slices", func(p *pair) { p.endSlices() }, "new with old"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -280,6 +285,33 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAListAfterALongOutage: reconciles wait again from before the first object changes.
+func TestAListAfterALongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		p.services.fail(syscall.ECONNREFUSED)
+		p.slices.fail(syscall.ECONNREFUSED)
+		p.slices.put("new")
+		<-time.After(time.Hour)
+		told := 0
+		look := func() {
+			told++
+			if !p.group.holds() {
+				t.Error("a handler is called, and reconciles do not wait")
+			}
+		}
+		p.informers[1].Handle(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { look() }, DeleteFunc: func(any) { look() },
+		})
+		p.slices.fail(nil)
+		<-time.After(retried)
+		synctest.Wait()
+		if told != 2 {
+			t.Errorf("%d handlers were called, want 2", told)
+		}
+	})
 }
 
 // retried is the longest time between two tries, and a moment.

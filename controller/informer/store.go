@@ -70,6 +70,7 @@ func (s store) Replace(list []any, resourceVersion string) error {
 		return fmt.Errorf("a list of %s: %w", s.options.Resource, err)
 	}
 	first := !s.read()
+	s.gate.catchesUp(s.Informer)
 	if err := s.indexer.Replace(list, resourceVersion); err != nil {
 		return err
 	}
