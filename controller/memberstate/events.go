@@ -4,6 +4,7 @@ package memberstate
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -41,13 +42,20 @@ type Reporter struct {
 
 // Report implements member.Reporter.
 func (r *Reporter) Report(problem member.Problem) {
-	if problem.Source != "" {
-		r.source(problem)
-		return
+	logger, object, err := r.Logger.WithValues("member", problem.Cluster), r.Object, problem.Err
+	if problem.Candidate != nil {
+		logger, object = logger.WithValues("credential", problem.Candidate.String()), problem.Candidate.Object
 	}
 	reason, log := EventMemberUnreachable, "Cannot read a member; its imported endpoints stay"
 	over, overLog, message := EventMemberReachable, "Reading the member", "Reading cluster "+problem.Cluster
 	switch {
+	case problem.Source != "":
+		logger = r.Logger.WithValues("source", problem.Source)
+		reason, log = EventMemberSourceUnreadable, "Cannot read a source of members; its members stay"
+		over, overLog, message = EventMemberSourceRead, "Read the source of members again", "Reading --members-from="+problem.Source
+		if err != nil {
+			err = fmt.Errorf("cannot read --members-from=%s, so its members stay as they were: %w", problem.Source, err)
+		}
 	case problem.Limited:
 		reason, log = EventMemberOverLimit, "A member exceeds a limit; the excess is not imported"
 		over, overLog = EventMemberWithinLimits, "The member is within its limits again"
@@ -55,36 +63,16 @@ func (r *Reporter) Report(problem member.Problem) {
 	case problem.Refused:
 		reason, log = EventMemberCredentialInvalid, "Refused the credential of a member"
 	}
-	logger, kind := r.Logger.WithValues("member", problem.Cluster), corev1.EventTypeWarning
-	if problem.Candidate != nil {
-		logger = logger.WithValues("credential", problem.Candidate.String())
-	}
-	if problem.Err != nil {
-		message = documents.Safe(problem.Err.Error())
+	kind := corev1.EventTypeWarning
+	if err != nil {
+		message = documents.Safe(err.Error())
 		logger.Error(errors.New(message), log)
 	} else {
 		reason, kind = over, corev1.EventTypeNormal
 		logger.Info(overLog)
 	}
-	if problem.Candidate != nil && problem.Candidate.Object != nil {
-		r.Recorder.Event(problem.Candidate.Object, kind, reason, message)
-	}
-}
-
-// source reports a problem of a source of members.
-func (r *Reporter) source(problem member.Problem) {
-	logger := r.Logger.WithValues("source", problem.Source)
-	reason, kind, message := EventMemberSourceRead, corev1.EventTypeNormal, "Reading --members-from="+problem.Source
-	if problem.Err == nil {
-		logger.Info("Read the source of members again")
-	} else {
-		logger.Error(errors.New(documents.Safe(problem.Err.Error())), "Cannot read a source of members; its members stay")
-		reason, kind = EventMemberSourceUnreadable, corev1.EventTypeWarning
-		message = "Cannot read --members-from=" + problem.Source + ", so its members stay as they were: " +
-			documents.Safe(problem.Err.Error())
-	}
-	if r.Object != nil {
-		r.Recorder.Event(r.Object, kind, reason, message)
+	if object != nil {
+		r.Recorder.Event(object, kind, reason, message)
 	}
 }
 

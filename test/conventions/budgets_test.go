@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 5_014},
-		{"lines of controller/", lines["controller"], 18_610},
+		{"lines of controller/", lines["controller"], 18_613},
 		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 72_234},
+		{"lines of " + units, lines[units], 72_266},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_410},
 	} {
