@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
@@ -35,12 +34,14 @@ func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 	var id string
 	var told bool
 	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		property, err := readClusterProperty(ctx, client, scope.ClusterIDProperty)
+		all, err := listProperties(ctx, client)
 		var status apierrors.APIStatus
+		if id = all[scope.ClusterIDProperty]; err == nil && id == "" {
+			err = apierrors.NewNotFound(clusterProperties, scope.ClusterIDProperty)
+		}
 		switch {
 		case err == nil:
-			id, _, err = unstructured.NestedString(property.Object, "spec", "value")
-			return true, err
+			return true, nil
 		case errors.As(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsTooManyRequests(err) &&
 			!apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
 			return false, fmt.Errorf("the id of this cluster is unknown: give it with --cluster-id, "+
@@ -60,19 +61,6 @@ func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 		return "", fmt.Errorf("ClusterProperty %s: %w", scope.ClusterIDProperty, err)
 	}
 	return id, nil
-}
-
-func readClusterProperty(ctx context.Context, client dynamic.Interface, name string) (
-	property *unstructured.Unstructured, err error,
-) {
-	for _, version := range propertyVersions {
-		resource := clusterProperties.WithVersion(version)
-		property, err = client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
-		if err == nil || !apierrors.IsNotFound(err) {
-			return property, err
-		}
-	}
-	return nil, err
 }
 
 // defaultServiceCIDR is the ServiceCIDR made from the flags of the API server: one CIDR for each family, that of the

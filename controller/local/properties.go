@@ -116,7 +116,7 @@ func (p *Properties) Run(ctx context.Context) {
 func (p *Properties) read(ctx context.Context, patience time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	all, err := p.list(limited)
+	all, err := listProperties(limited, p.client)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -157,10 +157,10 @@ func (p *Properties) set(text string) error {
 	return nil
 }
 
-// list returns all properties.
-func (p *Properties) list(ctx context.Context) (map[string]string, error) {
+// listProperties returns all ClusterProperties, name to value; none without the CRD.
+func listProperties(ctx context.Context, client dynamic.Interface) (map[string]string, error) {
 	for _, version := range propertyVersions {
-		list, err := p.client.Resource(clusterProperties.WithVersion(version)).List(ctx, metav1.ListOptions{})
+		list, err := client.Resource(clusterProperties.WithVersion(version)).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		}
