@@ -18,8 +18,6 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	_ "github.com/coredns/coredns/plugin/ready"
 	"github.com/miekg/dns"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
 // apiServer is an API server that has the import demo/web with that IP, answers lists once the channel is closed, and
@@ -137,8 +135,12 @@ func newReloads(t *testing.T, kubeconfig string) *reloads {
 		if got, _ := s.readiness(); got != 0 {
 			t.Errorf("after the shutdown /ready answers %d", got)
 		}
-		if left := watch.Running(); left > 0 {
-			t.Errorf("after the shutdown %d watches run", left)
+		watchers.Lock()
+		defer watchers.Unlock()
+		for resource, left := range watchers.of {
+			if left > 0 {
+				t.Errorf("after the shutdown %d watches of %s run", left, resource)
+			}
 		}
 	})
 	return s

@@ -32,10 +32,10 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 5_014},
+		{"lines of plugin/", lines["plugin"], 4_999},
 		{"lines of controller/", lines["controller"], 18_601},
 		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 72_266},
+		{"lines of " + units, lines[units], 72_268},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_410},
 	} {

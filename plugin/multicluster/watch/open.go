@@ -166,13 +166,6 @@ func New(rest *rest.Config, options Options, config *record.Config, observer Obs
 	return source, source.close, nil
 }
 
-// Running is the number of sources that run.
-func Running() int {
-	sources.Lock()
-	defer sources.Unlock()
-	return len(sources.byKey)
-}
-
 // leave ends one use, and the source with the last.
 func (s *Source) leave() {
 	sources.Lock()

@@ -146,30 +146,22 @@ func (s *store) Transformer() cache.TransformFunc {
 func (s *store) Add(object any) error { return s.Update(object) }
 
 // Update puts an object in, in the place of its last state.
-func (s *store) Update(object any) error {
-	i, err := s.item(object)
-	if err != nil {
-		return err
-	}
-	s.inputs.mu.Lock()
-	defer s.inputs.mu.Unlock()
-	s.put(objectID(i.namespace, i.name), i)
-	return nil
-}
+func (s *store) Update(object any) error { return s.change(object, s.put) }
 
 // Delete takes an object out.
 func (s *store) Delete(object any) error {
-	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = tombstone.Obj
+	return s.change(object, func(id string, _ *item) { s.inputs.set(s.resource, id, nil) })
+}
+
+// change calls do for an object with the lock of the inputs.
+func (s *store) change(object any, do func(id string, i *item)) error {
+	i, err := s.item(object)
+	if err == nil {
+		s.inputs.mu.Lock()
+		defer s.inputs.mu.Unlock()
+		do(objectID(i.namespace, i.name), i)
 	}
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return fmt.Errorf("not an object: %T: %w", object, err)
-	}
-	s.inputs.mu.Lock()
-	defer s.inputs.mu.Unlock()
-	s.inputs.set(s.resource, objectID(accessor.GetNamespace(), accessor.GetName()), nil)
-	return nil
+	return err
 }
 
 // Replace stores a complete list and removes all other objects.
