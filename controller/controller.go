@@ -47,6 +47,8 @@ type Controller struct {
 	httpClient *http.Client
 	client     kubernetes.Interface
 	dynamic    dynamic.Interface
+	sources    []member.Source
+	accepts    scope.Patterns
 	readiness  readiness
 	// stuck is why the process must restart.
 	stuck  readiness

@@ -11,7 +11,6 @@ import (
 	"net"
 	"path"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -131,9 +130,6 @@ func (o Options) complete() (Options, error) {
 	if o.Namespace == "" {
 		o.Namespace = member.DefaultNamespace
 	}
-	if err := o.validateSources(); err != nil {
-		return o, fmt.Errorf("--members-from: %w", err)
-	}
 	if o.DeniedNamespaces == nil {
 		o.DeniedNamespaces = DefaultDeniedNamespaces
 	}
@@ -144,9 +140,6 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Accept == nil {
 		o.Accept = []string{scope.Everything}
-	}
-	if _, err := o.accepts(); err != nil {
-		return o, fmt.Errorf("--accept: %w", err)
 	}
 	if _, err := export.ParseExposure(o.Expose); err != nil {
 		return o, fmt.Errorf("--expose: %w", err)
@@ -171,16 +164,16 @@ func (o Options) complete() (Options, error) {
 		if *limit.value < 0 {
 			return o, fmt.Errorf("%s %d: use 1 or more", limit.what, *limit.value)
 		}
-		setDefault(limit.value, limit.to)
+		*limit.value = cmp.Or(*limit.value, limit.to)
 	}
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
-		setDefault(&o.MaxImportMemory, int(limit/5))
+		o.MaxImportMemory = cmp.Or(o.MaxImportMemory, int(limit/5))
 	}
-	setDefault(&o.MaxImportMemory, DefaultMaxImportMemory)
-	setDefault(&o.LeaseDuration, DefaultLeaseDuration)
-	setDefault(&o.RenewDeadline, DefaultRenewDeadline)
-	setDefault(&o.RetryPeriod, DefaultRetryPeriod)
-	setDefault(&o.StaleAfter, DefaultStaleAfter)
+	o.MaxImportMemory = cmp.Or(o.MaxImportMemory, DefaultMaxImportMemory)
+	o.LeaseDuration = cmp.Or(o.LeaseDuration, DefaultLeaseDuration)
+	o.RenewDeadline = cmp.Or(o.RenewDeadline, DefaultRenewDeadline)
+	o.RetryPeriod = cmp.Or(o.RetryPeriod, DefaultRetryPeriod)
+	o.StaleAfter = cmp.Or(o.StaleAfter, DefaultStaleAfter)
 	if err := o.limits().Validate(); err != nil {
 		return o, err
 	}
@@ -218,36 +211,9 @@ func validateMembers(own string, members []member.Static) error {
 	return nil
 }
 
-// validateSources returns an error if a source is not valid, or is there twice.
-func (o Options) validateSources() error {
-	seen := map[string]bool{}
-	for _, text := range o.MembersFrom {
-		if _, err := member.NewClusterProfiles(text, "", nil, nil); err != nil {
-			return fmt.Errorf("source of members %w", err)
-		}
-		if seen[text] {
-			return fmt.Errorf("source of members %q: it is there twice", text)
-		}
-		seen[text] = true
-	}
-	return nil
-}
-
-// accepts are the patterns of Accept.
-func (o Options) accepts() (scope.Patterns, error) {
-	return scope.ParsePatterns(strings.Join(o.Accept, ","))
-}
-
 // limits are what liveness is judged by.
 func (o Options) limits() liveness.Limits {
 	return liveness.Limits{Interval: member.HeartbeatInterval, StaleAfter: o.StaleAfter, GoneAfter: o.GoneAfter}
-}
-
-func setDefault[T comparable](value *T, to T) {
-	var unset T
-	if *value == unset {
-		*value = to
-	}
 }
 
 // maxImportIPs returns the number of cluster IPs that imports may have, by the size of the range of Services, 0 if that is

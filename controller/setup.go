@@ -5,6 +5,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,24 +59,25 @@ func New(options Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
+	c := &Controller{options: options, config: config, httpClient: httpClient, client: client, dynamic: dynamicClient}
+	for i, text := range options.MembersFrom {
+		source, err := member.NewClusterProfiles(text, options.Namespace, client, dynamicClient)
+		if err != nil {
+			return nil, fmt.Errorf("--members-from: %w", err)
+		}
+		if !slices.Contains(options.MembersFrom[:i], text) {
+			c.sources = append(c.sources, source)
+		}
+	}
+	if c.accepts, err = scope.ParsePatterns(strings.Join(options.Accept, ",")); err != nil {
+		return nil, fmt.Errorf("--accept: %w", err)
+	}
 	metrics, err := statusz.NewMetrics(options.Registry, options.Version)
 	if err != nil {
 		return nil, err
 	}
-	return &Controller{
-		options: options, config: config, httpClient: httpClient,
-		client: client, dynamic: dynamicClient, states: statusz.NewServer(metrics),
-	}, nil
-}
-
-// sources returns the sources of members.
-func (c *Controller) sources() (sources []member.Source) {
-	for _, text := range c.options.MembersFrom {
-		if source, err := member.NewClusterProfiles(text, c.options.Namespace, c.client, c.dynamic); err == nil { // complete reports it
-			sources = append(sources, source)
-		}
-	}
-	return sources
+	c.states = statusz.NewServer(metrics)
+	return c, nil
 }
 
 // newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
@@ -87,7 +90,7 @@ func (c *Controller) newReconciler(
 	}}
 	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
 	members := member.New(member.Config{
-		Cluster: cluster, Static: o.Members, Sources: c.sources(),
+		Cluster: cluster, Static: o.Members, Sources: c.sources,
 		Limits: o.MemberLimits, Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter,
 		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: apply.Credential(c.client),
 	})
@@ -95,14 +98,13 @@ func (c *Controller) newReconciler(
 		Core: c.client, Recorder: recorder, Clock: o.Clock,
 		Metrics: statusz.Writer{Metrics: c.states.Metrics, Cluster: cluster, Clock: o.Clock},
 	}
-	accepts, _ := o.accepts() // complete reports the error
 	return reconciler.New(reconciler.Config{
 		Gatherer: &reconciler.Gatherer{
 			Cluster: cluster, Namespace: o.Namespace, Prefer: o.Prefer,
 			Expose: export.Exposure(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
 			Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
 			Canary:    c.service(canary.ExposedService),
-			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: accepts},
+			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: c.accepts},
 			Local:     own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,
 			Clock: o.Clock,
 		},
