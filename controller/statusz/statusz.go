@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -53,9 +52,6 @@ type Server struct {
 	elected atomic.Value // string
 }
 
-// writeTimeout bounds how long a reader may take.
-const writeTimeout = 30 * time.Second
-
 // NewServer returns a server that answers for no leader, until Metrics.Lead.
 func NewServer(metrics *Metrics) *Server {
 	return &Server{Metrics: metrics}
@@ -86,7 +82,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // as far as the connection can
 	write(w, http.StatusOK, document)
 }
 
