@@ -59,7 +59,7 @@ func Explain(s Subject) state.Explanation {
 		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster, Ranked: account.Ranked,
 		Exports: []state.Export{}, Properties: []state.Property{}, Conditions: []metav1.Condition{},
 		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: []state.Finding{},
-	}, absent: map[string]absence{}, unhinted: map[string]bool{}}
+	}, absent: map[string]string{}}
 	e.result = merge.Merge(observed, s.Contributions)
 	e.result.EndpointSlices = slices.DeleteFunc(e.result.EndpointSlices, export.IsExposed)
 	if observed.ServiceImport != nil {
@@ -92,10 +92,8 @@ type explanation struct {
 	placement merge.Placement
 	// drained reports whether the local cluster contributes, and is drained.
 	drained bool
-	// absent is why a cluster contributes nothing, as far as findings depend on it.
-	absent map[string]absence
-	// unhinted are the endpoints whose hints no local node follows, by cluster and address.
-	unhinted map[string]bool
+	// absent is the name of the finding that says why a cluster with an export contributes nothing.
+	absent map[string]string
 }
 
 func (e *explanation) problem(name, fix, format string, args ...any) {
@@ -168,11 +166,9 @@ func (e *explanation) export(from merge.Contribution) {
 			if e.Import == nil {
 				how, why = state.NotHere, "the controller has not written the import"
 			}
-			hintedFor, nobody := hintsOf(endpoint.Hints)
-			e.unhinted[cluster+" "+endpoint.Addresses[0]] = nobody
 			e.Endpoints = append(e.Endpoints, state.Endpoint{
 				Address: endpoint.Addresses[0], Cluster: cluster, State: how, Reason: why, Zone: ptr.Deref(endpoint.Zone, ""),
-				HintedFor: hintedFor,
+				HintedFor: hintsOf(endpoint.Hints),
 			})
 		}
 	}
@@ -229,9 +225,9 @@ func (e *explanation) rest(contributing []string) {
 		case e.Refused[m.Cluster] != "":
 			text = "refused: " + e.Refused[m.Cluster]
 		case slices.ContainsFunc(e.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster }):
-			text, e.absent[m.Cluster] = "not exported: "+string(v1beta1.ServiceExportReasonNoService), noService
+			text, e.absent[m.Cluster] = "not exported: "+string(v1beta1.ServiceExportReasonNoService), "exports-valid"
 		case m.For != "":
-			text, e.absent[m.Cluster] = "not chosen: it is for "+m.For, notChosen
+			text, e.absent[m.Cluster] = "not chosen: it is for "+m.For, "not-chosen"
 		case m.Verdict.State != liveness.Fresh:
 			text = m.Verdict.State.String()
 		}
@@ -259,7 +255,7 @@ func (e *explanation) rest(contributing []string) {
 // wait marks the endpoints that hints keep waiting: kube-proxy uses those without a local zone or node only if none
 // with one is ready. It ignores all hints if a ready endpoint has none.
 func (e *explanation) wait() {
-	nobody := func(each state.Endpoint) bool { return e.unhinted[each.Cluster+" "+each.Address] }
+	nobody := func(each state.Endpoint) bool { return slices.Equal(each.HintedFor, []string{forNobody}) }
 	var first []string
 	for _, each := range e.Endpoints {
 		switch {
@@ -284,20 +280,17 @@ func (e *explanation) count() {
 		for _, endpoint := range e.Endpoints {
 			switch {
 			case endpoint.Cluster != out.Cluster:
-				continue
 			case endpoint.State == state.Used:
 				out.Used++
-				if e.Import != nil {
-					e.Import.Ready++
-				}
 			case endpoint.State == state.Demoted:
 				out.Demoted++
 			default:
 				out.Other++
 			}
-			if e.Import != nil {
-				e.Import.Endpoints++
-			}
+		}
+		if e.Import != nil {
+			e.Import.Ready += out.Used
+			e.Import.Endpoints += out.Used + out.Demoted + out.Other
 		}
 	}
 }
@@ -344,14 +337,14 @@ func (e *explanation) findings(account merge.Account) {
 		switch {
 		case e.Refused[m.Cluster] != "":
 			e.problem("refused", m.Accept, "%s does not accept %s of %s: %s.", e.Cluster, e.Service, m.Cluster, e.Refused[m.Cluster])
-		case e.absent[m.Cluster] == notChosen:
+		case e.absent[m.Cluster] == "not-chosen":
 			e.problem("not-chosen", fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
 				contextOf(m.Cluster), observed.Service.Namespace, observed.Service.Name, export.AnnotationClusters, m.For, e.Cluster),
 				"The export of %s is not for %s: it is for %q (annotation %s).", m.Cluster, e.Cluster, m.For,
 				export.AnnotationClusters)
 		case reason != "":
 			e.problem("member-fresh", "kubectl clusterset check --contexts "+both, "%s.", strings.TrimSuffix(message, "."))
-		case e.absent[m.Cluster] == noService:
+		case e.absent[m.Cluster] == "exports-valid":
 			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
 				"%s does not export it: Service %s does not exist there.", m.Cluster, e.Service)
 		case m.Limits != nil && e.Import == nil:

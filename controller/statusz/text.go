@@ -13,17 +13,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// An absence is why a cluster that has an export contributes nothing.
-type absence int
-
-const (
-	_ absence = iota
-	// notChosen: the export is for other clusters.
-	notChosen
-	// noService: the Service does not exist in the cluster that exports it.
-	noService
-)
-
 // summarize sets the summary.
 func (e *explanation) summarize() {
 	if e.Import == nil {
@@ -70,10 +59,13 @@ func (e *explanation) summarize() {
 	e.Summary += " " + traffic + "."
 }
 
-// hintsOf returns the local zones and nodes in hints, and whether no node of the cluster follows the hints.
-func hintsOf(hints *discoveryv1.EndpointHints) (texts []string, nobody bool) {
+// forNobody stands for hints that no local node follows.
+const forNobody = "no local zone"
+
+// hintsOf returns the local zones and nodes in hints, or forNobody.
+func hintsOf(hints *discoveryv1.EndpointHints) (texts []string) {
 	if hints == nil {
-		return nil, false
+		return nil
 	}
 	for _, each := range hints.ForNodes {
 		if !placement.ForNobody(each.Name) {
@@ -86,9 +78,9 @@ func hintsOf(hints *discoveryv1.EndpointHints) (texts []string, nobody bool) {
 		}
 	}
 	if len(texts) == 0 {
-		return []string{"no local zone"}, true
+		return []string{forNobody}
 	}
-	return texts, false
+	return texts
 }
 
 func compareAddresses(a, b string) int {
