@@ -94,10 +94,7 @@ func (c *Controller) newReconciler(
 		Limits: o.MemberLimits, Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter,
 		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: apply.Credential(c.client),
 	})
-	applier := &apply.Applier{
-		Core: c.client, Recorder: recorder, Clock: o.Clock,
-		Metrics: statusz.Writer{Metrics: c.states.Metrics, Cluster: cluster, Clock: o.Clock},
-	}
+	applier := &apply.Applier{Core: c.client, Recorder: recorder, Clock: o.Clock, Metrics: c.states.Metrics}
 	return reconciler.New(reconciler.Config{
 		Gatherer: &reconciler.Gatherer{
 			Cluster: cluster, Namespace: o.Namespace, Prefer: o.Prefer,

@@ -16,7 +16,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -148,25 +147,18 @@ func (m *Metrics) countProblems() map[problem]int {
 	return counts
 }
 
-// A Writer observes the writes of the leader of a cluster.
-type Writer struct {
-	*Metrics
-	Cluster string
-	Clock   clock.PassiveClock
-}
-
-// Written implements apply.Metrics.
-func (w Writer) Written(before, after *discoveryv1.EndpointSlice) {
-	trigger := after.Annotations[export.AnnotationTriggerTime]
-	if trigger == "" || before != nil && before.Annotations[export.AnnotationTriggerTime] == trigger {
+// Written implements apply.Metrics for the leader.
+func (m *Metrics) Written(before, after *discoveryv1.EndpointSlice) {
+	trigger, leader := after.Annotations[export.AnnotationTriggerTime], m.leader.Load()
+	if leader == nil || trigger == "" || before != nil && before.Annotations[export.AnnotationTriggerTime] == trigger {
 		return
 	}
 	origin := "remote"
-	if after.Labels[export.LabelSourceCluster] == w.Cluster {
+	if after.Labels[export.LabelSourceCluster] == leader.Cluster {
 		origin = "local"
 	}
 	if at, err := time.Parse(time.RFC3339Nano, trigger); err == nil {
-		w.propagation.WithLabelValues(origin).Observe(max(0, w.Clock.Since(at).Seconds())) // clocks may differ
+		m.propagation.WithLabelValues(origin).Observe(max(0, leader.Clock.Since(at).Seconds())) // clocks may differ
 	}
 }
 

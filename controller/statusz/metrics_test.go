@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 )
 
 // TestMetricsAreInTheManual holds the table of docs/reference/metrics.md against the code.
@@ -71,9 +72,14 @@ func TestMetricsOfAStandby(t *testing.T) {
 	}
 	m.Reconciled(time.Second, nil)
 	m.Reconciled(time.Second, errors.New("no"))
-	Writer{Metrics: m, Cluster: "east", Clock: clock.RealClock{}}.Written(nil, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Gatherer: &reconciler.Gatherer{
+		Cluster: "east", Clock: clock.RealClock{},
+	}}}}
+	m.leader.Store(leader)
+	m.Written(nil, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 		Annotations: map[string]string{export.AnnotationTriggerTime: time.Now().Add(time.Minute).Format(time.RFC3339Nano)}, // their clock is ahead
 	}})
+	m.leader.Store(nil)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
