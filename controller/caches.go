@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
@@ -16,8 +17,8 @@ type caches struct {
 	gate  *informer.FreshnessGate
 	local *local.Cluster
 	api   *local.API
-	// full is closed once the caches were full.
-	full chan struct{}
+	// full is set once the caches were full.
+	full atomic.Bool
 }
 
 // notFull is why a replica is not ready before its caches are.
@@ -31,7 +32,7 @@ func (c *Controller) newCaches() (*caches, error) {
 		return nil, err
 	}
 	own := local.New(c.client, gate, c.options.Namespace)
-	return &caches{gate: gate, local: own, api: api, full: make(chan struct{})}, nil
+	return &caches{gate: gate, local: own, api: api}, nil
 }
 
 // start fills the caches until the context ends, in goroutines of the group. It calls restart where the process cannot
@@ -43,11 +44,7 @@ func (c *caches) start(ctx context.Context, group *sync.WaitGroup, restart func(
 			restart(err)
 		}
 	})
-	group.Go(func() {
-		if c.wait(ctx) {
-			close(c.full)
-		}
-	})
+	group.Go(func() { c.full.Store(c.wait(ctx)) })
 }
 
 // wait returns true once the caches are full and none is known to be behind, or false if the context ends before. If a
@@ -59,10 +56,8 @@ func (c *caches) wait(ctx context.Context) bool {
 
 // missing returns why a replica that waits to lead is not ready to; empty if it is.
 func (c *caches) missing() string {
-	select {
-	case <-c.full:
+	if c.full.Load() {
 		return ""
-	default:
-		return notFull
 	}
+	return notFull
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,12 +42,10 @@ func parseDefinition(crd *unstructured.Unstructured) (*definition, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, parsed); err != nil {
 		return parsed, err
 	}
-	for _, condition := range parsed.Status.Conditions {
-		if condition.Type == "Established" && condition.Status == metav1.ConditionTrue {
-			return parsed, nil
-		}
+	if !meta.IsStatusConditionTrue(parsed.Status.Conditions, "Established") {
+		return parsed, errors.New("it is not established")
 	}
-	return parsed, errors.New("it is not established")
+	return parsed, nil
 }
 
 func (d *definition) serves(version string) bool {

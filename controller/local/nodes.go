@@ -102,7 +102,7 @@ func (c *Cluster) Owns() func(address string, exposed bool) bool {
 		return ranges
 	})
 	return func(address string, exposed bool) bool {
-		if names, err := nodes.IndexKeys(byAddress, address); err == nil && len(names) > 0 || slices.Contains(servers, address) {
+		if names, _ := nodes.IndexKeys(byAddress, address); len(names) > 0 || slices.Contains(servers, address) {
 			return true
 		}
 		parsed, err := netip.ParseAddr(address)
@@ -172,9 +172,6 @@ func (c *Cluster) Zones() placement.Nodes {
 
 // NodesWithoutZone returns the names of the nodes that hints have no effect on.
 func (c *Cluster) NodesWithoutZone() []string {
-	names, err := c.Nodes.Indexer().IndexKeys(byZone, "")
-	if err != nil {
-		return nil // only an unknown index is an error
-	}
+	names, _ := c.Nodes.Indexer().IndexKeys(byZone, "") // only an unknown index is an error
 	return names
 }

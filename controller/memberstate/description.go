@@ -66,14 +66,6 @@ func (d *description) accept() {
 	d.properties, _ = scope.ParseProperties(d.accepted)
 }
 
-// accept accepts what a member says of itself. The caller holds the lock.
-func (t *Tracker) accept(m *tracked) {
-	if m.heard != m.accepted {
-		m.accept()
-		t.redescribed = append(t.redescribed, m.Cluster)
-	}
-}
-
 // SetClusterSet sets the value of scope.ClusterSetProperty of the local cluster, empty for none, before anything is known of
 // members, and when it changes. Members with another value are quarantined, and those without one are not.
 func (t *Tracker) SetClusterSet(set string) {

@@ -4,6 +4,7 @@ package memberstate
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -38,11 +39,10 @@ func noteOrigin(memory map[string]string, candidate *member.Candidate) {
 // ParseOrigin parses OriginAnnotation: the source, "-" for Secrets, and the kind and name of the object. All are
 // empty if the text is not valid.
 func ParseOrigin(text string) (source, kind, name string) {
-	words := strings.Split(text, " ")
-	if len(words) < 3 || words[0] == "" || words[1] == "" || words[len(words)-1] == "" {
-		return "", "", ""
+	if words := strings.Split(text, " "); len(words) == 3 && !slices.Contains(words, "") {
+		return words[0], words[1], words[2]
 	}
-	return words[0], strings.Join(words[1:len(words)-1], " "), words[len(words)-1]
+	return "", "", ""
 }
 
 // candidateOf returns the member of a Lease, without its credential; nil if a flag made it one.

@@ -243,7 +243,10 @@ func (t *Tracker) put(now time.Time, m *tracked) {
 		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}
 		m.KnownUID = cmp.Or(m.Arrivals.UID, m.KnownUID)
-		t.accept(m)
+		if m.heard != m.accepted {
+			m.accept()
+			t.redescribed = append(t.redescribed, m.Cluster)
+		}
 	}
 	t.remember(m)
 	if m.verdict.State != was.State {

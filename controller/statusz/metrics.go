@@ -187,7 +187,10 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 		return
 	}
 	gauge("queue_depth", float64(r.QueueLength()))
-	m.collectObjects(r, gauge)
+	if access, _ := r.API.Access(); access != nil {
+		gauge("mcs_api_served", 1, strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/"))
+		countObjects(access.Exports(), access.Imports(), gauge)
+	}
 	gauge("member_credentials_invalid", float64(len(r.Members.Refused())))
 	gauge("nodes_without_zone", float64(len(r.Local.NodesWithoutZone())))
 	gauge("all_members_silent", number(r.Tracker.Isolated()))
@@ -224,15 +227,6 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 	for key, count := range m.countProblems() {
 		gauge("export_problems", float64(count), key.cluster, string(key.reason))
 	}
-}
-
-func (m *Metrics) collectObjects(r *Leader, gauge func(string, float64, ...string)) {
-	access, _ := r.API.Access()
-	if access == nil {
-		return
-	}
-	gauge("mcs_api_served", 1, strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/"))
-	countObjects(access.Exports(), access.Imports(), gauge)
 }
 
 // countObjects counts by what is true of an object. Of an import of another owner, the conditions do not count.
