@@ -23,7 +23,7 @@ import (
 func TestServe(t *testing.T) {
 	listener, health := listen(t), listen(t)
 	registry := prometheus.NewRegistry()
-	metrics, err := statusz.NewMetrics(registry, "v1")
+	states, err := statusz.NewServer(registry, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestServe(t *testing.T) {
 	var group sync.WaitGroup
 	var stuck, ready readiness
 	stuck.set("")
-	serve(ctx, &group, listener, health, registry, &stuck, &ready, statusz.NewServer(metrics))
+	serve(ctx, &group, listener, health, registry, &stuck, &ready, states)
 	get := func(at net.Listener, path string, wantStatus int, want string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at.Addr().String()+path,
@@ -75,7 +75,7 @@ func TestHeldConnections(t *testing.T) {
 	var group sync.WaitGroup
 	var stuck, ready readiness
 	stuck.set("")
-	serve(ctx, &group, listener, nil, prometheus.NewRegistry(), &stuck, &ready, statusz.NewServer(&statusz.Metrics{}))
+	serve(ctx, &group, listener, nil, prometheus.NewRegistry(), &stuck, &ready, new(statusz.Server))
 	const more = 100
 	var conns []net.Conn
 	for i := range connections + more {

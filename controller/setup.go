@@ -72,12 +72,8 @@ func New(options Options) (*Controller, error) {
 	if c.accepts, err = scope.ParsePatterns(strings.Join(options.Accept, ",")); err != nil {
 		return nil, fmt.Errorf("--accept: %w", err)
 	}
-	metrics, err := statusz.NewMetrics(options.Registry, options.Version)
-	if err != nil {
-		return nil, err
-	}
-	c.states = statusz.NewServer(metrics)
-	return c, nil
+	c.states, err = statusz.NewServer(options.Registry, options.Version)
+	return c, err
 }
 
 // newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
@@ -94,7 +90,7 @@ func (c *Controller) newReconciler(
 		Limits: o.MemberLimits, Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter,
 		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: apply.Credential(c.client),
 	})
-	applier := &apply.Applier{Core: c.client, Recorder: recorder, Clock: o.Clock, Metrics: c.states.Metrics}
+	applier := &apply.Applier{Core: c.client, Recorder: recorder, Clock: o.Clock, Metrics: c.states}
 	return reconciler.New(reconciler.Config{
 		Gatherer: &reconciler.Gatherer{
 			Cluster: cluster, Namespace: o.Namespace, Prefer: o.Prefer,
@@ -105,7 +101,7 @@ func (c *Controller) newReconciler(
 			Local:     own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,
 			Clock: o.Clock,
 		},
-		API: caches.api, Gate: caches.gate, Metrics: c.states.Metrics,
+		API: caches.api, Gate: caches.gate, Metrics: c.states,
 	})
 }
 

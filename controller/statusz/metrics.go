@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,17 +22,6 @@ import (
 )
 
 const prefix = "clusterset_controller_"
-
-// Metrics count what the process does, and describe the state of the leader on each scrape.
-type Metrics struct {
-	reconciles  *prometheus.HistogramVec
-	propagation *prometheus.HistogramVec
-	leader      atomic.Pointer[Leader]
-	version     string
-
-	mu       sync.Mutex
-	problems map[types.NamespacedName]map[problem]bool
-}
 
 // gauges are all but the histograms and the counter, by name, with their labels.
 var gauges = []struct{ name, help, labels string }{
@@ -72,9 +59,9 @@ var described = func() map[string]*prometheus.Desc {
 	return all
 }()
 
-// NewMetrics returns metrics, which it registers.
-func NewMetrics(registry *prometheus.Registry, version string) (*Metrics, error) {
-	m := &Metrics{
+// NewServer returns a server without a leader, which it registers as metrics.
+func NewServer(registry *prometheus.Registry, version string) (*Server, error) {
+	s := &Server{
 		version: version, problems: map[types.NamespacedName]map[problem]bool{},
 		reconciles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    prefix + "reconcile_duration_seconds",
@@ -87,21 +74,21 @@ func NewMetrics(registry *prometheus.Registry, version string) (*Metrics, error)
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}, []string{"origin"}),
 	}
-	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m} {
+	for _, collector := range []prometheus.Collector{s.reconciles, s.propagation, s} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
-	return m, nil
+	return s, nil
 }
 
 // Reconciled observes one reconcile.
-func (m *Metrics) Reconciled(took time.Duration, err error) {
+func (s *Server) Reconciled(took time.Duration, err error) {
 	result := "ok"
 	if err != nil {
 		result = "error"
 	}
-	m.reconciles.WithLabelValues(result).Observe(took.Seconds())
+	s.reconciles.WithLabelValues(result).Observe(took.Seconds())
 }
 
 // A problem is why services of a cluster are partially imported.
@@ -111,35 +98,35 @@ type problem struct {
 }
 
 // Problems replaces the problems of the exports of a service, by cluster.
-func (m *Metrics) Problems(service types.NamespacedName, problems map[string][]export.Problem) {
+func (s *Server) Problems(service types.NamespacedName, problems map[string][]export.Problem) {
 	found := map[problem]bool{}
 	for cluster, each := range problems {
 		for _, one := range each {
 			found[problem{cluster, one.Reason}] = true
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if delete(m.problems, service); len(found) > 0 {
-		m.problems[service] = found
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.problems, service); len(found) > 0 {
+		s.problems[service] = found
 	}
 }
 
 // Problematic returns the services with problems, sorted.
-func (m *Metrics) Problematic() []types.NamespacedName {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(m.problems), func(a, b types.NamespacedName) int {
+func (s *Server) Problematic() []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.problems), func(a, b types.NamespacedName) int {
 		return strings.Compare(a.String(), b.String())
 	})
 }
 
 // countProblems returns the number of services by their problems.
-func (m *Metrics) countProblems() map[problem]int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (s *Server) countProblems() map[problem]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	counts := map[problem]int{}
-	for _, found := range m.problems {
+	for _, found := range s.problems {
 		for each := range found {
 			counts[each]++
 		}
@@ -148,8 +135,8 @@ func (m *Metrics) countProblems() map[problem]int {
 }
 
 // Written implements apply.Metrics for the leader.
-func (m *Metrics) Written(before, after *discoveryv1.EndpointSlice) {
-	trigger, leader := after.Annotations[export.AnnotationTriggerTime], m.leader.Load()
+func (s *Server) Written(before, after *discoveryv1.EndpointSlice) {
+	trigger, leader := after.Annotations[export.AnnotationTriggerTime], s.leader.Load()
 	if leader == nil || trigger == "" || before != nil && before.Annotations[export.AnnotationTriggerTime] == trigger {
 		return
 	}
@@ -158,30 +145,30 @@ func (m *Metrics) Written(before, after *discoveryv1.EndpointSlice) {
 		origin = "local"
 	}
 	if at, err := time.Parse(time.RFC3339Nano, trigger); err == nil {
-		m.propagation.WithLabelValues(origin).Observe(max(0, leader.Clock.Since(at).Seconds())) // clocks may differ
+		s.propagation.WithLabelValues(origin).Observe(max(0, leader.Clock.Since(at).Seconds())) // clocks may differ
 	}
 }
 
 // Lead adds the state of a leader.
-func (m *Metrics) Lead(leader *Leader) {
-	leader.metrics = m
-	m.leader.Store(leader)
+func (s *Server) Lead(leader *Leader) {
+	leader.server = s
+	s.leader.Store(leader)
 }
 
 // Describe implements prometheus.Collector.
-func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) {
+func (s *Server) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, each := range described {
 		descriptions <- each
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
+func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	gauge := func(name string, value float64, labels ...string) {
 		samples <- prometheus.MustNewConstMetric(described[name], prometheus.GaugeValue, value, labels...)
 	}
-	gauge("build_info", 1, m.version, runtime.Version())
-	r := m.leader.Load()
+	gauge("build_info", 1, s.version, runtime.Version())
+	r := s.leader.Load()
 	gauge("leader", number(r != nil))
 	if r == nil {
 		return
@@ -224,7 +211,7 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 			gauge("member_heartbeat_age_seconds", r.Clock.Since(heard).Seconds(), cluster)
 		}
 	}
-	for key, count := range m.countProblems() {
+	for key, count := range s.countProblems() {
 		gauge("export_problems", float64(count), key.cluster, string(key.reason))
 	}
 }

@@ -27,7 +27,7 @@ import (
 // TestMetricsAreInTheManual holds the table of docs/reference/metrics.md against the code.
 func TestMetricsAreInTheManual(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m, err := NewMetrics(registry, "v1")
+	m, err := NewServer(registry, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,11 +63,11 @@ func TestMetricsAreInTheManual(t *testing.T) {
 
 func TestMetricsOfAStandby(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m, err := NewMetrics(registry, "v1")
+	m, err := NewServer(registry, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewMetrics(registry, "v1"); err == nil {
+	if _, err := NewServer(registry, "v1"); err == nil {
 		t.Error("two controllers share a registry")
 	}
 	m.Reconciled(time.Second, nil)
@@ -105,7 +105,7 @@ func TestMetricsOfAStandby(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	m, err := NewMetrics(prometheus.NewRegistry(), "v1")
+	m, err := NewServer(prometheus.NewRegistry(), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestMetricsAreReadFromTheBeginning(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	done := make(chan error, 1)
 	go func() {
-		_, err := NewMetrics(registry, "v1")
+		_, err := NewServer(registry, "v1")
 		done <- err
 	}()
 	for found := false; !found; {

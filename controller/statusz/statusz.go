@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,21 +41,22 @@ import (
 type Leader struct {
 	*reconciler.Reconciler
 	Record *heartbeat.Record
-	// metrics know the version, and the services with problems.
-	metrics *Metrics
+	server *Server
 }
 
-// A Server answers state.PathStatus and state.PathExplain. It computes one answer at a time. Only connections from the pod
-// itself get an answer: those that the kubelet forwards for users with the right pods/portforward (docs/security.md).
+// A Server answers state.PathStatus and state.PathExplain for the leader, if it leads. It computes one answer at a time. Only
+// connections from the pod itself get an answer: those that the kubelet forwards for users with the right pods/portforward
+// (docs/security.md). It is also the metrics, which count what the process does and describe the leader on each scrape.
 type Server struct {
-	*Metrics
-	mu      sync.Mutex
-	elected atomic.Value // string
-}
+	reconciles  *prometheus.HistogramVec
+	propagation *prometheus.HistogramVec
+	version     string
+	leader      atomic.Pointer[Leader]
+	elected     atomic.Value // string
+	answering   sync.Mutex
 
-// NewServer returns a server that answers for no leader, until Metrics.Lead.
-func NewServer(metrics *Metrics) *Server {
-	return &Server{Metrics: metrics}
+	mu       sync.Mutex
+	problems map[types.NamespacedName]map[problem]bool
 }
 
 // Elected notes the identity of the replica that leads.
@@ -87,8 +89,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer computes an answer. Of several at once, each waits for the one before, and none for a reader.
 func (s *Server) answer(leader *Leader, elected string, r *http.Request) (any, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.answering.Lock()
+	defer s.answering.Unlock()
 	if r.URL.Path == state.PathStatus {
 		out := leader.status()
 		out.Leader = elected
@@ -174,7 +176,7 @@ func (l *Leader) status() state.Cluster {
 	own := reconciler.Standing(l.Local.Namespace(l.Namespace))
 	out := state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), Network: l.Properties.Network(),
-		Controller: l.metrics.version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
+		Controller: l.server.version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
 		InputsLate: l.Gate.Late(0), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength() + l.Record.Working(),
 		Limits:  []state.Limit{l.IPLimit(), l.Members.MemoryLimit()},
 		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},

@@ -34,7 +34,7 @@ func TestOnlyForwardedConnectionsAreAnswered(t *testing.T) {
 			request := httptest.NewRequest(http.MethodGet, path, http.NoBody)
 			request.RemoteAddr = remote
 			response := httptest.NewRecorder()
-			NewServer(&Metrics{}).ServeHTTP(response, request)
+			new(Server).ServeHTTP(response, request)
 			if response.Code != want {
 				t.Errorf("%s from %q: got %d", path, remote, response.Code)
 			}
