@@ -124,30 +124,6 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestMetricsAreReadFromTheBeginning reads the registry while the metrics are registered, as the server of metrics may.
-func TestMetricsAreReadFromTheBeginning(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	done := make(chan error, 1)
-	go func() {
-		_, err := NewServer(registry, "v1")
-		done <- err
-	}()
-	for found := false; !found; {
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, family := range families {
-			if found = family.GetName() == prefix+"build_info"; found {
-				break
-			}
-		}
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestCountedObjects: an object counts for each condition and each of its reasons, and of other owners not at all.
 func TestCountedObjects(t *testing.T) {
 	conditions := func(reasons ...string) (all []metav1.Condition) {
