@@ -39,7 +39,6 @@ type Account struct {
 	// them is too large. Their copies in the local cluster count.
 	withheld map[types.NamespacedName]Weight
 	listed   *List // a list whose slices are about to be visible
-	listing  *List // the last list that has begun, until it is noted or abandoned
 	excess   Excess
 	told     string // the limits that Changed was called with
 	// truncated is the number of consecutive lists that left something out.

@@ -234,7 +234,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 					list.Offer(of(name), sized(name, random.IntN(12)))
 				}
 				if random.IntN(4) == 0 {
-					a.Abandon(list)
+					a.Abandon()
 					break
 				}
 				a.Note(list)
@@ -317,39 +317,22 @@ func TestCopiesHoldTheirPlace(t *testing.T) {
 		t.Error("north takes the place of what is imported of west")
 	}
 	list := north.List(nil)
-	if memory.held["north"] != 0 || !north.Listing() {
-		t.Error("something is held of north, or it is not being listed")
+	if memory.held["north"] != 0 {
+		t.Error("something is held of north")
 	} else if offer(list, "b/1=1"); memory.held["north"] == 0 {
 		t.Error("a list claims nothing")
 	}
-	if north.Abandon(list); memory.held["north"] != 0 || north.Listing() {
+	if north.Abandon(); memory.held["north"] != 0 {
 		t.Error("what a failed list claimed stays claimed")
 	}
 	list = west.List(imported)
 	offer(list, "a/1=1")
-	if west.Abandon(list); memory.held["west"] != 9000 {
+	if west.Abandon(); memory.held["west"] != 9000 {
 		t.Errorf("%d bytes are held of west", memory.held["west"])
 	}
 	west.Note(west.List(imported))
 	if west.Commit(); memory.held["west"] != 0 || !north.asked() {
 		t.Error("what west gave back is not free")
-	}
-}
-
-// TestAListThatFailsLeavesAnother: of two lists, one of which was given up, the other one counts.
-func TestAListThatFailsLeavesAnother(t *testing.T) {
-	a := NewAccount("west", Default, nil, nil)
-	first, second := a.List(nil), a.List(nil)
-	a.Note(second)
-	a.Note(first)
-	a.Abandon(first)
-	if a.Withheld() != nil || a.Commit() != nil {
-		t.Error("what was abandoned is left")
-	}
-	a.Note(second)
-	a.Abandon(first)
-	if a.Withheld() == nil || a.Commit() == nil {
-		t.Error("the other list is gone")
 	}
 }
 

@@ -30,20 +30,16 @@ type taken struct {
 }
 
 // List begins a list. imported are the services that are imported from the member, with the weight of the copies of their
-// slices. It is to be offered all slices, and then either noted or abandoned.
+// slices. It is to be offered all slices, and then either noted or, if it failed, abandoned.
 func (a *Account) List(imported map[types.NamespacedName]Weight) *List {
 	select {
 	case <-a.relist:
 	default:
 	}
-	list := &List{
+	return &List{
 		of: a, imported: imported, taken: map[types.NamespacedName]*taken{}, tally: tallyOf(imported),
 		withheld: map[types.NamespacedName]Weight{}, excess: Excess{},
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.listing = list
-	return list
 }
 
 // Offer selects or refuses a slice of a service.
@@ -88,34 +84,17 @@ func (l *List) Slices() []*export.Packed {
 	return all
 }
 
-// Abandon ends a list that failed. Another one that was noted meanwhile stays.
-func (a *Account) Abandon(list *List) {
+// Abandon gives back what a list claimed of the memory.
+func (a *Account) Abandon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.listing == list {
-		a.listing = nil
-	}
-	if a.listed != nil && a.listed != list {
-		return
-	}
-	a.listed = nil
 	a.count(func() {})
-}
-
-// Listing reports whether a list has begun and was neither noted nor abandoned.
-func (a *Account) Listing() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.listing != nil
 }
 
 // Note takes over what a complete list left out. Its slices are about to be visible: see Commit.
 func (a *Account) Note(list *List) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.listing == list {
-		a.listing = nil
-	}
 	a.listed = list
 	maps.DeleteFunc(a.excess, func(limit Limit, _ string) bool { return limit != ClusterIPs })
 	maps.Copy(a.excess, list.excess)
@@ -140,9 +119,6 @@ func (a *Account) Commit() (withheld map[types.NamespacedName]Weight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	list := a.listed
-	if list == nil {
-		return nil // another list, which failed, took its place
-	}
 	a.listed, a.tally = nil, list.tally
 	a.count(func() {
 		a.tally = tallyOf(list.withheld)

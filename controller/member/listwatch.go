@@ -19,25 +19,35 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
-// pageSize is the number of objects in a page of a list. It is halved after a page that is too large, and doubled again
-// after pagesToGrow pages that are not.
-const (
-	pageSize    = 100
-	pagesToGrow = 8
-)
+// pageSize is the number of objects in a page of a list. It is halved after a page that is too large or too slow, for the
+// rest of the list.
+const pageSize = 100
 
 // listWatch makes a reflector list in pages. A streamed list would be held as a whole before its size is known.
 type listWatch struct {
 	cache.ListWatch
-	// opened reports whether a watch was opened after the last list.
-	opened atomic.Bool
+	// watched is the watch that was opened last after the last list, nil if none was.
+	watched atomic.Pointer[watch.Interface]
+	// expired is set if another list is to follow the last one.
+	expired atomic.Bool
+}
+
+// expire has all objects listed again.
+func (l *listWatch) expire() {
+	l.expired.Store(true)
+	if w := l.watched.Load(); w != nil {
+		(*w).Stop()
+	}
 }
 
 // IsWatchListSemanticsUnSupported tells a reflector not to ask for a stream.
 func (*listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// errRestored makes a reflector list all objects again.
-var errRestored = errors.New("the etcd may be another one than before: all objects are listed again")
+// Errors with which a reflector lists all objects again.
+var (
+	errRestored = errors.New("the etcd may be another one than before: all objects are listed again")
+	errExpired  = errors.New("there may be room for what was left out: all objects are listed again")
+)
 
 // selected lists, with list, and watches the objects that only selects. patience bounds each page of a list. outcome is
 // called with the result of each request that was not canceled, because a reflector retries some failures without
@@ -56,13 +66,17 @@ func selected[L, R runtime.Object](client informer.Client[L], only metav1.ListOp
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		lw.opened.Store(false)
+		lw.watched.Store(nil)
+		lw.expired.Store(false)
 		result, err := list(ctx, paged(only, patience))
 		tell(ctx, err)
 		return result, err
 	}
 	lw.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		if lw.opened.Load() {
+		if lw.expired.Load() {
+			return nil, errExpired
+		}
+		if lw.watched.Load() != nil {
 			if err := again(ctx, options.ResourceVersion); err != nil {
 				return nil, err
 			}
@@ -71,7 +85,7 @@ func selected[L, R runtime.Object](client informer.Client[L], only metav1.ListOp
 		w, err := client.Watch(ctx, options)
 		tell(ctx, err)
 		if err == nil {
-			lw.opened.Store(true)
+			lw.watched.Store(&w)
 		}
 		return w, err
 	}
@@ -88,34 +102,32 @@ func paged(only metav1.ListOptions, patience time.Duration) metav1.ListOptions {
 }
 
 // listSelection lists the slices of a member and returns those that the limits allow. It holds only these and one page at
-// a time. It notes in the store what was left out, before the store gets the list, unless that is abandoned.
+// a time. confirm is called with the complete list; without an error, the store is to get the list next.
 func listSelection(ctx context.Context, client informer.Client[*discoveryv1.EndpointSliceList],
-	options metav1.ListOptions, store *sliceStore,
-) (_ *export.PackedList, abandon func(), err error) {
+	options metav1.ListOptions, store *sliceStore, confirm func() error,
+) (_ *export.PackedList, err error) {
 	selection := store.account.List(store.imported())
-	abandon = func() { store.account.Abandon(selection) }
 	defer func() {
 		if err != nil {
-			store.account.Abandon(selection)
+			store.account.Abandon()
 		}
 	}()
 	result := &export.PackedList{}
-	page, fitting := turn{of: store.turns}, 0
+	page := turn{of: store.turns}
 	defer page.end()
 	for {
 		list, err := client.List(page.with(ctx), options)
 		if (errors.Is(err, errTooLarge) || errors.Is(err, errLate)) && options.Limit > 1 {
 			page.end()
 			options.Limit /= 2
-			fitting = 0
 			continue
 		}
 		if errors.Is(err, errTooLarge) {
 			// The response that cannot be read has the token of the next page.
-			return nil, nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
+			return nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for i := range list.Items {
 			slice := export.Strip(&list.Items[i])
@@ -128,13 +140,14 @@ func listSelection(ctx context.Context, client informer.Client[*discoveryv1.Endp
 			break
 		}
 		page.end()
-		if fitting++; fitting == pagesToGrow {
-			options.Limit, fitting = min(2*options.Limit, pageSize), 0
-		}
+	}
+	page.end()
+	if err := confirm(); err != nil {
+		return nil, err
 	}
 	result.Items = selection.Slices()
 	store.account.Note(selection)
-	return result, abandon, nil
+	return result, nil
 }
 
 // lacks reports whether a list lacks services that are imported from the member.

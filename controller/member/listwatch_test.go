@@ -63,7 +63,8 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestSelectedWatches: only a watch that was opened after the last list is opened again under a condition.
+// TestSelectedWatches: only a watch that was opened after the last list is opened again under a condition, and none if
+// another list is to follow.
 func TestSelectedWatches(t *testing.T) {
 	asked := ""
 	lw := selected(leases{}, heartbeatOnly, 0, leases{}.List, func(_ context.Context, version string) error {
@@ -81,5 +82,9 @@ func TestSelectedWatches(t *testing.T) {
 		if asked != want || errors.Is(err, errRestored) != (want != "") {
 			t.Errorf("step %d: asked for %q, %v", step, asked, err)
 		}
+	}
+	lw.expire()
+	if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errExpired) {
+		t.Errorf("the watch is opened without a list: %v", err)
 	}
 }

@@ -68,20 +68,15 @@ type Member struct {
 func newMember(cluster string, now clock.WithTicker, changed func(types.NamespacedName), synced func(),
 	report func(error),
 ) *Member {
-	m := &Member{
+	return &Member{
 		cluster:   cluster,
 		clock:     now,
 		heartbeat: &heartbeat{clock: now},
 		report:    report,
 		patience:  patience,
 		problems:  map[string]error{},
+		slices:    newSliceStore(changed, synced),
 	}
-	m.slices = newSliceStore(changed, func(first bool) {
-		if first {
-			synced()
-		}
-	})
-	return m
 }
 
 // Cluster returns the id of the member.
@@ -224,32 +219,27 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	published := selected(slices,
 		metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster}, m.patience,
 		func(ctx context.Context, options metav1.ListOptions) (*export.PackedList, error) {
-			list, abandon, err := listSelection(ctx, slices, options, m.slices)
-			if err != nil {
-				return nil, err
-			}
-			// The list may be of another cluster than the last heartbeat, which is read before the list is visible.
-			_, uid, err := m.readHeartbeat(ctx, leases)
-			if err != nil {
-				abandon()
-				return nil, fmt.Errorf("read the heartbeat after the slices: %w", err)
-			}
-			m.listed.Store(&uid)
-			if m.slices.lacks(list) {
+			list, err := listSelection(ctx, slices, options, m.slices, func() error {
+				// The list may be of another cluster than the last heartbeat, which is read before the list is visible.
+				_, uid, err := m.readHeartbeat(ctx, leases)
+				if err != nil {
+					return fmt.Errorf("read the heartbeat after the slices: %w", err)
+				}
+				m.listed.Store(&uid)
+				return nil
+			})
+			if err == nil && m.slices.lacks(list) {
 				m.listed.Store(nil) // it may be incomplete: the next list must come soon
 			}
-			return list, nil
+			return list, err
 		},
 		func(ctx context.Context, version string) error { return m.unchanged(ctx, leases, version) },
 		m.outcome(watchedSlices))
 
 	var watches sync.WaitGroup
-	watches.Go(func() {
-		m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.account.Relist())
-	})
-	watches.Go(func() {
-		m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil)
-	})
+	watches.Go(func() { m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices) })
+	watches.Go(func() { m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat) })
+	watches.Go(func() { m.makeRoom(ctx, published.expire) })
 	watches.Go(func() { m.renewToken(ctx, core.ServiceAccounts(credential.Namespace), credential) })
 	watches.Wait()
 	closeConnections()
@@ -312,11 +302,9 @@ func (m *Member) outcome(watched string) func(error) {
 	}
 }
 
-// watch fills the store until the context ends. It relists some time after relist receives. Unlike the reflector's own
-// loop it does not log each failure, which outcome reports.
-func (m *Member) watch(ctx context.Context, name string, from *listWatch, kind any, store cache.ReflectorStore,
-	relist <-chan struct{},
-) {
+// watch fills the store until the context ends. Unlike the reflector's own loop it does not log each failure, which outcome
+// reports.
+func (m *Member) watch(ctx context.Context, name string, from *listWatch, kind any, store cache.ReflectorStore) {
 	backoff := retry
 	logger := klog.FromContext(ctx)
 	reflector := cache.NewReflectorWithOptions(from, kind, store, cache.ReflectorOptions{
@@ -327,15 +315,10 @@ func (m *Member) watch(ctx context.Context, name string, from *listWatch, kind a
 	delay := retry.DelayFunc()
 	for ctx.Err() == nil {
 		began := time.Now()
-		round, end := context.WithCancel(ctx)
-		var waiting sync.WaitGroup
-		waiting.Go(func() { endAfter(round, end, relist, m.slices.account.RelistDelay, m.slices.account.Listing) })
-		if err := reflector.ListAndWatchWithContext(round); err != nil {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
 			logger.V(4).Info("Retrying member", "watched", name, "err", err)
 		}
-		end()
-		waiting.Wait()
-		if from.opened.Load() && time.Since(began) > lasting {
+		if from.watched.Load() != nil && time.Since(began) > lasting {
 			delay = retry.DelayFunc()
 		}
 		select {
@@ -345,22 +328,19 @@ func (m *Member) watch(ctx context.Context, name string, from *listWatch, kind a
 	}
 }
 
-// endAfter calls end the delay after a signal is received, and not while busy, unless the context ends before.
-func endAfter(ctx context.Context, end func(), received <-chan struct{}, delay func() time.Duration, busy func() bool) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-received:
-	}
-	for wait := delay(); ; wait = time.Second {
+// makeRoom has the slices listed again, some time after there may be room for what was left out, until the context ends.
+func (m *Member) makeRoom(ctx context.Context, expire func()) {
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-m.slices.account.Relist():
 		}
-		if !busy() {
-			break
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(m.slices.account.RelistDelay()):
+			expire()
 		}
 	}
-	end()
 }

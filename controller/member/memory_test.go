@@ -119,14 +119,14 @@ func TestMemoryAtTheLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := limits.NewPool(limit)
-			store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
+			store := newSliceStore(func(types.NamespacedName) {}, func() {})
 			store.account = limits.NewAccount("west", limits.Default, of, nil)
 			of.SetMembers([]string{"west", "north"})
 			const part = limit*9/16 - 8
 			before := heap()
-			list, _, err := listSelection(t.Context(),
+			list, err := listSelection(t.Context(),
 				&endless{make: make1, most: 3 * part / 2 / limits.WeightOf(export.Strip(make1(0))).Bytes},
-				metav1.ListOptions{Limit: pageSize}, store)
+				metav1.ListOptions{Limit: pageSize}, store, confirmed)
 			if err != nil {
 				t.Fatal(err)
 			}

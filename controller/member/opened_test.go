@@ -32,7 +32,7 @@ func TestOpenedSlices(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, of := newSliceStore(func(types.NamespacedName) {}, func(bool) {}), limits.NewPool(1<<30)
+			store, of := newSliceStore(func(types.NamespacedName) {}, func() {}), limits.NewPool(1<<30)
 			store.account = limits.NewAccount("west", limits.Default, of, nil)
 			read := map[string]string{
 				export.AnnotationSnapshotPrefix + "v9": "s", export.AnnotationTriggerTime: "t",
@@ -76,7 +76,7 @@ func TestOpenedSlices(t *testing.T) {
 
 // TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
 func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
-	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
+	store := newSliceStore(func(types.NamespacedName) {}, func() {})
 	one := slice("a", "a", "1")
 	for range 1000 {
 		one.Endpoints = append(one.Endpoints, discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}})

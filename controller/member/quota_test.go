@@ -66,6 +66,9 @@ func (p *pages) List(_ context.Context, options metav1.ListOptions) (*discoveryv
 	return list, nil
 }
 
+// confirmed confirms a list.
+func confirmed() error { return nil }
+
 func (p *pages) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
 	return watch.NewFake(), nil
 }
@@ -75,7 +78,7 @@ func TestLimits(t *testing.T) {
 	var told []string
 	reported := false
 	var listed []string
-	store := newSliceStore(func(service types.NamespacedName) { told = append(told, service.Name) }, func(bool) {})
+	store := newSliceStore(func(service types.NamespacedName) { told = append(told, service.Name) }, func() {})
 	store.account = limits.NewAccount("west", limits.Limits{Services: 3, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
 	imported := map[types.NamespacedName]limits.Weight{}
 	store.imported = func() map[types.NamespacedName]limits.Weight { return maps.Clone(imported) }
@@ -142,7 +145,7 @@ func TestLimits(t *testing.T) {
 	remove := func(name string) func() error { return func() error { return store.Delete(sized(name, 0)) } }
 	list := func(server *pages) func() error {
 		return func() error {
-			result, _, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store)
+			result, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store, confirmed)
 			if err != nil {
 				return err
 			}
@@ -222,7 +225,7 @@ func TestLimits(t *testing.T) {
 
 // TestListTakesTheRoom: a complete list has what there was room for before it, and is not followed by another.
 func TestListTakesTheRoom(t *testing.T) {
-	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
+	store := newSliceStore(func(types.NamespacedName) {}, func() {})
 	store.account = limits.NewAccount("west", limits.Limits{Services: 2, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
 	put := func(name string) {
 		if err := store.Update(sized(name, 1)); err != nil {
@@ -254,42 +257,16 @@ func TestListTakesTheRoom(t *testing.T) {
 	}
 }
 
-// TestPagesGrowAgain: one large slice does not make all pages small.
-func TestPagesGrowAgain(t *testing.T) {
-	server := &pages{most: 25}
-	for i := range 1000 {
-		server.slices = append(server.slices, sized(fmt.Sprintf("s%04d", i), 1))
-	}
-	if _, _, err := listSelection(t.Context(), growing{server}, metav1.ListOptions{Limit: pageSize},
-		newSliceStore(func(types.NamespacedName) {}, func(bool) {})); err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprint(
-		server.asked); got != "[100 50 25 25 25 25 25 25 25 25 50 50 50 50 50 50 50 50 100 100 100 100]" {
-		t.Errorf("asked for pages of %s", got)
-	}
-}
-
-// growing is pages of which the first 100 slices are large.
-type growing struct{ *pages }
-
-func (g growing) List(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
-	if options.Continue != "" {
-		g.most = 100
-	}
-	return g.pages.List(ctx, options)
-}
-
 // TestRelistsBecomeRare: a member that stays at its limits is listed less and less often, until all of it fits.
 func TestRelistsBecomeRare(t *testing.T) {
-	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
+	store := newSliceStore(func(types.NamespacedName) {}, func() {})
 	store.account = limits.NewAccount("west", limits.Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
 	list := func(names ...string) time.Duration {
 		server := &pages{most: 100}
 		for _, name := range names {
 			server.slices = append(server.slices, sized(name, 1))
 		}
-		if _, _, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store); err != nil {
+		if _, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store, confirmed); err != nil {
 			t.Fatal(err)
 		}
 		return store.account.RelistDelay()
@@ -313,8 +290,8 @@ func TestSlowPagesGetSmaller(t *testing.T) {
 	for i := range 10 {
 		server.slices = append(server.slices, sized(fmt.Sprint("s", i), 1))
 	}
-	list, _, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize},
-		newSliceStore(func(types.NamespacedName) {}, func(bool) {}))
+	list, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize},
+		newSliceStore(func(types.NamespacedName) {}, func() {}), confirmed)
 	if err != nil || len(list.Items) != 10 {
 		t.Errorf("got %v, %v after %v", list, err, server.asked)
 	}

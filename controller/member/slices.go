@@ -26,8 +26,8 @@ type sliceStore struct {
 	indexer cache.Indexer
 	// changed is called for each service that changed, after the change is visible.
 	changed func(types.NamespacedName)
-	// listed is called after each complete list; the first one makes the store synced.
-	listed func(first bool)
+	// listed is called after the first complete list, which makes the store synced.
+	listed func()
 	// listing is called with the services of a complete list before the list is visible. It is optional.
 	listing func([]types.NamespacedName)
 	synced  atomic.Bool
@@ -42,7 +42,7 @@ type sliceStore struct {
 
 var _ cache.ReflectorStore = (*sliceStore)(nil)
 
-func newSliceStore(changed func(types.NamespacedName), listed func(first bool)) *sliceStore {
+func newSliceStore(changed func(types.NamespacedName), listed func()) *sliceStore {
 	return &sliceStore{
 		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 			byService: func(obj any) ([]string, error) {
@@ -190,7 +190,9 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	for service := range changed {
 		s.tell(service)
 	}
-	s.listed(first)
+	if first {
+		s.listed()
+	}
 	return nil
 }
 

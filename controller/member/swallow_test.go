@@ -180,8 +180,8 @@ func TestWatchThatNobodyEnds(t *testing.T) {
 
 // TestSliceThatNobodyCanRead: that is said, and so is what follows.
 func TestSliceThatNobodyCanRead(t *testing.T) {
-	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
-	_, _, err := listSelection(t.Context(), &pages{}, metav1.ListOptions{Limit: pageSize}, store)
+	store := newSliceStore(func(types.NamespacedName) {}, func() {})
+	_, err := listSelection(t.Context(), &pages{}, metav1.ListOptions{Limit: pageSize}, store, confirmed)
 	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
 	m.outcome(watchedSlices)(err)
 	if problem := m.Problem(); !errors.Is(problem, errTooLarge) ||
