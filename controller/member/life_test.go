@@ -88,7 +88,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestChangedFilesReconnect: a kubeconfig, certificate or CA that changed on disk is used within filesInterval. One that
+// TestChangedFilesReconnect: a kubeconfig, certificate or CA that changed on disk is used within sourceInterval. One that
 // cannot be read keeps the connection, and so does a file that did not change.
 func TestChangedFilesReconnect(t *testing.T) {
 	dir := t.TempDir()
@@ -117,7 +117,7 @@ func TestChangedFilesReconnect(t *testing.T) {
 	next := func(change string) {
 		t.Helper()
 		for {
-			fake.Step(filesInterval)
+			fake.Step(sourceInterval)
 			select {
 			case <-joined:
 				return

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -191,34 +190,21 @@ func (s *Members) Run(ctx context.Context) {
 	before := s.config.Tracker.Before()
 	s.sources = newSources(s.config.Sources, before)
 	s.readSources(ctx)
-	var once sync.Once
-	var files, sources <-chan time.Time
-	if len(s.config.Static) > 0 {
-		ticker := s.config.Clock.NewTicker(filesInterval)
-		defer ticker.Stop()
-		files = ticker.C()
-	}
-	if len(s.sources) > 0 {
-		ticker := s.config.Clock.NewTicker(sourceInterval)
-		defer ticker.Stop()
-		sources = ticker.C()
-	}
+	s.refresh(ctx, &group, before)
+	close(s.known)
+	ticker := s.config.Clock.NewTicker(sourceInterval)
+	defer ticker.Stop()
 	for {
-		s.refresh(ctx, &group, before)
-		before = nil
-		once.Do(func() { close(s.known) })
-		for changed := false; !changed; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-s.changed:
-				changed = true
-			case <-files:
-				changed = true
-			case <-sources:
-				changed = s.readSources(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
+		case <-ticker.C():
+			if !s.readSources(ctx) && len(s.config.Static) == 0 {
+				continue
 			}
 		}
+		s.refresh(ctx, &group, nil)
 	}
 }
 

@@ -37,11 +37,9 @@ var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.
 
 const lasting = 5 * time.Second
 
-// Intervals at which members and their heartbeats are looked at.
+// sourceInterval is the time between two lists of a source, and after which changed files of Static are noticed, at most.
+// sourcePatience bounds a list.
 const (
-	// filesInterval is the time after which changed files of Static are noticed, at most.
-	filesInterval = time.Minute
-	// sourceInterval is the time between two lists of a source, and sourcePatience bounds one.
 	sourceInterval = 10 * time.Second
 	sourcePatience = 5 * time.Second
 )
