@@ -3,6 +3,7 @@
 package member
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,9 @@ type Credential struct {
 	Namespace string
 	// Annotations are those that a kubeconfig file has in place of a Secret's: see AnnotationsExtension.
 	Annotations map[string]string
+	// kubeconfig is what the credential was made from. Of a file, it has the content of the files that it names, other than
+	// that of a token, which client-go reads again every minute.
+	kubeconfig []byte
 }
 
 // AnnotationsExtension names the extension of a context whose keys and values are annotations as on a Secret of a member.
@@ -46,28 +50,30 @@ func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 	if err := selfContained(config); err != nil {
 		return Credential{}, err
 	}
-	return fromConfig(config, config.CurrentContext)
+	credential, err := fromConfig(config)
+	credential.kubeconfig = kubeconfig
+	return credential, err
 }
 
 // LoadKubeconfig makes a credential from a kubeconfig file that the operator named. An empty context means the current
 // one. It may read files, and runs no program.
-func LoadKubeconfig(path, context string) (Credential, error) {
+func LoadKubeconfig(path, context string) (credential Credential, err error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if file := (*os.PathError)(nil); err != nil && !errors.As(err, &file) {
 		err = errNotKubeconfig
 	}
-	if err != nil {
-		return Credential{}, fmt.Errorf("kubeconfig %s: %w", path, err)
+	if err == nil {
+		err = clientcmd.ResolveLocalPaths(config)
 	}
-	if err := clientcmd.ResolveLocalPaths(config); err != nil {
-		return Credential{}, fmt.Errorf("kubeconfig %s: %w", path, err)
+	if err == nil {
+		config.CurrentContext = cmp.Or(context, config.CurrentContext)
+		credential, err = fromConfig(config)
 	}
-	if context == "" {
-		context = config.CurrentContext
-	}
-	credential, err := fromConfig(config, context)
 	if err == nil && credential.Config.ExecProvider != nil {
 		err = errors.New("exec is refused: use token, tokenFile or client-certificate")
+	}
+	if err == nil {
+		credential.kubeconfig, err = clientcmd.Write(*config)
 	}
 	if err != nil {
 		return Credential{}, fmt.Errorf("kubeconfig %s: %w", path, err)
@@ -78,10 +84,19 @@ func LoadKubeconfig(path, context string) (Credential, error) {
 // errNotKubeconfig replaces a parser's error, which may quote a token.
 var errNotKubeconfig = errors.New("this is no kubeconfig: use YAML or JSON with apiVersion: v1 and kind: Config, as kubectl reads it")
 
-func fromConfig(config *clientcmdapi.Config, context string) (Credential, error) {
+// fromConfig makes a credential from the current context. The configuration has that alone then, and no files.
+func fromConfig(config *clientcmdapi.Config) (Credential, error) {
+	context := config.CurrentContext
 	used, ok := config.Contexts[context]
 	if !ok {
 		return Credential{}, fmt.Errorf("the kubeconfig has no context %q", context)
+	}
+	err := clientcmdapi.MinifyConfig(config)
+	if err == nil {
+		err = clientcmdapi.FlattenConfig(config)
+	}
+	if err != nil {
+		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}
 	if err := checkProxy(config.Clusters[used.Cluster]); err != nil {
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)

@@ -15,30 +15,22 @@ type Life struct {
 	Issued, Expires time.Time
 }
 
-// Life returns the validity of the credential: that of its token, or else of its client certificate. Files are read at
-// each call. The signature of a token is not verified.
+// Life returns the validity of the credential: that of its token, whose file is read at each call, or else of its client
+// certificate. The signature of a token is not verified.
 func (c Credential) Life() Life {
 	if c.Config == nil {
 		return Life{}
 	}
-	if token := content([]byte(c.Config.BearerToken), c.Config.BearerTokenFile); len(token) > 0 {
-		claims, _ := ParseToken(strings.TrimSpace(string(token)))
+	token := c.Config.BearerToken
+	if file := c.Config.BearerTokenFile; file != "" { // client-go prefers it, too
+		read, _ := os.ReadFile(file)
+		token = strings.TrimSpace(string(read))
+	}
+	if token != "" {
+		claims, _ := ParseToken(token)
 		return claims.Life
 	}
-	return lifeOfCertificate(content(c.Config.CertData, c.Config.CertFile))
-}
-
-// content returns what a file has, or the data without a file. client-go prefers the file of a token, too, and sets only
-// one of the two for a certificate.
-func content(data []byte, file string) []byte {
-	if file == "" {
-		return data
-	}
-	read, err := os.ReadFile(file)
-	if err != nil {
-		return nil
-	}
-	return read
+	return lifeOfCertificate(c.Config.CertData)
 }
 
 // Ending reports whether the credential ends within a fifth of its life, or has ended: its renewal failed, or nothing

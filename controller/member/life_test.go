@@ -69,7 +69,6 @@ func TestLife(t *testing.T) {
 		"a token file":             {rest.Config{BearerTokenFile: file([]byte(ends + "\n"))}, both},
 		"a file precedes its copy": {rest.Config{BearerToken: jwt("{}"), BearerTokenFile: file([]byte(ends))}, both},
 		"a certificate":            {rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: pem}}, both},
-		"a certificate file":       {rest.Config{TLSClientConfig: rest.TLSClientConfig{CertFile: file(pem)}}, both},
 		"no certificate":           {rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}}, unknown},
 		"a certificate cut short": {
 			rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")}},

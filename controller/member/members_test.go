@@ -304,9 +304,8 @@ func TestSecretOfARefusedCredential(t *testing.T) {
 // inForce returns a check that a member is read with a kubeconfig, and that its last valid annotation is in force.
 func inForce(t *testing.T, kubeconfig string) func(*Member) {
 	return func(m *Member) {
-		if m.source.unread || string(m.source.kubeconfig) != kubeconfig || len(m.CIDRs()) != 1 {
-			t.Errorf("unread %t, another kubeconfig %t, CIDRs %v", m.source.unread, string(m.source.kubeconfig) != kubeconfig,
-				m.CIDRs())
+		if is := string(m.source.credential.kubeconfig); m.source.unread || is != kubeconfig || len(m.CIDRs()) != 1 {
+			t.Errorf("unread %t, another kubeconfig %t, CIDRs %v", m.source.unread, is != kubeconfig, m.CIDRs())
 		}
 	}
 }

@@ -5,7 +5,6 @@ package member
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -41,7 +40,6 @@ type Static struct {
 // A source is a candidate that became a member, with its credential.
 type source struct {
 	cluster    string
-	kubeconfig []byte                    // of a file, a hash of it and of those that it names
 	candidate  atomic.Pointer[Candidate] // the latest version, for Events; never nil
 	settings   atomic.Pointer[settings]  // never nil
 	credential Credential
@@ -63,7 +61,7 @@ type settings struct {
 func (s *source) keeps(other *source) bool {
 	is, will := s.candidate.Load(), other.candidate.Load()
 	return other.unread || !s.unread && is.File == will.File && is.Context == will.Context && is.Kind == will.Kind &&
-		bytes.Equal(s.kubeconfig, other.kubeconfig)
+		bytes.Equal(s.credential.kubeconfig, other.credential.kubeconfig)
 }
 
 // renew takes over the parts of a source that need no new connection, and reports whether they changed.
@@ -161,32 +159,16 @@ func gather(config Config, of []*Candidate, keys map[string]bool, connected map[
 	return sources, problems
 }
 
-// fingerprint returns a hash of the files that connections depend on. The token file is not one of them: client-go reads
-// it again every minute.
-func fingerprint(kubeconfig string, credential Credential) []byte {
-	files := []string{kubeconfig}
-	if config := credential.Config; config != nil {
-		files = append(files, config.CAFile, config.CertFile, config.KeyFile)
-	}
-	hash := sha256.New()
-	for _, file := range files {
-		sum := sha256.Sum256(content(nil, file))
-		hash.Write(sum[:])
-	}
-	return hash.Sum(nil)
-}
-
 // parse returns the source that a candidate is. While an annotation is invalid, the settings of the member stay, if there
 // are any, so that a renewed token is used nevertheless.
 func parse(candidate *Candidate, member *Member) *source {
-	s := &source{cluster: candidate.Cluster, kubeconfig: candidate.Kubeconfig}
+	s := &source{cluster: candidate.Cluster}
 	s.candidate.Store(candidate)
 	switch {
 	case candidate.Err != nil:
 		s.err = candidate.Err
 	case candidate.File != "":
 		s.credential, s.err = LoadKubeconfig(candidate.File, candidate.Context)
-		s.kubeconfig = fingerprint(candidate.File, s.credential)
 	default:
 		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)
 	}
