@@ -11,7 +11,6 @@ import (
 	"errors"
 	"net/http"
 	"sync"
-	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -50,14 +49,8 @@ type Controller struct {
 	sources    []member.Source
 	accepts    scope.Patterns
 	readiness  readiness
-	// stuck is why the process must restart.
-	stuck  readiness
-	states *statusz.Server
+	states     *statusz.Server
 }
-
-// stuckAfter is how long the process may make no progress before /healthz fails. It is longer than any reconcile, and
-// than a passing outage.
-const stuckAfter = 5 * time.Minute
 
 // Run is New and Controller.Run in one.
 func Run(ctx context.Context, options Options) error {
@@ -77,8 +70,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer end(nil)
-	c.stuck.set("")
-	serve(ctx, &group, c.options.Listener, c.options.Health, c.options.Registry, &c.stuck, &c.readiness, c.states)
+	serve(ctx, &group, c.options.Listener, c.options.Health, c.options.Registry, &c.readiness, c.states)
 	cluster := c.options.Cluster
 	var err error
 	if cluster == "" {
@@ -177,12 +169,10 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Clock: c.options.Clock, After: c.options.StaleAfter, Inputs: r.Gate,
 		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster},
 	}, r.Exported())
-	r.Applier.Progress = record.Progresses
 	group.Go(func() {
 		defer close(read)
 		heartbeatFirst(ctx, c.options.Clock, record)
 	})
-	c.stuck.check(func() string { return record.Stuck(stuckAfter) })
 	c.states.Lead(&statusz.Leader{Reconciler: r, Record: record})
 	c.readiness.check(func() string {
 		_, lost := r.API.Access()

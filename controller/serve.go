@@ -63,7 +63,7 @@ func (l *newest) Accept() (net.Conn, error) {
 // serve answers /metrics and those of state at one listener, and /healthz and /readyz at the other, or at the same one if
 // health is nil, until the context ends.
 func serve(
-	ctx context.Context, group *sync.WaitGroup, listener, health net.Listener, registry *prometheus.Registry, stuck,
+	ctx context.Context, group *sync.WaitGroup, listener, health net.Listener, registry *prometheus.Registry,
 	ready *readiness, states http.Handler,
 ) {
 	mux, probes := http.NewServeMux(), http.NewServeMux()
@@ -73,7 +73,7 @@ func serve(
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("GET "+state.PathStatus, states)
 	mux.Handle("GET "+state.PathExplain, states)
-	probes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, stuck.get()) })
+	probes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "") })
 	probes.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, ready.get()) })
 	for listener, handler := range map[net.Listener]http.Handler{listener: mux, health: probes} {
 		if listener == nil {

@@ -29,9 +29,8 @@ func TestServe(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	var stuck, ready readiness
-	stuck.set("")
-	serve(ctx, &group, listener, health, registry, &stuck, &ready, states)
+	var ready readiness
+	serve(ctx, &group, listener, health, registry, &ready, states)
 	get := func(at net.Listener, path string, wantStatus int, want string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at.Addr().String()+path,
@@ -53,8 +52,6 @@ func TestServe(t *testing.T) {
 		}
 	}
 	get(health, "/healthz", http.StatusOK, "ok")
-	stuck.set("no progress")
-	get(health, "/healthz", http.StatusServiceUnavailable, "no progress")
 	get(health, "/readyz", http.StatusServiceUnavailable, "id of the local cluster")
 	ready.set("caches")
 	get(health, "/readyz", http.StatusServiceUnavailable, "caches")
@@ -73,9 +70,8 @@ func TestHeldConnections(t *testing.T) {
 	listener := listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	var stuck, ready readiness
-	stuck.set("")
-	serve(ctx, &group, listener, nil, prometheus.NewRegistry(), &stuck, &ready, new(statusz.Server))
+	var ready readiness
+	serve(ctx, &group, listener, nil, prometheus.NewRegistry(), &ready, new(statusz.Server))
 	const more = 100
 	var conns []net.Conn
 	for i := range connections + more {

@@ -75,8 +75,6 @@ type Applier struct {
 	Clock clock.PassiveClock
 	// Metrics observes writes.
 	Metrics Metrics
-	// Progress is called after each EndpointSlice that was written or deleted; nil for nothing.
-	Progress func()
 
 	// oneIP is set once the second IP of a dual-stack ServiceImport was refused: definitions of the MCS API before v0.2.0
 	// allow one. The process restarts with another definition.

@@ -74,18 +74,10 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err))
 		case written != before:
 			p.Metrics.Written(before, written)
-			p.progresses()
 		}
 	}
 	p.outcome.Unpublished = late[p.observed.Cluster]
 	return late
-}
-
-// progresses calls Progress.
-func (p *pass) progresses() {
-	if p.Progress != nil {
-		p.Progress()
-	}
 }
 
 // ownSliceLabels are the labels of slices that this controller sets or removes.
@@ -120,13 +112,6 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 		wanted[slice.Name] = true
 	}
 	var errs []error
-	// note records the outcome of a deletion.
-	note := func(err error) {
-		if err == nil {
-			p.progresses()
-		}
-		errs = append(errs, err)
-	}
 	for _, slice := range p.existing.EndpointSlices {
 		if wanted[slice.Name] {
 			continue
@@ -135,20 +120,20 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 			continue
 		}
 		err := remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)
-		if note(err); err != nil && slice.Labels[export.LabelSourceCluster] == p.observed.Cluster {
+		if errs = append(errs, err); err != nil && slice.Labels[export.LabelSourceCluster] == p.observed.Cluster {
 			p.outcome.Unpublished = err
 		}
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
 		export.IsDerivedFor(service, p.observed.Service.Name) {
-		note(remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
+		errs = append(errs, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
 	}
 	if service := p.observed.NodePorts; service != nil && p.result.NodePorts == nil && export.IsManaged(service) {
-		note(remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
+		errs = append(errs, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
 	}
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil &&
 		export.IsManaged(serviceImport) {
-		note(remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport))
+		errs = append(errs, remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport))
 	}
 	return errors.Join(errs...)
 }

@@ -109,10 +109,7 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 				t.Errorf("%s: renewed %s, want %s", when, got, want)
 			}
 		}
-		pass := func(err error) {
-			b.Record.Begins()
-			b.Record.Ends(web, err)
-		}
+		pass := func(err error) { b.Record.Reconciled(web, err) }
 		<-time.After(time.Minute)
 		expect("before the export was looked at", "never")
 		pass(nil)

@@ -21,14 +21,12 @@ const (
 	None Reason = ""
 	// InputsLate: objects that exports depend on cannot be read.
 	InputsLate Reason = "inputs"
-	// WorkersStuck: no service is reconciled although some are due.
-	WorkersStuck Reason = "workers"
 	// WritesFail: EndpointSlices cannot be written in any namespace.
 	WritesFail Reason = "writes"
 )
 
 // Reasons are all but None.
-var Reasons = []Reason{InputsLate, WorkersStuck, WritesFail}
+var Reasons = []Reason{InputsLate, WritesFail}
 
 // Inputs are the caches that exports depend on.
 type Inputs interface {
@@ -51,8 +49,8 @@ type RecordConfig struct {
 }
 
 // A Record decides while this replica leads whether the heartbeat may be renewed: whether the EndpointSlices that
-// the local cluster publishes are kept up to date (docs/design.md, "Heartbeat"), and whether the process is stuck. It is
-// safe for concurrent use.
+// the local cluster publishes are kept up to date (docs/design.md, "Heartbeat"). A reconcile that hangs ends as one that
+// failed. It is safe for concurrent use.
 type Record struct {
 	config RecordConfig
 
@@ -61,12 +59,8 @@ type Record struct {
 	unseen map[types.NamespacedName]struct{}
 	seen   chan struct{}
 	// late are the services whose published slices are out of date, and since when.
-	late map[types.NamespacedName]time.Time
-	// working is the number of reconciles in progress, and progress when the last one began, ended, or had a write
-	// answered.
-	working  int
-	progress time.Time
-	reason   Reason
+	late   map[types.NamespacedName]time.Time
+	reason Reason
 }
 
 // NewRecord returns the record of a new leader. expected are the services that the cluster exports or publishes slices
@@ -86,43 +80,10 @@ func NewRecord(config RecordConfig, expected map[types.NamespacedName]struct{}) 
 // published slices are up to date.
 func (r *Record) Seen() <-chan struct{} { return r.seen }
 
-// Begins notes that a service is reconciled.
-func (r *Record) Begins() {
+// Reconciled notes that a service was reconciled. err is why its published slices are out of date, nil if they are not.
+func (r *Record) Reconciled(service types.NamespacedName, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.working == 0 {
-		r.progress = r.config.Clock.Now()
-	}
-	r.working++
-}
-
-// Progresses notes that a reconcile in progress had a write answered: one of hundreds of slices may take minutes.
-func (r *Record) Progresses() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.progress = r.config.Clock.Now()
-}
-
-// Working returns the number of services that are being reconciled.
-func (r *Record) Working() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.working
-}
-
-// PutsOff notes that a service is not reconciled now after all, which says nothing about it.
-func (r *Record) PutsOff() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.working--
-}
-
-// Ends notes that a service was reconciled. err is why its published slices are out of date, nil if they are not.
-func (r *Record) Ends(service types.NamespacedName, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.progress = r.config.Clock.Now()
-	r.working--
 	if _, unseen := r.unseen[service]; unseen {
 		if delete(r.unseen, service); len(r.unseen) == 0 {
 			close(r.seen)
@@ -133,7 +94,7 @@ func (r *Record) Ends(service types.NamespacedName, err error) {
 	case err == nil:
 		delete(r.late, service)
 	case !known:
-		r.late[service] = r.progress
+		r.late[service] = r.config.Clock.Now()
 	}
 }
 
@@ -149,7 +110,6 @@ func (r *Record) Doubt(ctx context.Context) (Reason, string) {
 
 func (r *Record) doubt(ctx context.Context) (Reason, string) {
 	r.mu.Lock()
-	stopped := r.stopped(r.config.After)
 	var late types.NamespacedName
 	for service, since := range r.late {
 		if r.config.Clock.Since(since) >= r.config.After {
@@ -164,12 +124,7 @@ func (r *Record) doubt(ctx context.Context) (Reason, string) {
 			"%s of this cluster could not be read for %s. Look at the API server and at the rights "+
 				"of the controller", resource, r.config.After)
 	}
-	switch {
-	case stopped:
-		return WorkersStuck, fmt.Sprintf(
-			"no service was reconciled for %s although some are due. Look at the API server and "+
-				"at its admission webhooks", r.config.After)
-	case late.Name == "":
+	if late.Name == "" {
 		return None, ""
 	}
 	// The quota or the webhooks of one namespace must not stop the heartbeat of the whole cluster: writes have to fail
@@ -198,20 +153,4 @@ func (r *Record) Unpublished() []types.NamespacedName {
 		late = append(late, service)
 	}
 	return late
-}
-
-// Stuck returns why the process must restart: nothing made progress for so long. It is empty if nothing is stuck.
-func (r *Record) Stuck(longer time.Duration) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopped(longer) {
-		return fmt.Sprintf("no service was reconciled for %s although some are due", longer)
-	}
-	return ""
-}
-
-// stopped reports whether no reconcile began, ended, or had a write answered for so long although some are in progress. The
-// caller holds the lock.
-func (r *Record) stopped(longer time.Duration) bool {
-	return r.working > 0 && r.config.Clock.Since(r.progress) >= longer
 }

@@ -48,12 +48,6 @@ func newTerm(expected map[types.NamespacedName]struct{}) *term {
 	return t
 }
 
-// pass reconciles a service.
-func (m *term) pass(service types.NamespacedName, err error) {
-	m.Begins()
-	m.Ends(service, err)
-}
-
 func (m *term) expect(t *testing.T, want Reason, probed int) {
 	t.Helper()
 	reason, message := m.Doubt(t.Context())
@@ -79,17 +73,17 @@ func TestNothingIsVouchedForBeforeItIsSeen(t *testing.T) {
 		t.Error("a cluster that exports nothing waits")
 	}
 	m := newTerm(map[types.NamespacedName]struct{}{web: {}, db: {}})
-	m.pass(web, nil)
-	m.pass(web, nil)
-	m.pass(types.NamespacedName{Name: "other"}, nil)
+	m.Reconciled(web, nil)
+	m.Reconciled(web, nil)
+	m.Reconciled(types.NamespacedName{Name: "other"}, nil)
 	if seen(m) {
 		t.Error("one export was not reconciled, and the slices count as seen")
 	}
-	m.pass(db, errRefused) // it is late from now on
+	m.Reconciled(db, errRefused) // it is late from now on
 	if !seen(m) {
 		t.Error("all exports were reconciled, and the slices count as unseen")
 	}
-	m.pass(db, nil)
+	m.Reconciled(db, nil)
 }
 
 func TestInputsThatAreNotRead(t *testing.T) {
@@ -98,57 +92,4 @@ func TestInputsThatAreNotRead(t *testing.T) {
 	m.expect(t, InputsLate, 0)
 	m.behind = ""
 	m.expect(t, None, 0)
-}
-
-func TestWorkersThatHang(t *testing.T) {
-	m := newTerm(none)
-	m.pass(web, nil)
-	m.now.Step(time.Hour) // at rest
-	m.expect(t, None, 0)
-	m.Begins()
-	m.now.Step(29 * time.Second)
-	m.Begins()
-	m.expect(t, None, 0)
-	m.now.Step(time.Second)
-	m.expect(t, WorkersStuck, 0)
-	m.Ends(db, nil) // one hangs, the others go on
-	m.expect(t, None, 0)
-	m.now.Step(29 * time.Second)
-	m.pass(db, nil)
-	m.now.Step(29 * time.Second)
-	m.expect(t, None, 0)
-	m.now.Step(time.Second)
-	m.expect(t, WorkersStuck, 0)
-	m.Ends(web, nil)
-	m.now.Step(time.Hour)
-	m.expect(t, None, 0)
-}
-
-func TestStuck(t *testing.T) {
-	const after = 5 * time.Minute
-	for name, test := range map[string]struct {
-		do   func(*term)
-		want string
-	}{
-		"nothing happened yet": {func(*term) {}, ""},
-		"at rest":              {func(m *term) { m.pass(web, nil) }, ""},
-		"a worker": {
-			func(m *term) { m.Begins() },
-			"no service was reconciled for 5m0s although some are due",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := newTerm(none)
-			m.now.Step(time.Hour)
-			test.do(m)
-			m.now.Step(after - 1)
-			if got := m.Stuck(after); got != "" {
-				t.Errorf("too early: %s", got)
-			}
-			m.now.Step(1)
-			if got := m.Stuck(after); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
 }

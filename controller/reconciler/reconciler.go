@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +47,8 @@ type Reconciler struct {
 	large sync.Mutex
 	// record is set by Run.
 	record *heartbeat.Record
+	// working is the number of services that are being reconciled.
+	working atomic.Int64
 }
 
 // New returns a Reconciler that handles the events of the members. It is to be called before they run.
@@ -75,8 +78,8 @@ func (r *Reconciler) Attach() {
 	r.EnqueueAll()
 }
 
-// QueueLength returns the number of services that wait to be reconciled.
-func (r *Reconciler) QueueLength() int { return r.queue.Len() }
+// QueueLength returns the number of services that are being reconciled, or wait for that.
+func (r *Reconciler) QueueLength() int { return r.queue.Len() + int(r.working.Load()) }
 
 // Run reconciles with so many workers until the context ends, and notes in the record how that goes.
 func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Record) {
@@ -104,9 +107,11 @@ func (r *Reconciler) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
+		r.working.Add(1)
 		if ctx.Err() == nil { // Get returns what is left before it reports the shutdown
 			r.pass(ctx, service)
 		}
+		r.working.Add(-1)
 		r.queue.Done(service)
 	}
 }
@@ -117,6 +122,9 @@ const large = 256 << 10
 
 // retryLarge is after how long a large service is due again if another one is reconciled.
 const retryLarge = 50 * time.Millisecond
+
+// passWithin bounds one reconcile, if a request was lost on its way. The next one continues what is not done.
+const passWithin = 5 * time.Minute
 
 // pass reconciles a service once, and makes it due again if that is not the end of it.
 func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
@@ -129,11 +137,11 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 	}
 	r.Gate.Wait(ctx)
 	begin := time.Now()
-	r.record.Begins()
-	outcome, err := r.reconcile(ctx, service)
+	limited, cancel := context.WithTimeout(ctx, passWithin)
+	outcome, err := r.reconcile(limited, service)
+	cancel()
 	took := time.Since(begin)
 	if errors.Is(err, errBehind) {
-		r.record.PutsOff()
 		r.queue.AddAfter(service, min(restAtMost, max(backoffBase, restTimes*took)))
 		return
 	}
@@ -142,10 +150,9 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 		r.queue.AddOthers(service)
 	}
 	if ctx.Err() != nil {
-		r.record.Ends(service, nil) // the work ends
-		return
+		return // the work ends
 	}
-	r.record.Ends(service, outcome.Unpublished)
+	r.record.Reconciled(service, outcome.Unpublished)
 	switch {
 	case apply.Changed(err):
 		r.Metrics.Reconciled(took, nil)

@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
-		{"lines of controller/", lines["controller"], 18_448},
+		{"lines of controller/", lines["controller"], 18_367},
 		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 72_210},
+		{"lines of " + units, lines[units], 72_132},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_410},
+		{"words of Markdown", words, 24_375},
 	} {
 		switch {
 		case each.is > each.most:

@@ -5,18 +5,6 @@ package main
 // probing are mistakes in what is concluded from probes of the pod network, and in what the own heartbeat depends on.
 var probing = []mutant{
 	{
-		file: "controller/heartbeat/record.go",
-		text: `func (r *Record) Progresses() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.progress = r.config.Clock.Now()`,
-		replacement: `func (r *Record) Progresses() {
-	r.mu.Lock()
-	defer r.mu.Unlock()`,
-		harm:  "an import of hundreds of slices at a slow API server demotes the cluster everywhere",
-		first: simulation,
-	},
-	{
 		file: "controller/local/cluster.go",
 		text: `		if each == c.Nodes {`, replacement: `		if each == nil {`,
 		harm:  "a cluster whose controller may not list nodes publishes nothing",
