@@ -121,9 +121,8 @@ type Members struct {
 	publishers map[types.NamespacedName][]*Member
 	publishing sync.RWMutex
 
-	// The members by cluster, and the messages of all problems of credentials, by Candidate.key. Only Run uses them.
+	// connected are the members by cluster. Only Run uses them and the sources.
 	connected map[string]*Member
-	reported  map[string]string
 	sources   []*polled
 }
 
@@ -222,24 +221,19 @@ func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, left []*Ca
 		proposed = append(proposed, r.known...)
 	}
 	sources, problems := gather(s.config, proposed, keys, s.connected)
-	s.refused.Store(&problems)
 	s.report(problems)
 	s.change(ctx, group, sources)
 }
 
 // change connects, replaces and disconnects members to match the sources.
 func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map[string]*source) {
-	var affected, left []string
-	var joined, renewed []*Member
-	var gone []*Member
+	var left, replaced, joined, renewed []*Member
 	for cluster, member := range s.connected {
 		if sources[cluster] == nil {
-			gone = append(gone, member)
+			left = append(left, member)
 			member.leave()
 			delete(s.connected, cluster)
-			left = append(left, cluster)
 			klog.FromContext(ctx).Info("Member left", "member", cluster)
-			affected = append(affected, cluster)
 		}
 	}
 	for cluster, source := range sources {
@@ -249,12 +243,11 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 		case member != nil && member.source.keeps(source):
 			if member.source.renew(source) {
 				renewed = append(renewed, member)
-				affected = append(affected, cluster)
 			}
 			continue
 		case member != nil:
 			reported = member.lastReport() // before it leaves
-			gone = append(gone, member)
+			replaced = append(replaced, member)
 			member.leave()
 		default:
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.Load().String())
@@ -264,14 +257,13 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 		}
 		s.connected[cluster] = s.join(ctx, source, reported)
 		joined = append(joined, s.connected[cluster])
-		affected = append(affected, cluster)
 	}
 	if s.memory != nil {
 		s.memory.SetMembers(slices.Collect(maps.Keys(s.connected)))
 	}
 	s.members.Store(newRoster(maps.Clone(s.connected)))
-	for _, cluster := range left {
-		s.config.Tracker.Untrack(cluster)
+	for _, member := range left {
+		s.config.Tracker.Untrack(member.cluster)
 	}
 	// All members are tracked before any of them is read.
 	for _, member := range slices.Concat(joined, renewed) {
@@ -282,10 +274,10 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 			group.Go(member.read)
 		}
 	}
-	for _, cluster := range affected {
-		s.handler.MemberChanged(cluster)
+	for _, member := range slices.Concat(left, joined, renewed) {
+		s.handler.MemberChanged(member.cluster)
 	}
-	for _, member := range gone {
+	for _, member := range slices.Concat(left, replaced) {
 		for _, service := range member.Services() { // also those that were not imported
 			s.published(member, service)
 		}
@@ -338,15 +330,17 @@ func (s *Members) join(ctx context.Context, source *source, reported string) *Me
 	return member
 }
 
-// report reports the problems that differ from those before.
+// report replaces the problems of credentials, and reports those that are new.
 func (s *Members) report(problems []Problem) {
-	now := make(map[string]string, len(problems))
+	text := func(p Problem) string { return p.Candidate.key() + " " + p.Err.Error() }
+	known := map[string]bool{}
+	for _, problem := range s.Refused() {
+		known[text(problem)] = true
+	}
+	s.refused.Store(&problems)
 	for _, problem := range problems {
-		key := problem.Candidate.key()
-		now[key] = problem.Err.Error()
-		if s.reported[key] != now[key] {
+		if !known[text(problem)] {
 			s.config.Reporter.Report(problem)
 		}
 	}
-	s.reported = now
 }
