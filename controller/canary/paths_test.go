@@ -4,7 +4,6 @@ package canary
 
 import (
 	"cmp"
-	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -322,16 +321,5 @@ func ordinary(seed uint64) *weather {
 func TestNoFalseAlarms(t *testing.T) {
 	if alarms := falseAlarms(ordinary(1), 1000); alarms > 0 {
 		t.Errorf("%d false alarms", alarms)
-	}
-}
-
-// BenchmarkFalseAlarms measures them: -benchtime=1000000x is a million minutes of three members.
-func BenchmarkFalseAlarms(b *testing.B) {
-	for _, loss := range []float64{0.01, 0.02, 0.05} {
-		b.Run(fmt.Sprintf("loss=%g", loss), func(b *testing.B) {
-			n := ordinary(2)
-			n.loss = loss
-			b.ReportMetric(float64(falseAlarms(n, b.N)), "alarms")
-		})
 	}
 }

@@ -315,20 +315,3 @@ func TestSilentConnections(t *testing.T) {
 		t.Errorf("got %v, want an answer", got)
 	}
 }
-
-// BenchmarkProbe is one probe, both ends together, over the loopback device.
-func BenchmarkProbe(b *testing.B) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(b.Context())
-	defer stop()
-	go Serve(ctx, listener, "west", func() string { return "key" })
-	p := &Prober{began: time.Now(), Dial: (&net.Dialer{}).DialContext}
-	t := target{"west", netip.MustParseAddrPort(listener.Addr().String()), "key"}
-	b.ReportAllocs()
-	for b.Loop() {
-		p.probe(ctx, t)
-	}
-}
