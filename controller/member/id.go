@@ -15,20 +15,10 @@ const maxIDLength = validation.LabelValueMaxLength
 // ValidateID returns an error unless id is a valid cluster id: one RFC 1123 label, or two joined with a dot, of at most
 // 63 characters (KEP-2149).
 func ValidateID(id string) error {
-	if id == "" {
-		return fmt.Errorf("the cluster id is empty: use a DNS label, or two joined with a dot")
-	}
-	if len(id) > maxIDLength {
-		return fmt.Errorf("cluster id %q has %d characters: use at most %d", id, len(id), maxIDLength)
-	}
-	parts := strings.Split(id, ".")
-	if len(parts) > 2 {
-		return fmt.Errorf("cluster id %q has %d labels: use a DNS label, or two joined with a dot", id, len(parts))
-	}
-	for _, part := range parts {
-		if problems := validation.IsDNS1123Label(part); len(problems) > 0 {
-			return fmt.Errorf("cluster id %q: %s", id, strings.Join(problems, "; "))
-		}
+	first, second, two := strings.Cut(id, ".")
+	if len(id) > maxIDLength || len(validation.IsDNS1123Label(first)) > 0 ||
+		two && len(validation.IsDNS1123Label(second)) > 0 {
+		return fmt.Errorf("cluster id %q: use a DNS label, or two joined with a dot, of at most %d characters", id, maxIDLength)
 	}
 	return nil
 }

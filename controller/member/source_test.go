@@ -35,7 +35,7 @@ func TestGather(t *testing.T) {
 				secret("a", "", 0, good), secret("b", "a_b", 0, good),
 				secret("c", "east", 0, good),
 			},
-			problems: []string{"a: empty", "b: RFC 1123", "c: that of this cluster"},
+			problems: []string{"a: use a DNS label", "b: use a DNS label", "c: that of this cluster"},
 		},
 		"the older of two": {
 			secrets:  []*corev1.Secret{secret("a", "west", time.Minute, good), secret("b", "west", time.Hour, good)},
