@@ -38,9 +38,8 @@ type Candidate struct {
 	// Kubeconfig is not trusted: see ParseKubeconfig. Err is why there is none. A candidate with an Err is a member, too.
 	Kubeconfig []byte
 	Err        error
-	// File is the file of a kubeconfig that the operator named, instead of Kubeconfig. Context is the context to use in
-	// it; empty means the current one.
-	File, Context string
+	// File is the file of a kubeconfig that the operator named, instead of Kubeconfig.
+	File string
 }
 
 // kindFlag is the Kind of the members that flags name.
@@ -83,7 +82,6 @@ func candidates(config Config, of []*Candidate, members map[string]bool) []*Cand
 	for _, static := range config.Static {
 		all = append(all, &Candidate{
 			Cluster: static.Cluster, Kind: kindFlag, Name: static.Kubeconfig, File: static.Kubeconfig,
-			Context: static.Context,
 		})
 	}
 	for _, secret := range config.Local.Credentials() {

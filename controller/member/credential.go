@@ -3,7 +3,6 @@
 package member
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,9 +54,9 @@ func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 	return credential, err
 }
 
-// LoadKubeconfig makes a credential from a kubeconfig file that the operator named. An empty context means the current
-// one. It may read files, and runs no program.
-func LoadKubeconfig(path, context string) (credential Credential, err error) {
+// LoadKubeconfig makes a credential from the current context of a kubeconfig file that the operator named. It may read
+// files, and runs no program.
+func LoadKubeconfig(path string) (credential Credential, err error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if file := (*os.PathError)(nil); err != nil && !errors.As(err, &file) {
 		err = errNotKubeconfig
@@ -66,7 +65,6 @@ func LoadKubeconfig(path, context string) (credential Credential, err error) {
 		err = clientcmd.ResolveLocalPaths(config)
 	}
 	if err == nil {
-		config.CurrentContext = cmp.Or(context, config.CurrentContext)
 		credential, err = fromConfig(config)
 	}
 	if err == nil && credential.Config.ExecProvider != nil {

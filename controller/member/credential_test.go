@@ -112,7 +112,7 @@ func TestLoadKubeconfig(t *testing.T) {
 	if err := os.WriteFile(path, []byte(kubeconfig(`{tokenFile: token}`, aServer)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	credential, err := LoadKubeconfig(path, "")
+	credential, err := LoadKubeconfig(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestLoadKubeconfig(t *testing.T) {
 	if err := os.WriteFile(insecure, []byte(kubeconfig(aToken, `{server: "http://192.0.2.1"}`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadKubeconfig(insecure, ""); err == nil || !strings.Contains(err.Error(), "https://") {
+	if _, err := LoadKubeconfig(insecure); err == nil || !strings.Contains(err.Error(), "https://") {
 		t.Errorf("a server without TLS: %v", err)
 	}
 	plugin := filepath.Join(folder, "plugin")
@@ -131,13 +131,10 @@ func TestLoadKubeconfig(t *testing.T) {
 	if err := os.WriteFile(plugin, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadKubeconfig(plugin, ""); err == nil || !strings.Contains(err.Error(), "exec") {
+	if _, err := LoadKubeconfig(plugin); err == nil || !strings.Contains(err.Error(), "exec") {
 		t.Errorf("a file that runs a program: %v", err)
 	}
-	if _, err := LoadKubeconfig(path, "y"); err == nil {
-		t.Error("a context that does not exist: no error")
-	}
-	if _, err := LoadKubeconfig(filepath.Join(folder, "none"), ""); err == nil {
+	if _, err := LoadKubeconfig(filepath.Join(folder, "none")); err == nil {
 		t.Error("a file that does not exist: no error")
 	}
 }
@@ -182,7 +179,7 @@ func TestNoTokenIsQuoted(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, inSecret := ParseKubeconfig([]byte(text))
-		_, inFile := LoadKubeconfig(path, "")
+		_, inFile := LoadKubeconfig(path)
 		for _, err := range []error{inSecret, inFile} {
 			if err == nil || strings.Contains(err.Error(), token) {
 				t.Errorf("%s: got %v", text, err)

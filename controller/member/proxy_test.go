@@ -189,7 +189,7 @@ func TestProxies(t *testing.T) {
 				t.Fatal(err)
 			}
 			inSecret, err := ParseKubeconfig(text)
-			inFile, errFile := LoadKubeconfig(path, "")
+			inFile, errFile := LoadKubeconfig(path)
 			if err != nil || errFile != nil {
 				t.Fatal(err, errFile)
 			}

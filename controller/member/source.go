@@ -32,9 +32,8 @@ const (
 type Static struct {
 	// Cluster is the id of the member.
 	Cluster string
-	// Kubeconfig is the path of its kubeconfig. Context is the context to use in it; empty means the current one.
+	// Kubeconfig is the path of its kubeconfig.
 	Kubeconfig string
-	Context    string
 }
 
 // A source is a candidate that became a member, with its credential.
@@ -60,7 +59,7 @@ type settings struct {
 // credential removes nothing.
 func (s *source) keeps(other *source) bool {
 	is, will := s.candidate.Load(), other.candidate.Load()
-	return other.unread || !s.unread && is.File == will.File && is.Context == will.Context && is.Kind == will.Kind &&
+	return other.unread || !s.unread && is.File == will.File && is.Kind == will.Kind &&
 		bytes.Equal(s.credential.kubeconfig, other.credential.kubeconfig)
 }
 
@@ -168,7 +167,7 @@ func parse(candidate *Candidate, member *Member) *source {
 	case candidate.Err != nil:
 		s.err = candidate.Err
 	case candidate.File != "":
-		s.credential, s.err = LoadKubeconfig(candidate.File, candidate.Context)
+		s.credential, s.err = LoadKubeconfig(candidate.File)
 	default:
 		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)
 	}

@@ -60,7 +60,7 @@ func TestMembersFromValues(t *testing.T) {
 			text = strings.Replace(text, "/tokens/north", values, 1)
 			path := filepath.Join(t.TempDir(), "north")
 			must(t, os.WriteFile(path, []byte(text), 0o600))
-			credential, err := member.LoadKubeconfig(path, "")
+			credential, err := member.LoadKubeconfig(path)
 			must(t, err)
 			if credential.Config.Host != "https://north" || credential.Config.BearerTokenFile != values ||
 				credential.Namespace != system || credential.Annotations[member.CIDRsAnnotation] != "10.3.0.0/16" ||

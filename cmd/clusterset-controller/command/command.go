@@ -64,7 +64,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	set.StringVar(&f.Namespace, "namespace", "",
 		"namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+
 			member.DefaultNamespace)
-	set.Func("member", "another member, besides those in Secrets, as `id=kubeconfig[:context]`; may be repeated",
+	set.Func("member", "another member, besides those in Secrets, as `id=kubeconfig`; may be repeated",
 		func(text string) error {
 			static, err := parseMember(text)
 			f.Members = append(f.Members, static)
@@ -127,7 +127,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 // complete fills in the options that are not flags, and reads the kubeconfigs that flags name.
 func (f *flags) complete() error {
 	for _, static := range f.Members {
-		if _, err := member.LoadKubeconfig(static.Kubeconfig, static.Context); err != nil {
+		if _, err := member.LoadKubeconfig(static.Kubeconfig); err != nil {
 			return fmt.Errorf("--member %s: %w", static.Cluster, err)
 		}
 	}
@@ -146,15 +146,14 @@ func (f *flags) complete() error {
 	return nil
 }
 
-// parseMember reads id=kubeconfig[:context].
+// parseMember reads id=kubeconfig.
 func parseMember(text string) (member.Static, error) {
 	id, file, _ := strings.Cut(text, "=")
 	if file == "" {
-		return member.Static{}, errors.New("use <id>=<kubeconfig>[:<context>]")
+		return member.Static{}, errors.New("use <id>=<kubeconfig>")
 	}
 	if err := member.ValidateID(id); err != nil {
 		return member.Static{}, err
 	}
-	path, context, _ := strings.Cut(file, ":")
-	return member.Static{Cluster: id, Kubeconfig: path, Context: context}, nil
+	return member.Static{Cluster: id, Kubeconfig: file}, nil
 }
