@@ -60,11 +60,11 @@ type Member struct {
 
 	mu       sync.Mutex
 	problems map[string]error // by watch
-	reported string           // the kind of the last reported problem, which may be that of a former credential
+	reported string           // the kind of the problem, empty for none
 }
 
 // newMember returns a member that was not read yet. changed is called for each service whose slices changed, synced
-// after the first complete list, and report when the kind of the problem changes, with nil for none.
+// after the first complete list, and report when requests fail in another way than before.
 func newMember(cluster string, now clock.WithTicker, changed func(types.NamespacedName), synced func(),
 	report func(error),
 ) *Member {
@@ -152,15 +152,8 @@ func (m *Member) problem() error {
 	return errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat])
 }
 
-// lastReport returns the kind of the last reported problem, empty for none.
-func (m *Member) lastReport() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.reported
-}
-
 // note records the outcome of a request of a watch, and reports the problem if its kind changed. Messages may differ
-// with each retry; kinds do not. The member is healthy only after both watches succeeded.
+// with each retry; kinds do not.
 func (m *Member) note(watched string, err error) {
 	m.mu.Lock()
 	m.problems[watched] = err
@@ -169,14 +162,10 @@ func (m *Member) note(watched string, err error) {
 	if first := cmp.Or(m.problems[watchedSlices], m.problems[watchedHeartbeat]); first != nil {
 		kind = "failed " + string(apierrors.ReasonForError(first))
 	}
-	_, slices := m.problems[watchedSlices]
-	_, heartbeat := m.problems[watchedHeartbeat]
-	changed := kind != m.reported && (kind != "" || slices && heartbeat)
-	if changed {
-		m.reported = kind
-	}
+	changed := kind != m.reported
+	m.reported = kind
 	m.mu.Unlock()
-	if changed {
+	if changed && problem != nil {
 		m.report(problem)
 	}
 }

@@ -29,8 +29,7 @@ type Problem struct {
 	Candidate *Candidate
 	// Source is the name of a Source that cannot be read. Its members stay.
 	Source string
-	// Err is nil when the problem is resolved.
-	Err error
+	Err    error
 	// Refused means that the credential is not used.
 	Refused bool
 	// Limited means that the member exceeds a limit.
@@ -74,7 +73,7 @@ type Handler interface {
 
 // A Reporter reports problems.
 type Reporter interface {
-	// Report is called once for a problem and once when it is resolved. It must not block.
+	// Report is called once for a problem. It must not block.
 	Report(Problem)
 }
 
@@ -238,7 +237,6 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 	}
 	for cluster, source := range sources {
 		member := s.connected[cluster]
-		reported := ""
 		switch {
 		case member != nil && member.source.keeps(source):
 			if member.source.renew(source) {
@@ -246,16 +244,12 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 			}
 			continue
 		case member != nil:
-			reported = member.lastReport() // before it leaves
 			replaced = append(replaced, member)
 			member.leave()
 		default:
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.Load().String())
 		}
-		if source.unread {
-			reported = "refused"
-		}
-		s.connected[cluster] = s.join(ctx, source, reported)
+		s.connected[cluster] = s.join(ctx, source)
 		joined = append(joined, s.connected[cluster])
 	}
 	if s.memory != nil {
@@ -285,8 +279,8 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 }
 
 // join returns a member, which is not read yet. A cluster with an unusable credential is a member, too: its imported
-// endpoints stay. reported is what was reported of the cluster last.
-func (s *Members) join(ctx context.Context, source *source, reported string) *Member {
+// endpoints stay.
+func (s *Members) join(ctx context.Context, source *source) *Member {
 	cluster := source.cluster
 	var member *Member
 	member = newMember(cluster, s.config.Clock, func(service types.NamespacedName) { s.published(member, service) }, func() {
@@ -295,7 +289,7 @@ func (s *Members) join(ctx context.Context, source *source, reported string) *Me
 	}, func(err error) {
 		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 	})
-	member.source, member.keep, member.reported = source, s.config.Keep, reported
+	member.source, member.keep = source, s.config.Keep
 	member.heartbeat.read = func(is Heartbeat, renewed bool) { s.config.Tracker.LeaseRead(cluster, is, renewed) }
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
 	member.slices.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }

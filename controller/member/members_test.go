@@ -28,35 +28,8 @@ func secret(name, cluster string, age time.Duration, data string) *corev1.Secret
 	}
 }
 
-func TestProblemsAreToldOnce(t *testing.T) {
-	var told []string
-	around := &surroundings{reported: func(problem Problem) {
-		told = append(told, problem.Candidate.Name+" "+
-			problem.Err.Error())
-	}}
-	set := around.members(Config{})
-	bad := func(name, data string) []Problem {
-		_, problems := gather(having(secret(name, "west", 0, data)).of(Config{Cluster: "east"}), nil, nil, nil)
-		return problems
-	}
-	set.report(bad("a", ""))
-	set.report(bad("a", ""))
-	if len(told) != 1 {
-		t.Errorf("told %v, want one", told)
-	}
-	set.report(bad("a", "{"))
-	if len(told) != 2 {
-		t.Errorf("told %v, want the new problem too", told)
-	}
-	set.report(nil)
-	set.report(bad("a", "{"))
-	if len(told) != 3 {
-		t.Errorf("told %v, want the problem again after it was over", told)
-	}
-}
-
-// TestRecoveryIsTold: what was told of a member that cannot be read is told to be over once it is read.
-func TestRecoveryIsTold(t *testing.T) {
+// TestWhatFailsIsTold: why a member cannot be read is told once, and again after it was read.
+func TestWhatFailsIsTold(t *testing.T) {
 	good, other := kubeconfig(aToken, aServer), kubeconfig(`{token: u}`, aServer)
 	healthy := func(m *Member) {
 		m.note(watchedSlices, nil)
@@ -71,24 +44,23 @@ func TestRecoveryIsTold(t *testing.T) {
 		want       string
 	}
 	for name, steps := range map[string][]step{
-		"nothing was wrong":  {{good, "", healthy, ""}, {other, "", healthy, ""}},
-		"garbage":            {{"{", "", idle, "refused"}, {good, "", healthy, "over"}, {other, "", healthy, ""}},
-		"garbage for long":   {{"{", "", idle, "refused"}, {"{", "", idle, ""}, {good, "", healthy, "over"}},
-		"then unreachable":   {{"{", "", idle, "refused"}, {good, "", failing, "failed"}, {good, "", healthy, "over"}},
-		"garbage meanwhile":  {{good, "", healthy, ""}, {"{", "", idle, "refused"}, {good, "", healthy, ""}},
-		"another credential": {{good, "", failing, "failed"}, {other, "", idle, ""}, {other, "", healthy, "over"}},
-		"wrong annotation":   {{good, "no-cidr", idle, "refused"}, {good, "192.0.2.0/24", healthy, "over"}},
-		"empty annotation":   {{good, " , ", idle, "refused"}, {good, "192.0.2.0/24", healthy, "over"}},
+		"garbage": {
+			{"{", "", idle, "refused"}, {"{", "", idle, ""}, {"", "", idle, "refused"}, {good, "", healthy, ""}, {"{", "", idle, "refused"},
+		},
+		"unreachable": {
+			{"{", "", idle, "refused"},
+			{good, "", failing, "failed"},
+			{good, "", failing, ""},
+			{good, "", healthy, ""},
+			{good, "", failing, "failed"},
+		},
+		"wrong annotation": {{good, "no-cidr", idle, "refused"}, {good, "192.0.2.0/24", healthy, ""}},
 		"renewed with a wrong annotation": {
 			{good, "192.0.2.0/24", healthy, ""},
 			{good, "no-cidr", idle, "refused"},
 			{other, "no-cidr", inForce(t, other), ""},
 			{other, "192.0.2.0/24", healthy, ""},
 		},
-		"one watch is none": {{"{", "", idle, "refused"}, {
-			good, "", func(m *Member) { m.note(watchedSlices, nil) },
-			"",
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told []string
@@ -96,13 +68,10 @@ func TestRecoveryIsTold(t *testing.T) {
 			around := &surroundings{
 				secrets: func() []*corev1.Secret { return []*corev1.Secret{credential} },
 				reported: func(problem Problem) {
-					switch {
-					case problem.Refused:
+					if problem.Refused {
 						told = append(told, "refused")
-					case problem.Err != nil:
+					} else {
 						told = append(told, "failed")
-					default:
-						told = append(told, "over")
 					}
 				},
 			}

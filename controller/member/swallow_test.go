@@ -128,12 +128,7 @@ func TestSwallowedRequests(t *testing.T) {
 	defer reading(t, m, server)()
 	receive(t, changed)
 	receive(t, heard)
-	if err := receive(t, told); err == nil {
-		t.Error("it is healthy before it is read")
-	}
-	for receive(t, told) != nil {
-		continue // it may fail in more than one way
-	}
+	receive(t, told)
 }
 
 // receive receives what is sent within a minute.

@@ -4,7 +4,6 @@ package memberstate
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -21,15 +20,12 @@ import (
 const (
 	EventMemberCredentialInvalid = "MemberCredentialInvalid"
 	EventMemberUnreachable       = "MemberUnreachable"
-	EventMemberReachable         = "MemberReachable"
 	EventMemberOverLimit         = "MemberOverLimit"
-	EventMemberWithinLimits      = "MemberWithinLimits"
 	EventMemberStale             = "MemberStale"
 	EventMemberGone              = "MemberGone"
 	EventMemberQuarantined       = "MemberQuarantined"
 	EventMemberRecovered         = "MemberRecovered"
 	EventMemberSourceUnreadable  = "MemberSourceUnreadable"
-	EventMemberSourceRead        = "MemberSourceRead"
 )
 
 // A Reporter logs problems of members and records them as Events on their Secrets.
@@ -42,37 +38,31 @@ type Reporter struct {
 
 // Report implements member.Reporter.
 func (r *Reporter) Report(problem member.Problem) {
-	logger, object, err := r.Logger.WithValues("member", problem.Cluster), r.Object, problem.Err
-	if problem.Candidate != nil {
-		logger, object = logger.WithValues("credential", problem.Candidate.String()), problem.Candidate.Object
+	if problem.Source != "" {
+		r.source(problem)
+		return
 	}
 	reason, log := EventMemberUnreachable, "Cannot read a member; its imported endpoints stay"
-	over, overLog, message := EventMemberReachable, "Reading the member", "Reading cluster "+problem.Cluster
 	switch {
-	case problem.Source != "":
-		logger = r.Logger.WithValues("source", problem.Source)
-		reason, log = EventMemberSourceUnreadable, "Cannot read a source of members; its members stay"
-		over, overLog, message = EventMemberSourceRead, "Read the source of members again", "Reading --members-from="+problem.Source
-		if err != nil {
-			err = fmt.Errorf("cannot read --members-from=%s, so its members stay as they were: %w", problem.Source, err)
-		}
 	case problem.Limited:
 		reason, log = EventMemberOverLimit, "A member exceeds a limit; the excess is not imported"
-		over, overLog = EventMemberWithinLimits, "The member is within its limits again"
-		message = "Cluster " + problem.Cluster + " is within its limits"
 	case problem.Refused:
 		reason, log = EventMemberCredentialInvalid, "Refused the credential of a member"
 	}
-	kind := corev1.EventTypeWarning
-	if err != nil {
-		message = documents.Safe(err.Error())
-		logger.Error(errors.New(message), log)
-	} else {
-		reason, kind = over, corev1.EventTypeNormal
-		logger.Info(overLog)
+	message := documents.Safe(problem.Err.Error())
+	r.Logger.Error(errors.New(message), log, "member", problem.Cluster, "credential", problem.Candidate.String())
+	if problem.Candidate.Object != nil {
+		r.Recorder.Event(problem.Candidate.Object, corev1.EventTypeWarning, reason, message)
 	}
-	if object != nil {
-		r.Recorder.Event(object, kind, reason, message)
+}
+
+// source reports a problem of a source of members.
+func (r *Reporter) source(problem member.Problem) {
+	why := documents.Safe(problem.Err.Error())
+	r.Logger.Error(errors.New(why), "Cannot read a source of members; its members stay", "source", problem.Source)
+	if r.Object != nil {
+		r.Recorder.Event(r.Object, corev1.EventTypeWarning, EventMemberSourceUnreadable,
+			"Cannot read --members-from="+problem.Source+", so its members stay as they were: "+why)
 	}
 }
 
