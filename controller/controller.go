@@ -145,7 +145,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	}
 	var paths *canary.Paths
 	if c.options.Canary != nil {
-		paths = canary.NewPaths(c.options.limits(), klog.FromContext(ctx), r.Tracker.Reconsider)
+		paths = canary.NewPaths(c.options.limits(), r.Tracker.Reconsider)
 		r.Tracker.SetLayer(paths)
 	}
 	leases, err := memberstate.NewLeases(ctx, c.client, c.options.Namespace, r.Tracker)

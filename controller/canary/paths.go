@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
@@ -36,7 +34,6 @@ const forgetAfter = 30 * time.Second
 // memberstate.Layer. A probe costs the same however many members there are. They are safe for concurrent use.
 type Paths struct {
 	limits liveness.Limits
-	logger logr.Logger
 	// changed is called without the lock once a path changed.
 	changed func(cluster string)
 
@@ -60,10 +57,8 @@ var _ memberstate.Layer = (*Paths)(nil)
 
 // NewPaths returns the paths to no members. The limits must be valid. changed is called, without locks, with each member
 // whose path changed.
-func NewPaths(limits liveness.Limits, logger logr.Logger, changed func(cluster string)) *Paths {
-	return &Paths{
-		limits: limits, logger: logger, changed: changed, members: map[string]*path{},
-	}
+func NewPaths(limits liveness.Limits, changed func(cluster string)) *Paths {
+	return &Paths{limits: limits, changed: changed, members: map[string]*path{}}
 }
 
 // Opinion implements memberstate.Layer.
@@ -166,21 +161,13 @@ func (v *Paths) probed(p Probe) {
 		v.mu.Unlock()
 		return
 	}
-	probed, was := m.canaries[p.Canary], m.is
-	wasCut := probed.cut
-	probed.probed(p, len(m.canaries) == 1, v.limits.StaleAfter)
+	was := m.is
+	m.canaries[p.Canary].probed(p, len(m.canaries) == 1, v.limits.StaleAfter)
 	if m.is = v.judge(m, p); m.is == Unreachable && was != Unreachable {
 		m.cuts = m.cuts.And(p.Ended)
 	}
-	changed, isCut, zone := m.is != was, probed.cut, probed.zone
+	changed := m.is != was
 	v.mu.Unlock()
-	if isCut != wasCut {
-		message := "A canary of a member is reached again"
-		if isCut {
-			message = "A canary of a member is not reached"
-		}
-		v.logger.Info(message, "member", p.Cluster, "canary", p.Canary, "zone", zone)
-	}
 	if changed {
 		v.changed(p.Cluster)
 	}

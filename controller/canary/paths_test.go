@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
@@ -20,7 +18,7 @@ var limits = liveness.Limits{Interval: 5 * time.Second, StaleAfter: 30 * time.Se
 
 func at(second int) time.Time { return time.Unix(1e9+int64(second), 0) }
 
-func newPaths() *Paths { return NewPaths(limits, logr.Discard(), func(string) {}) }
+func newPaths() *Paths { return NewPaths(limits, func(string) {}) }
 
 // named is the canary of a name that ends with its number, as "west/1".
 func named(name string) Canary {
@@ -189,7 +187,7 @@ func TestPaths(t *testing.T) {
 // TestOffer: new canaries begin anew, and none for a while is no path.
 func TestOffer(t *testing.T) {
 	var changes []string
-	v := NewPaths(limits, logr.Discard(), func(cluster string) { changes = append(changes, cluster) })
+	v := NewPaths(limits, func(cluster string) { changes = append(changes, cluster) })
 	probes, offers := history("west/1 +---", "west/2 +---")
 	v.offer(at(0), "west", offers["west"])
 	course(v, "west", probes)
@@ -277,7 +275,7 @@ func (n *weather) probe(canary string, second int) Outcome {
 // falseAlarms returns how often a member becomes unreachable in so many minutes, though no path is ever cut.
 func falseAlarms(n *weather, minutes int) (alarms int) {
 	alarmed := ""
-	v := NewPaths(limits, logr.Discard(), func(cluster string) { alarmed = cluster })
+	v := NewPaths(limits, func(cluster string) { alarmed = cluster })
 	var canaries []string
 	for _, cluster := range []string{"north", "south", "west"} {
 		offered := []string{cluster + "/1", cluster + "/2"}

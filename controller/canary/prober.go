@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"k8s.io/klog/v2"
 )
 
 const (
@@ -53,8 +51,6 @@ type Prober struct {
 	// Dial connects to a canary; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// invalid are the canaries of members that were reported. Only Run uses them.
-	invalid map[string]string
 	// late is how late the timers of watch were, all together, and looked when watch last looked, since began. Both are
 	// in nanoseconds.
 	late, looked atomic.Int64
@@ -70,14 +66,14 @@ type target struct {
 
 // Run probes until the context ends. It may be called once.
 func (p *Prober) Run(ctx context.Context) {
-	p.invalid, p.began = map[string]string{}, time.Now()
+	p.began = time.Now()
 	if p.Dial == nil {
 		p.Dial = (&net.Dialer{}).DialContext
 	}
 	var probes sync.WaitGroup
 	defer probes.Wait()
 	for next := time.Now(); ctx.Err() == nil; {
-		targets := p.targets(ctx)
+		targets := p.targets()
 		if len(targets) == 0 {
 			pause(ctx, interval)
 			next = time.Now()
@@ -104,14 +100,14 @@ func (p *Prober) Run(ctx context.Context) {
 }
 
 // targets returns the canaries of all members in a stable order, and offers them to the Paths.
-func (p *Prober) targets(ctx context.Context) (targets []target) {
+func (p *Prober) targets() (targets []target) {
 	present := map[string]bool{}
 	for _, m := range p.Members() {
 		present[m.Cluster] = true
 		if !m.Read {
 			continue
 		}
-		canaries := p.accept(ctx, m.Cluster, m.Canaries, m.CIDRs)
+		canaries := accept(m.Canaries, m.CIDRs)
 		p.Paths.offer(time.Now(), m.Cluster, canaries)
 		for _, each := range canaries {
 			targets = append(targets, target{m.Cluster, each.Address, m.Key})
@@ -123,16 +119,9 @@ func (p *Prober) targets(ctx context.Context) (targets []target) {
 	return targets
 }
 
-// accept returns the canaries in a text that a member may have.
-func (p *Prober) accept(ctx context.Context, cluster, text string, cidrs []netip.Prefix) []Canary {
-	canaries, err := Decode(text)
-	if err != nil {
-		if p.invalid[cluster] != text {
-			p.invalid[cluster] = text
-			klog.FromContext(ctx).Error(err, "Ignored the canaries of a member, which is not probed", "member", cluster)
-		}
-		return nil
-	}
+// accept returns the canaries in a text that a member may have, none if the text is invalid.
+func accept(text string, cidrs []netip.Prefix) []Canary {
+	canaries, _ := Decode(text)
 	return slices.DeleteFunc(canaries, func(c Canary) bool {
 		return !slices.ContainsFunc(cidrs, func(prefix netip.Prefix) bool {
 			return prefix.Contains(c.Address.Addr())

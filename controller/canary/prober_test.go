@@ -208,10 +208,10 @@ func TestOffers(t *testing.T) {
 				all = append(all, *each)
 			}
 			return all
-		}, Paths: newPaths(), invalid: map[string]string{}}
+		}, Paths: newPaths()}
 		expect := func(what string, targets int, want ...string) {
 			t.Helper()
-			got := p.targets(t.Context())
+			got := p.targets()
 			var known []string
 			for _, each := range p.Paths.Witnesses() {
 				known = append(known, each.Cluster+" "+Encode([]Canary{{each.Address, each.Zone}}))
