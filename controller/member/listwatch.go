@@ -150,18 +150,6 @@ func listSelection(ctx context.Context, client informer.Client[*discoveryv1.Endp
 	return result, nil
 }
 
-// lacks reports whether a list lacks services that are imported from the member.
-func (s *sliceStore) lacks(list *export.PackedList) bool {
-	missing := s.imported()
-	for _, slice := range list.Items {
-		delete(missing, ServiceOf(slice.OpenMetadata()))
-	}
-	for service := range s.account.Withheld() {
-		delete(missing, service)
-	}
-	return len(missing) > 0
-}
-
 // listOne lists a single object.
 func listOne[L interface {
 	runtime.Object

@@ -208,7 +208,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	published := selected(slices,
 		metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster}, m.patience,
 		func(ctx context.Context, options metav1.ListOptions) (*export.PackedList, error) {
-			list, err := listSelection(ctx, slices, options, m.slices, func() error {
+			return listSelection(ctx, slices, options, m.slices, func() error {
 				// The list may be of another cluster than the last heartbeat, which is read before the list is visible.
 				_, uid, err := m.readHeartbeat(ctx, leases)
 				if err != nil {
@@ -217,10 +217,6 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 				m.listed.Store(&uid)
 				return nil
 			})
-			if err == nil && m.slices.lacks(list) {
-				m.listed.Store(nil) // it may be incomplete: the next list must come soon
-			}
-			return list, err
 		},
 		func(ctx context.Context, version string) error { return m.unchanged(ctx, leases, version) },
 		m.outcome(watchedSlices))

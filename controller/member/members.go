@@ -58,8 +58,9 @@ type Tracker interface {
 	// LeaseRead is called for every heartbeat Lease that is read. renewed reports whether the Lease was renewed since it was
 	// last read.
 	LeaseRead(cluster string, is Heartbeat, renewed bool)
-	// Listed is called with the services in a complete list of a member's slices, before Slices returns the list.
-	Listed(cluster string, services []types.NamespacedName)
+	// Listed is called with the services in a complete list of a member's slices, before Slices returns the list. It
+	// reports whether the list lacks a known one.
+	Listed(cluster string, services []types.NamespacedName) (lacks bool)
 }
 
 // A Handler requests reconciles. Its methods must not block.
@@ -291,7 +292,11 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 	})
 	member.source, member.keep = source, s.config.Keep
 	member.heartbeat.read = func(is Heartbeat, renewed bool) { s.config.Tracker.LeaseRead(cluster, is, renewed) }
-	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
+	member.slices.listing = func(services []types.NamespacedName) {
+		if s.config.Tracker.Listed(cluster, services) {
+			member.listed.Store(nil) // it may be incomplete: the next list must come soon
+		}
+	}
 	member.slices.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }
 	member.slices.turns = s.turns
 	member.slices.account = limits.NewAccount(cluster, s.config.Limits, s.memory, member.slices.imported())

@@ -31,7 +31,7 @@ func (s *surroundings) Track(m *Member)                                        {
 func (s *surroundings) Before() []*Candidate                                   { return s.before }
 func (s *surroundings) Untrack(string)                                         {}
 func (s *surroundings) LeaseRead(string, Heartbeat, bool)                      {}
-func (s *surroundings) Listed(string, []types.NamespacedName)                  {}
+func (s *surroundings) Listed(string, []types.NamespacedName) bool             { return false }
 func (s *surroundings) ServiceChanged(service types.NamespacedName)            { call(s.serviceChanged, service) }
 
 func (s *surroundings) MemberChanged(cluster string) { call(s.memberChanged, cluster) }

@@ -190,10 +190,10 @@ func (t *Tracker) LeaseRead(cluster string, is member.Heartbeat, renewed bool) {
 }
 
 // Listed implements member.Tracker.
-func (t *Tracker) Listed(cluster string, services []types.NamespacedName) {
+func (t *Tracker) Listed(cluster string, services []types.NamespacedName) (lacks bool) {
 	t.update(cluster, func(now time.Time, m *tracked) {
 		before, lacking := t.compare(cluster, services)
-		m.Shrunk = time.Time{}
+		m.Shrunk, lacks = time.Time{}, lacking > 0
 		if lacking > 0 {
 			m.Shrunk = now
 		}
@@ -204,6 +204,7 @@ func (t *Tracker) Listed(cluster string, services []types.NamespacedName) {
 			m.Lost = m.Shrunk
 		}
 	})
+	return lacks
 }
 
 // compare returns how many services a member exported last, and how many of them are not among services.

@@ -227,12 +227,16 @@ func TestTrackerLostExports(t *testing.T) {
 	})
 	t.Run("whole again", func(t *testing.T) {
 		l := begin()
-		l.Listed("west", inDemo("a b c d"))
+		if l.Listed("west", inDemo("a b c d")) {
+			t.Error("a whole list lacks exports")
+		}
 		l.expect(t, "west", "fresh Heard", "west")
 	})
 	t.Run("a few are not most", func(t *testing.T) {
 		l := begin()
-		l.Listed("west", inDemo("a b c"))
+		if !l.Listed("west", inDemo("a b c")) {
+			t.Error("a list that lacks an export is whole")
+		}
 		// Who says so is looked at before it is believed.
 		l.expect(t, "west", "fresh Heard kept", "west")
 		l.pass(5, "west")
