@@ -26,7 +26,7 @@ func named(name string) Canary {
 	return Canary{Address: netip.AddrPortFrom(address, 8081)}
 }
 
-// history is probes of canaries, one a second: "west/1 ++--~~v." is answered, unanswered, impaired, void, and none.
+// history is probes of canaries, one a second: "west/1 ++--~~." is answered, unanswered, impaired, and none.
 func history(rows ...string) (probes []Probe, offers map[string][]Canary) {
 	offers = map[string][]Canary{}
 	for i, row := range rows {
@@ -42,8 +42,6 @@ func history(rows ...string) (probes []Probe, offers map[string][]Canary) {
 				p.Outcome, p.Ended = Unanswered, p.Began.Add(750*time.Millisecond)
 			case '~':
 				p.Outcome, p.Ended = Impaired, p.Began.Add(20*time.Millisecond)
-			case 'v':
-				p.Outcome, p.Ended = Void, p.Began.Add(900*time.Millisecond)
 			default:
 				continue
 			}
@@ -109,9 +107,6 @@ func TestPaths(t *testing.T) {
 			name: "a canary that never answered",
 			rows: []string{"west/1 " + times("+", 33), "west/2 " + times("-", 33), "west/3 " + times("-", 33)},
 			want: times("r", 30) + "uuu",
-		},
-		{
-			name: "starved", rows: []string{"west/1 +--v--v--v--", "west/2 +--v--v--v--"}, want: times("r", 12),
 		},
 		{
 			name: "three answers end it", rows: []string{"west/1 +---++++", "west/2 +-------"}, want: "rrruuurr",
@@ -263,7 +258,7 @@ func (n *weather) probe(canary string, second int) Outcome {
 	}
 	switch {
 	case second < n.stalled && n.random.IntN(2) == 0 || n.random.Float64() < n.starved:
-		return Void
+		return Impaired
 	case second < n.down[canary], n.random.Float64() < n.loss:
 		return Unanswered
 	case n.random.Float64() < n.slow:
@@ -282,7 +277,7 @@ func falseAlarms(n *weather, minutes int) (alarms int) {
 		canaries = append(canaries, offered...)
 		v.offer(at(0), cluster, []Canary{named(offered[0]), named(offered[1])})
 	}
-	took := [...]time.Duration{Void: time.Second, Answered: 20 * time.Millisecond, Impaired: 700 * time.Millisecond, Unanswered: 750 * time.Millisecond}
+	took := [...]time.Duration{Answered: 20 * time.Millisecond, Impaired: 700 * time.Millisecond, Unanswered: 750 * time.Millisecond}
 	var probes []Probe
 	for round := range int(time.Duration(minutes) * time.Minute / interval) {
 		now := at(0).Add(time.Duration(round) * interval)

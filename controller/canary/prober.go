@@ -152,7 +152,7 @@ func (p *Prober) probe(ctx context.Context, t target) Probe {
 	if outcome != Answered && (ended.Sub(began) > answerWithin+lateBy ||
 		outcome == Unanswered && ended.Sub(began) > connectWithin+lateBy ||
 		p.lateness()-lateness > lateBy) {
-		outcome = Void
+		outcome = Impaired
 	}
 	return Probe{Cluster: t.cluster, Canary: t.canary, Began: began, Ended: ended, Outcome: outcome}
 }

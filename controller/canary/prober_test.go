@@ -99,7 +99,7 @@ func TestOutcome(t *testing.T) {
 		{"its timer is late", func(context.Context) (net.Conn, error) {
 			<-time.After(connectWithin + lateBy + 1)
 			return nil, context.DeadlineExceeded
-		}, Void, connectWithin + lateBy + 1},
+		}, Impaired, connectWithin + lateBy + 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestStarved(t *testing.T) {
 				}
 				return nil, errors.New("no route")
 			}
-			want := map[bool]Outcome{true: Answered, false: Void}[answered]
+			want := map[bool]Outcome{true: Answered, false: Impaired}[answered]
 			if got := p.probe(t.Context(), ofWest); got.Outcome != want {
 				t.Errorf("got %v, want %v", got.Outcome, want)
 			}

@@ -12,13 +12,12 @@ type Outcome int
 
 // Outcomes of a probe.
 const (
-	// Void: the prober itself was late, so that the probe shows nothing.
-	Void Outcome = iota
+	// Impaired: the other end refused the connection, or made it and did not answer as it should. The path to it is
+	// whole. A canary that restarts or starves does that, too, and so does one that others keep busy. If the prober itself
+	// was late, nothing is known of the path, which changes as little.
+	Impaired Outcome = iota
 	// Answered: the whole answer came in time.
 	Answered
-	// Impaired: the other end refused the connection, or made it and did not answer as it should. The path to it is
-	// whole. A canary that restarts or starves does that, too, and so does one that others keep busy.
-	Impaired
 	// Unanswered: no connection in time.
 	Unanswered
 )
@@ -49,8 +48,6 @@ type verdict struct {
 // probed takes the result of a probe. A lone canary may be a lone pod that restarts.
 func (v *verdict) probed(p Probe, lone bool, staleAfter time.Duration) {
 	switch p.Outcome {
-	case Void:
-		v.unanswered = 0
 	case Impaired:
 		v.answers, v.unanswered = 0, 0
 	case Answered:

@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
-		{"lines of controller/", lines["controller"], 18_286},
+		{"lines of controller/", lines["controller"], 18_283},
 		{"lines of cmd/", lines["cmd"], 5_394},
-		{"lines of " + units, lines[units], 72_061},
+		{"lines of " + units, lines[units], 72_048},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_372},
+		{"words of Markdown", words, 24_366},
 	} {
 		switch {
 		case each.is > each.most:

@@ -33,14 +33,6 @@ var probing = []mutant{
 	},
 	{
 		file: "controller/canary/verdict.go",
-		text: `	case Void:
-		v.unanswered = 0
-`, replacement: `	case Void:
-`,
-		harm: "a controller that starves demotes others",
-	},
-	{
-		file: "controller/canary/verdict.go",
 		text: `		v.answers, v.unanswered = 0, 0
 `, replacement: `		v.answers = 0
 		v.unanswered++
@@ -71,8 +63,8 @@ var probing = []mutant{
 	},
 	{
 		file: "controller/canary/prober.go",
-		text: `		outcome = Void
-`, replacement: `		_ = Void
+		text: `		outcome = Impaired
+`, replacement: `		_ = Impaired
 `,
 		harm: "a controller that starves demotes others",
 	},
