@@ -88,7 +88,7 @@ type Config struct {
 	Sources []Source
 	// Limits apply to each member.
 	Limits limits.Limits
-	// Memory bounds the slices of all members, approximately, in bytes; 0 means no limit.
+	// Memory bounds the slices of all members, approximately, in bytes.
 	Memory   int
 	Local    Local
 	Tracker  Tracker
@@ -113,7 +113,7 @@ type Members struct {
 	known   chan struct{}
 	changed chan struct{}
 	refused atomic.Pointer[[]Problem]
-	memory  *limits.Pool  // nil for no limit
+	memory  *limits.Pool
 	turns   chan struct{} // see turn
 
 	// publishers are the members that publish slices of each service. To ask the stores of 511 members in each pass is a third
@@ -141,24 +141,19 @@ func newRoster(members map[string]*Member) *roster {
 // New returns Members without members; they join in Run.
 func New(config Config) *Members {
 	s := &Members{
-		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1),
+		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1), memory: limits.NewPool(config.Memory),
 		turns:      make(chan struct{}, listsAtOnce),
 		publishers: map[types.NamespacedName][]*Member{},
 		connected:  map[string]*Member{},
-	}
-	if config.Memory > 0 {
-		s.memory = limits.NewPool(config.Memory)
 	}
 	s.members.Store(newRoster(nil))
 	return s
 }
 
-// MemoryLimit returns what all members use of the memory for slices, in bytes. Max is 0 for no limit.
+// MemoryLimit returns what all members use of the memory for slices, in bytes.
 func (s *Members) MemoryLimit() state.Limit {
 	limit := state.Limit{Name: string(limits.Memory)}
-	if s.memory != nil {
-		limit.Used, limit.Max = s.memory.Use()
-	}
+	limit.Used, limit.Max = s.memory.Use()
 	return limit
 }
 
@@ -253,9 +248,7 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 		s.connected[cluster] = s.join(ctx, source)
 		joined = append(joined, s.connected[cluster])
 	}
-	if s.memory != nil {
-		s.memory.SetMembers(slices.Collect(maps.Keys(s.connected)))
-	}
+	s.memory.SetMembers(slices.Collect(maps.Keys(s.connected)))
 	s.members.Store(newRoster(maps.Clone(s.connected)))
 	for _, member := range left {
 		s.config.Tracker.Untrack(member.cluster)

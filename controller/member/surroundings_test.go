@@ -40,7 +40,7 @@ func (s *surroundings) Report(problem Problem) { call(s.reported, problem) }
 
 // of returns a configuration with these surroundings.
 func (s *surroundings) of(config Config) Config {
-	config.Local, config.Tracker, config.Reporter, config.Limits = s, s, s, limits.Default
+	config.Local, config.Tracker, config.Reporter, config.Limits, config.Memory = s, s, s, limits.Default, 1<<30
 	return config
 }
 

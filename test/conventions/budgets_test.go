@@ -33,7 +33,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
-		{"lines of controller/", lines["controller"], 18_283},
+		{"lines of controller/", lines["controller"], 18_276},
 		{"lines of cmd/", lines["cmd"], 5_394},
 		{"lines of " + units, lines[units], 71_993},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
