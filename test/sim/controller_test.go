@@ -90,55 +90,6 @@ func replica(identity string) func(*controller.Options) {
 	return func(options *controller.Options) { options.LeaderElection, options.Identity = true, identity }
 }
 
-// TestLeader ends the leader of two replicas, or holds up all that it sends. The
-// other one leads, and from then on the old leader changes nothing.
-func TestLeader(t *testing.T) {
-	// A replica notices up to 2.4 s late that the Lease was renewed, and after 15 s that it was not again.
-	const notReleased = 21 * time.Second
-	for _, row := range []struct {
-		name string
-		end  func(leader *sim.Controller)
-		// within is how long the cluster has no leader.
-		within time.Duration
-	}{
-		{"is stopped", (*sim.Controller).Stop, 3 * time.Second},
-		{"is killed", (*sim.Controller).Kill, notReleased},
-		{"is held up", (*sim.Controller).Freeze, notReleased},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
-				east, west := set.Cluster("east"), set.Cluster("west")
-				east.StopController()
-				first := east.StartReplica(replica("first"))
-				sim.Wait(5 * time.Second)
-				second := east.StartReplica(replica("second"))
-				west.Serve("web", false, "10.65.0.1")
-				west.Export("web")
-				sim.Wait(20 * time.Second)
-				expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
-				if writes := second.Writes(); len(writes) > 0 {
-					t.Fatalf("the replica that does not lead wrote %v", writes)
-				}
-
-				row.end(first)
-				west.SetEndpoints("web", "10.65.0.2")
-				sim.Wait(row.within)
-				expect(t, east, map[string]string{"web": "west/10.65.0.2 -> VIP"})
-				before := len(first.Writes())
-				first.Thaw()
-				west.SetEndpoints("web", "10.65.0.3")
-				east.Serve("own", false, "10.64.0.1")
-				east.Export("own")
-				sim.Wait(30 * time.Second)
-				expect(t, east, map[string]string{"web": "west/10.65.0.3 -> VIP", "own": "east/10.64.0.1 -> VIP"})
-				if writes := first.Writes()[before:]; len(writes) > 0 {
-					t.Errorf("the former leader wrote %v", writes)
-				}
-			})
-		})
-	}
-}
-
 // TestLeaderThatCouldNotRenew: a leader that could not renew its Lease restarts, and gave the Lease up before: it leads
 // again at once, not when the Lease runs out.
 func TestLeaderThatCouldNotRenew(t *testing.T) {

@@ -215,9 +215,13 @@ func TestTwoWriters(t *testing.T) {
 			west.SetEndpoints("s0", "10.65.7.7")
 			here["s0"] = "west/10.65.7.7 -> 10.65.7.7"
 			expect(t, east, here)
+			before := len(first.Writes())
 			first.Thaw()
 			sim.Wait(20 * time.Second)
 			expect(t, east, here)
+			if writes := first.Writes()[before:]; len(writes) > 0 {
+				t.Errorf("the former leader wrote %v", writes)
+			}
 		}
 	})
 }
