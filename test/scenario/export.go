@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -256,4 +257,16 @@ func refused(s *Set, east, west *Cluster) {
 	east.ExpectEvent(east.Import("web"), "Forbidden")
 	east.written.refuse("")
 	s.Expect(web(ofWest))
+
+	// A headless import answers for as long as its cluster has no IP for it.
+	west.Export("db!10.65.0.20")
+	s.Expect(View{"db": "west/10.65.0.20 -> 10.65.0.20"})
+	east.written.refuse("POST services")
+	west.DeleteService("db")
+	west.Serve("db:10.65.0.20")
+	headless := View{"db": "west/10.65.0.20 -> 10.65.0.20 (Forbidden)"}
+	s.Expect(headless, east)
+	s.Holds(time.Minute, headless, east)
+	east.written.refuse("")
+	s.Expect(View{"db": "west/10.65.0.20 -> VIP"})
 }

@@ -3,14 +3,10 @@
 package sim_test
 
 import (
-	"io"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,11 +16,9 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
@@ -105,77 +99,6 @@ func TestUnreadableImport(t *testing.T) {
 		if got := east.DNS.Text("db", sim.Namespace); err != nil || len(ports) != 1 || got != ip {
 			t.Errorf("db resolves to %s, and was %s; its ports are %v, %v", got, ip, ports, err)
 		}
-	})
-}
-
-// TestStrangerHasTheIP: while the derived Service is away, a Service of somebody else gets its IP. The name never resolves
-// to it again, and soon to another.
-func TestStrangerHasTheIP(t *testing.T) {
-	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
-		east, west := set.Cluster("east"), set.Cluster("west")
-		east.Serve("web", false, "10.64.0.1")
-		east.Export("web")
-		expect(t, west, map[string]string{"web": "east/10.64.0.1 -> VIP"})
-		ip := west.DNS.Text("web", sim.Namespace)
-		west.StopController()
-		services := west.Kube.CoreV1().Services(sim.Namespace)
-		derived := export.DerivedServiceName(types.NamespacedName{Namespace: sim.Namespace, Name: "web"})
-		must(t, services.Delete(t.Context(), derived, metav1.DeleteOptions{}))
-		_, err := services.Create(t.Context(), &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Name: "stranger"},
-			Spec:       corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
-		}, metav1.CreateOptions{})
-		must(t, err)
-		west.StartController()
-		sim.Wait(5 * time.Second)
-		if got := west.DNS.Text("web", sim.Namespace); got == ip {
-			t.Errorf("web resolves to %s, which is the IP of the Service stranger", got)
-		}
-		expect(t, west, map[string]string{"web": "east/10.64.0.1 -> VIP"})
-		events, err := west.Kube.CoreV1().Events(sim.Namespace).List(t.Context(), metav1.ListOptions{})
-		must(t, err)
-		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-			return e.Reason == apply.EventClusterIPTaken && strings.Contains(e.Message, ip) && e.InvolvedObject.Name == "web"
-		}) {
-			t.Errorf("no Event says so: %+v", events.Items)
-		}
-	})
-}
-
-// TestHeadlessUntilThereIsAnIP: a headless import answers for as long as its cluster has no IP for it, and says why.
-func TestHeadlessUntilThereIsAnIP(t *testing.T) {
-	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
-		east, west := set.Cluster("east"), set.Cluster("west")
-		east.Serve("db", true, "10.64.0.1")
-		east.Export("db")
-		expect(t, west, map[string]string{"db": "east/10.64.0.1 -> 10.64.0.1"})
-		west.API.SetFault("west", func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
-			if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/services") {
-				return serve(req)
-			}
-			body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"exceeded quota","reason":"Forbidden","code":403}`
-			return &http.Response{
-				StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
-				Body: io.NopCloser(strings.NewReader(body)), Request: req,
-			}, nil
-		})
-		must(t, east.Kube.CoreV1().Services(sim.Namespace).Delete(t.Context(), "db", metav1.DeleteOptions{}))
-		east.Serve("db", false, "10.64.0.1")
-		for range 20 {
-			sim.Wait(30 * time.Second)
-			expect(t, west, map[string]string{"db": "east/10.64.0.1 -> 10.64.0.1"})
-		}
-		object, err := west.Dynamic.Resource(imports).Namespace(sim.Namespace).Get(t.Context(), "db", metav1.GetOptions{})
-		must(t, err)
-		var imported v1beta1.ServiceImport
-		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &imported))
-		ready := meta.FindStatusCondition(imported.Status.Conditions, "Ready")
-		if ready == nil || ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "exceeded quota") {
-			t.Errorf("the condition Ready is %+v", ready)
-		}
-		west.API.SetFault("west", nil)
-		sim.Wait(10 * time.Minute)
-		expect(t, west, map[string]string{"db": "east/10.64.0.1 -> VIP"})
 	})
 }
 
