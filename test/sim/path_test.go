@@ -212,29 +212,6 @@ func TestDeadCluster(t *testing.T) {
 	})
 }
 
-// TestPathOfNone: if no member is reached, all are demoted. The fault is here.
-func TestPathOfNone(t *testing.T) {
-	onPaths(t, three, func(p *paths) {
-		for range 2 {
-			p.cut("east", "west", network.Both)
-			p.cut("east", "north", network.Both)
-			p.until("east", "west", true, 5*time.Second)
-			p.until("east", "north", true, 5*time.Second)
-			sim.Wait(40 * time.Second)
-			p.restore("east", "north")
-			p.restore("east", "west")
-			p.until("east", "west", false, 5*time.Second)
-			p.until("east", "north", false, 5*time.Second)
-			expect(t, p.Cluster("east"), map[string]string{"web": everywhere})
-		}
-		p.cut("east", "west", network.Both)
-		p.cut("east", "north", network.Both)
-		sim.Wait(time.Minute)
-		p.restore("east", "north") // and not to west
-		p.until("east", "west", true, 5*time.Second)
-	})
-}
-
 // TestPathIsWhole: what delays probes, or one pod, is no reason to demote a cluster.
 func TestPathIsWhole(t *testing.T) {
 	west := canariesOf("west")

@@ -345,7 +345,6 @@ func (s *Server) list(req *http.Request, t *target) *http.Response {
 		found = found[:limit]
 		next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", revision, keyOf(found[limit-1])))
 	}
-	s.send(t.Request, len(found))
 	return respond(req, http.StatusOK, t.format.contentType(), t.format.list(found, revision, next, remaining))
 }
 

@@ -43,9 +43,6 @@ type Server struct {
 	// kinds are those of custom resources that were asked for.
 	kinds    map[schema.GroupVersionResource]customKind
 	requests map[Request]int
-
-	sending sync.Mutex
-	sent    map[Request]int
 }
 
 // A Request is what a client asks, without what identifies a single object.
@@ -65,7 +62,7 @@ func New(options Options) *Server {
 	}
 	s := &Server{
 		options: options, store: newStore(), kinds: map[schema.GroupVersionResource]customKind{},
-		requests: map[Request]int{}, sent: map[Request]int{}, faults: map[string]Fault{},
+		requests: map[Request]int{}, faults: map[string]Fault{},
 		tokens: map[string]account{},
 	}
 	s.begin()
@@ -151,19 +148,6 @@ func (s *Server) Requests() map[Request]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.requests)
-}
-
-// Sent returns how many objects lists and watches sent for each Request.
-func (s *Server) Sent() map[Request]int {
-	s.sending.Lock()
-	defer s.sending.Unlock()
-	return maps.Clone(s.sent)
-}
-
-func (s *Server) send(request Request, objects int) {
-	s.sending.Lock()
-	defer s.sending.Unlock()
-	s.sent[request] += objects
 }
 
 // List returns the objects of a resource that exist, in no order. They are the

@@ -207,7 +207,6 @@ func (w *stream) tell(each event) error {
 	case !was:
 		return nil
 	}
-	w.server.send(w.target.Request, 1)
 	_, err := w.writer.Write(each.frame(w.target.format, eventType))
 	return err
 }
@@ -228,9 +227,6 @@ func (w *stream) bookmark(annotations map[string]string) error {
 }
 
 func (w *stream) write(eventType string, object runtime.Object) error {
-	if eventType != string(watch.Bookmark) {
-		w.server.send(w.target.Request, 1)
-	}
 	_, err := w.writer.Write(w.target.format.frame(eventType, object))
 	return err
 }
