@@ -3,38 +3,12 @@
 package sim_test
 
 import (
-	"context"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
-
-// ask has a cluster export web with the annotation within.
-func ask(t *testing.T, c *sim.Cluster, within string) {
-	t.Helper()
-	exports := c.Dynamic.Resource(schema.GroupVersionResource{
-		Group: v1beta1.GroupName, Version: "v1beta1", Resource: v1beta1.ServiceExportPluralName,
-	}).Namespace(sim.Namespace)
-	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1beta1.GroupName + "/v1beta1", "kind": v1beta1.ServiceExportKindName, "metadata": map[string]any{"name": "web"},
-		"spec": map[string]any{"exportedAnnotations": map[string]any{export.AnnotationWithin: within}},
-	}}
-	before, err := exports.Get(context.Background(), "web", metav1.GetOptions{})
-	if err != nil {
-		_, err = exports.Create(context.Background(), object, metav1.CreateOptions{})
-	} else {
-		object.SetResourceVersion(before.GetResourceVersion())
-		_, err = exports.Update(context.Background(), object, metav1.UpdateOptions{})
-	}
-	must(t, err)
-}
 
 // TestBorderIsLifted: while a border keeps clients from a member, its copies keep what is known of it. If the border is
 // lifted while the member is silent or quarantined, its endpoints are used again, also by a new controller.
@@ -58,15 +32,15 @@ func TestBorderIsLifted(t *testing.T) {
 			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 				east, west := set.Cluster("east"), set.Cluster("west")
 				east.Serve("web", false)
-				ask(t, east, "local")
+				east.ExportWith("web", nil, map[string]string{export.AnnotationWithin: "local"})
 				sim.Wait(2 * time.Second)
 				west.Serve("web", false, "10.65.0.1")
-				ask(t, west, "local")
+				west.ExportWith("web", nil, map[string]string{export.AnnotationWithin: "local"})
 				sim.Wait(time.Minute)
 				expect(t, east, map[string]string{"web": "west/10.65.0.1- -> VIP"})
 				lose(set)
 				sim.Wait(time.Minute)
-				ask(t, east, "*")
+				east.ExportWith("web", nil, map[string]string{export.AnnotationWithin: "*"})
 				sim.Wait(time.Minute)
 				expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
 			})

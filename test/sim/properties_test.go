@@ -44,16 +44,7 @@ func TestTermWithoutListedProperties(t *testing.T) {
 				east.Define(definition)
 				regions := putInEurope(t, east)
 				west.Serve("web", false, "10.65.0.1")
-				chosen := &unstructured.Unstructured{Object: map[string]any{
-					"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
-					"metadata": map[string]any{"name": "web", "annotations": map[string]any{
-						export.AnnotationClusters: "region=eu",
-					}},
-				}}
-				_, err = west.Dynamic.Resource(schema.GroupVersionResource{
-					Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceexports",
-				}).Namespace(sim.Namespace).Create(t.Context(), chosen, metav1.CreateOptions{})
-				must(t, err)
+				west.ExportWith("web", map[string]string{export.AnnotationClusters: "region=eu"}, nil)
 				imported := map[string]string{"web": "west/10.65.0.1 -> VIP"}
 				judge := func(when string) {
 					t.Helper()
@@ -94,15 +85,7 @@ func TestUnknownProperties(t *testing.T) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		for i, c := range set.Clusters() {
 			c.Serve("web", false, []string{"10.64.0.1", "10.65.0.1"}[i])
-			limited := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
-				"metadata": map[string]any{"name": "web"},
-				"spec":     map[string]any{"exportedAnnotations": map[string]any{export.AnnotationWithin: "region!=us"}},
-			}}
-			_, err := c.Dynamic.Resource(schema.GroupVersionResource{
-				Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceexports",
-			}).Namespace(sim.Namespace).Create(t.Context(), limited, metav1.CreateOptions{})
-			must(t, err)
+			c.ExportWith("web", nil, map[string]string{export.AnnotationWithin: "region!=us"})
 		}
 		inside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1 -> VIP"}
 		outside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1- -> VIP"}

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -67,14 +68,25 @@ func (c *Cluster) SetEndpoints(service string, addresses ...string) {
 }
 
 // Export creates the ServiceExport of a service.
-func (c *Cluster) Export(service string) {
+func (c *Cluster) Export(service string) { c.ExportWith(service, nil, nil) }
+
+// ExportWith creates or replaces the ServiceExport of a service, with annotations and others that it exports.
+func (c *Cluster) ExportWith(service string, annotations, exported map[string]string) {
 	c.t.Helper()
-	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": serviceExports.GroupVersion().String(), "kind": "ServiceExport",
-		"metadata": map[string]any{"name": service},
-	}}
-	_, err := c.Dynamic.Resource(serviceExports).Namespace(Namespace).Create(context.Background(), object,
-		metav1.CreateOptions{})
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.ServiceExport{
+		TypeMeta:   metav1.TypeMeta{APIVersion: serviceExports.GroupVersion().String(), Kind: v1beta1.ServiceExportKindName},
+		ObjectMeta: metav1.ObjectMeta{Name: service, Annotations: annotations},
+		Spec:       v1beta1.ServiceExportSpec{ExportedAnnotations: exported},
+	})
+	c.must(err)
+	object, client := &unstructured.Unstructured{Object: content}, c.Dynamic.Resource(serviceExports).Namespace(Namespace)
+	if before, err := client.Get(context.Background(), service, metav1.GetOptions{}); err == nil {
+		object.SetResourceVersion(before.GetResourceVersion())
+		_, err = client.Update(context.Background(), object, metav1.UpdateOptions{})
+		c.must(err)
+		return
+	}
+	_, err = client.Create(context.Background(), object, metav1.CreateOptions{})
 	c.must(err)
 }
 
