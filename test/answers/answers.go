@@ -27,8 +27,8 @@ type DNS struct {
 }
 
 // Start returns a DNS that reads the cluster of a config. The caller stops it.
-func Start(config *rest.Config, observer watch.Observer) (*DNS, error) {
-	kept := &states{Observer: observer, of: make(map[watch.Resource]State)}
+func Start(config *rest.Config) (*DNS, error) {
+	kept := &states{of: make(map[watch.Resource]State)}
 	source, stop, err := watch.New(config, watch.Options{}, &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}, kept)
 	if err != nil {
 		return nil, err
@@ -49,27 +49,27 @@ type State struct {
 
 // states is an observer that keeps the states.
 type states struct {
-	watch.Observer
-
 	mu sync.Mutex
 	of map[watch.Resource]State
 }
 
 // Watched implements watch.Observer, as the others do.
-func (s *states) Watched(resource watch.Resource, delta int) {
+func (s *states) Watched(resource watch.Resource, _ int) {
 	s.change(resource, func(*State) {})
-	s.Observer.Watched(resource, delta)
 }
 
 func (s *states) Confirmed(resource watch.Resource, at time.Time) {
 	s.change(resource, func(state *State) { state.Synced = at })
-	s.Observer.Confirmed(resource, at)
 }
 
-func (s *states) Asked(resource watch.Resource, namespace string, err error) {
+func (s *states) Asked(resource watch.Resource, _ string, err error) {
 	s.change(resource, func(state *State) { state.Healthy = err == nil })
-	s.Observer.Asked(resource, namespace, err)
 }
+
+func (*states) Objects(watch.Resource, int)               {}
+func (*states) Totals(_, _ record.Totals)                 {}
+func (*states) Programmed(bool, time.Duration)            {}
+func (*states) Undecodable(watch.Resource, string, error) {}
 
 func (s *states) change(resource watch.Resource, by func(*State)) {
 	s.mu.Lock()
@@ -149,27 +149,3 @@ func (d *DNS) Text(service, namespace string) string {
 	slices.Sort(texts)
 	return strings.Join(texts, " ")
 }
-
-// Unobserved is an observer that does nothing.
-type Unobserved struct{}
-
-// Objects implements watch.Observer, as the others do.
-func (Unobserved) Objects(watch.Resource, int) {}
-
-// Totals does nothing.
-func (Unobserved) Totals(_, _ record.Totals) {}
-
-// Asked does nothing.
-func (Unobserved) Asked(watch.Resource, string, error) {}
-
-// Programmed does nothing.
-func (Unobserved) Programmed(bool, time.Duration) {}
-
-// Watched does nothing.
-func (Unobserved) Watched(watch.Resource, int) {}
-
-// Confirmed does nothing.
-func (Unobserved) Confirmed(watch.Resource, time.Time) {}
-
-// Undecodable does nothing.
-func (Unobserved) Undecodable(watch.Resource, string, error) {}

@@ -101,7 +101,7 @@ func (s Scenario) On(t *testing.T, bed Bed) {
 	for _, c := range set.clusters {
 		c.CreateNamespace()
 		c.Start()
-		dns, err := answers.Start(c.platform.Admin, answers.Unobserved{})
+		dns, err := answers.Start(c.platform.Admin)
 		set.must(err)
 		c.dns = dns
 	}

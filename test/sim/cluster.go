@@ -115,7 +115,7 @@ func (c *Cluster) serve() {
 
 // StartDNS starts the watch and the index of the plugin.
 func (c *Cluster) StartDNS() {
-	started, err := answers.Start(c.config, answers.Unobserved{})
+	started, err := answers.Start(c.config)
 	c.must(err)
 	c.DNS = started
 }
