@@ -15,11 +15,14 @@ import (
 )
 
 // TestSilenceOfARealServer: a member falls silent because its processes are stopped or killed, or because it refuses a
-// credential. TestSilence of test/sim has what else makes it silent, and test/datapath a frozen API server.
+// credential. TestSilence of test/sim has what else makes it silent.
 func TestSilenceOfARealServer(t *testing.T) {
 	silent(t, "its etcd is frozen",
 		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].Etcd().Freeze()) },
 		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].Etcd().Thaw()) })
+	silent(t, "its API server is frozen",
+		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].APIServer().Freeze()) },
+		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].APIServer().Thaw()) })
 	silent(t, "its API server is killed and restarted",
 		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].APIServer().Kill()) },
 		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].APIServer().Start(s.Context())) })

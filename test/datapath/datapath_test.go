@@ -10,7 +10,6 @@ import (
 // stories are what each mode of kube-proxy is tested with. Each has namespaces of its own; those that break a cluster
 // repair it.
 var stories = []story{
-	{"reach by name", reachByName},
 	{"share the load", shareTheLoad},
 	{"local Service stays its own", localServiceStays},
 	{"move a service", moveService},
@@ -29,7 +28,6 @@ var stories = []story{
 // inOneMode are those to which the mode of kube-proxy makes no difference: what demotes a cluster, which drain tests in
 // each mode, and what does not go by ClusterIPs.
 var inOneMode = []story{
-	{"silent cluster", silentCluster},
 	{"pod network is cut", podNetworkCut},
 	{"ingress", ingress},
 }

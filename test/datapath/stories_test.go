@@ -14,16 +14,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// reachByName: clients of all clusters reach a service that lives only in east (KEP-1645, test plan).
-func reachByName(t *testing.T, b *bed) {
-	s := service{namespace: b.namespace(t), name: "only", ports: http80}
-	backends := b.east.deploy(t, s, 1, "tcp:8080", "http:8081")
-	for _, c := range b.all() {
-		counted := c.client(t, s.namespace, 0).reaches(t, 100, "tcp4", s.at(80), backends...)
-		b.figures.add("reach by name from "+c.Name(), counted, "")
-	}
-}
-
 // shareTheLoad: the backends of both clusters answer to one name, each as often as the other.
 func shareTheLoad(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "web", ports: http80}

@@ -16,49 +16,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// silentCluster: the API server of east is frozen, and with it all that east could say. Its pods are well.
-func silentCluster(t *testing.T, b *bed) {
-	namespace := b.namespace(t)
-	both := service{namespace: namespace, name: "both", ports: http80}
-	sole := service{namespace: namespace, name: "sole", ports: http80}
-	b.east.deploy(t, both, 1)
-	b.west.deploy(t, both, 1)
-	b.east.deploy(t, sole, 1)
-	client := b.west.client(t, namespace, 0)
-	toBoth, toSole := client.watch(t, "tcp4", both.at(80)), client.watch(t, "tcp4", sole.at(80))
-	toBoth.only(t, time.Now(), "east", "west")
-	toSole.only(t, time.Now(), "east")
-
-	must(t, b.east.APIServer().Freeze())
-	defer func() { must(t, b.east.APIServer().Thaw()) }()
-	frozen := time.Now()
-	away := toBoth.only(t, frozen, "west")
-	if away < staleAfter-10*time.Second {
-		t.Errorf("traffic left east %s after it fell silent, long before %s", away, staleAfter)
-	}
-	if client.connect(t, 200, "tcp4", both.at(80)).Clusters()["east"] > 0 {
-		t.Error("east still gets traffic")
-	}
-	client.reaches(t, 200, "tcp4", sole.at(80), &pod{cluster: b.east, name: "sole-0"})
-
-	must(t, b.east.APIServer().Thaw())
-	thawed := time.Now()
-	back := toBoth.only(t, thawed, "east", "west")
-	for what, watched := range map[string]*stream{
-		"a service of two clusters": toBoth, "a service of east alone": toSole,
-	} {
-		counted := tally.New(watched.since(frozen)...)
-		if counted.Lost() > 0 {
-			t.Errorf("%s: %s", what, counted)
-		}
-		remark := "never away"
-		if watched == toBoth {
-			remark = fmt.Sprintf("away after %s, back after %s", seconds(away), seconds(back))
-		}
-		b.figures.add("east is silent: "+what, counted, remark)
-	}
-}
-
 // drain: an administrator takes the traffic away from a healthy cluster.
 func drain(t *testing.T, b *bed) {
 	namespace := b.namespace(t)
