@@ -12,7 +12,7 @@ import (
 var All = []Scenario{
 	{"a member is drained", three, steady(drains)},
 	{"a drained member is silent", three, steady(drainedAndSilent)},
-	{"a member is silent", three, steady(silent)},
+	{"a member is silent", three, silent.Run},
 	{"a member is not heard", three, steady(notHeard(false))},
 	{"a member is cut off from all", three, steady(notHeard(true))},
 	{"a member is slow", three, steady(slow)},

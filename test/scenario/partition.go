@@ -7,39 +7,6 @@ import (
 	"time"
 )
 
-// silent: an endpoint of a silent member is demoted after 30 s and not before, if another cluster has a ready one, and
-// nowhere else, for as long as it lasts. What the others say applies at once, and what the member says arrives in the
-// end. Its reader restarts meanwhile.
-func silent(s *Set, east, west, north *Cluster) {
-	p := Pair{east, west}
-	s.cut(p)
-	s.Holds(22*time.Second, healthy, s.clusters...)
-	s.Except(east, westDemoted, healthy)
-	s.Judged(p, "Silent")
-	s.LeaseSays(p, "stale")
-	s.Holds(20*time.Second, westDemoted, east)
-
-	north.SetEndpoints("db", "10.66.0.9")
-	west.SetEndpoints("solo", "10.65.0.9")
-	seen := healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo", "west/10.65.0.9 -> VIP")
-	demoted := westDemoted.With("db", "north/10.66.0.9 west/10.65.0.3~ -> 10.66.0.9")
-	s.Except(east, demoted, seen)
-	east.Stop()
-	s.Except(east, demoted, seen)
-	east.Start()
-	s.Judged(p, "Silent")
-	s.Judged(Pair{east, north}, "Heard")
-	north.SetEndpoints("web", "10.66.0.8")
-	s.Except(east, demoted.With("web", "north/10.66.0.8 west/10.65.0.1~ -> VIP"),
-		seen.With("web", "north/10.66.0.8 west/10.65.0.1 -> VIP"))
-	s.Judged(p, "Silent")
-
-	s.restore(p)
-	s.Judged(p, "Heard")
-	s.Expect(seen.With("web", "north/10.66.0.8 west/10.65.0.1 -> VIP"))
-	s.LeaseSays(p, "fresh")
-}
-
 // notHeard: nobody hears a member, which goes on at home. It hears the others, or nobody either: then it demotes all
 // others, which takes nothing away where its own endpoints are not ready.
 func notHeard(deaf bool) func(s *Set, east, west, north *Cluster) {
@@ -229,6 +196,10 @@ func stoppedController(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy)
 }
 
+// silent is the silence of a member that is cut off.
+var silent = Silence(
+	func(s *Set) { s.cut(s.Pair("east", "west")) }, func(s *Set) { s.restore(s.Pair("east", "west")) })
+
 // Silence is a scenario in which a fault makes west silent for east. Nothing of it is removed. It is demoted after 30 s
 // and not before, changes of others apply at once, a restart of its reader changes nothing, and all is as before when
 // it is heard again. Nothing is asked of west meanwhile.
@@ -240,6 +211,7 @@ func Silence(begin, heal func(*Set)) Scenario {
 		begin(s)
 		s.Holds(18*time.Second, healthy, east)
 		s.Judged(p, "Silent")
+		s.LeaseSays(p, "stale")
 		s.Expect(westDemoted, east)
 		east.Restart()
 		s.Holds(6*time.Second, westDemoted, east)
@@ -247,6 +219,7 @@ func Silence(begin, heal func(*Set)) Scenario {
 		s.Expect(westDemoted.With("db", "north/10.66.0.9 west/10.65.0.3~ -> 10.66.0.9"), east)
 		heal()
 		s.Judged(p, "Heard")
+		s.LeaseSays(p, "fresh")
 		west.SetEndpoints("solo", "10.65.0.9")
 		s.Expect(
 			healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo",
