@@ -3,8 +3,6 @@
 package canary
 
 import (
-	"cmp"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -233,86 +231,5 @@ func TestOffer(t *testing.T) {
 	}
 	if v.retain(map[string]bool{"north": true}); len(v.members) > 0 {
 		t.Error("a member that left is known")
-	}
-}
-
-// A weather is what the probes of a simulated reader meet. Its clusters have two canaries each.
-type weather struct {
-	random *rand.Rand
-	// loss is the share of probes that are lost by chance; starved and slow are those that are void and impaired.
-	loss, starved, slow float64
-	// down is until which second a canary restarts, and stalled until which the prober is.
-	down    map[string]int
-	stalled int
-}
-
-// probe returns what a probe of a canary in a second shows. Only one replica of a cluster restarts at a time: the first
-// one in an even minute, the other in an odd one.
-func (n *weather) probe(canary string, second int) Outcome {
-	replica := int(canary[len(canary)-1] - '1')
-	if second >= n.down[canary] && second/60%2 == replica && second%60 < 30 && n.random.IntN(3600) == 0 {
-		n.down[canary] = second + 1 + n.random.IntN(25)
-	}
-	if second >= n.stalled && n.random.IntN(600) == 0 {
-		n.stalled = second + 1 + n.random.IntN(20)
-	}
-	switch {
-	case second < n.stalled && n.random.IntN(2) == 0 || n.random.Float64() < n.starved:
-		return Impaired
-	case second < n.down[canary], n.random.Float64() < n.loss:
-		return Unanswered
-	case n.random.Float64() < n.slow:
-		return Impaired
-	}
-	return Answered
-}
-
-// falseAlarms returns how often a member becomes unreachable in so many minutes, though no path is ever cut.
-func falseAlarms(n *weather, minutes int) (alarms int) {
-	alarmed := ""
-	v := NewPaths(limits, func(cluster string) { alarmed = cluster })
-	var canaries []string
-	for _, cluster := range []string{"north", "south", "west"} {
-		offered := []string{cluster + "/1", cluster + "/2"}
-		canaries = append(canaries, offered...)
-		v.offer(at(0), cluster, []Canary{named(offered[0]), named(offered[1])})
-	}
-	took := [...]time.Duration{Answered: 20 * time.Millisecond, Impaired: 700 * time.Millisecond, Unanswered: 750 * time.Millisecond}
-	var probes []Probe
-	for round := range int(time.Duration(minutes) * time.Minute / interval) {
-		now := at(0).Add(time.Duration(round) * interval)
-		ended := 0
-		for ; ended < len(probes) && !probes[ended].Ended.After(now); ended++ {
-			p := probes[ended]
-			if v.probed(p); alarmed == p.Cluster && v.Of(p.Cluster) == Unreachable {
-				alarms++
-			}
-			alarmed = ""
-		}
-		probes = slices.Delete(probes, 0, ended)
-		for i, canary := range canaries {
-			p := Probe{
-				Cluster: canary[:len(canary)-2], Canary: named(canary).Address,
-				Outcome: n.probe(canary, int(now.Sub(at(0))/time.Second)),
-				Began:   now.Add(time.Duration(i) * 20 * time.Millisecond),
-			}
-			p.Ended = p.Began.Add(took[p.Outcome])
-			probes = append(probes, p)
-		}
-		slices.SortStableFunc(probes, func(a, b Probe) int { return cmp.Compare(a.Ended.Sub(at(0)), b.Ended.Sub(at(0))) })
-	}
-	return alarms
-}
-
-// ordinary is a bad day: 1 % of the connections are lost, 5 % late, replicas restart, and the prober stalls for 20 s.
-func ordinary(seed uint64) *weather {
-	return &weather{
-		random: rand.New(rand.NewPCG(seed, 1)), loss: 0.01, starved: 0.01, slow: 0.05, down: map[string]int{},
-	}
-}
-
-func TestNoFalseAlarms(t *testing.T) {
-	if alarms := falseAlarms(ordinary(1), 1000); alarms > 0 {
-		t.Errorf("%d false alarms", alarms)
 	}
 }
