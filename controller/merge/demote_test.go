@@ -4,12 +4,9 @@ package merge
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -78,62 +75,5 @@ func TestDemote(t *testing.T) {
 				diff(t, "conditions", result.ExportConditions, plain.ExportConditions)
 			}
 		})
-	}
-}
-
-// TestDemoteAtRandom: without a Placement, the endpoints of silent and drained clusters are demoted, slice by slice, if
-// others have ready ones for all that the slice serves.
-func TestDemoteAtRandom(t *testing.T) {
-	t.Parallel()
-	demoted := 0
-	for seed := range uint64(2000) {
-		r := rand.New(rand.NewPCG(seed, 4))
-		members := randomClusterset(t, r)
-		observed := pick(r, members...).observed
-		observed.Place = nil
-		contributions := contributionsIn(r, observed.Cluster, members)
-		result := Merge(observed, contributions)
-		present, _ := divide(contributions)
-		agreed := decide(present)
-		covered := map[served]bool{}
-		for _, c := range present {
-			for i := range c.View.Slices {
-				if slice := &c.View.Slices[i]; !c.Demote && slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return isReady(&e) }) {
-					covered[served{addressType: slice.AddressType}] = true
-					for _, target := range slice.Targets {
-						covered[served{slice.AddressType, target.Protocol, target.Number}] = true
-					}
-				}
-			}
-		}
-		for _, c := range present {
-			for i := range c.View.Slices {
-				slice := &c.View.Slices[i]
-				want := c.Demote &&
-					(agreed.spec.Type != v1beta1.Headless || covered[served{addressType: slice.AddressType}]) &&
-					!slices.ContainsFunc(slice.Targets, func(target export.Target) bool {
-						_, imported := agreed.index[portKey{target.Protocol, target.Number}]
-						return imported && !covered[served{slice.AddressType, target.Protocol, target.Number}]
-					})
-				at := slices.IndexFunc(result.EndpointSlices, func(s *discoveryv1.EndpointSlice) bool {
-					return s.Name == sliceName(observed, c.View, slice)
-				})
-				for j, endpoint := range result.EndpointSlices[at].Endpoints {
-					conditions := slice.Endpoints[j].Conditions
-					if want && isReady(&slice.Endpoints[j]) {
-						conditions = export.Conditions(false, true, true)
-						demoted++
-					}
-					diff(t, fmt.Sprintf("cluster set %d, slice %s, endpoint %d", seed, slice.Name, j), endpoint.Conditions,
-						conditions)
-				}
-			}
-		}
-		if t.Failed() {
-			return
-		}
-	}
-	if demoted < 100 {
-		t.Errorf("%d endpoints were demoted", demoted)
 	}
 }
