@@ -20,7 +20,6 @@ var stories = []story{
 	{"prefer the same zone", preferZone},
 	{"tiers of clusters", tiers},
 	{"border", border},
-	{"prefer the local cluster without zones", preferWithoutZones},
 	{"weights", weights},
 	{"drain", drain},
 }

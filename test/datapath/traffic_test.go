@@ -80,41 +80,6 @@ func border(t *testing.T, b *bed) {
 	client.settled(t, "tcp4", s.at(80), east...)
 }
 
-// preferWithoutZones: a node has no zone, so that no hint can keep its connections at home. Demotion does.
-func preferWithoutZones(t *testing.T, b *bed) {
-	node := b.north.nodes[0].name
-	setZone := func(zone any) {
-		patch, err := json.Marshal(
-			map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelTopologyZone: zone}}})
-		must(t, err)
-		_, err = b.north.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{})
-		must(t, err)
-	}
-	setZone(nil)
-	defer setZone(zones["north"][0])
-	s := service{
-		namespace: b.namespace(t), name: "home", ports: http80,
-		annotations: map[string]string{"clusterset-dns.github.io/prefer": "cluster"},
-	}
-	east, north := b.east.deploy(t, s, 1), b.north.deploy(t, s, 1)
-	client := b.north.client(t, s.namespace, 0)
-	counted := client.reaches(t, 1000, "tcp4", s.at(80), north...)
-	b.figures.add("prefer cluster without zones, from north", counted, "1 pod in each of two clusters")
-	watched := client.watch(t, "tcp4", s.at(80))
-	watched.only(t, time.Now(), "north")
-	failed := north[0].setReady(t, false)
-	away := watched.only(t, failed, "east")
-	back := watched.only(t, north[0].setReady(t, true), "north")
-	counted = tally.New(watched.since(failed)...)
-	if counted.Lost() > 0 {
-		t.Errorf("connections were lost: %s", counted)
-	}
-	b.figures.add("prefer cluster without zones: away and back", counted,
-		fmt.Sprintf("away after %s, back after %s", seconds(away), seconds(back)))
-	client.reaches(t, 10, "tcp4", s.at(80), north...)
-	b.east.client(t, s.namespace, 0).reaches(t, 10, "tcp4", s.at(80), east...)
-}
-
 // many is how many endpoints of a cluster a share of one percent takes beside one of another.
 const many = 99
 
