@@ -4,7 +4,7 @@
 // controller and our CoreDNS in each. What the commands do in a healthy set is tested in test/quickstart.
 //
 // The clusters are one bed for all tests, which run one after the other: the
-// first joins them, the last takes them apart.
+// first joins them.
 package kubectl
 
 import (
@@ -25,7 +25,6 @@ func TestClusterset(t *testing.T) {
 		{"export", testExport},
 		{"stale", testStale}, // by the ways of the first join
 		{"check", testCheck},
-		{"leave", testLeave},
 	} {
 		if !t.Run(test.name, func(t *testing.T) { test.run(t, b) }) && test.name == "join" {
 			return // the next ones rest on it

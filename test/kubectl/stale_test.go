@@ -37,21 +37,9 @@ func (b *bed) export(t *testing.T, service string, clusters ...*cluster) {
 	}
 }
 
-// testExport exports what cannot be exported yet: that is said, or waited for.
+// testExport exports a Service that the controller has not seen yet, though its export: that is waited for, and no failure.
 func testExport(t *testing.T, b *bed) {
 	b.namespace(t, "exported", b.all()...)
-	if got := b.run(t, "export", "exported/nothing", "--contexts", "east"); got.status != 1 ||
-		!strings.Contains(got.err, "Service exported/nothing does not exist") {
-		t.Errorf("the export of no Service: %+v", got)
-	}
-	b.do(t, "unexport", "exported/nothing", "--contexts", "east")
-	b.exportBeforeItsService(t)
-}
-
-// exportBeforeItsService exports a Service that the controller has not seen
-// yet, though its export: that is waited for, and no failure.
-func (b *bed) exportBeforeItsService(t *testing.T) {
-	t.Helper()
 	b.apply(t, b.east,
 		"{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: exported, name: late}}")
 	eventually(t, "no Service", func() error {
