@@ -42,8 +42,6 @@ var All = []Scenario{
 	{"a member is of another set", two, of(otherSet)},
 	{"CRDs are deleted", three, fault(removal)},
 	{"CRDs are upgraded", []string{"west", "dual"}, of(upgrade)},
-	{"Services are deleted", three, fault(servicesDeleted)},
-	{"a namespace is deleted under load", three, fault(namespaceUnderLoad)},
 
 	{"the life of a service", two, of(life)},
 	{"endpoints are written by hand", two, of(handWrittenEndpoints)},
@@ -75,7 +73,6 @@ var All = []Scenario{
 	{"a derived Service keeps its IP", two, of(sameIP)},
 	{"imports are deleted by force", two, of(deletions)},
 	{"an import is collected while a member is silent", two, of(collectedWhileSilent)},
-	{"all that is made is deleted", three, fault(madeIsDeleted)},
 	{"objects of others are left alone", two, of(othersObjects)},
 	{"a time does not decode", two, of(unreadable)},
 	{"imports of others are adopted", two, of(adoption)},

@@ -141,25 +141,6 @@ func collectedWhileSilent(s *Set, east, west *Cluster) {
 	s.Expect(web(gone))
 }
 
-// madeIsDeleted deletes all that the controllers made, over and over.
-func madeIsDeleted(s *Set, _, _, _ *Cluster) {
-	for range 5 {
-		for _, c := range s.clusters {
-			for service := range healthy {
-				s.must(
-					ignoreNotFound(
-						c.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), c.derived(service),
-							metav1.DeleteOptions{})))
-				c.DeleteImport(service, metav1.DeleteOptions{})
-			}
-			s.must(
-				c.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{},
-					metav1.ListOptions{LabelSelector: export.LabelSourceCluster}))
-		}
-	}
-	s.Expect(healthy)
-}
-
 // othersObjects: what another made under the names that the controller needs is
 // left alone, said in an Event, and used when it goes.
 func othersObjects(s *Set, east, west *Cluster) {

@@ -3,12 +3,10 @@
 package scenario
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -150,75 +148,4 @@ func removal(s *Set, east, west, north *Cluster) {
 	s.Except(east, nothing, seen)
 	east.createCRDs()
 	s.Expect(seen)
-}
-
-// servicesDeleted: an export without a Service contributes nothing, and its
-// import stays with its IP and without endpoints.
-func servicesDeleted(s *Set, east, west, north *Cluster) {
-	ips := east.IPs("solo")
-	for _, service := range []string{"web", "solo", "db", "lone"} {
-		west.DeleteService(service)
-	}
-	left := westGone.With("solo", "-> VIP (Pending)", "lone", "-> NXDOMAIN (Pending)")
-	s.Expect(left, east, north)
-	s.Eventually("exports without Service", func() error {
-		for _, service := range []string{"web", "solo", "db", "lone"} {
-			if got := west.See(service); !strings.Contains(got, "Valid=NoService") {
-				return fmt.Errorf("%s: %s", service, got)
-			}
-		}
-		return nil
-	})
-	exportAll(west)
-	s.Expect(healthy)
-	east.IPs("solo", ips...)
-}
-
-// load changes endpoints of west and north all the time, until the returned
-// function is called. A cluster may not have the namespace.
-func (s *Set) load() (stop func()) {
-	ctx, cancel := context.WithCancel(s.Context())
-	var writing sync.WaitGroup
-	for _, name := range []string{"west", "north"} {
-		c := s.Cluster(name)
-		writing.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
-				for _, service := range []string{"web", "db"} {
-					err := c.put(ctx, endpointsOf(service, "", fmt.Sprintf("10.67.0.%d", i%250+1)))
-					if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-						s.Errorf("%s: %v", c.Name, err)
-					}
-				}
-				s.Pass(300 * time.Millisecond)
-			}
-		})
-	}
-	return func() {
-		cancel()
-		writing.Wait()
-	}
-}
-
-// namespaceUnderLoad: it goes from one cluster and comes back, while all change.
-func namespaceUnderLoad(s *Set, east, west, north *Cluster) {
-	for _, c := range []*Cluster{west, east} {
-		stop := s.load()
-		c.DeleteNamespace()
-		s.Expect(nothing, c)
-		stop()
-		exportAll(north)
-		if c == west {
-			s.Except(c, nothing, westGone)
-		} else {
-			exportAll(west)
-			s.Except(c, nothing, healthy)
-		}
-		stop = s.load()
-		c.CreateNamespace()
-		exportAll(c)
-		stop()
-		exportAll(west)
-		exportAll(north)
-		s.Expect(healthy)
-	}
 }
