@@ -245,15 +245,3 @@ func (p *pod) keepWith(t testing.TB, cluster *cluster, network, address string) 
 	t.Fatalf("none of 100 connections to %s was answered by %s", address, cluster.Name())
 	return nil
 }
-
-// settledOnOne waits until all connections are answered by one pod.
-func (p *pod) settledOnOne(t testing.TB, address string) {
-	t.Helper()
-	eventually(t, p.identity()+" has one pod at "+address, func(ctx context.Context) error {
-		counted, err := p.tryConnect(ctx, 32, "tcp4", address, "-timeout", "5s")
-		if err == nil && (counted.Lost() > 0 || len(counted.Answers) != 1) {
-			err = fmt.Errorf("%s answered: %v", counted, counted.Who())
-		}
-		return err
-	})
-}

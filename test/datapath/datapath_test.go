@@ -14,7 +14,6 @@ var stories = []story{
 	{"local Service stays its own", localServiceStays},
 	{"move a service", moveService},
 	{"ports", ports},
-	{"session affinity", sessionAffinity},
 	{"dual stack", dualStack},
 	{"prefer the local cluster", preferCluster},
 	{"prefer the same zone", preferZone},

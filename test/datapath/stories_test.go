@@ -67,25 +67,6 @@ func moveService(t *testing.T, b *bed) {
 		fmt.Sprintf("north answers after %s, east no more after %s", seconds(arrived), seconds(gone)))
 }
 
-// sessionAffinity: a client stays with the pod that it got first.
-func sessionAffinity(t *testing.T, b *bed) {
-	s := service{namespace: b.namespace(t), name: "sticky", ports: http80, change: func(s *corev1.Service) {
-		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-	}}
-	backends := slices.Concat(b.east.deploy(t, s, 2), b.west.deploy(t, s, 2))
-	for node := range b.west.nodes {
-		client := b.west.client(t, s.namespace, node)
-		// Once all pods are behind the name, a client that connected before may get another for the last time.
-		b.west.awaitEndpoints(t, s, len(backends))
-		client.settledOnOne(t, s.at(80))
-		counted := client.connect(t, 200, "tcp4", s.at(80))
-		if counted.Lost() > 0 || len(counted.Answers) != 1 {
-			t.Errorf("%s is answered by %s: %v", client.identity(), counted, counted.Answers)
-		}
-		b.figures.add("session affinity from "+client.identity(), counted, "1 of 4 pods")
-	}
-}
-
 // dualStack: both families reach the same pods.
 func dualStack(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "dual", ports: http80, change: func(s *corev1.Service) {
