@@ -25,41 +25,14 @@ func (c *Cluster) Canary(address string) func(*controller.Options) {
 	}
 }
 
-// ExposeCanaries gives the canaries at these addresses of nodes a Service with node ports. The nodes must be ready.
-func (c *Cluster) ExposeCanaries(nodes ...string) {
-	c.t.Helper()
-	for _, address := range nodes {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + address}}
-		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		_, err := c.Kube.CoreV1().Nodes().Create(context.Background(), node, metav1.CreateOptions{})
-		c.must(err)
-	}
-	_, err := c.Kube.CoreV1().Services(member.DefaultNamespace).Create(context.Background(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: canary.ExposedService},
-		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeNodePort, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
-			Ports: []corev1.ServicePort{{Name: canary.Port, Port: 8081, NodePort: 8081}},
-		},
-	}, metav1.CreateOptions{})
-	c.must(err)
-	c.offer(canary.ExposedService, nodes)
-}
-
 // OfferCanaries sets the canaries of the cluster, as the EndpointSlice controller does: "10.65.9.1=a" is one in a zone.
 func (c *Cluster) OfferCanaries(canaries ...string) {
-	c.t.Helper()
-	c.offer(canary.Service, canaries)
-}
-
-// offer sets the endpoints of a Service of canaries.
-func (c *Cluster) offer(service string, canaries []string) {
 	c.t.Helper()
 	client := c.Kube.DiscoveryV1().EndpointSlices(member.DefaultNamespace)
 	ready, name, port, protocol := true, canary.Port, int32(8081), corev1.ProtocolTCP
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: service + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: service},
+			Name: canary.Service + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: canary.Service},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &protocol}},

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -130,32 +129,6 @@ const (
 	everywhere = "east/10.64.0.1 north/10.66.0.1 west/10.65.0.1 -> VIP"
 	withoutIt  = "east/10.64.0.1 north/10.66.0.1 west/10.65.0.1~ -> VIP"
 )
-
-// TestPathAcrossNetworks: a member of another network is probed at its nodes.
-func TestPathAcrossNetworks(t *testing.T) {
-	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
-		p := &paths{t, set, map[string]*sim.Controller{}}
-		for _, c := range set.Clusters() {
-			c.StopController()
-			for _, address := range canariesOf(c.Name) {
-				c.StartReplica(replica(address), c.Canary(address), func(options *controller.Options) {
-					options.Network, options.Expose = c.Name, string(export.ExposeNodePort)
-				})
-				sim.Wait(time.Second)
-			}
-			c.OfferCanaries("10.99.9.9") // nobody is there
-			c.ExposeCanaries(canariesOf(c.Name)...)
-		}
-		sim.Wait(2 * time.Minute)
-		if got := p.path(p.Cluster("east"), "west"); got != "reachable" {
-			t.Fatalf("the path is %q", got)
-		}
-		p.cut("east", "west", network.Both)
-		p.until("east", "west", true, 5*time.Second)
-		p.restore("east", "west")
-		p.until("east", "west", false, time.Minute)
-	})
-}
 
 // TestPathIsCut: heartbeats arrive, and pods are not reached.
 func TestPathIsCut(t *testing.T) {
