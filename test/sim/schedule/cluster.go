@@ -103,11 +103,10 @@ func (c *cluster) must(err error) {
 func (c *cluster) write(from, to workload.Service) {
 	c.t.Helper()
 	for _, next := range workload.Path(from, to) {
-		written := c.change(next)
 		for _, each := range workload.Writes(from, next, sim.Namespace, "team") {
 			c.must(workload.Put(context.Background(), c.Dynamic, each))
 		}
-		written()
+		c.change(next)
 		c.load.Services[next.Name], from = next, next
 	}
 }
@@ -177,7 +176,6 @@ func (c *cluster) restore(kept backup, reset bool) {
 	c.nodes, c.load.Services = kept.nodes, maps.Clone(kept.services)
 	network := c.r.networks[c.Name]
 	c.r.networks[c.Name] = kept.network // so say its slices, until its controller wrote them anew
-	written := c.change(c.services()...)
 	if reset {
 		c.StopAPI()
 	}
@@ -190,10 +188,10 @@ func (c *cluster) restore(kept backup, reset bool) {
 			c.in("secrets", member.DefaultNamespace).Delete(context.Background(), "member-"+other,
 				metav1.DeleteOptions{}))
 	}
-	written()
+	c.change(c.services()...)
 	c.r.networks[c.Name] = network
-	c.change(c.services()...)()
-	c.judge().Forget(c.Name)
+	c.change(c.services()...)
+	c.judge().Forget()
 	c.revision = c.API.Revision()
 	c.unread = true
 	c.seeAll()

@@ -196,11 +196,10 @@ var faults = []fault{
 		},
 	},
 	{kind: "DNS is down", weight: 5, targets: theCluster("DNS"), ways: into, begin: func(h *happening) func() {
-		h.c.judge().Ends(h.c.Name)
 		h.c.StopDNS()
 		h.c.down = true
 		return func() {
-			h.c.judge().Starts(h.c.Name, time.Now())
+			h.c.judge().Starts()
 			h.c.StartDNS()
 			h.c.down = false
 		}
@@ -283,7 +282,7 @@ var faults = []fault{
 		kind: "leave", weight: 4, pair: true,
 		targets: func(h *happening) []string { return []string{"member " + h.c.Name + " " + h.other.Name} },
 		ways:    fromOther, begin: func(h *happening) func() {
-			h.c.judge().Forget(h.c.Name)
+			h.c.judge().Forget()
 			h.c.leave(h.other.Name)
 			return func() { h.c.join(h.other.Name) }
 		},
@@ -350,7 +349,7 @@ func deleteDerived(h *happening) func() {
 		// A controller that stands still, or whose API server was just away, is late.
 		if _, busy := h.run.busy["controller "+h.c.Name]; busy ||
 			!h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
-			h.c.judge().Forget(h.c.Name)
+			h.c.judge().Forget()
 		}
 	}
 	forget()
@@ -369,12 +368,11 @@ func deleteNamespace(h *happening) func() {
 	for _, service := range before {
 		h.c.load.Services[service.Name] = workload.Service{Name: service.Name}
 	}
-	written := h.c.change(h.c.services()...)
 	h.c.away = true
 	namespaces := h.c.in("namespaces", "")
 	h.c.must(namespaces.Delete(context.Background(), sim.Namespace, metav1.DeleteOptions{}))
 	sim.Wait(2 * time.Second)
-	written()
+	h.c.change(h.c.services()...)
 	return func() {
 		namespace := &unstructured.Unstructured{
 			Object: map[string]any{

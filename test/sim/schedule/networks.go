@@ -58,39 +58,30 @@ type judges map[string]*judge.Judge
 
 func (j judges) Block(ways ...judge.Way) {
 	for _, each := range ways {
-		j[each.To].Block(each)
+		j[each.To].Block(each.From)
 	}
 }
 
 func (j judges) Clear(now time.Time, ways ...judge.Way) {
 	for _, each := range ways {
-		j[each.To].Clear(now, each)
+		j[each.To].Clear(now, each.From)
 	}
 }
 
-func (j judges) ClearSince(from, to string, at time.Time) bool { return j[to].ClearSince(from, to, at) }
+func (j judges) ClearSince(from, to string, at time.Time) bool { return j[to].ClearSince(from, at) }
 
 // judge is the one of what the cluster sees.
 func (c *cluster) judge() *judge.Judge { return c.r.judge[c.Name] }
 
-// change tells the judges, before they are written, which states services of the cluster get. The function that it
-// returns is to be called once they are written.
-func (c *cluster) change(services ...workload.Service) (written func()) {
+// change tells the judges which states services of the cluster got.
+func (c *cluster) change(services ...workload.Service) {
 	for _, service := range services {
 		exposed, _ := truth.Exposed(false, service.Endpoints, c.nodes)
 		for _, each := range slices.Concat(service.Endpoints, exposed) {
 			c.ever[service.Name] = append(c.ever[service.Name], truth.Endpoint{Address: each.Address, Serving: true, Terminating: true})
 		}
-	}
-	var all []func(time.Time)
-	for reader, judge := range c.r.judge {
-		for _, service := range services {
-			all = append(all, judge.Change(c.Name, service.Name, c.seen(service, reader), time.Now()))
-		}
-	}
-	return func() {
-		for _, each := range all {
-			each(time.Now())
+		for reader, judge := range c.r.judge {
+			judge.Change(c.Name, service.Name, c.seen(service, reader), time.Now())
 		}
 	}
 }
@@ -159,13 +150,13 @@ func (c *cluster) move(network string) {
 			state := other.seen(service, c.Name)
 			state.Exported, state.Present = true, true
 			state.Endpoints = slices.Concat(state.Endpoints, other.ever[service.Name])
-			c.judge().Change(other.Name, service.Name, state, time.Now())(time.Now())
+			c.judge().Change(other.Name, service.Name, state, time.Now())
 		}
 	}
 	c.setNetwork(network)
 	for _, other := range c.r.clusters {
 		delete(c.r.sharing.known, judge.Way{From: other.Name, To: c.Name})
-		other.change(other.services()...)()
+		other.change(other.services()...)
 	}
 }
 
@@ -190,9 +181,8 @@ func (c *cluster) changeNode(random *rand.Rand) {
 	}
 	c.r.note("%s: node %s was %v and is %v", c.Name, name, node, c.nodes[name])
 	c.r.Changes += len(c.r.services)
-	written := c.change(c.services()...)
 	c.writeNode(name)
-	written()
+	c.change(c.services()...)
 }
 
 // writeNode writes a node, or deletes it if it is not to exist.

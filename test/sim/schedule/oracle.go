@@ -35,7 +35,7 @@ func (r *run) look() {
 		}
 		changes := len(c.left) > 0 || c.away || time.Since(c.late) < bound
 		if changes {
-			c.judge().Forget(c.Name)
+			c.judge().Forget()
 		}
 		for _, name := range r.services {
 			if c.down {
@@ -50,12 +50,12 @@ func (r *run) look() {
 			c.askWeighted()
 		}
 		if changes {
-			c.judge().Forget(c.Name)
+			c.judge().Forget()
 			continue
 		}
 		o := c.objects()
 		for _, name := range r.services {
-			for _, wrong := range c.judge().Copies(c.Name, name, o.Held[name], time.Now()) {
+			for _, wrong := range c.judge().Copies(name, o.Held[name], time.Now()) {
 				r.find("%s", wrong)
 			}
 			r.demoted(c, name, o.Held[name])
@@ -105,7 +105,7 @@ func (r *run) demoted(c *cluster, name string, held map[string][]truth.Endpoint)
 
 // ask asks the DNS of the cluster.
 func (c *cluster) ask(name string) judge.Reply {
-	reply := judge.Reply{Reader: c.Name, Name: name, Sent: time.Now(), Received: time.Now(), Outcome: judge.Failed}
+	reply := judge.Reply{Name: name, At: time.Now(), Outcome: judge.Failed}
 	rcode, addresses := c.Ask(name)
 	switch rcode {
 	case dns.RcodeSuccess:
@@ -156,7 +156,7 @@ func (c *cluster) see(e apiserver.Event) {
 			for _, endpoint := range object.Endpoints {
 				addresses = append(addresses, outcome.Addresses(endpoint.Addresses)...)
 			}
-			c.judge().SeesCopy(c.Name, from, object.Labels[v1beta1.LabelServiceName], addresses, e.At)
+			c.judge().SeesCopy(from, object.Labels[v1beta1.LabelServiceName], addresses, e.At)
 		}
 	case *unstructured.Unstructured:
 		if derived = e.Resource.Resource == "serviceimports"; derived {
@@ -178,7 +178,7 @@ func (c *cluster) seeImport(object *unstructured.Unstructured, gone bool, at tim
 	if gone {
 		ips = nil
 	}
-	c.judge().SeesIPs(c.Name, object.GetName(), outcome.Addresses(ips), at)
+	c.judge().SeesIPs(object.GetName(), outcome.Addresses(ips), at)
 }
 
 // seeAll tells the judge of all imports after a restore.
@@ -191,7 +191,7 @@ func (c *cluster) seeAll() {
 	}
 	for _, name := range c.r.services {
 		if !seen[name] {
-			c.judge().SeesIPs(c.Name, name, nil, time.Now())
+			c.judge().SeesIPs(name, nil, time.Now())
 		}
 	}
 }

@@ -91,7 +91,7 @@ func Run(t *testing.T, s Schedule) (result Result) {
 		}
 		defer func() { result = r.Result }()
 		for i, name := range r.names {
-			r.judge[name] = judge.New(time.Now(), bound, r.names...)
+			r.judge[name] = judge.New(time.Now(), bound, name, r.names...)
 			if s.Networks != nil {
 				r.networks[name] = s.Networks[i]
 			}
@@ -290,10 +290,7 @@ func (r *run) settle() {
 		r.restart()
 	}
 	for _, c := range r.clusters {
-		for _, wrong := range c.judge().Unproven() {
-			r.find("%s", wrong)
-		}
-		r.Add(c.judge().Figures())
+		r.Add(c.judge().Figures)
 	}
 	r.proportion()
 }

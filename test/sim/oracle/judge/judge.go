@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package judge holds the answers of DNS servers against all that happened in a clusterset, while it happens.
+// Package judge holds the answers of the DNS server of a cluster against all that happened in its clusterset, while it
+// happens.
 //
-// Its callers report every change before and after they write it, every fault before it begins and after it is healed,
-// the copies and IPs in each cluster, and every answer. Uncertainty counts in favor of the answer: it is wrong only if no
-// order of events makes it right.
+// Its callers report every change once it is written, every fault before it begins and after it is healed, the copies and
+// IPs in the cluster, and every answer, in this order. Uncertainty counts in favor of the answer.
 //
-// It is pure but for a lock: all times are told to it.
+// It is pure: all times are told to it.
 package judge
 
 import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
@@ -79,21 +78,15 @@ func Abroad(cluster string, all []string) []Way {
 type Figures struct {
 	// Queries are all, and Owed those that had to be answered.
 	Queries, Owed int
-	// Addresses are those in answers, and Bounded those of them that had been
-	// withdrawn and were looked at for how long ago.
-	Addresses, Bounded int
-	// Unanswered are the queries that got no answer, or SERVFAIL, and were not
-	// owed one: the server was down, or had only begun.
-	Unanswered int
+	// Bounded are the addresses in answers that had been withdrawn and were looked at for how long ago.
+	Bounded int
 }
 
 // Add adds those of another judge.
 func (f *Figures) Add(other Figures) {
 	f.Queries += other.Queries
 	f.Owed += other.Owed
-	f.Addresses += other.Addresses
 	f.Bounded += other.Bounded
-	f.Unanswered += other.Unanswered
 }
 
 // forever is the end of what has none yet.
@@ -107,7 +100,7 @@ type export struct {
 	// ready endpoint; period counts how often that began.
 	healthy bool
 	period  int
-	// since is when the present period had begun for certain, zero before.
+	// since is when the present period began.
 	since time.Time
 	// until is how long there may have been a ServiceExport.
 	until time.Time
@@ -118,8 +111,8 @@ type address struct {
 	cluster string
 	period  int       // of the export, when it was first published
 	until   time.Time // how long it may have been published
-	// ready tells that the endpoint is ready, and will be until it is told otherwise; since is when that had begun for
-	// certain, zero before. broken tells that it was ready before and then was not: a copy may be of then.
+	// ready tells that the endpoint is ready, and will be until it is told otherwise; since is when that began. broken
+	// tells that it was ready before and then was not: a copy may be of then.
 	ready, broken bool
 	since         time.Time
 }
@@ -129,83 +122,65 @@ type proof struct {
 	at     time.Time
 }
 
-// A reader is a cluster whose DNS server is asked.
-type reader struct {
-	// copies are periods that objects in the reader show; known those that answers show.
-	copies, known map[key]proof
-	// held are the addresses, by service, that the reader must keep: it held a copy while the endpoint was ready. dark
-	// is since when it has no ready endpoint of a service although it holds one that is ready at its source.
-	held   map[string]map[netip.Addr]bool
-	dark   map[string]time.Time
-	ips    map[string]map[netip.Addr]ip
-	doubts []doubt
-	// started is when the DNS server was started last, serving when it answered first since, zero before.
-	started, serving time.Time
-}
-
-type ip struct{ from, until time.Time }
-
-// A doubt is an address that may turn out to be the IP of an import.
-type doubt struct {
-	name    string
-	address netip.Addr
-	wrong   string
-}
-
 type way struct {
 	blocked int
 	clear   time.Time
 }
 
-// A Judge judges. It is safe for concurrent use.
+// A Judge judges what one cluster has and answers, the reader.
 type Judge struct {
+	Figures
+	reader   string
 	bound    time.Duration
 	clusters []string
 
-	mu        sync.Mutex
 	exports   map[key]*export
 	addresses map[string]map[netip.Addr]*address
-	ways      map[Way]*way
-	readers   map[string]*reader
-	figures   Figures
+	ways      map[string]*way // to the reader, by where they begin
+
+	// copies are periods that objects in the reader show; proved those that answers show.
+	copies, proved map[key]proof
+	// held are the addresses, by service, that the reader must keep: it held a copy while the endpoint was ready. dark
+	// is since when it has no ready endpoint of a service although it holds one that is ready at its source.
+	held   map[string]map[netip.Addr]bool
+	dark   map[string]time.Time
+	serves bool // the DNS server has answered since it was started
+	// ips are those that imports had, by service, and until when.
+	ips map[string]map[netip.Addr]time.Time
 }
 
 // New returns a judge to whom all ways are clear since now. bound is how long a
 // change may take over a way that is clear.
-func New(now time.Time, bound time.Duration, clusters ...string) *Judge {
+func New(now time.Time, bound time.Duration, reader string, clusters ...string) *Judge {
 	j := &Judge{
-		bound: bound, clusters: clusters,
-		exports: map[key]*export{}, addresses: map[string]map[netip.Addr]*address{},
-		ways: map[Way]*way{}, readers: map[string]*reader{},
+		reader: reader, bound: bound, clusters: clusters, exports: map[key]*export{},
+		addresses: map[string]map[netip.Addr]*address{}, ways: map[string]*way{}, ips: map[string]map[netip.Addr]time.Time{},
 	}
+	j.Forget()
 	for _, from := range clusters {
-		j.readers[from] = &reader{ips: map[string]map[netip.Addr]ip{}, started: now}
-		j.forget(from)
-		for _, to := range clusters {
-			j.ways[Way{from, to}] = &way{clear: now}
-		}
+		j.ways[from] = &way{clear: now}
 	}
 	return j
 }
 
-// Change is told before a cluster's word of a service changes. The function
-// that it returns is to be called once the change is written.
-func (j *Judge) Change(cluster, name string, next State, now time.Time) (written func(time.Time)) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+// Change is told once a cluster's word of a service has changed.
+func (j *Judge) Change(cluster, name string, next State, now time.Time) {
 	e := j.exports[key{cluster, name}]
 	if e == nil {
 		e = &export{}
 		j.exports[key{cluster, name}] = e
 	}
-	if next.Exported {
+	switch {
+	case next.Exported:
 		e.until = forever
+	case e.until.Equal(forever):
+		e.until = now
 	}
 	switch {
 	case !next.healthy():
 		e.healthy = false
 	case !e.healthy:
-		e.healthy, e.since = true, time.Time{}
+		e.healthy, e.since = true, now
 		e.period++
 	}
 	if j.addresses[name] == nil {
@@ -220,107 +195,56 @@ func (j *Judge) Change(cluster, name string, next State, now time.Time) (written
 		}
 		known.until = forever
 	}
-	j.readiness(cluster, name, next)
-	return func(now time.Time) {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		if e.healthy && e.since.IsZero() {
-			e.since = now
-		}
-		if !next.Exported && e.until.Equal(forever) {
-			e.until = now
-		}
-		for each, known := range j.addresses[name] {
-			if known.cluster == cluster && known.until.Equal(forever) && !slices.Contains(published, each) {
-				known.until = now
-			}
-			if known.cluster == cluster && known.ready && known.since.IsZero() {
-				known.since = now
-			}
+	for each, known := range j.addresses[name] {
+		if known.cluster == cluster && known.until.Equal(forever) && !slices.Contains(published, each) {
+			known.until = now
 		}
 	}
+	j.readiness(cluster, name, next, now)
 }
 
-// Block is told before something blocks the ways.
-func (j *Judge) Block(ways ...Way) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, each := range ways {
-		j.ways[each].blocked++
-	}
-}
+// Block is told before something blocks the way from a cluster.
+func (j *Judge) Block(from string) { j.ways[from].blocked++ }
 
 // Clear is told once it is gone.
-func (j *Judge) Clear(now time.Time, ways ...Way) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, each := range ways {
-		w := j.ways[each]
-		w.blocked--
-		w.clear = now
-	}
+func (j *Judge) Clear(now time.Time, from string) {
+	j.ways[from].blocked--
+	j.ways[from].clear = now
 }
 
-// ClearSince tells whether a way is clear, and was at that time.
-func (j *Judge) ClearSince(from, to string, at time.Time) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.clearSince(from, to, at)
+// ClearSince tells whether the way from a cluster is clear, and was at that time.
+func (j *Judge) ClearSince(from string, at time.Time) bool {
+	return j.ways[from].blocked == 0 && !j.ways[from].clear.After(at)
 }
 
-func (j *Judge) clearSince(from, to string, at time.Time) bool {
-	w := j.ways[Way{from, to}]
-	return w.blocked == 0 && !w.clear.After(at)
-}
+// Starts is told before the DNS server is started.
+func (j *Judge) Starts() { j.serves = false }
 
-// Ends is told before the DNS server of a cluster is ended.
-func (j *Judge) Ends(cluster string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.readers[cluster].started, j.readers[cluster].serving = forever, time.Time{}
-}
-
-// Starts is told before the DNS server of a cluster is started.
-func (j *Judge) Starts(cluster string, now time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.readers[cluster].started, j.readers[cluster].serving = now, time.Time{}
-}
-
-// SeesCopy reports the endpoints of a service of cluster `of` that cluster `in` has.
-func (j *Judge) SeesCopy(in, of, name string, endpoints []netip.Addr, now time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+// SeesCopy reports the endpoints of a service of another cluster that the reader has.
+func (j *Judge) SeesCopy(of, name string, endpoints []netip.Addr, now time.Time) {
 	e := j.exports[key{of, name}]
 	if e == nil || !e.healthy {
 		return
 	}
 	for _, each := range endpoints {
 		if known := j.addresses[name][each]; known != nil && known.cluster == of && known.period == e.period {
-			note(j.readers[in].copies, key{of, name}, e.period, now)
+			note(j.copies, key{of, name}, e.period, now)
 		}
 	}
 }
 
 // SeesIPs reports the IPs of an import, none if it is gone.
-func (j *Judge) SeesIPs(in, name string, ips []netip.Addr, now time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	r := j.readers[in]
-	if r.ips[name] == nil {
-		r.ips[name] = map[netip.Addr]ip{}
+func (j *Judge) SeesIPs(name string, ips []netip.Addr, now time.Time) {
+	if j.ips[name] == nil {
+		j.ips[name] = map[netip.Addr]time.Time{}
 	}
-	for each, known := range r.ips[name] {
-		if known.until.Equal(forever) && !slices.Contains(ips, each) {
-			known.until = now
-			r.ips[name][each] = known
+	for each, until := range j.ips[name] {
+		if until.Equal(forever) {
+			j.ips[name][each] = now
 		}
 	}
 	for _, each := range ips {
-		if known, ok := r.ips[name][each]; !ok || !known.until.Equal(forever) {
-			r.ips[name][each] = ip{from: now, until: forever}
-		}
-		r.doubts = slices.DeleteFunc(r.doubts, func(d doubt) bool { return d.name == name && d.address == each })
+		j.ips[name][each] = forever
 	}
 }
 
@@ -329,27 +253,6 @@ func note(proofs map[key]proof, of key, period int, at time.Time) {
 	if proofs[of].period != period {
 		proofs[of] = proof{period, at}
 	}
-}
-
-// Figures are those so far.
-func (j *Judge) Figures() Figures {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.figures
-}
-
-// Unproven are the answers with an address that no import was seen to have. Once
-// all that happened was seen, they are wrong.
-func (j *Judge) Unproven() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var wrong []string
-	for _, cluster := range j.clusters {
-		for _, each := range j.readers[cluster].doubts {
-			wrong = append(wrong, each.wrong)
-		}
-	}
-	return wrong
 }
 
 func (j *Judge) describe(name, cluster string) string {
