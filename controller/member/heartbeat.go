@@ -3,7 +3,6 @@
 package member
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -87,17 +86,19 @@ func (h *heartbeat) get() Heartbeat {
 	return h.last
 }
 
-func (h *heartbeat) Add(obj any) error    { return h.Update(obj) }
-func (h *heartbeat) Update(obj any) error { return h.note(obj) }
+func (h *heartbeat) Add(obj any) error { return h.Update(obj) }
+
+func (h *heartbeat) Update(obj any) error {
+	h.note(obj.(*coordinationv1.Lease))
+	return nil
+}
 
 // Delete does nothing: a deleted Lease is silence, which the Tracker notices.
 func (h *heartbeat) Delete(any) error { return nil }
 
 func (h *heartbeat) Replace(objects []any, _ string) error {
 	for _, object := range objects {
-		if err := h.note(object); err != nil {
-			return err
-		}
+		h.note(object.(*coordinationv1.Lease))
 	}
 	return nil
 }
@@ -105,11 +106,7 @@ func (h *heartbeat) Replace(objects []any, _ string) error {
 func (h *heartbeat) Resync() error { return nil }
 
 // note takes any new resourceVersion for a renewal, except the first, which may have been written long ago.
-func (h *heartbeat) note(obj any) error {
-	lease, ok := obj.(*coordinationv1.Lease)
-	if !ok {
-		return fmt.Errorf("unexpected object %T in a list of Leases", obj)
-	}
+func (h *heartbeat) note(lease *coordinationv1.Lease) {
 	properties := lease.Annotations[scope.PropertiesAnnotation]
 	is := Heartbeat{
 		Heard: h.clock.Now(), KubeSystemUID: uidOf(lease), Cluster: shorten(ptr.Deref(lease.Spec.HolderIdentity, "")),
@@ -127,7 +124,6 @@ func (h *heartbeat) note(obj any) error {
 	if h.read != nil {
 		h.read(is, changed && !first)
 	}
-	return nil
 }
 
 // uidText is what a UID may be: administrators copy it from a command.

@@ -246,9 +246,7 @@ func (m *Member) readHeartbeat(ctx context.Context, leases informer.Client[*coor
 		return "", "", err
 	}
 	for i := range list.Items {
-		if err := m.heartbeat.note(&list.Items[i]); err != nil {
-			return "", "", err
-		}
+		m.heartbeat.note(&list.Items[i])
 		uid = uidOf(&list.Items[i])
 	}
 	return list.ResourceVersion, uid, nil

@@ -3,7 +3,6 @@
 package member
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -19,8 +18,8 @@ import (
 
 const byService = "service"
 
-// sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it. It is safe for one
-// writer and any number of readers.
+// sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it, which passes on no
+// objects of other types. It is safe for one writer and any number of readers.
 type sliceStore struct {
 	// indexer has each as an export.Packed.
 	indexer cache.Indexer
@@ -46,11 +45,7 @@ func newSliceStore(changed func(types.NamespacedName), listed func()) *sliceStor
 	return &sliceStore{
 		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 			byService: func(obj any) ([]string, error) {
-				slice, ok := obj.(*export.Packed)
-				if !ok {
-					return nil, fmt.Errorf("unexpected object %T", obj)
-				}
-				return []string{ServiceOf(slice.OpenMetadata()).String()}, nil
+				return []string{ServiceOf(obj.(*export.Packed).OpenMetadata()).String()}, nil
 			},
 		}),
 		changed:  changed,
@@ -105,11 +100,7 @@ func (s *sliceStore) Update(obj any) error { return s.put(obj) }
 
 // put stores a slice, unless the limits refuse it: then the old one stays.
 func (s *sliceStore) put(obj any) error {
-	slice, ok := obj.(*discoveryv1.EndpointSlice)
-	if !ok {
-		return fmt.Errorf("unexpected object %T in a watch of EndpointSlices", obj)
-	}
-	slice = export.Strip(slice)
+	slice := export.Strip(obj.(*discoveryv1.EndpointSlice))
 	old := s.slice(slice.Namespace, slice.Name)
 	service := ServiceOf(slice)
 	if service.Name == "" {
@@ -130,15 +121,12 @@ func (s *sliceStore) put(obj any) error {
 	if err := s.indexer.Update(export.Pack(slice)); err != nil {
 		return err
 	}
-	s.tell(service)
+	s.changed(service)
 	return nil
 }
 
 func (s *sliceStore) Delete(obj any) error {
-	slice, ok := obj.(*discoveryv1.EndpointSlice)
-	if !ok {
-		return fmt.Errorf("unexpected object %T in a watch of EndpointSlices", obj)
-	}
+	slice := obj.(*discoveryv1.EndpointSlice)
 	old := s.slice(slice.Namespace, slice.Name)
 	if old == nil {
 		s.account.Remove(ServiceOf(slice), nil)
@@ -148,7 +136,7 @@ func (s *sliceStore) Delete(obj any) error {
 		return err
 	}
 	s.account.Remove(ServiceOf(old), old)
-	s.tell(ServiceOf(old))
+	s.changed(ServiceOf(old))
 	return nil
 }
 
@@ -159,11 +147,7 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 		listed[service] = struct{}{} // it is exported nevertheless
 	}
 	for _, object := range objects {
-		slice, ok := object.(*export.Packed)
-		if !ok {
-			return fmt.Errorf("unexpected object %T in a list of EndpointSlices", object)
-		}
-		listed[ServiceOf(slice.OpenMetadata())] = struct{}{}
+		listed[ServiceOf(object.(*export.Packed).OpenMetadata())] = struct{}{}
 	}
 	changes, err := informer.Changes(s.indexer, objects)
 	if err != nil {
@@ -188,7 +172,7 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	}
 	first := !s.synced.Swap(true)
 	for service := range changed {
-		s.tell(service)
+		s.changed(service)
 	}
 	if first {
 		s.listed()
@@ -198,9 +182,3 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 
 // Resync does nothing.
 func (s *sliceStore) Resync() error { return nil }
-
-func (s *sliceStore) tell(service types.NamespacedName) {
-	if service.Name != "" {
-		s.changed(service)
-	}
-}
