@@ -7,6 +7,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
@@ -116,6 +117,11 @@ func rebuilt(s *Set) {
 	east, west, north, again := s.clusters[0], s.clusters[1], s.clusters[2], s.clusters[3]
 	for _, c := range s.clusters {
 		c.Stop()
+	}
+	// It may have renewed its heartbeat before it was stopped, with the id that it had.
+	err := again.Kube.CoordinationV1().Leases(member.DefaultNamespace).Delete(s.Context(), member.HeartbeatLease, metav1.DeleteOptions{})
+	if !apierrors.IsNotFound(err) {
+		s.must(err)
 	}
 	again.Options.Cluster = "west"
 	for _, each := range s.Pairs() {
