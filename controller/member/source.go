@@ -32,7 +32,7 @@ const (
 type Static struct {
 	// Cluster is the id of the member.
 	Cluster string
-	// Kubeconfig is the path of its kubeconfig.
+	// Kubeconfig is the path of its kubeconfig, of which the current context is used.
 	Kubeconfig string
 }
 
@@ -158,8 +158,8 @@ func gather(config Config, of []*Candidate, keys map[string]bool, connected map[
 	return sources, problems
 }
 
-// parse returns the source that a candidate is. While an annotation is invalid, the settings of the member stay, if there
-// are any, so that a renewed token is used nevertheless.
+// parse returns the source that a candidate is. While an annotation is invalid, or a file cannot be read, the settings of
+// the member stay, if there are any, so that a renewed token is used nevertheless.
 func parse(candidate *Candidate, member *Member) *source {
 	s := &source{cluster: candidate.Cluster}
 	s.candidate.Store(candidate)
@@ -171,9 +171,11 @@ func parse(candidate *Candidate, member *Member) *source {
 	default:
 		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)
 	}
-	if annotations := s.credential.Annotations; annotations != nil && candidate.Kind == kindFlag {
+	if candidate.Kind == kindFlag {
 		with := *candidate
-		with.Annotations = annotations
+		if with.Annotations = s.credential.Annotations; s.err != nil && member != nil {
+			with.Annotations = member.Annotations() // those of a file that cannot be read stay
+		}
 		candidate = &with
 		s.candidate.Store(candidate)
 	}

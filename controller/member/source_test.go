@@ -135,4 +135,11 @@ func TestAnnotationsOfAFile(t *testing.T) {
 			t.Errorf("%s: prefixes %v, rank %d, %v", name, is.cidrs, is.rank, s.err)
 		}
 	}
+	known := &Member{source: parse(file(confined), nil)}
+	for _, text := range []string{"", with(`{clusterset-dns.github.io/rank: 5}`)} {
+		s := parse(file(text), known)
+		if is := s.settings.Load(); !s.unread || len(is.cidrs) != 1 || is.rank != 5 || len(s.candidate.Load().Annotations) != 2 {
+			t.Errorf("a file that cannot be read lifts restrictions: prefixes %v, rank %d", is.cidrs, is.rank)
+		}
+	}
 }

@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
-		{"lines of controller/", lines["controller"], 18_248},
+		{"lines of controller/", lines["controller"], 18_269},
 		{"lines of cmd/", lines["cmd"], 5_394},
-		{"lines of " + units, lines[units], 70_498},
+		{"lines of " + units, lines[units], 70_529},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_407},
+		{"words of Markdown", words, 24_429},
 	} {
 		switch {
 		case each.is > each.most:
