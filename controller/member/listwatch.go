@@ -19,9 +19,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
-// pageSize is the number of objects in a page of a list. It is halved after a page that is too large or too slow, for the
-// rest of the list.
-const pageSize = 100
+// pageSize is the number of objects in a page of a list. It is halved after a page that is too large or too slow, and
+// doubled again after pagesToGrow pages that are not: the list must end before the API server forgets its revision.
+const pageSize, pagesToGrow = 100, 8
 
 // listWatch makes a reflector list in pages. A streamed list would be held as a whole before its size is known.
 type listWatch struct {
@@ -86,6 +86,9 @@ func selected[L, R runtime.Object](client informer.Client[L], only metav1.ListOp
 		tell(ctx, err)
 		if err == nil {
 			lw.watched.Store(&w)
+			if lw.expired.Load() {
+				w.Stop() // expire may have seen the watch before
+			}
 		}
 		return w, err
 	}
@@ -113,13 +116,13 @@ func listSelection(ctx context.Context, client informer.Client[*discoveryv1.Endp
 		}
 	}()
 	result := &export.PackedList{}
-	page := turn{of: store.turns}
+	page, fitting := turn{of: store.turns}, 0
 	defer page.end()
 	for {
 		list, err := client.List(page.with(ctx), options)
 		if (errors.Is(err, errTooLarge) || errors.Is(err, errLate)) && options.Limit > 1 {
 			page.end()
-			options.Limit /= 2
+			options.Limit, fitting = options.Limit/2, 0
 			continue
 		}
 		if errors.Is(err, errTooLarge) {
@@ -140,6 +143,9 @@ func listSelection(ctx context.Context, client informer.Client[*discoveryv1.Endp
 			break
 		}
 		page.end()
+		if fitting++; fitting == pagesToGrow {
+			options.Limit, fitting = min(2*options.Limit, pageSize), 0
+		}
 	}
 	page.end()
 	if err := confirm(); err != nil {

@@ -31,7 +31,7 @@ func (l leases) List(context.Context, metav1.ListOptions) (*coordinationv1.Lease
 }
 
 func (leases) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	return watch.NewEmptyWatch(), nil
+	return watch.NewFake(), nil
 }
 
 // TestUnchanged decides whether a watch that ended at resourceVersion 200 is opened again.
@@ -64,13 +64,13 @@ func TestUnchanged(t *testing.T) {
 }
 
 // TestSelectedWatches: only a watch that was opened after the last list is opened again under a condition, and none if
-// another list is to follow.
+// another list is to follow. One that is being opened then ends at once.
 func TestSelectedWatches(t *testing.T) {
-	asked := ""
+	asked, opened := "", func() {}
 	lw := selected(leases{}, heartbeatOnly, 0, leases{}.List, func(_ context.Context, version string) error {
 		asked = version
 		return errRestored
-	}, func(error) {})
+	}, func(error) { opened() })
 	for step, want := range []string{"", "again", ""} {
 		if want == "" {
 			if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
@@ -86,5 +86,13 @@ func TestSelectedWatches(t *testing.T) {
 	lw.expire()
 	if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errExpired) {
 		t.Errorf("the watch is opened without a list: %v", err)
+	}
+	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	opened = lw.expire
+	w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{})
+	if fake, ok := w.(*watch.FakeWatcher); err != nil || !ok || !fake.IsStopped() {
+		t.Errorf("the watch goes on: %v", err)
 	}
 }

@@ -284,15 +284,28 @@ func TestRelistsBecomeRare(t *testing.T) {
 	}
 }
 
-// TestSlowPagesGetSmaller: a member behind a slow link is listed all the same.
-func TestSlowPagesGetSmaller(t *testing.T) {
-	server := &pages{most: 3, err: errLate}
-	for i := range 10 {
-		server.slices = append(server.slices, sized(fmt.Sprint("s", i), 1))
+// TestPages: a member behind a slow link is listed all the same, and a few large slices do not make all pages small.
+func TestPages(t *testing.T) {
+	server := &pages{most: 25, err: errLate}
+	for i := range 1000 {
+		server.slices = append(server.slices, sized(fmt.Sprintf("s%04d", i), 1))
 	}
-	list, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize},
+	list, err := listSelection(t.Context(), growing{server}, metav1.ListOptions{Limit: pageSize},
 		newSliceStore(func(types.NamespacedName) {}, func() {}), confirmed)
-	if err != nil || len(list.Items) != 10 {
-		t.Errorf("got %v, %v after %v", list, err, server.asked)
+	if err != nil || len(list.Items) != len(server.slices) {
+		t.Errorf("got %v, %v", list, err)
 	}
+	if got := fmt.Sprint(server.asked); got != "[100 50 25 25 25 25 25 25 25 25 50 50 50 50 50 50 50 50 100 100 100 100]" {
+		t.Errorf("asked for pages of %s", got)
+	}
+}
+
+// growing is pages of which the first are slow.
+type growing struct{ *pages }
+
+func (g growing) List(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
+	if options.Continue != "" {
+		g.most = pageSize
+	}
+	return g.pages.List(ctx, options)
 }
