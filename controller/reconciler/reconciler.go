@@ -111,8 +111,8 @@ func (r *Reconciler) work(ctx context.Context) {
 		if ctx.Err() == nil { // Get returns what is left before it reports the shutdown
 			r.pass(ctx, service)
 		}
-		r.working.Add(-1)
 		r.queue.Done(service)
+		r.working.Add(-1)
 	}
 }
 
@@ -123,8 +123,9 @@ const large = 256 << 10
 // retryLarge is after how long a large service is due again if another one is reconciled.
 const retryLarge = 50 * time.Millisecond
 
-// passWithin bounds one reconcile, if a request was lost on its way. The next one continues what is not done.
-const passWithin = 5 * time.Minute
+// passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. The next one
+// continues what is not done.
+const passWithin = time.Minute
 
 // pass reconciles a service once, and makes it due again if that is not the end of it.
 func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
