@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -51,6 +53,8 @@ type Prober struct {
 	// Dial connects to a canary; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
+	// invalid are the texts of members that were logged. Only Run uses them.
+	invalid map[string]string
 	// late is how late the timers of watch were, all together, and looked when watch last looked, since began. Both are
 	// in nanoseconds.
 	late, looked atomic.Int64
@@ -66,14 +70,14 @@ type target struct {
 
 // Run probes until the context ends. It may be called once.
 func (p *Prober) Run(ctx context.Context) {
-	p.began = time.Now()
+	p.invalid, p.began = map[string]string{}, time.Now()
 	if p.Dial == nil {
 		p.Dial = (&net.Dialer{}).DialContext
 	}
 	var probes sync.WaitGroup
 	defer probes.Wait()
 	for next := time.Now(); ctx.Err() == nil; {
-		targets := p.targets()
+		targets := p.targets(ctx)
 		if len(targets) == 0 {
 			pause(ctx, interval)
 			next = time.Now()
@@ -100,14 +104,18 @@ func (p *Prober) Run(ctx context.Context) {
 }
 
 // targets returns the canaries of all members in a stable order, and offers them to the Paths.
-func (p *Prober) targets() (targets []target) {
+func (p *Prober) targets(ctx context.Context) (targets []target) {
 	present := map[string]bool{}
 	for _, m := range p.Members() {
 		present[m.Cluster] = true
 		if !m.Read {
 			continue
 		}
-		canaries := accept(m.Canaries, m.CIDRs)
+		canaries, err := accept(m.Canaries, m.CIDRs)
+		if err != nil && p.invalid[m.Cluster] != m.Canaries {
+			p.invalid[m.Cluster] = m.Canaries
+			klog.FromContext(ctx).Error(err, "Ignored the canaries of a member, which is not probed", "member", m.Cluster)
+		}
 		p.Paths.offer(time.Now(), m.Cluster, canaries)
 		for _, each := range canaries {
 			targets = append(targets, target{m.Cluster, each.Address, m.Key})
@@ -120,13 +128,13 @@ func (p *Prober) targets() (targets []target) {
 }
 
 // accept returns the canaries in a text that a member may have, none if the text is invalid.
-func accept(text string, cidrs []netip.Prefix) []Canary {
-	canaries, _ := Decode(text)
+func accept(text string, cidrs []netip.Prefix) ([]Canary, error) {
+	canaries, err := Decode(text)
 	return slices.DeleteFunc(canaries, func(c Canary) bool {
 		return !slices.ContainsFunc(cidrs, func(prefix netip.Prefix) bool {
 			return prefix.Contains(c.Address.Addr())
 		})
-	})
+	}), err
 }
 
 // watch notes how late its timers are, until the context ends.

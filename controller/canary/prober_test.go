@@ -208,10 +208,10 @@ func TestOffers(t *testing.T) {
 				all = append(all, *each)
 			}
 			return all
-		}, Paths: newPaths()}
+		}, Paths: newPaths(), invalid: map[string]string{}}
 		expect := func(what string, targets int, want ...string) {
 			t.Helper()
-			got := p.targets()
+			got := p.targets(t.Context())
 			var known []string
 			for _, each := range p.Paths.Witnesses() {
 				known = append(known, each.Cluster+" "+Encode([]Canary{{each.Address, each.Zone}}))
@@ -236,6 +236,9 @@ func TestOffers(t *testing.T) {
 		expect("it has another", 1, "west 10.2.0.2:8081")
 		west.Canaries = "10.2.0.1:22"
 		expect("it is invalid", 0, "west 10.2.0.2:8081")
+		if p.invalid["west"] != west.Canaries {
+			t.Error("nobody is told that it is invalid")
+		}
 		<-time.After(forgetAfter)
 		expect("it is invalid for a while", 0)
 		west.Canaries = "10.2.0.2:8081"

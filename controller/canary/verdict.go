@@ -14,7 +14,7 @@ type Outcome int
 const (
 	// Impaired: the other end refused the connection, or made it and did not answer as it should. The path to it is
 	// whole. A canary that restarts or starves does that, too, and so does one that others keep busy. If the prober itself
-	// was late, nothing is known of the path, which changes as little.
+	// was late, nothing is known of the path.
 	Impaired Outcome = iota
 	// Answered: the whole answer came in time.
 	Answered
