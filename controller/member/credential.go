@@ -43,9 +43,6 @@ func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 	if err != nil {
 		return Credential{}, errNotKubeconfig
 	}
-	if config.CurrentContext == "" {
-		return Credential{}, errors.New("the kubeconfig has no current-context: set it to the context to use")
-	}
 	if err := selfContained(config); err != nil {
 		return Credential{}, err
 	}
@@ -82,9 +79,13 @@ func LoadKubeconfig(path string) (credential Credential, err error) {
 // errNotKubeconfig replaces a parser's error, which may quote a token.
 var errNotKubeconfig = errors.New("this is no kubeconfig: use YAML or JSON with apiVersion: v1 and kind: Config, as kubectl reads it")
 
-// fromConfig makes a credential from the current context. The configuration has that alone then, and no files.
+// fromConfig makes a credential from the current context. The configuration has that alone then, and the content of files
+// but that of a token, which is read again.
 func fromConfig(config *clientcmdapi.Config) (Credential, error) {
 	context := config.CurrentContext
+	if context == "" {
+		return Credential{}, errors.New("the kubeconfig has no current-context: set it to the context to use")
+	}
 	used, ok := config.Contexts[context]
 	if !ok {
 		return Credential{}, fmt.Errorf("the kubeconfig has no context %q", context)

@@ -29,7 +29,8 @@ type Problem struct {
 	Candidate *Candidate
 	// Source is the name of a Source that cannot be read. Its members stay.
 	Source string
-	Err    error
+	// Err is never nil.
+	Err error
 	// Refused means that the credential is not used.
 	Refused bool
 	// Limited means that the member exceeds a limit.
@@ -74,7 +75,7 @@ type Handler interface {
 
 // A Reporter reports problems.
 type Reporter interface {
-	// Report is called once for a problem. It must not block.
+	// Report is called when a problem begins, and when its kind changes. It must not block.
 	Report(Problem)
 }
 
@@ -188,13 +189,14 @@ func (s *Members) Run(ctx context.Context) {
 	close(s.known)
 	ticker := s.config.Clock.NewTicker(sourceInterval)
 	defer ticker.Stop()
-	for {
+	for tick := 1; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.changed:
 		case <-ticker.C():
-			if !s.readSources(ctx) && len(s.config.Static) == 0 {
+			tick++
+			if !s.readSources(ctx) && (len(s.config.Static) == 0 || tick%filesEvery > 0) {
 				continue
 			}
 		}

@@ -18,8 +18,8 @@ import (
 
 const byService = "service"
 
-// sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it, which passes on no
-// objects of other types. It is safe for one writer and any number of readers.
+// sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it: Add, Update,
+// Delete and Replace panic on objects of other types. It is safe for one writer and any number of readers.
 type sliceStore struct {
 	// indexer has each as an export.Packed.
 	indexer cache.Indexer

@@ -37,9 +37,10 @@ var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.
 
 const lasting = 5 * time.Second
 
-// sourceInterval is the time between two lists of a source, and after which changed files of Static are noticed, at most.
-// sourcePatience bounds a list.
+// sourceInterval is the time between two lists of a source, and sourcePatience bounds a list. Files of Static are read with
+// each filesEvery-th: all credentials are parsed then.
 const (
 	sourceInterval = 10 * time.Second
 	sourcePatience = 5 * time.Second
+	filesEvery     = 6
 )
