@@ -2,8 +2,6 @@
 
 // Package controller publishes the exports of its cluster, reads those of the other members of the set, and writes the
 // imports of its own cluster.
-//
-// README.md is its manual.
 package controller
 
 import (

@@ -49,8 +49,8 @@ type RecordConfig struct {
 }
 
 // A Record decides while this replica leads whether the heartbeat may be renewed: whether the EndpointSlices that
-// the local cluster publishes are kept up to date (docs/design.md, "Heartbeat"). A reconcile that hangs ends as one that
-// failed. It is safe for concurrent use.
+// the local cluster publishes are kept up to date (docs/design.md, "Heartbeat"). The Reconciler ends a
+// reconcile that hangs, and records it as failed. It is safe for concurrent use.
 type Record struct {
 	config RecordConfig
 

@@ -25,7 +25,8 @@ const (
 // An Account counts what one member contributes, and decides what of it is admitted. One goroutine lists and changes;
 // all other methods are safe for concurrent use.
 type Account struct {
-	// Changed is called if other limits are exceeded than before, with Err. It must not call the account.
+	// Changed is called when other limits are exceeded than before, unless none is, with the error that Err returns. It must
+	// not call the account.
 	Changed func(error)
 
 	cluster string
@@ -209,8 +210,8 @@ func (a *Account) count(change func()) {
 
 func (a *Account) tell() {
 	limits := fmt.Sprint(slices.Sorted(maps.Keys(a.excess)))
-	told := a.told == limits
-	if a.told = limits; !told && len(a.excess) > 0 {
+	before := a.told
+	if a.told = limits; before != limits && len(a.excess) > 0 {
 		a.Changed(a.excess.err(a.cluster, a.limits))
 	}
 }

@@ -84,7 +84,7 @@ func (l *List) Slices() []*export.Packed {
 	return all
 }
 
-// Abandon gives back what a list claimed of the memory.
+// Abandon ends a list that failed: the memory that it claimed is free again.
 func (a *Account) Abandon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

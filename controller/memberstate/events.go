@@ -16,7 +16,7 @@ import (
 	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// Reasons of Events on the Secrets of members.
+// Reasons of Events on the objects that make clusters members, or on the heartbeat if there is none.
 const (
 	EventMemberCredentialInvalid = "MemberCredentialInvalid"
 	EventMemberUnreachable       = "MemberUnreachable"

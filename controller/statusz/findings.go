@@ -247,7 +247,7 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 				"%s, so exports into it are not imported (services: %d).", sentence(why), len(lacking[name]))
 		}
 	}
-	for i, service := range l.server.Problematic() {
+	for i, service := range l.server.problematic() {
 		if i == maxExamined {
 			break
 		}

@@ -23,7 +23,7 @@ import (
 
 const prefix = "clusterset_controller_"
 
-// gauges are all but the histograms and the counter, by name, with their labels.
+// gauges are all but the histograms, by name, with their labels.
 var gauges = []struct{ name, help, labels string }{
 	{"build_info", "Always 1, with the version of the program and of Go.", "version goversion"},
 	{"leader", "1 if this replica is the leader, else 0.", ""},
@@ -59,7 +59,7 @@ var described = func() map[string]*prometheus.Desc {
 	return all
 }()
 
-// NewServer returns a server without a leader, which it registers as metrics.
+// NewServer returns a Server that has no leader until Lead, and registers it with the registry.
 func NewServer(registry *prometheus.Registry, version string) (*Server, error) {
 	s := &Server{
 		version: version, problems: map[types.NamespacedName]map[problem]bool{},
@@ -112,8 +112,8 @@ func (s *Server) Problems(service types.NamespacedName, problems map[string][]ex
 	}
 }
 
-// Problematic returns the services with problems, sorted.
-func (s *Server) Problematic() []types.NamespacedName {
+// problematic returns the services with problems, sorted.
+func (s *Server) problematic() []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(s.problems), func(a, b types.NamespacedName) int {

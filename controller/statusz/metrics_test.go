@@ -114,12 +114,12 @@ func TestProblems(t *testing.T) {
 	m.Problems(web, map[string][]export.Problem{"east": {bad, bad}, "west": {bad}})
 	m.Problems(db, map[string][]export.Problem{"east": {bad}})
 	key := problem{"east", export.ReasonBadAddress}
-	if got := m.countProblems()[key]; got != 2 || len(m.Problematic()) != 2 {
+	if got := m.countProblems()[key]; got != 2 || len(m.problematic()) != 2 {
 		t.Errorf("got %d services, want 2", got)
 	}
 	m.Problems(web, nil)
 	m.Problems(db, map[string][]export.Problem{"east": nil})
-	if got := m.countProblems(); len(got) != 0 || len(m.Problematic()) != 0 {
+	if got := m.countProblems(); len(got) != 0 || len(m.problematic()) != 0 {
 		t.Errorf("got %v, want none", got)
 	}
 }

@@ -44,9 +44,10 @@ type Leader struct {
 	server *Server
 }
 
-// A Server answers state.PathStatus and state.PathExplain for the leader, if it leads. It computes one answer at a time. Only
-// connections from the pod itself get an answer: those that the kubelet forwards for users with the right pods/portforward
-// (docs/security.md). It is also the metrics, which count what the process does and describe the leader on each scrape.
+// A Server answers state.PathStatus and state.PathExplain once Lead was called, and 503 before. It computes one answer at a
+// time: the http.Server's WriteTimeout bounds an answer together with those before it. Only connections from the pod itself
+// get an answer: those that the kubelet forwards for users with the right pods/portforward (docs/security.md). It is also the
+// prometheus.Collector of the process. It is safe for concurrent use.
 type Server struct {
 	reconciles  *prometheus.HistogramVec
 	propagation *prometheus.HistogramVec
