@@ -86,12 +86,7 @@ func notReady(decided *[]metav1.Condition, reason, message string) {
 	})
 }
 
-func truncate(message string) string {
-	if len(message) > maxMessage {
-		return strings.ToValidUTF8(message[:maxMessage], "")
-	}
-	return message
-}
+func truncate(message string) string { return export.Cut(message, maxMessage) }
 
 // conditions returns the decided conditions of a generation of an object, and those that other writers set. The time of a
 // transition is that of a change of the status, to the second, as the API server keeps it.

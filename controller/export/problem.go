@@ -118,14 +118,19 @@ func (p *problems) addFor(part string, reason Reason, object, format string, arg
 		p.list[at].Count++
 		return &p.list[at]
 	}
-	message := fmt.Sprintf(format, args...)
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
-	}
+	message := Cut(fmt.Sprintf(format, args...), maxMessage)
 	if p.index == nil {
 		p.index = make(map[problemKey]int)
 	}
 	p.index[key] = len(p.list)
 	p.list = append(p.list, Problem{Reason: reason, Object: object, Message: message, Count: 1})
 	return &p.list[len(p.list)-1]
+}
+
+// Cut returns a text of at most so many bytes, which ends in "..." if it is not whole.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-3], "") + "..."
 }

@@ -125,13 +125,7 @@ func NetworkOf(slice *discoveryv1.EndpointSlice) string {
 }
 
 // syntaxError replaces errors of the decoder that quote the text at any length.
-func syntaxError(err error) error {
-	text := err.Error()
-	if len(text) > 200 {
-		text = text[:200] + "..."
-	}
-	return errors.New(text)
-}
+func syntaxError(err error) error { return errors.New(Cut(err.Error(), 200)) }
 
 // marshal returns compact JSON without HTML escapes. The value must always marshal.
 func marshal(value any) []byte {

@@ -180,9 +180,4 @@ func mapText(m map[string]string) string {
 // maxValue bounds a value in a message, so that the message stays below the 32 KiB that the API allows.
 const maxValue = 512
 
-func shorten(text string) string {
-	if len(text) <= maxValue {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxValue-3], "") + "..."
-}
+func shorten(text string) string { return export.Cut(text, maxValue) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -112,9 +113,5 @@ func parseBorder(text string) (border, error) {
 
 // refuse returns the error for a text. The reason may quote another cluster's text.
 func refuse(text, what string, err error) error {
-	reason := err.Error()
-	if len(reason) > maxReason {
-		reason = strings.ToValidUTF8(reason[:maxReason-3], "") + "..."
-	}
-	return fmt.Errorf("%q is %s: %s", scope.Shorten(text), what, reason)
+	return fmt.Errorf("%q is %s: %s", scope.Shorten(text), what, export.Cut(err.Error(), maxReason))
 }

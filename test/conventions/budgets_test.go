@@ -33,7 +33,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
-		{"lines of controller/", lines["controller"], 18_269},
+		{"lines of controller/", lines["controller"], 18_255},
 		{"lines of cmd/", lines["cmd"], 5_394},
 		{"lines of " + units, lines[units], 70_529},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
