@@ -124,16 +124,6 @@ func (a *Account) IsWithheld(service types.NamespacedName) bool {
 	return withheld
 }
 
-// Refused records that a limit which is counted elsewhere refuses a service, or none if service is nil.
-func (a *Account) Refused(limit Limit, service *types.NamespacedName) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if delete(a.excess, limit); service != nil {
-		a.excess[limit] = service.String()
-	}
-	a.tell()
-}
-
 // Admit reports whether a slice of a service may take the place of an older one, nil for none, and counts it then. One
 // that does not grow may. While anything is left out, new services are admitted by a list alone, as a whole.
 func (a *Account) Admit(service types.NamespacedName, old, slice *discoveryv1.EndpointSlice) bool {

@@ -37,13 +37,12 @@ const (
 	Services   Limit = "services"
 	Endpoints  Limit = "endpoints"
 	SliceBytes Limit = "slice-bytes"
-	// Shared by all members:
-	ClusterIPs Limit = "cluster-ips"
-	Memory     Limit = "memory"
+	// Memory is shared by all members.
+	Memory Limit = "memory"
 )
 
 // All are all limits, in the order in which they are reported.
-var All = []Limit{Services, Endpoints, SliceBytes, ClusterIPs, Memory}
+var All = []Limit{Services, Endpoints, SliceBytes, Memory}
 
 // Excess maps the limits that a member exceeds to the name of a service that is left out because of them.
 type Excess map[Limit]string
@@ -63,9 +62,6 @@ func (e Excess) err(cluster string, limits Limits) error {
 		case SliceBytes:
 			text = fmt.Sprintf("an EndpointSlice of more than %d bytes: service %s stays as last known. Shorten what the export says of it, or its endpoints",
 				limits.SliceBytes, e[limit])
-		case ClusterIPs:
-			text = fmt.Sprintf("more services than its share of the cluster IPs for imports: the import of service %s has no IP, possibly others. Withdraw exports, or use headless services",
-				e[limit])
 		case Memory:
 			text = fmt.Sprintf("more slices than its share of the memory: changes of service %s are not imported, possibly of others. Raise the memory limit of the controller",
 				e[limit])

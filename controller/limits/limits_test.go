@@ -9,13 +9,13 @@ import (
 
 // TestExcessTells what to do about each limit.
 func TestExcessTells(t *testing.T) {
-	excess := Excess{Services: "demo/a", Endpoints: "demo/b", SliceBytes: "demo/c", ClusterIPs: "demo/d", Memory: "demo/e"}
+	excess := Excess{Services: "demo/a", Endpoints: "demo/b", SliceBytes: "demo/c", Memory: "demo/e"}
 	if len(excess) != len(All) {
 		t.Errorf("%d of %d limits are tried", len(excess), len(All))
 	}
 	for limit, want := range map[Limit]string{
 		Services: "--member-services", Endpoints: "--member-endpoints", SliceBytes: "524288 bytes",
-		ClusterIPs: "headless", Memory: "memory limit of the controller",
+		Memory: "memory limit of the controller",
 	} {
 		err := Excess{limit: excess[limit]}.err("west", Default)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), excess[limit]) ||

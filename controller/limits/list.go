@@ -96,8 +96,7 @@ func (a *Account) Note(list *List) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.listed = list
-	maps.DeleteFunc(a.excess, func(limit Limit, _ string) bool { return limit != ClusterIPs })
-	maps.Copy(a.excess, list.excess)
+	a.excess = maps.Clone(list.excess)
 	a.truncated++
 	if len(list.excess) == 0 {
 		a.truncated = 0

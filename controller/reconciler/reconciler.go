@@ -176,6 +176,9 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 // errBehind is the error of a pass that did nothing, because the caches do not show yet what was written of the service.
 var errBehind = errors.New("the caches are behind")
 
+// askForIP is after how long an import that gets no IP is due again: there may be room for it.
+const askForIP = 5 * time.Minute
+
 // reconcile reconciles one service.
 func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName) (apply.Outcome, error) {
 	access, lost := r.API.Access()
@@ -202,11 +205,14 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	}
 	r.Metrics.Problems(service, in.Problems)
 	in.Existing.Failures = r.queue.NumRequeues(service)
-	result := r.shares.mergeWithin(in.Existing.Observed, in.Contributions)
+	result, refused := r.shares.mergeWithin(in.Existing.Observed, in.Contributions)
 	result.KeepExposed(in.Contributions, in.Existing.EndpointSlices)
 	outcome, err := r.Applier.ApplyService(ctx, access, in.Existing, result)
 	if in.After > 0 {
 		r.queue.AddAfter(service, in.After)
+	}
+	if refused {
+		r.queue.AddAfter(service, askForIP)
 	}
 	return outcome, err
 }

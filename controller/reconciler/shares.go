@@ -26,17 +26,13 @@ type shares struct {
 
 // LimitIPs bounds the imports of all members together that have a cluster IP. It is to be called before the members run.
 func (r *Reconciler) LimitIPs(ips int) {
-	r.shares = &shares{IPs: limits.NewIPs(ips, func(cluster string, service *types.NamespacedName) {
-		if m := r.Members.Get(cluster); m != nil {
-			m.Account().Refused(limits.ClusterIPs, service)
-		}
-	}, r.enqueue)}
+	r.shares = &shares{IPs: limits.NewIPs(ips)}
 }
 
 // IPLimit returns how many imports of members have a cluster IP, and how many may.
 func (r *Reconciler) IPLimit() state.Limit {
 	used, most := r.shares.Use()
-	return state.Limit{Name: string(limits.ClusterIPs), Used: used, Max: most}
+	return state.Limit{Name: "cluster-ips", Used: used, Max: most}
 }
 
 // loadImports admits the imports that exist, before any other service. Only the first call has an effect.
@@ -55,8 +51,8 @@ func (s *shares) loadImports(own string, imports func() []*v1beta1.ServiceImport
 }
 
 // mergeWithin merges within the shares of the members. An IP that exists, and one of a service that the local cluster
-// exports, is never refused.
-func (s *shares) mergeWithin(observed merge.Observed, contributions []merge.Contribution) merge.Result {
+// exports, is never refused. refused reports that the import needs an IP and gets none.
+func (s *shares) mergeWithin(observed merge.Observed, contributions []merge.Contribution) (result merge.Result, refused bool) {
 	var wanted []string
 	for _, contribution := range contributions {
 		// An absent view keeps an import, and asks for none.
@@ -64,19 +60,19 @@ func (s *shares) mergeWithin(observed merge.Observed, contributions []merge.Cont
 			wanted = append(wanted, contribution.View.Cluster)
 		}
 	}
-	result := merge.Merge(observed, contributions)
+	result = merge.Merge(observed, contributions)
 	exists := observed.ServiceImport != nil && len(observed.ServiceImport.Spec.IPs) > 0 ||
 		observed.DerivedService != nil && export.IsDerivedFor(observed.DerivedService, observed.Service.Name)
 	if result.DerivedService == nil && !exists || slices.Contains(wanted, observed.Cluster) ||
 		observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport) {
 		wanted = nil // it needs no IP, or not of a member's share
 	}
-	if !s.Admit(observed.Service, wanted, exists) {
+	if refused = !s.Admit(observed.Service, wanted, exists); refused {
 		slices.Sort(wanted)
 		_, most := s.Use()
 		observed.NoIP = fmt.Sprintf("The imports of %s used up their part of the %d cluster IPs for imports. "+
 			"Withdraw other exports, or use headless services.", strings.Join(wanted, ", "), most)
 		result = merge.Merge(observed, contributions)
 	}
-	return result
+	return result, refused
 }

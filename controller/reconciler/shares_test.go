@@ -4,7 +4,6 @@ package reconciler
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,9 +25,7 @@ type sharing struct {
 	cluster string
 	imports map[types.NamespacedName]*v1beta1.ServiceImport
 	derived map[types.NamespacedName]*corev1.Service
-	// due and told are what was called since they were cleared.
-	due  []types.NamespacedName
-	told []string
+	refused bool // by the last reconcile
 }
 
 func newSharing(ips int, members ...string) *sharing {
@@ -43,13 +40,7 @@ func newSharing(ips int, members ...string) *sharing {
 
 // restart forgets all but what the cluster has.
 func (s *sharing) restart(ips int, members ...string) {
-	s.shares = &shares{IPs: limits.NewIPs(ips, func(cluster string, service *types.NamespacedName) {
-		text := "none"
-		if service != nil {
-			text = service.Name
-		}
-		s.told = append(s.told, cluster+" "+text)
-	}, func(service types.NamespacedName) { s.due = append(s.due, service) })}
+	s.shares = &shares{IPs: limits.NewIPs(ips)}
 	s.SetMembers(members)
 	s.loadImports(s.cluster, func() []*v1beta1.ServiceImport {
 		var all []*v1beta1.ServiceImport
@@ -102,10 +93,12 @@ func (s *sharing) reconcileOnce(service types.NamespacedName, kind v1beta1.Servi
 			Slices: []export.Slice{{Name: service.Name, AddressType: discoveryv1.AddressTypeIPv4}},
 		}})
 	}
-	return s.mergeWithin(merge.Observed{
+	result, refused := s.mergeWithin(merge.Observed{
 		Cluster: s.cluster, Service: service, ServiceImport: s.imports[service], DerivedService: s.derived[service],
 		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 	}, contributions)
+	s.refused = refused
+	return result
 }
 
 // TestClusterIPsOfOneMember: a member that exports 20,000 services leaves the ClusterIPs that other members and the
@@ -120,9 +113,6 @@ func TestClusterIPsOfOneMember(t *testing.T) {
 	const most = total - 7*total/16
 	if count["IP"] != most || count[merge.ReasonClusterIPLimit] != 2000-most {
 		t.Errorf("got %v, want %d with an IP", count, most)
-	}
-	if want := []string{fmt.Sprintf("hostile x-%05d", most)}; !slices.Equal(s.told, want) {
-		t.Errorf("reported %q, want %q", s.told, want)
 	}
 	message := s.imports[types.NamespacedName{Namespace: "demo", Name: "x-01999"}].Status.Conditions[0].Message
 	for _, want := range []string{"hostile", "256", "Withdraw"} {
@@ -190,7 +180,7 @@ func TestDerivedServiceOfAnotherClaimsNoIP(t *testing.T) {
 	}
 }
 
-// TestIPsThatAreGivenBack go to a service that was refused, and the member is told.
+// TestIPsThatAreGivenBack go to a service that was refused, once it is looked at again.
 func TestIPsThatAreGivenBack(t *testing.T) {
 	s := newSharing(16, "hostile", "honest")
 	for i := range 10 {
@@ -198,34 +188,17 @@ func TestIPsThatAreGivenBack(t *testing.T) {
 		if i == 9 {
 			want = merge.ReasonClusterIPLimit
 		}
-		if got := s.reconcile(t, fmt.Sprint("x", i), v1beta1.ClusterSetIP, "hostile"); got != want {
-			t.Errorf("x%d: %s, want %s", i, got, want)
+		if got := s.reconcile(t, fmt.Sprint("x", i), v1beta1.ClusterSetIP, "hostile"); got != want || s.refused != (i == 9) {
+			t.Errorf("x%d: %s, want %s; to be looked at again: %t", i, got, want, s.refused)
 		}
 	}
 	if got := s.reconcile(t, "web", v1beta1.ClusterSetIP, "honest"); got != "IP" {
 		t.Errorf("web of another member: %s", got)
 	}
-	if want := []string{"hostile x9"}; !slices.Equal(s.told, want) || len(s.due) > 0 {
-		t.Errorf("reported %q, want %q; enqueued %v", s.told, want, s.due)
-	}
-	s.told = nil
 	if got := s.reconcile(t, "x3", v1beta1.ClusterSetIP); got != "none" {
 		t.Errorf("x3, which nobody exports: %s", got)
 	}
-	if want := []types.NamespacedName{{Namespace: "demo", Name: "x9"}}; !slices.Equal(slices.Compact(s.due), want) {
-		t.Fatalf("enqueued %v, want %v", s.due, want)
-	}
-	if got := s.reconcile(t, "x9", v1beta1.ClusterSetIP, "hostile"); got != "IP" {
+	if got := s.reconcile(t, "x9", v1beta1.ClusterSetIP, "hostile"); got != "IP" || s.refused {
 		t.Errorf("x9 when there is room: %s", got)
-	}
-	if want := []string{"hostile none"}; !slices.Equal(s.told, want) {
-		t.Errorf("reported %q, want %q", s.told, want)
-	}
-	// Its namespace goes while it is refused.
-	s.reconcile(t, "x10", v1beta1.ClusterSetIP, "hostile")
-	s.told = nil
-	s.Admit(types.NamespacedName{Namespace: "demo", Name: "x10"}, nil, false)
-	if want := []string{"hostile none"}; !slices.Equal(s.told, want) {
-		t.Errorf("reported %q, want %q", s.told, want)
 	}
 }
