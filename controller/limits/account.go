@@ -3,9 +3,7 @@
 package limits
 
 import (
-	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,10 +23,6 @@ const (
 // An Account counts what one member contributes, and decides what of it is admitted. One goroutine lists and changes;
 // all other methods are safe for concurrent use.
 type Account struct {
-	// Changed is called when other limits are exceeded than before, unless none is, with the error that Err returns. It must
-	// not call the account.
-	Changed func(error)
-
 	cluster string
 	limits  Limits
 	memory  *Pool // nil for no limit
@@ -41,7 +35,6 @@ type Account struct {
 	withheld map[types.NamespacedName]Weight
 	listed   *List // a list whose slices are about to be visible
 	excess   Excess
-	told     string // the limits that Changed was called with
 	// truncated is the number of consecutive lists that left something out.
 	truncated int
 }
@@ -75,8 +68,8 @@ func tallyOf(services map[types.NamespacedName]Weight) tally {
 // listed, it holds the place of what is imported of it.
 func NewAccount(cluster string, limits Limits, memory *Pool, imported map[types.NamespacedName]Weight) *Account {
 	a := &Account{
-		Changed: func(error) {}, cluster: cluster, limits: limits, memory: memory, relist: make(chan struct{}, 1),
-		withheld: map[types.NamespacedName]Weight{}, excess: Excess{}, told: "[]",
+		cluster: cluster, limits: limits, memory: memory, relist: make(chan struct{}, 1),
+		withheld: map[types.NamespacedName]Weight{}, excess: Excess{},
 	}
 	a.count(func() { a.tally = tallyOf(imported) })
 	return a
@@ -152,7 +145,6 @@ func (a *Account) Admit(service types.NamespacedName, old, slice *discoveryv1.En
 		a.withheld[service] = Weight{} // its other slices are not all of it
 	}
 	a.excess[limit] = service.String()
-	a.tell()
 	a.askForList()
 	return false
 }
@@ -195,14 +187,6 @@ func (a *Account) count(change func()) {
 	if a.excess[Services] != "" && len(a.services) < services || a.excess[Endpoints] != "" && a.endpoints < endpoints ||
 		a.excess[Memory] != "" && a.bytes < bytes {
 		a.askForList()
-	}
-}
-
-func (a *Account) tell() {
-	limits := fmt.Sprint(slices.Sorted(maps.Keys(a.excess)))
-	before := a.told
-	if a.told = limits; before != limits && len(a.excess) > 0 {
-		a.Changed(a.excess.err(a.cluster, a.limits))
 	}
 }
 

@@ -126,6 +126,5 @@ func (a *Account) Commit() (withheld map[types.NamespacedName]Weight) {
 		}
 	})
 	withheld, a.withheld = a.withheld, list.withheld
-	a.tell()
 	return withheld
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// A Problem is a problem with a member or its credential. Unless one of the flags is set, the member cannot be read.
+// A Problem is a problem with a member or its credential. Unless Refused is set, the member cannot be read.
 type Problem struct {
 	// Cluster is the id of the credential, which may be invalid.
 	Cluster string
@@ -33,8 +33,6 @@ type Problem struct {
 	Err error
 	// Refused means that the credential is not used.
 	Refused bool
-	// Limited means that the member exceeds a limit.
-	Limited bool
 }
 
 // Local is the part of the local cluster that Members reads.
@@ -295,9 +293,6 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 	member.slices.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }
 	member.slices.turns = s.turns
 	member.slices.account = limits.NewAccount(cluster, s.config.Limits, s.memory, member.slices.imported())
-	member.slices.account.Changed = func(err error) {
-		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err, Limited: true})
-	}
 	ctx, leave := context.WithCancel(ctx)
 	member.leave = func() {
 		leave()

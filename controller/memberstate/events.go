@@ -20,7 +20,6 @@ import (
 const (
 	EventMemberCredentialInvalid = "MemberCredentialInvalid"
 	EventMemberUnreachable       = "MemberUnreachable"
-	EventMemberOverLimit         = "MemberOverLimit"
 	EventMemberStale             = "MemberStale"
 	EventMemberGone              = "MemberGone"
 	EventMemberQuarantined       = "MemberQuarantined"
@@ -43,10 +42,7 @@ func (r *Reporter) Report(problem member.Problem) {
 		return
 	}
 	reason, log := EventMemberUnreachable, "Cannot read a member; its imported endpoints stay"
-	switch {
-	case problem.Limited:
-		reason, log = EventMemberOverLimit, "A member exceeds a limit; the excess is not imported"
-	case problem.Refused:
+	if problem.Refused {
 		reason, log = EventMemberCredentialInvalid, "Refused the credential of a member"
 	}
 	message := documents.Safe(problem.Err.Error())

@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
-		{"lines of controller/", lines["controller"], 18_183},
+		{"lines of controller/", lines["controller"], 18_573},
 		{"lines of cmd/", lines["cmd"], 5_394},
-		{"lines of " + units, lines[units], 70_476},
+		{"lines of " + units, lines[units], 70_477},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_440},
+		{"words of Markdown", words, 24_434},
 	} {
 		switch {
 		case each.is > each.most:
