@@ -4,6 +4,7 @@ package merge
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -81,129 +82,95 @@ func exportsOf(t *testing.T, text string) (views []*export.View) {
 
 const agree = "The exports of all clusters agree."
 
+// TestConflict: the precedence of exports, and each property on which they disagree, with the value in force and those of others.
+// Every constituent export says the same, and so does the account of all, in any order.
 func TestConflict(t *testing.T) {
-	for name, test := range map[string]struct{ exports, reason, message string }{
-		"one export":                {"80/TCP", "", ""},
-		"equal exports":             {"a:80/TCP b:81/TCP labels=a=b timeout=5; b:81/TCP a:80/TCP labels=a=b timeout=5", "", ""},
-		"endpoints are no conflict": {"80/TCP at=10.1.0.1; 80/TCP", "", ""},
-		"type": {
-			"80/TCP; 80/TCP headless; 80/TCP; 80/TCP headless; 80/TCP", "TypeConflict",
-			`Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 2/5 clusters disagree. "cluster-2" has "Headless". "cluster-4" has "Headless".`,
-		},
-		"type, the headless one is oldest": {
-			"age=2 80/TCP; age=1 80/TCP headless", "TypeConflict",
-			`Conflicting type. Using "Headless" from oldest service export in "cluster-2". 1/2 clusters disagree. "cluster-1" has "ClusterSetIP".`,
-		},
-		"equally old exports go by cluster": {
-			"cluster=b 80/TCP headless; cluster=a age=1 80/TCP; cluster=c age=1 80/TCP headless", "TypeConflict",
-			`Conflicting type. Using "ClusterSetIP" from oldest service export in "a". 2/3 clusters disagree. "b" has "Headless". "c" has "Headless".`,
-		},
-		"session affinity": {
-			"80/TCP; 80/TCP affinity", "SessionAffinityConflict",
-			`Conflicting sessionAffinity. Using "None" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "ClientIP".`,
-		},
-		"session affinity config": {
-			"80/TCP timeout=5; 80/TCP timeout=6; 80/TCP timeout=5", "SessionAffinityConfigConflict",
-			`Conflicting sessionAffinityConfig. Using "clientIP.timeoutSeconds=5" from oldest service export in "cluster-1". 1/3 clusters disagree. "cluster-2" has "clientIP.timeoutSeconds=6".`,
-		},
-		"session affinity with a config": {
-			"80/TCP; 80/TCP timeout=6", "SessionAffinityConfigConflict,SessionAffinityConflict",
-			`Conflicting sessionAffinityConfig. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "clientIP.timeoutSeconds=6". ` +
-				`Conflicting sessionAffinity. Using "None" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "ClientIP".`,
-		},
-		"more than a message names": {
-			"80/TCP; 80/TCP local; 80/TCP local; 80/TCP local; 80/TCP local", "InternalTrafficPolicyConflict",
-			`Conflicting internalTrafficPolicy. Using "Cluster" from oldest service export in "cluster-1". 4/5 clusters disagree. ` +
-				`"cluster-2" has "Local". "cluster-3" has "Local". "cluster-4" has "Local". And 1 more.`,
-		},
-		"internal traffic policy": {
-			"80/TCP local; 80/TCP", "InternalTrafficPolicyConflict",
-			`Conflicting internalTrafficPolicy. Using "Local" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "Cluster".`,
-		},
-		"traffic distribution": {
-			"80/TCP distribution=PreferClose; 80/TCP; 80/TCP distribution=PreferSameNode", "TrafficDistributionConflict",
-			`Conflicting trafficDistribution. Using "PreferClose" from oldest service export in "cluster-1". 2/3 clusters disagree. "cluster-2" has "". "cluster-3" has "PreferSameNode".`,
-		},
-		"exported labels": {
-			"80/TCP labels=b=c,a=b; 80/TCP labels=a=b", "LabelsConflict",
-			`Conflicting exportedLabels. Using "a=b,b=c" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "a=b".`,
-		},
-		"exported annotations": {
-			"80/TCP; 80/TCP annotations=a=b", "AnnotationsConflict",
-			`Conflicting exportedAnnotations. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "a=b".`,
-		},
-		"many annotations": {
-			"80/TCP annotations=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1; 80/TCP", "AnnotationsConflict",
-			`Conflicting exportedAnnotations. Using "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "".`,
-		},
-		"an empty set and none are equal": {"80/TCP labels=; 80/TCP", "", ""},
-		"port added": {
-			"http:80/TCP; http:80/TCP metrics:9090/TCP", "PortConflict",
-			`Conflicting ports. Using "http:80/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "http:80/TCP,metrics:9090/TCP".`,
-		},
-		"one name, two numbers": {
-			"http:80/TCP; http:8080/TCP", "PortConflict",
-			`Conflicting ports. Using "http:80/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "http:8080/TCP".`,
-		},
-		"one name, two protocols": {
-			"dns:53/UDP; dns:53/TCP", "PortConflict",
-			`Conflicting ports. Using "dns:53/UDP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "dns:53/TCP".`,
-		},
-		"one number, two names": {
-			"http:80/TCP; web:80/TCP; 80/TCP", "PortConflict",
-			`Conflicting ports. Using "http:80/TCP" from oldest service export in "cluster-1". 2/3 clusters disagree. "cluster-2" has "web:80/TCP". "cluster-3" has "80/TCP".`,
-		},
-		"a family that all have": {"80/TCP families=IPv4,IPv6; 80/TCP families=IPv6", "", ""},
-		"order of families":      {"80/TCP families=IPv4,IPv6; 80/TCP families=IPv6,IPv4", "", ""},
-		"no family that all have": {
-			"80/TCP families=IPv4; 80/TCP families=IPv6; 80/TCP families=IPv6,IPv4", "IPFamilyConflict",
-			`Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/3 clusters disagree. "cluster-2" has "IPv6".`,
-		},
-		"backends out of reach for each family": {
-			"80/TCP families=IPv6,IPv4; 80/TCP families=IPv4; 80/TCP families=IPv6", "IPFamilyConflict",
-			`Conflicting ipFamilies. Using "IPv6,IPv4" from oldest service export in "cluster-1". 2/3 clusters disagree. "cluster-2" has "IPv4". "cluster-3" has "IPv6".`,
-		},
-		"a family of some endpoints of a headless service alone": {
-			"80/TCP headless families=IPv4,IPv6; 80/TCP headless families=IPv4; 80/TCP headless families=IPv4", "IPFamilyConflict",
-			`Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/3 clusters disagree. "cluster-1" has "IPv4,IPv6".`,
-		},
-		"all endpoints of a headless service have both families": {"80/TCP headless families=IPv4,IPv6; 80/TCP headless families=IPv6,IPv4", "", ""},
-		"the oldest of a headless service has one family": {
-			"80/TCP headless; 80/TCP headless families=IPv6,IPv4", "IPFamilyConflict",
-			`Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "IPv6,IPv4".`,
-		},
-		"ports without names": {
-			"80/TCP; 443/TCP", "PortConflict",
-			`Conflicting ports. Using "80/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "443/TCP".`,
-		},
-		"all at once": {
-			"http:80/TCP labels=a=1 annotations=b=1 distribution=PreferClose; http:81/TCP headless timeout=7 local families=IPv6 distribution=PreferSameZone", "AnnotationsConflict,IPFamilyConflict,InternalTrafficPolicyConflict,LabelsConflict,PortConflict,SessionAffinityConfigConflict,SessionAffinityConflict,TrafficDistributionConflict,TypeConflict",
-			`Conflicting exportedAnnotations. Using "b=1" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "". ` +
-				`Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "IPv6". ` +
-				`Conflicting internalTrafficPolicy. Using "Cluster" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "Local". ` +
-				`Conflicting exportedLabels. Using "a=1" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "". ` +
-				`Conflicting ports. Using "http:80/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "http:81/TCP". ` +
-				`Conflicting sessionAffinityConfig. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "clientIP.timeoutSeconds=7". ` +
-				`Conflicting sessionAffinity. Using "None" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "ClientIP". ` +
-				`Conflicting trafficDistribution. Using "PreferClose" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "PreferSameZone". ` +
-				`Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "Headless".`,
-		},
+	for name, test := range map[string]struct{ exports, want string }{
+		"one export":                            {"80/TCP", "cluster-1"},
+		"equal exports":                         {"a:80/TCP b:81/TCP labels=a=b timeout=5; b:81/TCP a:80/TCP labels=a=b timeout=5", "cluster-1 cluster-2"},
+		"endpoints are no conflict":             {"80/TCP at=10.1.0.1; 80/TCP", "cluster-1 cluster-2"},
+		"type":                                  {"80/TCP; 80/TCP headless; 80/TCP; 80/TCP headless; 80/TCP", `cluster-1 cluster-2 cluster-3 cluster-4 cluster-5; TypeConflict "ClusterSetIP" (cluster-2 "Headless") (cluster-4 "Headless")`},
+		"equally old exports go by cluster":     {"cluster=b 80/TCP headless; cluster=a age=1 80/TCP; cluster=c age=1 80/TCP headless", `a b c; TypeConflict "ClusterSetIP" (b "Headless") (c "Headless")`},
+		"session affinity":                      {"80/TCP; 80/TCP affinity", `cluster-1 cluster-2; SessionAffinityConflict "None" (cluster-2 "ClientIP")`},
+		"session affinity config":               {"80/TCP timeout=5; 80/TCP timeout=6; 80/TCP timeout=5", `cluster-1 cluster-2 cluster-3; SessionAffinityConfigConflict "clientIP.timeoutSeconds=5" (cluster-2 "clientIP.timeoutSeconds=6")`},
+		"session affinity with a config":        {"80/TCP; 80/TCP timeout=6", `cluster-1 cluster-2; SessionAffinityConflict "None" (cluster-2 "ClientIP"); SessionAffinityConfigConflict "" (cluster-2 "clientIP.timeoutSeconds=6")`},
+		"more than a message names":             {"80/TCP; 80/TCP local; 80/TCP local; 80/TCP local; 80/TCP local", `cluster-1 cluster-2 cluster-3 cluster-4 cluster-5; InternalTrafficPolicyConflict "Cluster" (cluster-2 "Local") (cluster-3 "Local") (cluster-4 "Local") (cluster-5 "Local")`},
+		"internal traffic policy":               {"80/TCP local; 80/TCP", `cluster-1 cluster-2; InternalTrafficPolicyConflict "Local" (cluster-2 "Cluster")`},
+		"traffic distribution":                  {"80/TCP distribution=PreferClose; 80/TCP; 80/TCP distribution=PreferSameNode", `cluster-1 cluster-2 cluster-3; TrafficDistributionConflict "PreferClose" (cluster-2 "") (cluster-3 "PreferSameNode")`},
+		"exported labels":                       {"80/TCP labels=b=c,a=b; 80/TCP labels=a=b", `cluster-1 cluster-2; LabelsConflict "a=b,b=c" (cluster-2 "a=b")`},
+		"exported annotations":                  {"80/TCP; 80/TCP annotations=a=b", `cluster-1 cluster-2; AnnotationsConflict "" (cluster-2 "a=b")`},
+		"many annotations":                      {"80/TCP annotations=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1; 80/TCP", `cluster-1 cluster-2; AnnotationsConflict "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1" (cluster-2 "")`},
+		"an empty set and none are equal":       {"80/TCP labels=; 80/TCP", "cluster-1 cluster-2"},
+		"port added":                            {"http:80/TCP; http:80/TCP metrics:9090/TCP", `cluster-1 cluster-2; PortConflict "http:80/TCP,metrics:9090/TCP" (cluster-2 "http:80/TCP,metrics:9090/TCP")`},
+		"one name, two numbers":                 {"http:80/TCP; http:8080/TCP", `cluster-1 cluster-2; PortConflict "http:80/TCP" (cluster-2 "http:8080/TCP")`},
+		"one name, two protocols":               {"dns:53/UDP; dns:53/TCP", `cluster-1 cluster-2; PortConflict "dns:53/UDP" (cluster-2 "dns:53/TCP")`},
+		"one number, two names":                 {"http:80/TCP; web:80/TCP; 80/TCP", `cluster-1 cluster-2 cluster-3; PortConflict "http:80/TCP" (cluster-2 "web:80/TCP") (cluster-3 "80/TCP")`},
+		"a family that all have":                {"80/TCP families=IPv4,IPv6; 80/TCP families=IPv6", "cluster-1 cluster-2"},
+		"order of families":                     {"80/TCP families=IPv4,IPv6; 80/TCP families=IPv6,IPv4", "cluster-1 cluster-2"},
+		"no family that all have":               {"80/TCP families=IPv4; 80/TCP families=IPv6; 80/TCP families=IPv6,IPv4", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv4" (cluster-2 "IPv6")`},
+		"backends out of reach for each family": {"80/TCP families=IPv6,IPv4; 80/TCP families=IPv4; 80/TCP families=IPv6", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv6,IPv4" (cluster-2 "IPv4") (cluster-3 "IPv6")`},
+		"a family of some endpoints of a headless service alone": {"80/TCP headless families=IPv4,IPv6; 80/TCP headless families=IPv4; 80/TCP headless families=IPv4", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv4" (cluster-1 "IPv4,IPv6")`},
+		"all endpoints of a headless service have both families": {"80/TCP headless families=IPv4,IPv6; 80/TCP headless families=IPv6,IPv4", "cluster-1 cluster-2"},
+		"the oldest of a headless service has one family":        {"80/TCP headless; 80/TCP headless families=IPv6,IPv4", `cluster-1 cluster-2; IPFamilyConflict "IPv4" (cluster-2 "IPv6,IPv4")`},
+		"ports without names": {"80/TCP; 443/TCP", `cluster-1 cluster-2; PortConflict "tcp-443:443/TCP,tcp-80:80/TCP" (cluster-2 "443/TCP")`},
+		"nothing":             {"", ""},
+		"ports are united":    {"cluster=east http:80/TCP; cluster=west http:80/TCP api:90/TCP; cluster=north http:80/TCP", `east west north; PortConflict "api:90/TCP,http:80/TCP" (west "api:90/TCP,http:80/TCP")`},
+		"several":             {"cluster=east 80/TCP local; cluster=west 80/TCP labels=a=1", `east west; InternalTrafficPolicyConflict "Local" (west "Cluster"); LabelsConflict "" (west "a=1")`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := metav1.Condition{
-				Type: "Conflict", Status: metav1.ConditionTrue, Reason: test.reason,
-				Message: test.message,
+			contributions := contribute(exportsOf(t, test.exports)...)
+			account := Explain(contributions)
+			diff(t, "account", accountText(account), test.want)
+			want := metav1.Condition{Type: "Conflict", Status: metav1.ConditionFalse, Reason: "NoConflicts", Message: agree}
+			if account.Conflict != "" {
+				var reasons []string
+				for _, found := range regexp.MustCompile(`; (\w+)`).FindAllStringSubmatch(test.want, -1) {
+					reasons = append(reasons, found[1])
+				}
+				slices.Sort(reasons)
+				want.Status, want.Reason, want.Message = metav1.ConditionTrue, strings.Join(reasons, ","), account.Conflict
 			}
-			if test.reason == "" {
-				want.Status, want.Reason, want.Message = metav1.ConditionFalse, "NoConflicts", agree
-			}
-			// Every constituent export says the same.
-			exports := exportsOf(t, test.exports)
-			for _, view := range exports {
-				result := Merge(newObserved(view.Cluster), contribute(exports...))
-				diff(t, "condition in "+view.Cluster, conditionOf(t, result.ExportConditions, "Conflict"), want)
+			slices.Reverse(contributions)
+			diff(t, "account in another order", accountText(Explain(contributions)), test.want)
+			for _, each := range contributions {
+				result := Merge(newObserved(each.View.Cluster), contributions)
+				diff(t, "condition in "+each.View.Cluster, conditionOf(t, result.ExportConditions, "Conflict"), want)
 			}
 		})
+	}
+}
+
+func accountText(account Account) string {
+	text := strings.Join(account.Precedence, " ")
+	for _, property := range account.Properties {
+		if len(property.Dissent) == 0 {
+			continue
+		}
+		text += fmt.Sprintf("; %s %q", property.Reason, property.Text(account.Spec))
+		for _, dissent := range property.Dissent {
+			text += fmt.Sprintf(" (%s %q)", dissent.Cluster, property.Text(dissent.Spec))
+		}
+	}
+	return text
+}
+
+// TestConflictMessage: each property by its name in the API, with the value of the oldest export, and up to three that dissent.
+func TestConflictMessage(t *testing.T) {
+	for exports, want := range map[string]string{
+		"80/TCP; 80/TCP headless; 80/TCP; 80/TCP headless; 80/TCP":       `Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 2/5 clusters disagree. "cluster-2" has "Headless". "cluster-4" has "Headless".`,
+		"80/TCP; 80/TCP local; 80/TCP local; 80/TCP local; 80/TCP local": `Conflicting internalTrafficPolicy. Using "Cluster" from oldest service export in "cluster-1". 4/5 clusters disagree. "cluster-2" has "Local". "cluster-3" has "Local". "cluster-4" has "Local". And 1 more.`,
+		"80/TCP; 443/TCP": `Conflicting ports. Using "80/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "443/TCP".`,
+		"http:80/TCP labels=a=1 annotations=b=1 distribution=PreferClose; http:81/TCP headless timeout=7 local families=IPv6 distribution=PreferSameZone": `Conflicting exportedAnnotations. Using "b=1" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "". ` +
+			`Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "IPv6". ` +
+			`Conflicting internalTrafficPolicy. Using "Cluster" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "Local". ` +
+			`Conflicting exportedLabels. Using "a=1" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "". ` +
+			`Conflicting ports. Using "http:80/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "http:81/TCP". ` +
+			`Conflicting sessionAffinityConfig. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "clientIP.timeoutSeconds=7". ` +
+			`Conflicting sessionAffinity. Using "None" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "ClientIP". ` +
+			`Conflicting trafficDistribution. Using "PreferClose" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "PreferSameZone". ` +
+			`Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "Headless".`,
+	} {
+		diff(t, exports, Explain(contribute(exportsOf(t, exports)...)).Conflict, want)
 	}
 }
 
@@ -231,67 +198,6 @@ func TestConflictBounds(t *testing.T) {
 	if len(conflict.Reason) > 1024 || len(conflict.Message) > 32768 {
 		t.Errorf("reason of %d and message of %d bytes", len(conflict.Reason), len(conflict.Message))
 	}
-}
-
-func TestExplain(t *testing.T) {
-	for name, test := range map[string]struct {
-		exports string
-		want    string // precedence, then each property that is disagreed on
-	}{
-		"nothing":                    {"", ""},
-		"one":                        {"cluster=east 80/TCP", "east"},
-		"agree":                      {"cluster=west age=2 80/TCP; cluster=east age=1 80/TCP", "east west"},
-		"type":                       {"cluster=east age=2 80/TCP headless; cluster=west age=1 80/TCP", `west east; type "ClusterSetIP" (east "Headless")`},
-		"a tie is by name":           {"cluster=west 80/TCP; cluster=east age=1 80/TCP headless", `east west; type "Headless" (west "ClusterSetIP")`},
-		"ports are united":           {"cluster=east http:80/TCP; cluster=west http:80/TCP api:90/TCP; cluster=north http:80/TCP", `east west north; ports "api:90/TCP,http:80/TCP" (west "api:90/TCP,http:80/TCP")`},
-		"families are what all have": {"cluster=east 80/TCP families=IPv4; cluster=west 80/TCP families=IPv6", `east west; ipFamilies "IPv4" (west "IPv6")`},
-		"several":                    {"cluster=east 80/TCP local; cluster=west 80/TCP labels=a=1", `east west; internalTrafficPolicy "Local" (west "Cluster"); exportedLabels "" (west "a=1")`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			contributions := contribute(exportsOf(t, test.exports)...)
-			account := Explain(contributions)
-			if got := accountText(account); got != test.want {
-				t.Errorf("got  %s\nwant %s", got, test.want)
-			}
-			slices.Reverse(contributions)
-			diff(t, "in another order", accountText(Explain(contributions)), test.want)
-
-			// It says what the condition says.
-			if test.exports == "" {
-				return
-			}
-			condition := conditionOf(t, Merge(newObserved(contributions[0].View.Cluster), contributions).ExportConditions,
-				"Conflict")
-			if account.Conflict == "" {
-				account.Conflict = agree
-			}
-			diff(t, "message", account.Conflict, condition.Message)
-			var reasons []string
-			for _, property := range account.Properties {
-				if len(property.Dissent) > 0 {
-					reasons = append(reasons, string(property.Reason))
-				}
-			}
-			slices.Sort(reasons)
-			if reason := strings.Join(reasons, ","); reason != condition.Reason && condition.Reason != "NoConflicts" {
-				t.Errorf("got reasons %s, the condition has %s", reason, condition.Reason)
-			}
-		})
-	}
-}
-
-func accountText(account Account) string {
-	text := strings.Join(account.Precedence, " ")
-	for _, property := range account.Properties {
-		if len(property.Dissent) == 0 {
-			continue
-		}
-		text += fmt.Sprintf("; %s %q", property.Field, property.Text(account.Spec))
-		for _, dissent := range property.Dissent {
-			text += fmt.Sprintf(" (%s %q)", dissent.Cluster, property.Text(dissent.Spec))
-		}
-	}
-	return text
 }
 
 // TestRankPrecedesCreation: a cluster states the creation times of its exports itself. One that the operator ranks

@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
-		{"lines of controller/", lines["controller"], 18_573},
+		{"lines of controller/", lines["controller"], 18_157},
 		{"lines of cmd/", lines["cmd"], 5_394},
-		{"lines of " + units, lines[units], 70_477},
+		{"lines of " + units, lines[units], 70_383},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_434},
 	} {
