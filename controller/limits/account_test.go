@@ -171,38 +171,6 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListHoldsNoMoreThanItMay offers without end.
-func TestListHoldsNoMoreThanItMay(t *testing.T) {
-	a := NewAccount("west", Limits{Services: 10, Endpoints: 20, SliceBytes: 4000}, nil, nil)
-	list := a.List(nil)
-	for i := range 10_000 {
-		offer(list, fmt.Sprintf("s%d/1=1 s%d/2=1", i, i))
-		if len(list.taken) > 10 || list.endpoints > 20 || len(list.services) != len(list.taken) || len(list.withheld) > 0 {
-			t.Fatalf("%d services of weight %d are held", len(list.taken), list.endpoints)
-		}
-	}
-	a.Note(list)
-	a.Commit()
-	if services, endpoints := a.counts(); len(list.Slices()) != 20 || services != 10 || endpoints != 20 {
-		t.Errorf("took %d slices, %d services, %d endpoints", len(list.Slices()), services, endpoints)
-	}
-}
-
-// TestDualStackPodsCountOnce: 80,000 dual-stack pods have an endpoint in a slice of each family, and fit into a limit of
-// 150,000.
-func TestDualStackPodsCountOnce(t *testing.T) {
-	a := NewAccount("west", Default, nil, nil)
-	list := a.List(nil)
-	for service := range 800 {
-		offer(list, fmt.Sprintf("s%d/4=100 s%d/6=100", service, service))
-	}
-	a.Note(list)
-	a.Commit()
-	if _, endpoints := a.counts(); len(a.Excess()) > 0 || endpoints != 80_000 {
-		t.Errorf("%v is left out; %d endpoints", a.Excess(), endpoints)
-	}
-}
-
 // TestWhatIsCountedIsHeld: whatever changes and lists a member sends, what is counted is what is held, and within the
 // limits.
 func TestWhatIsCountedIsHeld(t *testing.T) {
