@@ -309,25 +309,6 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// TestThePictureOfTheDashboardIsCurrent finds the titles of all panels in the picture that docs/images/dashboard.py
-// draws.
-func TestThePictureOfTheDashboardIsCurrent(t *testing.T) {
-	dashboard, err := os.ReadFile(filepath.Join(root, "deploy", "chart", "files", "monitoring", "dashboard.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	picture, err := os.ReadFile(filepath.Join(root, "docs", "images", "dashboard.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, title := range regexp.MustCompile(`(?m)^ {6}"title": "(.*)",$`).FindAllStringSubmatch(string(dashboard),
-		-1) {
-		if !strings.Contains(string(picture), title[1]+"</text>") {
-			t.Errorf("docs/images/dashboard.svg lacks %q; run docs/images/dashboard.py", title[1])
-		}
-	}
-}
-
 // namesInCode are the literals of the code without its tests, and the constants of Kubernetes and the MCS API that it
 // uses.
 func namesInCode(files []file) map[string]bool {
