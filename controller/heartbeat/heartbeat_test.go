@@ -16,19 +16,15 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 const staleAfter = 30 * time.Second
@@ -200,52 +196,4 @@ func TestAnnotations(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestBytes measures what a heartbeat sends to each reader: a watch event in HTTP/2 without TLS. docs/operate/operations.md
-// has these. Readers take up to 16 KiB.
-func TestBytes(t *testing.T) {
-	full := strings.Repeat("x", 4096)
-	for name, test := range map[string]struct {
-		properties, canaries string
-		least, most          int
-	}{
-		"usual": {
-			`{"clusterset.k8s.io":"production","region":"eu-central-1"}`,
-			"10.1.0.17:8081=eu-central-1a,10.1.1.23:8081=eu-central-1b", 850, 950,
-		},
-		"largest": {full, full[:1024], 5800, 6200},
-	} {
-		b := newBeating(nil)
-		b.KubeSystemUID, b.Version = "8d7b0d4e-5b0b-4e5a-9d0c-2f1c7a1b2c3d", "0.1.0"
-		b.annotations = map[string]string{
-			scope.PropertiesAnnotation: test.properties, member.HeartbeatCanariesAnnotation: test.canaries,
-		}
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Name: member.HeartbeatLease, Namespace: member.DefaultNamespace, UID: types.UID(b.KubeSystemUID),
-			ResourceVersion: "123456789", CreationTimestamp: metav1.Now(),
-		}}
-		for range 3 {
-			b.stamp(lease)
-		}
-		fields := `{"f:metadata":{"f:annotations":{".":{}`
-		for key := range lease.Annotations {
-			fields += fmt.Sprintf(`,"f:%s":{}`, key)
-		}
-		fields += `}},"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}`
-		lease.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Manager: "clusterset-controller", Operation: metav1.ManagedFieldsOperationUpdate,
-			APIVersion: "coordination.k8s.io/v1", Time: ptr.To(metav1.Now()), FieldsType: "FieldsV1",
-			FieldsV1: metav1.NewFieldsV1(fields),
-		}}
-		object, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), lease)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const frames = 9 + 4 // of HTTP/2 and of the watch
-		event := &metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: object}}
-		if size := event.Size() + frames; size < test.least || size > test.most {
-			t.Errorf("%s: %d bytes, want %d to %d", name, size, test.least, test.most)
-		}
-	}
 }
