@@ -95,7 +95,7 @@ func FuzzTiers(f *testing.F) {
 	})
 }
 
-// TestParseBorder: the clusters inside, as east sees them. Of one, the properties are unknown.
+// TestParseBorder: the clusters inside, as east sees them. Of one, the properties are unknown. Errors are bounded.
 func TestParseBorder(t *testing.T) {
 	clusters := append(slices.Clone(clusters), scope.Cluster{ID: "unknown"})
 	for _, test := range []struct {
@@ -117,6 +117,7 @@ func TestParseBorder(t *testing.T) {
 		{" ", "east", true},
 		{"west;", "east", true},
 		{strings.Repeat("x", 1<<16), "east", true},
+		{"region=" + strings.Repeat("x", 500), "east", true},
 	} {
 		border, err := parseBorder(test.text)
 		var inside []string
@@ -126,7 +127,7 @@ func TestParseBorder(t *testing.T) {
 			}
 		}
 		if got := strings.Join(inside, " "); got != test.inside || (err != nil) != test.wrong ||
-			(border != nil) != (test.text != "") {
+			(border != nil) != (test.text != "") || err != nil && len(err.Error()) > 400 {
 			t.Errorf("%.50q: got %s, %v, want %s", test.text, got, err, test.inside)
 		}
 	}
@@ -134,32 +135,6 @@ func TestParseBorder(t *testing.T) {
 
 func of(cluster string) merge.Contribution {
 	return merge.Contribution{View: &export.View{Cluster: cluster, Spec: &export.Spec{}}}
-}
-
-// TestReasons: messages have the whole reason, and are bounded.
-func TestReasons(t *testing.T) {
-	for text, want := range map[string]string{
-		"region=eu > us": `"region=eu > us" is no border: cluster selector, term "region=eu > us": it is neither an id ` +
-			`nor a label selector: found '>', expected: ',' or 'end of string'`,
-		"same(region) or west": `"same(region) or west" is no border: cluster selector, term "same(region) or west": it ` +
-			`is neither an id nor a label selector: unable to parse requirement: found '(', expected: in, notin, =, ==, ` +
-			`!=, gt, lt`,
-		"east, west": `"east, west" is no border: cluster selector, term "east, west": it has ids separated by commas: ` +
-			`separate them with ";"`,
-	} {
-		if _, err := parseBorder(text); err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
-		}
-	}
-	if _, err := ParseTiers("east, west > north"); err == nil || err.Error() != `"east, west > north" is no list of tiers: `+
-		`cluster selector, term "east, west": it has ids separated by commas: separate them with ";"` {
-		t.Error(err)
-	}
-	for _, text := range []string{strings.Repeat("x ", 500), "region=" + strings.Repeat("x", 500), "region in (" + strings.Repeat("*", 100)} {
-		if _, err := parseBorder(text); err == nil || len(err.Error()) > 400 || strings.HasPrefix(text, "region=") && !strings.HasSuffix(err.Error(), "...") {
-			t.Errorf("%d bytes: %v", len(err.Error()), err)
-		}
-	}
 }
 
 func TestPreference(t *testing.T) {
