@@ -14,78 +14,30 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
+// TestFromService: endpoints are exported with what the own cluster reads of them, and no input is changed. TestSnapshotText has
+// the rest of a view.
 func TestFromService(t *testing.T) {
-	service := newService("http:80/TCP dns:53/UDP", func(s *corev1.Service) {
-		s.Spec.Ports[0].AppProtocol = ptr.To("kubernetes.io/h2c")
-		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-		s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
-			ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)},
-		}
-		s.Spec.TrafficDistribution = ptr.To("PreferClose")
-		s.Spec.Type = corev1.ServiceTypeLoadBalancer
-	})
-	exported := newExport(func(e *v1beta1.ServiceExport) {
-		e.Spec.ExportedLabels = map[string]string{"team": "red"}
-		e.Spec.ExportedAnnotations = map[string]string{
-			"example.com/note": "a \"note\" <1>",
-			AnnotationPrefer:   "cluster",
-		}
-	})
+	service := newService("http:80/TCP dns:53/UDP", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
+	exported := newExport()
 	slice := newSlice("web-1", "dns:5353/UDP http:8080/TCP", "10.1.0.1 !10.1.0.2", func(s *discoveryv1.EndpointSlice) {
 		s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00.123Z"}
 		s.Endpoints[0].Hostname = ptr.To("web-0")
 		s.Endpoints[1].Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false)}
 	})
 	inputs := []any{service.DeepCopy(), exported.DeepCopy(), slice.DeepCopy()}
-
-	view, found, invalid := FromService(Exporter{Cluster: "east"}, exported, service, []*discoveryv1.EndpointSlice{slice})
-	if invalid != nil || len(found) > 0 {
-		t.Fatalf("FromService: %v %v", invalid, found)
+	view := mustView(t, exported, service, slice)
+	diff(t, "type", view.Spec.Type, v1beta1.ClusterSetIP)
+	want := slice.DeepCopy().Endpoints
+	for i := range want {
+		want[i].Hints = nil
 	}
-	diff(t, "view", view, &View{
-		Cluster: "east",
-		Service: web,
-		Spec: &Spec{
-			Created: created,
-			Type:    v1beta1.ClusterSetIP,
-			Ports: []Port{
-				{Name: "http", Protocol: corev1.ProtocolTCP, Number: 80, AppProtocol: "kubernetes.io/h2c"},
-				{Name: "dns", Protocol: corev1.ProtocolUDP, Number: 53},
-			},
-			IPFamilies:      []corev1.IPFamily{corev1.IPv4Protocol},
-			SessionAffinity: corev1.ServiceAffinityClientIP,
-			SessionAffinityConfig: &corev1.SessionAffinityConfig{
-				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)},
-			},
-			InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicyCluster,
-			TrafficDistribution:   "PreferClose",
-			Labels:                map[string]string{"team": "red"},
-			Annotations:           map[string]string{"example.com/note": "a \"note\" <1>", AnnotationPrefer: "cluster"},
-		},
-		Slices: []Slice{{
-			Name:        SliceName("east", web, "web-1", discoveryv1.AddressTypeIPv4),
-			AddressType: discoveryv1.AddressTypeIPv4,
-			Targets:     []Target{{corev1.ProtocolTCP, 80, 8080}, {corev1.ProtocolUDP, 53, 5353}},
-			Endpoints: []discoveryv1.Endpoint{
-				{
-					Addresses:  []string{"10.1.0.1"},
-					Conditions: Conditions(true, true, false),
-					Hostname:   ptr.To("web-0"),
-					NodeName:   ptr.To("node-1"),
-					TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: "demo", Name: "web-10.1.0.1"},
-					Zone:       ptr.To("zone-a"),
-				},
-				{
-					Addresses:  []string{"10.1.0.2"},
-					Conditions: Conditions(false, true, false),
-					NodeName:   ptr.To("node-1"),
-					TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: "demo", Name: "web-10.1.0.2"},
-					Zone:       ptr.To("zone-a"),
-				},
-			},
-			TriggerTime: "2026-03-01T12:00:00.123Z",
-		}},
-	})
+	want[1].Conditions = Conditions(false, true, false)
+	diff(t, "slices", view.Slices, []Slice{{
+		Name:        SliceName("east", web, "web-1", discoveryv1.AddressTypeIPv4),
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Targets:     []Target{{corev1.ProtocolTCP, 80, 8080}, {corev1.ProtocolUDP, 53, 5353}},
+		Endpoints:   want, TriggerTime: "2026-03-01T12:00:00.123Z",
+	}})
 	diff(t, "inputs", []any{service, exported, slice}, inputs)
 }
 
