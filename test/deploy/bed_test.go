@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
@@ -99,19 +97,9 @@ func kubeconfig(t testing.TB, cluster *controlplane.Cluster) string {
 // objects decodes a YAML stream.
 func objects(t testing.TB, text string) []*unstructured.Unstructured {
 	t.Helper()
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
-	var all []*unstructured.Unstructured
-	for {
-		object := &unstructured.Unstructured{}
-		switch err := decoder.Decode(&object.Object); {
-		case errors.Is(err, io.EOF):
-			return all
-		case err != nil:
-			t.Fatalf("%v in\n%s", err, text)
-		case object.Object != nil:
-			all = append(all, object)
-		}
-	}
+	all, err := clusterset.Objects([]byte(text))
+	must(t, err)
+	return all
 }
 
 // apply writes objects to a cluster.

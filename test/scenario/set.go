@@ -184,9 +184,6 @@ func (s *Set) Cluster(name string) *Cluster {
 	panic("no cluster " + name)
 }
 
-// Namespace is that of the services.
-func (s *Set) Namespace() string { return s.namespace }
-
 // A Pair is a controller and a member that it reads.
 type Pair struct{ Reader, Source *Cluster }
 

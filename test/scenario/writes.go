@@ -116,9 +116,6 @@ func (w *writes) String() string {
 	return w.to("services", "endpointslices", "serviceimports", "serviceexports")
 }
 
-// Written returns what the controllers asked to be written of resources, as a text that can be compared.
-func (c *Cluster) Written(resources ...string) string { return c.written.to(resources...) }
-
 // longest is more than the longest interval after which a controller looks at a service again by itself.
 const longest = 12 * time.Second
 

@@ -68,14 +68,5 @@ func (s Shape) published(cluster string, service, part int) ([]*discoveryv1.Endp
 	return objects.Publish(cluster, created.Add(time.Duration(part)*time.Minute), object, slices)
 }
 
-// Published is a slice that a cluster besides the members would publish.
-func (f *Fleet) Published(cluster string) (*discoveryv1.EndpointSlice, error) {
-	slices, err := f.published(cluster, 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	return slices[0], nil
-}
-
 // host is the hostname of an endpoint, as of a pod of a StatefulSet.
 func host(endpoint int) string { return fmt.Sprintf("db-%d", endpoint) }
