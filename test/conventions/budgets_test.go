@@ -37,7 +37,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 5_394},
 		{"lines of " + units, lines[units], 70_066},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_434},
+		{"words of Markdown", words, 24_410},
 	} {
 		switch {
 		case each.is > each.most:
