@@ -128,7 +128,9 @@ func TestSwallowedRequests(t *testing.T) {
 	defer reading(t, m, server)()
 	receive(t, changed)
 	receive(t, heard)
-	receive(t, told)
+	if err := receive(t, told); err == nil {
+		t.Error("a problem without an error")
+	}
 }
 
 // receive receives what is sent within a minute.

@@ -21,7 +21,6 @@ var (
 	day       = exporttest.Day
 	newView   = exporttest.View
 	newAbsent = exporttest.Absent
-	newSlice  = exporttest.Slice
 	headless  = exporttest.Headless
 	families  = exporttest.Families
 
