@@ -34,10 +34,10 @@ func TestBudgets(t *testing.T) {
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
 		{"lines of controller/", lines["controller"], 18_157},
-		{"lines of cmd/", lines["cmd"], 5_394},
+		{"lines of cmd/", lines["cmd"], 5_395},
 		{"lines of " + units, lines[units], 70_067},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_410},
+		{"words of Markdown", words, 24_408},
 	} {
 		switch {
 		case each.is > each.most:

@@ -123,7 +123,7 @@ func options(t *testing.T, client *fake.Clientset, chart, reloads bool) CoreDNS 
 func TestDisableRevertsEnable(t *testing.T) {
 	const added = "\n# BEGIN clusterset.local: added by kubectl clusterset coredns enable, removed by coredns disable\n"
 	for name, test := range map[string]struct{ before, block string }{
-		"kubeadm": {kubeadm(t), "clusterset.local:53 {\n    errors\n    forward . 10.96.0.99\n}\n"},
+		"kubeadm": {kubeadm(t), "clusterset.local:53 {\n    errors\n    forward . 10.96.0.99 {\n        force_tcp\n    }\n}\n"},
 		"the port is taken over": {
 			"# mine\nexample.org:53 {\n\tforward . 192.0.2.1 # theirs\n}\ndns://.:1053 {\n\tlog\n\treload\n}\n",
 			"dns://clusterset.local:1053 {\n    errors\n",
@@ -146,7 +146,7 @@ func TestDisableRevertsEnable(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := corefileOf(t, client); !strings.HasPrefix(got, test.before+added+test.block) ||
-					!strings.HasSuffix(got, "    forward . 10.96.0.99\n}\n# END clusterset.local\n") {
+					!strings.HasSuffix(got, "    forward . 10.96.0.99 {\n        force_tcp\n    }\n}\n# END clusterset.local\n") {
 					t.Fatalf("enabled\n%s", got)
 				}
 			}

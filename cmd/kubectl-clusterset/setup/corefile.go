@@ -185,13 +185,14 @@ const (
 )
 
 // block is the server block that forwards a zone to servers. It listens at the port of the block of the Corefile that
-// answered for the zone.
+// answered for the zone. A connection over TCP that a pod closed at its end is opened again, where UDP at the address of a
+// Service would reach that pod for as long as the node remembers it.
 func (c *Corefile) block(zone string, servers []string) string {
 	key := name(zone) + ":53"
 	if _, like, of := c.blockOf(zone); of != "" {
 		key = show.Replace(keyParts.ReplaceAllString(like, "${1}"+name(zone)+"${3}"))
 	}
-	return key + " {\n    errors\n    forward . " + strings.Join(servers, " ") + "\n}\n"
+	return key + " {\n    errors\n    forward . " + strings.Join(servers, " ") + " {\n        force_tcp\n    }\n}\n"
 }
 
 // with is a Corefile to which the server block was added. All other text stays as it is.
