@@ -127,7 +127,7 @@ func (p *Prober) targets(ctx context.Context) (targets []target) {
 	return targets
 }
 
-// accept returns the canaries in a text that a member may have, none if the text is invalid.
+// accept returns the canaries in a text that a member may have; none, and an error, if the text is invalid.
 func accept(text string, cidrs []netip.Prefix) ([]Canary, error) {
 	canaries, err := Decode(text)
 	return slices.DeleteFunc(canaries, func(c Canary) bool {

@@ -127,7 +127,7 @@ func (p *problems) addFor(part string, reason Reason, object, format string, arg
 	return &p.list[len(p.list)-1]
 }
 
-// Cut returns a text of at most so many bytes, which ends in "..." if it is not whole.
+// Cut returns a text of at most so many bytes, three or more. It ends in "..." if it is not whole.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// TestFromService: endpoints are exported with what the own cluster reads of them, and no input is changed. TestSnapshotText has
-// the rest of a view.
+// TestFromService: endpoints are exported with what the local cluster reads of them, and no input is changed.
+// TestSnapshotText has the rest of a view.
 func TestFromService(t *testing.T) {
 	service := newService("http:80/TCP dns:53/UDP", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
 	exported := newExport()

@@ -185,8 +185,8 @@ const (
 )
 
 // block is the server block that forwards a zone to servers. It listens at the port of the block of the Corefile that
-// answered for the zone. A connection over TCP that a pod closed at its end is opened again, where UDP at the address of a
-// Service would reach that pod for as long as the node remembers it.
+// answered for the zone. It forwards over TCP: the plugin opens a connection again that a terminating pod closed, but its UDP
+// sockets would still lead to that pod.
 func (c *Corefile) block(zone string, servers []string) string {
 	key := name(zone) + ":53"
 	if _, like, of := c.blockOf(zone); of != "" {
