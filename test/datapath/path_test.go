@@ -24,15 +24,6 @@ import (
 // canaryLabels select the pods of the controller.
 var canaryLabels = map[string]string{"app": "clusterset-controller"}
 
-const (
-	// claimed is the time in which traffic leaves a member that is cut off. The timers add up to 4.6 s at most: 1 s to the
-	// first probe, 2.6 s to the verdict, and 1 s of kube-proxy. Load makes it longer, never shorter: one cut of several
-	// within it proves the claim.
-	claimed = 5 * time.Second
-	// soon is the time for each cut, on a machine that is busy with other tests.
-	soon = 10 * time.Second
-)
-
 // canaryPort is where they answer.
 const canaryPort = 8081
 
@@ -85,16 +76,16 @@ func ways(one, other *cluster) []way {
 	return []way{{one.reached, other.reached}, {other.reached, one.reached}}
 }
 
-// drop has the router drop packets of some ways: what they send to API servers arrives. It returns what undoes
+// drop has the router drop the packets of some ways: what they send to API servers arrives. It returns what undoes
 // it, and when it was done.
-func (b *bed) drop(t testing.TB, cut []way, which string) (undo func(), at time.Time) {
+func (b *bed) drop(t testing.TB, cut []way) (undo func(), at time.Time) {
 	t.Helper()
 	var rules strings.Builder
 	rules.WriteString("table inet cut {\nchain forward {\ntype filter hook forward priority 0; policy accept;\n")
 	for _, each := range cut {
 		for i, from := range each.from {
 			family := map[bool]string{true: "ip", false: "ip6"}[from.Addr().Is4()]
-			fmt.Fprintf(&rules, "%s saddr %s %s daddr %s %s drop\n", family, from, family, each.to[i], which)
+			fmt.Fprintf(&rules, "%s saddr %s %s daddr %s drop\n", family, from, family, each.to[i])
 		}
 	}
 	rules.WriteString("}\n}\n")
@@ -113,7 +104,8 @@ func nft(t testing.TB, of *network.Namespace, rules string) {
 	}
 }
 
-// podNetworkCut: two clusters do not reach each other, while both reach all API servers.
+// podNetworkCut: two clusters do not reach each other, while both reach all API servers. How soon traffic leaves is a
+// figure; TestPathIsCut of test/sim holds the timers to it.
 func podNetworkCut(t *testing.T, b *bed) {
 	namespace := b.namespace(t)
 	s := service{namespace: namespace, name: "cut", ports: http80}
@@ -123,20 +115,17 @@ func podNetworkCut(t *testing.T, b *bed) {
 	for _, other := range []*cluster{b.east, b.north} {
 		b.west.awaitPath(t, other, "reachable")
 	}
-	fastest := soon
 	both := ways(b.west, b.east)
 	for _, fault := range []struct {
-		name   string
-		cut    []way
-		which  string
-		within time.Duration
+		name string
+		cut  []way
 	}{
-		{"the pod network is cut", both, "", soon},
-		{"the pod network is cut from east to west only", both[1:], "", soon},
+		{"the pod network is cut", both},
+		{"the pod network is cut from east to west only", both[1:]},
 	} {
 		watched := client.stream(t, "watch", "-network", "tcp4", "-timeout", "300ms", s.at(80))
 		watched.only(t, time.Now(), "east", "west")
-		undo, cut := b.drop(t, fault.cut, fault.which)
+		undo, cut := b.drop(t, fault.cut)
 		undone := false
 		defer func() {
 			if !undone {
@@ -144,17 +133,11 @@ func podNetworkCut(t *testing.T, b *bed) {
 			}
 		}()
 		away := watched.only(t, cut, "west")
-		if away > fault.within {
-			t.Errorf("%s: traffic left east after %s, want %s", fault.name, away, fault.within)
-		}
-		fastest = min(fastest, away)
 		lost := tally.New(watched.since(cut)...)
-		for _, seen := range []struct {
-			from, to *cluster
-			want     string
-		}{{b.west, b.north, "reachable"}, {b.north, b.east, "reachable"}, {b.west, b.east, "unreachable"}} {
-			if got, err := seen.from.memberPath(t.Context(), seen.to); err != nil || got != seen.want {
-				t.Errorf("%s: the path from %s to %s is %q, %v", fault.name, seen.from.Name(), seen.to.Name(), got, err)
+		b.west.awaitPath(t, b.east, "unreachable")
+		for _, whole := range [][2]*cluster{{b.west, b.north}, {b.north, b.east}} {
+			if got, err := whole[0].memberPath(t.Context(), whole[1]); err != nil || got != "reachable" {
+				t.Errorf("%s: the path from %s to %s is %q, %v", fault.name, whole[0].Name(), whole[1].Name(), got, err)
 			}
 		}
 		undo()
@@ -166,8 +149,5 @@ func podNetworkCut(t *testing.T, b *bed) {
 		watched.only(t, time.Now(), "east", "west")
 		watched.stop()
 		b.figures.add(fault.name, lost, fmt.Sprintf("away after %s, back after %s", seconds(away), seconds(back)))
-	}
-	if fastest > claimed {
-		t.Errorf("traffic left east after %s at best, want %s", fastest, claimed)
 	}
 }

@@ -174,7 +174,7 @@ func (s *store) isolate(t testing.TB, c *cluster) (repair func()) {
 			cut = append(cut, ways(c, other)...)
 		}
 	}
-	undo, _ := s.bed.drop(t, cut, "")
+	undo, _ := s.bed.drop(t, cut)
 	repair = sync.OnceFunc(undo)
 	t.Cleanup(repair)
 	return repair
