@@ -164,7 +164,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	case <-r.Members.Known():
 	}
 	record := heartbeat.NewRecord(heartbeat.RecordConfig{
-		Clock: c.options.Clock, After: c.options.StaleAfter, Inputs: r.Gate,
+		Clock: c.options.Clock, After: c.options.StaleAfter, Inputs: r,
 		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster},
 	}, r.Exported())
 	group.Go(func() {
@@ -173,8 +173,8 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	})
 	c.states.Lead(&statusz.Leader{Reconciler: r, Record: record})
 	c.readiness.check(func() string {
-		_, lost := r.API.Access()
-		return lost.Reason
+		_, missing := r.API.Access()
+		return missing
 	})
 	beat := heartbeat.NewRenewer(heartbeat.Config{
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,

@@ -100,7 +100,7 @@ type Outcome struct {
 // Writes follow their dependencies: the ServiceImport, which owns the other objects; the derived Service; the import's
 // status; the slices; deletions; and the conditions of the ServiceExport, which report the outcome. A failed write only
 // prevents writes that depend on it: a failed slice prevents deletions of slices of the same source cluster. All errors
-// are returned. The access may be nil if there is nothing but Services and slices to delete.
+// are returned.
 func (a *Applier) ApplyService(ctx context.Context, access *local.Access, existing Existing,
 	result merge.Result,
 ) (Outcome, error) {

@@ -45,10 +45,10 @@ type API struct {
 	exports, imports *informer.Informer // the definitions
 	crds             *informer.FreshnessGate
 
-	// read is closed once the definitions were read; access and lost are fixed then.
-	read   chan struct{}
-	access *Access
-	lost   Lost
+	// read is closed once the definitions were read; access, and why there is none, are fixed then.
+	read    chan struct{}
+	access  *Access
+	missing string
 }
 
 // NewAPI returns an API that does not run yet. The caches of ServiceExports and ServiceImports will be among the inputs.
@@ -74,22 +74,14 @@ func NewAPI(config *rest.Config, httpClient *http.Client, inputs *informer.Fresh
 	}, nil
 }
 
-// Lost is why there is no access.
-type Lost struct {
-	// Reason is one sentence.
-	Reason string
-	// Exports and Imports tell that the definition of ServiceExports or ServiceImports does not exist, and so no object
-	// of it. It is false where the definition is there and cannot be used.
-	Exports, Imports bool
-}
-
-// Access returns the access to the served version. It is nil if none is served, or before the definitions were read.
-func (a *API) Access() (*Access, Lost) {
+// Access returns the access to the served version. It is nil, with one sentence that says why, if none is served, or
+// before the definitions were read.
+func (a *API) Access() (_ *Access, missing string) {
 	select {
 	case <-a.read:
-		return a.access, a.lost
+		return a.access, a.missing
 	default:
-		return nil, Lost{Reason: "the CustomResourceDefinitions of the MCS API were not read yet"}
+		return nil, "the CustomResourceDefinitions of the MCS API were not read yet"
 	}
 }
 
@@ -149,7 +141,7 @@ func (a *API) Run(ctx context.Context) error {
 	begun := a.look()
 	if begun.version == "" {
 		klog.FromContext(ctx).Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason",
-			begun.lost.Reason)
+			begun.missing)
 	} else {
 		access, err := newAccess(a.config, a.httpClient, a.inputs, begun.version)
 		if err != nil {
@@ -161,7 +153,7 @@ func (a *API) Run(ctx context.Context) error {
 		}
 		a.access = access
 	}
-	a.lost = begun.lost
+	a.missing = begun.missing
 	close(a.read)
 	for {
 		select {
@@ -174,7 +166,7 @@ func (a *API) Run(ctx context.Context) error {
 			return nil
 		case <-time.After(settle):
 		}
-		if now := a.look(); now.differs(begun) {
+		if now := a.look(); now.version != begun.version || now.schemas != begun.schemas {
 			return ErrChanged
 		}
 	}
@@ -183,14 +175,7 @@ func (a *API) Run(ctx context.Context) error {
 // served is what the definitions say.
 type served struct {
 	version, schemas string // empty for none
-	lost             Lost
-}
-
-// differs reports whether a process that began with another state must restart. One that waits for the API waits for all
-// of it.
-func (s served) differs(begun served) bool {
-	return s.version != begun.version || s.schemas != begun.schemas ||
-		s.lost.Exports && !begun.lost.Exports || s.lost.Imports && !begun.lost.Imports
+	missing          string // why there is none
 }
 
 func (a *API) look() (now served) {
@@ -201,7 +186,7 @@ func (a *API) look() (now served) {
 		now.version, err = negotiate(exports, imports)
 	}
 	if err != nil {
-		now.lost = Lost{err.Error(), errors.Is(noExports, errGone), errors.Is(noImports, errGone)}
+		now.missing = err.Error()
 		return now
 	}
 	for _, each := range []*definition{exports, imports} {

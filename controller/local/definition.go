@@ -15,10 +15,6 @@ import (
 // versions that this package can use, the preferred one first.
 var versions = []string{"v1beta1", "v1alpha1"}
 
-// errGone says that a definition is not there, rather than not usable: what was made by it is gone, by the word of an
-// administrator.
-var errGone = errors.New("it does not exist")
-
 // definition is the part of a CustomResourceDefinition that matters here.
 type definition struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
@@ -37,7 +33,7 @@ type definition struct {
 func parseDefinition(crd *unstructured.Unstructured) (*definition, error) {
 	parsed := &definition{}
 	if crd == nil || crd.GetDeletionTimestamp() != nil {
-		return parsed, errGone
+		return parsed, errors.New("it does not exist")
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, parsed); err != nil {
 		return parsed, err

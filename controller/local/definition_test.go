@@ -3,7 +3,6 @@
 package local
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -47,23 +46,14 @@ func TestDefinitionsThatCannotBeUsed(t *testing.T) {
 	deleted := parse(t, crd.ServiceExportCRD)
 	now := metav1.Now()
 	deleted.SetDeletionTimestamp(&now)
-	for name, test := range map[string]struct {
-		definition *unstructured.Unstructured
-		gone       bool
-	}{
-		"not established": {
-			parse(t, crd.ServiceExportCRD, map[string]any{"type": "Established", "status": "False"}),
-			false,
-		},
-		"no conditions": {
-			parse(t, crd.ServiceExportCRD, map[string]any{"type": "NamesAccepted", "status": "True"}),
-			false,
-		},
-		"being deleted": {deleted, true},
+	for name, definition := range map[string]*unstructured.Unstructured{
+		"not established": parse(t, crd.ServiceExportCRD, map[string]any{"type": "Established", "status": "False"}),
+		"no conditions":   parse(t, crd.ServiceExportCRD, map[string]any{"type": "NamesAccepted", "status": "True"}),
+		"being deleted":   deleted,
+		"none":            nil,
 	} {
-		_, err := parseDefinition(test.definition)
-		if err == nil || errors.Is(err, errGone) != test.gone {
-			t.Errorf("%s: got %v", name, err)
+		if _, err := parseDefinition(definition); err == nil {
+			t.Errorf("%s: no error", name)
 		}
 	}
 }

@@ -111,6 +111,16 @@ func addSlice(t *testing.T, r *Reconciler, cluster, namespace, service string) {
 	}
 }
 
+// TestExportsAreUnknownWithoutTheAPI: what the cluster publishes may be withdrawn, so that its heartbeat stops.
+func TestExportsAreUnknownWithoutTheAPI(t *testing.T) {
+	if late := newTestReconciler().Late(time.Hour); late != "ServiceExports" {
+		t.Errorf("without the API, late is %q", late)
+	}
+	if late := withExports(t).Late(0); late != "" {
+		t.Errorf("with the API, late is %q", late)
+	}
+}
+
 // TestALeaderBeginsWithExports: the heartbeat waits for what the cluster exports.
 func TestALeaderBeginsWithExports(t *testing.T) {
 	r := withImports(t, "demo/web")

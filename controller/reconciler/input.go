@@ -273,50 +273,24 @@ func (in *Input) note(cluster string, problems []export.Problem) {
 
 // existing returns the objects of a service in the local cluster.
 func (g *Gatherer) existing(access *local.Access, service types.NamespacedName) apply.Existing {
-	existing := g.derived(service)
+	named := func(name string) *corev1.Service {
+		return g.Local.Service(types.NamespacedName{Namespace: service.Namespace, Name: name})
+	}
+	existing := apply.Existing{
+		Observed: merge.Observed{
+			Cluster: g.Cluster, Service: service, APIVersion: access.APIVersion(), IPFamilies: g.IPFamilies, Place: g.here().Of,
+			ServiceImport: access.ServiceImport(service), ServiceExport: access.ServiceExport(service),
+			DerivedService: named(export.DerivedServiceName(service)), NodePorts: named(export.NodePortServiceName(service)),
+		},
+		EndpointSlices: g.Local.ManagedSlices(service),
+	}
 	observed := &existing.Observed
-	observed.APIVersion, observed.IPFamilies, observed.Place = access.APIVersion(), g.IPFamilies, g.here().Of
-	observed.ServiceImport, observed.ServiceExport = access.ServiceImport(service), access.ServiceExport(service)
 	if serviceImport := observed.ServiceImport; serviceImport != nil && observed.DerivedService == nil {
 		observed.TakenIPs = g.Local.OtherHolders(
 			types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)},
 			serviceImport.Spec.IPs, merge.Adopted(serviceImport))
 	}
 	return existing
-}
-
-// derived returns the Services and slices with the names and labels of those that the controller makes of a service.
-func (g *Gatherer) derived(service types.NamespacedName) apply.Existing {
-	named := func(name string) *corev1.Service {
-		return g.Local.Service(types.NamespacedName{Namespace: service.Namespace, Name: name})
-	}
-	return apply.Existing{
-		Observed: merge.Observed{
-			Cluster: g.Cluster, Service: service,
-			DerivedService: named(export.DerivedServiceName(service)), NodePorts: named(export.NodePortServiceName(service)),
-		},
-		EndpointSlices: g.Local.ManagedSlices(service),
-	}
-}
-
-// orphans returns what is left of a service after an administrator removed the MCS API: without ServiceExports the local
-// cluster's slices and the Service with node ports, without ServiceImports the copies of members' slices and the derived
-// Service. The garbage collector keeps them, because it does not know kinds that are no longer served.
-func (g *Gatherer) orphans(service types.NamespacedName, lost local.Lost) apply.Existing {
-	left := g.derived(service)
-	if !lost.Exports {
-		left.Observed.NodePorts = nil
-	}
-	if !lost.Imports {
-		left.Observed.DerivedService = nil
-	}
-	left.EndpointSlices = slices.DeleteFunc(left.EndpointSlices, func(slice *discoveryv1.EndpointSlice) bool {
-		if slice.Labels[export.LabelSourceCluster] == g.Cluster {
-			return !lost.Exports
-		}
-		return !lost.Imports
-	})
-	return left
 }
 
 func exposesEndpoints(slice *discoveryv1.EndpointSlice) bool {

@@ -19,7 +19,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // Config is what a Reconciler needs.
@@ -76,6 +75,14 @@ func (r *Reconciler) Attach() {
 		r.enqueue(service)
 	}
 	r.EnqueueAll()
+}
+
+// Late implements heartbeat.Inputs. Without the MCS API, what the local cluster exports is not known.
+func (r *Reconciler) Late(longer time.Duration) string {
+	if access, _ := r.API.Access(); access == nil {
+		return "ServiceExports"
+	}
+	return r.Gate.Late(longer)
 }
 
 // QueueLength returns the number of services that are being reconciled, or wait for that.
@@ -181,7 +188,7 @@ const askForIP = 5 * time.Minute
 
 // reconcile reconciles one service.
 func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName) (apply.Outcome, error) {
-	access, lost := r.API.Access()
+	access, _ := r.API.Access()
 	namespace := r.Local.Namespace(service.Namespace)
 	if namespace == nil || terminating(namespace) {
 		r.Metrics.Problems(service, nil)
@@ -192,10 +199,8 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return apply.Outcome{}, nil // its objects are deleted with it; a new one enqueues its services
 	}
 	if access == nil {
-		// The process restarts once the API is served.
 		r.Applier.Forget(service)
-		_, err := r.Applier.ApplyService(ctx, nil, r.orphans(service, lost), merge.Result{})
-		return apply.Outcome{}, err
+		return apply.Outcome{}, nil // the process restarts once the API is served
 	}
 	r.shares.loadImports(r.Cluster, access.Imports)
 	unseen := r.Applier.Unseen(service)

@@ -117,9 +117,9 @@ func write(w http.ResponseWriter, status int, document any) {
 
 // explain explains a service.
 func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error) {
-	access, lost := l.API.Access()
+	access, missing := l.API.Access()
 	if access == nil {
-		return state.Explanation{}, fmt.Errorf("the MCS API is not served: %s", lost.Reason)
+		return state.Explanation{}, fmt.Errorf("the MCS API is not served: %s", missing)
 	}
 	subject := Subject{Input: l.Look(access, service), Exists: l.Local.Service(service) != nil}
 	subject.Elsewhere, subject.Settle = l.elsewhere(service.Namespace)
@@ -178,7 +178,7 @@ func (l *Leader) status() state.Cluster {
 	out := state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), Network: l.Properties.Network(),
 		Controller: l.server.version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
-		InputsLate: l.Gate.Late(0), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(),
+		InputsLate: l.Late(0), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(),
 		Limits:  []state.Limit{l.IPLimit(), l.Members.MemoryLimit()},
 		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
 	}

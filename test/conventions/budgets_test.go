@@ -33,7 +33,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
-		{"lines of controller/", lines["controller"], 18_124},
+		{"lines of controller/", lines["controller"], 18_084},
 		{"lines of cmd/", lines["cmd"], 5_395},
 		{"lines of " + units, lines[units], 70_036},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
