@@ -280,6 +280,10 @@ manifest: tools ## Render the manifests in deploy/ from the chart.
 	@install -m 644 $$(go list -m -f '{{.Dir}}' sigs.k8s.io/mcs-api)/config/crd/*.yaml deploy/chart/files/crds/
 	@HELM=$(call pinned,helm) ./deploy/render
 
+.PHONY: reference
+reference: ## Write the tables of flags and metrics in docs/reference from the code.
+	@REFERENCE=write $(BOUND) go test -count=1 -run Reference ./controller/statusz ./cmd/clusterset-controller/command
+
 IMAGES   ?= $(BIN)/images
 EPOCH     = $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 

@@ -23,31 +23,31 @@ import (
 
 const prefix = "clusterset_controller_"
 
-// gauges are all but the histograms, by name, with their labels.
+// gauges are all but the histograms, by name, with their labels. A gauge that is 1 if something is so is 0 if it is not.
 var gauges = []struct{ name, help, labels string }{
-	{"build_info", "Always 1, with the version of the program and of Go.", "version goversion"},
-	{"leader", "1 if this replica is the leader, else 0.", ""},
+	{"build_info", "1, with the versions of the program and of Go.", "version goversion"},
+	{"leader", "1 if this replica is the leader.", ""},
 	{"mcs_api_served", "1 for the version of the MCS API in use.", "version"},
 	{"queue_depth", "Services that are being reconciled, or wait for that.", ""},
 	{"exports", "ServiceExports of the local cluster.", ""},
-	{"imports", "ServiceImports that this controller created, by type.", "type"},
-	{"conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. A condition with several reasons counts for each.", "kind type status reason"},
+	{"imports", "ServiceImports that this controller created.", "type"},
+	{"conditions", "Conditions of ServiceExports and ServiceImports. One with several reasons counts for each.", "kind type status reason"},
 	{"member_credentials_invalid", "Secrets of members that are invalid and not used.", ""},
-	{"member_connected", "1 if reading a member works, else 0.", "member"},
-	{"member_synced", "1 once all slices of a member were listed with its current credential, else 0.", "member"},
+	{"member_connected", "1 if reading a member works.", "member"},
+	{"member_synced", "1 once all slices of a member were listed with its credential.", "member"},
 	{"member_heartbeat_age_seconds", "Seconds since the last heartbeat of a member; absent before the first.", "member"},
-	{"member_credential_issued_timestamp_seconds", "Unix time from which the token or client certificate for a member is valid; absent if unknown.", "member"},
-	{"member_credential_expiration_timestamp_seconds", "Unix time at which the token or client certificate for a member expires; absent if unknown or never.", "member"},
-	{"member_state", "1 for the state of a member, with its reason.", "member state reason"},
-	{"member_demoted", "1 if the endpoints of a member are used only if no other cluster has a ready one, else 0.", "member"},
-	{"member_path", "1 for the path to the pods of a member: unknown, reachable or unreachable.", "member path"},
-	{"member_canary", "1 if a canary of a member is reached, else 0.", "member zone canary"},
-	{"all_members_silent", "1 if no member is reachable, so that the fault is probably local, else 0.", ""},
-	{"heartbeat_stopped", "1 if this cluster stopped its heartbeat because its EndpointSlices are not up to date, by reason (inputs, writes), else 0.", "reason"},
-	{"member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "member"},
-	{"nodes_without_zone", "Nodes of the local cluster without the label topology.kubernetes.io/zone, which ignore hints for zones.", ""},
-	{"member_over_limit", "1 if a member exceeds a limit, so that the excess is left out, else 0.", "member limit"},
-	{"export_problems", "Services that are partially imported, by exporting cluster and reason.", "member reason"},
+	{"member_credential_issued_timestamp_seconds", "Unix time from which the credential of a member is valid; absent if unknown.", "member"},
+	{"member_credential_expiration_timestamp_seconds", "Unix time at which the credential of a member expires; absent if unknown or never.", "member"},
+	{"member_state", "1 for the state of a member.", "member state reason"},
+	{"member_demoted", "1 if the endpoints of a member are demoted.", "member"},
+	{"member_path", "1 for the path to the pods of a member.", "member path"},
+	{"member_canary", "1 if this probe target of a member is reached.", "member zone canary"},
+	{"all_members_silent", "1 if no member is heard, so that the fault is probably local.", ""},
+	{"heartbeat_stopped", "1 if this cluster stopped its heartbeat, by reason (inputs, writes).", "reason"},
+	{"member_endpointslices", "EndpointSlices that a member publishes.", "member"},
+	{"nodes_without_zone", "Nodes without the label topology.kubernetes.io/zone, which ignore hints for zones.", ""},
+	{"member_over_limit", "1 if a member exceeds a limit.", "member limit"},
+	{"export_problems", "Services that are partially imported.", "member reason"},
 }
 
 // described are the descriptions of gauges, by name.

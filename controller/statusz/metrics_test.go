@@ -3,6 +3,7 @@
 package statusz
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -24,40 +25,49 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 )
 
-// TestMetricsAreInTheManual holds the table of docs/reference/metrics.md against the code.
-func TestMetricsAreInTheManual(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	m, err := NewServer(registry, "v1")
+// TestMetricsReference holds the table of docs/reference/metrics.md, which make reference writes, against the code.
+func TestMetricsReference(t *testing.T) {
+	m, err := NewServer(prometheus.NewRegistry(), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	descriptions := make(chan *prometheus.Desc, 100)
-	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m} {
-		collector.Describe(descriptions)
-	}
-	close(descriptions)
-	var names []string
-	description := regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]*)"`)
-	for each := range descriptions {
-		match := description.FindStringSubmatch(each.String())
-		if match == nil || match[2] == "" {
-			t.Fatalf("no name or no help: %s", each)
+	var table strings.Builder
+	table.WriteString("| name | meaning |\n| --- | --- |\n")
+	description := regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]+)", .* variableLabels: {([^}]*)}`)
+	row := func(of *prometheus.Desc) {
+		match := description.FindStringSubmatch(of.String())
+		if match == nil {
+			t.Fatalf("no name or no help: %s", of)
 		}
-		names = append(names, match[1])
+		labels := ""
+		if match[3] != "" {
+			labels = "{" + match[3] + "}"
+		}
+		fmt.Fprintf(&table, "| `%s%s` | %s |\n", match[1], labels, match[2])
 	}
-	manual, err := os.ReadFile("../../docs/reference/metrics.md")
+	for _, each := range gauges {
+		row(described[each.name])
+	}
+	descriptions := make(chan *prometheus.Desc, 2)
+	m.reconciles.Describe(descriptions)
+	m.propagation.Describe(descriptions)
+	row(<-descriptions)
+	row(<-descriptions)
+
+	const path = "../../docs/reference/metrics.md"
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var documented []string
-	for _, match := range regexp.MustCompile("(?m)^\\| `(clusterset_controller_[a-z_]*)`").FindAllStringSubmatch(
-		string(manual), -1) {
-		documented = append(documented, match[1])
+	written := regexp.MustCompile(`(?m)^\| name \|(.*\n)(\|.*\n)*`).ReplaceAllLiteral(page, []byte(table.String()))
+	if bytes.Equal(page, written) {
+		return
 	}
-	slices.Sort(names)
-	slices.Sort(documented)
-	if !slices.Equal(names, documented) {
-		t.Errorf("the code has\n%s\nthe manual has\n%s", strings.Join(names, "\n"), strings.Join(documented, "\n"))
+	if os.Getenv("REFERENCE") != "write" {
+		t.Fatalf("%s differs from the code: run make reference", path)
+	}
+	if err := os.WriteFile(path, written, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -34,10 +34,10 @@ func TestBudgets(t *testing.T) {
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
 		{"lines of controller/", lines["controller"], 18_084},
-		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 70_036},
+		{"lines of cmd/", lines["cmd"], 5_392},
+		{"lines of " + units, lines[units], 70_011},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_408},
+		{"words of Markdown", words, 24_406},
 	} {
 		switch {
 		case each.is > each.most:

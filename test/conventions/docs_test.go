@@ -211,7 +211,7 @@ func TestFlagsInDocumentsExist(t *testing.T) {
 			}
 		}
 	}
-	if count < 100 {
+	if count < 50 {
 		t.Errorf("only %d flags found in documents", count)
 	}
 }

@@ -60,53 +60,50 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	set.StringVar(&f.kubeconfig, "kubeconfig", "",
 		"kubeconfig `file` of the local cluster; empty means $KUBECONFIG or ~/.kube/config, else the pod's service account")
 	set.StringVar(&f.Cluster, "cluster-id", "",
-		"`id` of the local cluster: a DNS label, or two joined with a dot; empty means the value of ClusterProperty cluster.clusterset.k8s.io")
+		"`id` of the local cluster: a DNS label, or two joined with a dot, of at most 63 characters; empty means ClusterProperty cluster.clusterset.k8s.io")
 	set.StringVar(&f.Namespace, "namespace", "",
 		"namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+
 			member.DefaultNamespace)
-	set.Func("member", "another member, besides those in Secrets, as `id=kubeconfig`; may be repeated",
+	set.Func("member", "another member, besides those in Secrets, as `id=kubeconfig`; may be repeated. Its kubeconfig may name files, and is read every minute",
 		func(text string) error {
 			static, err := parseMember(text)
 			f.Members = append(f.Members, static)
 			return err
 		})
 	set.StringArrayVar(&f.MembersFrom, "members-from", nil,
-		"a `source` of more members: "+member.ProfilesForm+"; may be repeated. Objects need the label "+member.ClusterLabel+
-			", unless a label selector follows after another colon")
+		"a `source` of more members: "+member.ProfilesForm+"; may be repeated. The selector is "+member.ClusterLabel+" if there is none")
 	set.StringSliceVar(&f.DeniedNamespaces, "denied-namespaces", controller.DefaultDeniedNamespaces,
 		"`patterns` of namespaces that are neither exported nor imported")
 	set.StringSliceVar(&f.Accept, "accept", []string{scope.Everything},
-		"`patterns` of what members may contribute, namespace or namespace/service, unless their Secrets have annotation "+
-			scope.AcceptAnnotation+"; empty means nothing. Namespaces opt in with the label of the same name")
+		"`patterns`, namespace or namespace/service, of what members without annotation "+scope.AcceptAnnotation+
+			" may contribute; empty means nothing")
 	set.StringVar(&f.Prefer, "prefer", placement.PreferNone,
-		"`tiers` of clusters whose endpoints are used first if an import has no preference: cluster (the local one), cluster selectors separated by >, or none")
+		"`tiers` of clusters for imports without a preference: cluster (the local one), cluster selectors separated by >, or none")
 	set.StringVar(&f.Network, "network", "",
-		"`name` of the network of this cluster's pods; empty means the value of ClusterProperty "+scope.NetworkProperty+
-			". Clusters whose names differ use what --expose says")
+		"`name` of the network of this cluster's pods; empty means ClusterProperty "+scope.NetworkProperty)
 	set.StringVar(&f.Expose, "expose", string(export.ExposeNone),
-		"`way` in which clusters whose pods are in another network reach exports without annotation "+export.AnnotationExpose+
-			": NodePort, for which Services with node ports are derived, LoadBalancer, Gateway, or None")
+		"`way` in which clusters of other networks reach exports without annotation "+export.AnnotationExpose+
+			": NodePort, which also derives Services, LoadBalancer, Gateway, or None")
 	set.StringVar(&f.NodeAddresses, "node-addresses", string(corev1.NodeInternalIP),
-		"`type` of the nodes' addresses by which other networks reach them, InternalIP or ExternalIP, unless nodes have annotation "+
-			export.AnnotationNodeAddress)
+		"`type` of the addresses of nodes without annotation "+export.AnnotationNodeAddress+" for NodePort: InternalIP or ExternalIP")
 	set.DurationVar(&f.StaleAfter, "stale-after", controller.DefaultStaleAfter,
-		"how long a member may send no heartbeat before its endpoints are used only if no other cluster has a ready one, and how long a fault here may last before the local heartbeat stops")
+		"time without a heartbeat after which a member's endpoints are demoted, and of a local fault after which the local heartbeat stops; at least 20s")
 	set.DurationVar(&f.GoneAfter, "gone-after", 0,
-		"how long a member may send no heartbeat before its imports are removed; 0 means never")
+		"time without a heartbeat after which a member's imports are removed, more than --stale-after; 0 means never")
 	set.IntVar(&f.MemberLimits.Services, "member-services", limits.Default.Services,
 		"maximum number of services imported from a member")
 	set.IntVar(&f.MemberLimits.Endpoints, "member-endpoints", limits.Default.Endpoints,
 		"maximum number of endpoints of a member's services; a slice counts as one at least, and a dual-stack pod once")
 	set.BoolVar(&f.LeaderElection, "leader-elect", true,
-		"elect a leader among the replicas; without it, this must be the only replica")
+		"elect a leader among the replicas; otherwise this must be the only one")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080",
 		"`address` of /metrics and, for forwarded connections, /statusz and /explainz; empty means none")
 	set.StringVar(&f.healthAddress, "health-address", "",
 		"`address` of /healthz and /readyz; empty means that of --bind-address")
 	set.StringVar(&f.canaryAddress, "canary-address", "",
-		"`address` at which the other clusters probe the pod network to this one; empty means that this cluster neither is probed nor probes others")
+		"`address` at which other clusters probe the pod network to this one; empty disables probes in both directions")
 	set.StringVar(&f.loggingFormat, "logging-format", "text",
-		"`format` of the log: text, or json for one object a line")
+		"`format` of the log: text or json")
 	logging := goflag.NewFlagSet("logging", goflag.ContinueOnError)
 	klog.InitFlags(logging)
 	set.AddGoFlag(logging.Lookup("v"))
