@@ -5,106 +5,313 @@ package main
 import (
 	"context"
 	"errors"
-	"path/filepath"
+	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/usage"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/wire"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 )
 
-// joinedClusters are two clusters that are members of each other, with a CoreDNS in west.
-type joinedClusters struct {
-	*bench
-	east, west                     *plane
-	eastController, westController *servers.Process
-	dns                            *servers.Server
+const joinedText = `
+Two real control planes that are members of each other, on one machine, with a controller in each,
+and our CoreDNS in the importing one. Services are headless with ten endpoints. A change gives an
+endpoint another address; its time lasts from the request there to the first answer here. One
+service changes every 50 ms. Floors are plain clients that send the same requests, in turns with the
+controllers for changes, and once the controllers have ended for exports.`
+
+const (
+	namespace = "shop"
+	// endpoints is the number of those of each service.
+	endpoints = 10
+	// interval is the time between two changes. A service that changes faster than ten times a second waits for its turn,
+	// and is not measured here.
+	interval = 50 * time.Millisecond
+	// turns are how often the controllers and the plain clients follow changes, one after the other.
+	turns = 3
+	// parallel is how many requests are under way at a time.
+	parallel = 48
+)
+
+// A pair is two clusters of which east exports and west imports. West is the cluster under test.
+type pair struct {
+	*bed
+	west, east *cluster
+	services   []*corev1.Service
+	slices     []*discoveryv1.EndpointSlice // one of each service
+	addresses  uint32
 }
 
-// join starts two clusters and makes them members of each other. Who calls it stops them, after an error too.
-func (b *bench) join(ctx context.Context) (*joinedClusters, error) {
-	j := &joinedClusters{bench: b}
-	clusters, err := controlplane.StartAll(ctx, controlplane.Options{Name: "east"}, controlplane.Options{Name: "west"})
-	if err != nil {
-		return j, err
+// joinedClusters measures two clusters.
+func joinedClusters(ctx context.Context, b *bed) error {
+	if err := b.startClusters(ctx, "west", "east"); err != nil {
+		return err
 	}
-	if j.east, err = newPlane(clusters[0]); err != nil {
-		return j, errors.Join(err, controlplane.StopAll(clusters...))
+	p := &pair{bed: b, west: b.clusters[0], east: b.clusters[1]}
+	if err := p.start(ctx); err != nil {
+		return err
 	}
-	if j.west, err = newPlane(clusters[1]); err != nil {
-		return j, errors.Join(err, clusters[1].Stop())
-	}
-	for _, p := range []*plane{j.east, j.west} {
-		// Pods take no part.
-		if err := errors.Join(p.Scheduler().Stop(ctx), p.Kwok().Stop(ctx),
-			clusterset.Install(ctx, p.Cluster)); err != nil {
-			return j, err
-		}
-	}
-	if err := errors.Join(j.east.read(ctx, j.west, "west"), j.west.read(ctx, j.east, "east")); err != nil {
-		return j, err
-	}
-	if j.eastController, err = j.startController(ctx, j.east); err != nil {
-		return j, err
-	}
-	if j.westController, err = j.startController(ctx, j.west); err != nil {
-		return j, err
-	}
-	j.dns, err = b.startServer(ctx, servers.AnyCore, servers.Ours, j.west.kubeconfig)
-	return j, err
-}
-
-// stop ends all.
-func (j *joinedClusters) stop() error {
-	errs := []error{j.eastController.End(), j.westController.End()}
-	if j.dns != nil {
-		errs = append(errs, j.dns.End())
-	}
-	for _, p := range []*plane{j.east, j.west} {
-		if p != nil {
-			errs = append(errs, p.Stop())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// read makes a cluster a member, under these ids.
-func (p *plane) read(ctx context.Context, member *plane, ids ...string) error {
-	credential, err := member.ServiceAccountKubeconfig(ctx, clusterset.Namespace, "clusterset-member")
+	before, err := usage.LiveHeap(ctx, p.west.controller.debug)
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		if err := clusterset.Join(ctx, p.Cluster, id, credential); err != nil {
-			return err
-		}
+	exported, cpu, err := p.export(ctx)
+	if err != nil {
+		return err
 	}
+	after, err := usage.LiveHeap(ctx, p.west.controller.debug)
+	if err != nil {
+		return err
+	}
+	changed, relayed, err := p.inTurns(ctx)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(kill(&p.west.controller), kill(&p.east.controller)); err != nil {
+		return err
+	}
+	copied, err := p.copied(ctx)
+	if err != nil {
+		return err
+	}
+	all := &figure.Figure{
+		What:  figure.Thousands(b.exports) + " exports → imported and answered",
+		Value: float64(exported), Measured: figure.Time(float64(exported)),
+	}
+	all.Compare(float64(copied), figure.Time, figure.Ratio(1.3))
+	b.add(all)
+	for _, each := range []struct {
+		what string
+		q    float64
+		most time.Duration
+	}{{"p50", 0.5, 5 * time.Millisecond}, {"p99", 0.99, 10 * time.Millisecond}} {
+		value := float64(figure.Quantile(changed, each.q))
+		f := &figure.Figure{What: "one change: " + each.what, Value: value, Measured: figure.Time(value)}
+		f.Compare(float64(figure.Quantile(relayed, each.q)), figure.Time, figure.Later(each.most))
+		b.add(f)
+	}
+	b.add(&figure.Figure{
+		What:     "CPU of the controllers for the exports: exporter, importer",
+		Measured: figure.Time(float64(cpu[0])) + ", " + figure.Time(float64(cpu[1])),
+	}, &figure.Figure{
+		What:     "live heap of the controller per imported endpoint",
+		Measured: fmt.Sprintf("%.0f B", (after-before)/float64(b.exports*endpoints)),
+	})
 	return nil
 }
 
-// startController starts the controller of a cluster and returns when it is ready. Who calls it ends it.
-func (b *bench) startController(ctx context.Context, p *plane) (*servers.Process, error) {
-	if err := b.build(ctx); err != nil {
-		return nil, err
+// start makes the clusters members of each other, and starts the programs.
+func (p *pair) start(ctx context.Context) error {
+	for _, each := range [][2]*cluster{{p.west, p.east}, {p.east, p.west}} {
+		reader, source := each[0], each[1]
+		credential, err := source.ServiceAccountKubeconfig(ctx, clusterset.Namespace, "clusterset-member")
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(clusterset.Join(ctx, reader.Cluster, source.Name(), credential),
+			reader.objects.Namespaces(ctx, namespace), p.run(reader, 0)); err != nil {
+			return err
+		}
+		if err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, reader.controller.Ready); err != nil {
+			return err
+		}
 	}
-	credential, err := clusterset.WriteCredential(ctx, p.Cluster, clusterset.Namespace, "clusterset-controller")
+	return p.serve(p.west)
+}
+
+// export exports services in east and returns how long it takes until west answers for them, and the processor time of
+// the controllers, that of the exporter first.
+func (p *pair) export(ctx context.Context) (took time.Duration, cpu [2]time.Duration, err error) {
+	p.say("%d exports", p.exports)
+	for i := range p.exports {
+		service := objects.Service(namespace, fmt.Sprintf("db-%d", i), true)
+		p.services = append(p.services, service)
+		p.slices = append(p.slices, objects.Slices(service, "east", p.addresses, endpoints)...)
+		p.addresses += endpoints
+	}
+	if err := p.each(ctx, func(ctx context.Context, i int) error {
+		_, err1 := p.east.objects.CoreV1().Services(namespace).Create(ctx, p.services[i], metav1.CreateOptions{})
+		_, err2 := p.east.objects.DiscoveryV1().EndpointSlices(namespace).Create(ctx, p.slices[i], metav1.CreateOptions{})
+		return errors.Join(err1, err2)
+	}); err != nil {
+		return 0, cpu, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	before, err := p.cpu()
 	if err != nil {
-		return nil, err
+		return 0, cpu, err
 	}
-	debug, err := port.Free()
+	began := time.Now()
+	group, all := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return p.each(all, func(ctx context.Context, i int) error {
+			_, err := p.east.objects.MCS.MulticlusterV1beta1().ServiceExports(namespace).Create(ctx,
+				&mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Name: p.services[i].Name}}, metav1.CreateOptions{})
+			return err
+		})
+	})
+	group.Go(func() error {
+		for i := range p.services {
+			if err := p.answers(all, p.name(i), 2*time.Millisecond,
+				func(addresses []netip.Addr) bool { return len(addresses) == endpoints }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return 0, cpu, err
+	}
+	took = time.Since(began)
+	after, err := p.cpu()
+	return took, [2]time.Duration{after[0] - before[0], after[1] - before[1]}, err
+}
+
+// each does something for each service, many at a time.
+func (p *pair) each(ctx context.Context, do func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i := range p.services {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}
+
+// cpu is the processor time of the controllers, that of the exporter first.
+func (p *pair) cpu() (cpu [2]time.Duration, err error) {
+	for i, each := range []*cluster{p.east, p.west} {
+		if cpu[i], err = usage.CPU(each.controller.PID()); err != nil {
+			return cpu, err
+		}
+	}
+	return cpu, nil
+}
+
+// name is the name of a service in DNS.
+func (p *pair) name(service int) string {
+	return fmt.Sprintf("%s.%s.svc.clusterset.local.", p.services[service].Name, namespace)
+}
+
+// answers returns when west answers as wanted.
+func (p *pair) answers(ctx context.Context, name string, every time.Duration, wanted func([]netip.Addr) bool) error {
+	client, err := wire.Dial(ctx, p.west.dns.Address)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	started, err := clusterset.StartController(p.Cluster, filepath.Join(b.bin, "controller"), credential,
-		"--debug-address", debug.String())
-	if err != nil {
-		return nil, err
+	defer client.Close()
+	return client.Await(ctx, name, wire.Every(every), wanted, p.broken)
+}
+
+// inTurns follows changes that the controllers carry, and as many that plain clients carry while the controllers are
+// halted.
+func (p *pair) inTurns(ctx context.Context) (ours, floor []time.Duration, err error) {
+	for range turns {
+		took, err := p.follow(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		ours = append(ours, took...)
+		// Halted for less than 30 s, the controllers are not stale.
+		if err := errors.Join(p.east.controller.Freeze(), p.west.controller.Freeze()); err != nil {
+			return nil, nil, err
+		}
+		took, err = p.relayed(ctx)
+		if err := errors.Join(err, p.east.controller.Thaw(), p.west.controller.Thaw()); err != nil {
+			return nil, nil, err
+		}
+		floor = append(floor, took...)
+		if err := p.pause(ctx, time.Second); err != nil { // the controllers catch up
+			return nil, nil, err
+		}
 	}
-	if err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, started.Ready); err != nil {
-		return nil, errors.Join(err, started.Kill())
+	return ours, floor, nil
+}
+
+// follow changes an endpoint of one service after the other, an interval apart, and measures when that is answered.
+func (p *pair) follow(ctx context.Context) (took []time.Duration, err error) {
+	count := p.followed / turns
+	p.say("%d changes, one every %s", count, interval)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(count)*interval+time.Minute)
+	defer cancel()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for i := range count {
+		<-ticker.C
+		i %= len(p.slices)
+		p.addresses++
+		address, began := objects.Address(p.addresses), time.Now()
+		if err := p.east.objects.Move(ctx, p.slices[i], corev1.EndpointsLastChangeTriggerTime, address); err != nil {
+			return nil, err
+		}
+		// It takes longer than the API server's response.
+		if err := p.answers(ctx, objects.Host(0)+".east."+p.name(i), 200*time.Microsecond,
+			func(addresses []netip.Addr) bool { return slices.Contains(addresses, address) }); err != nil {
+			return nil, err
+		}
+		took = append(took, time.Since(began))
 	}
-	return &servers.Process{Process: started.Process, Debug: debug.String()}, nil
+	return took, nil
+}
+
+// relayed follows changes that two plain clients carry: from the slice of the Service to the published one, and from that
+// to its copy. They know which slice is which.
+func (p *pair) relayed(ctx context.Context) (took []time.Duration, err error) {
+	p.say("floor of changes")
+	ctx, cancel := context.WithCancel(ctx)
+	group, ctx := errgroup.WithContext(ctx)
+	defer func() { err = errors.Join(err, group.Wait()) }()
+	defer cancel()
+	for label, to := range map[string]*cluster{discoveryv1.LabelServiceName: p.east, mcsv1beta1.LabelServiceName: p.west} {
+		relay, err := p.east.objects.Relay(ctx, namespace, label, to.objects)
+		if err != nil {
+			return nil, err
+		}
+		group.Go(relay)
+	}
+	return p.follow(ctx)
+}
+
+// copied is the least time that it takes to write, once more and in both clusters, what the users and the controllers wrote,
+// with the best of several numbers of services at a time.
+func (p *pair) copied(ctx context.Context) (least time.Duration, err error) {
+	made := make([][]*objects.Made, len(p.clusters))
+	for i, c := range p.clusters {
+		if made[i], err = c.objects.Made(ctx); err != nil {
+			return 0, err
+		}
+	}
+	for _, atOnce := range []int{4, 8, 16, 32} {
+		prefix := fmt.Sprintf("floor-%d-", atOnce)
+		for _, c := range p.clusters {
+			if err := c.objects.Namespaces(ctx, prefix+namespace); err != nil {
+				return 0, err
+			}
+		}
+		began := time.Now()
+		var writes errgroup.Group
+		for i, c := range p.clusters {
+			writes.Go(func() error { return c.objects.Copy(ctx, made[i], prefix, atOnce) })
+		}
+		err := writes.Wait()
+		took := time.Since(began)
+		if p.say("floor of exports: %d at a time take %s", atOnce, figure.Time(float64(took))); err != nil {
+			return 0, err
+		}
+		if least == 0 || took < least {
+			least = took
+		}
+	}
+	return least, nil
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what the project promises of its speed, on real control planes and real sockets,
-// queries side by side with the least that any plugin can do, and shows which promises hold.
+// Command bench measures what the project promises of its speed, on real control planes and real sockets, side by side
+// with the least that any program can do, and shows which promises hold: two clusters that are joined, or a controller and
+// a CoreDNS in a large cluster set, in which all other clusters are simulated. Package fleet says what of them is real and
+// what is faked.
 //
-// Everything is compared in one run: those that are compared take turns, a figure is the median of the ratios of its
-// rounds, and processor time is measured rather than time where a busy machine would disturb.
+// Everything is compared in one run: those that are compared take turns where they can, and processor time is measured
+// rather than time where a busy machine would disturb.
 package main
 
 import (
@@ -13,18 +15,24 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"regexp"
 	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 func main() {
+	debug.SetGCPercent(400) // collections of the simulation take processor time from what is measured
 	err := process.TieToParent()
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -39,19 +47,55 @@ func main() {
 
 // options are what the command line says.
 type options struct {
-	rounds int
-	quick  bool
+	shape string
+	size
+	// rate is how many endpoints change in a second, for so long as changes says.
+	rate    int
+	changes time.Duration
+	// rest is how long nothing changes.
+	rest time.Duration
+	// memory is the limit of the controller's container in MiB.
+	memory int64
 	only   *regexp.Regexp
 }
 
+// size is how much is measured of joined clusters.
+type size struct {
+	// rounds is how often servers are under load in turns, for as long as load, and perSecond limits its queries, 0 being
+	// as many as they answer.
+	rounds    int
+	load      time.Duration
+	perSecond int
+	// exports is the number of exported services, and followed how many changes are followed from one cluster to the other.
+	exports, followed int
+}
+
+// full is what the documents tell of.
+var full = size{rounds: 7, load: 3 * time.Second, exports: 1000, followed: 600}
+
+// joined is the shape of two clusters, both real. The others are those of a large set.
+const joined = "joined"
+
+var shapes = map[string]fleet.Shape{
+	joined: {Members: 2, Services: 2000, Endpoints: 20_000, Spread: 2}, // for queries
+	"wide": {Members: 511, Services: 5000, Endpoints: 250_000, Spread: 5},
+	"deep": {Members: 50, Services: 250, Endpoints: 250_000, Spread: 10},
+	// One service, which changes once in a second: see the Makefile.
+	"tall":  {Members: 200, Services: 1, Endpoints: 10_000, Spread: 200},
+	"small": {Members: 10, Services: 20, Endpoints: 1000, Spread: 5},
+}
+
 func parseOptions(args []string, stderr io.Writer) (options, error) {
-	o := options{only: regexp.MustCompile("")}
+	o := options{only: regexp.MustCompile(""), size: full}
 	// A set of its own, because packages of CoreDNS put flags into the one that all share.
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(stderr)
-	set.IntVar(&o.rounds, "rounds", 7, "how many `rounds` each comparison has")
-	set.BoolVar(&o.quick, "quick", false, "a short run that shows that everything works; its figures mean nothing")
-	set.Func("only", "run only the parts whose name matches this `regexp`: "+names(parts),
+	set.StringVar(&o.shape, "shape", joined, strings.Join(slices.Sorted(maps.Keys(shapes)), ", "))
+	set.IntVar(&o.rate, "rate", 325, "changed endpoints in a `second`")
+	set.DurationVar(&o.changes, "changes", 10*time.Minute, "how long endpoints change")
+	set.DurationVar(&o.rest, "rest", 30*time.Second, "how long nothing changes")
+	set.Int64Var(&o.memory, "memory", 512, "memory limit of the controller's container in `MiB`")
+	set.Func("only", "run only the parts whose name matches this `regexp`",
 		func(text string) (err error) {
 			o.only, err = regexp.Compile(text)
 			return err
@@ -59,11 +103,9 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
-	if set.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", set.Arg(0))
-	}
-	if o.rounds < 1 {
-		return o, fmt.Errorf("-rounds %d: use 1 or more", o.rounds)
+	if _, known := shapes[o.shape]; !known || set.NArg() > 0 || o.rate < 1 || o.memory < 1 {
+		return o, fmt.Errorf("-shape %s -rate %d -memory %d: there is no such shape, one is not positive, or there are arguments",
+			o.shape, o.rate, o.memory)
 	}
 	return o, nil
 }
@@ -74,82 +116,88 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	about := describe(o)
-	tables, err := measure(ctx, o, stderr)
-	if err != nil {
-		return err
+	measured, failure := measure(ctx, o, stderr)
+	// What was measured before a failure says what failed.
+	for _, table := range measured {
+		if _, err := io.WriteString(stdout, table.Markdown()+"\n"); err != nil {
+			return errors.Join(failure, err)
+		}
 	}
-	_, err = io.WriteString(stdout, about)
-	for _, table := range tables {
-		_, failed := io.WriteString(stdout, "\n"+table.Markdown())
-		err = errors.Join(err, failed)
-	}
-	return err
+	return failure
 }
 
-// describe says when, where and how a run is taken.
-func describe(o options) string {
+// about says when, where and how a run is taken.
+func (o options) about() string {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
-		load = []byte("unknown\n")
+		load = []byte("unknown")
 	}
-	text := fmt.Sprintf("%s, %d cores, %s, %d rounds; load averages before: %s", time.Now().UTC().Format("2 January 2006"),
-		runtime.NumCPU(), runtime.Version(), o.rounds, load)
-	if o.quick {
-		text += "A quick run: its figures mean nothing.\n"
-	}
-	return text
+	average, _, _ := strings.Cut(string(load), " ")
+	return fmt.Sprintf("%s; %d cores, %s; load average before %s", time.Now().UTC().Format("2 January 2006"),
+		runtime.NumCPU(), runtime.Version(), average)
 }
 
-// part measures some of the figures.
+// A plan is what is measured on one bed.
+type plan struct {
+	title, text string
+	parts       []part
+}
+
+// part measures some of the figures. One that the others need always runs.
 type part struct {
-	name string
-	run  func(context.Context, *bench) (figure.Table, error)
+	name   string
+	run    func(context.Context, *bed) error
+	needed bool
 }
 
-// parts are all there are, in the order in which they run.
-var parts = []part{
-	{"mixed", mixed},
-	{"members", members},
-	{"reconciles", reconciles},
-}
-
-func names(parts []part) (all string) {
-	for i, p := range parts {
-		if i > 0 {
-			all += ", "
+// plans says what is measured of a shape, in this order.
+func (o options) plans() []plan {
+	if o.shape == joined {
+		return []plan{
+			{"Queries", queriesText, []part{{name: "dns", run: queries}}},
+			{"Joined clusters", joinedText, []part{{name: "members", run: joinedClusters}}},
 		}
-		all += p.name
 	}
-	return all
+	shape := shapes[o.shape]
+	return []plan{{
+		fmt.Sprintf("%d clusters, %s services of %s endpoints", shape.Members, figure.Thousands(shape.Services),
+			figure.Thousands(shape.Endpoints/shape.Services)),
+		fmt.Sprintf("Memory limit of the controller %d MiB; %d changes/s for %s.", o.memory, o.rate, o.changes),
+		[]part{
+			{"start", start, true},
+			{"members", members, false},
+			{"import", imports, true},
+			{"rest", atRest, false},
+			{"changes", changes, false},
+			{"restart", restart, false},
+			{"floors", floors, false},
+		},
+	}}
 }
 
 // measure runs the parts that are asked for.
-func measure(ctx context.Context, o options, progress io.Writer) ([]figure.Table, error) {
-	dir, err := os.MkdirTemp("", "clusterset-dns-bench-*")
-	if err != nil {
-		return nil, fmt.Errorf("make a folder for the run: %w", err)
+func measure(ctx context.Context, o options, progress io.Writer) (tables []*figure.Table, err error) {
+	about := o.about()
+	for _, each := range o.plans() {
+		b := &bed{options: o, progress: progress, began: time.Now(), shape: shapes[o.shape]}
+		b.Title, b.Text = each.title, about+"\n"+each.text
+		tables = append(tables, &b.Table)
+		if err := errors.Join(b.measure(ctx, each.parts), b.stop()); err != nil {
+			return tables, err
+		}
 	}
-	defer os.RemoveAll(dir)
-	b := &bench{options: o, size: full, dir: dir, progress: progress, began: time.Now()}
-	if o.quick {
-		b.size = quick
-		b.rounds = min(b.rounds, 2)
-	}
-	var tables []figure.Table
+	return tables, nil
+}
+
+func (b *bed) measure(ctx context.Context, parts []part) error {
 	for _, p := range parts {
-		if !o.only.MatchString(p.name) {
+		if !p.needed && !b.only.MatchString(p.name) {
 			continue
 		}
 		b.say("%s", p.name)
-		table, err := p.run(ctx, b)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
+		if err := p.run(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		tables = append(tables, table)
 	}
-	if len(tables) == 0 {
-		return nil, fmt.Errorf("-only %s: no part has such a name; there are %s", o.only, names(parts))
-	}
-	return tables, nil
+	return nil
 }

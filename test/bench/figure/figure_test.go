@@ -25,12 +25,21 @@ func TestQuantileIsOfTheNearestRank(t *testing.T) {
 	}
 }
 
-func TestRatioIsTakenRoundByRound(t *testing.T) {
-	// The third round was disturbed, and both sides with it.
-	if got := Ratio([]float64{2, 4, 20}, []float64{1, 2, 10}); got != 2 {
-		t.Errorf("the ratio is %v, want 2", got)
-	}
-	if got := Median([]float64{4, 1, 3, 2}); got != 2.5 {
-		t.Errorf("the median is %v, want 2.5", got)
+func TestACompareIsAgainstTheFloor(t *testing.T) {
+	for _, tc := range []struct {
+		value float64
+		limit *Limit
+		want  Verdict
+	}{
+		{1.3e6, Ratio(1.3), Met},
+		{1.4e6, Ratio(1.3), Missed},
+		{6e6, Later(5 * time.Millisecond), Met},
+		{7e6, Later(5 * time.Millisecond), Missed},
+		{7e6, nil, ""},
+	} {
+		f := Figure{Value: tc.value}
+		if f.Compare(1e6, Time, tc.limit); f.Verdict != tc.want || f.Floor != "1 ms" {
+			t.Errorf("%v: %+v, want %s", tc.value, f, tc.want)
+		}
 	}
 }

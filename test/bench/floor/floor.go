@@ -1,48 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package floor answers with records that it has at hand: the least that a plugin can do for a reply. It is a CoreDNS
-// plugin, too, which asks a server at its start for the replies to a file of queries, one a line, and answers with
-// those:
+// Package floor is a CoreDNS plugin that answers with records that it has at hand, the least that a plugin can do for a
+// reply. At its start it asks a server for the replies to a file of queries, one a line:
 //
 //	floor ADDRESS FILE
 package floor
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
 	"github.com/miekg/dns"
 )
 
-// Floor is the least that a plugin can do for a reply: it has the records, sets the header and writes. It implements
-// plugin.Handler.
-type Floor struct {
-	answer, ns, extra []dns.RR
-	rcode             int
-	truncated         bool
-}
+const pluginName = "floor"
 
-// New makes the same reply as the given one, but for the OPT record, which the server adds.
-func New(reply *dns.Msg) *Floor {
-	reply = reply.Copy()
-	return &Floor{
-		answer: slices.Clip(reply.Answer), ns: slices.Clip(reply.Ns), extra: slices.Clip(withoutOPT(reply.Extra)),
-		rcode: reply.Rcode, truncated: reply.Truncated,
+func init() { plugin.Register(pluginName, setup) }
+
+func setup(c *caddy.Controller) error {
+	var address, queries string
+	if !c.Next() || !c.Args(&address, &queries) || c.NextArg() {
+		return plugin.Error(pluginName, c.ArgErr())
 	}
+	all, err := ask(address, queries)
+	if err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	dnsserver.GetConfig(c).AddPlugin(func(plugin.Handler) plugin.Handler { return all })
+	return nil
 }
 
-func withoutOPT(records []dns.RR) []dns.RR {
-	return slices.DeleteFunc(records, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeOPT })
+// replies are those to all queries that are answered. They implement plugin.Handler.
+type replies map[dns.Question]*dns.Msg
+
+// ask puts the queries of a file, one a line, to a server.
+func ask(address, queries string) (replies, error) {
+	text, err := os.ReadFile(queries)
+	if err != nil {
+		return nil, err
+	}
+	all := replies{}
+	for line := range strings.Lines(string(text)) {
+		name, qtype, _ := strings.Cut(strings.TrimSpace(line), " ")
+		query := new(dns.Msg).SetQuestion(name, dns.StringToType[qtype])
+		query.SetEdns0(dns.DefaultMsgSize, false)
+		reply, err := dns.Exchange(query, address)
+		if err != nil {
+			return nil, fmt.Errorf("ask %s for %s: %w", address, strings.TrimSpace(line), err)
+		}
+		// The server adds an OPT record of its own.
+		reply.Extra = slices.Clip(slices.DeleteFunc(reply.Extra, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeOPT }))
+		all[query.Question[0]] = reply
+	}
+	return all, nil
 }
 
 // Name implements plugin.Handler.
-func (*Floor) Name() string { return "floor" }
+func (replies) Name() string { return pluginName }
 
 // ServeDNS implements plugin.Handler.
-func (f *Floor) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+func (all replies) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	known, ok := all[r.Question[0]]
+	if !ok {
+		return dns.RcodeServerFailure, fmt.Errorf("there is no reply to %s", r.Question[0].String())
+	}
 	m := new(dns.Msg)
 	m.SetReply(r)
-	m.Authoritative, m.Truncated = true, f.truncated
-	m.Answer, m.Ns, m.Extra, m.Rcode = f.answer, f.ns, f.extra, f.rcode
-	return f.rcode, w.WriteMsg(m)
+	m.Authoritative, m.Truncated = true, known.Truncated
+	m.Answer, m.Ns, m.Extra, m.Rcode = known.Answer, known.Ns, known.Extra, known.Rcode
+	return m.Rcode, w.WriteMsg(m)
 }

@@ -22,7 +22,7 @@ type Made struct {
 }
 
 // Made returns what the controller made, and the ServiceExports.
-func (w *Writer) Made(ctx context.Context) (all []*Made, err error) {
+func (c *Client) Made(ctx context.Context) (all []*Made, err error) {
 	byName, byDerived := map[types.NamespacedName]*Made{}, map[types.NamespacedName]*Made{}
 	of := func(namespace, name string) *Made {
 		service := types.NamespacedName{Namespace: namespace, Name: name}
@@ -32,14 +32,14 @@ func (w *Writer) Made(ctx context.Context) (all []*Made, err error) {
 		}
 		return byName[service]
 	}
-	exports, err := w.mcs.MulticlusterV1beta1().ServiceExports("").List(ctx, metav1.ListOptions{})
+	exports, err := c.MCS.MulticlusterV1beta1().ServiceExports("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
 	for i := range exports.Items {
 		of(exports.Items[i].Namespace, exports.Items[i].Name).exported = &exports.Items[i]
 	}
-	imports, err := w.mcs.MulticlusterV1beta1().ServiceImports("").List(ctx, metav1.ListOptions{})
+	imports, err := c.MCS.MulticlusterV1beta1().ServiceImports("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (w *Writer) Made(ctx context.Context) (all []*Made, err error) {
 			Namespace: imported.Namespace, Name: imported.Annotations[mcsv1beta1.GroupName+"/derived-service"],
 		}] = made
 	}
-	services, err := w.kube.CoreV1().Services("").List(ctx, metav1.ListOptions{})
+	services, err := c.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (w *Writer) Made(ctx context.Context) (all []*Made, err error) {
 			made.derived = derived
 		}
 	}
-	slices, err := w.kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: mcsv1beta1.LabelServiceName})
+	slices, err := c.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: mcsv1beta1.LabelServiceName})
 	if err != nil {
 		return nil, err
 	}
@@ -75,24 +75,24 @@ func (w *Writer) Made(ctx context.Context) (all []*Made, err error) {
 
 // Copy writes all of it once more, so many services at once, in namespaces of the same names with a prefix, which exist. No
 // controller runs.
-func (w *Writer) Copy(ctx context.Context, all []*Made, prefix string, atOnce int) error {
+func (c *Client) Copy(ctx context.Context, all []*Made, prefix string, atOnce int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for _, made := range all {
-		group.Go(func() error { return w.copy(ctx, made, prefix) })
+		group.Go(func() error { return c.copy(ctx, made, prefix) })
 	}
 	return group.Wait()
 }
 
 // copy copies a service, with as few requests as can be: the derived Service comes first, so that the import has its IPs.
-func (w *Writer) copy(ctx context.Context, made *Made, prefix string) error {
+func (c *Client) copy(ctx context.Context, made *Made, prefix string) error {
 	fresh := func(from metav1.ObjectMeta) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
 			Namespace: prefix + from.Namespace, Name: from.Name, Labels: from.Labels, Annotations: from.Annotations,
 		}
 	}
 	if made.exported != nil {
-		exports := w.mcs.MulticlusterV1beta1().ServiceExports(prefix + made.exported.Namespace)
+		exports := c.MCS.MulticlusterV1beta1().ServiceExports(prefix + made.exported.Namespace)
 		exported, err := exports.Create(ctx, &mcsv1beta1.ServiceExport{ObjectMeta: fresh(made.exported.ObjectMeta)},
 			metav1.CreateOptions{})
 		if err != nil {
@@ -107,7 +107,7 @@ func (w *Writer) copy(ctx context.Context, made *Made, prefix string) error {
 	if made.derived != nil {
 		spec := made.derived.Spec.DeepCopy()
 		spec.ClusterIP, spec.ClusterIPs = "", nil
-		derived, err := w.kube.CoreV1().Services(prefix+made.derived.Namespace).Create(ctx,
+		derived, err := c.CoreV1().Services(prefix+made.derived.Namespace).Create(ctx,
 			&corev1.Service{ObjectMeta: fresh(made.derived.ObjectMeta), Spec: *spec}, metav1.CreateOptions{})
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (w *Writer) copy(ctx context.Context, made *Made, prefix string) error {
 		ips = derived.Spec.ClusterIPs
 	}
 	if made.imported != nil {
-		imports := w.mcs.MulticlusterV1beta1().ServiceImports(prefix + made.imported.Namespace)
+		imports := c.MCS.MulticlusterV1beta1().ServiceImports(prefix + made.imported.Namespace)
 		imported := &mcsv1beta1.ServiceImport{ObjectMeta: fresh(made.imported.ObjectMeta), Spec: made.imported.Spec}
 		imported.Spec.IPs = ips
 		imported, err := imports.Create(ctx, imported, metav1.CreateOptions{})
@@ -130,7 +130,7 @@ func (w *Writer) copy(ctx context.Context, made *Made, prefix string) error {
 	for _, each := range made.slices {
 		slice := each.DeepCopy()
 		slice.ObjectMeta = fresh(slice.ObjectMeta)
-		if _, err := w.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice, metav1.CreateOptions{}); err != nil {
+		if _, err := c.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice, metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // Relay watches the slices of a namespace whose service is the value of a label. The returned function gives each address
 // of a changed first endpoint to that endpoint of the slice that the other cluster has of the multi-cluster service, one
 // write after the other, until the context ends. Each service has one slice.
-func (w *Writer) Relay(ctx context.Context, namespace, label string, to *Writer) (func() error, error) {
-	list, err := to.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{
+func (c *Client) Relay(ctx context.Context, namespace, label string, to *Client) (func() error, error) {
+	list, err := to.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: mcsv1beta1.LabelServiceName,
 	})
 	if err != nil {
@@ -28,7 +28,7 @@ func (w *Writer) Relay(ctx context.Context, namespace, label string, to *Writer)
 		slice.ResourceVersion = "" // whatever it is then
 		copies[slice.Labels[mcsv1beta1.LabelServiceName]] = slice
 	}
-	from := w.kube.DiscoveryV1().EndpointSlices(namespace)
+	from := c.DiscoveryV1().EndpointSlices(namespace)
 	now, err := from.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (w *Writer) Relay(ctx context.Context, namespace, label string, to *Writer)
 					written.Endpoints[i].Addresses = slice.Endpoints[0].Addresses
 				}
 			}
-			_, err := to.kube.DiscoveryV1().EndpointSlices(namespace).Update(ctx, written, metav1.UpdateOptions{})
+			_, err := to.DiscoveryV1().EndpointSlices(namespace).Update(ctx, written, metav1.UpdateOptions{})
 			if err != nil && ctx.Err() == nil {
 				return err
 			}

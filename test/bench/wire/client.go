@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/miekg/dns"
@@ -53,45 +54,41 @@ func (c *Client) Ask(name string, qtype uint16, timeout time.Duration) (*dns.Msg
 	}
 }
 
-// Await asks again and again, at most once in an interval, until the reply is as wanted. It ends
-// with an error when the context does, or when broken says why there will be no answer.
-func (c *Client) Await(ctx context.Context, name string, qtype uint16, interval time.Duration,
-	wanted func(*dns.Msg) bool, broken func() error,
+// Await asks for the A records of a name again and again, an interval apart, until one has an address that is wanted. It
+// ends with an error when the context does, or when broken says why there will be no answer.
+func (c *Client) Await(ctx context.Context, name string, interval func() time.Duration,
+	wanted func([]netip.Addr) bool, broken func() error,
 ) error {
-	var last error
 	for {
-		next := time.Now().Add(interval)
-		reply, err := c.Ask(name, qtype, time.Second)
-		if err == nil && wanted(reply) {
+		timer := time.NewTimer(interval())
+		reply, last := c.Ask(name, dns.TypeA, time.Second)
+		if last == nil && wanted(addresses(reply)) {
 			return nil
 		}
-		last = err
 		if err := broken(); err != nil {
 			return err
 		}
-		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("wait for the answer for %s %s: %w", name, dns.TypeToString[qtype],
-				errors.Join(ctx.Err(), last))
+			return fmt.Errorf("wait for the answer for %s: %w", name, errors.Join(ctx.Err(), last))
 		case <-timer.C:
 		}
 	}
 }
 
-// Answered tells whether a reply has an answer.
-func Answered(reply *dns.Msg) bool { return reply.Rcode == dns.RcodeSuccess && len(reply.Answer) > 0 }
+// Every is a constant interval.
+func Every(interval time.Duration) func() time.Duration {
+	return func() time.Duration { return interval }
+}
 
-// HasAddress tells whether the reply has an A record of the address.
-func HasAddress(address string) func(*dns.Msg) bool {
-	ip := net.ParseIP(address)
-	return func(reply *dns.Msg) bool {
-		for _, rr := range reply.Answer {
-			if a, ok := rr.(*dns.A); ok && a.A.Equal(ip) {
-				return true
+// addresses are those of the A records of a reply.
+func addresses(reply *dns.Msg) (all []netip.Addr) {
+	for _, rr := range reply.Answer {
+		if a, ok := rr.(*dns.A); ok {
+			if ip, ok := netip.AddrFromSlice(a.A.To4()); ok {
+				all = append(all, ip)
 			}
 		}
-		return false
 	}
+	return all
 }

@@ -5,7 +5,6 @@ package wire
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -13,13 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
-
-// errNoDnsperf says what to install.
-var errNoDnsperf = errors.New(
-	"dnsperf is missing: install the package dnsperf (Debian and Ubuntu: apt-get install dnsperf)")
 
 // Load is what dnsperf is to do.
 type Load struct {
@@ -29,7 +23,7 @@ type Load struct {
 	Duration time.Duration
 	// PerSecond limits the rate; 0 means as fast as it goes.
 	PerSecond int
-	// Core is the only one that dnsperf runs on, or servers.AnyCore.
+	// Core is the only one that dnsperf runs on.
 	Core int
 }
 
@@ -41,21 +35,14 @@ func (l Load) Run(ctx context.Context) (completed int, err error) {
 	if !ok {
 		return 0, fmt.Errorf("address %q has no port", l.Address)
 	}
-	if _, err := exec.LookPath("dnsperf"); err != nil {
-		return 0, errNoDnsperf
-	}
 	args := []string{
-		"-s", host, "-p", port, "-d", l.Queries, "-l", strconv.Itoa(int(l.Duration.Seconds())),
+		"-c", strconv.Itoa(l.Core), "dnsperf", "-s", host, "-p", port, "-d", l.Queries, "-l", strconv.Itoa(int(l.Duration.Seconds())),
 		"-c", "8", "-T", "1", "-q", "200", "-e", "-W",
 	}
 	if l.PerSecond > 0 {
 		args = append(args, "-Q", strconv.Itoa(l.PerSecond))
 	}
-	path, args, err := servers.Command(l.Core, "dnsperf", args...)
-	if err != nil {
-		return 0, err
-	}
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := exec.CommandContext(ctx, "taskset", args...) // of util-linux
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := process.StartTied(cmd); err != nil {

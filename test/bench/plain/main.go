@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command plain is the least that a controller can do: it sends the same requests to the same API servers, and knows
-// beforehand what to write. It prints what that took as JSON, as a Result.
+// beforehand what to write. It prints what that took as JSON: a figure.Floor.
 package main
 
 import (
@@ -14,23 +14,16 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
-	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/usage"
 )
 
 // plain is a client of the local cluster.
 type plain struct {
-	kube kubernetes.Interface
-	mcs  mcsclient.Interface
-	// writer writes to it.
-	writer *objects.Writer
-
+	*objects.Client
 	namespace string
 	rate      int
 	lasts     time.Duration
@@ -64,14 +57,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config.QPS = -1
-	if p.mcs, err = mcsclient.NewForConfig(config); err != nil {
-		return err
-	}
-	if p.kube, err = kubernetes.NewForConfig(protobuf(config)); err != nil {
-		return err
-	}
-	if p.writer, err = objects.NewWriter(config); err != nil {
+	if p.Client, err = objects.New(config); err != nil {
 		return err
 	}
 	var result figure.Floor
@@ -79,13 +65,6 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", flag.Arg(0), err)
 	}
 	return json.NewEncoder(os.Stdout).Encode(result)
-}
-
-func protobuf(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	return config
 }
 
 // floor begins the names of the namespaces that this program writes to. They exist.
@@ -96,16 +75,16 @@ const atOnce = 16
 
 // imports writes what the controller wrote for each import, once more in other namespaces.
 func (p *plain) imports(ctx context.Context, result *figure.Floor) error {
-	all, err := p.writer.Made(ctx)
+	all, err := p.Made(ctx)
 	if err != nil {
 		return err
 	}
-	return during(result, func() error { return p.writer.Copy(ctx, all, floor, atOnce) })
+	return during(result, func() error { return p.Copy(ctx, all, floor, atOnce) })
 }
 
 // during notes how long something took, and the processor time of this process.
 func during(result *figure.Floor, do func() error) error {
-	before, err := servers.OwnCPU()
+	before, err := usage.OwnCPU()
 	if err != nil {
 		return err
 	}
@@ -114,7 +93,7 @@ func during(result *figure.Floor, do func() error) error {
 		return err
 	}
 	result.Took = time.Since(began)
-	after, err := servers.OwnCPU()
+	after, err := usage.OwnCPU()
 	result.CPU = after - before
 	return err
 }

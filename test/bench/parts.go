@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/usage"
 )
 
 // What has a floor.
@@ -25,7 +26,7 @@ const (
 // members measures a controller whose members export nothing yet.
 func members(ctx context.Context, b *bed) error {
 	u, err := b.during(ctx, func() error {
-		if err := b.run(); err != nil {
+		if err := b.run(b.local(), b.memory<<20/10*9); err != nil {
 			return err
 		}
 		return b.await(ctx, "all members are synced", func(s samples) bool { return s.synced() == b.shape.Members })
@@ -36,15 +37,15 @@ func members(ctx context.Context, b *bed) error {
 	if err := b.pause(ctx, b.rest/6); err != nil {
 		return err
 	}
-	if b.baseHeap, err = b.controller.LiveHeap(ctx); err != nil {
+	if b.baseHeap, err = usage.LiveHeap(ctx, b.local().controller.debug); err != nil {
 		return err
 	}
-	b.add(figure.Figure{
+	b.add(&figure.Figure{
 		What: "start with members that export nothing → all synced",
-		Cells: cell("%s, with %s of processor time; live heap %s", figure.Time(float64(u.took)),
+		Measured: fmt.Sprintf("%s, with %s of processor time; live heap %s", figure.Time(float64(u.took)),
 			figure.Time(float64(u.controller)), figure.Bytes(b.baseHeap)),
 	})
-	return b.kill()
+	return kill(&b.local().controller)
 }
 
 // errIncomplete means that limits kept the controller from importing everything.
@@ -52,7 +53,7 @@ var errIncomplete = errors.New("not everything is imported")
 
 // imports measures the first start with all exports, of which nothing is imported yet.
 func imports(ctx context.Context, b *bed) error {
-	if err := b.fleet.Export(ctx, b.seed); err != nil {
+	if err := b.fleet.Export(ctx); err != nil {
 		return err
 	}
 	own, err := b.countSlices(ctx)
@@ -65,7 +66,7 @@ func imports(ctx context.Context, b *bed) error {
 	}
 	have, stuck := 0, 0
 	u, err := b.during(ctx, func() error {
-		if err := b.run(); err != nil {
+		if err := b.run(b.local(), b.memory<<20/10*9); err != nil {
 			return err
 		}
 		return b.await(ctx, "everything is imported", func(s samples) bool {
@@ -83,35 +84,33 @@ func imports(ctx context.Context, b *bed) error {
 	if err != nil {
 		return fmt.Errorf("%w; %d of %d slices are imported", err, have, b.shape.Slices())
 	}
-	took := time.Since(b.controller.started)
-	_, peak, err := b.controller.Memory()
+	took := time.Since(b.local().controller.started)
+	_, peak, err := usage.Memory(b.local().controller.PID())
 	if err != nil {
 		return err
 	}
-	what := whatImport
-	b.ours[what] = float64(took)
 	if have != b.shape.Slices() {
-		b.add(figure.Figure{
-			What: what, Goal: "≤ 60 s, RSS ≤ 512 MiB at any moment", Verdict: figure.Missed,
-			Cells: cell("%s of %s slices imported; the others exceed limits. RSS ≤ %s", thousands(have),
-				thousands(b.shape.Slices()), figure.Bytes(peak)),
+		b.add(&figure.Figure{
+			What: whatImport, Goal: "≤ 60 s, RSS ≤ 512 MiB at any moment", Verdict: figure.Missed,
+			Measured: fmt.Sprintf("%s of %s slices imported; the others exceed limits. RSS ≤ %s", figure.Thousands(have),
+				figure.Thousands(b.shape.Slices()), figure.Bytes(peak)),
 		})
 		return errIncomplete
 	}
-	b.add(figure.Figure{
-		What: what, Goal: "≤ 60 s, RSS ≤ 512 MiB at any moment",
-		Cells: cell("%s; RSS ≤ %s; processor time: controller %s, API server and etcd %s; %s writes",
+	b.add(&figure.Figure{
+		What: whatImport, Goal: "≤ 60 s, RSS ≤ 512 MiB at any moment", Value: float64(took),
+		Measured: fmt.Sprintf("%s; RSS ≤ %s; processor time: controller %s, API server and etcd %s; %s writes",
 			figure.Time(float64(took)), figure.Bytes(peak), figure.Time(float64(u.controller)),
-			figure.Time(float64(u.server)), thousands(int(u.writes))),
+			figure.Time(float64(u.server)), figure.Thousands(int(u.writes))),
 		Verdict: figure.Judge(took <= time.Minute, peak <= 512<<20),
 	})
 	after, err := b.serverMetrics(ctx)
 	if err != nil {
 		return err
 	}
-	b.add(figure.Figure{
+	b.add(&figure.Figure{
 		What: "etcd's database per imported endpoint, history included",
-		Cells: cell("%.0f B (%s in all)", (after.stored()-before.stored())/float64(b.shape.Endpoints),
+		Measured: fmt.Sprintf("%.0f B (%s in all)", (after.stored()-before.stored())/float64(b.shape.Endpoints),
 			figure.Bytes(after.stored())),
 	})
 	return nil
@@ -119,7 +118,7 @@ func imports(ctx context.Context, b *bed) error {
 
 // countSlices is the number of EndpointSlices in the local cluster.
 func (b *bed) countSlices(ctx context.Context) (int, error) {
-	list, err := b.plane.Client().DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
+	list, err := b.local().Client().DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return 0, err
 	}
@@ -136,7 +135,7 @@ func atRest(ctx context.Context, b *bed) error {
 	if err := b.pause(ctx, b.rest/6); err != nil {
 		return err
 	}
-	heap, err := b.controller.LiveHeap(ctx)
+	heap, err := usage.LiveHeap(ctx, b.local().controller.debug)
 	if err != nil {
 		return err
 	}
@@ -144,11 +143,11 @@ func atRest(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
-	resident, _, err := b.controller.Memory()
+	resident, _, err := usage.Memory(b.local().controller.PID())
 	if err != nil {
 		return err
 	}
-	dns, _, err := b.dns.Memory()
+	dns, _, err := usage.Memory(b.local().dns.PID())
 	if err != nil {
 		return err
 	}
@@ -156,26 +155,26 @@ func atRest(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
-	b.ours[whatRest] = u.part(u.controller)
+	b.rested = float64(u.controller) / u.took.Seconds()
 	each := (heap - b.baseHeap) / float64(b.shape.Endpoints)
 	b.add(
-		figure.Figure{
-			What: whatRest, Goal: "≤ 3 % of a core",
-			Cells:   cell("%.2f %%", u.part(u.controller)),
-			Verdict: figure.Judge(u.part(u.controller) <= 3),
+		&figure.Figure{
+			What: whatRest, Goal: "≤ 3 % of a core", Value: u.part(u.controller),
+			Measured: fmt.Sprintf("%.2f %%", u.part(u.controller)),
+			Verdict:  figure.Judge(u.part(u.controller) <= 3),
 		},
-		figure.Figure{
+		&figure.Figure{
 			What: "at rest: writes to the own API server, and its watches",
-			Cells: cell("%.1f/s, %.1f/s of them Leases; %.0f watches", u.perSecond(u.writes),
+			Measured: fmt.Sprintf("%.1f/s, %.1f/s of them Leases; %.0f watches", u.perSecond(u.writes),
 				u.perSecond(u.leaseWrites), metrics.watches()),
 		},
-		figure.Figure{
+		&figure.Figure{
 			What: "live heap of the controller per imported endpoint", Goal: "≤ 400 B",
-			Cells: cell("%.0f B", each), Verdict: figure.Judge(each <= 400),
+			Measured: fmt.Sprintf("%.0f B", each), Verdict: figure.Judge(each <= 400),
 		},
-		figure.Figure{
-			What:  "RSS at rest: controller, CoreDNS",
-			Cells: cell("%s, %s", figure.Bytes(resident), figure.Bytes(dns)),
+		&figure.Figure{
+			What:     "RSS at rest: controller, CoreDNS",
+			Measured: fmt.Sprintf("%s, %s", figure.Bytes(resident), figure.Bytes(dns)),
 		})
 	return nil
 }
@@ -204,42 +203,41 @@ func changes(ctx context.Context, b *bed) error {
 	if followed.err != nil {
 		return followed.err
 	}
-	_, peak, err := b.controller.Memory()
+	_, peak, err := usage.Memory(b.local().controller.PID())
 	if err != nil {
 		return err
 	}
-	_, dns, err := b.dns.Memory()
+	_, dns, err := usage.Memory(b.local().dns.PID())
 	if err != nil {
 		return err
 	}
 	p50, p99 := figure.Quantile(followed.took, 0.5), figure.Quantile(followed.took, 0.99)
-	b.ours[whatMedian], b.ours[whatTail] = float64(p50), float64(p99)
-	b.ours[whatPerChange] = float64(u.controller) / float64(count)
+	each := float64(u.controller) / float64(count)
 	b.add(
-		figure.Figure{
-			What: whatMedian, Cells: cell("%s", figure.Time(float64(p50))),
+		&figure.Figure{
+			What: whatMedian, Value: float64(p50), Measured: figure.Time(float64(p50)),
 		},
-		figure.Figure{
-			What: whatTail, Goal: "all answered",
-			Cells: cell("%s (%s of %s changes followed; %d unanswered after %s; the last one after %s)",
-				figure.Time(float64(p99)), thousands(len(followed.took)), thousands(count), followed.lost+followed.skipped,
+		&figure.Figure{
+			What: whatTail, Goal: "all answered", Value: float64(p99),
+			Measured: fmt.Sprintf("%s (%s of %s changes followed; %d unanswered after %s; the last one after %s)",
+				figure.Time(float64(p99)), figure.Thousands(len(followed.took)), figure.Thousands(count), followed.lost+followed.skipped,
 				lastAnswer, figure.Time(float64(lag))),
 			Verdict: figure.Judge(followed.lost+followed.skipped == 0),
 		},
-		figure.Figure{
-			What: whatPerChange, Goal: "≤ 1 core",
-			Cells: cell("%s; %.0f %% of a core; RSS ≤ %s", figure.Time(float64(u.controller)/float64(count)),
-				u.part(u.controller), figure.Bytes(peak)),
+		&figure.Figure{
+			What: whatPerChange, Goal: "≤ 1 core", Value: each,
+			Measured: fmt.Sprintf("%s, without what rest takes %s; %.0f %% of a core; RSS ≤ %s", figure.Time(each),
+				figure.Time(each-b.rested*u.took.Seconds()/float64(count)), u.part(u.controller), figure.Bytes(peak)),
 			Verdict: figure.Judge(u.part(u.controller) <= 100),
 		},
-		figure.Figure{
+		&figure.Figure{
 			What: "changes: processor time of CoreDNS, of the API server with etcd, of the simulation",
-			Cells: cell("%.0f %%, %.0f %%, %.0f %% of a core; RSS of CoreDNS ≤ %s", u.part(u.dns), u.part(u.server),
+			Measured: fmt.Sprintf("%.0f %%, %.0f %%, %.0f %% of a core; RSS of CoreDNS ≤ %s", u.part(u.dns), u.part(u.server),
 				u.part(u.members), figure.Bytes(dns)),
 		},
-		figure.Figure{
-			What:  "changes: writes to the own API server",
-			Cells: cell("%.0f/s, %.2f per change", u.perSecond(u.writes), (u.writes-u.leaseWrites)/float64(count)),
+		&figure.Figure{
+			What:     "changes: writes to the own API server",
+			Measured: fmt.Sprintf("%.0f/s, %.2f per change", u.perSecond(u.writes), (u.writes-u.leaseWrites)/float64(count)),
 		})
 	return b.await(ctx, "no change waits", samples.idle)
 }
@@ -249,7 +247,7 @@ const lastAnswer = time.Minute
 
 // restart measures a start with everything imported and one change in each member since.
 func restart(ctx context.Context, b *bed) error {
-	if err := b.kill(); err != nil {
+	if err := kill(&b.local().controller); err != nil {
 		return err
 	}
 	changes, err := b.fleet.ChangeEach(ctx)
@@ -257,7 +255,7 @@ func restart(ctx context.Context, b *bed) error {
 		return err
 	}
 	u, err := b.during(ctx, func() error {
-		if err := b.run(); err != nil {
+		if err := b.run(b.local(), b.memory<<20/10*9); err != nil {
 			return err
 		}
 		if err := b.allAnswered(ctx, changes); err != nil {
@@ -270,20 +268,17 @@ func restart(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
-	_, peak, err := b.controller.Memory()
+	_, peak, err := usage.Memory(b.local().controller.PID())
 	if err != nil {
 		return err
 	}
-	b.add(figure.Figure{
+	b.add(&figure.Figure{
 		What: "restart with everything imported → complete, with what changed meanwhile",
 		Goal: "≤ 60 s, RSS ≤ 512 MiB at any moment",
-		Cells: cell("%s; RSS ≤ %s; processor time: controller %s, API server and etcd %s; %s writes",
+		Measured: fmt.Sprintf("%s; RSS ≤ %s; processor time: controller %s, API server and etcd %s; %s writes",
 			figure.Time(float64(u.took)), figure.Bytes(peak), figure.Time(float64(u.controller)),
-			figure.Time(float64(u.server)), thousands(int(u.writes))),
+			figure.Time(float64(u.server)), figure.Thousands(int(u.writes))),
 		Verdict: figure.Judge(u.took <= time.Minute, peak <= 512<<20),
 	})
 	return nil
 }
-
-// cell is the only cell of a row.
-func cell(format string, args ...any) []string { return []string{fmt.Sprintf(format, args...)} }

@@ -12,7 +12,6 @@ package fleet
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,26 +19,20 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/test/pki"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
 )
-
-// serverName is the name in the certificate of all members.
-const serverName = "member.scale.example"
 
 // A Fleet is all simulated clusters. One goroutine uses it, besides the heartbeats.
 type Fleet struct {
 	Shape
 	Members []*Member
 
-	authority []byte // PEM
-	places    []place
-	next      int // of places
-	number    uint32
+	places []place
+	next   int // of places
+	number uint32
 
 	cancel  context.CancelFunc
 	beating chan error
@@ -54,59 +47,34 @@ type place struct {
 }
 
 // Start starts clusters that are heard and export nothing. Who calls it stops them.
-func Start(ctx context.Context, shape Shape) (_ *Fleet, err error) {
-	if err := shape.Validate(); err != nil {
-		return nil, err
-	}
-	f := &Fleet{Shape: shape, beating: make(chan error, 1)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.Stop())
-		}
-	}()
-	certificate, key, err := pki.SelfSigned([]string{serverName})
-	if err != nil {
-		return nil, err
-	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return nil, err
-	}
-	f.authority = certificate
-	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{pair},
-	}
+func Start(ctx context.Context, shape Shape) (*Fleet, error) {
+	f := &Fleet{Shape: shape}
 	for i := range shape.Members {
-		m, err := newMember(i, config)
+		m, err := newMember(ctx, i, shape.Namespaces())
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, f.Stop())
 		}
 		f.Members = append(f.Members, m)
-		if err := errors.Join(m.begin(ctx, shape.Namespaces()), m.listen(ctx, i)); err != nil {
-			return nil, err
-		}
 	}
 	beating, cancel := context.WithCancel(ctx)
-	f.cancel = cancel
+	f.cancel, f.beating = cancel, make(chan error, 1)
 	go func() { f.beating <- f.beat(beating) }()
 	return f, nil
 }
 
 // Stop ends all. It returns what went wrong with the heartbeats. It may be called on nil.
-func (f *Fleet) Stop() error {
+func (f *Fleet) Stop() (err error) {
 	if f == nil {
 		return nil
 	}
-	var errs []error
 	if f.cancel != nil {
 		f.cancel()
-		errs = append(errs, <-f.beating)
-		f.cancel = nil
+		err = <-f.beating
 	}
 	for _, m := range f.Members {
-		errs = append(errs, m.close())
+		m.close()
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // beat renews the heartbeats of all members in turn, each every member.HeartbeatInterval, until the context ends.
@@ -130,22 +98,8 @@ func (f *Fleet) beat(ctx context.Context) error {
 	}
 }
 
-// Kubeconfig is the credential of a reader of the member, as kubectl clusterset join makes it.
-func (f *Fleet) Kubeconfig(m *Member) ([]byte, error) {
-	config := clientcmdapi.NewConfig()
-	config.CurrentContext = "member"
-	config.Contexts["member"] = &clientcmdapi.Context{
-		Cluster: "member", AuthInfo: "member", Namespace: member.DefaultNamespace,
-	}
-	config.Clusters["member"] = &clientcmdapi.Cluster{
-		Server: "https://" + m.address, TLSServerName: serverName, CertificateAuthorityData: f.authority,
-	}
-	config.AuthInfos["member"] = &clientcmdapi.AuthInfo{Token: m.token}
-	return clientcmd.Write(*config)
-}
-
-// Export has all members publish their services. The seed orders the changes to come.
-func (f *Fleet) Export(ctx context.Context, seed uint64) error {
+// Export has all members publish their services. Changes are in an order that is the same always.
+func (f *Fleet) Export(ctx context.Context) error {
 	for i, m := range f.Members {
 		for _, each := range f.servicesOf(i) {
 			slices, err := f.published(m.ID, each[0], each[1])
@@ -156,11 +110,11 @@ func (f *Fleet) Export(ctx context.Context, seed uint64) error {
 				return err
 			}
 			for n, slice := range slices {
-				f.places = append(f.places, place{m, each[0], slice.Namespace, slice.Name, n * perSlice})
+				f.places = append(f.places, place{m, each[0], slice.Namespace, slice.Name, n * objects.PerSlice})
 			}
 		}
 	}
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(1, 0))
 	random.Shuffle(len(f.places), func(i, j int) { f.places[i], f.places[j] = f.places[j], f.places[i] })
 	return nil
 }
@@ -178,7 +132,7 @@ type Change struct {
 // Answers reports whether an address is that of the change or of a later one.
 func (c Change) Answers(ip netip.Addr) bool { return numberOf(ip) >= c.number }
 
-// Change changes the next endpoint in the order of the seed.
+// Change changes the next endpoint in the order.
 func (f *Fleet) Change(ctx context.Context) (Change, error) {
 	p := f.places[f.next%len(f.places)]
 	f.next++
@@ -206,17 +160,11 @@ func (f *Fleet) change(ctx context.Context, p place) (Change, error) {
 	f.number++
 	c := Change{At: time.Now(), number: f.number}
 	if headless(p.service) {
-		c.Host = fmt.Sprintf("%s.%s.%s.%s.svc.clusterset.local.", host(p.first), p.member.ID, nameOf(p.service),
-			namespaceOf(p.service))
+		c.Host = objects.Host(p.first) + "." + p.member.ID + "." + Name(p.service)
 	}
-	slices := p.member.client.DiscoveryV1().EndpointSlices(p.namespace)
-	slice, err := slices.Get(ctx, p.name, metav1.GetOptions{})
+	slice, err := p.member.client.DiscoveryV1().EndpointSlices(p.namespace).Get(ctx, p.name, metav1.GetOptions{})
 	if err != nil {
 		return c, err
 	}
-	slice.Endpoints[0].Addresses = []string{address(changed + f.number%changed).String()}
-	metav1.SetMetaDataAnnotation(&slice.ObjectMeta, export.AnnotationTriggerTime,
-		c.At.UTC().Format(time.RFC3339Nano))
-	_, err = slices.Update(ctx, slice, metav1.UpdateOptions{})
-	return c, err
+	return c, p.member.client.Move(ctx, slice, export.AnnotationTriggerTime, objects.Address(changed+f.number%changed))
 }

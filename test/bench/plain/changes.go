@@ -54,7 +54,7 @@ func (w *watched) count() int {
 
 // changes changes slices that imports wrote, at a rate.
 func (p *plain) changes(ctx context.Context, result *figure.Floor) error {
-	list, err := p.kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: v1beta1.LabelServiceName})
+	list, err := p.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: v1beta1.LabelServiceName})
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (p *plain) changes(ctx context.Context, result *figure.Floor) error {
 	// An API server that is busy ends the watch of a client that is slow.
 	events, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return p.kube.DiscoveryV1().EndpointSlices("").Watch(ctx, options)
+			return p.DiscoveryV1().EndpointSlices("").Watch(ctx, options)
 		},
 	})
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *plain) change(ctx context.Context, w *watched, slice *discoveryv1.Endpo
 	changed.ResourceVersion = "" // whatever it is
 	changed.Endpoints[0].Addresses = []string{fmt.Sprintf("10.200.%d.%d", number>>8&0xff, number&0xff)}
 	at := time.Now()
-	changed, err := p.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
+	changed, err := p.DiscoveryV1().EndpointSlices(slice.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
 	if err != nil {
 		return err
 	}

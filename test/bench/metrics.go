@@ -5,10 +5,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/clusterset-dns/clusterset-dns/test/bench/usage"
 )
 
 // samples are the values of metrics in the text format of Prometheus, by name and labels as they were written.
@@ -49,26 +49,13 @@ func (s samples) sum(name string, labels ...string) (sum float64) {
 
 // controllerMetrics are those of the controller now.
 func (b *bed) controllerMetrics(ctx context.Context) (samples, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.controller.address+"/metrics",
-		http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("metrics of the controller: %s, %w", response.Status, err)
-	}
-	return parseSamples(string(text)), nil
+	text, err := usage.Get(ctx, "http://"+b.local().controller.Address+"/metrics")
+	return parseSamples(text), err
 }
 
 // serverMetrics are those of the own API server now.
 func (b *bed) serverMetrics(ctx context.Context) (samples, error) {
-	text, err := b.plane.Client().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	text, err := b.local().Client().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("metrics of the API server: %w", err)
 	}
@@ -84,18 +71,10 @@ func (s samples) idle() bool { return s.sum("clusterset_controller_queue_depth")
 // limited is the number of limits of members that are exceeded.
 func (s samples) limited() int { return int(s.sum("clusterset_controller_member_over_limit")) }
 
-// writes is the number of requests that write, to an API server since its start.
-func (s samples) writes() (sum float64) {
+// writes is the number of requests that write, to an API server since its start, of those whose labels contain the texts.
+func (s samples) writes(labels ...string) (sum float64) {
 	for _, verb := range []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"} {
-		sum += s.sum("apiserver_request_total", `verb="`+verb+`"`)
-	}
-	return sum
-}
-
-// leaseWrites is the part of writes that concerns Leases.
-func (s samples) leaseWrites() (sum float64) {
-	for _, verb := range []string{"POST", "PUT", "PATCH", "APPLY", "DELETE"} {
-		sum += s.sum("apiserver_request_total", `verb="`+verb+`"`, `resource="leases"`)
+		sum += s.sum("apiserver_request_total", append(labels, `verb="`+verb+`"`)...)
 	}
 	return sum
 }

@@ -5,15 +5,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/miekg/dns"
-
+	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/wire"
-	"github.com/clusterset-dns/clusterset-dns/test/scale/fleet"
 )
 
 // The interval between two questions for a change grows with the time that it has taken, so that a slow answer costs
@@ -24,47 +22,23 @@ const (
 )
 
 // answered returns when CoreDNS answers with a change.
-func (b *bed) answered(ctx context.Context, client *wire.Client, change fleet.Change) (time.Time, error) {
-	for {
-		reply, err := client.Ask(change.Host, dns.TypeA, time.Second)
-		if err == nil && shows(reply, change) {
-			return time.Now(), nil
-		}
-		timer := time.NewTimer(max(askAtLeast, time.Since(change.At)/askPart))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return time.Time{}, fmt.Errorf("wait for the answer for %s: %w", change.Host, ctx.Err())
-		case <-timer.C:
-		}
-		if err := b.broken(); err != nil {
-			return time.Time{}, err
-		}
-	}
-}
-
-func shows(reply *dns.Msg, change fleet.Change) bool {
-	for _, rr := range reply.Answer {
-		if a, ok := rr.(*dns.A); ok {
-			if ip, ok := netip.AddrFromSlice(a.A.To4()); ok && change.Answers(ip) {
-				return true
-			}
-		}
-	}
-	return false
+func (b *bed) answered(ctx context.Context, client *wire.Client, change fleet.Change) error {
+	return client.Await(ctx, change.Host,
+		func() time.Duration { return max(askAtLeast, time.Since(change.At)/askPart) },
+		func(addresses []netip.Addr) bool { return slices.ContainsFunc(addresses, change.Answers) }, b.broken)
 }
 
 // allAnswered returns when CoreDNS answers with all of the changes.
 func (b *bed) allAnswered(ctx context.Context, changes []fleet.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	client, err := wire.Dial(ctx, b.dns.Address)
+	client, err := wire.Dial(ctx, b.local().dns.Address)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	for _, change := range changes {
-		if _, err := b.answered(ctx, client, change); err != nil {
+		if err := b.answered(ctx, client, change); err != nil {
 			return err
 		}
 	}
@@ -115,13 +89,13 @@ func (f *follower) follow(ctx context.Context, change fleet.Change) {
 }
 
 func (f *follower) time(ctx context.Context, change fleet.Change) (time.Duration, error) {
-	client, err := wire.Dial(ctx, f.bed.dns.Address)
+	client, err := wire.Dial(ctx, f.bed.local().dns.Address)
 	if err != nil {
 		return 0, err
 	}
 	defer client.Close()
-	at, err := f.bed.answered(ctx, client, change)
-	return at.Sub(change.At), err
+	err = f.bed.answered(ctx, client, change)
+	return time.Since(change.At), err
 }
 
 // stream makes so many changes in a second for some time and follows some of them. It returns the number of changes.

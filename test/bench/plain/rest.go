@@ -16,13 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
 )
 
 // An opener is the method Watch of a client of client-go.
@@ -49,7 +49,7 @@ func open(ctx context.Context, group *errgroup.Group, watch opener, options meta
 
 // rest opens the watches of a controller, and renews the Lease of its heartbeat. Nothing changes but heartbeats.
 func (p *plain) rest(ctx context.Context, result *figure.Floor) error {
-	secrets, err := p.kube.CoreV1().Secrets(p.namespace).List(ctx, metav1.ListOptions{LabelSelector: member.ClusterLabel})
+	secrets, err := p.CoreV1().Secrets(p.namespace).List(ctx, metav1.ListOptions{LabelSelector: member.ClusterLabel})
 	if err != nil {
 		return err
 	}
@@ -62,9 +62,9 @@ func (p *plain) rest(ctx context.Context, result *figure.Floor) error {
 			return err
 		}
 	}
-	core, mcs := p.kube.CoreV1(), p.mcs.MulticlusterV1beta1()
+	core, mcs := p.CoreV1(), p.MCS.MulticlusterV1beta1()
 	for _, each := range []opener{
-		core.Services("").Watch, p.kube.DiscoveryV1().EndpointSlices("").Watch, core.Namespaces().Watch, core.Nodes().Watch,
+		core.Services("").Watch, p.DiscoveryV1().EndpointSlices("").Watch, core.Namespaces().Watch, core.Nodes().Watch,
 		core.Secrets(p.namespace).Watch, mcs.ServiceImports("").Watch, mcs.ServiceExports("").Watch,
 	} {
 		if err := open(ctx, group, each, metav1.ListOptions{}, &local); err != nil {
@@ -89,8 +89,7 @@ func (p *plain) follow(ctx context.Context, group *errgroup.Group, secret *corev
 	if err != nil {
 		return err
 	}
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(protobuf(config))
+	client, err := objects.New(config)
 	if err != nil {
 		return err
 	}
@@ -111,7 +110,7 @@ func (p *plain) follow(ctx context.Context, group *errgroup.Group, secret *corev
 
 // renew renews a Lease as a heartbeat is, and one as a leader's is.
 func (p *plain) renew(ctx context.Context) error {
-	leases := p.kube.CoordinationV1().Leases(p.namespace)
+	leases := p.CoordinationV1().Leases(p.namespace)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("floor-%d", os.Getpid())}}
 	lease, err := leases.Create(ctx, lease, metav1.CreateOptions{})
 	ticker := time.NewTicker(member.HeartbeatInterval)

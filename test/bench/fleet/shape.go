@@ -5,6 +5,12 @@ package fleet
 import (
 	"fmt"
 	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
 )
 
 // A Shape is the size of a cluster set. Every service has as many endpoints as any other, the same number in each of
@@ -12,37 +18,22 @@ import (
 type Shape struct {
 	// Members is the number of clusters besides the one under test.
 	Members int
-	// Services and Endpoints are the totals of the set.
+	// Services and Endpoints are the totals of the set. The endpoints divide evenly.
 	Services, Endpoints int
-	// Spread is the number of clusters that export one service.
+	// Spread is the number of clusters that export one service, at most Members.
 	Spread int
 }
 
-// perSlice is the number of endpoints of a full slice, as the EndpointSlice controller fills it.
-const perSlice = 100
-
 // perNamespace is the number of services of one namespace.
 const perNamespace = 50
-
-// Validate returns an error for a Shape whose parts are not equal.
-func (s Shape) Validate() error {
-	switch {
-	case s.Members < 1 || s.Services < 1 || s.Spread < 1 || s.Spread > s.Members:
-		return fmt.Errorf("%+v: there must be members and services, and no more clusters per service than members", s)
-	case s.Endpoints < 1 || s.Endpoints%(s.Services*s.Spread) != 0:
-		return fmt.Errorf("%+v: the endpoints must divide evenly among %d services in %d clusters each", s, s.Services,
-			s.Spread)
-	case s.Members > 1<<16 || s.Endpoints >= changed:
-		return fmt.Errorf("%+v: at most %d members and %d endpoints have addresses", s, 1<<16, changed-1)
-	}
-	return nil
-}
 
 // Part is the number of endpoints that one cluster has of a service.
 func (s Shape) Part() int { return s.Endpoints / s.Services / s.Spread }
 
 // Slices is the number of published slices in all clusters.
-func (s Shape) Slices() int { return s.Services * s.Spread * ((s.Part() + perSlice - 1) / perSlice) }
+func (s Shape) Slices() int {
+	return s.Services * s.Spread * ((s.Part() + objects.PerSlice - 1) / objects.PerSlice)
+}
 
 // Namespaces are those of the services.
 func (s Shape) Namespaces() []string {
@@ -53,14 +44,14 @@ func (s Shape) Namespaces() []string {
 	return all
 }
 
-// Headless is the number of services without a cluster IP.
-func (s Shape) Headless() int { return (s.Services + 1) / 2 }
-
 func headless(service int) bool { return service%2 == 0 }
 
 func namespaceOf(service int) string { return fmt.Sprintf("scale-%d", service/perNamespace) }
 
-func nameOf(service int) string { return fmt.Sprintf("svc-%d", service) }
+// Name is the name of a service in DNS.
+func Name(service int) string {
+	return fmt.Sprintf("svc-%d.%s.svc.clusterset.local.", service, namespaceOf(service))
+}
 
 // servicesOf are the services that a member exports, each with the position of the member among its exporters.
 func (s Shape) servicesOf(member int) (all [][2]int) {
@@ -72,23 +63,28 @@ func (s Shape) servicesOf(member int) (all [][2]int) {
 	return all
 }
 
+// created is when the first member exported its services; the others follow a minute apart.
+var created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// published are the slices that a member publishes for a service, of which it is the given one of the exporters.
+func (s Shape) published(cluster string, number, part int) ([]*discoveryv1.EndpointSlice, error) {
+	service := objects.Service(namespaceOf(number), fmt.Sprintf("svc-%d", number), headless(number))
+	service.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+	if !headless(number) {
+		service.Spec.ClusterIP = "10.96.0.10"
+	}
+	slices := objects.Slices(service, cluster, uint32((number*s.Spread+part)*s.Part()), s.Part())
+	return objects.Publish(cluster, created.Add(time.Duration(part)*time.Minute), service, slices)
+}
+
 // changed is the number of the first address that a change gives; those below are given at the beginning.
 const changed = 1 << 23
 
-// address is one of 10.0.0.0/8.
-func address(number uint32) netip.Addr {
-	return netip.AddrFrom4([4]byte{10, byte(number >> 16), byte(number >> 8), byte(number)})
-}
-
-// numberOf is the number of an address that a change gave, or 0 for another address.
+// numberOf is the number of the change that gave an address, or 0 for another address.
 func numberOf(ip netip.Addr) uint32 {
-	if !ip.Is4() {
-		return 0
-	}
 	b := ip.As4()
-	number := uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
-	if b[0] != 10 || number < changed {
-		return 0
+	if number := uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3]); number >= changed {
+		return number - changed
 	}
-	return number - changed
+	return 0
 }
