@@ -209,8 +209,6 @@ func withStatus(status bool, old, object runtime.Object) runtime.Object {
 		to.Status = from.(*appsv1.Deployment).Status
 	case *appsv1.StatefulSet:
 		to.Status = from.(*appsv1.StatefulSet).Status
-	case *appsv1.ReplicaSet:
-		to.Status = from.(*appsv1.ReplicaSet).Status
 	case *corev1.Node:
 		to.Status = from.(*corev1.Node).Status
 	case *corev1.Service:
@@ -246,8 +244,6 @@ func desiredDiffers(k *kind, old, object runtime.Object) bool {
 		return !reflect.DeepEqual(old.(*appsv1.Deployment).Spec, object.Spec)
 	case *appsv1.StatefulSet:
 		return !reflect.DeepEqual(old.(*appsv1.StatefulSet).Spec, object.Spec)
-	case *appsv1.ReplicaSet:
-		return !reflect.DeepEqual(old.(*appsv1.ReplicaSet).Spec, object.Spec)
 	case *discoveryv1.EndpointSlice:
 		was := old.(*discoveryv1.EndpointSlice)
 		return !reflect.DeepEqual(was.Endpoints, object.Endpoints) || !reflect.DeepEqual(was.Ports, object.Ports) ||

@@ -85,8 +85,8 @@ func (s *Server) orphan(owner types.UID) {
 	}
 }
 
-// collect is the garbage collector: dependents whose last owner is gone go, and
-// owners that wait for dependents go once none is left.
+// collect is the garbage collector: dependents whose owner is gone go, each of which has one, and owners that wait for
+// dependents go once none is left.
 func (s *Server) collect(owner types.UID) {
 	var waiting runtime.Object
 	var waitingResource schema.GroupResource
@@ -105,16 +105,7 @@ func (s *Server) collect(owner types.UID) {
 	}
 	for resource, objects := range s.store.objects {
 		for _, each := range objects {
-			references := access(each).GetOwnerReferences()
-			if !slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner }) {
-				continue
-			}
-			if slices.ContainsFunc(references,
-				func(r metav1.OwnerReference) bool { return r.UID != owner && s.uidExists(r.UID) }) {
-				kept := each.DeepCopyObject()
-				access(kept).SetOwnerReferences(
-					slices.DeleteFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner }))
-				s.store.write(watch.Modified, resource, kept)
+			if !slices.ContainsFunc(access(each).GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner }) {
 				continue
 			}
 			s.terminate(resource, each, metav1.DeleteOptions{})
@@ -135,17 +126,6 @@ func (s *Server) collect(owner types.UID) {
 			s.store.write(watch.Modified, waitingResource, object)
 		}
 	}
-}
-
-func (s *Server) uidExists(uid types.UID) bool {
-	for _, objects := range s.store.objects {
-		for _, each := range objects {
-			if access(each).GetUID() == uid {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // emptyNamespace is the namespace controller: it deletes what is in a namespace

@@ -98,7 +98,7 @@ func (s *Server) groups() (groups []*metav1.APIGroup) {
 }
 
 // categoryAll are the resources that `kubectl get all` shows.
-const categoryAll = " pods services deployments replicasets statefulsets "
+const categoryAll = " pods services deployments statefulsets "
 
 // resources lists those of a version of a group, nil if it is not served.
 func (s *Server) resources(version schema.GroupVersion) any {

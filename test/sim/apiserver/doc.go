@@ -10,7 +10,7 @@
 // runs, preconditions, refusals, JSON and protobuf, tokens of service accounts, RBAC, and what kubectl needs of
 // discovery, OpenAPI and patches.
 //
-// It has no tables, schemas in its OpenAPI, defaulting or validation of custom resources, ownership of fields in server-side
+// It has no tables, metadata alone, schemas in its OpenAPI, defaulting or validation of custom resources, ownership of fields in server-side
 // apply, aggregation, nor built-in resources besides those of kinds. The contract test holds it to a real
 // kube-apiserver.
 //

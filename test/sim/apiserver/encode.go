@@ -34,22 +34,19 @@ var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 type format struct {
 	kind     *kind
 	protobuf bool
-	// partial asks for metadata alone.
-	partial bool
 }
 
 // formatOf picks the first format of an Accept header that the server has. It has no tables, for which kubectl asks first.
 func formatOf(req *http.Request, k *kind) format {
 	for _, each := range strings.Split(req.Header.Get("Accept"), ",") {
-		if strings.Contains(each, "as=Table") {
+		if strings.Contains(each, "as=") {
 			continue
 		}
-		partial := strings.Contains(each, "as=PartialObjectMetadata")
 		if strings.HasPrefix(strings.TrimSpace(each), protobufType) && !k.custom() && k.Group != definitions.Group {
-			return format{k, true, partial}
+			return format{k, true}
 		}
 		if strings.HasPrefix(strings.TrimSpace(each), jsonType) {
-			return format{k, false, partial}
+			return format{k, false}
 		}
 	}
 	return format{kind: k}
@@ -64,29 +61,12 @@ func (f format) contentType() string {
 
 // present returns a copy of an object as a client sees it.
 func (f format) present(object runtime.Object) runtime.Object {
-	if f.partial {
-		return partialOf(object)
-	}
 	object = object.DeepCopyObject()
 	object.GetObjectKind().SetGroupVersionKind(f.kind.GroupVersionKind)
 	if custom, ok := object.(*unstructured.Unstructured); ok && f.kind.custom() {
 		f.kind.prune(custom.Object)
 	}
 	return object
-}
-
-func partialOf(object runtime.Object) *metav1.PartialObjectMetadata {
-	m := access(object)
-	return &metav1.PartialObjectMetadata{
-		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(),
-			ResourceVersion: m.GetResourceVersion(), Generation: m.GetGeneration(),
-			CreationTimestamp: m.GetCreationTimestamp(), DeletionTimestamp: m.GetDeletionTimestamp(),
-			Labels:      m.GetLabels(),
-			Annotations: m.GetAnnotations(), OwnerReferences: m.GetOwnerReferences(), Finalizers: m.GetFinalizers(),
-		},
-	}
 }
 
 func (f format) encode(object runtime.Object) []byte {
@@ -112,17 +92,7 @@ func (f format) list(objects []runtime.Object, revision int64, next string, rema
 	for i, each := range objects {
 		items[i] = f.present(each)
 	}
-	switch {
-	case f.partial:
-		list := &metav1.PartialObjectMetadataList{
-			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
-			ListMeta: listMeta,
-		}
-		for _, each := range items {
-			list.Items = append(list.Items, *each.(*metav1.PartialObjectMetadata))
-		}
-		return f.encode(list)
-	case f.kind.custom(), f.kind.Group == definitions.Group:
+	if f.kind.custom() || f.kind.Group == definitions.Group {
 		text, err := json.Marshal(map[string]any{
 			"apiVersion": f.kind.GroupVersion().String(), "kind": f.kind.Kind + "List", "metadata": listMeta,
 			"items": items,

@@ -138,7 +138,7 @@ var Answers = []struct {
 	{"a list that breaks off", Half(io.ErrUnexpectedEOF)},
 	{"no answer", Hang},
 	{"a closed connection", func(*http.Request, Serve) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }},
-	{EmptyList, Empty},
+	{EmptyList, EmptyOf("")},
 }
 
 // EmptyList is the name of an answer that a reader could take for the truth.
@@ -189,11 +189,6 @@ func Half(end error) Fault {
 		response.Body, response.ContentLength = io.NopCloser(io.MultiReader(half, iotest.ErrReader(end))), -1
 		return response, nil
 	}
-}
-
-// Empty answers that there is no object of any resource.
-func Empty(req *http.Request, serve Serve) (*http.Response, error) {
-	return EmptyOf("")(req, serve)
 }
 
 // EmptyOf answers that there is no object of a resource, by its plural name; empty means any.

@@ -80,8 +80,6 @@ func (s *Server) scale(t *target, body []byte) (runtime.Object, *apierrors.Statu
 		replicas, selector = &workload.Spec.Replicas, workload.Spec.Selector
 	case *appsv1.StatefulSet:
 		replicas, selector = &workload.Spec.Replicas, workload.Spec.Selector
-	case *appsv1.ReplicaSet:
-		replicas, selector = &workload.Spec.Replicas, workload.Spec.Selector
 	}
 	if t.Verb != "get" {
 		wanted := autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: ptr.Deref(*replicas, 1)}}

@@ -49,7 +49,7 @@ func (k *kind) subresources() (names []string) {
 		names = append(names, "status")
 	}
 	switch k.resource {
-	case "deployments", "replicasets", "statefulsets":
+	case "deployments", "statefulsets":
 		names = append(names, "scale")
 	case "serviceaccounts":
 		names = append(names, "token")
@@ -81,10 +81,6 @@ var builtIn = func() map[schema.GroupVersionResource]*kind {
 		},
 		{
 			GroupVersionKind: apps.WithKind("StatefulSet"), resource: "statefulsets", short: []string{"sts"}, namespaced: true,
-			status: true, generations: true,
-		},
-		{
-			GroupVersionKind: apps.WithKind("ReplicaSet"), resource: "replicasets", short: []string{"rs"}, namespaced: true,
 			status: true, generations: true,
 		},
 		{

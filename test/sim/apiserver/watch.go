@@ -213,14 +213,7 @@ func (w *stream) tell(each event) error {
 
 // bookmark tells up to which revision the watch is.
 func (w *stream) bookmark(annotations map[string]string) error {
-	var object runtime.Object
-	if w.target.format.partial {
-		object = &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
-		}
-	} else {
-		object = w.target.kind.empty()
-	}
+	object := w.target.kind.empty()
 	access(object).SetResourceVersion(strconv.FormatInt(w.at, 10))
 	access(object).SetAnnotations(annotations)
 	return w.write(string(watch.Bookmark), object)

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -36,7 +35,6 @@ type Operation struct {
 type Client struct {
 	kubernetes.Interface
 	Dynamic   dynamic.Interface
-	Metadata  metadata.Interface
 	Namespace string
 	// Config is that of these clients, which have all rights.
 	Config *rest.Config
@@ -65,12 +63,11 @@ func Test(t *testing.T, config *rest.Config) {
 	config.QPS = -1
 	typed, err1 := kubernetes.NewForConfig(config)
 	untyped, err2 := dynamic.NewForConfig(config)
-	partial, err3 := metadata.NewForConfig(config)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
 	for i, each := range Operations() {
-		c := &Client{typed, untyped, partial, fmt.Sprintf("contract-%d", i), config}
+		c := &Client{typed, untyped, fmt.Sprintf("contract-%d", i), config}
 		if _, err := typed.CoreV1().Namespaces().Create(ctx,
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

@@ -89,17 +89,6 @@ var lists = []Operation{
 		_, err := c.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "999999999"})
 		return result(err), nil
 	}, "Timeout 504"},
-	{"metadata alone", func(ctx context.Context, c *Client) (string, error) {
-		if _, err := fill(ctx, c, "red", "a"); err != nil {
-			return "", err
-		}
-		list, err := c.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(
-			c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ours})
-		if err != nil {
-			return "", err
-		}
-		return words(len(list.Items), list.Items[0].Name, list.Items[0].Labels["color"]), nil
-	}, "1 a red"},
 }
 
 var watches = []Operation{
