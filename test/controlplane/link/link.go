@@ -5,7 +5,6 @@
 package link
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,13 +27,14 @@ const (
 type Link struct {
 	listener net.Listener
 	target   netip.AddrPort
-	ctx      context.Context //nolint:containedctx // the life of the link, which Close ends
-	close    context.CancelFunc
 	pumps    sync.WaitGroup
 
-	mu          sync.Mutex
-	gates       map[Direction]*gate // of ToServer and FromServer
-	connections map[net.Conn]struct{}
+	mu      sync.Mutex
+	cut     Direction
+	closed  bool
+	changed chan struct{} // closed at the next change of cut and closed
+	// connections are those to the server, by those of clients; nil until it is reached.
+	connections map[net.Conn]net.Conn
 }
 
 // New makes a link to target, whole. It listens on a free port of 127.0.0.1 until Close.
@@ -43,14 +43,8 @@ func New(target netip.AddrPort) (*Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for a link to %s: %w", target, err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	l := &Link{
-		listener:    listener,
-		target:      target,
-		ctx:         ctx,
-		close:       cancel,
-		gates:       map[Direction]*gate{ToServer: newGate(), FromServer: newGate()},
-		connections: map[net.Conn]struct{}{},
+		listener: listener, target: target, changed: make(chan struct{}), connections: map[net.Conn]net.Conn{},
 	}
 	l.pumps.Go(l.accept)
 	return l, nil
@@ -64,18 +58,29 @@ func (l *Link) Addr() netip.AddrPort {
 // CutOff holds back what is sent in the given directions from now on; bytes that are on their way may still arrive.
 // While any direction is cut, new connections are accepted, as the backlog of a silent server would, and do not reach
 // the server.
-func (l *Link) CutOff(directions Direction) {
-	for direction, gate := range l.gates {
-		if directions&direction != 0 {
-			gate.shut()
-		}
-	}
-}
+func (l *Link) CutOff(directions Direction) { l.change(func() { l.cut |= directions }) }
 
 // Reconnect makes the link whole. What was held back arrives now, where both ends still have their connection.
-func (l *Link) Reconnect() {
-	for _, gate := range l.gates {
-		gate.open()
+func (l *Link) Reconnect() { l.change(func() { l.cut = 0 }) }
+
+func (l *Link) change(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// wait returns once none of the directions is cut; false where the link is closed first.
+func (l *Link) wait(directions Direction) bool {
+	for {
+		l.mu.Lock()
+		cut, closed, changed := l.cut, l.closed, l.changed
+		l.mu.Unlock()
+		if closed || cut&directions == 0 {
+			return !closed
+		}
+		<-changed
 	}
 }
 
@@ -83,8 +88,11 @@ func (l *Link) Reconnect() {
 func (l *Link) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for connection := range l.connections {
-		reset(connection)
+	for client, server := range l.connections {
+		reset(client)
+		if server != nil {
+			reset(server)
+		}
 	}
 	clear(l.connections)
 }
@@ -97,90 +105,79 @@ func reset(connection net.Conn) {
 
 // Close ends the link and its connections, and returns once nothing of it runs.
 func (l *Link) Close() error {
-	l.close()
 	err := l.listener.Close()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	l.change(func() { l.closed = true })
 	l.Reset()
 	l.pumps.Wait()
-	if err != nil && !errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("close the link to %s: %w", l.target, err)
-	}
-	return nil
+	return err
 }
 
 func (l *Link) accept() {
 	for {
 		client, err := l.listener.Accept()
-		if err != nil {
-			if l.ctx.Err() != nil {
-				return
-			}
-			continue // out of descriptors, or the client went: neither is for ever
-		}
-		l.pumps.Go(func() { l.forward(client) })
+		switch {
+		case err == nil:
+			l.pumps.Go(func() { l.forward(client) })
+		case errors.Is(err, net.ErrClosed):
+			return
+		} // else it is out of descriptors, or the client went: neither is for ever
 	}
-}
-
-// track notes the connections of a client and, once there is one, of its server, for Reset. Where the link is closed
-// or reset already, it resets the last of them.
-func (l *Link) track(client, server net.Conn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last, current := client, true
-	if server != nil {
-		last = server
-		_, current = l.connections[client]
-	}
-	if l.ctx.Err() != nil || !current {
-		reset(last)
-		return false
-	}
-	l.connections[last] = struct{}{}
-	return true
-}
-
-// end closes a connection and forgets it.
-func (l *Link) end(connection net.Conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.connections, connection)
-	_ = connection.Close()
 }
 
 // forward dials the server for a client, and carries bytes both ways until both have said all.
 func (l *Link) forward(client net.Conn) {
-	if !l.track(client, nil) {
+	defer l.end(client)
+	if !l.track(client, nil) || !l.wait(Both) {
 		return
 	}
-	defer l.end(client)
-	for _, gate := range l.gates {
-		if !gate.wait(l.ctx) {
-			return
-		}
-	}
-	var dialer net.Dialer
-	server, err := dialer.DialContext(l.ctx, "tcp", l.target.String())
+	server, err := net.Dial("tcp", l.target.String())
 	if err != nil {
 		reset(client) // as near as an accepted connection comes to a refused one
 		return
 	}
+	defer server.Close()
 	if !l.track(client, server) {
 		return
 	}
-	defer l.end(server)
-
 	var ways sync.WaitGroup
-	ways.Go(func() { l.carry(server, client, l.gates[ToServer]) })
-	ways.Go(func() { l.carry(client, server, l.gates[FromServer]) })
+	ways.Go(func() { l.carry(server, client, ToServer) })
+	ways.Go(func() { l.carry(client, server, FromServer) })
 	ways.Wait()
 }
 
-// carry copies what from says to to, each piece once the gate is open. It passes on the end of it: a clean one as
+// end closes a connection and forgets it.
+func (l *Link) end(client net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.connections, client)
+	_ = client.Close()
+}
+
+// track notes the connections of a client for Reset. Where the link is closed or was reset, it resets them.
+func (l *Link) track(client, server net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.connections[client]; !l.closed && (known || server == nil) {
+		l.connections[client] = server
+		return true
+	}
+	reset(client)
+	if server != nil {
+		reset(server)
+	}
+	return false
+}
+
+// carry copies what from says to to, each piece once the direction is whole. It passes on the end of it: a clean one as
 // such, any other as a reset of both connections.
-func (l *Link) carry(to, from net.Conn, gate *gate) {
+func (l *Link) carry(to, from net.Conn, direction Direction) {
 	buffer := make([]byte, 32<<10)
 	for {
 		count, err := from.Read(buffer)
-		if errors.Is(err, net.ErrClosed) || !gate.wait(l.ctx) {
+		if errors.Is(err, net.ErrClosed) || !l.wait(direction) {
 			return // it was reset, or the link is closed
 		}
 		if _, writeErr := to.Write(buffer[:count]); writeErr != nil {
@@ -196,50 +193,5 @@ func (l *Link) carry(to, from net.Conn, gate *gate) {
 			reset(from)
 			return
 		}
-	}
-}
-
-// gate is open or shut.
-type gate struct {
-	mu     sync.Mutex
-	opened chan struct{} // closed while the gate is open
-}
-
-func newGate() *gate {
-	g := &gate{opened: make(chan struct{})}
-	close(g.opened)
-	return g
-}
-
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	select {
-	case <-g.opened:
-		g.opened = make(chan struct{})
-	default:
-	}
-}
-
-func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	select {
-	case <-g.opened:
-	default:
-		close(g.opened)
-	}
-}
-
-// wait returns once the gate is open; false where ctx ends first.
-func (g *gate) wait(ctx context.Context) bool {
-	g.mu.Lock()
-	opened := g.opened
-	g.mu.Unlock()
-	select {
-	case <-opened:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }
