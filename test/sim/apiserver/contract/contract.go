@@ -27,7 +27,8 @@ import (
 // An Operation is a few requests and the text that they result in.
 type Operation struct {
 	Name string
-	Run  func(ctx context.Context, c *Client) (string, error)
+	// Run ends with must if a request fails whose result is not in the text.
+	Run  func(ctx context.Context, c *Client) string
 	Want string
 }
 
@@ -72,7 +73,7 @@ func Test(t *testing.T, config *rest.Config) {
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := each.Run(ctx, c)
+		got, err := try(func() string { return each.Run(ctx, c) })
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", each.Name, err)
@@ -80,6 +81,35 @@ func Test(t *testing.T, config *rest.Config) {
 			t.Errorf("%s:\ngot  %s\nwant %s", each.Name, got, each.Want)
 		}
 	}
+}
+
+// must ends an operation on an error.
+func must(err error) {
+	if err != nil {
+		panic(failed{err})
+	}
+}
+
+// need is must for a request with a result.
+func need[T any](value T, err error) T {
+	must(err)
+	return value
+}
+
+type failed struct{ error }
+
+// try returns what an operation returns, or the error by which must ended it.
+func try(run func() string) (got string, err error) {
+	defer func() {
+		switch problem := recover().(type) {
+		case nil:
+		case failed:
+			err = problem.error
+		default:
+			panic(problem)
+		}
+	}()
+	return run(), nil
 }
 
 // result says how a request ended: "ok", or the reason and the code of its refusal.
@@ -110,21 +140,20 @@ func words(values ...any) string { return strings.TrimSuffix(fmt.Sprintln(values
 const patience = 20 * time.Second
 
 // until waits for a state that controllers bring about.
-func until(ctx context.Context, state func() bool) error {
+func until(ctx context.Context, state func() bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for !state() {
 		select {
 		case <-ctx.Done():
-			return errors.New("the awaited state did not come")
+			must(errors.New("the awaited state did not come"))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return nil
 }
 
 // events reads the next events of a watch, without bookmarks that only keep it young.
-func events(ctx context.Context, w watch.Interface, count int) (string, error) {
+func events(ctx context.Context, w watch.Interface, count int) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var texts []string
@@ -132,7 +161,7 @@ func events(ctx context.Context, w watch.Interface, count int) (string, error) {
 		select {
 		case event, open := <-w.ResultChan():
 			if !open {
-				return strings.Join(append(texts, "end"), ", "), nil
+				return strings.Join(append(texts, "end"), ", ")
 			}
 			m, ok := event.Object.(metav1.Object)
 			switch {
@@ -145,40 +174,30 @@ func events(ctx context.Context, w watch.Interface, count int) (string, error) {
 				texts = append(texts, fmt.Sprintf("%s %s", event.Type, m.GetName()))
 			}
 		case <-ctx.Done():
-			return "", fmt.Errorf("after %q: no further event", texts)
+			must(fmt.Errorf("after %q: no further event", texts))
 		}
 	}
-	return strings.Join(texts, ", "), nil
+	return strings.Join(texts, ", ")
 }
 
 // TestRestart asserts that a watch from before a restart of the only API server gets 410. restart returns once the
 // server answers.
 func TestRestart(t *testing.T, config *rest.Config, restart func()) {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &Client{Interface: client, Namespace: "contract-restart"}
-	if _, err := c.CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	version, err := fill(t.Context(), c, "red", "a")
-	if err == nil {
-		_, err = fill(t.Context(), c, "red", "b")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	restart()
-	w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(t.Context(), metav1.ListOptions{
-		ResourceVersion: version, LabelSelector: ours,
+	ctx := t.Context()
+	got, err := try(func() string {
+		c := &Client{Interface: need(kubernetes.NewForConfig(config)), Namespace: "contract-restart"}
+		need(c.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}},
+			metav1.CreateOptions{}))
+		version := fill(ctx, c, "red", "a")
+		fill(ctx, c, "red", "b")
+		restart()
+		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{
+			ResourceVersion: version, LabelSelector: ours,
+		}))
+		defer w.Stop()
+		return events(ctx, w, 1)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	if got, err := events(t.Context(), w, 1); err != nil || got != "ERROR Expired 410" {
+	if err != nil || got != "ERROR Expired 410" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

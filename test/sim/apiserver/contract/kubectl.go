@@ -19,29 +19,22 @@ import (
 
 // kubectl are the operations that kubectl is made of, and that no controller of ours does.
 var kubectl = []Operation{
-	{"a strategic merge patch", func(ctx context.Context, c *Client) (string, error) {
+	{"a strategic merge patch", func(ctx context.Context, c *Client) string {
 		client := c.CoreV1().Services(c.Namespace)
-		if _, err := client.Create(ctx, service("one"), metav1.CreateOptions{}); err != nil {
-			return "", err
-		}
-		patched, err := client.Patch(ctx, "one", types.StrategicMergePatchType,
-			[]byte(`{"spec":{"ports":[{"name":"more","port":81}]}}`), metav1.PatchOptions{})
-		if err != nil {
-			return "", err
-		}
+		need(client.Create(ctx, service("one"), metav1.CreateOptions{}))
+		patched := need(client.Patch(ctx, "one", types.StrategicMergePatchType,
+			[]byte(`{"spec":{"ports":[{"name":"more","port":81}]}}`), metav1.PatchOptions{}))
 		var names []string
 		for _, each := range patched.Spec.Ports {
 			names = append(names, each.Name)
 		}
 		exported := c.Dynamic.Resource(exports).Namespace(c.Namespace)
-		if _, err := exported.Create(ctx, export("one"), metav1.CreateOptions{}); err != nil {
-			return "", err
-		}
-		_, err = exported.Patch(ctx, "one", types.StrategicMergePatchType, []byte(`{}`), metav1.PatchOptions{})
+		need(exported.Create(ctx, export("one"), metav1.CreateOptions{}))
+		_, err := exported.Patch(ctx, "one", types.StrategicMergePatchType, []byte(`{}`), metav1.PatchOptions{})
 		slices.Sort(names)
-		return words(names, result(err)), nil
+		return words(names, result(err))
 	}, "[http more] UnsupportedMediaType 415"},
-	{"the status of a pod is patched by the type of a condition", func(ctx context.Context, c *Client) (string, error) {
+	{"the status of a pod is patched by the type of a condition", func(ctx context.Context, c *Client) string {
 		client := c.CoreV1().Pods(c.Namespace)
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "one"},
@@ -50,30 +43,25 @@ var kubectl = []Operation{
 			},
 		}
 		// A namespace has its default service account after a moment.
-		if err := until(ctx, func() bool {
+		until(ctx, func() bool {
 			_, err := client.Create(ctx, pod, metav1.CreateOptions{})
 			return err == nil
-		}); err != nil {
-			return "", err
-		}
+		})
 		var got []string
 		for _, each := range []string{"Ready=True", "Other=True", "Ready=False"} {
 			name, status, _ := strings.Cut(each, "=")
-			patched, err := client.Patch(ctx, "one", types.StrategicMergePatchType,
+			patched := need(client.Patch(ctx, "one", types.StrategicMergePatchType,
 				fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q}]}}`, name, status),
-				metav1.PatchOptions{}, "status")
-			if err != nil {
-				return "", err
-			}
+				metav1.PatchOptions{}, "status"))
 			got = got[:0]
 			for _, each := range patched.Status.Conditions {
 				got = append(got, string(each.Type)+"="+string(each.Status))
 			}
 		}
 		slices.Sort(got)
-		return words(got), nil
+		return words(got)
 	}, "[Other=True Ready=False]"},
-	{"server-side apply creates and merges", func(ctx context.Context, c *Client) (string, error) {
+	{"server-side apply creates and merges", func(ctx context.Context, c *Client) string {
 		options := metav1.ApplyOptions{FieldManager: "contract"}
 		client := c.Dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(c.Namespace)
 		applied := func(data map[string]any) *unstructured.Unstructured {
@@ -81,24 +69,19 @@ var kubectl = []Operation{
 				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one"}, "data": data,
 			}}
 		}
-		if _, err := client.Apply(ctx, "one", applied(map[string]any{"a": "1"}), options); err != nil {
-			return "", err
-		}
-		second, err := client.Apply(ctx, "one", applied(map[string]any{"a": "2", "b": "3"}), options)
-		if err != nil {
-			return "", err
-		}
+		need(client.Apply(ctx, "one", applied(map[string]any{"a": "1"}), options))
+		second := need(client.Apply(ctx, "one", applied(map[string]any{"a": "2", "b": "3"}), options))
 		data, _, _ := unstructured.NestedStringMap(second.Object, "data")
 		exported := c.Dynamic.Resource(exports).Namespace(c.Namespace)
 		first, err1 := exported.Apply(ctx, "one", export("one"), options)
 		again, err2 := exported.Apply(ctx, "one", export("one"), options)
 		return words(data, results(err1, err2), first.GetUID() == again.GetUID(),
-			first.GetResourceVersion() == again.GetResourceVersion()), nil
+			first.GetResourceVersion() == again.GetResourceVersion())
 	}, "map[a:2 b:3] ok, ok true true"},
-	{"the scale of a Deployment", func(ctx context.Context, c *Client) (string, error) {
+	{"the scale of a Deployment", func(ctx context.Context, c *Client) string {
 		client := c.AppsV1().Deployments(c.Namespace)
 		labels := map[string]string{"app": "one"}
-		created, err := client.Create(ctx, &appsv1.Deployment{
+		created := need(client.Create(ctx, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "one"},
 			Spec: appsv1.DeploymentSpec{
 				Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -107,32 +90,18 @@ var kubectl = []Operation{
 					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "one", Image: "one"}}},
 				},
 			},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			return "", err
-		}
-		before, err := client.GetScale(ctx, "one", metav1.GetOptions{})
-		if err != nil {
-			return "", err
-		}
-		if _, err := client.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`),
-			metav1.PatchOptions{}, "scale"); err != nil {
-			return "", err
-		}
-		after, err := client.Get(ctx, "one", metav1.GetOptions{})
-		if err != nil {
-			return "", err
-		}
+		}, metav1.CreateOptions{}))
+		before := need(client.GetScale(ctx, "one", metav1.GetOptions{}))
+		need(client.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`),
+			metav1.PatchOptions{}, "scale"))
+		after := need(client.Get(ctx, "one", metav1.GetOptions{}))
 		return words(*created.Spec.Replicas, created.Generation, before.Spec.Replicas, before.Status.Selector,
-			*after.Spec.Replicas, after.Generation), nil
+			*after.Spec.Replicas, after.Generation)
 	}, "1 1 1 app=one 0 2"},
-	{"discovery", func(_ context.Context, c *Client) (string, error) {
+	{"discovery", func(_ context.Context, c *Client) string {
 		var texts []string
 		for _, version := range []string{mcs.String(), "apps/v1"} {
-			list, err := c.Discovery().ServerResourcesForGroupVersion(version)
-			if err != nil {
-				return "", err
-			}
+			list := need(c.Discovery().ServerResourcesForGroupVersion(version))
 			for _, each := range list.APIResources {
 				if name, _, _ := strings.Cut(each.Name, "/"); name == "serviceexports" || name == "deployments" {
 					texts = append(texts, words(each.Name, each.Kind, each.Namespaced, each.ShortNames, each.Categories))
@@ -140,49 +109,35 @@ var kubectl = []Operation{
 			}
 		}
 		slices.Sort(texts)
-		groups, err := c.Discovery().ServerGroups()
-		if err != nil {
-			return "", err
-		}
+		groups := need(c.Discovery().ServerGroups())
 		for _, each := range groups.Groups {
 			if each.Name == mcs.Group {
 				texts = append(texts, each.PreferredVersion.Version)
 			}
 		}
-		return strings.Join(texts, "\n"), nil
+		return strings.Join(texts, "\n")
 	}, `deployments Deployment true [deploy] [all]
 deployments/scale Scale true [] []
 deployments/status Deployment true [] []
 serviceexports ServiceExport true [svcex svcexport] []
 serviceexports/status ServiceExport true [] []
 v1beta1`},
-	{"OpenAPI says that fields of patches are validated", func(_ context.Context, c *Client) (string, error) {
-		paths, err := c.Discovery().OpenAPIV3().Paths()
-		if err != nil {
-			return "", err
-		}
+	{"OpenAPI says that fields of patches are validated", func(_ context.Context, c *Client) string {
+		paths := need(c.Discovery().OpenAPIV3().Paths())
 		var texts []string
 		for _, each := range []struct{ path, kind string }{
 			{"api/v1", "Service"}, {"apis/apps/v1", "Deployment"}, {"apis/" + mcs.String(), "ServiceExport"},
 		} {
-			found, err := validates(paths[each.path], each.kind)
-			if err != nil {
-				return "", fmt.Errorf("%s: %w", each.path, err)
-			}
-			texts = append(texts, words(each.kind, found))
+			texts = append(texts, words(each.kind, validates(paths[each.path], each.kind)))
 		}
-		return strings.Join(texts, ", "), nil
+		return strings.Join(texts, ", ")
 	}, "Service true, Deployment true, ServiceExport true"},
 }
 
 // validates reports whether the document of a version says that patches of a kind know the parameter fieldValidation.
-func validates(version openapi.GroupVersion, kind string) (bool, error) {
+func validates(version openapi.GroupVersion, kind string) bool {
 	if version == nil {
-		return false, fmt.Errorf("is not described")
-	}
-	raw, err := version.Schema("application/json")
-	if err != nil {
-		return false, err
+		return false
 	}
 	document := struct {
 		Paths map[string]struct {
@@ -192,18 +147,16 @@ func validates(version openapi.GroupVersion, kind string) (bool, error) {
 			}
 		}
 	}{}
-	if err := json.Unmarshal(raw, &document); err != nil {
-		return false, err
-	}
+	must(json.Unmarshal(need(version.Schema("application/json")), &document))
 	for _, each := range document.Paths {
 		if each.Patch == nil || each.Patch.Of.Kind != kind {
 			continue
 		}
 		for _, parameter := range each.Patch.Parameters {
 			if parameter.Name == "fieldValidation" && parameter.In == "query" {
-				return true, nil
+				return true
 			}
 		}
 	}
-	return false, nil
+	return false
 }

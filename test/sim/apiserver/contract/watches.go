@@ -13,15 +13,11 @@ import (
 )
 
 // fill creates ConfigMaps, all of one color, and returns the version of the last.
-func fill(ctx context.Context, c *Client, color string, names ...string) (version string, err error) {
+func fill(ctx context.Context, c *Client, color string, names ...string) (version string) {
 	for _, name := range names {
-		created, err := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap(name, color), metav1.CreateOptions{})
-		if err != nil {
-			return "", err
-		}
-		version = created.ResourceVersion
+		version = need(c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap(name, color), metav1.CreateOptions{})).ResourceVersion
 	}
-	return version, nil
+	return version
 }
 
 func namesOf(list *corev1.ConfigMapList) string {
@@ -41,97 +37,49 @@ func versionOf(object metav1.Object) uint64 {
 const ours = "color" // leaves out what the control plane creates in each namespace
 
 var lists = []Operation{
-	{"a list is in the order of names, and selects", func(ctx context.Context, c *Client) (string, error) {
-		if _, err := fill(ctx, c, "red", "b", "a"); err != nil {
-			return "", err
-		}
-		if _, err := fill(ctx, c, "blue", "c"); err != nil {
-			return "", err
-		}
+	{"a list is in the order of names, and selects", func(ctx context.Context, c *Client) string {
+		fill(ctx, c, "red", "b", "a")
+		fill(ctx, c, "blue", "c")
 		client := c.CoreV1().ConfigMaps(c.Namespace)
-		all, err := client.List(ctx, metav1.ListOptions{LabelSelector: ours})
-		if err != nil {
-			return "", err
-		}
-		red, err := client.List(ctx, metav1.ListOptions{LabelSelector: "color=red"})
-		if err != nil {
-			return "", err
-		}
-		one, err := client.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=c"})
-		if err != nil {
-			return "", err
-		}
-		return namesOf(all) + "; " + namesOf(red) + "; " + namesOf(one), nil
+		all := need(client.List(ctx, metav1.ListOptions{LabelSelector: ours}))
+		red := need(client.List(ctx, metav1.ListOptions{LabelSelector: "color=red"}))
+		one := need(client.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=c"}))
+		return namesOf(all) + "; " + namesOf(red) + "; " + namesOf(one)
 	}, "a b c; a b; c"},
-	{"pages are of one version", func(ctx context.Context, c *Client) (string, error) {
-		if _, err := fill(ctx, c, "red", "a", "b", "c"); err != nil {
-			return "", err
-		}
+	{"pages are of one version", func(ctx context.Context, c *Client) string {
+		fill(ctx, c, "red", "a", "b", "c")
 		client := c.CoreV1().ConfigMaps(c.Namespace)
-		first, err := client.List(ctx, metav1.ListOptions{LabelSelector: ours, Limit: 2})
-		if err != nil {
-			return "", err
-		}
-		if _, err := fill(ctx, c, "red", "d"); err != nil {
-			return "", err
-		}
-		if err := client.Delete(ctx, "c", metav1.DeleteOptions{}); err != nil {
-			return "", err
-		}
-		second, err := client.List(ctx, metav1.ListOptions{LabelSelector: ours, Limit: 2, Continue: first.Continue})
-		if err != nil {
-			return "", err
-		}
+		first := need(client.List(ctx, metav1.ListOptions{LabelSelector: ours, Limit: 2}))
+		fill(ctx, c, "red", "d")
+		must(client.Delete(ctx, "c", metav1.DeleteOptions{}))
+		second := need(client.List(ctx, metav1.ListOptions{LabelSelector: ours, Limit: 2, Continue: first.Continue}))
 		return words(namesOf(first)+"; "+namesOf(second)+";", second.Continue == "",
-			first.ResourceVersion == second.ResourceVersion), nil
+			first.ResourceVersion == second.ResourceVersion)
 	}, "a b; c; true true"},
-	{"a list at a version to come", func(ctx context.Context, c *Client) (string, error) {
+	{"a list at a version to come", func(ctx context.Context, c *Client) string {
 		_, err := c.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "999999999"})
-		return result(err), nil
+		return result(err)
 	}, "Timeout 504"},
 }
 
 var watches = []Operation{
-	{"a watch goes on after a version", func(ctx context.Context, c *Client) (string, error) {
-		version, err := fill(ctx, c, "red", "a")
-		if err != nil {
-			return "", err
-		}
+	{"a watch goes on after a version", func(ctx context.Context, c *Client) string {
+		version := fill(ctx, c, "red", "a")
 		client := c.CoreV1().ConfigMaps(c.Namespace)
-		w, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: ours})
-		if err != nil {
-			return "", err
-		}
+		w := need(client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: ours}))
 		defer w.Stop()
-		if _, err := fill(ctx, c, "red", "b"); err != nil {
-			return "", err
-		}
-		if err := client.Delete(ctx, "a", metav1.DeleteOptions{}); err != nil {
-			return "", err
-		}
+		fill(ctx, c, "red", "b")
+		must(client.Delete(ctx, "a", metav1.DeleteOptions{}))
 		return events(ctx, w, 2)
 	}, "ADDED b, DELETED a"},
-	{"a watch from an older version sends again what another one sent", func(ctx context.Context, c *Client) (string,
-		error,
-	) {
-		version, err := fill(ctx, c, "red", "a")
-		if err != nil {
-			return "", err
-		}
+	{"a watch from an older version sends again what another one sent", func(ctx context.Context, c *Client) string {
+		version := fill(ctx, c, "red", "a")
 		client := c.CoreV1().ConfigMaps(c.Namespace)
-		last, err := fill(ctx, c, "red", "b")
-		if err != nil {
-			return "", err
-		}
-		if err := client.Delete(ctx, "a", metav1.DeleteOptions{}); err != nil {
-			return "", err
-		}
+		last := fill(ctx, c, "red", "b")
+		must(client.Delete(ctx, "a", metav1.DeleteOptions{}))
 		var texts []string
 		for range 2 {
-			w, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: ours})
-			if err != nil {
-				return "", err
-			}
+			w := need(client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: ours}))
 			added, deleted := <-w.ResultChan(), <-w.ResultChan()
 			w.Stop()
 			one, ok1 := added.Object.(*corev1.ConfigMap)
@@ -139,111 +87,66 @@ var watches = []Operation{
 			texts = append(texts, words(added.Type, deleted.Type, ok1 && one.ResourceVersion == last,
 				ok2 && versionOf(other) > versionOf(one)))
 		}
-		return strings.Join(texts, ", "), nil
+		return strings.Join(texts, ", ")
 	}, "ADDED DELETED true true, ADDED DELETED true true"},
-	{"a watch of no version begins with what exists", func(ctx context.Context, c *Client) (string, error) {
-		if _, err := fill(ctx, c, "red", "a"); err != nil {
-			return "", err
-		}
-		w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{LabelSelector: ours})
-		if err != nil {
-			return "", err
-		}
+	{"a watch of no version begins with what exists", func(ctx context.Context, c *Client) string {
+		fill(ctx, c, "red", "a")
+		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{LabelSelector: ours}))
 		defer w.Stop()
-		if _, err := fill(ctx, c, "red", "b"); err != nil {
-			return "", err
-		}
+		fill(ctx, c, "red", "b")
 		return events(ctx, w, 2)
 	}, "ADDED a, ADDED b"},
-	{"a list that is streamed ends with a bookmark", func(ctx context.Context, c *Client) (string, error) {
-		if _, err := fill(ctx, c, "red", "a", "b"); err != nil {
-			return "", err
-		}
+	{"a list that is streamed ends with a bookmark", func(ctx context.Context, c *Client) string {
+		fill(ctx, c, "red", "a", "b")
 		yes := true
-		w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{
+		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{
 			LabelSelector: ours, SendInitialEvents: &yes, AllowWatchBookmarks: true,
 			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
-		})
-		if err != nil {
-			return "", err
-		}
+		}))
 		defer w.Stop()
 		return events(ctx, w, 3)
 	}, "ADDED a, ADDED b, BOOKMARK initial"},
-	{"who selects sees objects come and go", func(ctx context.Context, c *Client) (string, error) {
-		version, err := fill(ctx, c, "red", "a")
-		if err != nil {
-			return "", err
-		}
+	{"who selects sees objects come and go", func(ctx context.Context, c *Client) string {
+		version := fill(ctx, c, "red", "a")
 		client := c.CoreV1().ConfigMaps(c.Namespace)
-		w, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: "color=blue"})
-		if err != nil {
-			return "", err
-		}
+		w := need(client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: "color=blue"}))
 		defer w.Stop()
 		for _, color := range []string{"blue", "blue", "red"} {
-			object, err := client.Get(ctx, "a", metav1.GetOptions{})
-			if err != nil {
-				return "", err
-			}
+			object := need(client.Get(ctx, "a", metav1.GetOptions{}))
 			object.Labels["color"] = color
 			object.Data = map[string]string{"version": object.ResourceVersion}
-			if _, err := client.Update(ctx, object, metav1.UpdateOptions{}); err != nil {
-				return "", err
-			}
+			need(client.Update(ctx, object, metav1.UpdateOptions{}))
 		}
 		return events(ctx, w, 3)
 	}, "ADDED a, MODIFIED a, DELETED a"},
-	{"a watch ends after its time", func(ctx context.Context, c *Client) (string, error) {
-		version, err := fill(ctx, c, "red", "a")
-		if err != nil {
-			return "", err
-		}
+	{"a watch ends after its time", func(ctx context.Context, c *Client) string {
+		version := fill(ctx, c, "red", "a")
 		one := int64(1)
-		w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx,
-			metav1.ListOptions{ResourceVersion: version, LabelSelector: ours, TimeoutSeconds: &one})
-		if err != nil {
-			return "", err
-		}
+		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx,
+			metav1.ListOptions{ResourceVersion: version, LabelSelector: ours, TimeoutSeconds: &one}))
 		defer w.Stop()
 		return events(ctx, w, 1)
 	}, "end"},
-	{"a watch from a version to come sends nothing before", func(ctx context.Context, c *Client) (string, error) {
-		version, err := fill(ctx, c, "red", "a")
-		if err != nil {
-			return "", err
-		}
+	{"a watch from a version to come sends nothing before", func(ctx context.Context, c *Client) string {
+		version := fill(ctx, c, "red", "a")
 		one := int64(1)
-		w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx,
-			metav1.ListOptions{ResourceVersion: version + "000", LabelSelector: ours, TimeoutSeconds: &one})
-		if err != nil {
-			return "", err
-		}
+		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx,
+			metav1.ListOptions{ResourceVersion: version + "000", LabelSelector: ours, TimeoutSeconds: &one}))
 		defer w.Stop()
-		if _, err := fill(ctx, c, "red", "b"); err != nil {
-			return "", err
-		}
+		fill(ctx, c, "red", "b")
 		return events(ctx, w, 1)
 	}, "end"},
-	{"custom resources are watched", func(ctx context.Context, c *Client) (string, error) {
+	{"custom resources are watched", func(ctx context.Context, c *Client) string {
 		client := c.Dynamic.Resource(imports).Namespace(c.Namespace)
-		list, err := client.List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return "", err
-		}
-		w, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-		if err != nil {
-			return "", err
-		}
+		list := need(client.List(ctx, metav1.ListOptions{}))
+		w := need(client.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}))
 		defer w.Stop()
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": imports.GroupVersion().String(), "kind": "ServiceImport",
 			"metadata": map[string]any{"name": "one"},
 			"spec":     map[string]any{"type": "ClusterSetIP", "ports": []any{}},
 		}}
-		if _, err := client.Create(ctx, object, metav1.CreateOptions{}); err != nil {
-			return "", err
-		}
+		need(client.Create(ctx, object, metav1.CreateOptions{}))
 		return events(ctx, w, 1)
 	}, "ADDED one"},
 }
