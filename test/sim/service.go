@@ -8,10 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -32,39 +34,40 @@ func (c *Cluster) must(err error) {
 func (c *Cluster) Serve(service string, headless bool, addresses ...string) {
 	c.t.Helper()
 	object := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: service},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Name: service, Namespace: Namespace},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
 	}
 	if headless {
 		object.Spec.ClusterIP = corev1.ClusterIPNone
 	}
-	_, err := c.Kube.CoreV1().Services(Namespace).Create(context.Background(), object, metav1.CreateOptions{})
-	c.must(err)
+	c.Put(object)
 	c.SetEndpoints(service, addresses...)
 }
 
 // SetEndpoints sets the ready endpoints of a Service, as the EndpointSlice controller does.
 func (c *Cluster) SetEndpoints(service string, addresses ...string) {
 	c.t.Helper()
-	client := c.Kube.DiscoveryV1().EndpointSlices(Namespace)
-	ready, name, port, protocol := true, "http", int32(8080), corev1.ProtocolTCP
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: service + "-1", Labels: map[string]string{
+	slice := sliceOf(Namespace, service, "http", 8080)
+	for _, each := range addresses {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{each}, Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true)},
+		})
+	}
+	c.Put(slice)
+}
+
+// sliceOf is a slice without endpoints of a Service with one port.
+func sliceOf(namespace, service, port string, number int32) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+		ObjectMeta: metav1.ObjectMeta{Name: service + "-1", Namespace: namespace, Labels: map[string]string{
 			discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io",
 		}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &protocol}},
+		Ports:       []discoveryv1.EndpointPort{{Name: &port, Port: &number, Protocol: new(corev1.ProtocolTCP)}},
+		Endpoints:   []discoveryv1.Endpoint{},
 	}
-	for _, each := range addresses {
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{each}, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready},
-		})
-	}
-	_, err := client.Update(context.Background(), slice, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = client.Create(context.Background(), slice, metav1.CreateOptions{})
-	}
-	c.must(err)
 }
 
 // Export creates the ServiceExport of a service.
@@ -73,21 +76,11 @@ func (c *Cluster) Export(service string) { c.ExportWith(service, nil, nil) }
 // ExportWith creates or replaces the ServiceExport of a service, with annotations and others that it exports.
 func (c *Cluster) ExportWith(service string, annotations, exported map[string]string) {
 	c.t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.ServiceExport{
+	c.Put(&v1beta1.ServiceExport{
 		TypeMeta:   metav1.TypeMeta{APIVersion: serviceExports.GroupVersion().String(), Kind: v1beta1.ServiceExportKindName},
-		ObjectMeta: metav1.ObjectMeta{Name: service, Annotations: annotations},
+		ObjectMeta: metav1.ObjectMeta{Name: service, Namespace: Namespace, Annotations: annotations},
 		Spec:       v1beta1.ServiceExportSpec{ExportedAnnotations: exported},
 	})
-	c.must(err)
-	object, client := &unstructured.Unstructured{Object: content}, c.Dynamic.Resource(serviceExports).Namespace(Namespace)
-	if before, err := client.Get(context.Background(), service, metav1.GetOptions{}); err == nil {
-		object.SetResourceVersion(before.GetResourceVersion())
-		_, err = client.Update(context.Background(), object, metav1.UpdateOptions{})
-		c.must(err)
-		return
-	}
-	_, err = client.Create(context.Background(), object, metav1.CreateOptions{})
-	c.must(err)
 }
 
 // Withdraw deletes the ServiceExport of a service.
@@ -96,4 +89,39 @@ func (c *Cluster) Withdraw(service string) {
 	c.must(
 		c.Dynamic.Resource(serviceExports).Namespace(Namespace).Delete(context.Background(), service,
 			metav1.DeleteOptions{}))
+}
+
+// Put creates an object, which names its kind, or replaces the one of its name but for the status.
+func (c *Cluster) Put(object metav1.Object) {
+	c.t.Helper()
+	ctx := context.Background()
+	content, client := c.resourceOf(object)
+	_, err := client.Create(ctx, content, metav1.CreateOptions{})
+	for apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) { // the controller writes conditions of exports
+		was, missing := client.Get(ctx, object.GetName(), metav1.GetOptions{})
+		c.must(missing)
+		content.SetResourceVersion(was.GetResourceVersion())
+		_, err = client.Update(ctx, content, metav1.UpdateOptions{})
+	}
+	c.must(err)
+}
+
+// Delete deletes an object, which names its kind, if it exists.
+func (c *Cluster) Delete(object metav1.Object) {
+	c.t.Helper()
+	_, client := c.resourceOf(object)
+	if err := client.Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		c.must(err)
+	}
+}
+
+// resourceOf is an object without its status, and the client of its kind.
+func (c *Cluster) resourceOf(object metav1.Object) (*unstructured.Unstructured, dynamic.ResourceInterface) {
+	c.t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	c.must(err)
+	delete(fields, "status")
+	content := &unstructured.Unstructured{Object: fields}
+	resource, _ := meta.UnsafeGuessKindToResource(content.GroupVersionKind())
+	return content, c.Dynamic.Resource(resource).Namespace(object.GetNamespace())
 }

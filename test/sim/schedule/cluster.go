@@ -103,12 +103,22 @@ func (c *cluster) must(err error) {
 func (c *cluster) write(from, to workload.Service) {
 	c.t.Helper()
 	for _, next := range workload.Path(from, to) {
-		for _, each := range workload.Writes(from, next, sim.Namespace, "team") {
-			c.must(workload.Put(context.Background(), c.Dynamic, each))
+		for _, each := range workload.Writes(from, next, sim.Namespace) {
+			c.carryOut(each)
 		}
 		c.change(next)
 		c.load.Services[next.Name], from = next, next
 	}
+}
+
+// carryOut writes or deletes an object.
+func (c *cluster) carryOut(write workload.Write) {
+	c.t.Helper()
+	if write.Delete {
+		c.Delete(write.Object)
+		return
+	}
+	c.Put(write.Object)
 }
 
 // describe is a service as text.

@@ -3,7 +3,6 @@
 package schedule
 
 import (
-	"context"
 	"maps"
 	"math/rand/v2"
 	"net/netip"
@@ -93,12 +92,12 @@ func (l limited) tier(cluster string) int {
 // writeLimited has the cluster export the service.
 func (c *cluster) writeLimited() {
 	for _, each := range workload.Writes(workload.Service{Name: limitedName}, c.r.limited.service(c.load.Number),
-		sim.Namespace, "team") {
+		sim.Namespace) {
 		if exported, ok := each.Object.(*v1beta1.ServiceExport); ok {
 			chosen := strings.Join(slices.Sorted(maps.Keys(c.r.limited.chosen)), "; ")
 			metav1.SetMetaDataAnnotation(&exported.ObjectMeta, export.AnnotationClusters, chosen)
 		}
-		c.must(workload.Put(context.Background(), c.Dynamic, each))
+		c.carryOut(each)
 	}
 }
 

@@ -3,7 +3,6 @@
 package schedule
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -153,11 +152,11 @@ func (c *cluster) writeWeighted() {
 	if text := weighings[c.weighted.weights].text; text != "" {
 		service.Annotations = map[string]string{export.AnnotationWeights: text}
 	}
-	for _, each := range workload.Writes(workload.Service{Name: weightedName}, service, sim.Namespace, "team") {
+	for _, each := range workload.Writes(workload.Service{Name: weightedName}, service, sim.Namespace) {
 		if exported, ok := each.Object.(*v1beta1.ServiceExport); ok {
 			exported.SetAnnotations(c.weighted.says)
 		}
-		c.must(workload.Put(context.Background(), c.Dynamic, each))
+		c.carryOut(each)
 	}
 }
 

@@ -8,7 +8,6 @@
 package workload
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -66,29 +65,28 @@ func Path(from, to Service) []Service {
 
 // A Write is one request: Object is to be there as it is, or to be deleted.
 type Write struct {
-	Resource string // services, endpointslices or serviceexports
-	Object   metav1.Object
-	Delete   bool
+	Object metav1.Object
+	Delete bool
 }
 
 // Writes returns the requests, in order, that bring a namespace from a state to
-// the next one of a Path. manager is part of the names of EndpointSlices.
-func Writes(from, to Service, namespace, manager string) (writes []Write) {
+// the next one of a Path.
+func Writes(from, to Service, namespace string) (writes []Write) {
 	if to.Present && (!from.Present || from.Affinity != to.Affinity || !slices.Equal(from.Ports, to.Ports)) {
-		writes = append(writes, Write{Resource: "services", Object: to.service(namespace)})
+		writes = append(writes, Write{Object: to.service(namespace)})
 	}
 	if from.Present && !to.Present {
-		writes = append(writes, Write{Resource: "services", Object: to.service(namespace), Delete: true})
+		writes = append(writes, Write{Object: to.service(namespace), Delete: true})
 	}
 	if !slices.Equal(from.Endpoints, to.Endpoints) || !slices.Equal(from.Ports, to.Ports) {
-		writes = append(writes, Write{Resource: "endpointslices", Object: to.slice(namespace, manager)})
+		writes = append(writes, Write{Object: to.slice(namespace)})
 	}
 	exportChanged := !maps.Equal(from.Labels, to.Labels) || !maps.Equal(from.Annotations, to.Annotations)
 	switch {
 	case to.Exported && (!from.Exported || exportChanged):
-		writes = append(writes, Write{Resource: "serviceexports", Object: to.export(namespace)})
+		writes = append(writes, Write{Object: to.export(namespace)})
 	case from.Exported && !to.Exported:
-		writes = append(writes, Write{Resource: "serviceexports", Object: to.export(namespace), Delete: true})
+		writes = append(writes, Write{Object: to.export(namespace), Delete: true})
 	}
 	return writes
 }
@@ -113,11 +111,11 @@ func (s Service) service(namespace string) *corev1.Service {
 	return object
 }
 
-func (s Service) slice(namespace, manager string) *discoveryv1.EndpointSlice {
+func (s Service) slice(namespace string) *discoveryv1.EndpointSlice {
 	object := &discoveryv1.EndpointSlice{
 		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("%s-%s", s.Name, manager), Namespace: namespace,
+			Name: s.Name + "-team", Namespace: namespace,
 			Labels: map[string]string{discoveryv1.LabelServiceName: s.Name},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
