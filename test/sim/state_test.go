@@ -3,7 +3,6 @@
 package sim_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -23,47 +22,22 @@ import (
 )
 
 // A forward is what a port-forward is to the controller: connections within its pod.
-type forward struct {
-	connections chan net.Conn
-	closed      chan struct{}
-}
+type forward struct{ net.Listener }
 
 type within struct{ net.Conn }
 
 func (within) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
-func (f *forward) Accept() (net.Conn, error) {
-	select {
-	case connection := <-f.connections:
-		return within{connection}, nil
-	case <-f.closed:
-		return nil, net.ErrClosed
-	}
+func (f forward) Accept() (net.Conn, error) {
+	connection, err := f.Listener.Accept()
+	return within{connection}, err
 }
-
-func (f *forward) Close() error {
-	select {
-	case <-f.closed:
-	default:
-		close(f.closed)
-	}
-	return nil
-}
-
-func (f *forward) Addr() net.Addr { return &net.TCPAddr{} }
 
 // get decodes the answer to a question.
-func (f *forward) get(t *testing.T, question string, document any) {
+func get(t *testing.T, set *sim.ClusterSet, question string, document any) {
 	t.Helper()
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(context.Context, string, string) (net.Conn, error) {
-			one, other := net.Pipe()
-			f.connections <- other
-			return one, nil
-		},
-	}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://controller"+question, http.NoBody)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: set.Network.Dialer("user")}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://pod"+question, http.NoBody)
 	must(t, err)
 	response, err := client.Do(request)
 	must(t, err)
@@ -77,9 +51,10 @@ func (f *forward) get(t *testing.T, question string, document any) {
 func TestState(t *testing.T) {
 	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
-		of := &forward{make(chan net.Conn), make(chan struct{})}
+		pod, err := set.Network.Listen("pod")
+		must(t, err)
 		east.StopController()
-		east.StartController(replica("east-0"), func(options *controller.Options) { options.Listener, options.Version = of, "v1" })
+		east.StartController(replica("east-0"), func(options *controller.Options) { options.Listener, options.Version = forward{pod}, "v1" })
 		west.StopController()
 		west.StartController(func(options *controller.Options) { options.Version = "v2" })
 		for i, c := range set.Clusters() {
@@ -91,8 +66,8 @@ func TestState(t *testing.T) {
 		sim.Wait(time.Minute)
 		look := func() (is state.Cluster, web state.Explanation) {
 			t.Helper()
-			of.get(t, state.PathStatus, &is)
-			of.get(t, state.PathExplain+"?service=demo/web", &web)
+			get(t, set, state.PathStatus, &is)
+			get(t, set, state.PathExplain+"?service=demo/web", &web)
 			return is, web
 		}
 		has := func(what string, is state.Cluster, wanted ...string) {
@@ -141,7 +116,7 @@ func TestState(t *testing.T) {
 			t.Errorf("the explanation is %+v", web)
 		}
 
-		_, err := west.Kube.CoreV1().Namespaces().Patch(t.Context(), member.DefaultNamespace, types.MergePatchType,
+		_, err = west.Kube.CoreV1().Namespaces().Patch(t.Context(), member.DefaultNamespace, types.MergePatchType,
 			[]byte(`{"metadata":{"annotations":{"`+member.DrainAnnotation+`":"true"}}}`), metav1.PatchOptions{})
 		must(t, err)
 		sim.Wait(time.Minute)
