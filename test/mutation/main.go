@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command mutation proves that tests notice mistakes where they would cost most: in what stays when contact is lost,
-// who is believed, what clusters agree on, and what is written. It makes each mistake of a list in a copy of the
-// checkout, and runs the unit tests of the package and the simulation there. A mutant that they let live is printed,
+// who is believed, what clusters agree on, and what is written. It lays each mistake of a list over the checkout, and runs
+// the unit tests of the package and the simulation with it. A mutant that they let live is printed,
 // and fails the run; so does one whose place in the code is no longer found.
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -54,24 +55,15 @@ func run(ctx context.Context, only string) error {
 	begin, count := time.Now(), 0
 	for range runtime.NumCPU() {
 		workers.Go(func() {
-			directory, err := duplicate(ctx, root)
-			defer os.RemoveAll(directory)
 			for m := range queue {
 				began := time.Now()
-				var by string
-				if err == nil {
-					by, err = m.test(ctx, directory)
-				}
+				by, err := m.test(ctx, root)
 				lock.Lock()
 				if err != nil {
 					failed = append(failed, fmt.Errorf("%s: %w", m, err))
 				}
-				if by == "" {
-					by = "LIVES"
-				}
-				fmt.Printf("%5.1fs  %-40s %s\n", time.Since(began).Seconds(), by, m)
+				fmt.Printf("%5.1fs  %-40s %s\n", time.Since(began).Seconds(), cmp.Or(by, "LIVES"), m)
 				lock.Unlock()
-				err = nil
 			}
 		})
 	}
@@ -93,42 +85,32 @@ func checkout(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(output)), err
 }
 
-// duplicate copies what is under version control, as it is in the checkout, to a new folder that the caller removes.
-func duplicate(ctx context.Context, root string) (directory string, err error) {
-	if directory, err = os.MkdirTemp("", "mutation-"); err != nil {
-		return "", err
-	}
-	// What was deleted and is still in the index cannot be copied, and need not be.
-	command := exec.CommandContext(ctx, "sh", "-c", `git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$0" 2>/dev/null || [ -e "$0/go.mod" ]`, directory)
-	command.Dir = root
-	if err := command.Run(); err != nil {
-		return directory, fmt.Errorf("copy the checkout to %s: %w", directory, err)
-	}
-	return directory, nil
-}
-
 // errLives tells that no test noticed.
 var errLives = errors.New("no test notices it")
 
-// test makes the mistake in a copy of the checkout, runs the tests, and takes it
-// back. It returns the first test that failed.
-func (m mutant) test(ctx context.Context, directory string) (by string, err error) {
-	path := filepath.Join(directory, m.file)
-	before, after, err := m.apply(directory)
+// test runs the tests with the mistake, which the Go toolchain lays over the checkout. It returns the first test that failed.
+func (m mutant) test(ctx context.Context, root string) (by string, err error) {
+	after, err := m.apply(root)
 	if err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(path, after, 0o600); err != nil {
+	directory, err := os.MkdirTemp("", "mutation-")
+	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, os.WriteFile(path, before, 0o600)) }()
+	defer os.RemoveAll(directory)
+	file, overlay := filepath.Join(directory, filepath.Base(m.file)), filepath.Join(directory, "overlay.json")
+	text := fmt.Appendf(nil, `{"Replace": {%q: %q}}`, filepath.Join(root, m.file), file)
+	if err := errors.Join(os.WriteFile(file, after, 0o600), os.WriteFile(overlay, text, 0o600)); err != nil {
+		return "", err
+	}
 	unit := "./" + filepath.Dir(m.file)
 	rounds := [][]string{{unit}, {simulation}}
 	if m.first != "" {
 		rounds = append([][]string{strings.Fields(m.first)}, rounds...)
 	}
 	for _, round := range rounds {
-		by, err := failure(ctx, directory, round)
+		by, err := failure(ctx, root, overlay, round)
 		if by != "" || err != nil {
 			return by, err
 		}
@@ -136,16 +118,16 @@ func (m mutant) test(ctx context.Context, directory string) (by string, err erro
 	return "", errLives
 }
 
-// apply returns the file without and with the mistake.
-func (m mutant) apply(root string) (before, after []byte, err error) {
-	if before, err = os.ReadFile(filepath.Join(root, m.file)); err != nil {
-		return nil, nil, err
+// apply returns the file with the mistake.
+func (m mutant) apply(root string) (after []byte, err error) {
+	before, err := os.ReadFile(filepath.Join(root, m.file))
+	if err != nil {
+		return nil, err
 	}
 	if count := bytes.Count(before, []byte(m.text)); count != 1 {
-		return nil, nil, fmt.Errorf("its text is %d times in the file: bring the list in test/mutation up to date",
-			count)
+		return nil, fmt.Errorf("its text is %d times in the file: bring the list in test/mutation up to date", count)
 	}
-	return before, bytes.Replace(before, []byte(m.text), []byte(m.replacement), 1), nil
+	return bytes.Replace(before, []byte(m.text), []byte(m.replacement), 1), nil
 }
 
 var (
@@ -154,12 +136,12 @@ var (
 )
 
 // failure runs tests and returns the first that fails. What does not compile is an error.
-func failure(ctx context.Context, directory string, arguments []string) (string, error) {
+func failure(ctx context.Context, root, overlay string, arguments []string) (string, error) {
 	// The flags of make test, so that only what the mutant touches is compiled.
 	command := exec.CommandContext(ctx, "go",
-		append([]string{"test", "-trimpath", "-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=3m"},
+		append([]string{"test", "-trimpath", "-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=3m", "-overlay=" + overlay},
 			arguments...)...)
-	command.Dir, command.Env = directory, append(os.Environ(), "CGO_ENABLED=0")
+	command.Dir, command.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	output, err := command.CombinedOutput()
 	if err == nil || ctx.Err() != nil {
 		return "", ctx.Err()
