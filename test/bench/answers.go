@@ -28,23 +28,6 @@ func (b *bed) answered(ctx context.Context, client *wire.Client, change fleet.Ch
 		func(addresses []netip.Addr) bool { return slices.ContainsFunc(addresses, change.Answers) }, b.broken)
 }
 
-// allAnswered returns when CoreDNS answers with all of the changes.
-func (b *bed) allAnswered(ctx context.Context, changes []fleet.Change) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	client, err := wire.Dial(ctx, b.local().dns.Address)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	for _, change := range changes {
-		if err := b.answered(ctx, client, change); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // follower times changes until they are answered, many at once.
 type follower struct {
 	bed   *bed

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,6 @@ var must = controlplanetest.Must
 // figures are those of a run. None is held to its goal, but each is a number.
 func figures(t *testing.T, o options) []*figure.Figure {
 	t.Helper()
-	o.only = regexp.MustCompile("")
 	tables, err := measure(t.Context(), o, t.Output())
 	must(t, err)
 	var all []*figure.Figure

@@ -18,7 +18,6 @@ import (
 	"maps"
 	"os"
 	"os/signal"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -56,7 +55,6 @@ type options struct {
 	rest time.Duration
 	// memory is the limit of the controller's container in MiB.
 	memory int64
-	only   *regexp.Regexp
 }
 
 // size is how much is measured of joined clusters.
@@ -86,7 +84,7 @@ var shapes = map[string]fleet.Shape{
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
-	o := options{only: regexp.MustCompile(""), size: full}
+	o := options{size: full}
 	// A set of its own, because packages of CoreDNS put flags into the one that all share.
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(stderr)
@@ -95,11 +93,6 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	set.DurationVar(&o.changes, "changes", 10*time.Minute, "how long endpoints change")
 	set.DurationVar(&o.rest, "rest", 30*time.Second, "how long nothing changes")
 	set.Int64Var(&o.memory, "memory", 512, "memory limit of the controller's container in `MiB`")
-	set.Func("only", "run only the parts whose name matches this `regexp`",
-		func(text string) (err error) {
-			o.only, err = regexp.Compile(text)
-			return err
-		})
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
@@ -143,19 +136,18 @@ type plan struct {
 	parts       []part
 }
 
-// part measures some of the figures. One that the others need always runs.
+// part measures some of the figures.
 type part struct {
-	name   string
-	run    func(context.Context, *bed) error
-	needed bool
+	name string
+	run  func(context.Context, *bed) error
 }
 
 // plans says what is measured of a shape, in this order.
 func (o options) plans() []plan {
 	if o.shape == joined {
 		return []plan{
-			{"Queries", queriesText, []part{{name: "dns", run: queries}}},
-			{"Joined clusters", joinedText, []part{{name: "members", run: joinedClusters}}},
+			{"Queries", queriesText, []part{{"dns", queries}}},
+			{"Joined clusters", joinedText, []part{{"members", joinedClusters}}},
 		}
 	}
 	shape := shapes[o.shape]
@@ -164,18 +156,17 @@ func (o options) plans() []plan {
 			figure.Thousands(shape.Endpoints/shape.Services)),
 		fmt.Sprintf("Memory limit of the controller %d MiB; %d changes/s for %s.", o.memory, o.rate, o.changes),
 		[]part{
-			{"start", start, true},
-			{"members", members, false},
-			{"import", imports, true},
-			{"rest", atRest, false},
-			{"changes", changes, false},
-			{"restart", restart, false},
-			{"floors", floors, false},
+			{"start", start},
+			{"members", members},
+			{"import", imports},
+			{"rest", atRest},
+			{"changes", changes},
+			{"floors", floors},
 		},
 	}}
 }
 
-// measure runs the parts that are asked for.
+// measure runs the plans.
 func measure(ctx context.Context, o options, progress io.Writer) (tables []*figure.Table, err error) {
 	about := o.about()
 	for _, each := range o.plans() {
@@ -191,9 +182,6 @@ func measure(ctx context.Context, o options, progress io.Writer) (tables []*figu
 
 func (b *bed) measure(ctx context.Context, parts []part) error {
 	for _, p := range parts {
-		if !p.needed && !b.only.MatchString(p.name) {
-			continue
-		}
 		b.say("%s", p.name)
 		if err := p.run(ctx, b); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)

@@ -78,9 +78,3 @@ func (s samples) writes(labels ...string) (sum float64) {
 	}
 	return sum
 }
-
-// watches is the number of open watches at an API server.
-func (s samples) watches() float64 { return s.sum("apiserver_longrunning_requests", `verb="WATCH"`) }
-
-// stored is the size of etcd's database in bytes.
-func (s samples) stored() float64 { return s.sum("apiserver_storage_size_bytes") }

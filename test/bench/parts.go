@@ -60,10 +60,6 @@ func imports(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
-	before, err := b.serverMetrics(ctx)
-	if err != nil {
-		return err
-	}
 	have, stuck := 0, 0
 	u, err := b.during(ctx, func() error {
 		if err := b.run(b.local(), b.memory<<20/10*9); err != nil {
@@ -104,15 +100,6 @@ func imports(ctx context.Context, b *bed) error {
 			figure.Time(float64(u.server)), figure.Thousands(int(u.writes))),
 		Verdict: figure.Judge(took <= time.Minute, peak <= 512<<20),
 	})
-	after, err := b.serverMetrics(ctx)
-	if err != nil {
-		return err
-	}
-	b.add(&figure.Figure{
-		What: "etcd's database per imported endpoint, history included",
-		Measured: fmt.Sprintf("%.0f B (%s in all)", (after.stored()-before.stored())/float64(b.shape.Endpoints),
-			figure.Bytes(after.stored())),
-	})
 	return nil
 }
 
@@ -151,10 +138,6 @@ func atRest(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
-	metrics, err := b.serverMetrics(ctx)
-	if err != nil {
-		return err
-	}
 	b.rested = float64(u.controller) / u.took.Seconds()
 	each := (heap - b.baseHeap) / float64(b.shape.Endpoints)
 	b.add(
@@ -164,9 +147,8 @@ func atRest(ctx context.Context, b *bed) error {
 			Verdict:  figure.Judge(u.part(u.controller) <= 3),
 		},
 		&figure.Figure{
-			What: "at rest: writes to the own API server, and its watches",
-			Measured: fmt.Sprintf("%.1f/s, %.1f/s of them Leases; %.0f watches", u.perSecond(u.writes),
-				u.perSecond(u.leaseWrites), metrics.watches()),
+			What:     "at rest: writes to the own API server",
+			Measured: fmt.Sprintf("%.1f/s, %.1f/s of them Leases", u.perSecond(u.writes), u.perSecond(u.leaseWrites)),
 		},
 		&figure.Figure{
 			What: "live heap of the controller per imported endpoint", Goal: "≤ 400 B",
@@ -244,41 +226,3 @@ func changes(ctx context.Context, b *bed) error {
 
 // lastAnswer is how long after the last change its answer is waited for.
 const lastAnswer = time.Minute
-
-// restart measures a start with everything imported and one change in each member since.
-func restart(ctx context.Context, b *bed) error {
-	if err := kill(&b.local().controller); err != nil {
-		return err
-	}
-	changes, err := b.fleet.ChangeEach(ctx)
-	if err != nil {
-		return err
-	}
-	u, err := b.during(ctx, func() error {
-		if err := b.run(b.local(), b.memory<<20/10*9); err != nil {
-			return err
-		}
-		if err := b.allAnswered(ctx, changes); err != nil {
-			return err
-		}
-		return b.await(ctx, "all members are synced", func(s samples) bool {
-			return s.synced() == b.shape.Members && s.idle()
-		})
-	})
-	if err != nil {
-		return err
-	}
-	_, peak, err := usage.Memory(b.local().controller.PID())
-	if err != nil {
-		return err
-	}
-	b.add(&figure.Figure{
-		What: "restart with everything imported → complete, with what changed meanwhile",
-		Goal: "≤ 60 s, RSS ≤ 512 MiB at any moment",
-		Measured: fmt.Sprintf("%s; RSS ≤ %s; processor time: controller %s, API server and etcd %s; %s writes",
-			figure.Time(float64(u.took)), figure.Bytes(peak), figure.Time(float64(u.controller)),
-			figure.Time(float64(u.server)), figure.Thousands(int(u.writes))),
-		Verdict: figure.Judge(u.took <= time.Minute, peak <= 512<<20),
-	})
-	return nil
-}

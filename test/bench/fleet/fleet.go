@@ -31,7 +31,6 @@ type Fleet struct {
 	Members []*Member
 
 	places []place
-	next   int // of places
 	number uint32
 
 	cancel  context.CancelFunc
@@ -134,29 +133,7 @@ func (c Change) Answers(ip netip.Addr) bool { return numberOf(ip) >= c.number }
 
 // Change changes the next endpoint in the order.
 func (f *Fleet) Change(ctx context.Context) (Change, error) {
-	p := f.places[f.next%len(f.places)]
-	f.next++
-	return f.change(ctx, p)
-}
-
-// ChangeEach changes one endpoint of a headless service in each member that has one.
-func (f *Fleet) ChangeEach(ctx context.Context) (all []Change, err error) {
-	done := map[*Member]bool{}
-	for _, p := range f.places {
-		if done[p.member] || !headless(p.service) {
-			continue
-		}
-		done[p.member] = true
-		change, err := f.change(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, change)
-	}
-	return all, nil
-}
-
-func (f *Fleet) change(ctx context.Context, p place) (Change, error) {
+	p := f.places[int(f.number)%len(f.places)]
 	f.number++
 	c := Change{At: time.Now(), number: f.number}
 	if headless(p.service) {
