@@ -225,16 +225,8 @@ func exportedOf(metadata map[string]string) map[string]string {
 
 // importText leaves the conflicts out, which no import tells.
 func importText(read truth.Import) string {
-	return fmt.Sprintf("headless %v, ports %v, affinity %s, labels %s, annotations %s, clusters %v",
-		read.Headless, read.Ports, read.Affinity, mapText(read.Labels), mapText(read.Annotations), read.Clusters)
-}
-
-func mapText(m map[string]string) string {
-	var pairs []string
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		pairs = append(pairs, key+"="+m[key])
-	}
-	return strings.Join(pairs, ",")
+	return fmt.Sprintf("headless %v, ports %v, affinity %s, labels %v, annotations %v, clusters %v",
+		read.Headless, read.Ports, read.Affinity, read.Labels, read.Annotations, read.Clusters)
 }
 
 // Addresses are the addresses among texts.
