@@ -5,11 +5,9 @@ package answers
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/miekg/dns"
@@ -22,69 +20,31 @@ import (
 // A DNS knows the names of one cluster.
 type DNS struct {
 	source *watch.Source
-	states *states
 	stop   func()
 }
 
 // Start returns a DNS that reads the cluster of a config. The caller stops it.
 func Start(config *rest.Config) (*DNS, error) {
-	kept := &states{of: make(map[watch.Resource]State)}
-	source, stop, err := watch.New(config, watch.Options{}, &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}, kept)
+	source, stop, err := watch.New(config, watch.Options{}, &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}, unobserved{})
 	if err != nil {
 		return nil, err
 	}
-	return &DNS{source, kept, stop}, nil
+	return &DNS{source, stop}, nil
 }
 
 // Stop ends it.
 func (d *DNS) Stop() { d.stop() }
 
-// State is that of a watched resource.
-type State struct {
-	// Synced is when the API server last confirmed the state.
-	Synced time.Time
-	// Healthy reports whether the last list or watch began without an error.
-	Healthy bool
-}
+// unobserved is an observer that sees nothing.
+type unobserved struct{}
 
-// states is an observer that keeps the states.
-type states struct {
-	mu sync.Mutex
-	of map[watch.Resource]State
-}
-
-// Watched implements watch.Observer, as the others do.
-func (s *states) Watched(resource watch.Resource, _ int) {
-	s.change(resource, func(*State) {})
-}
-
-func (s *states) Confirmed(resource watch.Resource, at time.Time) {
-	s.change(resource, func(state *State) { state.Synced = at })
-}
-
-func (s *states) Asked(resource watch.Resource, _ string, err error) {
-	s.change(resource, func(state *State) { state.Healthy = err == nil })
-}
-
-func (*states) Objects(watch.Resource, int)               {}
-func (*states) Totals(_, _ record.Totals)                 {}
-func (*states) Programmed(bool, time.Duration)            {}
-func (*states) Undecodable(watch.Resource, string, error) {}
-
-func (s *states) change(resource watch.Resource, by func(*State)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	state := s.of[resource]
-	by(&state)
-	s.of[resource] = state
-}
-
-// States says how each watch is.
-func (d *DNS) States() map[watch.Resource]State {
-	d.states.mu.Lock()
-	defer d.states.mu.Unlock()
-	return maps.Clone(d.states.of)
-}
+func (unobserved) Watched(watch.Resource, int)               {}
+func (unobserved) Confirmed(watch.Resource, time.Time)       {}
+func (unobserved) Asked(watch.Resource, string, error)       {}
+func (unobserved) Objects(watch.Resource, int)               {}
+func (unobserved) Totals(_, _ record.Totals)                 {}
+func (unobserved) Programmed(bool, time.Duration)            {}
+func (unobserved) Undecodable(watch.Resource, string, error) {}
 
 // Ask returns the response code to a question for the A records of a service,
 // and the addresses of the answer in no order.

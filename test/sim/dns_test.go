@@ -13,7 +13,7 @@ import (
 )
 
 // TestDNSWithoutItsAPIServer: whatever the API server answers, or does not, DNS answers from what it knows, for however
-// long, and its states say of when that is. What changed meanwhile is answered once the API server works again.
+// long. What changed meanwhile is answered once the API server works again.
 func TestDNSWithoutItsAPIServer(t *testing.T) {
 	rows := []fault{
 		inWest("it is killed", (*sim.Cluster).StopAPI, (*sim.Cluster).StartAPI),
@@ -39,11 +39,7 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 				west := set.Cluster("west")
 				here, _ := serveSome(west, 2)
 				west.StopController() // it would have a say, too
-				sim.Wait(5 * time.Minute)
-				expectStates(t, west, true, time.Now().Add(-2*time.Minute)) // by bookmarks alone
-
 				row.begin(set)
-				began := time.Now()
 				edit(t, west, false,
 					func(slice *discoveryv1.EndpointSlice) { slice.Endpoints[0].Addresses[0] = "10.65.9.9" })
 				changed := map[string]string{}
@@ -53,27 +49,13 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 				for range 20 {
 					expect(t, west, changed)
 				}
-				expectStates(t, west, row.name == "it is frozen", began.Add(-2*time.Minute))
 				row.heal(set)
 				sim.Wait(20 * time.Second)
 				for service := range here {
 					changed[service] = "west/10.65.9.9 -> 10.65.9.9"
 				}
 				expect(t, west, changed)
-				sim.Wait(2 * time.Minute)
-				expectStates(t, west, true, began.Add(time.Minute))
 			})
 		})
-	}
-}
-
-// expectStates asserts whether the watches of DNS are healthy, and that they are from after a time.
-func expectStates(t *testing.T, c *sim.Cluster, healthy bool, after time.Time) {
-	t.Helper()
-	for resource, state := range c.DNS.States() {
-		if state.Healthy != healthy || state.Synced.Before(after) {
-			t.Errorf("at %s: %s %+v, want healthy %v and synced after %s", time.Now().Format(time.TimeOnly), resource, state,
-				healthy, after.Format(time.TimeOnly))
-		}
 	}
 }
