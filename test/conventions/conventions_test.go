@@ -112,78 +112,64 @@ func TestEveryFileNamesTheLicence(t *testing.T) {
 	}
 }
 
-func TestPurePackagesImportNothingImpure(t *testing.T) {
+// An importRule says what folders, with all below them, may not import: the packages of deny, and of ours all but those of
+// allow unless that is nil, both with all below them.
+type importRule struct {
+	folders, deny, allow []string
+}
+
+func under(path string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") })
+}
+
+var importRules = []importRule{
+	{folders: pure, deny: impure, allow: pure},
+	// The core of the controller takes what layers decide as values, or through an interface of its own.
+	{folders: []string{"controller/merge"}, allow: []string{"controller/export"}},
+	{folders: []string{"plugin"}, deny: []string{module + "controller"}},
+	{folders: []string{"controller"}, deny: []string{module + "plugin", "github.com/coredns"}},
+	// kubectl clusterset prints what the controller says, and knows the types of that alone.
+	{folders: []string{"cmd/kubectl-clusterset"}, deny: []string{module + "plugin", module + "controller"}},
+}
+
+func TestImports(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range goFiles(t) {
-		if f.test() || !slices.Contains(pure, f.folder()) {
+		seen[f.folder()] = true
+		if f.test() {
 			continue
 		}
-		seen[f.folder()] = true
-		for _, imported := range f.imports {
-			for _, denied := range impure {
-				if imported == denied || strings.HasPrefix(imported, denied+"/") && imported != "net/netip" {
+		for _, rule := range importRules {
+			if !under(f.folder(), rule.folders) {
+				continue
+			}
+			for _, imported := range f.imports {
+				own, ours := strings.CutPrefix(imported, module)
+				switch {
+				case imported == "net/netip", own == "controller/state" && strings.HasPrefix(f.path, "cmd/"):
+				case under(imported, rule.deny), ours && rule.allow != nil && !under(own, rule.allow):
 					t.Errorf("%s: imports %s", f.path, imported)
 				}
 			}
-			if own, ok := strings.CutPrefix(imported, module); ok && !slices.Contains(pure, own) {
-				t.Errorf("%s: imports %s, which is not pure", f.path, own)
-			}
+		}
+		// Only the wiring imports what the core does without: memberstate.Layer.
+		if strings.HasPrefix(f.folder(), "controller/") && slices.Contains(f.imports, module+"controller/canary") {
+			t.Errorf("%s: imports controller/canary, which is a layer", f.path)
+		}
+		if cut := eventText.FindString(f.text); cut != "" && strings.HasPrefix(f.path, "cmd/kubectl-clusterset/") {
+			t.Errorf("%s: derives from the text of an Event what the controller says: %s", f.path, cut)
 		}
 	}
-	for _, folder := range pure {
-		if !seen[folder] {
-			t.Errorf("%s: no such package", folder)
-		}
-	}
-}
-
-// TestMergeKnowsNoLayer: the core of the controller takes what layers decide as values, or through an interface of its
-// own.
-func TestMergeKnowsNoLayer(t *testing.T) {
-	known := []string{"controller/export"}
-	for _, f := range goFiles(t) {
-		if f.test() || f.folder() != "controller/merge" {
-			continue
-		}
-		for _, imported := range f.imports {
-			if own, ok := strings.CutPrefix(imported, module); ok && !slices.Contains(known, own) {
-				t.Errorf("%s: imports %s", f.path, own)
+	for _, rule := range importRules {
+		for _, folder := range rule.folders {
+			if !seen[folder] && folder != "controller" && folder != "plugin" {
+				t.Errorf("%s: no such package", folder)
 			}
 		}
 	}
 }
 
-func TestPluginAndControllerNeverImportEachOther(t *testing.T) {
-	for _, f := range goFiles(t) {
-		for _, imported := range f.imports {
-			own, _ := strings.CutPrefix(imported, module)
-			if strings.HasPrefix(f.path, "plugin/") && strings.HasPrefix(own, "controller") ||
-				strings.HasPrefix(f.path, "controller/") &&
-					(strings.HasPrefix(own, "plugin") || strings.HasPrefix(imported, "github.com/coredns")) {
-				t.Errorf("%s: imports %s", f.path, own)
-			}
-		}
-	}
-}
-
-// TestCommandLineDerivesNothing: kubectl clusterset prints what the controller says. It knows the types of that, and
-// neither the code nor the messages of Events by which it could derive anything again.
-func TestCommandLineDerivesNothing(t *testing.T) {
-	for _, f := range goFiles(t) {
-		if f.test() || !strings.HasPrefix(f.path, "cmd/kubectl-clusterset/") {
-			continue
-		}
-		for _, imported := range f.imports {
-			own, _ := strings.CutPrefix(imported, module)
-			if strings.HasPrefix(own, "controller") && own != "controller/state" || strings.HasPrefix(own, "plugin") {
-				t.Errorf("%s: imports %s", f.path, own)
-			}
-		}
-		if cut := regexp.MustCompile(`strings\.\w+\([^()]*[eE]vent\.Message`).FindString(f.text); cut != "" {
-			t.Errorf("%s: reads the text of an Event: %s", f.path, cut)
-		}
-	}
-}
+var eventText = regexp.MustCompile(`strings\.\w+\([^()]*[eE]vent\.Message`)
 
 // writesOf returns the expressions of a file that write to a cluster, or may: the methods of Kubernetes' clients by
 // which objects are written, called or passed on. Those of caches have one argument. Leases may be written.
@@ -253,15 +239,6 @@ func TestFilesAreReadInOneSitting(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if lines := strings.Count(f.text, "\n"); !f.test() && lines > most {
 			t.Errorf("%s: %d lines, at most %d", f.path, lines, most)
-		}
-	}
-}
-
-// TestLayersCanBeRemoved: only the wiring imports what the core does without.
-func TestLayersCanBeRemoved(t *testing.T) {
-	for _, f := range goFiles(t) {
-		if !f.test() && strings.HasPrefix(f.folder(), "controller/") && slices.Contains(f.imports, module+"controller/canary") {
-			t.Errorf("%s: imports controller/canary, which is a layer (memberstate.Layer)", f.path)
 		}
 	}
 }
