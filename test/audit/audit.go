@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,8 +16,9 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 )
 
@@ -136,16 +136,17 @@ func Compare(t testing.TB, roles string, unused map[string]map[Call]string, logs
 func granted(t testing.TB, text string) map[string]map[Call]bool {
 	t.Helper()
 	rights := map[string]map[Call]bool{}
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
-	for {
-		var role rbacv1.ClusterRole // a Role has the same rules, and other objects none
-		if err := decoder.Decode(&role); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(fmt.Errorf("read the roles: %w", err))
-		}
-		if role.Kind != "ClusterRole" && role.Kind != "Role" {
+	objects, err := clusterset.Objects([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
 			continue
+		}
+		var role rbacv1.ClusterRole // a Role has the same rules
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+			t.Fatal(err)
 		}
 		if rights[role.Name] == nil {
 			rights[role.Name] = map[Call]bool{}
