@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -141,15 +142,8 @@ const patience = 20 * time.Second
 
 // until waits for a state that controllers bring about.
 func until(ctx context.Context, state func() bool) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for !state() {
-		select {
-		case <-ctx.Done():
-			must(errors.New("the awaited state did not come"))
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	must(wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true,
+		func(context.Context) (bool, error) { return state(), nil }))
 }
 
 // events reads the next events of a watch, without bookmarks that only keep it young.
