@@ -15,8 +15,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/keyutil"
 
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
@@ -79,19 +77,9 @@ func (c *Cluster) Client() kubernetes.Interface { return c.clientset }
 // Dynamic is a dynamic client with all rights.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
-// kubeconfig is one cluster, one user and one context.
+// kubeconfig is one with a token, whose names are that of the cluster.
 func (c *Cluster) kubeconfig(url, token string) ([]byte, error) {
-	name := c.options.Name
-	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: c.authority}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
-	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	config.CurrentContext = name
-	encoded, err := clientcmd.Write(*config)
-	if err != nil {
-		return nil, fmt.Errorf("encode a kubeconfig: %w", err)
-	}
-	return encoded, nil
+	return pki.Kubeconfig(c.options.Name, url, c.authority, token, "")
 }
 
 // writeCredentials makes the keys, the certificate, the tokens and kubeconfigs, and writes what the components read.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki makes certificates of servers in tests.
+// Package pki makes certificates of servers in tests, and kubeconfigs for them.
 package pki
 
 import (
@@ -15,7 +15,20 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
+
+// Kubeconfig returns one with a cluster, a user and a context of a name, with all data inline. The namespace may be empty.
+func Kubeconfig(name, server string, authority []byte, token, namespace string) ([]byte, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
+	config.CurrentContext = name
+	return clientcmd.Write(*config)
+}
 
 // SelfSigned makes a certificate and its private key, both in PEM. The certificate is for a server that has the names
 // and addresses, is its own authority, and is valid at any time from 1990 to 2100.

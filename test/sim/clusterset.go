@@ -17,10 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	selfsigned "github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
@@ -124,16 +123,7 @@ func (c *Cluster) join(t *testing.T, source *Cluster) {
 
 // Kubeconfig returns one with which a reader reaches the cluster over the network.
 func (c *Cluster) Kubeconfig(reader string) []byte {
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.CurrentContext = "member"
-	kubeconfig.Contexts["member"] = &clientcmdapi.Context{
-		Cluster: "member", AuthInfo: "member", Namespace: member.DefaultNamespace,
-	}
-	kubeconfig.Clusters["member"] = &clientcmdapi.Cluster{
-		Server: "https://" + c.Name, CertificateAuthorityData: pki().authority,
-	}
-	kubeconfig.AuthInfos["member"] = &clientcmdapi.AuthInfo{Token: "token-of-" + reader}
-	text, err := clientcmd.Write(*kubeconfig)
+	text, err := selfsigned.Kubeconfig("member", "https://"+c.Name, pki().authority, "token-of-"+reader, member.DefaultNamespace)
 	if err != nil {
 		panic(err) // it has no reason to fail
 	}

@@ -17,12 +17,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
+	"github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
@@ -124,16 +123,6 @@ func (m *Member) handler() (http.HandlerFunc, error) {
 
 // Kubeconfig is the credential of a reader of the member, as kubectl clusterset join makes it.
 func (m *Member) Kubeconfig() ([]byte, error) {
-	config := clientcmdapi.NewConfig()
-	config.CurrentContext = "member"
-	config.Contexts["member"] = &clientcmdapi.Context{
-		Cluster: "member", AuthInfo: "member", Namespace: member.DefaultNamespace,
-	}
-	config.Clusters["member"] = &clientcmdapi.Cluster{
-		Server: m.server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{
-			Type: "CERTIFICATE", Bytes: m.server.Certificate().Raw,
-		}),
-	}
-	config.AuthInfos["member"] = &clientcmdapi.AuthInfo{Token: m.token}
-	return clientcmd.Write(*config)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: m.server.Certificate().Raw})
+	return pki.Kubeconfig("member", m.server.URL, authority, m.token, member.DefaultNamespace)
 }
