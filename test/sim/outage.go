@@ -4,14 +4,10 @@ package sim
 
 import (
 	"bytes"
-	"context"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/mcs-api/config/crd"
 	"sigs.k8s.io/yaml"
 
@@ -69,15 +65,7 @@ func (c *Cluster) Define(texts ...[]byte) {
 func (c *Cluster) define(all []*unstructured.Unstructured) {
 	c.t.Helper()
 	for _, definition := range all {
-		client := c.Dynamic.Resource(definitions)
-		old, err := client.Get(context.Background(), definition.GetName(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			_, err = client.Create(context.Background(), definition, metav1.CreateOptions{})
-		} else if err == nil {
-			definition.SetResourceVersion(old.GetResourceVersion())
-			_, err = client.Update(context.Background(), definition, metav1.UpdateOptions{})
-		}
-		c.must(err)
+		c.Put(definition)
 	}
 }
 
@@ -99,7 +87,3 @@ func parse(texts ...[]byte) (definitions []*unstructured.Unstructured) {
 }
 
 var separator = []byte("\n---\n")
-
-var definitions = schema.GroupVersionResource{
-	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-}
