@@ -64,8 +64,6 @@ type Platform struct {
 	Options controller.Options
 	// Credential returns a new kubeconfig with which a reader may read the cluster over the link between them.
 	Credential func(reader string) []byte
-	// Membership is what the Secret of a member has. nil means a kubeconfig of Credential.
-	Membership func(reader string) map[string][]byte
 	// Namespace is for the services of the scenario.
 	Namespace string
 }
@@ -207,9 +205,6 @@ func (p Pair) secret() string { return "member-" + p.Source.Name }
 // Join makes the source a member of the reader.
 func (s *Set) Join(p Pair) *corev1.Secret {
 	s.Helper()
-	if p.Source.platform.Membership != nil {
-		return p.Reader.putMember(p.secret(), p.Source.Name, p.Source.platform.Membership(p.Reader.Name))
-	}
 	return p.Reader.PutSecret(p.secret(), p.Source.Name, p.Source.platform.Credential(p.Reader.Name))
 }
 
@@ -222,15 +217,10 @@ func (s *Set) Leave(p Pair) {
 // PutSecret creates or replaces the Secret of a member.
 func (c *Cluster) PutSecret(name, id string, kubeconfig []byte) *corev1.Secret {
 	c.set.Helper()
-	return c.putMember(name, id, map[string][]byte{member.KubeconfigKey: kubeconfig})
-}
-
-func (c *Cluster) putMember(name, id string, data map[string][]byte) *corev1.Secret {
-	c.set.Helper()
 	secrets := c.Kube.CoreV1().Secrets(system)
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{member.ClusterLabel: id}},
-		Data:       data,
+		Data:       map[string][]byte{member.KubeconfigKey: kubeconfig},
 	}
 	written, err := secrets.Create(c.set.Context(), secret, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
