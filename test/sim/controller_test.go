@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
@@ -56,7 +58,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 			east.Controller.KillAt(number)
 			for i, state := range story() {
 				if state != want[i] {
-					t.Errorf("killed at write %d: part %d ends otherwise:\n%s", number, i, difference(want[i], state))
+					t.Errorf("killed at write %d: part %d ends otherwise:\n%s", number, i, cmp.Diff(want[i], state))
 				}
 			}
 			if !killed {
@@ -65,24 +67,6 @@ func TestKilledAtEachWrite(t *testing.T) {
 			}
 		}
 	})
-}
-
-// difference returns the lines that one of two texts has.
-func difference(want, got string) string {
-	lines := map[string]int{}
-	for _, each := range strings.Split(want, "\n") {
-		lines[each]--
-	}
-	for _, each := range strings.Split(got, "\n") {
-		lines[each]++
-	}
-	var text strings.Builder
-	for line, count := range lines {
-		if count != 0 {
-			fmt.Fprintf(&text, "%+d %s\n", count, line)
-		}
-	}
-	return text.String()
 }
 
 // replica has a process take part in the election of the leader.
