@@ -33,27 +33,6 @@ func Dial(ctx context.Context, address string) (*Client, error) {
 // Close closes the socket.
 func (c *Client) Close() error { return c.connection.Close() }
 
-// Ask puts a question with EDNS and returns the reply. Without one in time it returns an error.
-func (c *Client) Ask(name string, qtype uint16, timeout time.Duration) (*dns.Msg, error) {
-	query := new(dns.Msg).SetQuestion(name, qtype)
-	query.SetEdns0(bufferSize, false)
-	if err := c.connection.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return nil, err
-	}
-	if err := c.connection.WriteMsg(query); err != nil {
-		return nil, err
-	}
-	for {
-		reply, err := c.connection.ReadMsg()
-		if err != nil {
-			return nil, err
-		}
-		if reply.Id == query.Id { // else it is late, to an earlier question
-			return reply, nil
-		}
-	}
-}
-
 // Await asks for the A records of a name again and again, an interval apart, until one has an address that is wanted. It
 // ends with an error when the context does, or when broken says why there will be no answer.
 func (c *Client) Await(ctx context.Context, name string, interval func() time.Duration,
@@ -61,7 +40,9 @@ func (c *Client) Await(ctx context.Context, name string, interval func() time.Du
 ) error {
 	for {
 		timer := time.NewTimer(interval())
-		reply, last := c.Ask(name, dns.TypeA, time.Second)
+		query := new(dns.Msg).SetQuestion(name, dns.TypeA)
+		query.SetEdns0(bufferSize, false)
+		reply, _, last := (&dns.Client{Timeout: time.Second}).ExchangeWithConn(query, c.connection)
 		if last == nil && wanted(addresses(reply)) {
 			return nil
 		}
