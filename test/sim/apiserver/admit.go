@@ -201,20 +201,9 @@ func withStatus(status bool, old, object runtime.Object) runtime.Object {
 			break
 		}
 		to.Object["status"] = value
-	case *corev1.Namespace:
-		to.Status = from.(*corev1.Namespace).Status
-	case *corev1.Pod:
-		to.Status = from.(*corev1.Pod).Status
-	case *appsv1.Deployment:
-		to.Status = from.(*appsv1.Deployment).Status
-	case *appsv1.StatefulSet:
-		to.Status = from.(*appsv1.StatefulSet).Status
-	case *corev1.Node:
-		to.Status = from.(*corev1.Node).Status
-	case *corev1.Service:
-		to.Status = from.(*corev1.Service).Status
-	case *networkingv1.ServiceCIDR:
-		to.Status = from.(*networkingv1.ServiceCIDR).Status
+	default:
+		of := func(typed runtime.Object) reflect.Value { return reflect.ValueOf(typed).Elem().FieldByName("Status") }
+		of(to).Set(of(from))
 	}
 	if status {
 		access(to).SetResourceVersion(access(object).GetResourceVersion())
@@ -240,16 +229,14 @@ func desiredDiffers(k *kind, old, object runtime.Object) bool {
 			return content
 		}
 		return !reflect.DeepEqual(of(old), of(object))
-	case *appsv1.Deployment:
-		return !reflect.DeepEqual(old.(*appsv1.Deployment).Spec, object.Spec)
-	case *appsv1.StatefulSet:
-		return !reflect.DeepEqual(old.(*appsv1.StatefulSet).Spec, object.Spec)
 	case *discoveryv1.EndpointSlice:
 		was := old.(*discoveryv1.EndpointSlice)
 		return !reflect.DeepEqual(was.Endpoints, object.Endpoints) || !reflect.DeepEqual(was.Ports, object.Ports) ||
 			!reflect.DeepEqual(was.Labels, object.Labels) || !reflect.DeepEqual(was.Annotations, object.Annotations)
+	default:
+		of := func(typed runtime.Object) any { return reflect.ValueOf(typed).Elem().FieldByName("Spec").Interface() }
+		return !reflect.DeepEqual(of(old), of(object))
 	}
-	return false
 }
 
 // validate refuses metadata that no API server takes.
