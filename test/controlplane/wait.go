@@ -4,7 +4,6 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 )
@@ -31,31 +31,21 @@ func (c *Cluster) poll(ctx context.Context, what string, check func(context.Cont
 ) error {
 	running, cancel := c.whileRunning(ctx)
 	defer cancel()
-	limited, cancel := context.WithTimeoutCause(running, readyTimeout, errTimeout)
-	defer cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
-		request, cancel := context.WithTimeout(limited, requestTimeout)
-		err := check(request)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-limited.Done():
-			cause := context.Cause(limited)
-			if errors.Is(cause, errTimeout) {
-				return fmt.Errorf("wait for %s: %w: %w%s", what, cause, err, c.logTails(suspects))
-			}
-			return fmt.Errorf("wait for %s: %w", what, cause)
-		case <-ticker.C:
-		}
+	var last error
+	err := wait.PollUntilContextTimeout(running, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		request, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		last = check(request)
+		return last == nil, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case running.Err() != nil:
+		return fmt.Errorf("wait for %s: %w", what, context.Cause(running))
 	}
+	return fmt.Errorf("wait for %s: not within %s: %w%s", what, readyTimeout, last, c.logTails(suspects))
 }
-
-// errTimeout is why a wait ends for which there was no other reason to end.
-var errTimeout = fmt.Errorf("not within %s", readyTimeout)
 
 // whileRunning returns a context that ends when a component does that runs now, with its end as the cause.
 func (c *Cluster) whileRunning(ctx context.Context) (context.Context, context.CancelFunc) {
