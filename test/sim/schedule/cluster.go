@@ -4,9 +4,7 @@ package schedule
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"strings"
 	"testing"
 	"time"
 
@@ -119,30 +117,6 @@ func (c *cluster) carryOut(write workload.Write) {
 		return
 	}
 	c.Put(write.Object)
-}
-
-// describe is a service as text.
-func describe(s workload.Service) string {
-	var endpoints, ports []string
-	for _, each := range s.Endpoints {
-		mark := ""
-		if !each.Ready {
-			mark = "~"
-		}
-		if each.Terminating {
-			mark += "!"
-		}
-		endpoints = append(endpoints, each.Address.String()+mark)
-	}
-	for _, each := range s.Ports {
-		ports = append(ports, fmt.Sprintf("%s:%d/%s", each.Name, each.Number, each.Protocol))
-	}
-	kind := "ClusterSetIP"
-	if s.Headless {
-		kind = "Headless"
-	}
-	return fmt.Sprintf("%s present %v exported %v %s %s %v %v %s", s.Name, s.Present, s.Exported, kind,
-		strings.Join(ports, ","), s.Affinity, endpoints, s.Labels["tier"])
 }
 
 // ways are all that begin or end in the cluster; into those that end there.

@@ -182,7 +182,7 @@ func (r *run) happen(e Event) {
 			return
 		}
 		if next, kind, changed := c.load.Operate(random); changed {
-			r.note("%s: %s: %s", c.Name, kind, describe(next))
+			r.note("%s: %s: %+v", c.Name, kind, next)
 			r.Changes++
 			c.write(c.load.Services[next.Name], next)
 		}

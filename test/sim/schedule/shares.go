@@ -101,7 +101,7 @@ func (c *cluster) reweigh(random *rand.Rand) {
 	} else {
 		c.weighted.drawEndpoints(random, c.load.Number)
 	}
-	c.r.note("%s: %s", c.Name, c.weighted)
+	c.r.note("%s: %s is %+v", c.Name, weightedName, c.weighted)
 	c.writeWeighted()
 }
 
@@ -125,18 +125,6 @@ func (w *weighted) drawEndpoints(random *rand.Rand, number int) {
 			})
 		}
 	}
-}
-
-func (w weighted) String() string {
-	var endpoints []string
-	for _, each := range w.endpoints {
-		mark := ""
-		if !each.Ready {
-			mark = "~"
-		}
-		endpoints = append(endpoints, each.Address.String()+mark)
-	}
-	return fmt.Sprintf("%s says %v and has %v", weightedName, w.says, endpoints)
 }
 
 // writeWeighted has the cluster export the service.
