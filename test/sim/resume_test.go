@@ -18,14 +18,7 @@ import (
 )
 
 // lists counts the lists of EndpointSlices that a cluster asked another for.
-func lists(from, to *sim.Cluster) (count int) {
-	for request, times := range from.API.Requests() {
-		if request.Host == to.Name && request.Verb == "list" && request.Resource.Resource == "endpointslices" {
-			count += times
-		}
-	}
-	return count
-}
+func lists(from, to *sim.Cluster) int { return requestsOf(from, to.Name)["list endpointslices"] }
 
 // TestResumedWatches breaks the watches of a member while one of its services changes every second. They are resumed
 // without a list, unless the API server was away or has forgotten what was missed, or its etcd is restored from a backup.

@@ -29,17 +29,6 @@ func known(identity string) func(*controller.Options) {
 	}
 }
 
-// requests counts the requests of a host by verb and resource.
-func requests(to *sim.Cluster, host string) map[string]int {
-	counts := map[string]int{}
-	for request, times := range to.API.Requests() {
-		if request.Host == host {
-			counts[request.Verb+" "+request.Resource.Resource] += times
-		}
-	}
-	return counts
-}
-
 // slowLists is a fault: the API server needs some time for each list, streamed or not, as in a large cluster.
 func slowLists(long time.Duration) apiserver.Fault {
 	return func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
@@ -130,7 +119,7 @@ func TestStandby(t *testing.T) {
 				expect(t, east, both)
 				expect(t, west, both)
 
-				before, revision, at := requests(east, "second"), east.API.Revision(), time.Now()
+				before, revision, at := requestsOf(east, "second"), east.API.Revision(), time.Now()
 				for request, times := range before {
 					if verb, _, _ := strings.Cut(request, " "); verb != "get" && verb != "list" && verb != "watch" ||
 						request == "list leases" {
@@ -148,7 +137,7 @@ func TestStandby(t *testing.T) {
 				if longest := withoutHeartbeat(east, revision, at); longest > row.within {
 					t.Errorf("no heartbeat for %s, want %s or less", longest, row.within)
 				}
-				for request, times := range requests(east, "second") {
+				for request, times := range requestsOf(east, "second") {
 					verb, _, _ := strings.Cut(request, " ")
 					// The state of the members is read as the former leader left it.
 					if more := times - before[request]; more > 0 && (verb == "list" || verb == "watch") &&
