@@ -94,7 +94,7 @@ func (c *Cluster) PutExport(name, spec string) {
 			spec + "}")
 }
 
-// SetEndpoints gives a Service ready endpoints, as the EndpointSlice controller does.
+// SetEndpoints gives a Service endpoints, as the EndpointSlice controller does: they are ready, or terminate if ~ follows.
 func (c *Cluster) SetEndpoints(service string, addresses ...string) {
 	c.set.Helper()
 	c.PutEndpoints(service, "", addresses...)
@@ -110,9 +110,9 @@ func endpointsOf(service, fields string, addresses ...string) string {
 	var endpoints []string
 	kind := "IPv4"
 	for _, each := range addresses {
-		endpoints = append(endpoints,
-			fmt.Sprintf("{%saddresses: [%q], conditions: {ready: true, serving: true, terminating: false}}", fields,
-				each))
+		address, terminates := strings.CutSuffix(each, "~")
+		endpoints = append(endpoints, fmt.Sprintf("{%saddresses: [%q], conditions: {ready: %t, serving: true, terminating: %t}}",
+			fields, address, !terminates, terminates))
 		if strings.Contains(each, ":") {
 			kind = "IPv6"
 		}

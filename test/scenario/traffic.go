@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -199,7 +198,7 @@ func inSRV(s *Set, east, west, north *Cluster) {
 	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
 
 	// What terminates does not wait, and A answers have it as the last resort only.
-	west.Put(terminating("db", 1, "10.65.0.3", "10.65.0.4"))
+	west.SetEndpoints("db", "10.65.0.3", "10.65.0.4~")
 	s.Expect(ordered.With("db", "north/10.66.0.3 west/10.65.0.3~ west/10.65.0.4~ -> 10.66.0.3"))
 	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
 	north.SetEndpoints("db")
@@ -243,16 +242,6 @@ func inSRV(s *Set, east, west, north *Cluster) {
 	s.ExpectSRV("db", "0 100 10-65-0-3.west, 0 100 10-66-0-3.north")
 }
 
-// terminating is the slice of a service of which only the first few endpoints are ready, and the others terminate.
-func terminating(service string, ready int, addresses ...string) string {
-	text := unready(service, ready, addresses...)
-	parts := strings.SplitAfter(text, "ready: false")
-	for i := range parts[1:] {
-		parts[1+i] = strings.Replace(parts[1+i], "terminating: false", "terminating: true", 1)
-	}
-	return strings.Join(parts, "")
-}
-
 // ExpectSRV waits until DNS in clusters, or all, answers these SRV records of a service.
 func (s *Set) ExpectSRV(service, want string, in ...*Cluster) {
 	s.Helper()
@@ -288,18 +277,6 @@ func overloaded(s *Set, east, west, north *Cluster) {
 	s.Expect(less)
 	annotate(export.AnnotationSaturated, "null")
 	s.Expect(healthy)
-}
-
-// unready is the slice of a service of which only the first few endpoints are ready.
-func unready(service string, ready int, addresses ...string) string {
-	text := endpointsOf(service, "", addresses...)
-	parts := strings.SplitAfter(text, "ready: true")
-	for i := range parts[:len(parts)-1] {
-		if i >= ready {
-			parts[i] = strings.TrimSuffix(parts[i], "true") + "false"
-		}
-	}
-	return strings.Join(parts, "")
 }
 
 // region: a border by a property, which a controller knows that starts while a cluster is silent.
