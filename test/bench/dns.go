@@ -111,9 +111,7 @@ func (b *bed) load(ctx context.Context, server *program, file string) (float64, 
 	if err != nil {
 		return 0, err
 	}
-	completed, err := wire.Load{
-		Address: server.Address, Queries: file, Duration: b.size.load, PerSecond: b.perSecond, Core: clientCore,
-	}.Run(ctx)
+	completed, err := wire.Load{Address: server.Address, Queries: file, Duration: b.size.load, Core: clientCore}.Run(ctx)
 	if err == nil && completed == 0 {
 		err = fmt.Errorf("the server at %s answered no query", server.Address)
 	}

@@ -59,11 +59,9 @@ type options struct {
 
 // size is how much is measured of joined clusters.
 type size struct {
-	// rounds is how often servers are under load in turns, for as long as load, and perSecond limits its queries, 0 being
-	// as many as they answer.
-	rounds    int
-	load      time.Duration
-	perSecond int
+	// rounds is how often servers are under load in turns, for as long as load.
+	rounds int
+	load   time.Duration
 	// exports is the number of exported services, and followed how many changes are followed from one cluster to the other.
 	exports, followed int
 }

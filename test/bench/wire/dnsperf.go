@@ -21,8 +21,6 @@ type Load struct {
 	Address, Queries string
 	// Duration is how long, in whole seconds.
 	Duration time.Duration
-	// PerSecond limits the rate; 0 means as fast as it goes.
-	PerSecond int
 	// Core is the only one that dnsperf runs on.
 	Core int
 }
@@ -38,9 +36,6 @@ func (l Load) Run(ctx context.Context) (completed int, err error) {
 	args := []string{
 		"-c", strconv.Itoa(l.Core), "dnsperf", "-s", host, "-p", port, "-d", l.Queries, "-l", strconv.Itoa(int(l.Duration.Seconds())),
 		"-c", "8", "-T", "1", "-q", "200", "-e", "-W",
-	}
-	if l.PerSecond > 0 {
-		args = append(args, "-Q", strconv.Itoa(l.PerSecond))
 	}
 	cmd := exec.CommandContext(ctx, "taskset", args...) // of util-linux
 	var output bytes.Buffer
