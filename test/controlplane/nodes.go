@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -75,16 +77,28 @@ func (c *Cluster) node(i int) (*corev1.Node, error) {
 
 // SetNodeReady sets the condition Ready of a node, as its kubelet would.
 func (c *Cluster) SetNodeReady(ctx context.Context, name string, ready bool) error {
-	status := corev1.ConditionFalse
-	if ready {
-		status = corev1.ConditionTrue
+	_, err := c.clientset.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType,
+		conditions(ready, string(corev1.NodeReady)), metav1.PatchOptions{}, "status")
+	return err
+}
+
+// SetPodReady sets the condition Ready of a pod, as its kubelet would after a readiness probe. kwok makes each pod
+// ready once, and leaves it alone after that.
+func (c *Cluster) SetPodReady(ctx context.Context, namespace, name string, ready bool) error {
+	_, err := c.clientset.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType,
+		conditions(ready, string(corev1.PodReady), string(corev1.ContainersReady)), metav1.PatchOptions{}, "status")
+	return err
+}
+
+// conditions is a patch of a status that sets some conditions.
+func conditions(to bool, kinds ...string) []byte {
+	var all []string
+	for _, kind := range kinds {
+		all = append(all, fmt.Sprintf(`{"type":%q,"status":%q,"lastTransitionTime":%q}`, kind,
+			map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[to],
+			time.Now().UTC().Format(time.RFC3339)))
 	}
-	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q}]}}`, corev1.NodeReady, status)
-	_, err := c.clientset.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil {
-		return fmt.Errorf("set ready=%t on node %s: %w", ready, name, err)
-	}
-	return nil
+	return []byte(`{"status":{"conditions":[` + strings.Join(all, ",") + `]}}`)
 }
 
 // nodeAddress is the last but one address of a node's share, far from those that kwok gives to pods.
