@@ -4,7 +4,6 @@ package sim_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -28,16 +27,7 @@ func TestNodesForbidden(t *testing.T) {
 		}
 		expect(t, east, map[string]string{"web": "east/10.64.0.1 west/10.65.0.1 -> VIP"})
 		west.StopController()
-		west.API.SetFault("west", func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
-			if strings.HasSuffix(req.URL.Path, "/nodes") {
-				body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":"Forbidden","code":403}`
-				return &http.Response{
-					StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
-					Body: io.NopCloser(strings.NewReader(body)), Request: req,
-				}, nil
-			}
-			return serve(req)
-		})
+		west.API.SetFault("west", refused("nodes", http.StatusForbidden))
 		west.StartController()
 		sim.Wait(10 * time.Second)
 		west.SetEndpoints("web", "10.65.0.2")
