@@ -14,27 +14,6 @@ func named(i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: "demo", Name: fmt.Sprintf("s%05d", i)}
 }
 
-// TestOneMemberDoesNotTakeAll: a member with 20,000 services gets a bounded part of the IPs, and the other members get
-// theirs.
-func TestOneMemberDoesNotTakeAll(t *testing.T) {
-	ips := NewIPs(2047) // half of a /20
-	ips.SetMembers([]string{"honest", "hostile"})
-	admitted := 0
-	for i := range 20_000 {
-		if ips.Admit(named(i), []string{"hostile"}, false) {
-			admitted++
-		}
-	}
-	if want := 2047 - 7*(2047/16); admitted != want {
-		t.Errorf("%d services of one member were admitted, want %d", admitted, want)
-	}
-	for i := range 100 {
-		if !ips.Admit(types.NamespacedName{Namespace: "honest", Name: fmt.Sprint(i)}, []string{"honest"}, false) {
-			t.Fatalf("service %d of another member was refused", i)
-		}
-	}
-}
-
 // TestIPsStay: what is admitted stays so when the member that pays changes, and what exists is admitted whatever the
 // total.
 func TestIPsStay(t *testing.T) {
