@@ -36,75 +36,54 @@ func TestOutcome(t *testing.T) {
 		return func(conn net.Conn) { serve(conn, cluster, "key") }
 	}
 	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+	says := func(answer []byte) func(net.Conn) {
+		return func(conn net.Conn) {
+			_, _ = io.ReadFull(conn, make([]byte, size))
+			_, _ = conn.Write(answer)
+		}
+	}
+	fails := func(after time.Duration, err error) func(context.Context) error {
+		return func(context.Context) error { <-time.After(after); return err }
+	}
 	for _, row := range []struct {
 		name  string
-		dial  func(ctx context.Context) (net.Conn, error)
+		dial  func(context.Context) error // nil for a connection to what serves
+		serve func(net.Conn)
 		want  Outcome
 		after time.Duration
 	}{
-		{"answered", func(context.Context) (net.Conn, error) {
-			return serveOne(t, canary("west")), nil
-		}, Answered, 0},
-		{"answered late", func(context.Context) (net.Conn, error) {
-			return serveOne(t, func(conn net.Conn) {
-				<-time.After(1900 * time.Millisecond)
-				canary("west")(conn)
-			}), nil
+		{"answered", nil, canary("west"), Answered, 0},
+		{"answered late", nil, func(conn net.Conn) {
+			<-time.After(1900 * time.Millisecond)
+			canary("west")(conn)
 		}, Answered, 1900 * time.Millisecond},
-		{"another cluster", func(context.Context) (net.Conn, error) {
-			return serveOne(t, canary("west2")), nil
-		}, Impaired, 0},
-		{"a program that does not know the key", func(context.Context) (net.Conn, error) {
-			return serveOne(t, func(conn net.Conn) { serve(conn, "west", "another key") }), nil
-		}, Impaired, 0},
-		{"the answer to another probe", func(context.Context) (net.Conn, error) {
-			return serveOne(t, func(conn net.Conn) {
-				_, _ = io.ReadFull(conn, make([]byte, size))
-				_, _ = conn.Write(answerOf("west", "key", asking()))
-			}), nil
-		}, Impaired, 0},
-		{"another program", func(context.Context) (net.Conn, error) {
-			return serveOne(t, func(conn net.Conn) {
-				_, _ = io.ReadFull(conn, make([]byte, size))
-				_, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
-			}), nil
-		}, Impaired, 0},
-		{"no answer", func(context.Context) (net.Conn, error) {
-			return serveOne(t, silent), nil
+		{"another cluster", nil, canary("west2"), Impaired, 0},
+		{"a program that does not know the key", nil, func(conn net.Conn) { serve(conn, "west", "another key") }, Impaired, 0},
+		{"the answer to another probe", nil, says(answerOf("west", "key", asking())), Impaired, 0},
+		{"another program", nil, says([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), Impaired, 0},
+		{"no answer", nil, silent, Impaired, answerWithin},
+		{"the first packet only", nil, func(conn net.Conn) {
+			asked := make([]byte, size)
+			_, _ = io.ReadFull(conn, asked)
+			_, _ = conn.Write(answerOf("west", "key", asked)[:1400])
+			silent(conn)
 		}, Impaired, answerWithin},
-		{"the first packet only", func(context.Context) (net.Conn, error) {
-			return serveOne(t, func(conn net.Conn) {
-				asked := make([]byte, size)
-				_, _ = io.ReadFull(conn, asked)
-				_, _ = conn.Write(answerOf("west", "key", asked)[:1400])
-				silent(conn)
-			}), nil
+		{"nothing large gets there", nil, func(conn net.Conn) {
+			_, _ = io.ReadFull(conn, make([]byte, 1400))
+			<-time.After(time.Minute)
 		}, Impaired, answerWithin},
-		{"nothing large gets there", func(context.Context) (net.Conn, error) {
-			return serveOne(t, func(conn net.Conn) {
-				_, _ = io.ReadFull(conn, make([]byte, 1400))
-				<-time.After(time.Minute)
-			}), nil
-		}, Impaired, answerWithin},
-		{"refused", func(context.Context) (net.Conn, error) {
-			return nil, &net.OpError{Err: syscall.ECONNREFUSED}
-		}, Impaired, 0},
-		{"no route", func(context.Context) (net.Conn, error) {
-			return nil, &net.OpError{Err: syscall.EHOSTUNREACH}
-		}, Unanswered, 0},
-		{"no connection", func(ctx context.Context) (net.Conn, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}, Unanswered, connectWithin},
-		{"its timer is late", func(context.Context) (net.Conn, error) {
-			<-time.After(connectWithin + lateBy + 1)
-			return nil, context.DeadlineExceeded
-		}, Impaired, connectWithin + lateBy + 1},
+		{"refused", fails(0, &net.OpError{Err: syscall.ECONNREFUSED}), nil, Impaired, 0},
+		{"no route", fails(0, &net.OpError{Err: syscall.EHOSTUNREACH}), nil, Unanswered, 0},
+		{"no connection", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, nil, Unanswered, connectWithin},
+		{"its timer is late", fails(connectWithin+lateBy+1, context.DeadlineExceeded), nil, Impaired, connectWithin + lateBy + 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &Prober{began: time.Now(), Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-					return row.dial(ctx)
+					if row.dial != nil {
+						return nil, row.dial(ctx)
+					}
+					return serveOne(t, row.serve), nil
 				}}
 				go p.watch(t.Context())
 				synctest.Wait()
@@ -250,41 +229,50 @@ func TestOffers(t *testing.T) {
 	})
 }
 
-// TestServe: a canary over real sockets, which answers nothing but probes.
-func TestServe(t *testing.T) {
+// serving starts a canary of west over real sockets, and returns it and what ends it.
+func serving(t *testing.T) (at target, stop func()) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	var serving sync.WaitGroup
-	serving.Go(func() { Serve(ctx, listener, "west", func() string { return "key" }) })
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { Serve(ctx, listener, "west", func() string { return "key" }) })
+	stop = func() { cancel(); running.Wait() }
+	t.Cleanup(stop)
+	return target{"west", netip.MustParseAddrPort(listener.Addr().String()), "key"}, stop
+}
+
+// connected is a connection to a canary.
+func connected(t *testing.T, dialer net.Dialer, to target) net.Conn {
+	t.Helper()
+	conn, err := dialer.DialContext(t.Context(), "tcp", to.canary.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// TestServe: a canary answers nothing but probes.
+func TestServe(t *testing.T) {
+	canary, stop := serving(t)
 	p := &Prober{began: time.Now(), Dial: (&net.Dialer{}).DialContext}
-	address := listener.Addr().String()
-	canary := target{"west", netip.MustParseAddrPort(address), "key"}
 	for range 100 {
 		if got := p.probe(t.Context(), canary); got.Outcome != Answered {
 			t.Fatalf("got %v", got)
 		}
 	}
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := connected(t, net.Dialer{}, canary)
 	if _, err := conn.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), size/16)); err != nil {
 		t.Fatal(err)
 	}
 	if text, _ := io.ReadAll(conn); len(text) > 0 {
 		t.Errorf("it answers %q", text)
 	}
-	open, err := net.Dial("tcp", address) // it asks nothing, and does not keep the canary from ending
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Close()
+	connected(t, net.Dialer{}, canary) // it asks nothing, and does not keep the canary from ending
 	stop()
-	serving.Wait()
 	if got := p.probe(t.Context(), canary).Outcome; got != Impaired {
 		t.Errorf("a canary that ended: got %v, want that it refuses", got)
 	}
@@ -292,29 +280,16 @@ func TestServe(t *testing.T) {
 
 // TestSilentConnections: a client that holds as many connections as it can does not keep others from being answered.
 func TestSilentConnections(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	var serving sync.WaitGroup
-	serving.Go(func() { Serve(ctx, listener, "west", func() string { return "key" }) })
-	defer serving.Wait()
-	defer stop()
-	address := listener.Addr().String()
+	canary, _ := serving(t)
 	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	for i := range atOnce + 1 {
-		conn, err := from.DialContext(ctx, "tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		conn := connected(t, from, canary)
 		if i == atOnce { // the last one is closed at once, so the others were accepted
 			_, _ = conn.Read(make([]byte, 1))
 		}
 	}
 	p := &Prober{began: time.Now(), Dial: (&net.Dialer{}).DialContext}
-	if got := p.probe(t.Context(), target{"west", netip.MustParseAddrPort(address), "key"}).Outcome; got != Answered {
+	if got := p.probe(t.Context(), canary).Outcome; got != Answered {
 		t.Errorf("got %v, want an answer", got)
 	}
 }
