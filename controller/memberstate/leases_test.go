@@ -213,32 +213,6 @@ func TestLeasesOfMembers(t *testing.T) {
 	requests(l.write, "it left unseen", "delete")
 }
 
-// TestLeasesShowWhatIsJudged: the state, once it changes.
-func TestLeasesShowWhatIsJudged(t *testing.T) {
-	l := newLookout(t, nil, "north", "west")
-	client := fake.NewClientset()
-	leases, err := NewLeases(t.Context(), client, "system", l.Tracker)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.pass(60, "north", "west")
-	for _, want := range []liveness.State{liveness.Fresh, liveness.Stale} {
-		if err := leases.write(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		lease, err := client.CoordinationV1().Leases("system").Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := lease.Annotations[StateAnnotation]; got != want.String() ||
-			lease.Annotations[member.HeartbeatUIDAnnotation] != "uid-of-west" {
-			t.Errorf("%s: the Lease shows %v", want, lease.Annotations)
-		}
-		l.pass(10, "north", "west")
-		l.pass(40, "north")
-	}
-}
-
 // TestLeaseTellsOfACredentialThatWorks: the first heartbeat since a credential changed is what `kubectl clusterset join`
 // waits for, and the others write nothing.
 func TestLeaseTellsOfACredentialThatWorks(t *testing.T) {

@@ -332,20 +332,3 @@ func TestTrackerRuns(t *testing.T) {
 	stop()
 	<-ended
 }
-
-// TestHeartbeatsAtRest: they show nothing in Leases.
-func TestHeartbeatsAtRest(t *testing.T) {
-	l := newLookout(t, nil, "north", "south", "west")
-	l.pass(60, "north", "south", "west")
-	if l.unshown.Len() != 3 {
-		t.Errorf("the first heartbeats of %d members are to be shown", l.unshown.Len())
-	}
-	l.drain()
-	for _, cluster := range []string{"north", "south", "west"} {
-		l.now.Step(time.Second)
-		l.hears(cluster, "uid-of-"+cluster, cluster)
-	}
-	if l.unshown.Len() > 0 {
-		t.Errorf("%d are to be shown", l.unshown.Len())
-	}
-}
