@@ -4,13 +4,10 @@ package placement
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -133,53 +130,6 @@ func TestWeights(t *testing.T) {
 			c := conditionOf(t, result.ServiceImport.Status.Conditions, ConditionWeights)
 			diff(t, "told", fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message), test.told)
 		})
-	}
-}
-
-// TestWeightsAtRandom: every cluster and replica uses the same endpoints, and each port of a service that has a ready
-// endpoint keeps one.
-func TestWeightsAtRandom(t *testing.T) {
-	t.Parallel()
-	left := 0
-	for seed := range uint64(500) {
-		r := rand.New(rand.NewPCG(seed, 3))
-		weights := asks(export.AnnotationWeights, fmt.Sprintf("west=%d,north=%d", r.IntN(101), r.IntN(101)))
-		var views []merge.Contribution
-		for i, cluster := range []string{"east", "west", "north"} {
-			view := newView(cluster, i+1, "a:80/TCP b:81/TCP", addresses(i, r.IntN(9)), weights)
-			for n := range r.IntN(3) {
-				view.Slices = append(view.Slices, newSlice(fmt.Sprintf("web-%s-%d", cluster, n), pick(r, "a:80/TCP", "b:81/TCP"),
-					strings.ReplaceAll(addresses(i, r.IntN(4)), ".0.", fmt.Sprintf(".%d.", n+1))))
-			}
-			views = append(views, merge.Contribution{View: view})
-		}
-		var first string
-		for _, cluster := range []string{"east", "west", "north", "elsewhere"} {
-			r.Shuffle(len(views), func(i, j int) { views[i], views[j] = views[j], views[i] })
-			result := merged(newObserved(cluster), views)
-			if used := usedText(result); first == "" {
-				first = used
-			} else if used != first {
-				t.Fatalf("set %d: %s uses %s, another %s", seed, cluster, used, first)
-			}
-			ports := func(all []*discoveryv1.EndpointSlice, matches func(*discoveryv1.Endpoint) bool) (names []string) {
-				for _, slice := range all {
-					if slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return matches(&e) }) {
-						for _, port := range slice.Ports {
-							names = append(names, *port.Name)
-						}
-					}
-				}
-				slices.Sort(names)
-				return slices.Compact(names)
-			}
-			diff(t, fmt.Sprintf("set %d: ports with a ready endpoint in %s", seed, cluster), ports(result.EndpointSlices, isReady),
-				ports(result.EndpointSlices, func(*discoveryv1.Endpoint) bool { return true }))
-		}
-		left += strings.Count(first, "~")
-	}
-	if left < 500 {
-		t.Errorf("%d endpoints were left out", left)
 	}
 }
 

@@ -46,6 +46,10 @@ func TestLocality(t *testing.T) {
 		"not this service":          {changes{prefers("none")}, labelled, "cluster", "-/-", "", ""},
 		"another preference":        {changes{distribution("PreferSameZone")}, labelled, "cluster", "a/b", "PreferSameZone", ""},
 		"both":                      {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferSameZone", "True Hinted"},
+		"both, and a node":          {changes{distribution("PreferSameNode"), prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferSameNode", "True Hinted"},
+		"the zone, not this one":    {changes{distribution("PreferSameZone"), prefers("none")}, labelled, "cluster", "a/b", "PreferSameZone", ""},
+		"the zone, one not valid":   {changes{distribution("PreferSameZone"), prefers(">")}, labelled, "", "a/b", "PreferSameZone", "False UnknownPreference"},
+		"a tier with others":        {changes{prefers("local; west")}, labelled, "", "-/-", "", "True Demoted"},
 		"an unknown preference":     {changes{distribution("PreferMoon")}, labelled, "", "-/-", "", ""},
 		"the same, and ours":        {changes{distribution("PreferMoon"), prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferClose", "True Hinted"},
 		"a value that is not valid": {changes{prefers("one two")}, labelled, "", "-/-", "", "False UnknownPreference"},
@@ -82,6 +86,7 @@ func TestLocality(t *testing.T) {
 			diff(t, "trafficDistribution of the import", ptr.Deref(result.ServiceImport.Spec.TrafficDistribution, ""),
 				east.Spec.TrafficDistribution)
 			diff(t, "condition", preferText(result), test.told)
+			checkHints(t, result.EndpointSlices)
 
 			// The Service is replaced: until it is back the preference stays.
 			replaced := observed
@@ -136,7 +141,7 @@ func preferText(result merge.Result) string {
 
 // checkHints checks what the API server and kube-proxy ask of hints: at most
 // eight, each once, and all endpoints of the service or none.
-func checkHints(t *testing.T, name string, all []*discoveryv1.EndpointSlice) {
+func checkHints(t *testing.T, all []*discoveryv1.EndpointSlice) {
 	t.Helper()
 	with, without := 0, 0
 	for _, slice := range all {
@@ -152,12 +157,12 @@ func checkHints(t *testing.T, name string, all []*discoveryv1.EndpointSlice) {
 			}
 			if n := len(endpoint.Hints.ForZones); n < 1 || n > MaxZones || n != len(seen) ||
 				len(endpoint.Hints.ForNodes) > 1 {
-				t.Errorf("%shints %v", name, endpoint.Hints)
+				t.Errorf("hints %v", endpoint.Hints)
 			}
 		}
 	}
 	if with > 0 && without > 0 {
-		t.Errorf("%s%d endpoints have hints and %d have none", name, with, without)
+		t.Errorf("%d endpoints have hints and %d have none", with, without)
 	}
 }
 

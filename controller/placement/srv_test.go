@@ -3,8 +3,6 @@
 package placement
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -99,63 +97,6 @@ func TestSRV(t *testing.T) {
 				t.Errorf("with a cluster IP: %s", text)
 			}
 		})
-	}
-}
-
-// TestSRVAtRandom: in random cluster sets, slices of headless imports say which endpoints wait and which terminate, and
-// no other slice says so. Without settings none does.
-func TestSRVAtRandom(t *testing.T) {
-	t.Parallel()
-	waiting, plain, silent := 0, 0, 0
-	for seed := range uint64(8000) {
-		r := rand.New(rand.NewPCG(seed, 6))
-		asked := annotationsAtRandom(r)
-		if r.IntN(3) == 0 {
-			asked[export.AnnotationWeights] = pick(r, "west=10, east=40", "west=100", "east=0", "near=1", "x")
-		}
-		observed, contributions := atRandom(r, asked)
-		result := merged(observed, contributions)
-		p := observed.here().Of(result.ServiceImport, contributions).(*placement)
-		for _, c := range contributions {
-			if outside(observed, result, c) {
-				continue
-			}
-			for i := range c.View.Slices {
-				slice := &c.View.Slices[i]
-				written := written(observed, result, c.View, slice)
-				srv, annotated := written.Annotations[export.AnnotationSRV]
-				var demoted, terminating []string
-				for j, endpoint := range written.Endpoints {
-					switch {
-					case isReady(&slice.Endpoints[j]) && !isReady(&endpoint):
-						demoted = append(demoted, fmt.Sprint(j))
-					case isDemoted(endpoint):
-						terminating = append(terminating, fmt.Sprint(j))
-					}
-				}
-				settings := p.headless && (p.tiers.Any() || p.weights != nil || c.View.Spec.Saturated || c.Demote)
-				_, told, _ := strings.Cut(srv, "terminating=")
-				switch {
-				case annotated && !settings:
-					t.Fatalf("cluster set %d: %s has %q without a reason", seed, slice.Name, srv)
-				case annotated && told != strings.Join(terminating, ","):
-					t.Fatalf("cluster set %d: of %s terminate %v: %s", seed, slice.Name, terminating, srv)
-				case annotated && c.Demote && len(demoted) > 0:
-					t.Fatalf("cluster set %d: %s of a silent cluster waits: %s", seed, slice.Name, srv)
-				case !annotated && settings && !c.Demote && len(demoted) > 0:
-					t.Fatalf("cluster set %d: %s does not wait", seed, slice.Name)
-				case annotated && len(demoted) > 0:
-					waiting++
-				case len(demoted) > 0 && p.headless:
-					silent++
-				case !annotated:
-					plain++
-				}
-			}
-		}
-	}
-	if waiting < 200 || plain < 1000 || silent < 200 {
-		t.Errorf("%d slices waited, %d had no annotation, %d were of silent clusters", waiting, plain, silent)
 	}
 }
 
