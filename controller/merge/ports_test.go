@@ -106,20 +106,6 @@ func withPorts(clusters, each int) []*export.View {
 	return views
 }
 
-// TestHeadlessWithoutPorts: an empty list, not null, which the API refuses.
-func TestHeadlessWithoutPorts(t *testing.T) {
-	result := Merge(newObserved("cluster-1"), contribute(newView("cluster-1", 1, "", "10.1.0.1", headless)))
-	if ports := result.ServiceImport.Spec.Ports; ports == nil || len(ports) > 0 {
-		t.Errorf("ports of the import: %#v", ports)
-	}
-	if ports := result.EndpointSlices[0].Ports; ports == nil || len(ports) > 0 {
-		t.Errorf("ports of the slice: %#v", ports)
-	}
-	if len(result.EndpointSlices[0].Endpoints) != 1 {
-		t.Errorf("endpoints: %v", result.EndpointSlices[0].Endpoints)
-	}
-}
-
 func text(name string, number int32, protocol corev1.Protocol, app *string) string {
 	return portText(export.Port{Name: name, Number: number, Protocol: protocol, AppProtocol: ptr.Deref(app, "")})
 }

@@ -267,9 +267,15 @@ func TestForeign(t *testing.T) {
 		if len(result.EndpointSlices) != 1 || result.EndpointSlices[0].Labels[export.LabelSourceCluster] != "east" {
 			t.Errorf("slices %v", result.EndpointSlices)
 		}
-		if len(result.ExportConditions) > 0 {
-			t.Errorf("conditions %v of an export that another implementation reports on", result.ExportConditions)
+		// Cilium sets the conditions of the export on each change of it.
+		for _, invalid := range []*export.Invalid{nil, {Reason: "NamespaceDenied", Message: "denied"}} {
+			observed.Invalid = invalid
+			if conditions := Merge(observed, views).ExportConditions; len(conditions) > 0 {
+				t.Errorf("conditions %v of an export that another implementation reports on", conditions)
+			}
 		}
+		observed.Invalid, observed.ServiceImport.Annotations = nil, map[string]string{export.AnnotationAdopt: "true"}
+		diff(t, "conditions once it is adopted", len(Merge(observed, views).ExportConditions), 3)
 	})
 	t.Run("Service", func(t *testing.T) {
 		observed := newObserved("east")
