@@ -58,111 +58,61 @@ func TestFromServiceInvalid(t *testing.T) {
 	for i := range 101 {
 		many = append(many, fmt.Sprintf("p%d:%d/TCP", i, i+1))
 	}
-	for name, test := range map[string]struct {
+	external := func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }
+	derived := func(s *corev1.Service) { s.Labels = map[string]string{LabelManagedBy: Manager} }
+	deleted := newExport(func(e *v1beta1.ServiceExport) { e.DeletionTimestamp = &metav1.Time{Time: created} })
+	for want, test := range map[string]struct {
 		export  *v1beta1.ServiceExport
 		service *corev1.Service
-		want    Invalid
 	}{
-		"no Service": {newExport(), nil, Invalid{"NoService", "Service demo/web does not exist. Create it, or delete the ServiceExport."}},
-		"ExternalName": {
-			newExport(), newService("", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }),
-			Invalid{
-				"InvalidServiceType",
-				"Service demo/web is of type ExternalName, which cannot be exported. Use another type.",
-			},
-		},
-		"derived Service": {
-			newExport(), newService("80/TCP",
-				func(s *corev1.Service) { s.Labels = map[string]string{LabelManagedBy: Manager} }),
-			Invalid{
-				"InvalidServiceType",
-				"Service demo/web is imported and cannot be exported again. Export the original Service instead.",
-			},
-		},
-		"too many ports": {newExport(), newService(strings.Join(many, " ")), Invalid{"InvalidPorts", "Service demo/web has 101 ports. At most 100 can be exported."}},
-		"being deleted":  {newExport(func(e *v1beta1.ServiceExport) { e.DeletionTimestamp = &metav1.Time{Time: created} }), newService("80/TCP"), Invalid{"Deleted", "ServiceExport demo/web is being deleted."}},
+		"NoService: Service demo/web does not exist. Create it, or delete the ServiceExport.":                                 {newExport(), nil},
+		"InvalidServiceType: Service demo/web is of type ExternalName, which cannot be exported. Use another type.":           {newExport(), newService("", external)},
+		"InvalidServiceType: Service demo/web is imported and cannot be exported again. Export the original Service instead.": {newExport(), newService("80/TCP", derived)},
+		"InvalidPorts: Service demo/web has 101 ports. At most 100 can be exported.":                                          {newExport(), newService(strings.Join(many, " "))},
+		"Deleted: ServiceExport demo/web is being deleted.":                                                                   {deleted, newService("80/TCP")},
 	} {
-		t.Run(name, func(t *testing.T) {
-			view, found, invalid := FromService(Exporter{Cluster: "east"}, test.export, test.service, nil)
-			absent := view != nil && view.Absent() // see TestAbsentText
-			if (view != nil && !absent) || absent != (name == "no Service") || len(found) > 0 || invalid == nil {
-				t.Fatalf("FromService = %v, %v, %v", view, found, invalid)
-			}
-			diff(t, "invalid", *invalid, test.want)
-		})
+		view, found, invalid := FromService(Exporter{Cluster: "east"}, test.export, test.service, nil)
+		absent := view != nil && view.Absent() // see TestAbsentText
+		if view != nil && !absent || absent != (test.service == nil) || len(found) > 0 || invalid == nil {
+			t.Errorf("FromService = %v, %v, %v", view, found, invalid)
+		} else if got := string(invalid.Reason) + ": " + invalid.Message; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }
 
 func TestFromServiceSpec(t *testing.T) {
+	type families = []corev1.IPFamily
+	port := func(name string, protocol corev1.Protocol) corev1.ServicePort {
+		return corev1.ServicePort{Name: name, Port: 80, Protocol: protocol}
+	}
 	for name, test := range map[string]struct {
-		service func(*corev1.Service)
-		want    func(*Spec)
+		change func(*corev1.ServiceSpec)
+		want   string // type, ports, families, session affinity and internal traffic policy
 	}{
-		"headless": {
-			func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "None", []string{"None"} },
-			func(s *Spec) { s.Type = v1beta1.Headless },
-		},
-		"headless without ports": {
-			func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.Ports = "None", nil },
-			func(s *Spec) { s.Type, s.Ports = v1beta1.Headless, nil },
-		},
-		"dual stack": {
-			func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{"IPv6", "IPv4"} },
-			func(s *Spec) { s.IPFamilies = []corev1.IPFamily{"IPv6", "IPv4"} },
-		},
-		"without families": {
-			func(s *corev1.Service) { s.Spec.IPFamilies = nil },
-			func(*Spec) {},
-		},
-		"without families, IPv6": {
-			func(s *corev1.Service) { s.Spec.IPFamilies, s.Spec.ClusterIP = nil, "fd00::7" },
-			func(s *Spec) { s.IPFamilies = []corev1.IPFamily{"IPv6"} },
-		},
-		"without a policy": {
-			func(s *corev1.Service) { s.Spec.InternalTrafficPolicy = nil },
-			func(*Spec) {},
-		},
-		"policy Local": {
-			func(s *corev1.Service) {
-				s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
-			},
-			func(s *Spec) { s.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal },
-		},
-		"affinity config without affinity": {
-			func(s *corev1.Service) {
-				s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
-					ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)},
-				}
-			},
-			func(*Spec) {},
-		},
-		"port without protocol": {
-			func(s *corev1.Service) { s.Spec.Ports[0].Protocol = "" },
-			func(*Spec) {},
-		},
-		"SCTP, and one number in two protocols": {
-			func(s *corev1.Service) {
-				s.Spec.Ports = []corev1.ServicePort{
-					{Name: "a", Port: 80, Protocol: "SCTP"},
-					{Name: "b", Port: 80, Protocol: "UDP"},
-				}
-			},
-			func(s *Spec) {
-				s.Ports = []Port{{Name: "a", Number: 80, Protocol: "SCTP"}, {Name: "b", Number: 80, Protocol: "UDP"}}
-			},
-		},
+		"nothing":                {func(*corev1.ServiceSpec) {}, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
+		"headless":               {func(s *corev1.ServiceSpec) { s.ClusterIP, s.ClusterIPs = "None", []string{"None"} }, "Headless [{ TCP 80 }] [IPv4] None Cluster"},
+		"headless without ports": {func(s *corev1.ServiceSpec) { s.ClusterIP, s.Ports = "None", nil }, "Headless [] [IPv4] None Cluster"},
+		"dual stack":             {func(s *corev1.ServiceSpec) { s.IPFamilies = families{"IPv6", "IPv4"} }, "ClusterSetIP [{ TCP 80 }] [IPv6 IPv4] None Cluster"},
+		"without families":       {func(s *corev1.ServiceSpec) { s.IPFamilies = nil }, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
+		"without families, IPv6": {func(s *corev1.ServiceSpec) { s.IPFamilies, s.ClusterIP = nil, "fd00::7" }, "ClusterSetIP [{ TCP 80 }] [IPv6] None Cluster"},
+		"without a policy":       {func(s *corev1.ServiceSpec) { s.InternalTrafficPolicy = nil }, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
+		"policy Local": {func(s *corev1.ServiceSpec) {
+			s.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
+		}, "ClusterSetIP [{ TCP 80 }] [IPv4] None Local"},
+		"affinity config without affinity": {func(s *corev1.ServiceSpec) {
+			s.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)}}
+		}, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
+		"port without protocol": {func(s *corev1.ServiceSpec) { s.Ports[0].Protocol = "" }, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
+		"SCTP, and one number in two protocols": {func(s *corev1.ServiceSpec) {
+			s.Ports = []corev1.ServicePort{port("a", "SCTP"), port("b", "UDP")}
+		}, "ClusterSetIP [{a SCTP 80 } {b UDP 80 }] [IPv4] None Cluster"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			want := &Spec{
-				Created: created, Type: v1beta1.ClusterSetIP,
-				Ports:                 []Port{{Protocol: corev1.ProtocolTCP, Number: 80}},
-				IPFamilies:            []corev1.IPFamily{corev1.IPv4Protocol},
-				SessionAffinity:       corev1.ServiceAffinityNone,
-				InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicyCluster,
-			}
-			test.want(want)
-			diff(t, "spec", mustView(t, newExport(), newService("80/TCP", test.service)).Spec, want)
-		})
+		spec := mustView(t, newExport(), newService("80/TCP", func(s *corev1.Service) { test.change(&s.Spec) })).Spec
+		got := fmt.Sprint(spec.Type, " ", spec.Ports, " ", spec.IPFamilies, " ", spec.SessionAffinity, " ", spec.InternalTrafficPolicy)
+		if got != test.want || spec.SessionAffinityConfig != nil || !spec.Created.Equal(created) {
+			t.Errorf("%s: got %s, want %s; %+v", name, got, test.want, spec)
+		}
 	}
 }
 
@@ -208,67 +158,43 @@ func TestFromServiceMetadataTooLarge(t *testing.T) {
 }
 
 func TestFromServiceSlices(t *testing.T) {
+	type slices = []*discoveryv1.EndpointSlice
 	labelled := func(key, value string) func(*discoveryv1.EndpointSlice) {
 		return func(s *discoveryv1.EndpointSlice) { s.Labels[key] = value }
 	}
+	fqdn := func(s *discoveryv1.EndpointSlice) {
+		s.AddressType, s.Endpoints = discoveryv1.AddressTypeFQDN, []discoveryv1.Endpoint{{Addresses: []string{"example.com"}}}
+	}
 	for name, test := range map[string]struct {
-		slices []*discoveryv1.EndpointSlice
-		// want is one line for each slice: type, targets, addresses.
-		want     []string
-		problems []string
+		slices        slices
+		want, problem string // of each slice its type, targets and addresses
 	}{
-		"none": {want: []string{"IPv4 [] []"}},
-		"ours and others' are no input": {
-			slices: []*discoveryv1.EndpointSlice{
-				newSlice("a", "80/TCP", "10.1.0.1", labelled(LabelSliceManagedBy, Manager)),
-				newSlice("b", "80/TCP", "10.1.0.2", labelled(LabelSourceCluster, "west")),
-			},
-			want: []string{"IPv4 [] []"},
-		},
-		"FQDN": {
-			slices: []*discoveryv1.EndpointSlice{newSlice("a", "80/TCP", "", func(s *discoveryv1.EndpointSlice) {
-				s.AddressType = discoveryv1.AddressTypeFQDN
-				s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"example.com"}}}
-			})},
-			want:     []string{"IPv4 [] []"},
-			problems: []string{`BadAddressType: EndpointSlice demo/a: address type "FQDN" is not exported`},
+		"none":           {nil, "IPv4 [] []", ""},
+		"one of ours":    {slices{newSlice("a", "80/TCP", "10.1.0.1", labelled(LabelSliceManagedBy, Manager))}, "IPv4 [] []", ""},
+		"one of another": {slices{newSlice("b", "80/TCP", "10.1.0.2", labelled(LabelSourceCluster, "west"))}, "IPv4 [] []", ""},
+		"FQDN":           {slices{newSlice("a", "80/TCP", "", fqdn)}, "IPv4 [] []", `BadAddressType: EndpointSlice demo/a: address type "FQDN" is not exported`},
+		"no such port":   {slices{newSlice("a", "http:80/TCP 80/UDP", "10.1.0.1")}, "IPv4 [] [10.1.0.1]", ""},
+		"port of no number": {
+			slices{newSlice("a", "80/TCP", "10.1.0.1", func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = nil })}, "IPv4 [] [10.1.0.1]", "",
 		},
 		"other target numbers": {
-			slices: []*discoveryv1.EndpointSlice{
-				newSlice("a", "8080/TCP", "10.1.0.1"),
-				newSlice("b", "8081/TCP", "10.1.0.2"),
-			},
-			want: []string{"IPv4 [TCP 80 8080] [10.1.0.1]", "IPv4 [TCP 80 8081] [10.1.0.2]"},
-		},
-		"ports that the Service lacks": {
-			slices: []*discoveryv1.EndpointSlice{newSlice("a", "http:80/TCP 80/UDP", "10.1.0.1")},
-			want:   []string{"IPv4 [] [10.1.0.1]"},
-		},
-		"port without a number": {
-			slices: []*discoveryv1.EndpointSlice{newSlice("a", "80/TCP", "10.1.0.1",
-				func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = nil })},
-			want: []string{"IPv4 [] [10.1.0.1]"},
+			slices{newSlice("a", "8080/TCP", "10.1.0.1"), newSlice("b", "8081/TCP", "10.1.0.2")},
+			"IPv4 [TCP 80 8080] [10.1.0.1]; IPv4 [TCP 80 8081] [10.1.0.2]", "",
 		},
 		"both families": {
-			slices: []*discoveryv1.EndpointSlice{
-				newSlice("a", "80/TCP", "fd00::1"),
-				newSlice("b", "80/TCP", "10.1.0.2"),
-			},
-			want: []string{"IPv4 [TCP 80 80] [10.1.0.2]", "IPv6 [TCP 80 80] [fd00::1]"},
+			slices{newSlice("a", "80/TCP", "fd00::1"), newSlice("b", "80/TCP", "10.1.0.2")},
+			"IPv4 [TCP 80 80] [10.1.0.2]; IPv6 [TCP 80 80] [fd00::1]", "",
 		},
 		"addresses of no pod": {
-			slices:   []*discoveryv1.EndpointSlice{newSlice("a", "80/TCP", "127.0.0.1 10.1.0.1 169.254.169.254")},
-			want:     []string{"IPv4 [TCP 80 80] [10.1.0.1]"},
-			problems: []string{`BadAddress: EndpointSlice demo/a: 127.0.0.1 is not the address of a pod (2 times)`},
+			slices{newSlice("a", "80/TCP", "127.0.0.1 10.1.0.1 169.254.169.254")},
+			"IPv4 [TCP 80 80] [10.1.0.1]", `BadAddress: EndpointSlice demo/a: 127.0.0.1 is not the address of a pod (2 times)`,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(), newService("80/TCP"), test.slices)
-			if invalid != nil {
-				t.Fatal(invalid)
-			}
-			diff(t, "slices", lines(view), test.want)
-			diff(t, "problems", texts(found), test.problems)
-		})
+		view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(), newService("80/TCP"), test.slices)
+		if invalid != nil {
+			t.Fatal(invalid)
+		}
+		diff(t, name+": slices", strings.Join(lines(view), "; "), test.want)
+		diff(t, name+": problems", strings.Join(texts(found), "; "), test.problem)
 	}
 }

@@ -247,22 +247,32 @@ func TestSkippedParts(t *testing.T) {
 	}
 }
 
+// TestConfinedAddresses: a member leads clients only to its ranges, and to no Service of this cluster.
 func TestConfinedAddresses(t *testing.T) {
-	slices := hostile(func(s *discoveryv1.EndpointSlice) {
-		s.Endpoints = []discoveryv1.Endpoint{
-			{Addresses: []string{"10.1.0.1"}},
-			{Addresses: []string{"10.2.0.1"}},
-			{Addresses: []string{"10.3.0.1"}},
+	prefixes := func(text string) (all []netip.Prefix) {
+		for each := range strings.FieldsSeq(text) {
+			all = append(all, netip.MustParsePrefix(each))
 		}
+		return all
+	}
+	slices := hostile(func(s *discoveryv1.EndpointSlice) {
+		s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}, {Addresses: []string{"10.2.0.1"}}, {Addresses: []string{"10.3.0.1"}}}
 	})
-	within := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.3.0.0/24")}
-	view, found := FromSlices(Source{Cluster: "east", CIDRs: within}, web, slices, nil)
-	diff(t, "slices", lines(view), []string{"IPv4 [TCP 80 8080] [10.1.0.1 10.3.0.1]"})
-	diff(t, "problems", texts(found), []string{
-		"ForeignAddress: EndpointSlice demo/web-east-1: 10.2.0.1 is outside the ranges of its cluster",
-	})
-	if len(found) != 1 || found[0].Address != netip.MustParseAddr("10.2.0.1") {
-		t.Errorf("got %+v, want the address that is left out", found)
+	const foreign = "ForeignAddress: 10.2.0.1 is outside the ranges of its cluster"
+	const service = "BadAddress: 10.2.0.1 is in the range of Services of this cluster"
+	for _, test := range []struct{ ranges, services, want, problem string }{
+		{"", "", "10.1.0.1 10.2.0.1 10.3.0.1", ""},
+		{"10.1.0.0/16 10.3.0.0/24", "", "10.1.0.1 10.3.0.1", foreign},
+		{"", "10.2.0.0/16", "10.1.0.1 10.3.0.1", service},
+		{"10.0.0.0/8", "10.2.0.0/16", "10.1.0.1 10.3.0.1", service},
+	} {
+		from := Source{Cluster: "east", CIDRs: prefixes(test.ranges), Services: prefixes(test.services)}
+		view, found := FromSlices(from, web, slices, nil)
+		diff(t, "slices", lines(view), []string{"IPv4 [TCP 80 8080] [" + test.want + "]"})
+		diff(t, "problems", texts(found), problemsOf(test.problem))
+		if test.problem == foreign && found[0].Address != netip.MustParseAddr("10.2.0.1") {
+			t.Errorf("got %+v, want the address that is left out", found)
+		}
 	}
 }
 
@@ -335,21 +345,6 @@ func TestKeptView(t *testing.T) {
 	}
 	if gone, _ := FromSlices(Source{Cluster: "east"}, web, nil, previous); gone != nil {
 		t.Errorf("an export without slices is still there: %v", gone)
-	}
-}
-
-// TestServicesOfTheReader: no member leads clients to a Service of this cluster, with or without ranges of its own.
-func TestServicesOfTheReader(t *testing.T) {
-	slices := hostile(func(s *discoveryv1.EndpointSlice) {
-		s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}, {Addresses: []string{"10.96.0.1"}}}
-	})
-	for _, cidrs := range [][]netip.Prefix{nil, {netip.MustParsePrefix("10.0.0.0/8")}} {
-		from := Source{Cluster: "east", CIDRs: cidrs, Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}
-		view, problems := FromSlices(from, types.NamespacedName{Namespace: "demo", Name: "web"}, slices, nil)
-		if len(view.Slices[0].Endpoints) != 1 || len(problems) != 1 || problems[0].Reason != ReasonBadAddress ||
-			problems[0].Message != "10.96.0.1 is in the range of Services of this cluster" {
-			t.Errorf("got %+v, %+v", view.Slices[0].Endpoints, problems)
-		}
 	}
 }
 
