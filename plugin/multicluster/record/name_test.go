@@ -3,6 +3,7 @@
 package record_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,92 +11,74 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	service := record.Request{Kind: record.KindService, Namespace: "demo", Service: "web", Key: "web.demo"}
-	with := func(change func(*record.Request)) record.Request {
-		request := service
-		change(&request)
-		return request
+	kinds := map[record.Kind]string{
+		record.KindApex: "apex", record.KindVersion: "version", record.KindAbove: "above", record.KindNameServer: "nameserver",
+		record.KindNamespace: "namespace", record.KindService: "service", record.KindCluster: "cluster", record.KindHost: "host",
+		record.KindPort: "port", record.KindProtocol: "protocol", record.KindZone: "zone",
 	}
-	cluster := func(id string) record.Request {
-		return with(func(r *record.Request) { r.Kind, r.Cluster = record.KindCluster, id })
-	}
-	host := func(host, id string) record.Request {
-		return with(func(r *record.Request) {
-			r.Kind, r.Host, r.Cluster = record.KindHost, host, id
-		})
-	}
-	port := func(port, protocol string) record.Request {
-		return with(func(r *record.Request) { r.Kind, r.Port, r.Protocol = record.KindPort, port, protocol })
-	}
-	protocol := func(protocol string) record.Request {
-		return with(func(r *record.Request) { r.Kind, r.Protocol = record.KindProtocol, protocol })
-	}
-	zone := func(zone string, prefers bool) record.Request {
-		return with(func(r *record.Request) { r.Kind, r.Zone, r.Prefers = record.KindZone, zone, prefers })
-	}
-	tests := []struct {
-		below string
-		want  record.Request
-	}{
-		{"", record.Request{Kind: record.KindApex}},
-		{"dns-version", record.Request{Kind: record.KindVersion}},
-		{"DNS-Version", record.Request{Kind: record.KindVersion}},
-		{"a.dns-version", record.Request{}},
-		{"dns", record.Request{Kind: record.KindAbove}},
-		{"ns.dns", record.Request{Kind: record.KindNameServer}},
-		{"NS.dns", record.Request{Kind: record.KindNameServer}},
-		{"a.ns.dns", record.Request{}},
-		{"svc", record.Request{Kind: record.KindAbove}},
-		{"SVC", record.Request{Kind: record.KindAbove}},
-		{"demo.svc", record.Request{Kind: record.KindNamespace, Namespace: "demo"}},
-		{"web.demo.svc", service},
-		{"Web.DEMO.sVc", record.Request{Kind: record.KindService, Namespace: "DEMO", Service: "Web", Key: "Web.DEMO"}},
-		{"east.web.demo.svc", cluster("east")},
-		{"db-0.east.web.demo.svc", host("db-0", "east")},
-		{"db-0.east.eu.web.demo.svc", host("db-0", "east.eu")},
-		{"10-1-2-3.east.web.demo.svc", host("10-1-2-3", "east")},
-		{"a.db-0.east.eu.web.demo.svc", record.Request{}},
-		{"_tcp.web.demo.svc", protocol("tcp")},
-		{"_http._tcp.web.demo.svc", port("http", "tcp")},
-		{"_HTTP._Tcp.web.demo.svc", port("HTTP", "Tcp")},
-		{"http._tcp.web.demo.svc", record.Request{}},
-		{"_http.tcp.web.demo.svc", record.Request{}},
-		{"a._http._tcp.web.demo.svc", record.Request{}},
-		{"_a._http._tcp.web.demo.svc", record.Request{}},
-		{"_.web.demo.svc", record.Request{}},
-		{"_._tcp.web.demo.svc", record.Request{}},
-		{"_http._.web.demo.svc", record.Request{}},
-		{"_zone.web.demo.svc", zone("", false)},
-		{"Pin._Zone.web.demo.svc", zone("", false)},
-		{"prefer._zone.web.demo.svc", zone("", true)},
-		{"eu-1a.pin._zone.web.demo.svc", zone("eu-1a", false)},
-		{"corp.example.com.PREFER._zone.web.demo.svc", zone("corp.example.com", true)},
-		{"eu-1a._zone.web.demo.svc", record.Request{}},
-		{"eu-1a.near._zone.web.demo.svc", record.Request{}},
-		{"._zone.web.demo.svc", record.Request{}},
-		{".pin._zone.web.demo.svc", record.Request{}},
-		{"a..b.pin._zone.web.demo.svc", record.Request{}},
-		{"a..pin._zone.web.demo.svc", record.Request{}},
-		{"a.pin.._zone.web.demo.svc", record.Request{}},
-		{"eu-1a.pin._zone.svc", record.Request{Kind: record.KindCluster, Namespace: "_zone", Service: "pin", Key: "pin._zone", Cluster: "eu-1a"}},
-		{"10-1-2-3.demo.pod", record.Request{}},
-		{"demo.pod", record.Request{}},
-		{"pod", record.Request{}},
-		{"web.demo", record.Request{}},
-		{"*.demo.svc", record.Request{Kind: record.KindService, Namespace: "demo", Service: "*", Key: "*.demo"}},
-		{".svc", record.Request{}},
-		{"..svc", record.Request{}},
-		{".demo.svc", record.Request{}},
-		{".web.demo.svc", record.Request{}},
-		{"a..web.demo.svc", record.Request{}},
-		{"web..svc", record.Request{}},
-		{`a\.b.demo.svc`, record.Request{
-			Kind: record.KindCluster, Namespace: "demo", Service: "b", Key: "b.demo", Cluster: `a\`,
-		}},
-	}
-	for _, tc := range tests {
-		if got := record.Parse(tc.below); got != tc.want {
-			t.Errorf("Parse(%q) = %+v, want %+v", tc.below, got, tc.want)
+	for _, tc := range []struct{ below, want string }{ // kind, parts, service and namespace, none if it is no name
+		{"", "apex"},
+		{"dns-version", "version"},
+		{"DNS-Version", "version"},
+		{"a.dns-version", ""},
+		{"dns", "above"},
+		{"ns.dns", "nameserver"},
+		{"NS.dns", "nameserver"},
+		{"a.ns.dns", ""},
+		{"svc", "above"},
+		{"SVC", "above"},
+		{"demo.svc", "namespace demo"},
+		{"web.demo.svc", "service web demo"},
+		{"Web.DEMO.sVc", "service Web DEMO"},
+		{"east.web.demo.svc", "cluster east web demo"},
+		{"db-0.east.web.demo.svc", "host db-0 east web demo"},
+		{"db-0.east.eu.web.demo.svc", "host db-0 east.eu web demo"},
+		{"10-1-2-3.east.web.demo.svc", "host 10-1-2-3 east web demo"},
+		{"a.db-0.east.eu.web.demo.svc", ""},
+		{"_tcp.web.demo.svc", "protocol tcp web demo"},
+		{"_http._tcp.web.demo.svc", "port http tcp web demo"},
+		{"_HTTP._Tcp.web.demo.svc", "port HTTP Tcp web demo"},
+		{"http._tcp.web.demo.svc", ""},
+		{"_http.tcp.web.demo.svc", ""},
+		{"a._http._tcp.web.demo.svc", ""},
+		{"_a._http._tcp.web.demo.svc", ""},
+		{"_.web.demo.svc", ""},
+		{"_._tcp.web.demo.svc", ""},
+		{"_http._.web.demo.svc", ""},
+		{"_zone.web.demo.svc", "zone web demo"},
+		{"Pin._Zone.web.demo.svc", "zone web demo"},
+		{"prefer._zone.web.demo.svc", "zone prefers web demo"},
+		{"eu-1a.pin._zone.web.demo.svc", "zone eu-1a web demo"},
+		{"corp.example.com.PREFER._zone.web.demo.svc", "zone corp.example.com prefers web demo"},
+		{"eu-1a._zone.web.demo.svc", ""},
+		{"eu-1a.near._zone.web.demo.svc", ""},
+		{"._zone.web.demo.svc", ""},
+		{".pin._zone.web.demo.svc", ""},
+		{"a..b.pin._zone.web.demo.svc", ""},
+		{"a..pin._zone.web.demo.svc", ""},
+		{"a.pin.._zone.web.demo.svc", ""},
+		{"eu-1a.pin._zone.svc", "cluster eu-1a pin _zone"},
+		{"10-1-2-3.demo.pod", ""},
+		{"demo.pod", ""},
+		{"pod", ""},
+		{"web.demo", ""},
+		{"*.demo.svc", "service * demo"},
+		{".svc", ""},
+		{"..svc", ""},
+		{".demo.svc", ""},
+		{".web.demo.svc", ""},
+		{"a..web.demo.svc", ""},
+		{"web..svc", ""},
+		{`a\.b.demo.svc`, `cluster a\ b demo`},
+	} {
+		got := record.Parse(tc.below)
+		words := []string{kinds[got.Kind], got.Port, got.Protocol, got.Host, got.Cluster, got.Zone, "", got.Service, got.Namespace}
+		if got.Prefers {
+			words[6] = "prefers"
+		}
+		if text := strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " "); text != tc.want ||
+			got.Service != "" && got.Key != got.Service+"."+got.Namespace {
+			t.Errorf("Parse(%q) = %+v, want %s", tc.below, got, tc.want)
 		}
 	}
 }

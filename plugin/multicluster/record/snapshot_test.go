@@ -4,6 +4,7 @@ package record_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -15,49 +16,40 @@ import (
 )
 
 func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T) {
-	one := from("east", "IPv4", sqlPorts, "10.1.0.1/a")
+	ip := func(ips, ports string) string {
+		return "spec: {type: ClusterSetIP, ips: [" + ips + "], ports: " + portsOf(ports) + "}"
+	}
+	const headlessSQL, one = "spec: " + sql, "east: 10.1.0.1/a"
+	const waiting = "east: 10.1.0.1; west "
 	steps := []struct {
-		name  string
-		spec  string // none: the service is deleted
-		from  []string
-		moves bool
+		name, raw, slices string // raw: none if the service is deleted; slices as in srvSlices, or with ports as in slicesOf
+		moves             bool
 	}{
-		{"the first list", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}", nil, true},
-		{"nothing", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}", nil, false},
-		{"an IP that is none", "{type: ClusterSetIP, ips: [10.42.0.1, None], ports: []}", nil, false},
-		{
-			"endpoints of a ClusterSetIP service", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}",
-			[]string{one},
-			false,
-		},
-		{"another IP", "{type: ClusterSetIP, ips: [10.42.0.2], ports: []}", nil, true},
-		{"a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: a, port: 1}]}", nil, true},
-		{"another name of a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: b, port: 1}]}", nil, true},
-		{"another number of a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: b, port: 2}]}", nil, true},
-		{"another type", sql, nil, true}, // without endpoints: the name goes
-		{
-			"an endpoint that is not ready", sql,
-			[]string{from("east", "IPv4", sqlPorts, "!10.1.0.1")},
-			false,
-		},
-		{"a ready one", sql, []string{one}, true},
-		{"the same in two slices", sql, []string{one, one}, false},
-		{"a port that is not declared", sql, []string{from("east", "IPv4",
-			"[{name: sql, port: 5432}, {name: x, port: 1}]",
-			"10.1.0.1/a")}, false},
-		{
-			"another number of a declared port in the import", "{type: Headless, ports: [{name: sql, port: 1}]}",
-			[]string{one},
-			false,
-		},
-		{"another number of a declared port in the slice", sql, []string{from("east", "IPv4", "[{name: sql, port: 1}]",
-			"10.1.0.1/a")}, true},
-		{"another hostname", sql, []string{from("east", "IPv4", "[{name: sql, port: 1}]",
-			"10.1.0.1/b")}, true},
-		{"another cluster", sql, []string{from("west", "IPv4", "[{name: sql, port: 1}]",
-			"10.1.0.1/b")}, true},
-		{"deletion", "", nil, true},
-		{"deletion of what is not there", "", nil, false},
+		{"the first list", ip("10.42.0.1", ""), "", true},
+		{"nothing", ip("10.42.0.1", ""), "", false},
+		{"an IP that is none", ip("10.42.0.1, None", ""), "", false},
+		{"endpoints of a ClusterSetIP service", ip("10.42.0.1", ""), one, false},
+		{"another IP", ip("10.42.0.2", ""), "", true},
+		{"a port", ip("10.42.0.2", "a=1"), "", true},
+		{"another name of a port", ip("10.42.0.2", "b=1"), "", true},
+		{"another number of a port", ip("10.42.0.2", "b=2"), "", true},
+		{"another type", headlessSQL, "", true}, // without endpoints: the name goes
+		{"an endpoint that is not ready", headlessSQL, "east: !10.1.0.1", false},
+		{"a ready one", headlessSQL, one, true},
+		{"the same in two slices", headlessSQL, one + "; " + one, false},
+		{"a port that is not declared", headlessSQL, "east[sql=5432 x=1]: 10.1.0.1/a", false},
+		{"another number of a declared port in the import", "spec: " + headless("sql=1", ""), one, false},
+		{"another number of a declared port in the slice", headlessSQL, "east[sql=1]: 10.1.0.1/a", true},
+		{"another hostname", headlessSQL, "east[sql=1]: 10.1.0.1/b", true},
+		{"another cluster", headlessSQL, "west[sql=1]: 10.1.0.1/b", true},
+		{"a preference", "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + headlessSQL, "west[sql=1]: 10.1.0.1/b", true},
+		{"two clusters", headlessSQL, waiting + ": ~10.2.0.1", true},
+		{"a priority", headlessSQL, waiting + "priority=2: ~10.2.0.1", true},
+		{"a weight", headlessSQL, waiting + "priority=2 weight=7: ~10.2.0.1", true},
+		{"one that terminates", headlessSQL, waiting + "priority=2 weight=7 terminating=0: ~10.2.0.1", true},
+		{"no priority", headlessSQL, waiting + ": ~10.2.0.1", false}, // SRV has none of it again
+		{"deletion", "", "", true},
+		{"deletion of what is not there", "", "", false},
 	}
 	const start = 1000
 	x := record.NewIndex(config)
@@ -68,8 +60,11 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 			before, outdated = state.Serial, state.Outdated
 		}
 		change := Change{Key: "db.demo"}
-		if step.spec != "" {
-			change.Service = build(t, step.spec, step.from...)
+		if all := srvSlices; step.raw != "" {
+			if strings.Contains(step.slices, "[") || step.slices == "" {
+				all = slicesOf
+			}
+			change.Service = zoned(t, step.raw, all(step.slices)...)
 		}
 		moved := update(x, uint32(start+10*i), change)
 		serial := x.State().Serial

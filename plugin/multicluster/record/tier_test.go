@@ -194,19 +194,3 @@ func TestZonesOfSlices(t *testing.T) {
 		t.Errorf("%d of 300 endpoints in as many zones", got)
 	}
 }
-
-// TestAPreferenceMovesTheSerial: it changes answers.
-func TestAPreferenceMovesTheSerial(t *testing.T) {
-	slice := from("east", "IPv4", sqlPorts, "10.1.0.1@a")
-	x := record.NewIndex(config)
-	update := func(raw string) bool {
-		return update(x, 1, Change{Key: "db.demo", Service: zoned(t, raw, slice)})
-	}
-	update("spec: " + sql)
-	if update("spec: " + sql) {
-		t.Error("the serial moved without a change")
-	}
-	if !update("metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\nspec: " + sql) {
-		t.Error("the serial did not move")
-	}
-}
