@@ -9,7 +9,6 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
-	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/miekg/dns"
 )
@@ -159,6 +158,9 @@ func TestZonalNames(t *testing.T) {
 	}
 }
 
+// answering is a plugin that returns a code.
+func answering(rcode int) plugin.Handler { return test.NextHandler(rcode, nil) }
+
 // check compares the reply to a query with what is expected of it.
 func check(t *testing.T, m *Multicluster, tc test.Case) {
 	t.Helper()
@@ -209,89 +211,60 @@ func TestClusterIDsCanHaveCapitals(t *testing.T) {
 	}
 }
 
-func TestBeforeTheFirstSyncThereIsServfailInTheZoneAndNowhereElse(t *testing.T) {
-	const passed, failed, none = dns.RcodeBadName, dns.RcodeServerFailure, dns.RcodeNameError
-	const service, other, apex, above = "web.demo.svc.clusterset.local.", "web.demo.svc.cluster.local.", testZone,
-		"svc." + testZone
-	next := test.NextHandler(passed, nil)
-	for name, tc := range map[string]struct {
-		fall  fall.F
-		next  plugin.Handler
-		wants map[string]int
+// TestWhatOthersAnswer: names outside of the zones, those of another class, and with fallthrough names that do not exist are
+// for the next plugin. Before the first sync nothing in the zones is known to exist or not.
+func TestWhatOthersAnswer(t *testing.T) {
+	const next = dns.RcodeBadName // what no zone answers
+	codes := map[string]int{"next": next}
+	for code, name := range dns.RcodeToString {
+		codes[name] = code
+	}
+	for name, test := range map[string]struct {
+		synced, alone bool   // alone: there is no next plugin
+		fall          string // zones of fallthrough
+		want          string
 	}{
-		"without fallthrough": {fall.Zero, next, map[string]int{
-			service: failed, apex: failed, above: failed,
-			other: passed,
-		}},
-		"fallthrough": {fall.Root, next, map[string]int{
-			service: passed, apex: failed, above: failed,
-			other: passed,
-		}},
-		"fallthrough to no plugin": {fall.Root, nil, map[string]int{service: none, apex: failed, above: failed}},
-		"fallthrough of other zone": {
-			fall.F{Zones: []string{"example.org."}},
-			next,
-			map[string]int{service: failed, other: passed},
-		},
+		"not synced":                             {false, false, "", "web.demo.svc.@ SERVFAIL, @ SERVFAIL, svc.@ SERVFAIL, web.demo.svc.cluster.local. next, 1.0.1.10.in-addr.arpa. SERVFAIL"},
+		"not synced, fallthrough":                {false, false, ".", "web.demo.svc.@ next, @ SERVFAIL, svc.@ SERVFAIL, web.demo.svc.cluster.local. next"},
+		"not synced, fallthrough to no plugin":   {false, true, ".", "web.demo.svc.@ NXDOMAIN, @ SERVFAIL, svc.@ SERVFAIL"},
+		"not synced, fallthrough elsewhere":      {false, false, "example.org.", "web.demo.svc.@ SERVFAIL, web.demo.svc.cluster.local. next"},
+		"not synced, fallthrough of the reverse": {false, false, "in-addr.arpa.", "web.demo.svc.@ SERVFAIL, 1.0.1.10.in-addr.arpa. next"},
+		"synced":                                 {true, false, "", "web.demo.svc.cluster.local. next, 1.0.1.10.in-addr.arpa. NXDOMAIN"},
+		"synced, fallthrough":                    {true, false, ".", "web.demo.svc.@ NOERROR, demo.svc.@ NOERROR, none.demo.svc.@ next, a.@ next, web.demo.svc.cluster.local. next"},
+		"synced, fallthrough to no plugin":       {true, true, ".", "none.demo.svc.@ NXDOMAIN"},
+		"synced, fallthrough elsewhere":          {true, false, "example.org.", "none.demo.svc.@ NXDOMAIN"},
+		"synced, fallthrough of the reverse":     {true, false, "in-addr.arpa.", "none.demo.svc.@ NXDOMAIN, 1.0.1.10.in-addr.arpa. next"},
 	} {
-		m := newMulticluster()
-		m.Zones, m.Next, m.Fall = []string{testZone}, tc.next, tc.fall
-		for qname, want := range tc.wants {
-			recorder := dnstest.NewRecorder(&test.ResponseWriter{})
-			rcode, err := m.ServeDNS(t.Context(), recorder, new(dns.Msg).SetQuestion(qname, dns.TypeA))
-			if rcode != want || err != nil {
-				t.Errorf("%s: %s: %s, %v, want %s", name, qname, dns.RcodeToString[rcode], err, dns.RcodeToString[want])
+		m := newReversePlugin(t, demo)
+		if !test.synced {
+			m.index.Store(nil)
+		}
+		if !test.alone {
+			m.Next = answering(next)
+		}
+		if test.fall != "" {
+			m.Fall.SetZonesFromArgs([]string{test.fall})
+		}
+		for row := range strings.SplitSeq(strings.ReplaceAll(test.want, "@", testZone), ", ") {
+			qname, want, _ := strings.Cut(row, " ")
+			qtype := dns.TypeA
+			if strings.HasSuffix(qname, ".arpa.") {
+				qtype = dns.TypePTR
 			}
-			if want == none && (recorder.Msg == nil || recorder.Msg.Rcode != none || len(recorder.Msg.Ns) > 0) {
-				t.Errorf("%s: %s: the reply is %v, want NXDOMAIN without an SOA record", name, qname, recorder.Msg)
+			recorder := dnstest.NewRecorder(udpClient)
+			rcode, err := m.ServeDNS(t.Context(), recorder, new(dns.Msg).SetQuestion(qname, qtype))
+			if rcode != codes[want] || err != nil {
+				t.Errorf("%s: %s: %s, %v, want %s", name, qname, dns.RcodeToString[rcode], err, want)
+			}
+			if want == "NXDOMAIN" && (recorder.Msg == nil || recorder.Msg.Rcode != rcode || (len(recorder.Msg.Ns) == 1) != test.synced) {
+				t.Errorf("%s: %s: the reply is %v, want NXDOMAIN, with an SOA record: %t", name, qname, recorder.Msg, test.synced)
+			}
+			other := new(dns.Msg).SetQuestion(qname, qtype)
+			other.Question[0].Qclass = dns.ClassCHAOS
+			if rcode, err := m.ServeDNS(t.Context(), dnstest.NewRecorder(udpClient), other); !test.alone && (rcode != next || err != nil) {
+				t.Errorf("%s: %s of another class: %s, %v", name, qname, dns.RcodeToString[rcode], err)
 			}
 		}
-	}
-}
-
-func TestFallthroughWithoutAnotherPluginIsNXDOMAIN(t *testing.T) {
-	m := newTestPlugin(t, demo)
-	m.Fall = fall.Root
-	reply := ask(t, m, new(dns.Msg).SetQuestion("none.demo.svc.clusterset.local.", dns.TypeA), udpClient)
-	if reply.Rcode != dns.RcodeNameError || len(reply.Ns) != 1 {
-		t.Errorf("the reply is %v", reply)
-	}
-}
-
-func TestFallthroughPassesOnWhatDoesNotExist(t *testing.T) {
-	m := newTestPlugin(t, demo)
-	const passed = dns.RcodeBadName // what no zone answers
-	m.Next = test.NextHandler(passed, nil)
-	m.Fall.SetZonesFromArgs(nil)
-	for qname, want := range map[string]int{
-		"web.demo.svc.clusterset.local.":  dns.RcodeSuccess,
-		"demo.svc.clusterset.local.":      dns.RcodeSuccess,
-		"none.demo.svc.clusterset.local.": passed,
-		"a.clusterset.local.":             passed,
-		"web.demo.svc.cluster.local.":     passed,
-	} {
-		r := new(dns.Msg).SetQuestion(qname, dns.TypeA)
-		rcode, err := m.ServeDNS(t.Context(), dnstest.NewRecorder(&test.ResponseWriter{}), r)
-		if rcode != want || err != nil {
-			t.Errorf("%s: %d, %v, want %d", qname, rcode, err, want)
-		}
-	}
-	m.Fall.SetZonesFromArgs([]string{"example.org"})
-	r := new(dns.Msg).SetQuestion("none.demo.svc.clusterset.local.", dns.TypeA)
-	if rcode, _ := m.ServeDNS(t.Context(), dnstest.NewRecorder(&test.ResponseWriter{}),
-		r); rcode != dns.RcodeNameError {
-		t.Errorf("a name outside of the zones that fall through: %d", rcode)
-	}
-}
-
-func TestAnotherClassIsForOtherPlugins(t *testing.T) {
-	m := newTestPlugin(t, demo)
-	m.Next = test.NextHandler(dns.RcodeRefused, nil)
-	r := new(dns.Msg).SetQuestion("web.demo.svc.clusterset.local.", dns.TypeA)
-	r.Question[0].Qclass = dns.ClassCHAOS
-	if rcode, err := m.ServeDNS(t.Context(), dnstest.NewRecorder(&test.ResponseWriter{}),
-		r); rcode != dns.RcodeRefused || err != nil {
-		t.Errorf("%s, %v", dns.RcodeToString[rcode], err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/miekg/dns"
 )
@@ -82,35 +81,6 @@ func TestReverseZonesAreTransferred(t *testing.T) {
 		if want := sorted(records(soa + soa + zone + " 5 IN NS ns.dns.clusterset.local.\n" + want)); !slices.Equal(
 			sorted(got), want) {
 			t.Errorf("the transfer of %s is\n%q\nwant\n%q", zone, sorted(got), want)
-		}
-	}
-}
-
-func TestAddressesThatAreNotRemoteEndpointsFallThrough(t *testing.T) {
-	for _, synced := range []bool{true, false} {
-		m := newReversePlugin(t, demo)
-		if !synced {
-			m.index.Store(nil)
-		}
-		local := new(dns.Msg).SetQuestion("1.0.1.10.in-addr.arpa.", dns.TypePTR)
-		want := dns.RcodeNameError
-		if !synced {
-			want = dns.RcodeServerFailure
-		}
-		if got := ask(t, m, local, udpClient).Rcode; got != want {
-			t.Errorf("synced %v: without fallthrough it is answered with %s", synced, dns.RcodeToString[got])
-		}
-		m.Fall.SetZonesFromArgs([]string{"in-addr.arpa"})
-		m.Next = plugin.HandlerFunc(test.NextHandler(dns.RcodeBadCookie, nil).ServeDNS)
-		if got := ask(t, m, local, udpClient).Rcode; got != dns.RcodeBadCookie {
-			t.Errorf("synced %v: with fallthrough it is answered with %s", synced, dns.RcodeToString[got])
-		}
-		if synced {
-			continue
-		}
-		forward := new(dns.Msg).SetQuestion("web.demo.svc."+testZone, dns.TypeA)
-		if got := ask(t, m, forward, udpClient).Rcode; got != dns.RcodeServerFailure {
-			t.Errorf("a forward name is answered with %s before the first list", dns.RcodeToString[got])
 		}
 	}
 }
