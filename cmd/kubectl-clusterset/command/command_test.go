@@ -26,23 +26,48 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
+// TestWrongCommandLines: nobody is asked. Empty names, which unset variables of a shell leave, are refused: an empty context
+// would be the current one, and an empty cluster every one. So are flags that have no meaning.
 func TestWrongCommandLines(t *testing.T) {
-	for line, want := range map[string]string{
-		"join east": "join --help", "leave": "leave --help", "explain": "explain --help", "explain a/b/c --context x": "a/b/c",
-		"status surplus": "accepts 0", "status -o nonsense --context x": "use wide, json or yaml",
+	server := newAPI(t, nil, nil)
+	lines := map[string]string{
+		"join east": "join --help", "leave": "leave --help", "explain": "explain --help", "explain a/b/c --context west": "a/b/c",
+		"status surplus": "accepts 0", "status -o nonsense --context west": "use wide, json or yaml",
 		"stauts":                               "Did you mean this?",
 		"status --watch --wait":                "exclude",
+		"status --token=x":                     "",
+		"status --timeout 1s":                  "",
+		"status --contexts esat":               "`kubectl config get-contexts`",
+		"test connectivity --context west":     "select two or more with --contexts",
 		"join a b --server a":                  "--server",
 		"join a b --server a=10.0.0.1":         "--server a=10.0.0.1: use CONTEXT=https://",
 		"join a b --server a=http://10.0.0.1":  "use CONTEXT=https://",
 		"join a b --server a=https://":         "use CONTEXT=https://",
 		"join a b --server c=https://10.0.0.1": "one of the contexts to join",
+	}
+	for _, line := range []string{
+		`join east ''`, `join '' east`, `leave '' --contexts east,west`, `drain '' --contexts east,west`, `undrain ''`,
+		`export '' --context west`, `explain '' --context west`, `leave west --context ''`, `leave west --contexts ''`,
+		`leave west --contexts west,`, `drain west --contexts ,west`, `undrain west --contexts east,,west`, `export db --contexts ,`,
+		`unexport db --contexts ''`, `status --contexts east,`, `explain db --contexts ''`, `check --contexts ,`,
+		`version --contexts ''`, `sysdump --contexts west,`, `coredns enable --contexts ''`, `coredns disable --contexts east,`,
+		`test connectivity --contexts east,`,
+		"join east west -n shop", "leave west -n shop", "drain west -n shop", "undrain west -n shop", "check -n shop",
+		"coredns enable -n shop", "coredns disable -n shop", "version -n shop", "test connectivity -n shop",
 	} {
-		var out bytes.Buffer
-		err := execute(t.Context(), &options{Out: &out, ErrOut: &out}, strings.Fields(line))
-		if exitStatus(err) != exitUsage || !strings.Contains(err.Error(), want) {
+		lines[line] = ""
+	}
+	for line, want := range lines {
+		args := strings.Fields(line)
+		for i := range args {
+			args[i] = strings.Trim(args[i], "'")
+		}
+		if _, _, err := invoke(t, server.URL, args...); exitStatus(err) != exitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", line, err)
 		}
+	}
+	if seen := server.seen(); len(seen) > 0 {
+		t.Errorf("it asked %v", seen)
 	}
 }
 

@@ -62,9 +62,6 @@ func TestStatusWaits(t *testing.T) {
 			t.Errorf("%s: %v\n%s", reason, err, out)
 		}
 	}
-	if _, _, err := invoke(t, "http://127.0.0.1:1", "status", "--timeout", "1s"); exitStatus(err) != exitUsage {
-		t.Errorf("--timeout alone: %v", err)
-	}
 }
 
 // TestStatusOfANamespaceWithoutImports says so, and waits for one: a gate must not pass on a typo.
