@@ -4,10 +4,7 @@ package setup
 
 import (
 	"bytes"
-	"encoding/pem"
 	"errors"
-	"io"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -25,9 +22,6 @@ import (
 // TestJoinConfinesMembers to the pod ranges of their nodes, unless their pods have other addresses. A range that an
 // administrator has set stays, and so does what is unknown now.
 func TestJoinConfinesMembers(t *testing.T) {
-	server := httptest.NewTLSServer(nil)
-	defer server.Close()
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	const unset = "annotate secret member-west clusterset-dns.github.io/cidrs=<ranges of its pods>`"
 	for name, test := range map[string]struct {
 		nodes           []string // their podCIDRs
@@ -97,11 +91,8 @@ func TestJoinConfinesMembers(t *testing.T) {
 			return action.GetResource().Resource == test.forbidden, nil, errors.New("forbidden")
 		})
 		var said bytes.Buffer
-		o := Options{DryRun: true, Teller: cluster.Teller{Out: &said, Results: io.Discard, Timeout: time.Minute}}
-		for _, c := range []*cluster.Cluster{west, east} {
-			c.Config = &rest.Config{Host: "https://" + c.Context + ":6443", TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
-			o.Clusters = append(o.Clusters, c)
-		}
+		o := quiet(time.Minute, verified(t, west, east)...)
+		o.DryRun, o.Teller.Out = true, &said
 		secret, err := east.Kube.CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -128,10 +119,7 @@ func TestJoinConfinesMembers(t *testing.T) {
 func TestJoinVerifiesAPIServers(t *testing.T) {
 	east, west := joined("east"), joined("west")
 	east.Config, west.Config = &rest.Config{}, &rest.Config{TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	err := Join(t.Context(), Options{
-		Clusters: []*cluster.Cluster{east, west},
-		Teller:   cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute},
-	})
+	err := Join(t.Context(), quiet(time.Minute, east, west))
 	if err == nil || !strings.Contains(err.Error(), "context admin@west: ") || !strings.Contains(err.Error(), "insecure-skip-tls-verify") {
 		t.Errorf("got %v", err)
 	}

@@ -103,10 +103,13 @@ func options(t *testing.T, client *fake.Clientset, chart, reloads bool) CoreDNS 
 	t.Helper()
 	reloaded := func() bool { return strings.Contains(corefileOf(t, client), "forward . 10.96.0.99") }
 	first, second := answering(t, reloaded), answering(t, func() bool { return reloads && reloaded() })
-	ours := answering(t, func() bool { return chart })
+	ours, timeout := answering(t, func() bool { return chart }), time.Minute
+	if !chart || !reloads {
+		timeout = 200 * time.Millisecond // which is over
+	}
 	return CoreDNS{
 		Cluster: &cluster.Cluster{Context: "east", Namespace: "clusterset-dns", Kube: client}, Zone: zone,
-		Teller: cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: 200 * time.Millisecond},
+		Teller: cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: timeout},
 		pods: func(_ context.Context, namespace, selector string, _ int) ([]*cluster.DNSServer, error) {
 			switch {
 			case namespace == "dns" && selector == "app=chart":

@@ -4,9 +4,7 @@ package setup
 
 import (
 	"bytes"
-	"encoding/pem"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,36 +18,48 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// TestProxyThatRefusesTokens reaches the source through a proxy that lets the
-// user in, and no service account.
-func TestProxyThatRefusesTokens(t *testing.T) {
-	proxy := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+// issuer returns the peering by which west reads east, whose API server issues the token of-the-reader, and what it says. The
+// server answers a request of a token with a code and a message if refuses returns them.
+func issuer(t *testing.T, refuses func(token, path string) (int, string)) (*peering, *bytes.Buffer) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		code, message := refuses(strings.TrimPrefix(request.Header.Get("Authorization"), "Bearer "), request.URL.Path)
 		switch {
-		case request.Header.Get("Authorization") != "Bearer of-the-user":
-			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","message":"Unauthorized","code":401}`)
+		case code != 0:
+			w.WriteHeader(code)
+			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":%q,"code":%d}`,
+				http.StatusText(code), message, code)
 		case strings.HasSuffix(request.URL.Path, "/token"):
 			fmt.Fprint(w, `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":{"token":"of-the-reader"}}`)
 		default:
 			fmt.Fprint(w, `{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"clusterset-member-west","uid":"1"}}`)
 		}
 	}))
-	defer proxy.Close()
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})
+	t.Cleanup(server.Close)
 	source, err := cluster.FromConfig(&rest.Config{
-		Host: proxy.URL, BearerToken: "of-the-user",
-		TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+		Host: server.URL, BearerToken: "of-the-user", TLSClientConfig: rest.TLSClientConfig{CAData: authorityOf(server)},
 	}, "admin@east", system)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said bytes.Buffer
-	p := &peering{
-		Options: Options{Teller: cluster.Teller{Out: &said, Results: io.Discard, Timeout: 50 * time.Millisecond}},
-		source:  source, is: cluster.Identity{ID: "east"}, readerID: "west",
-	}
-	if _, _, err := p.issue(t.Context(), Address{Server: proxy.URL}, nil); err == nil ||
+	said := &bytes.Buffer{}
+	o := quiet(50 * time.Millisecond)
+	o.Teller.Out = said
+	return &peering{Options: o, source: source, is: cluster.Identity{ID: "east"}, readerID: "west"}, said
+}
+
+// TestProxyThatRefusesTokens reaches the source through a proxy that lets the
+// user in, and no service account.
+func TestProxyThatRefusesTokens(t *testing.T) {
+	p, said := issuer(t, func(token, _ string) (int, string) {
+		if token != "of-the-user" {
+			return http.StatusUnauthorized, "Unauthorized"
+		}
+		return 0, ""
+	})
+	authority := p.source.Config.CAData
+	if _, _, err := p.issue(t.Context(), Address{Server: p.source.Config.Host}, nil); err == nil ||
 		!strings.Contains(err.Error(), "if this is a proxy that rejects service account tokens, set the address of the API server with --server admin@east=https://") {
 		t.Errorf("the readers are to use the proxy: got %v", err)
 	}
@@ -76,35 +86,18 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 
 // TestTokenWithoutRights names the missing right and its remedy, before the token replaces another.
 func TestTokenWithoutRights(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		switch {
-		case request.Header.Get("Authorization") == "Bearer of-the-reader" && strings.Contains(request.URL.Path, "endpointslices"):
-			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"cannot list endpointslices","code":403}`)
-		case strings.HasSuffix(request.URL.Path, "/token"):
-			fmt.Fprint(w, `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":{"token":"of-the-reader"}}`)
-		default:
-			fmt.Fprint(w, `{"metadata":{"name":"clusterset-member-west","uid":"1"}}`)
+	p, _ := issuer(t, func(token, path string) (int, string) {
+		if token == "of-the-reader" && strings.Contains(path, "endpointslices") {
+			return http.StatusForbidden, "cannot list endpointslices"
 		}
-	}))
-	defer server.Close()
-	source, err := cluster.FromConfig(&rest.Config{
-		Host: server.URL, BearerToken: "of-the-user", TLSClientConfig: rest.TLSClientConfig{Insecure: true},
-	}, "admin@east", system)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reader := joined("west", "east")
-	p := &peering{
-		Options: Options{Teller: cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: 50 * time.Millisecond}},
-		reader:  reader, readerID: "west", source: source, is: cluster.Identity{ID: "east"},
-	}
-	err = p.give(t.Context())
+		return 0, ""
+	})
+	p.reader = joined("west", "east")
+	err := p.give(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "cannot list endpointslices: restore it with `helm upgrade`") {
 		t.Errorf("got %v", err)
 	}
-	for _, action := range reader.Kube.(*fake.Clientset).Actions() {
+	for _, action := range p.reader.Kube.(*fake.Clientset).Actions() {
 		if verb := action.GetVerb(); verb != "get" && verb != "list" {
 			t.Errorf("west: %s of %s", verb, action.GetResource().Resource)
 		}

@@ -4,7 +4,6 @@ package setup
 
 import (
 	"errors"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -47,10 +46,7 @@ func TestJoinWaitsForTheControllers(t *testing.T) {
 	if err := east.Kube.CoordinationV1().Leases(system).Delete(t.Context(), cluster.HeartbeatLease, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err := Join(t.Context(), Options{
-		Clusters: []*cluster.Cluster{east, west},
-		Teller:   cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
-	})
+	err := Join(t.Context(), quiet(time.Millisecond, east, west))
 	if !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), "context admin@east: clusterset-controller has never run") {
 		t.Errorf("got %v", err)
 	}

@@ -50,6 +50,27 @@ func joined(id string, members ...string) *cluster.Cluster {
 	return &cluster.Cluster{Context: "admin@" + id, Namespace: system, Kube: client}
 }
 
+// quiet are options for clusters, and nobody reads what happens.
+func quiet(timeout time.Duration, clusters ...*cluster.Cluster) Options {
+	return Options{Clusters: clusters, Teller: cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: timeout}}
+}
+
+// authorityOf is the certificate of a server.
+func authorityOf(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+}
+
+// verified gives clusters an address, whose certificate is verified.
+func verified(t *testing.T, clusters ...*cluster.Cluster) []*cluster.Cluster {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	for _, c := range clusters {
+		c.Config = &rest.Config{Host: "https://" + c.Context + ":6443", TLSClientConfig: rest.TLSClientConfig{CAData: authorityOf(server)}}
+	}
+	return clusters
+}
+
 // TestLeave removes a cluster from those that are selected, and names the others that may have it.
 func TestLeave(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -94,10 +115,7 @@ func TestLeave(t *testing.T) {
 
 // TestClusterThatNobodyKnows is told from a context that was forgotten.
 func TestClusterThatNobodyKnows(t *testing.T) {
-	o := Options{
-		Clusters: []*cluster.Cluster{joined("east", "west")},
-		Teller:   cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute},
-	}
+	o := quiet(time.Minute, joined("east", "west"))
 	for _, err := range []error{Leave(t.Context(), o, "nobody"), Drain(t.Context(), o, "nobody", true)} {
 		if err == nil || !strings.HasPrefix(err.Error(), "nobody: ") {
 			t.Errorf("got %v", err)
@@ -126,19 +144,17 @@ func TestDrain(t *testing.T) {
 	} {
 		var said bytes.Buffer
 		asked := map[string]int{}
-		err := Drain(t.Context(), Options{
-			Clusters: test.clusters,
-			Teller:   cluster.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute},
-			State: func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) {
-				asked[c.Context]++
-				now := test.drain == (asked[c.Context] > 1) // seen at the second look
-				if c == west {
-					return &state.Cluster{Cluster: "west", Drained: now}, nil
-				}
-				return &state.Cluster{Cluster: "east", Members: []state.Member{{Cluster: "west", Drained: now}}}, nil
-			},
-		}, "west", test.drain)
-		if err != nil {
+		o := quiet(time.Minute, test.clusters...)
+		o.Teller.Results = &said
+		o.State = func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) {
+			asked[c.Context]++
+			now := test.drain == (asked[c.Context] > 1) // seen at the second look
+			if c == west {
+				return &state.Cluster{Cluster: "west", Drained: now}, nil
+			}
+			return &state.Cluster{Cluster: "east", Members: []state.Member{{Cluster: "west", Drained: now}}}, nil
+		}
+		if err := Drain(t.Context(), o, "west", test.drain); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range test.clusters {
@@ -160,53 +176,40 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainThatNobodySees fails after the timeout, and says which controller has not seen it.
+// TestDrainThatNobodySees fails after the timeout, and says which controller has not seen it. A cluster that cannot be told,
+// because the member is not a Secret there, is one of them.
 func TestDrainThatNobodySees(t *testing.T) {
-	for want, answer := range map[string]func() (*state.Cluster, error){
-		"waiting for the controller of west to see that west is drained": func() (*state.Cluster, error) {
-			return &state.Cluster{Cluster: "west"}, nil
+	of := func(drained bool) (*state.Cluster, error) {
+		return &state.Cluster{Cluster: "x", Members: []state.Member{{Cluster: "west", Drained: drained}}}, nil
+	}
+	for want, test := range map[string]struct {
+		clusters []*cluster.Cluster
+		state    func(context string) (*state.Cluster, error)
+	}{
+		"waiting for the controller of west to see that west is drained": {
+			[]*cluster.Cluster{joined("west")}, func(string) (*state.Cluster, error) { return &state.Cluster{Cluster: "west"}, nil },
 		},
-		"context admin@west: no pod runs": func() (*state.Cluster, error) { return nil, errors.New("no pod runs") },
+		"context admin@west: no pod runs": {
+			[]*cluster.Cluster{joined("west")}, func(string) (*state.Cluster, error) { return nil, errors.New("no pod runs") },
+		},
+		"waiting for the controller of north to see that west is drained": {
+			[]*cluster.Cluster{joined("east", "west"), joined("north")},
+			func(context string) (*state.Cluster, error) { return of(context == "admin@east") },
+		},
 	} {
-		err := Drain(t.Context(), Options{
-			Clusters: []*cluster.Cluster{joined("west")},
-			Teller:   cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
-			State:    func(context.Context, *cluster.Cluster) (*state.Cluster, error) { return answer() },
-		}, "west", true)
-		if !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), want) {
+		o := quiet(time.Millisecond, test.clusters...)
+		o.State = func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) { return test.state(c.Context) }
+		if err := Drain(t.Context(), o, "west", true); !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }
 
-// TestDrainOfAMemberWithoutASecret: a cluster that cannot be told, because the member is not a Secret there, is an error.
-func TestDrainOfAMemberWithoutASecret(t *testing.T) {
-	east, north := joined("east", "west"), joined("north")
-	err := Drain(t.Context(), Options{
-		Clusters: []*cluster.Cluster{east, north},
-		Teller:   cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
-		State: func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) {
-			return &state.Cluster{Cluster: c.Context, Members: []state.Member{{Cluster: "west", Drained: c == east}}}, nil
-		},
-	}, "west", true)
-	if !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), "waiting for the controller of north to see that west is drained") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // TestJoinDryRun: a dry run says what it would do, and writes nothing.
 func TestJoinDryRun(t *testing.T) {
-	server := httptest.NewTLSServer(nil)
-	defer server.Close()
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	var said bytes.Buffer
-	o := Options{DryRun: true, Teller: cluster.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute}}
-	for _, c := range []*cluster.Cluster{joined("east"), joined("west")} {
-		c.Config = &rest.Config{
-			Host: "https://" + c.Context + ":6443", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
-		}
-		o.Clusters = append(o.Clusters, c)
-	}
+	o := quiet(time.Minute, verified(t, joined("east"), joined("west"))...)
+	o.DryRun, o.Teller.Results = true, &said
 	if err := Join(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
