@@ -31,10 +31,10 @@ var listKinds = map[schema.GroupVersionResource]string{
 	{Group: "multicluster.x-k8s.io", Version: "v1alpha2", Resource: "clusterprofiles"}: "ClusterProfileList",
 }
 
-// inventory returns clients with the objects of a fixture.
-func inventory(t testing.TB, file string) (*fake.Clientset, *dynamicfake.FakeDynamicClient) {
+// inventory returns clients with the objects of the fixture.
+func inventory(t testing.TB) (*fake.Clientset, *dynamicfake.FakeDynamicClient) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", file))
+	text, err := os.ReadFile(filepath.Join("testdata", "clusterprofile.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,10 +65,10 @@ func inventory(t testing.TB, file string) (*fake.Clientset, *dynamicfake.FakeDyn
 		listKinds, others...)
 }
 
-// profilesOf makes a source of a fixture.
-func profilesOf(t testing.TB, text, file string) (Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
+// profilesOf makes a source of the fixture.
+func profilesOf(t testing.TB, text string) (Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
 	t.Helper()
-	client, objects := inventory(t, file)
+	client, objects := inventory(t)
 	source, err := NewClusterProfiles(text, "clusterset-dns", client, objects)
 	if err != nil {
 		t.Fatal(err)
@@ -100,34 +100,28 @@ func shown(c *Candidate) string {
 
 // TestClusterProfiles: what the objects of other systems make a member.
 func TestClusterProfiles(t *testing.T) {
-	for text, test := range map[string]struct {
-		file string
-		want []string // parts
-	}{
-		"clusterprofile:fleet": {"clusterprofile.yaml", []string{
+	for text, parts := range map[string][]string{
+		"clusterprofile:fleet": {
 			"garbage: ClusterProfile fleet/garbage: status.accessProviders does not have the form",
 			"gke: ClusterProfile fleet/gke: status.accessProviders has google, but not secretreader",
 			"none: ClusterProfile fleet/none: status.accessProviders is empty",
 			"old: ClusterProfile fleet/old https://west.example.org:6443 in clusterset-dns ca old-token",
+			"proxied: ClusterProfile fleet/proxied: a proxy in an inventory is refused",
 			"tokenless: ClusterProfile fleet/tokenless: there is no Secret clusterset-dns/tokenless with a token",
 			"west: ClusterProfile fleet/west https://west.example.org:6443 in clusterset-dns ca west-token",
-		}},
+		},
 		"clusterprofile:fleet:x-k8s.io/cluster-manager=manager,clusterset-dns.github.io/cluster!=west": {
-			"clusterprofile.yaml", []string{
-				"garbage: ", "gke: ", "none: ", "old: ", "tokenless: ",
-				"unlabelled: ClusterProfile fleet/unlabelled: there is no Secret clusterset-dns/unlabelled",
-			},
+			"garbage: ", "gke: ", "none: ", "old: ", "proxied: ", "tokenless: ",
+			"unlabelled: ClusterProfile fleet/unlabelled: there is no Secret clusterset-dns/unlabelled",
 		},
 		"clusterprofile:fleet:x-k8s.io/cluster-manager=manager:clusterset-dns.github.io/cluster": {
-			"clusterprofile.yaml", []string{
-				": ClusterProfile fleet/unlabelled: there is no Secret clusterset-dns/unlabelled", "garbage: ", "gke: ", "none: ",
-				"old: ", "tokenless: ", "west: ",
-			},
+			": ClusterProfile fleet/unlabelled: there is no Secret clusterset-dns/unlabelled", "garbage: ", "gke: ", "none: ",
+			"old: ", "proxied: ", "tokenless: ", "west: ",
 		},
-		"clusterprofile:elsewhere": {"clusterprofile.yaml", nil},
+		"clusterprofile:elsewhere": nil,
 	} {
 		t.Run(text, func(t *testing.T) {
-			source, _, _ := profilesOf(t, text, test.file)
+			source, _, _ := profilesOf(t, text)
 			candidates, err := source.List(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -140,10 +134,10 @@ func TestClusterProfiles(t *testing.T) {
 				}
 			}
 			slices.Sort(got)
-			if len(got) != len(test.want) {
-				t.Fatalf("%d candidates, want %d:\n%s", len(got), len(test.want), strings.Join(got, "\n"))
+			if len(got) != len(parts) {
+				t.Fatalf("%d candidates, want %d:\n%s", len(got), len(parts), strings.Join(got, "\n"))
 			}
-			for i, want := range test.want {
+			for i, want := range parts {
 				if !strings.HasPrefix(got[i], want) {
 					t.Errorf("got %s\nwant %s", got[i], want)
 				}
@@ -159,7 +153,7 @@ func TestClusterProfiles(t *testing.T) {
 func TestUnreadableInventory(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", errors.New("no"))
 	for _, verb := range []string{"list", "get"} {
-		source, client, objects := profilesOf(t, "clusterprofile:fleet", "clusterprofile.yaml")
+		source, client, objects := profilesOf(t, "clusterprofile:fleet")
 		fail := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden }
 		client.PrependReactor(verb, "*", fail)
 		objects.PrependReactor(verb, "*", fail)

@@ -3,7 +3,7 @@
 package member
 
 import (
-	"os"
+	"cmp"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,67 +23,47 @@ const (
 )
 
 func TestParseKubeconfig(t *testing.T) {
+	const proxy = "is no URL of a proxy: use http://, https:// or socks5://"
+	server := func(text string) string { return kubeconfig(aToken, `{server: "`+text+`"}`) }
+	with := func(text string) string { return kubeconfig(aToken, `{server: "https://192.0.2.1", `+text+`}`) }
+	user := func(text string) string { return kubeconfig(text, aServer) }
 	for name, test := range map[string]struct {
 		kubeconfig string
-		// wrong is a part of the error; empty where there is none.
-		wrong string
+		wrong      string // a part of the error; empty if there is none
 	}{
-		"a token": {kubeconfig(aToken, aServer), ""},
-		"insecure": {
-			kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: true}`),
-			"insecure-skip-tls-verify is refused",
-		},
-		"no TLS": {
-			kubeconfig(aToken, `{server: "http://192.0.2.1"}`),
-			"use a server that begins with https://",
-		},
-		"no scheme": {
-			kubeconfig(aToken, `{server: "192.0.2.1:6443"}`),
-			"use a server that begins with https://",
-		},
-		"https in capitals": {kubeconfig(aToken, `{server: "HTTPS://192.0.2.1"}`), ""},
-		"nothing":           {"", "no current-context"},
-		"no YAML":           {"{", "no kubeconfig"},
-		"another kind":      {`{apiVersion: v1, kind: Secret}`, "no kubeconfig"},
-		"garbage":           {"garbage", "this is no kubeconfig: use YAML"},
-		"no base64": {
-			kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority-data: "%"}`),
-			"no kubeconfig",
-		},
-		"no current context": {`{apiVersion: v1, kind: Config}`, "no current-context"},
-		"context of no cluster": {
-			`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {}}]}`, "context",
-		},
-		"unknown context": {`{apiVersion: v1, kind: Config, current-context: x}`, `no context "x"`},
-		"no server":       {kubeconfig(aToken, `{server: ""}`), "context"},
-		"a program": {
-			kubeconfig(
-				`{exec: {apiVersion: client.authentication.k8s.io/v1, command: id, interactiveMode: Never}}`, aServer),
-			"exec",
-		},
-		"an auth provider":   {kubeconfig(`{auth-provider: {name: oidc}}`, aServer), "auth-provider"},
-		"a token file":       {kubeconfig(`{tokenFile: /etc/passwd}`, aServer), "tokenFile"},
-		"a certificate file": {kubeconfig(`{client-certificate: /etc/passwd}`, aServer), "client-certificate-data"},
-		"a key file":         {kubeconfig(`{client-key: /etc/passwd}`, aServer), "client-key-data"},
-		"a CA file": {kubeconfig(aToken,
-			`{server: "https://192.0.2.1", certificate-authority: /etc/passwd}`), "certificate-authority-data"},
-		"a CA that is none": {
-			kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority-data: eA==}`),
-			"root certificates",
-		},
-		"a wrong certificate": {
-			kubeconfig(`{client-certificate-data: eA==, client-key-data: eA==}`, aServer),
-			"context",
-		},
-		"two things at once": {
-			kubeconfig(`{tokenFile: /a, client-key: /b}`, aServer),
-			"tokenFile (use token), client-key",
-		},
+		"a token":               {user(aToken), ""},
+		"a namespace":           {strings.Replace(user(aToken), "user: u}", "user: u, namespace: elsewhere}", 1), ""},
+		"https in capitals":     {server("HTTPS://192.0.2.1"), ""},
+		"no TLS":                {server("http://192.0.2.1"), "use a server that begins with https://"},
+		"no scheme":             {server("192.0.2.1:6443"), "use a server that begins with https://"},
+		"no server":             {server(""), "context"},
+		"insecure":              {with("insecure-skip-tls-verify: true"), "insecure-skip-tls-verify is refused"},
+		"no base64":             {with(`certificate-authority-data: "%"`), "no kubeconfig"},
+		"a CA file":             {with("certificate-authority: /etc/passwd"), "certificate-authority-data"},
+		"a CA that is none":     {with("certificate-authority-data: eA=="), "root certificates"},
+		"another proxy":         {with(`proxy-url: "ftp://192.0.2.1"`), proxy},
+		"a proxy of no scheme":  {with(`proxy-url: "user:password@192.0.2.1"`), proxy},
+		"a proxy without host":  {with(`proxy-url: "http://"`), proxy},
+		"nothing":               {"", "no current-context"},
+		"no YAML":               {"{", "no kubeconfig"},
+		"another kind":          {`{apiVersion: v1, kind: Secret}`, "no kubeconfig"},
+		"garbage":               {"garbage", "this is no kubeconfig: use YAML"},
+		"no current context":    {`{apiVersion: v1, kind: Config}`, "no current-context"},
+		"context of no cluster": {`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {}}]}`, "context"},
+		"unknown context":       {`{apiVersion: v1, kind: Config, current-context: x}`, `no context "x"`},
+		"a program":             {user(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: id, interactiveMode: Never}}`), "exec"},
+		"an auth provider":      {user(`{auth-provider: {name: oidc}}`), "auth-provider"},
+		"a token file":          {user(`{tokenFile: /etc/passwd}`), "tokenFile"},
+		"a certificate file":    {user(`{client-certificate: /etc/passwd}`), "client-certificate-data"},
+		"a key file":            {user(`{client-key: /etc/passwd}`), "client-key-data"},
+		"a wrong certificate":   {user(`{client-certificate-data: eA==, client-key-data: eA==}`), "context"},
+		"two things at once":    {user(`{tokenFile: /a, client-key: /b}`), "tokenFile (use token), client-key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			credential, err := ParseKubeconfig([]byte(test.kubeconfig))
 			if test.wrong == "" {
-				if err != nil || credential.Config == nil || credential.Namespace != DefaultNamespace {
+				namespace := map[string]string{"a namespace": "elsewhere"}[name]
+				if err != nil || credential.Config == nil || credential.Namespace != cmp.Or(namespace, DefaultNamespace) {
 					t.Errorf("got %v, %v", credential, err)
 				}
 				return
@@ -95,44 +75,21 @@ func TestParseKubeconfig(t *testing.T) {
 	}
 }
 
-func TestNamespaceOfTheContext(t *testing.T) {
-	text := strings.Replace(kubeconfig(aToken, aServer), "user: u}", "user: u, namespace: elsewhere}", 1)
-	credential, err := ParseKubeconfig([]byte(text))
-	if err != nil || credential.Namespace != "elsewhere" {
-		t.Errorf("got %q, %v", credential.Namespace, err)
-	}
-}
-
 func TestLoadKubeconfig(t *testing.T) {
 	folder := t.TempDir()
-	path := filepath.Join(folder, "kubeconfig")
-	if err := os.WriteFile(filepath.Join(folder, "token"), []byte("t"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(kubeconfig(`{tokenFile: token}`, aServer)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	credential, err := LoadKubeconfig(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := filepath.Join(folder, "token"); credential.Config.BearerTokenFile != want {
-		t.Errorf("the token is read from %q, want %q", credential.Config.BearerTokenFile, want)
-	}
-	insecure := filepath.Join(folder, "insecure")
-	if err := os.WriteFile(insecure, []byte(kubeconfig(aToken, `{server: "http://192.0.2.1"}`)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := LoadKubeconfig(insecure); err == nil || !strings.Contains(err.Error(), "https://") {
-		t.Errorf("a server without TLS: %v", err)
-	}
-	plugin := filepath.Join(folder, "plugin")
-	text := kubeconfig(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Never}}`, aServer)
-	if err := os.WriteFile(plugin, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := LoadKubeconfig(plugin); err == nil || !strings.Contains(err.Error(), "exec") {
-		t.Errorf("a file that runs a program: %v", err)
+	token, path := write(t, filepath.Join(folder, "token"), []byte("t")), filepath.Join(folder, "kubeconfig")
+	for name, test := range map[string]struct{ kubeconfig, wrong string }{
+		"a token file": {kubeconfig(`{tokenFile: token}`, aServer), ""},
+		"no TLS":       {kubeconfig(aToken, `{server: "http://192.0.2.1"}`), "https://"},
+		"a program":    {kubeconfig(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Never}}`, aServer), "exec"},
+	} {
+		credential, err := LoadKubeconfig(write(t, path, []byte(test.kubeconfig)))
+		switch {
+		case test.wrong != "" && (err == nil || !strings.Contains(err.Error(), test.wrong)):
+			t.Errorf("%s: got %v, want an error with %q", name, err, test.wrong)
+		case test.wrong == "" && (err != nil || credential.Config.BearerTokenFile != token):
+			t.Errorf("%s: got %v, %v, want the file %s", name, credential, err, token)
+		}
 	}
 	if _, err := LoadKubeconfig(filepath.Join(folder, "none")); err == nil {
 		t.Error("a file that does not exist: no error")
@@ -166,20 +123,19 @@ func FuzzParseKubeconfig(f *testing.F) {
 // TestNoTokenIsQuoted: what is wrong with a kubeconfig is told without what is in it.
 func TestNoTokenIsQuoted(t *testing.T) {
 	const token = "s3cr3t"
-	for _, text := range []string{
+	texts := []string{
 		token, `"` + token + `"`, "- " + token, "{" + token, `{"token": "` + token, "token: " + token + "\n\t" + token,
 		"[" + token + "]",
 		"kind: " + token, `{apiVersion: v1, kind: Config, users: ` + token + `}`,
 		kubeconfig(`{token: [`+token+`]}`, aServer),
-		kubeconfig(token, aServer), kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: `+token+
-			`}`),
-	} {
-		path := filepath.Join(t.TempDir(), "kubeconfig")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kubeconfig(token, aServer), kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: `+token+`}`),
+	}
+	for _, proxy := range []string{"ftp://user:s3cr3t@192.0.2.1", "user:s3cr3t@192.0.2.1", "http://user:s3cr3t@192.0.2.1:port"} {
+		texts = append(texts, kubeconfig(aToken, `{server: "https://192.0.2.1", proxy-url: "`+proxy+`"}`))
+	}
+	for _, text := range texts {
 		_, inSecret := ParseKubeconfig([]byte(text))
-		_, inFile := LoadKubeconfig(path)
+		_, inFile := LoadKubeconfig(write(t, filepath.Join(t.TempDir(), "kubeconfig"), []byte(text)))
 		for _, err := range []error{inSecret, inFile} {
 			if err == nil || strings.Contains(err.Error(), token) {
 				t.Errorf("%s: got %v", text, err)

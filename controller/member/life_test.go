@@ -8,7 +8,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"math/big"
@@ -21,11 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 )
-
-// jwt returns an unsigned JSON Web Token.
-func jwt(claims string) string {
-	return "h." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s"
-}
 
 // certificate returns a certificate in PEM.
 func certificate(t *testing.T, from, to time.Time) []byte {

@@ -50,7 +50,7 @@ func TestUnchanged(t *testing.T) {
 		"the heartbeat cannot be read":             {"a", leases{err: syscall.ECONNREFUSED}, errRestored},
 		"the list was incomplete":                  {"-", leases{"200", "a", nil}, errRestored},
 	} {
-		m := newMember("west", clock.RealClock{}, nil, nil, nil)
+		m := unheard(clock.RealClock{})
 		if test.listed != "-" {
 			m.listed.Store(&test.listed)
 		}

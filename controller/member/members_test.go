@@ -28,79 +28,139 @@ func secret(name, cluster string, age time.Duration, data string) *corev1.Secret
 	}
 }
 
-// TestWhatFailsIsTold: why a member cannot be read is told once, and again after it was read.
-func TestWhatFailsIsTold(t *testing.T) {
-	good, other := kubeconfig(aToken, aServer), kubeconfig(`{token: u}`, aServer)
-	healthy := func(m *Member) {
-		m.note(watchedSlices, nil)
-		m.note(watchedHeartbeat, nil)
+// idle returns members with these surroundings, of which nothing is read, and what makes them follow their sources.
+func (s *surroundings) idle(t *testing.T) (set *Members, refresh func()) {
+	t.Helper()
+	set = s.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var group sync.WaitGroup
+	t.Cleanup(group.Wait)
+	return set, func() { set.refresh(ctx, &group, nil) }
+}
+
+// TestCredentialsChange: annotations of a Secret take effect while its credential is refused, nothing that is read is cut
+// off by the refusal, and a member that was refused from the start is read once corrected. Why a member cannot be read is
+// told once, and again after it was read.
+func TestCredentialsChange(t *testing.T) {
+	kubeconfigs := map[string]string{
+		"good": kubeconfig(aToken, aServer), "other": kubeconfig(`{token: u}`, aServer), "bad": "{", "worse": "[", "none": "",
 	}
-	failing := func(m *Member) { m.note(watchedSlices, errors.New("connection refused")) }
-	idle := func(*Member) {}
-	type step struct {
-		kubeconfig string
-		cidrs      string
-		then       func(*Member)
-		want       string
-	}
-	for name, steps := range map[string][]step{
-		"garbage": {
-			{"{", "", idle, "refused"}, {"{", "", idle, ""}, {"", "", idle, "refused"}, {good, "", healthy, ""}, {"{", "", idle, "refused"},
+	// What a Secret has, and how requests go. What follows: another connection, another look at the member, what is told, the
+	// kubeconfig in force, with ! if it is refused, the ranges, and the rank.
+	for name, steps := range map[string][][2]string{
+		"kubeconfig turns bad": {
+			{"good", "changed connected good []"},
+			{"bad", "refused good []"},
+			{"bad drain", "changed good []"},
+			{"bad drain 192.0.2.0/24", "changed good [192.0.2.0/24]"},
+			{"good drain 192.0.2.0/24", "good [192.0.2.0/24]"},
+		},
+		"CIDR turns bad": {
+			{"good 192.0.2.0/24 healthy", "changed connected good [192.0.2.0/24]"},
+			{"good everywhere drain", "changed refused good [192.0.2.0/24]"},
+			{"other everywhere drain", "changed connected other [192.0.2.0/24]"},
+			{"other 198.51.100.0/24 drain", "changed other [198.51.100.0/24]"},
+		},
+		"CIDR turns empty": {
+			{"good 192.0.2.0/24", "changed connected good [192.0.2.0/24]"},
+			{"good ,", "changed refused good [192.0.2.0/24]"},
+		},
+		"CIDR bad from the start": {
+			{"good everywhere", "changed connected refused good! []"},
+			{"good everywhere drain", "changed good! []"},
+			{"good 192.0.2.0/24 drain", "changed connected good [192.0.2.0/24]"},
+		},
+		"kubeconfig bad from the start": {
+			{"bad", "changed connected refused ! []"},
+			{"worse drain", "changed ! []"},
+			{"good drain", "changed connected good []"},
+		},
+		"rank": {
+			{"good 192.0.2.0/24 rank=last", "changed connected refused good! [192.0.2.0/24] 1001"},
+			{"good rank=5", "changed connected good [] 5"},
+			{"good rank=-3", "changed good [] -3"},
+			{"good rank=1O", "changed refused good [] -3"},
+			{"good rank=4", "changed good [] 4"},
+		},
+		"told again": {
+			{"bad", "changed connected refused ! []"},
+			{"bad", "! []"},
+			{"none", "refused ! []"},
+			{"good healthy", "changed connected good []"},
+			{"bad", "refused good []"},
 		},
 		"unreachable": {
-			{"{", "", idle, "refused"},
-			{good, "", failing, "failed"},
-			{good, "", failing, ""},
-			{good, "", healthy, ""},
-			{good, "", failing, "failed"},
-		},
-		"wrong annotation": {{good, "no-cidr", idle, "refused"}, {good, "192.0.2.0/24", healthy, ""}},
-		"renewed with a wrong annotation": {
-			{good, "192.0.2.0/24", healthy, ""},
-			{good, "no-cidr", idle, "refused"},
-			{other, "no-cidr", inForce(t, other), ""},
-			{other, "192.0.2.0/24", healthy, ""},
+			{"bad", "changed connected refused ! []"},
+			{"good failing", "changed connected failed good []"},
+			{"good failing", "good []"},
+			{"good healthy", "good []"},
+			{"good failing", "failed good []"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var told []string
 			credential := secret("a", "west", 0, "")
-			around := &surroundings{
-				secrets: func() []*corev1.Secret { return []*corev1.Secret{credential} },
+			var got []string
+			set, refresh := (&surroundings{
+				secrets:       func() []*corev1.Secret { return []*corev1.Secret{credential} },
+				memberChanged: func(string) { got = append(got, "changed") },
 				reported: func(problem Problem) {
-					if problem.Refused {
-						told = append(told, "refused")
-					} else {
-						told = append(told, "failed")
-					}
+					got = append(got, map[bool]string{true: "refused", false: "failed"}[problem.Refused])
 				},
-			}
-			set := around.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // nothing is read: the test says how requests went
-			var group sync.WaitGroup
-			defer group.Wait()
+			}).idle(t)
 			for i, step := range steps {
+				is, rest, _ := strings.Cut(step[0], " ")
 				credential = credential.DeepCopy()
-				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
-				credential.Annotations = confinedTo(step.cidrs)
-				told = nil
-				set.refresh(ctx, &group, nil)
-				step.then(set.Get("west"))
-				if got := strings.Join(told, " "); got != step.want {
-					t.Errorf("step %d: told %q, want %q", i, got, step.want)
+				credential.Data[KubeconfigKey] = []byte(kubeconfigs[is])
+				credential.Annotations = map[string]string{}
+				for word := range strings.FieldsSeq(rest) {
+					rank, ranked := strings.CutPrefix(word, "rank=")
+					switch {
+					case ranked:
+						credential.Annotations[RankAnnotation] = rank
+					case word == "drain":
+						credential.Annotations["drain"] = "true"
+					case word != "healthy" && word != "failing":
+						credential.Annotations[CIDRsAnnotation] = word
+					}
+				}
+				was := set.Get("west")
+				got = nil
+				refresh()
+				m := set.Get("west")
+				if m != was {
+					got = append([]string{"connected"}, got...)
+				}
+				switch {
+				case strings.Contains(rest, "healthy"):
+					m.note(watchedSlices, nil)
+					m.note(watchedHeartbeat, nil)
+				case strings.Contains(rest, "failing"):
+					m.note(watchedSlices, errors.New("connection refused"))
+				}
+				slices.Sort(got)
+				force := ""
+				for name, text := range kubeconfigs {
+					if text == string(m.source.credential.kubeconfig) && m.source.credential.Config != nil {
+						force = name
+					}
+				}
+				if m.source.unread {
+					force += "!"
+				}
+				got = append(got, force, fmt.Sprint(m.CIDRs()))
+				if m.Rank() != 0 {
+					got = append(got, fmt.Sprint(m.Rank()))
+				}
+				if text := strings.Join(got, " "); text != step[1] {
+					t.Errorf("step %d, %s: got %q, want %q", i, step[0], text, step[1])
+				}
+				if m.Annotations()["drain"] != credential.Annotations["drain"] || m.Object() != credential {
+					t.Errorf("step %d: the member has the Secret with the annotations %v", i, m.Annotations())
 				}
 			}
 		})
 	}
-}
-
-// confinedTo returns the annotations of a member with ranges, without them for none.
-func confinedTo(cidrs string) map[string]string {
-	if cidrs == "" {
-		return map[string]string{}
-	}
-	return map[string]string{CIDRsAnnotation: cidrs}
 }
 
 // TestWhatAMemberSpokeOfIsLookedAtWithoutIt: also where nothing came of it here.
@@ -122,19 +182,15 @@ func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
 			changed = append(changed, service.Name+" "+spoken)
 		},
 	}
-	set = around.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // nothing is read
-	var group sync.WaitGroup
-	defer group.Wait()
-	set.refresh(ctx, &group, nil)
+	set, refresh := around.idle(t)
+	refresh()
 	for name, change := range map[string]func(){
 		"another credential": func() { secrets[0] = secret("a", "west", 0, kubeconfig(`{token: u}`, aServer)) },
 		"none":               func() { secrets = nil },
 	} {
 		if set.Get("west") == nil {
 			secrets = []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
-			set.refresh(ctx, &group, nil)
+			refresh()
 		}
 		if err := replace(set.Get("west").slices, "1", slice("web-1", "web", "1")); err != nil {
 			t.Fatal(err)
@@ -142,7 +198,7 @@ func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
 		changed = nil
 		change()
 		leaving = true
-		set.refresh(ctx, &group, nil)
+		refresh()
 		leaving = false
 		if !slices.Equal(changed, []string{"web not spoken of"}) {
 			t.Errorf("%s: told %q", name, changed)
@@ -184,97 +240,11 @@ func TestJoiningMembersAreMembers(t *testing.T) {
 			}
 		},
 	}
-	set = around.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // nothing is read
-	var group sync.WaitGroup
-	defer group.Wait()
-	set.refresh(ctx, &group, nil)
+	set, refresh := around.idle(t)
+	refresh()
 	slices.Sort(joined)
 	slices.Sort(told)
 	if strings.Join(joined, " ") != want || strings.Join(told, " ") != want {
 		t.Errorf("told of %v and %v", joined, told)
-	}
-}
-
-// TestSecretOfARefusedCredential: annotations of a Secret take effect while its credential is refused, nothing that
-// is read is cut off by the refusal, and a member that was refused from the start is read once corrected.
-func TestSecretOfARefusedCredential(t *testing.T) {
-	good := kubeconfig(aToken, aServer)
-	type step struct {
-		kubeconfig, cidrs, drain string
-		// anew tells that another connection is made, changed that the member is looked at again.
-		anew, changed bool
-		want          string // the CIDRs
-	}
-	for name, steps := range map[string][]step{
-		"kubeconfig turns bad": {
-			{good, "", "", true, true, "[]"},
-			{"{", "", "", false, false, "[]"},
-			{"{", "", "true", false, true, "[]"},
-			{"{", "192.0.2.0/24", "true", false, true, "[192.0.2.0/24]"},
-			{good, "192.0.2.0/24", "true", false, false, "[192.0.2.0/24]"},
-		},
-		"CIDR turns bad": {
-			{good, "192.0.2.0/24", "", true, true, "[192.0.2.0/24]"},
-			{good, "none", "true", false, true, "[192.0.2.0/24]"},
-			{good, "198.51.100.0/24", "true", false, true, "[198.51.100.0/24]"},
-		},
-		"CIDR turns empty": {
-			{good, "192.0.2.0/24", "", true, true, "[192.0.2.0/24]"},
-			{good, ", ", "", false, true, "[192.0.2.0/24]"},
-		},
-		"CIDR bad from the start": {
-			{good, "none", "", true, true, "[]"},
-			{good, "none", "true", false, true, "[]"},
-			{good, "192.0.2.0/24", "true", true, true, "[192.0.2.0/24]"},
-		},
-		"kubeconfig bad from the start": {
-			{"{", "", "", true, true, "[]"},
-			{"[", "", "true", false, true, "[]"},
-			{good, "", "true", true, true, "[]"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			credential := secret("a", "west", 0, "")
-			changed := false
-			around := &surroundings{
-				secrets:       func() []*corev1.Secret { return []*corev1.Secret{credential} },
-				memberChanged: func(string) { changed = true },
-			}
-			set := around.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // nothing is read
-			var group sync.WaitGroup
-			defer group.Wait()
-			for i, step := range steps {
-				credential = credential.DeepCopy()
-				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
-				credential.Annotations = confinedTo(step.cidrs)
-				credential.Annotations["drain"] = step.drain
-				was := set.Get("west")
-				changed = false
-				set.refresh(ctx, &group, nil)
-				m := set.Get("west")
-				if m.Annotations()["drain"] != step.drain || m.Object() != credential {
-					t.Errorf("step %d: the member has the Secret with the annotations %v", i, m.Annotations())
-				}
-				if (m != was) != step.anew || changed != step.changed {
-					t.Errorf("step %d: connected anew: %t, looked at again: %t", i, m != was, changed)
-				}
-				if got := fmt.Sprint(m.CIDRs()); got != step.want {
-					t.Errorf("step %d: CIDRs %s, want %s", i, got, step.want)
-				}
-			}
-		})
-	}
-}
-
-// inForce returns a check that a member is read with a kubeconfig, and that its last valid annotation is in force.
-func inForce(t *testing.T, kubeconfig string) func(*Member) {
-	return func(m *Member) {
-		if is := string(m.source.credential.kubeconfig); m.source.unread || is != kubeconfig || len(m.CIDRs()) != 1 {
-			t.Errorf("unread %t, another kubeconfig %t, CIDRs %v", m.source.unread, is != kubeconfig, m.CIDRs())
-		}
 	}
 }

@@ -39,74 +39,34 @@ func candidate(cluster, data string) *Candidate {
 // TestMembersOfASource: members join and leave with their objects, and stay while the source is lost.
 func TestMembersOfASource(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
-	west, north := candidate("west", good), candidate("north", "{")
-	lost := errors.New("the server could not find the requested resource")
-	type step struct {
-		list []*Candidate
-		err  error
-		// members, with ! if they are not read, and problems of the source that are reported.
-		members, reported string
-	}
+	objects := map[string]*Candidate{"west": candidate("west", good), "north": candidate("north", "{")}
 	for name, test := range map[string]struct {
-		before []*Candidate
-		steps  []step
+		before string
+		// steps are what the source has, or that it is lost, and the members, with ! if they are not read. After "," it is reported.
+		steps [][2]string
 	}{
-		"join and leave": {nil, []step{
-			{nil, nil, "", ""},
-			{[]*Candidate{west}, nil, "west", ""},
-			{[]*Candidate{west, north}, nil, "north! west", ""},
-			{[]*Candidate{north}, nil, "north!", ""},
-		}},
-		"lost and back": {nil, []step{
-			{[]*Candidate{west}, nil, "west", ""},
-			{nil, lost, "west", "lost"},
-			{nil, lost, "west", ""},
-			{[]*Candidate{west}, nil, "west", ""},
-		}},
-		"missing, then installed": {nil, []step{
-			{nil, lost, "", "lost"},
-			{[]*Candidate{west}, nil, "west", ""},
-		}},
-		"the last one leaves": {nil, []step{
-			{[]*Candidate{west}, nil, "west", ""},
-			{nil, nil, "west", "lost"},
-			{nil, nil, "", ""},
-		}},
-		"uninstalled": {nil, []step{
-			{[]*Candidate{west}, nil, "west", ""},
-			{nil, nil, "west", "lost"},
-			{nil, lost, "west", "lost"},
-			{nil, nil, "west", "lost"},
-			{[]*Candidate{west}, nil, "west", ""},
-		}},
-		"restart while it is lost": {[]*Candidate{candidate("west", ""), candidate("gone", "")}, []step{
-			{nil, lost, "gone! west!", "lost"},
-			{nil, lost, "gone! west!", ""},
-			{[]*Candidate{west}, nil, "west", ""},
-		}},
-		"restart, and nothing is there yet": {[]*Candidate{candidate("west", "")}, []step{
-			{nil, nil, "west!", "lost"},
-			{[]*Candidate{west}, nil, "west", ""},
-		}},
-		"restart, and the last one left": {[]*Candidate{candidate("west", "")}, []step{
-			{nil, nil, "west!", "lost"},
-			{nil, nil, "", ""},
-		}},
-		"restart": {[]*Candidate{candidate("west", ""), candidate("gone", "")}, []step{
-			{[]*Candidate{west}, nil, "west", ""},
-		}},
+		"join and leave":                    {"", [][2]string{{"", ""}, {"west", "west"}, {"west north", "north! west"}, {"north", "north!"}}},
+		"lost and back":                     {"", [][2]string{{"west", "west"}, {"lost", "west, lost"}, {"lost", "west"}, {"west", "west"}}},
+		"missing, then installed":           {"", [][2]string{{"lost", ", lost"}, {"west", "west"}}},
+		"the last one leaves":               {"", [][2]string{{"west", "west"}, {"", "west, lost"}, {"", ""}}},
+		"uninstalled":                       {"", [][2]string{{"west", "west"}, {"", "west, lost"}, {"lost", "west, lost"}, {"", "west, lost"}, {"west", "west"}}},
+		"restart while it is lost":          {"west gone", [][2]string{{"lost", "gone! west!, lost"}, {"lost", "gone! west!"}, {"west", "west"}}},
+		"restart, and nothing is there yet": {"west", [][2]string{{"", "west!, lost"}, {"west", "west"}}},
+		"restart, and the last one left":    {"west", [][2]string{{"", "west!, lost"}, {"", ""}}},
+		"restart":                           {"west gone", [][2]string{{"west", "west"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var reported string
+			reported := ""
 			source := &fakeSource{}
 			around := having()
-			around.before = test.before
-			for _, each := range around.before {
-				each.Source = source.String()
+			for cluster := range strings.FieldsSeq(test.before) {
+				left := candidate(cluster, "")
+				left.Source = source.String()
+				around.before = append(around.before, left)
 			}
 			around.reported = func(problem Problem) {
 				if problem.Source != "" {
-					reported = "lost"
+					reported = ", lost"
 				}
 			}
 			set := around.members(Config{
@@ -116,7 +76,14 @@ func TestMembersOfASource(t *testing.T) {
 			ended, end := context.WithCancel(t.Context())
 			end() // nothing is read of members
 			for i, step := range test.steps {
-				source.list, source.err = step.list, step.err
+				source.list, source.err = nil, nil
+				for cluster := range strings.FieldsSeq(step[0]) {
+					if cluster == "lost" {
+						source.err = errors.New("the server could not find the requested resource")
+						continue
+					}
+					source.list = append(source.list, objects[cluster])
+				}
 				reported = ""
 				if i == 0 {
 					set.sources = newSources(set.config.Sources, set.config.Tracker.Before())
@@ -130,8 +97,8 @@ func TestMembersOfASource(t *testing.T) {
 						members[len(members)-1] += "!"
 					}
 				}
-				if got := strings.Join(members, " "); got != step.members || reported != step.reported {
-					t.Errorf("step %d: members %q, reported %q; want %q, %q", i, got, reported, step.members, step.reported)
+				if got := strings.Join(members, " ") + reported; got != step[1] {
+					t.Errorf("step %d: members %q, want %q", i, got, step[1])
 				}
 			}
 		})
@@ -215,18 +182,5 @@ func TestTrust(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestSecretsOfASourceAreNotHeld: the token in a Secret of another system is not renewed.
-func TestSecretsOfASourceAreNotHeld(t *testing.T) {
-	own := ofSecret(secret("a", "west", 0, kubeconfig(aToken, aServer)))
-	foreign := *own
-	foreign.Source = "clusterprofile:fleet"
-	for _, each := range []*Candidate{own, &foreign} {
-		m := &Member{cluster: "west", source: parse(each, nil)}
-		if held := m.held(); (held != nil) != (each == own) {
-			t.Errorf("source %q: held is %v", each.Source, held)
-		}
 	}
 }

@@ -9,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // TestTokenOfAnotherSecret: an object of an inventory cannot make the controller send a token of its namespace that is not
@@ -36,7 +34,7 @@ func TestTokenOfAnotherSecret(t *testing.T) {
 		}, string(corev1.SecretTypeServiceAccountToken)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source, client, _ := profilesOf(t, "clusterprofile:fleet", "clusterprofile.yaml")
+			source, client, _ := profilesOf(t, "clusterprofile:fleet")
 			secret := &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{
 					Name: "west", Namespace: "clusterset-dns", Labels: map[string]string{tokenOf: "west"},
@@ -63,31 +61,6 @@ func TestTokenOfAnotherSecret(t *testing.T) {
 				t.Errorf("%s has a kubeconfig, or another id: %s", c, shown(c))
 			}
 		})
-	}
-}
-
-// TestProxyOfAnInventory: an object cannot make the controller connect to a proxy.
-func TestProxyOfAnInventory(t *testing.T) {
-	source, _, objects := profilesOf(t, "clusterprofile:fleet", "clusterprofile.yaml")
-	resource := objects.Resource(schema.GroupVersionResource{
-		Group: "multicluster.x-k8s.io", Version: "v1alpha2", Resource: "clusterprofiles",
-	}).Namespace("fleet")
-	profile, err := resource.Get(t.Context(), "west", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	providers, _, _ := unstructured.NestedSlice(profile.Object, "status", "accessProviders")
-	providers[0].(map[string]any)["cluster"].(map[string]any)["proxy-url"] = "http://user:secret-token@192.0.2.1:3128"
-	if err := unstructured.SetNestedSlice(profile.Object, providers, "status", "accessProviders"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := resource.Update(t.Context(), profile, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	c := profileOf(t, source, "fleet/west")
-	if c.Err == nil || !strings.Contains(c.Err.Error(), "proxy") || strings.Contains(c.Err.Error(), "secret-token") ||
-		len(c.Kubeconfig) > 0 {
-		t.Errorf("got %s, want an error about the proxy", shown(c))
 	}
 }
 

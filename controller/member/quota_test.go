@@ -23,14 +23,19 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// sized is a slice "name" of service "name", or "service/name", with so many endpoints.
-func sized(name string, endpoints int) *discoveryv1.EndpointSlice {
-	service, name, found := strings.Cut(name, "/")
-	if !found {
-		name = service
+// sized reads a slice: "service=endpoints" or "service/name=endpoints", with "!" after one that is too large.
+func sized(text string) *discoveryv1.EndpointSlice {
+	name, count, _ := strings.Cut(strings.TrimSuffix(text, "!"), "=")
+	service, _, found := strings.Cut(name, "/")
+	if found {
+		name = name[len(service)+1:]
 	}
-	one := slice(name, service, fmt.Sprint(endpoints))
+	one := slice(name, service, count)
+	endpoints, _ := strconv.Atoi(count)
 	one.Endpoints = make([]discoveryv1.Endpoint, endpoints)
+	if strings.HasSuffix(text, "!") {
+		one.Annotations = map[string]string{export.AnnotationSnapshotPrefix + "v1": strings.Repeat("x", 4<<10)}
+	}
 	return one
 }
 
@@ -73,10 +78,10 @@ func (p *pages) Watch(context.Context, metav1.ListOptions) (watch.Interface, err
 	return watch.NewFake(), nil
 }
 
-// TestLimits plays what a reflector does with a member that exceeds its limits.
+// TestLimits plays what a reflector does with a member that exceeds its limits. Which slices a list takes is tested in
+// package limits.
 func TestLimits(t *testing.T) {
-	var told []string
-	var listed []string
+	var told, listed []string
 	store := newSliceStore(func(service types.NamespacedName) { told = append(told, service.Name) }, func() {})
 	store.account = limits.NewAccount("west", limits.Limits{Services: 3, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
 	imported := map[types.NamespacedName]limits.Weight{}
@@ -86,175 +91,97 @@ func TestLimits(t *testing.T) {
 		for _, service := range services {
 			listed = append(listed, service.Name)
 		}
-		slices.Sort(listed)
 	}
-	excess := func() string {
-		var texts []string
-		for limit, of := range store.account.Excess() {
-			texts = append(texts, string(limit)+" "+of)
-		}
-		slices.Sort(texts)
-		return strings.Join(texts, ", ")
-	}
-	room := func() bool {
-		select {
-		case <-store.account.Relist():
-			return true
-		default:
-			return false
-		}
-	}
-	step := func(name string, do func() error, wantTold, wantHeld, wantReport string, wantRoom bool) {
-		t.Helper()
+	for i, step := range []struct{ do, told, held string }{ // told: "+" if another list is asked for
+		{"list a=2 b=3", "a b", "a/a=2 b/b=3"},
+		{"put c=1", "c", "a/a=2 b/b=3 c/c=1"},
+		{"put d=1", "+", "a/a=2 b/b=3 c/c=1"}, // a service too many
+		{"put a=6", "a", "a/a=6 b/b=3 c/c=1"},
+		{"put a=7", "+", "a/a=6 b/b=3 c/c=1"}, // an endpoint too many
+		{"put a/more=1", "+", "a/a=6 b/b=3 c/c=1"},
+		{"put b=3", "b", "a/a=6 b/b=3 c/c=1"}, // it does not grow
+		{"put b=2", "+ b", "a/a=6 b/b=2 c/c=1"},
+		{"delete c", "+ c", "a/a=6 b/b=2"},
+		{"import y=2 z=2", "", "a/a=6 b/b=2"}, // first, whatever comes before it by name
+		{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2 =1", "a b y z", "a/a=2 y/y=2 z/1=2 z/2=2"},
+		{"import a=2 b=2", "", "a/a=2 y/y=2 z/1=2 z/2=2"}, // more services than may, which are exported all the same
+		{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2", "b", "a/a=2 b/b=2 y/y=2 z/1=2 z/2=2"},
+		{"list a=2 b=2 c=2 y=2 z/1=3 z/2=2", "z", "a/a=2 b/b=2 y/y=2"},
+		{"listed a b y z", "", "a/a=2 b/b=2 y/y=2"},
+		{"delete y", "+ y", "a/a=2 b/b=2"},
+		{"put z/1=2", "+", "a/a=2 b/b=2"}, // what was left out whole does not come in by half
+		{"delete z/1", "+", "a/a=2 b/b=2"},
+		{"list a=2", "b z", "a/a=2"},
+		{"put c=1", "c", "a/a=2 c/c=1"},
+		{"delete c", "c", "a/a=2"},
+		{"put a=2!", "+", "a/a=2"},
+		{"put b=2!", "+", "a/a=2"},
+		{"put b/more=1", "+", "a/a=2"},
+		{"put a=1", "a", "a/a=1"},
+		{"list a=1 b/a=1 b=2! b/z=1", "a b", "a/a=1"},
+		{"list a=2! b=2!", "a b", ""},
+		{"put /a=1", "+", ""}, // it loses its service
+		{"list", "a b", ""},
+	} {
 		told = nil
-		before := store.account.Excess()
-		if err := do(); err != nil {
+		verb, rest, _ := strings.Cut(step.do, " ")
+		var all []*discoveryv1.EndpointSlice
+		for word := range strings.FieldsSeq(rest) {
+			all = append(all, sized(word))
+		}
+		var err error
+		switch verb {
+		case "put":
+			all[0].ResourceVersion = fmt.Sprint(100 + i)
+			err = store.Update(all[0])
+		case "delete":
+			err = store.Delete(all[0])
+		case "import":
+			for _, each := range all {
+				imported[ServiceOf(each)] = limits.WeightOf(each)
+			}
+		case "listed":
+			if slices.Sort(listed); strings.Join(listed, " ") != rest {
+				t.Errorf("listed %s", listed)
+			}
+			if !store.account.IsWithheld(ServiceOf(sized("z=1"))) || store.account.IsWithheld(ServiceOf(sized("b=1"))) {
+				t.Error("z alone is withheld")
+			}
+		case "list":
+			var result *export.PackedList
+			if result, err = listSelection(t.Context(), &pages{slices: all, most: 100}, metav1.ListOptions{Limit: pageSize}, store, confirmed); err == nil {
+				objects := make([]any, len(result.Items))
+				for i := range result.Items {
+					objects[i] = result.Items[i]
+				}
+				err = store.Replace(objects, result.ResourceVersion)
+			}
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		slices.Sort(told)
+		select {
+		case <-store.account.Relist():
+			told = append(told, "+")
+		default:
+		}
 		var held []string
 		for _, service := range store.services() {
 			for _, each := range store.of(service) {
 				held = append(held, fmt.Sprintf("%s/%s=%d", service.Name, each.Name, len(each.Endpoints)))
 			}
 		}
+		slices.Sort(told)
 		slices.Sort(held)
-		if got := strings.Join(told, " "); got != wantTold {
-			t.Errorf("%s: told %q, want %q", name, got, wantTold)
+		if got := strings.Join(told, " "); got != step.told {
+			t.Errorf("%d, %s: told %q, want %q", i, step.do, got, step.told)
 		}
-		if got := strings.Join(held, " "); got != wantHeld {
-			t.Errorf("%s: holds %q, want %q", name, got, wantHeld)
-		}
-		is := store.account.Excess()
-		reported := len(is) > 0 && !slices.Equal(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(is)))
-		if got := excess(); reported != (wantReport != "") || reported && wantReport != got {
-			t.Errorf("%s: reported %q: %t, want %q", name, got, reported, wantReport)
-		}
-		if got := room(); got != wantRoom {
-			t.Errorf("%s: room is %t", name, got)
+		if got := strings.Join(held, " "); got != step.held {
+			t.Errorf("%d, %s: holds %q, want %q", i, step.do, got, step.held)
 		}
 	}
-	version := 100
-	put := func(name string, endpoints int) func() error {
-		return func() error {
-			slice := sized(name, endpoints)
-			version++
-			slice.ResourceVersion = strconv.Itoa(version)
-			return store.Update(slice)
-		}
-	}
-	remove := func(name string) func() error { return func() error { return store.Delete(sized(name, 0)) } }
-	list := func(server *pages) func() error {
-		return func() error {
-			result, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store, confirmed)
-			if err != nil {
-				return err
-			}
-			objects := make([]any, len(result.Items))
-			for i := range result.Items {
-				objects[i] = result.Items[i]
-			}
-			return store.Replace(objects, result.ResourceVersion)
-		}
-	}
-	large := func(name string) *discoveryv1.EndpointSlice {
-		one := sized(name, 2)
-		one.Annotations = map[string]string{export.AnnotationSnapshotPrefix + "v1": strings.Repeat("x", 4<<10)}
-		return one
-	}
-
-	step("list", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2), sized("b", 3)}, most: 100}), "a b",
-		"a/a=2 b/b=3", "", false)
-	step("a third service", put("c", 1), "c", "a/a=2 b/b=3 c/c=1", "", false)
-	step("a fourth", put("d", 1), "", "a/a=2 b/b=3 c/c=1", "services demo/d", true)
-	step("and a fifth is not told again", put("e", 1), "", "a/a=2 b/b=3 c/c=1", "", true)
-	step("growth", put("a", 6), "a", "a/a=6 b/b=3 c/c=1", "", false)
-	step("too much of it", put("a", 7), "", "a/a=6 b/b=3 c/c=1", "endpoints demo/a, services demo/e", true)
-	step("another slice", put("a/more", 1), "", "a/a=6 b/b=3 c/c=1", "", true)
-	step("a change without growth", put("b", 3), "b", "a/a=6 b/b=3 c/c=1", "", false)
-	step("less", put("b", 2), "b", "a/a=6 b/b=2 c/c=1", "", true)
-	step("one service less", remove("c"), "c", "a/a=6 b/b=2", "", true)
-
-	// What is imported comes first, whatever comes before it by name.
-	imported[types.NamespacedName{Namespace: "demo", Name: "y"}] = limits.WeightOf(sized("y", 2))
-	imported[types.NamespacedName{Namespace: "demo", Name: "z"}] = limits.WeightOf(sized("z", 2))
-	server := &pages{most: 2, slices: []*discoveryv1.EndpointSlice{
-		sized("a", 2), sized("b", 2), sized("c", 2), sized("y", 2), sized("z/1", 2), sized("z/2", 2), sized("", 1),
-	}}
-	step("a longer list", list(server), "a b y z", "a/a=2 y/y=2 z/1=2 z/2=2", "services demo/b", false)
-	if got := fmt.Sprint(server.asked); got != "[100 50 25 12 6 3 1 1 1 1 1 1 1]" {
-		t.Errorf("asked for pages of %s", got)
-	}
-	// What is imported and left out is exported all the same.
-	imported[types.NamespacedName{Namespace: "demo", Name: "a"}] = limits.WeightOf(sized("a", 2))
-	imported[types.NamespacedName{Namespace: "demo", Name: "b"}] = limits.WeightOf(sized("b", 2))
-	server.most = 100
-	step("more is imported than may", list(server), "b", "a/a=2 b/b=2 y/y=2 z/1=2 z/2=2", "", false)
-	server.slices[4] = sized("z/1", 3)
-	step("more of it than may", list(server), "z", "a/a=2 b/b=2 y/y=2", "endpoints demo/z, services demo/c", false)
-	if got := strings.Join(listed, " "); got != "a b y z" {
-		t.Errorf("listed %s", got)
-	}
-	if z := (types.NamespacedName{Namespace: "demo", Name: "z"}); !store.account.IsWithheld(z) ||
-		store.account.IsWithheld(types.NamespacedName{Namespace: "demo", Name: "b"}) {
-		t.Error("z alone is withheld")
-	}
-	// What was left out whole does not come in by half.
-	step("one goes", remove("y"), "y", "a/a=2 b/b=2", "", true)
-	step("a slice of what is withheld", put("z/1", 2), "", "a/a=2 b/b=2", "", true)
-	step("which goes", remove("z/1"), "", "a/a=2 b/b=2", "", true)
-	step("all of them fit", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2)}, most: 100}), "b z",
-		"a/a=2", "", false)
-	step("there is room for new ones", put("c", 1), "c", "a/a=2 c/c=1", "", false)
-	step("and they go", remove("c"), "c", "a/a=2", "", false)
-
-	step("a slice that is too large", func() error { return store.Update(large("a")) }, "", "a/a=2",
-		"slice-bytes demo/a", true)
-	step("and another", func() error { return store.Update(large("b")) }, "", "a/a=2", "", true)
-	step("which is not taken by half", put("b/more", 1), "", "a/a=2", "", true)
-	step("a smaller one", put("a", 1), "a", "a/a=1", "", false)
-	step("the other in a list", list(&pages{slices: []*discoveryv1.EndpointSlice{
-		sized("a", 1), sized("b/a", 1), large("b"), sized("b/z", 1),
-	}, most: 100}), "a b", "a/a=1", "", false)
-	step("both", list(&pages{slices: []*discoveryv1.EndpointSlice{large("a"), large("b")}, most: 100}), "a b", "", "", false)
-	step("one loses its service", func() error { return store.Update(sized("/a", 1)) }, "", "", "", true)
-	step("none is left", list(&pages{most: 100}), "a b", "", "", false)
 	if use := store.account.Use(); use[0].Used+use[1].Used != 0 {
 		t.Errorf("counts %v", use)
-	}
-}
-
-// TestListTakesTheRoom: a complete list has what there was room for before it, and is not followed by another.
-func TestListTakesTheRoom(t *testing.T) {
-	store := newSliceStore(func(types.NamespacedName) {}, func() {})
-	store.account = limits.NewAccount("west", limits.Limits{Services: 2, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
-	put := func(name string) {
-		if err := store.Update(sized(name, 1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("a")
-	put("b")
-	put("c") // is left out
-	if err := store.Delete(sized("b", 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := replace(store, "9", sized("a", 1), sized("c", 1)); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-store.account.Relist():
-		t.Error("there is still said to be room for what the list has")
-	default:
-	}
-	put("d") // is left out again
-	if err := store.Delete(sized("c", 1)); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-store.account.Relist():
-	default:
-		t.Error("room that is made after the list is not told")
 	}
 }
 
@@ -262,50 +189,59 @@ func TestListTakesTheRoom(t *testing.T) {
 func TestRelistsBecomeRare(t *testing.T) {
 	store := newSliceStore(func(types.NamespacedName) {}, func() {})
 	store.account = limits.NewAccount("west", limits.Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
-	list := func(names ...string) time.Duration {
-		server := &pages{most: 100}
-		for _, name := range names {
-			server.slices = append(server.slices, sized(name, 1))
-		}
-		if _, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store, confirmed); err != nil {
+	list := func(all ...*discoveryv1.EndpointSlice) time.Duration {
+		if _, err := listSelection(t.Context(), &pages{slices: all, most: 100}, metav1.ListOptions{Limit: pageSize}, store, confirmed); err != nil {
 			t.Fatal(err)
 		}
 		return store.account.RelistDelay()
 	}
 	var delays []time.Duration
 	for range 20 {
-		delays = append(delays, list("a", "b"))
+		delays = append(delays, list(sized("a=1"), sized("b=1")))
 	}
 	if delays[0] != 5*time.Second || delays[1] != 10*time.Second || delays[2] != 20*time.Second ||
 		delays[19] != 10*time.Minute {
 		t.Errorf("delays of %v", delays)
 	}
-	if got := list("a"); got != 5*time.Second {
+	if got := list(sized("a=1")); got != 5*time.Second {
 		t.Errorf("a delay of %v after all fit", got)
 	}
 }
 
-// TestPages: a member behind a slow link is listed all the same, and a few large slices do not make all pages small.
+// TestPages: a member behind a slow link is listed all the same, and so is one with large slices. A few of them do not make
+// all pages small.
 func TestPages(t *testing.T) {
-	server := &pages{most: 25, err: errLate}
-	for i := range 1000 {
-		server.slices = append(server.slices, sized(fmt.Sprintf("s%04d", i), 1))
-	}
-	list, err := listSelection(t.Context(), growing{server}, metav1.ListOptions{Limit: pageSize},
-		newSliceStore(func(types.NamespacedName) {}, func() {}), confirmed)
-	if err != nil || len(list.Items) != len(server.slices) {
-		t.Errorf("got %v, %v", list, err)
-	}
-	if got := fmt.Sprint(server.asked); got != "[100 50 25 25 25 25 25 25 25 25 50 50 50 50 50 50 50 50 100 100 100 100]" {
-		t.Errorf("asked for pages of %s", got)
+	for name, test := range map[string]struct {
+		count  int
+		server pages
+		grows  bool // pages after the first one are not slow
+		want   string
+	}{
+		"slow":  {1000, pages{most: 25, err: errLate}, true, "[100 50 25 25 25 25 25 25 25 25 50 50 50 50 50 50 50 50 100 100 100 100]"},
+		"large": {7, pages{most: 2}, false, "[100 50 25 12 6 3 1 1 1 1 1 1 1]"},
+	} {
+		for i := range test.count {
+			test.server.slices = append(test.server.slices, sized(fmt.Sprintf("s%04d=1", i)))
+		}
+		list, err := listSelection(t.Context(), growing{&test.server, test.grows}, metav1.ListOptions{Limit: pageSize},
+			newSliceStore(func(types.NamespacedName) {}, func() {}), confirmed)
+		if err != nil || len(list.Items) != test.count {
+			t.Errorf("%s: got %v, %v", name, list, err)
+		}
+		if got := fmt.Sprint(test.server.asked); got != test.want {
+			t.Errorf("%s: asked for pages of %s", name, got)
+		}
 	}
 }
 
 // growing is pages of which the first are slow.
-type growing struct{ *pages }
+type growing struct {
+	*pages
+	grows bool
+}
 
 func (g growing) List(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
-	if options.Continue != "" {
+	if g.grows && options.Continue != "" {
 		g.most = pageSize
 	}
 	return g.pages.List(ctx, options)

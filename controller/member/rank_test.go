@@ -27,36 +27,3 @@ func TestParseRank(t *testing.T) {
 		t.Errorf("without the annotation: %d, %v", rank, err)
 	}
 }
-
-// TestRankOfAMember: the rank follows the Secret. One that is not valid is told,
-// and changes nothing; from the start it gives no precedence.
-func TestRankOfAMember(t *testing.T) {
-	var connected map[string]*Member
-	ranked := func(rank string) (*source, []Problem) {
-		credential := secret("a", "west", 0, kubeconfig(aToken, aServer))
-		credential.Annotations = map[string]string{RankAnnotation: rank}
-		sources, problems := gather(having(credential).of(Config{Cluster: "east"}), nil, nil, connected)
-		return sources["west"], problems
-	}
-	first, problems := ranked("last")
-	m := &Member{source: first}
-	if m.Rank() != LastRank || len(problems) != 1 ||
-		!strings.Contains(problems[0].Err.Error(), `"last" is not an integer from -1000 to 1000`) {
-		t.Errorf("not valid from the start: rank %d, problems %v", m.Rank(), problems)
-	}
-	first, problems = ranked("5")
-	m = &Member{source: first}
-	if m.Rank() != 5 || len(problems) > 0 {
-		t.Errorf("valid: rank %d, problems %v", m.Rank(), problems)
-	}
-	connected = map[string]*Member{"west": m}
-	for _, step := range []struct {
-		text string
-		want int
-	}{{"-3", -3}, {"- 3", -3}, {"4", 4}} {
-		next, _ := ranked(step.text)
-		if !first.keeps(next) || !first.renew(next) || m.Rank() != step.want {
-			t.Errorf("then %q: rank %d, want %d", step.text, m.Rank(), step.want)
-		}
-	}
-}

@@ -5,12 +5,9 @@ package member
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,28 +19,34 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
+// readers is the subject of the tokens with which east reads a cluster.
+const readers = "system:serviceaccount:clusterset-dns:clusterset-member-east"
+
 // readerToken is a token of the account by which east reads a cluster.
 func readerToken(issued time.Time, life time.Duration) string {
-	payload := fmt.Sprintf(`{"sub": "system:serviceaccount:clusterset-dns:clusterset-member-east", "iat": %d, "exp": %d}`,
-		issued.Unix(), issued.Add(life).Unix())
-	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
+	return tokenOf(readers, issued, issued.Add(life))
+}
+
+// holding is a member by a Secret with the kubeconfig of a token.
+func holding(token string) *Member {
+	m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
+	m.source.candidate.Store(ofSecret(secret("member-west", "west", 0, kubeconfig(`{token: `+token+`}`, aServer))))
+	return m
 }
 
 // exporter issues tokens of one account, unless it is down, and nothing reads it with one that ended.
 type exporter struct {
-	down  atomic.Bool
-	asked int
-	names map[string]bool
-	using *string
-	// issues changes the answer, if it is set.
-	issues func(life time.Duration) string
+	down   atomic.Bool
+	asked  int
+	names  map[string]bool
+	using  *string
+	answer string // instead of a token of the account, if it is set
 }
 
 func (e *exporter) CreateToken(
@@ -57,8 +60,8 @@ func (e *exporter) CreateToken(
 	life := time.Duration(*request.Spec.ExpirationSeconds) * time.Second
 	made := &authenticationv1.TokenRequest{}
 	made.Status.Token = readerToken(time.Now(), life)
-	if e.issues != nil {
-		made.Status.Token = e.issues(life)
+	if e.answer != "" {
+		made.Status.Token = e.answer
 	}
 	return made, nil
 }
@@ -69,19 +72,15 @@ func TestRenewToken(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			token := readerToken(time.Now(), life)
 			e := &exporter{names: map[string]bool{}, using: &token}
-			secret := &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{
-					Name: "member-west", Labels: map[string]string{ClusterLabel: "west"}, ResourceVersion: "0",
-					Annotations: map[string]string{RankAnnotation: "3"},
-				},
-				Data: map[string][]byte{KubeconfigKey: []byte(kubeconfig(`{token: `+token+`}`, aServer)), "more": []byte("stays")},
-			}
+			held := holding(token).held()
+			held.ResourceVersion, held.Annotations = "0", map[string]string{RankAnnotation: "3"}
+			held.Data["more"] = []byte("stays")
 			year := time.Now().Add(365 * 24 * time.Hour)
 			written := 0
 			for time.Now().Before(year) {
-				m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
-				m.source.candidate.Store(ofSecret(secret))
-				credential, err := ParseKubeconfig(secret.Data[KubeconfigKey])
+				m := holding(token)
+				m.source.candidate.Store(ofSecret(held))
+				credential, err := ParseKubeconfig(held.Data[KubeconfigKey])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -96,15 +95,15 @@ func TestRenewToken(t *testing.T) {
 						return errors.New("conflict")
 					}
 					written++
-					secret, _ = changed.DeepCopy(), changed
-					secret.ResourceVersion = fmt.Sprint(written)
+					held = changed.DeepCopy()
+					held.ResourceVersion = fmt.Sprint(written)
 					replaced()
 					return nil
 				}
 				time.AfterFunc(life/2, func() { e.down.Store(true) })
 				time.AfterFunc(life/2+life/3, func() { e.down.Store(false) })
 				m.renewToken(ctx, e, credential)
-				config, err := clientcmd.Load(secret.Data[KubeconfigKey])
+				config, err := clientcmd.Load(held.Data[KubeconfigKey])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -128,20 +127,16 @@ func TestRenewToken(t *testing.T) {
 func TestTokenOfAnotherAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		token := readerToken(time.Now(), time.Hour)
-		for name, issues := range map[string]func(time.Duration) string{
-			"another account": func(life time.Duration) string {
-				return tokenOf("system:serviceaccount:clusterset-dns:clusterset-controller", time.Now(), time.Now().Add(life))
-			},
-			"no later end": func(time.Duration) string { return token },
-			"no token":     func(time.Duration) string { return "users: []" },
+		later := time.Now().Add(2 * time.Hour)
+		for name, answer := range map[string]string{
+			"the controller":    tokenOf("system:serviceaccount:clusterset-dns:clusterset-controller", time.Now(), later),
+			"another reader":    tokenOf("system:serviceaccount:clusterset-dns:clusterset-member-west", time.Now(), later),
+			"another namespace": tokenOf("system:serviceaccount:other:clusterset-member-east", time.Now(), later),
+			"no later end":      token,
+			"no token":          "users: []",
 		} {
-			e := &exporter{names: map[string]bool{}, using: &token, issues: issues}
-			secret := &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{ClusterLabel: "west"}},
-				Data:       map[string][]byte{KubeconfigKey: []byte(kubeconfig(`{token: `+token+`}`, aServer))},
-			}
-			m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
-			m.source.candidate.Store(ofSecret(secret))
+			e := &exporter{names: map[string]bool{}, using: &token, answer: answer}
+			m := holding(token)
 			m.keep = func(context.Context, *corev1.Secret) error { t.Errorf("%s is written", name); return nil }
 			has, _ := ParseToken(token)
 			if err := m.replaceToken(t.Context(), e, has, token); err == nil || e.asked != 1 {
@@ -155,7 +150,7 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 func TestTokenOfAnAPIServer(t *testing.T) {
 	now := time.Now()
 	next := readerToken(now, time.Hour)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := listening(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/namespaces/clusterset-dns/serviceaccounts/clusterset-member-east/token" {
 			<-r.Context().Done()
 			return
@@ -164,19 +159,12 @@ func TestTokenOfAnAPIServer(t *testing.T) {
 		made.Status.Token = next
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 		_, _ = w.Write(encode(t, made))
-	}))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	defer server.Close()
+	})
 	credential := credentialOf(server)
 	credential.Config.BearerToken = readerToken(now.Add(-50*time.Minute), time.Hour)
 	fast := clocktesting.NewFakeClock(now)
-	m := newMember("west", fast, func(types.NamespacedName) {}, func() {}, func(error) {})
-	m.source = &source{}
-	m.source.candidate.Store(ofSecret(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{ClusterLabel: "west"}},
-		Data:       map[string][]byte{KubeconfigKey: []byte(kubeconfig(`{token: `+credential.Config.BearerToken+`}`, aServer))},
-	}))
+	m := unheard(fast)
+	m.source = holding(credential.Config.BearerToken).source
 	kept := make(chan []byte, 1)
 	m.keep = func(_ context.Context, secret *corev1.Secret) error { kept <- secret.Data[KubeconfigKey]; return nil }
 	ctx, leave := context.WithCancel(t.Context())
@@ -200,24 +188,20 @@ func TestTokenOfAnAPIServer(t *testing.T) {
 func TestNotRenewed(t *testing.T) {
 	now := time.Now()
 	for name, change := range map[string]func(*Member, *Credential){
-		"another token":     func(_ *Member, c *Credential) { c.Config.BearerToken = "secret" },
-		"another namespace": func(_ *Member, c *Credential) { c.Namespace = "elsewhere" },
-		"not enabled":       func(m *Member, _ *Credential) { m.keep = nil },
-		"no Secret":         func(m *Member, _ *Credential) { m.source.candidate.Store(&Candidate{Cluster: "west"}) },
+		"another token":        func(_ *Member, c *Credential) { c.Config.BearerToken = "secret" },
+		"another namespace":    func(_ *Member, c *Credential) { c.Namespace = "elsewhere" },
+		"not enabled":          func(m *Member, _ *Credential) { m.keep = nil },
+		"no Secret":            func(m *Member, _ *Credential) { m.source.candidate.Store(&Candidate{Cluster: "west"}) },
+		"a Secret of a source": func(m *Member, _ *Credential) { m.source.candidate.Load().Source = "clusterprofile:fleet" },
 		"another Secret": func(m *Member, _ *Credential) {
 			m.source.candidate.Store(&Candidate{Cluster: "west", Object: &corev1.Secret{}})
 		},
 	} {
 		token := readerToken(now, time.Hour)
 		e := &exporter{names: map[string]bool{}, using: &token}
-		m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
+		m := holding(token)
 		m.keep = func(context.Context, *corev1.Secret) error { return nil }
-		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{ClusterLabel: "west"}},
-			Data:       map[string][]byte{KubeconfigKey: []byte(kubeconfig(`{token: `+token+`}`, aServer))},
-		}
-		m.source.candidate.Store(ofSecret(secret))
-		credential, err := ParseKubeconfig(secret.Data[KubeconfigKey])
+		credential, err := ParseKubeconfig(m.held().Data[KubeconfigKey])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,17 +213,8 @@ func TestNotRenewed(t *testing.T) {
 	}
 }
 
-func TestReplaceToken(t *testing.T) {
-	// The token also occurs elsewhere: only the user changes.
-	twice := strings.Replace(kubeconfig(`{token: u}`, aServer), "# ", "", 1)
-	got, err := ReplaceToken([]byte(twice), "d.e.f")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if config, err := clientcmd.Load(got); err != nil || config.AuthInfos["u"].Token != "d.e.f" ||
-		config.Contexts[config.CurrentContext].AuthInfo != "u" {
-		t.Errorf("got %s, %v", got, err)
-	}
+// TestNoTokenToReplace: FuzzReplaceToken has what becomes of those that have one.
+func TestNoTokenToReplace(t *testing.T) {
 	for _, wrong := range []string{"{", kubeconfig(`{client-certificate-data: eA==}`, aServer), "apiVersion: v1\nkind: Config"} {
 		if got, err := ReplaceToken([]byte(wrong), "d.e.f"); err == nil {
 			t.Errorf("%s: got %s", wrong, got)

@@ -3,8 +3,9 @@
 package member
 
 import (
+	"maps"
 	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,66 +18,79 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestRequestsSelectWhatIsExported: every list and every watch asks the server of a member for its published slices and
-// its heartbeat alone, in pages. The server filters, so that slices that are not exported are never sent.
-func TestRequestsSelectWhatIsExported(t *testing.T) {
-	var mu sync.Mutex
-	seen := map[string]bool{}
-	watches := make(chan string, 100)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// TestRequests: every list and every watch asks the server of a member for its published slices and its heartbeat alone, in
+// pages: slices that are not exported are never sent. What another cluster under the same id says is looked at by nobody
+// before its UID is known.
+func TestRequests(t *testing.T) {
+	seen, watches, listed := make(chan string, 100), make(chan string, 100), make(chan struct{})
+	var once sync.Once
+	server := listening(t, func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
-		resource, watch := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], query.Get("watch") == "true"
-		verb := "list"
-		if watch {
+		verb, resource := "list", r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+		if query.Get("watch") == "true" {
 			verb = "watch"
 		}
-		request := strings.Join([]string{r.Method, verb, r.URL.Path, "labels:" + query.Get("labelSelector"), "fields:" +
-			query.Get("fieldSelector")}, " ")
-		mu.Lock()
-		seen[request] = true
-		mu.Unlock()
-		if !watch && query.Get("limit") == "" {
+		request := strings.Join([]string{
+			r.Method, verb, r.URL.Path, "labels:" + query.Get("labelSelector"), "fields:" + query.Get("fieldSelector"),
+		}, " ")
+		if seen <- request; verb == "list" && query.Get("limit") == "" {
 			t.Errorf("%s has no limit", request)
 		}
+		if resource == "leases" {
+			// The list of the heartbeat is later than that of slices.
+			select {
+			case <-listed:
+			case <-r.Context().Done():
+				return
+			}
+		}
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
-		if watch {
+		if verb == "watch" {
 			_ = http.NewResponseController(w).Flush()
 			watches <- resource
 			<-r.Context().Done()
 			return
 		}
-		var list runtime.Object = &discoveryv1.EndpointSliceList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		var list runtime.Object = &discoveryv1.EndpointSliceList{
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []discoveryv1.EndpointSlice{*slice("one", "web", "1")},
+		}
 		if resource == "leases" {
-			list = &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+			list = &coordinationv1.LeaseList{
+				ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+				Items: []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
+					Name: HeartbeatLease, ResourceVersion: "1", Annotations: map[string]string{HeartbeatUIDAnnotation: "another"},
+				}}},
+			}
 		}
 		_, _ = w.Write(encode(t, list)) // the client may hang up
-	}))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	defer server.Close()
-	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
+		if resource != "leases" {
+			once.Do(func() { close(listed) })
+		}
+	})
+
+	events := make(chan string, 100)
+	m := unheard(clock.RealClock{})
+	m.heartbeat.read = func(is Heartbeat, _ bool) { events <- "read " + is.KubeSystemUID }
+	m.slices.listing = func([]types.NamespacedName) { events <- "listing" }
 	stop := reading(t, m, server)
+	if first := receive(t, events); first != "read another" {
+		t.Errorf("first there was %q", first)
+	}
+	for receive(t, events) != "listing" {
+		continue // the watch of the heartbeat reads it, too
+	}
 	for watched := map[string]bool{}; len(watched) < 2; {
 		watched[receive(t, watches)] = true
 	}
 	stop()
-
-	want := map[string]bool{}
-	for _, verb := range []string{"list", "watch"} {
-		want["GET "+verb+
-			" /apis/discovery.k8s.io/v1/endpointslices labels:multicluster.kubernetes.io/source-cluster=west fields:"] = true
-		want["GET "+verb+" /apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases labels: fields:metadata.name=clusterset-dns-heartbeat"] = true
+	requests := map[string]bool{}
+	for len(seen) > 0 {
+		requests[<-seen] = true
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	for request := range seen {
-		if !want[request] {
-			t.Errorf("unexpected request: %s", request)
-		}
-	}
-	for request := range want {
-		if !seen[request] {
-			t.Errorf("the request was not made: %s", request)
-		}
+	const published = " /apis/discovery.k8s.io/v1/endpointslices labels:multicluster.kubernetes.io/source-cluster=west fields:"
+	const heartbeat = " /apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases labels: fields:metadata.name=clusterset-dns-heartbeat"
+	want := []string{"GET list" + heartbeat, "GET list" + published, "GET watch" + heartbeat, "GET watch" + published}
+	if got := slices.Sorted(maps.Keys(requests)); !slices.Equal(got, want) {
+		t.Errorf("requests are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

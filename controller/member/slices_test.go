@@ -19,9 +19,11 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: name, UID: types.UID(name), ResourceVersion: version,
-			Labels:        map[string]string{v1beta1.LabelServiceName: service},
+			Labels:        map[string]string{v1beta1.LabelServiceName: service, "a": "b"},
+			Annotations:   map[string]string{"a": "b"},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
 		},
+		Ports:     []discoveryv1.EndpointPort{{Name: ptr.To("http")}},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, NodeName: ptr.To("n")}},
 	}
 }
@@ -98,7 +100,9 @@ func TestSliceStore(t *testing.T) {
 		t.Errorf("told of %d lists, want the first one", lists)
 	}
 	for _, each := range store.of(types.NamespacedName{Namespace: "demo", Name: "mq"}) {
-		if each.ManagedFields != nil || each.Endpoints[0].NodeName != nil {
+		// A member that fills these would have them decoded with each look at the service.
+		if each.ManagedFields != nil || each.Endpoints[0].NodeName != nil || each.Ports != nil || len(each.Labels) != 1 ||
+			each.Annotations != nil {
 			t.Errorf("held with more than is needed: %v", each)
 		}
 	}
@@ -141,5 +145,20 @@ func TestAListComparesContent(t *testing.T) {
 	list("192.0.2.99")
 	if len(told) != 2 {
 		t.Errorf("told of %v, want the first list and the list with another address", told)
+	}
+}
+
+// TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
+func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
+	store := newSliceStore(func(types.NamespacedName) {}, func() {})
+	one := slice("a", "a", "1")
+	for range 1000 {
+		one.Endpoints = append(one.Endpoints, one.Endpoints[0])
+	}
+	if err := store.Add(one); err != nil {
+		t.Fatal(err)
+	}
+	if allocations := testing.AllocsPerRun(10, func() { store.services() }); allocations > 100 {
+		t.Errorf("to read the services takes %v allocations", allocations)
 	}
 }

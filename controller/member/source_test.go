@@ -4,7 +4,6 @@ package member
 
 import (
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,86 +15,58 @@ import (
 
 // TestGather: which clusters are members, and what is refused, in any order of the Secrets.
 func TestGather(t *testing.T) {
-	good := kubeconfig(aToken, aServer)
-	for name, test := range map[string]struct {
-		static  []Static
-		secrets []*corev1.Secret
-		// members, with ! where the credential is unusable.
-		members []string
-		// problems as <source>: <part of the error>.
-		problems []string
-	}{
-		"none": {},
-		"two": {
-			secrets: []*corev1.Secret{secret("a", "west", 0, good), secret("b", "north.registry", 0, good)},
-			members: []string{"north.registry", "west"},
-		},
-		"no id, a wrong one, our own": {
-			secrets: []*corev1.Secret{
-				secret("a", "", 0, good), secret("b", "a_b", 0, good),
-				secret("c", "east", 0, good),
-			},
-			problems: []string{"a: use a DNS label", "b: use a DNS label", "c: that of this cluster"},
-		},
-		"the older of two": {
-			secrets:  []*corev1.Secret{secret("a", "west", time.Minute, good), secret("b", "west", time.Hour, good)},
-			members:  []string{"west"},
-			problems: []string{"a: already that of Secret b"},
-		},
-		"the first by name of two as old": {
-			secrets:  []*corev1.Secret{secret("a", "west", time.Minute, good), secret("b", "west", time.Minute, good)},
-			members:  []string{"west"},
-			problems: []string{"b: already that of Secret a"},
-		},
-		"an unusable one is a member still": {
-			secrets:  []*corev1.Secret{secret("a", "west", 0, "{"), secret("b", "north", 0, "")},
-			members:  []string{"north!", "west!"},
-			problems: []string{"a: no kubeconfig", "b: no data"},
-		},
-		"a flag wins": {
-			static: []Static{
-				{Cluster: "west", Kubeconfig: "good"},
-				{Cluster: "east", Kubeconfig: "good"},
-				{Cluster: "north", Kubeconfig: "none"},
-			},
-			secrets:  []*corev1.Secret{secret("a", "west", 0, good)},
-			members:  []string{"north!", "west"},
-			problems: []string{"a: named by a flag", "flag: that of this cluster", "flag: none"},
-		},
+	// Secrets as "name=cluster", with "+" for each minute of their age, and "!" if the kubeconfig is none. Flags as
+	// "cluster=file". Members with ! if the credential is unusable, and problems as "source: part of the error".
+	for _, test := range []struct{ flags, secrets, members, problems string }{
+		{"", "", "", ""},
+		{"", "a=west b=north.registry", "north.registry west", ""},
+		{"", "a= b=a_b c=east", "", "a: use a DNS label; b: use a DNS label; c: that of this cluster"},
+		{"", "a=west+ b=west++", "west", "a: already that of Secret b"}, // the older of two
+		{"", "a=west+ b=west+", "west", "b: already that of Secret a"},  // or the first by name
+		{"", "a=west! b=north!!", "north! west!", "a: no kubeconfig; b: no data"},
+		{"west=good east=good north=none", "a=west", "north! west", "a: named by a flag; flag: that of this cluster; flag: none"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for i := range test.static {
-				test.static[i].Kubeconfig = filepath.Join("testdata", test.static[i].Kubeconfig)
-			}
-			for range 2 {
-				slices.Reverse(test.secrets)
-				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), nil, nil, nil)
-				members := slices.Sorted(maps.Keys(sources))
-				for i, cluster := range members {
-					if sources[cluster].err != nil {
-						members[i] += "!"
-					}
-				}
-				if !slices.Equal(members, test.members) {
-					t.Errorf("members %v, want %v", members, test.members)
-				}
-				if len(problems) != len(test.problems) {
-					t.Errorf("%d problems, want %d: %v", len(problems), len(test.problems), problems)
-				}
-				for _, want := range test.problems {
-					from, part, _ := strings.Cut(want, ": ")
-					if !slices.ContainsFunc(problems, func(problem Problem) bool {
-						source := "flag"
-						if problem.Candidate.Object != nil {
-							source = problem.Candidate.Name
-						}
-						return source == from && problem.Refused && strings.Contains(problem.Err.Error(), part)
-					}) {
-						t.Errorf("no problem %q in %v", want, problems)
-					}
+		var static []Static
+		for flag := range strings.FieldsSeq(test.flags) {
+			cluster, file, _ := strings.Cut(flag, "=")
+			static = append(static, Static{Cluster: cluster, Kubeconfig: filepath.Join("testdata", file)})
+		}
+		var secrets []*corev1.Secret
+		for text := range strings.FieldsSeq(test.secrets) {
+			data := []string{kubeconfig(aToken, aServer), "{", ""}[strings.Count(text, "!")]
+			age := time.Duration(strings.Count(text, "+")) * time.Minute
+			name, cluster, _ := strings.Cut(strings.TrimRight(text, "+!"), "=")
+			secrets = append(secrets, secret(name, cluster, age, data))
+		}
+		for range 2 {
+			slices.Reverse(secrets)
+			sources, problems := gather(having(secrets...).of(Config{Cluster: "east", Static: static}), nil, nil, nil)
+			members := slices.Sorted(maps.Keys(sources))
+			for i, cluster := range members {
+				if sources[cluster].err != nil {
+					members[i] += "!"
 				}
 			}
-		})
+			if got := strings.Join(members, " "); got != test.members {
+				t.Errorf("%s, %s: members %s, want %s", test.flags, test.secrets, got, test.members)
+			}
+			wanted := slices.DeleteFunc(strings.Split(test.problems, "; "), func(text string) bool { return text == "" })
+			if len(problems) != len(wanted) {
+				t.Errorf("%d problems, want %d: %v", len(problems), len(wanted), problems)
+			}
+			for _, want := range wanted {
+				from, part, _ := strings.Cut(want, ": ")
+				if !slices.ContainsFunc(problems, func(problem Problem) bool {
+					source := "flag"
+					if problem.Candidate.Object != nil {
+						source = problem.Candidate.Name
+					}
+					return source == from && problem.Refused && strings.Contains(problem.Err.Error(), part)
+				}) {
+					t.Errorf("no problem %q in %v", want, problems)
+				}
+			}
+		}
 	}
 }
 
@@ -110,11 +81,7 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		t.Fatalf("no context in %s", confined)
 	}
 	file := func(text string) *Candidate {
-		path := filepath.Join(t.TempDir(), "kubeconfig")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return &Candidate{Cluster: "west", Kind: kindFlag, File: path}
+		return &Candidate{Cluster: "west", Kind: kindFlag, File: write(t, filepath.Join(t.TempDir(), "kubeconfig"), []byte(text))}
 	}
 	for name, test := range map[string]struct {
 		candidate *Candidate

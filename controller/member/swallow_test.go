@@ -101,6 +101,21 @@ func credentialOf(server *httptest.Server) Credential {
 	}}
 }
 
+// listening starts an API server over HTTP/2, which ends with the test.
+func listening(t *testing.T, answer http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(answer)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// unheard is the member west, of which nobody is told anything.
+func unheard(now clock.WithTicker) *Member {
+	return newMember("west", now, func(types.NamespacedName) {}, func() {}, func(error) {})
+}
+
 // reading has a member read the server until the returned function is called.
 func reading(t *testing.T, m *Member, server *httptest.Server) (stop func()) {
 	ctx, leave := context.WithCancel(t.Context())
@@ -116,10 +131,7 @@ func reading(t *testing.T, m *Member, server *httptest.Server) (stop func()) {
 
 // TestSwallowedRequests: a member is read in the end, and the connection was never lost.
 func TestSwallowedRequests(t *testing.T) {
-	server := httptest.NewUnstartedServer(&swallower{t: t, asked: map[string]int{}})
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	defer server.Close()
+	server := listening(t, (&swallower{t: t, asked: map[string]int{}}).ServeHTTP)
 	told, changed, heard := make(chan error, 100), make(chan types.NamespacedName, 100), make(chan string, 100)
 	m := newMember("west", clock.RealClock{}, func(service types.NamespacedName) { changed <- service }, func() {},
 		func(err error) { told <- err })
@@ -179,7 +191,7 @@ func TestWatchThatNobodyEnds(t *testing.T) {
 func TestSliceThatNobodyCanRead(t *testing.T) {
 	store := newSliceStore(func(types.NamespacedName) {}, func() {})
 	_, err := listSelection(t.Context(), &pages{}, metav1.ListOptions{Limit: pageSize}, store, confirmed)
-	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
+	m := unheard(clock.RealClock{})
 	m.outcome(watchedSlices)(err)
 	if problem := m.Problem(); !errors.Is(problem, errTooLarge) ||
 		!strings.Contains(problem.Error(), "one EndpointSlice") {

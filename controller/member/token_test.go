@@ -12,10 +12,14 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// tokenOf is a JSON Web Token with claims.
+// jwt returns an unsigned JSON Web Token.
+func jwt(claims string) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+}
+
+// tokenOf is a token of a subject.
 func tokenOf(sub string, issued, expires time.Time) string {
-	payload := fmt.Sprintf(`{"sub": %q, "iat": %d, "exp": %d}`, sub, issued.Unix(), expires.Unix())
-	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
+	return jwt(fmt.Sprintf(`{"sub": %q, "iat": %d, "exp": %d}`, sub, issued.Unix(), expires.Unix()))
 }
 
 func TestParseToken(t *testing.T) {
@@ -28,7 +32,7 @@ func TestParseToken(t *testing.T) {
 	good := tokenOf(account, noon, noon.Add(time.Hour))
 	for _, text := range []string{
 		"", "a.b", "token-of-east", good + "\n", good + " ", good + "\"\nusers: []", "e30.!.c2ln", "e30.e30", ".e30.",
-		"e30." + base64.RawURLEncoding.EncodeToString([]byte("[]")) + ".c2ln", good + strings.Repeat("a", maxToken),
+		jwt("[]"), good + strings.Repeat("a", maxToken),
 	} {
 		if got, ok := ParseToken(text); ok {
 			t.Errorf("%.80q: got %+v", text, got)
@@ -44,30 +48,6 @@ func TestParseToken(t *testing.T) {
 	} {
 		if got, ok := ParseToken(text); !ok || got.renewable() {
 			t.Errorf("%s: got %+v, %v", name, got, ok)
-		}
-	}
-}
-
-// TestReplaces: only a later token of the same account takes the place of a token.
-func TestReplaces(t *testing.T) {
-	parse := func(account string, expires time.Time) Token {
-		token, _ := ParseToken(tokenOf("system:serviceaccount:"+account, noon, expires))
-		return token
-	}
-	has := parse("clusterset-dns:clusterset-member-east", noon.Add(time.Hour))
-	for want, token := range map[bool][]Token{
-		true: {parse("clusterset-dns:clusterset-member-east", noon.Add(2*time.Hour))},
-		false: {
-			has, parse("clusterset-dns:clusterset-member-west", noon.Add(2*time.Hour)),
-			parse("other:clusterset-member-east", noon.Add(2*time.Hour)),
-			parse("clusterset-dns:clusterset-controller", noon.Add(2*time.Hour)),
-			{},
-		},
-	} {
-		for _, each := range token {
-			if got := each.replaces(has); got != want {
-				t.Errorf("%+v replaces it: %t", each, got)
-			}
 		}
 	}
 }

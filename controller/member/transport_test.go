@@ -4,12 +4,9 @@ package member
 
 import (
 	"context"
-	"encoding/pem"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -18,31 +15,22 @@ import (
 // TestOneConnection: requests that last at the same time share one HTTP/2
 // connection, and another credential for the same server does not share it.
 func TestOneConnection(t *testing.T) {
-	var connections atomic.Int64
+	var connections sync.Map
 	var together sync.WaitGroup
 	together.Add(2)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor != 2 || r.Header.Get("Authorization") != "Bearer t" {
-			t.Errorf("got %s with %q", r.Proto, r.Header.Get("Authorization"))
-		}
+	server := listening(t, func(w http.ResponseWriter, r *http.Request) {
+		connections.Store(r.RemoteAddr, r.ProtoMajor)
 		if r.URL.Path == "/watch" {
-			w.WriteHeader(http.StatusOK)
 			// The client has the headers then, whether or not Flush returns while the stream lasts.
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}
-	}))
-	server.EnableHTTP2 = true
-	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
-		}
+	})
+	config := credentialOf(server).Config
+	made := func() (count int) {
+		connections.Range(func(_, protocol any) bool { count++; return protocol == 2 })
+		return count
 	}
-	server.StartTLS()
-	defer server.Close()
-	config := &rest.Config{Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{
-		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}}
 
 	client, closeConnections, err := newHTTPClient(config, patience)
 	if err != nil {
@@ -69,7 +57,7 @@ func TestOneConnection(t *testing.T) {
 		})
 	}
 	together.Wait()
-	if got := connections.Load(); got != 1 {
+	if got := made(); got != 1 {
 		t.Errorf("got %d connections, want 1", got)
 	}
 	cancel()
@@ -82,18 +70,14 @@ func TestOneConnection(t *testing.T) {
 	}
 	defer closeOther()
 	request(t, other, server.URL+"/")
-	if got := connections.Load(); got != 2 {
+	if got := made(); got != 2 {
 		t.Errorf("got %d connections, want another one for another life", got)
 	}
 }
 
 // TestNoRedirect: a member cannot send the credential elsewhere.
 func TestNoRedirect(t *testing.T) {
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter,
-		*http.Request,
-	) {
-		t.Error("the redirect was followed")
-	}))
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	defer elsewhere.Close()
 	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
