@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -81,10 +82,10 @@ func TestWhatDNSNeedsOfAnImportIsDecoded(t *testing.T) {
 	}
 }
 
-func TestAListWithAnObjectThatDoesNotDecode(t *testing.T) {
-	list, err := answering(t,
-		`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImportList","metadata":{"resourceVersion":"7"},
-		"items":[`+goodImport+","+badTime+","+badPort+`]}`).ListWithContext(t.Context(), metav1.ListOptions{})
+func TestAnObjectThatDoesNotDecode(t *testing.T) {
+	all := []string{goodImport, badTime, badPort}
+	list, err := answering(t, `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImportList","metadata":{"resourceVersion":"7"},
+		"items":[`+strings.Join(all, ",")+`]}`).ListWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,18 +94,13 @@ func TestAListWithAnObjectThatDoesNotDecode(t *testing.T) {
 		t.Fatal(err)
 	}
 	decoded(t, objects)
-}
 
-func TestAWatchWithAnObjectThatDoesNotDecode(t *testing.T) {
-	var events string
-	for _, object := range []string{goodImport, badTime, badPort} {
-		events += `{"type":"ADDED","object":` + object + "}\n"
-	}
+	events := `{"type":"ADDED","object":` + strings.Join(all, "}\n"+`{"type":"ADDED","object":`) + "}\n"
 	watch, err := answering(t, events).WatchWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var objects []runtime.Object
+	objects = nil
 	for event := range watch.ResultChan() {
 		objects = append(objects, event.Object)
 	}
@@ -154,7 +150,7 @@ func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
 		}
 	}
 	b.close()
-	if n := b.served.Skips[object.Undecodable]; n > 0 {
-		t.Errorf("after the end: %d", n)
+	if left := b.served; left.Skips[object.Undecodable]+left.ClusterSetIP+left.Headless > 0 {
+		t.Errorf("after the end: %+v", left)
 	}
 }
