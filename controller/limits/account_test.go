@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,86 +60,58 @@ func (a *Account) counts() (services, endpoints int) {
 // TestList: whole services are taken, and what is imported has its place.
 func TestList(t *testing.T) {
 	for name, test := range map[string]struct {
-		services, endpoints int
-		imported            string // each as service=endpoints of its copies
-		offered             string
-		want                string // the slices
-		left                string // the limits with a service, and those withheld
-		bytes               int    // of how many slices with one endpoint; 0 for no limit
-		again               bool
+		limits   string // services, endpoints, and bytes of how many slices with one endpoint, 0 for no limit
+		imported string // each as service=endpoints of its copies, without for none
+		offered  string // as in offer
+		want     string // the slices
+		left     string // the limits with a service, those withheld after "~", and "again" if another list is asked for
 	}{
-		"nothing":  {services: 1, endpoints: 1},
-		"all fits": {services: 2, endpoints: 5, offered: "a/1=2 a/2=2 b/1=1", want: "a/1 a/2 b/1"},
-		"a service too many": {
-			services: 2, endpoints: 100, offered: "a/1=2 b/1=1 c/1=1 d/1=1 a/2=1",
-			want: "a/1 a/2 b/1", left: "services=c",
-		},
+		"nothing":            {"1 1 0", "", "", "", ""},
+		"all fits":           {"2 5 0", "", "a/1=2 a/2=2 b/1=1", "a/1 a/2 b/1", ""},
+		"a service too many": {"2 100 0", "", "a/1=2 b/1=1 c/1=1 d/1=1 a/2=1", "a/1 a/2 b/1", "services=c"},
 		"those imported have their place": {
-			services: 2, endpoints: 100, imported: "d=1 c=1", offered: "a/1=2 b/1=1 c/1=1 d/1=1",
-			want: "c/1 d/1", left: "services=a",
+			"2 100 0", "d=1 c=1", "a/1=2 b/1=1 c/1=1 d/1=1", "c/1 d/1", "services=a",
 		},
 		"more are imported than may": {
-			services: 2, endpoints: 3, imported: "a=1 b=1 c=1 d=1", offered: "e/1=1 a/1=1 b/1=1 c/1=1 d/1=1",
-			want: "a/1 b/1 c/1 d/1", left: "services=e",
+			"2 3 0", "a=1 b=1 c=1 d=1", "e/1=1 a/1=1 b/1=1 c/1=1 d/1=1", "a/1 b/1 c/1 d/1", "services=e",
 		},
 		"imported ones that outgrow the limit are withheld as a whole": {
-			services: 9, endpoints: 6, imported: "a=1 b=1 c=2 d=1",
-			offered: "a/1=1 a/2=1 b/1=2 b/2=3 c/1=2 d/1=1 e/1=1",
-			want:    "a/1 a/2 c/1 d/1", left: "endpoints=b ~b",
+			"9 6 0", "a=1 b=1 c=2 d=1", "a/1=1 a/2=1 b/1=2 b/2=3 c/1=2 d/1=1 e/1=1", "a/1 a/2 c/1 d/1", "endpoints=b ~b",
 		},
-		"what is withheld counts as it was": {
-			services: 9, endpoints: 5, imported: "a=1 b=3", offered: "a/1=2 a/2=1 b/1=5",
-			left: "endpoints=a ~a ~b",
-		},
-		"one that is imported is no longer exported": {
-			services: 1, endpoints: 100, imported: "z=1", offered: "a/1=2", left: "services=a", again: true,
-		},
-		"one without copies is imported all the same": {
-			services: 1, endpoints: 100, imported: "z=-1", offered: "a/1=2 z/1=1", want: "z/1", left: "services=a",
-		},
-		"memory": {
-			services: 9, endpoints: 9, bytes: 2, offered: "a/1=1 b/1=1 c/1=1", want: "a/1 b/1", left: "memory=c",
-		},
-		"memory of what is imported": {
-			services: 9, endpoints: 9, bytes: 2, imported: "c=1 d=1 e=1",
-			offered: "a/1=1 c/1=1 d/1=1 e/1=1", want: "c/1 d/1 e/1", left: "memory=a",
-		},
-		"an endpoint counts for one family": {
-			services: 9, endpoints: 3, offered: "a/1=3 a/6=3 b/6=1", want: "a/1 a/6", left: "endpoints=b",
-		},
-		"an endpoint too many, and no new service after it": {
-			services: 9, endpoints: 4, offered: "a/1=2 a/2=1 b/1=2 c/1=1", want: "a/1 a/2", left: "endpoints=b",
-		},
-		"a slice without endpoints counts": {
-			services: 9, endpoints: 2, offered: "a/1=0 b/1=0 c/1=0", want: "a/1 b/1", left: "endpoints=c",
-		},
-		"the first alone is too much": {
-			services: 9, endpoints: 4, offered: "a/1=3 a/2=2 a/3=1 b/1=1", left: "endpoints=a",
-		},
+		"what is withheld counts as it was":           {"9 5 0", "a=1 b=3", "a/1=2 a/2=1 b/1=5", "", "endpoints=a ~a ~b"},
+		"one that is imported is no longer exported":  {"1 100 0", "z=1", "a/1=2", "", "again services=a"},
+		"one without copies is imported all the same": {"1 100 0", "z", "a/1=2 z/1=1", "z/1", "services=a"},
+		"memory":                                        {"9 9 2", "", "a/1=1 b/1=1 c/1=1", "a/1 b/1", "memory=c"},
+		"memory of what is imported":                    {"9 9 2", "c=1 d=1 e=1", "a/1=1 c/1=1 d/1=1 e/1=1", "c/1 d/1 e/1", "memory=a"},
+		"an endpoint counts for one family":             {"9 3 0", "", "a/1=3 a/6=3 b/6=1", "a/1 a/6", "endpoints=b"},
+		"an endpoint too many, and no new one after it": {"9 4 0", "", "a/1=2 a/2=1 b/1=2 c/1=1", "a/1 a/2", "endpoints=b"},
+		"a slice without endpoints counts":              {"9 2 0", "", "a/1=0 b/1=0 c/1=0", "a/1 b/1", "endpoints=c"},
+		"the first alone is too much":                   {"9 4 0", "", "a/1=3 a/2=2 a/3=1 b/1=1", "", "endpoints=a"},
 		"a slice that is too large": {
-			services: 9, endpoints: 9000, imported: "a=1", offered: "a/1=2000 a/2=1 b/1=1 b/2=2000 b/3=1 c/1=1",
-			want: "c/1", left: "slice-bytes=a ~a ~b",
+			"9 9000 0", "a=1", "a/1=2000 a/2=1 b/1=1 b/2=2000 b/3=1 c/1=1", "c/1", "slice-bytes=a ~a ~b",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var most Limits
+			var bytes int
+			if _, err := fmt.Sscan(test.limits, &most.Services, &most.Endpoints, &bytes); err != nil {
+				t.Fatal(err)
+			}
+			most.SliceBytes = 4000
 			imported := map[types.NamespacedName]Weight{}
 			for word := range strings.FieldsSeq(test.imported) {
-				service, count, _ := strings.Cut(word, "=")
-				var endpoints int
-				if _, err := fmt.Sscan(count, &endpoints); err != nil {
-					t.Fatal(err)
-				}
+				service, count, copied := strings.Cut(word, "=")
 				imported[demo(service)] = Weight{}
-				if endpoints >= 0 {
+				if endpoints, _ := strconv.Atoi(count); copied {
 					imported[demo(service)] = WeightOf(sized("a/1", endpoints))
 				}
 			}
 			var memory *Pool
-			if test.bytes > 0 {
-				memory = NewPool(test.bytes*WeightOf(sized("a/1", 1)).Bytes*16/9 + 16) // of which one member gets 9/16
+			if bytes > 0 {
+				memory = NewPool(bytes*WeightOf(sized("a/1", 1)).Bytes*16/9 + 16) // of which one member gets 9/16
 				memory.SetMembers([]string{"west"})
 			}
-			a := NewAccount("west", Limits{test.services, test.endpoints, 4000}, memory, imported)
+			a := NewAccount("west", most, memory, imported)
 			list := a.List(imported)
 			offer(list, test.offered)
 			a.Note(list)
@@ -156,6 +129,9 @@ func TestList(t *testing.T) {
 					t.Errorf("%s is not withheld before the list is visible", service.Name)
 				}
 			}
+			if a.Commit(); a.asked() {
+				left = append(left, "again")
+			}
 			slices.Sort(got)
 			slices.Sort(left)
 			if text := strings.Join(got, " "); text != test.want {
@@ -163,9 +139,6 @@ func TestList(t *testing.T) {
 			}
 			if text := strings.Join(left, " "); text != test.left {
 				t.Errorf("left out %q, want %q", text, test.left)
-			}
-			if a.Commit(); a.asked() != test.again {
-				t.Errorf("another list is asked for: %t", !test.again)
 			}
 		})
 	}
