@@ -71,99 +71,52 @@ func course(v *Paths, cluster string, probes []Probe) string {
 func times(mark string, number int) string { return strings.Repeat(mark, number) }
 
 func TestPaths(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		rows []string
+	for name, test := range map[string]struct {
 		left Path
+		rows []string
 		want string // the course of west
 	}{
-		{name: "whole", rows: []string{"west/1 +++", "west/2 +++"}, want: "rrr"},
-		{name: "never reached", rows: []string{"west/1 " + times("-", 40), "west/2 " + times("-", 40)}, want: times("?", 40)},
-		{name: "cut", rows: []string{"west/1 +----", "west/2 +----"}, want: "rrruu"},
-		{name: "two lost probes", rows: []string{"west/1 +--+", "west/2 +--+"}, want: "rrrr"},
-		{name: "a canary that is lost", rows: []string{"west/1 +" + times("-", 60), "west/2 " + times("+", 61)}, want: times("r", 61)},
-		{
-			name: "two of three", rows: []string{"west/1 +----", "west/2 +----", "west/3 +++++"}, want: "rrruu",
+		"whole":                         {"", []string{"west/1 +++", "west/2 +++"}, "rrr"},
+		"never reached":                 {"", []string{"west/1 " + times("-", 40), "west/2 " + times("-", 40)}, times("?", 40)},
+		"cut":                           {"", []string{"west/1 +----", "west/2 +----"}, "rrruu"},
+		"two lost probes":               {"", []string{"west/1 +--+", "west/2 +--+"}, "rrrr"},
+		"a canary that is lost":         {"", []string{"west/1 +" + times("-", 60), "west/2 " + times("+", 61)}, times("r", 61)},
+		"two of three":                  {"", []string{"west/1 +----", "west/2 +----", "west/3 +++++"}, "rrruu"},
+		"a lone canary waits":           {"", []string{"west/1 +" + times("-", 32)}, times("r", 31) + "uu"},
+		"refused, or busy, for as long": {"", []string{"west/1 +" + times("~", 99), "west/2 +" + times("~", 99)}, times("r", 100)},
+		"a restart":                     {"", []string{"west/1 +" + times("~", 28) + "++", "west/2 +" + times("~", 28) + "++"}, times("r", 31)},
+		"unanswered is in a row, without those that are impaired": {"", []string{"west/1 +--~--~", "west/2 +--~--~"}, times("r", 7)},
+		"a canary that never answered": {
+			"",
+			[]string{"west/1 " + times("+", 33), "west/2 " + times("-", 33), "west/3 " + times("-", 33)},
+			times("r", 30) + "uuu",
 		},
-		{
-			name: "a lone canary waits", rows: []string{"west/1 +" + times("-", 32)},
-			want: times("r", 31) + "uu",
+		"three answers end it":             {"", []string{"west/1 +---++++", "west/2 +-------"}, "rrruuurr"},
+		"answers in a row":                 {"", []string{"west/1 +---++-++", "west/2 +--------"}, "rrruuuuuu"},
+		"left as unreachable":              {Unreachable, []string{"west/1 --++++", "west/2 ------"}, "uuuurr"},
+		"left as reachable, and cut since": {Reachable, []string{"west/1 " + times("-", 33), "west/2 " + times("-", 33)}, times("r", 30) + "uuu"},
+		"another member answers":           {"", []string{"west/1 +-----", "west/2 +-----", "north/1 ++++++", "north/2 ++++++"}, "rrruuu"},
+		"no other member answers": {
+			"",
+			[]string{"west/1 +" + times("-", 60), "west/2 +" + times("-", 60), "north/1 +" + times("-", 60)},
+			"rrr" + times("u", 58),
 		},
-		{
-			name: "refused, or busy, for as long",
-			rows: []string{"west/1 +" + times("~", 99), "west/2 +" + times("~", 99)}, want: times("r", 100),
+		"and all return":                  {"", []string{"west/1 +----++++", "west/2 +----++++", "north/1 +---+++++"}, "rrruuuurr"},
+		"and the other one returns":       {"", []string{"west/1 +--------", "west/2 +--------", "north/1 +----++++"}, "rrruuuuuu"},
+		"a cut while the others fail":     {"", []string{"west/1 +--------", "west/2 +--------", "north/1 +++++----", "north/2 +++++----"}, "rrruuuuuu"},
+		"the other one was never reached": {"", []string{"west/1 +----", "west/2 +----", "north/1 -----"}, "rrruu"},
+		"a canary was lost long ago, and now all fail": {
+			"",
+			[]string{"west/1 +" + times("-", 20), "west/2 " + times("+", 11) + times("-", 10), "north/1 " + times("+", 11) + times("-", 10)},
+			times("r", 13) + times("u", 8),
 		},
-		{
-			name: "a restart", rows: []string{"west/1 +" + times("~", 28) + "++", "west/2 +" + times("~", 28) + "++"},
-			want: times("r", 31),
-		},
-		{
-			name: "unanswered is in a row, without those that are impaired", rows: []string{"west/1 +--~--~", "west/2 +--~--~"},
-			want: times("r", 7),
-		},
-		{
-			name: "a canary that never answered",
-			rows: []string{"west/1 " + times("+", 33), "west/2 " + times("-", 33), "west/3 " + times("-", 33)},
-			want: times("r", 30) + "uuu",
-		},
-		{
-			name: "three answers end it", rows: []string{"west/1 +---++++", "west/2 +-------"}, want: "rrruuurr",
-		},
-		{
-			name: "answers in a row", rows: []string{"west/1 +---++-++", "west/2 +--------"}, want: "rrruuuuuu",
-		},
-		{
-			name: "left as unreachable", left: Unreachable, rows: []string{"west/1 --++++", "west/2 ------"}, want: "uuuurr",
-		},
-		{
-			name: "left as reachable, and cut since", left: Reachable,
-			rows: []string{"west/1 " + times("-", 33), "west/2 " + times("-", 33)}, want: times("r", 30) + "uuu",
-		},
-		{
-			name: "another member answers", rows: []string{"west/1 +-----", "west/2 +-----", "north/1 ++++++", "north/2 ++++++"},
-			want: "rrruuu",
-		},
-		{
-			name: "no other member answers",
-			rows: []string{"west/1 +" + times("-", 60), "west/2 +" + times("-", 60), "north/1 +" + times("-", 60)},
-			want: "rrr" + times("u", 58),
-		},
-		{
-			name: "and all return", rows: []string{"west/1 +----++++", "west/2 +----++++", "north/1 +---+++++"},
-			want: "rrruuuurr",
-		},
-		{
-			name: "and the other one returns",
-			rows: []string{"west/1 +--------", "west/2 +--------", "north/1 +----++++"},
-			want: "rrruuuuuu",
-		},
-		{
-			name: "a cut while the others fail",
-			rows: []string{"west/1 +--------", "west/2 +--------", "north/1 +++++----", "north/2 +++++----"},
-			want: "rrruuuuuu",
-		},
-		{
-			name: "the other one was never reached",
-			rows: []string{"west/1 +----", "west/2 +----", "north/1 -----"}, want: "rrruu",
-		},
-		{
-			name: "a canary was lost long ago, and now all fail",
-			rows: []string{
-				"west/1 +" + times("-", 20), "west/2 " + times("+", 11) + times("-", 10),
-				"north/1 " + times("+", 11) + times("-", 10),
-			},
-			want: times("r", 13) + times("u", 8),
-		},
-		{
-			name: "it flaps",
-			rows: []string{
-				"west/1 +" + times("---+++", 3) + times("+", 61),
-				"west/2 +" + times("---+++", 3) + times("+", 61),
-			},
-			want: "rrruuurrruuurrruuu" + times("u", 60) + "rr",
+		"it flaps": {
+			"",
+			[]string{"west/1 +" + times("---+++", 3) + times("+", 61), "west/2 +" + times("---+++", 3) + times("+", 61)},
+			"rrruuurrruuurrruuu" + times("u", 60) + "rr",
 		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			probes, offers := history(test.rows...)
 			v := newPaths()
 			v.Restore("west", string(test.left))
