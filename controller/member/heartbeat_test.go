@@ -23,53 +23,44 @@ func TestHeartbeatIsJudgedByArrival(t *testing.T) {
 		// The writer's clock is far off, which changes nothing.
 		far := metav1.NewMicroTime(start.Add(-24 * time.Hour))
 		return &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{
-				ResourceVersion: version,
-				Annotations:     map[string]string{HeartbeatUIDAnnotation: "uid-" + version},
-			},
-			Spec: coordinationv1.LeaseSpec{RenewTime: &far, HolderIdentity: ptr.To("west")},
+			ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{HeartbeatUIDAnnotation: "uid-" + version}},
+			Spec:       coordinationv1.LeaseSpec{RenewTime: &far, HolderIdentity: ptr.To("west")},
 		}
 	}
 	if !h.get().Heard.IsZero() {
 		t.Error("heard before anything came")
 	}
 	for _, step := range []struct {
-		name  string
-		after time.Duration
-		do    func() error
-		want  Heartbeat
+		after   time.Duration // in seconds
+		do      string
+		version string // of the Lease, empty for none
+		heard   time.Duration
+		uid     string
 	}{
-		{
-			"a list", 1 * time.Second, func() error { return h.Replace([]any{lease("1")}, "1") },
-			Heartbeat{Heard: start.Add(1 * time.Second), KubeSystemUID: "uid-1", Cluster: "west"},
-		},
-		{
-			"a renewal", 6 * time.Second, func() error { return h.Update(lease("2")) },
-			Heartbeat{Heard: start.Add(6 * time.Second), KubeSystemUID: "uid-2", Cluster: "west"},
-		},
-		{
-			"the same in a list", 9 * time.Second, func() error { return h.Replace([]any{lease("2")}, "3") },
-			Heartbeat{Heard: start.Add(6 * time.Second), KubeSystemUID: "uid-2", Cluster: "west"},
-		},
-		{
-			"an empty list", 10 * time.Second, func() error { return h.Replace(nil, "4") },
-			Heartbeat{Heard: start.Add(6 * time.Second), KubeSystemUID: "uid-2", Cluster: "west"},
-		},
-		{
-			"a deletion", 11 * time.Second, func() error { return h.Delete(lease("5")) },
-			Heartbeat{Heard: start.Add(6 * time.Second), KubeSystemUID: "uid-2", Cluster: "west"},
-		},
-		{
-			"a new Lease", 12 * time.Second, func() error { return h.Add(lease("6")) },
-			Heartbeat{Heard: start.Add(12 * time.Second), KubeSystemUID: "uid-6", Cluster: "west"},
-		},
+		{1, "list", "1", 1, "uid-1"},
+		{6, "update", "2", 6, "uid-2"},
+		{9, "list", "2", 6, "uid-2"},
+		{10, "list", "", 6, "uid-2"},
+		{11, "delete", "5", 6, "uid-2"},
+		{12, "add", "6", 12, "uid-6"},
 	} {
-		now.SetTime(start.Add(step.after))
-		if err := step.do(); err != nil {
+		now.SetTime(start.Add(step.after * time.Second))
+		var listed []any
+		if step.version != "" {
+			listed = []any{lease(step.version)}
+		}
+		err := map[string]func() error{
+			"list":   func() error { return h.Replace(listed, "9") },
+			"update": func() error { return h.Update(lease(step.version)) },
+			"delete": func() error { return h.Delete(lease(step.version)) },
+			"add":    func() error { return h.Add(lease(step.version)) },
+		}[step.do]()
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got := h.get(); got != step.want {
-			t.Errorf("%s: got %v, want %v", step.name, got, step.want)
+		want := Heartbeat{Heard: start.Add(step.heard * time.Second), KubeSystemUID: step.uid, Cluster: "west"}
+		if got := h.get(); got != want {
+			t.Errorf("%s of %q: got %v, want %v", step.do, step.version, got, want)
 		}
 	}
 }
