@@ -79,36 +79,28 @@ func pods(t *testing.T, client *fake.Clientset) (names []string) {
 // TestNothingIsLeft: a test that cannot go on deletes its pods, which own the rest, and nothing else.
 func TestNothingIsLeft(t *testing.T) {
 	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "clusterset-probe-other-0"}}
-	for _, test := range []struct {
-		name       string
+	unknown := func(pod *corev1.Pod, _ func()) {
+		pod.Status.Phase = corev1.PodFailed
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Reason: "Error", Message: `unknown command "probe"`},
+		}}}
+	}
+	interrupt := func(_ *corev1.Pod, stop func()) { stop() }
+	for name, test := range map[string]struct {
 		east, west *fake.Clientset
 		// interfere changes what becomes of the pod of west, or ends the test.
 		interfere func(pod *corev1.Pod, stop func())
 		want      string
 	}{
-		{
-			name: "an image without the command", east: installed("e", deployment()), west: installed("w", deployment(), other),
-			interfere: func(pod *corev1.Pod, _ func()) {
-				pod.Status.Phase = corev1.PodFailed
-				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
-					Terminated: &corev1.ContainerStateTerminated{Reason: "Error", Message: `unknown command "probe"`},
-				}}}
-			},
-			want: `exited: Error unknown command "probe": the controller must have the version of this command`,
+		"an image without the command": {
+			installed("e", deployment()), installed("w", deployment(), other), unknown,
+			`exited: Error unknown command "probe": the controller must have the version of this command`,
 		},
-		{
-			name: "an interrupt", east: installed("e", deployment()), west: installed("w", deployment(), other),
-			interfere: func(_ *corev1.Pod, stop func()) { stop() }, want: context.Canceled.Error(),
-		},
-		{
-			name: "no Deployment", east: installed("e", deployment()), west: installed("w", other),
-			want: "the image of the controller",
-		},
-		{
-			name: "one cluster twice", east: installed("e"), west: installed("e", other), want: "refer to the same cluster",
-		},
+		"an interrupt":      {installed("e", deployment()), installed("w", deployment(), other), interrupt, context.Canceled.Error()},
+		"no Deployment":     {installed("e", deployment()), installed("w", other), nil, "the image of the controller"},
+		"one cluster twice": {installed("e"), installed("e", other), nil, "refer to the same cluster"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			if test.interfere != nil {
