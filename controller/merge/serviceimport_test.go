@@ -251,6 +251,8 @@ func TestDerivedServiceDefaults(t *testing.T) {
 	}
 	diff(t, "traffic distribution of the import", result.ServiceImport.Spec.TrafficDistribution,
 		ptr.To("example.com/unknown"))
+	plain := Merge(newObserved("east"), contribute(newView("east", 1, "80/TCP", ""))).DerivedService
+	diff(t, "affinity config without affinity, which the API server refuses", plain.Spec.SessionAffinityConfig, (*corev1.SessionAffinityConfig)(nil))
 }
 
 // TestForeign: what this controller did not make stays as it is.
