@@ -235,7 +235,7 @@ func parseZones(c *caddy.Controller) ([]string, error) {
 		if zone == "." && len(args) == 0 {
 			zone = defaultZone
 		}
-		if zone = strings.ToLower(zone); !slices.Contains(distinct, zone) {
+		if !slices.Contains(distinct, zone) {
 			distinct = append(distinct, zone)
 		}
 	}

@@ -35,9 +35,9 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_999},
 		{"lines of controller/", lines["controller"], 18_084},
 		{"lines of cmd/", lines["cmd"], 5_392},
-		{"lines of " + units, lines[units], 65_977},
+		{"lines of " + units, lines[units], 65_879},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_406},
+		{"words of Markdown", words, 24_405},
 	} {
 		switch {
 		case each.is > each.most:
