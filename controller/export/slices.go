@@ -47,14 +47,15 @@ func SlicesOf(cluster string, all []*discoveryv1.EndpointSlice) []*discoveryv1.E
 // being deleted, are ignored.
 //
 // Everything in a slice is validated. Invalid parts are left out and reported. If a slice is refused as a whole
-// (unknown version, unparsable snapshot), the previous view stays; without one, nil, the slice is left out. The view is
-// nil if no slice is left, which means that the service is not exported. It is Absent if all slices that are left say
-// so. It shares immutable parts with the inputs, which stay unchanged.
+// (unknown version, unparsable snapshot), its part of the previous view, which may be nil, is kept. The view is nil if
+// no slice is left, which means that the service is not exported. It is Absent if all slices that are left say so. It
+// shares immutable parts with the inputs, which stay unchanged.
 func FromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice,
 	previous *View,
 ) (*View, []Problem) {
 	r := viewReader{
-		from: from, service: service, names: make(map[string]bool), badName: !validName(service.Name),
+		from: from, service: service, previous: previous,
+		names: make(map[string]bool), refused: make(map[string]bool), badName: !validName(service.Name),
 	}
 	// Sort, so that the result does not depend on the order of the input.
 	ordered := slices.SortedStableFunc(slices.Values(endpointSlices), func(a, b *discoveryv1.EndpointSlice) int {
@@ -66,25 +67,22 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices []*dis
 			r.read(slice)
 		}
 	}
-	view := r.view()
-	if r.refused && previous != nil {
-		view = previous
-	}
-	return view, r.found.list
+	return r.view(), r.found.list
 }
 
 // A viewReader collects the readable slices of one export.
 type viewReader struct {
-	from    Source
-	service types.NamespacedName
+	from     Source
+	service  types.NamespacedName
+	previous *View
 	// badName is set if no Service can have the service's name.
 	badName bool
 
 	readable []readableSlice
 	// names are the names of the readable slices.
 	names map[string]bool
-	// refused is set if a slice is refused as a whole.
-	refused bool
+	// refused are the names of slices that are kept from the previous view.
+	refused map[string]bool
 	found   problems
 	// otherNetwork is a slice that is not for the network of the reader, empty for none.
 	otherNetwork string
@@ -101,7 +99,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 	decoded, reason, err := r.accept(slice)
 	if err != nil {
 		r.found.add(reason, object, "%v", err)
-		r.refused = true
+		r.refused[slice.Name] = true
 		return
 	}
 	if text := decoded.clusters.String(); text != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader) {
@@ -192,13 +190,15 @@ func (r *viewReader) view() *View {
 			spec, err := r.spec(slice)
 			if err != nil {
 				r.found.add(ReasonBadSnapshot, slice.object, "%v", err)
-				r.refused = true
+				delete(r.names, slice.Name)
+				r.refused[slice.Name] = true
 				continue
 			}
 			view.Spec = spec
 		}
 		view.Slices = append(view.Slices, slice.Slice)
 	}
+	r.keep(view)
 	if len(r.readable) == 0 && len(view.Slices) == 0 && r.otherNetwork != "" {
 		r.found.add(ReasonNotExposed, r.otherNetwork, "its endpoints are in another network, and the export is not exposed to others: "+
 			"annotate the ServiceExport in cluster %s with %s", r.from.Cluster, AnnotationExpose)
@@ -220,12 +220,31 @@ func (r *viewReader) spec(slice readableSlice) (*Spec, error) {
 	return validSpec(unchecked, slice.object, &r.found)
 }
 
+// keep adds the slices of the previous view in place of refused ones.
+func (r *viewReader) keep(view *View) {
+	if r.previous == nil || r.previous.Absent() {
+		return
+	}
+	for _, slice := range r.previous.Slices {
+		if r.refused[slice.Name] && !r.names[slice.Name] {
+			view.Slices = append(view.Slices, slice)
+		}
+	}
+	if view.Spec == nil {
+		view.Spec = r.previous.Spec
+	}
+	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
+}
+
 // absentView returns the view of an export whose slices report that its Service does not exist, nil if none does.
 func (r *viewReader) absentView() *View {
 	for _, slice := range r.readable {
 		if slice.decoded.Absent {
 			return &View{Cluster: r.from.Cluster, Service: r.service, Slices: []Slice{slice.Slice}}
 		}
+	}
+	if r.previous != nil && r.previous.Absent() && r.refused[r.previous.Slices[0].Name] {
+		return r.previous
 	}
 	return nil
 }

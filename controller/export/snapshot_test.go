@@ -103,10 +103,16 @@ func TestAbsentAmongOthers(t *testing.T) {
 	diff(t, "the other order", read(nil, append(away[:1:1], present[0])...), &one)
 	diff(t, "absent", read(abroad(view), away...), gone)
 
+	// One that is refused stays as it was known.
+	broken := present[1].DeepCopy()
+	broken.Annotations[AnnotationSnapshot] = "{"
+	two := *abroad(view)
+	two.Slices = two.Slices[1:]
+	diff(t, "a refused one besides", read(abroad(view), away[0], broken), &two)
 	refused := away[0].DeepCopy()
 	refused.Annotations[AnnotationSnapshot] = "{"
 	diff(t, "refused", read(gone, refused), gone)
-	diff(t, "refused, and one of a Service", read(nil, refused, present[0]), &one)
+	diff(t, "refused, and one of a Service", read(gone, refused, present[0]), &one)
 	if view := read(gone); view != nil {
 		t.Errorf("with no slice: %v", view)
 	}

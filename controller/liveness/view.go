@@ -3,6 +3,8 @@
 package liveness
 
 import (
+	"slices"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,8 +24,8 @@ type Evidence struct {
 }
 
 // View returns the view of the service that counts, its problems, and the copies that it was made from. The copies
-// count instead of the published slices while the member is quarantined, while its slices are not Complete, and while
-// one of them is refused as a whole.
+// count instead of the published slices while the member is quarantined and while its slices are not Complete. A
+// published slice that cannot be read keeps the state of its copy.
 func (v Verdict) View(e Evidence) (view *export.View, problems []export.Problem, used []*discoveryv1.EndpointSlice) {
 	copies := e.Source
 	copies.Copies = true
@@ -38,13 +40,25 @@ func (v Verdict) View(e Evidence) (view *export.View, problems []export.Problem,
 		return view, problems, e.Copies
 	}
 	view, problems = export.FromSlices(e.Source, e.Service, e.Published, nil)
-	if len(problems) == 0 || len(e.Copies) == 0 {
-		return view, problems, nil
+	if len(problems) == 0 {
+		return view, nil, nil
 	}
-	known, _ := export.FromSlices(copies, e.Service, e.Copies, nil)
-	view, problems = export.FromSlices(e.Source, e.Service, e.Published, known)
-	if view != known {
-		return view, problems, nil
+	names := map[string]bool{}
+	for _, slice := range e.Published {
+		// A slice may be refused because of its address type, which its copy was named after.
+		for _, addressType := range []discoveryv1.AddressType{
+			discoveryv1.AddressTypeIPv4,
+			discoveryv1.AddressTypeIPv6,
+		} {
+			names[export.SliceName(e.Source.Cluster, e.Service, slice.Name, addressType)] = true
+		}
 	}
-	return view, problems, e.Copies
+	used = slices.DeleteFunc(slices.Clone(e.Copies), func(slice *discoveryv1.EndpointSlice) bool {
+		return !names[slice.Name]
+	})
+	if len(used) > 0 {
+		previous, _ := export.FromSlices(copies, e.Service, used, nil)
+		view, problems = export.FromSlices(e.Source, e.Service, e.Published, previous)
+	}
+	return view, problems, used
 }

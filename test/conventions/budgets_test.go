@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
-		{"lines of controller/", lines["controller"], 18_084},
+		{"lines of controller/", lines["controller"], 18_117},
 		{"lines of cmd/", lines["cmd"], 5_392},
-		{"lines of " + units, lines[units], 65_879},
+		{"lines of " + units, lines[units], 65_887},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_405},
 	} {

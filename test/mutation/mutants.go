@@ -78,8 +78,8 @@ var reading = []mutant{
 	},
 	{
 		file:        "controller/liveness/view.go",
-		text:        `view, problems = export.FromSlices(e.Source, e.Service, e.Published, known)`,
-		replacement: `_ = known`,
+		text:        `view, problems = export.FromSlices(e.Source, e.Service, e.Published, previous)`,
+		replacement: `_ = previous`,
 		harm:        "a slice that cannot be understood takes the last endpoints away",
 	},
 	{
