@@ -26,7 +26,7 @@ import (
 )
 
 // ProfilesForm is the form of a value of --members-from.
-const ProfilesForm = "clusterprofile:<namespace>[:<selector>[:<label>]]"
+const ProfilesForm = "clusterprofile:<namespace>[:<selector>[:<label of the id>]]"
 
 // profileProvider is the name of the access provider whose credential is the token in a Secret with the name of the
 // ClusterProfile, in the namespace of the consumer.

@@ -27,9 +27,15 @@ import (
 
 // TestMetricsReference holds the table of docs/reference/metrics.md, which make reference writes, against the code.
 func TestMetricsReference(t *testing.T) {
-	m, err := NewServer(prometheus.NewRegistry(), "v1")
+	registry := prometheus.NewRegistry()
+	m, err := NewServer(registry, "v1")
 	if err != nil {
 		t.Fatal(err)
+	}
+	all := make(chan *prometheus.Desc, 1000)
+	registry.Describe(all)
+	if len(all) != len(gauges)+2 {
+		t.Errorf("%d metrics are registered, of which %d and 2 are documented", len(all), len(gauges))
 	}
 	var table strings.Builder
 	table.WriteString("| name | meaning |\n| --- | --- |\n")
@@ -58,6 +64,9 @@ func TestMetricsReference(t *testing.T) {
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if strings.Count(string(page), "| name |") != 1 {
+		t.Fatalf("%s has no table of metrics", path)
 	}
 	written := regexp.MustCompile(`(?m)^\| name \|(.*\n)(\|.*\n)*`).ReplaceAllLiteral(page, []byte(table.String()))
 	if bytes.Equal(page, written) {

@@ -71,7 +71,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 			return err
 		})
 	set.StringArrayVar(&f.MembersFrom, "members-from", nil,
-		"a `source` of more members: "+member.ProfilesForm+"; may be repeated. The selector is "+member.ClusterLabel+" if there is none")
+		"a `source` of more members: "+member.ProfilesForm+"; may be repeated. The selector is "+member.ClusterLabel+" by default")
 	set.StringSliceVar(&f.DeniedNamespaces, "denied-namespaces", controller.DefaultDeniedNamespaces,
 		"`patterns` of namespaces that are neither exported nor imported")
 	set.StringSliceVar(&f.Accept, "accept", []string{scope.Everything},
@@ -83,7 +83,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 		"`name` of the network of this cluster's pods; empty means ClusterProperty "+scope.NetworkProperty)
 	set.StringVar(&f.Expose, "expose", string(export.ExposeNone),
 		"`way` in which clusters of other networks reach exports without annotation "+export.AnnotationExpose+
-			": NodePort, which also derives Services, LoadBalancer, Gateway, or None")
+			": NodePort (derives Services with node ports), LoadBalancer, Gateway or None")
 	set.StringVar(&f.NodeAddresses, "node-addresses", string(corev1.NodeInternalIP),
 		"`type` of the addresses of nodes without annotation "+export.AnnotationNodeAddress+" for NodePort: InternalIP or ExternalIP")
 	set.DurationVar(&f.StaleAfter, "stale-after", controller.DefaultStaleAfter,
@@ -93,7 +93,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	set.IntVar(&f.MemberLimits.Services, "member-services", limits.Default.Services,
 		"maximum number of services imported from a member")
 	set.IntVar(&f.MemberLimits.Endpoints, "member-endpoints", limits.Default.Endpoints,
-		"maximum number of endpoints of a member's services; a slice counts as one at least, and a dual-stack pod once")
+		"maximum number of endpoints of a member's services")
 	set.BoolVar(&f.LeaderElection, "leader-elect", true,
 		"elect a leader among the replicas; otherwise this must be the only one")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080",
@@ -107,6 +107,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	logging := goflag.NewFlagSet("logging", goflag.ContinueOnError)
 	klog.InitFlags(logging)
 	set.AddGoFlag(logging.Lookup("v"))
+	set.Lookup("v").Usage = "verbosity of the log"
 	command.CompletionOptions.DisableDefaultCmd = true
 	// It is a part of this program because every cluster can pull its image.
 	command.AddCommand(&cobra.Command{

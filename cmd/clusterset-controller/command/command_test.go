@@ -61,6 +61,9 @@ func TestFlagsReference(t *testing.T) {
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
 		value, usage := pflag.UnquoteUsage(flag)
 		name, preset := strings.TrimSpace("--"+flag.Name+" "+value), strings.Trim(flag.DefValue, "[]")
+		if flag.Shorthand == flag.Name {
+			name = name[1:]
+		}
 		if preset == "false" {
 			preset = ""
 		}
@@ -76,6 +79,9 @@ func TestFlagsReference(t *testing.T) {
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if strings.Count(string(page), "| flag |") != 1 {
+		t.Fatalf("%s has no table of flags", path)
 	}
 	written := regexp.MustCompile(`(?m)^\| flag \|(.*\n)(\|.*\n)*`).ReplaceAllLiteral(page, []byte(table.String()))
 	if bytes.Equal(page, written) {
