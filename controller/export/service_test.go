@@ -75,7 +75,7 @@ func TestFromServiceInvalid(t *testing.T) {
 		absent := view != nil && view.Absent() // see TestAbsentText
 		if view != nil && !absent || absent != (test.service == nil) || len(found) > 0 || invalid == nil {
 			t.Errorf("FromService = %v, %v, %v", view, found, invalid)
-		} else if got := string(invalid.Reason) + ": " + invalid.Message; got != want {
+		} else if got := invalid.Reason + ": " + invalid.Message; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
