@@ -30,7 +30,8 @@ var Reasons = []Reason{InputsLate, WritesFail}
 
 // Inputs are the caches that exports depend on.
 type Inputs interface {
-	// Late returns the name of a resource that could not be read for at least so long; empty if there is none.
+	// Late returns the name of a resource that could not be read for at least so long, or that is not served; empty if
+	// there is none.
 	Late(longer time.Duration) string
 }
 
@@ -120,9 +121,8 @@ func (r *Record) doubt(ctx context.Context) (Reason, string) {
 	r.mu.Unlock()
 
 	if resource := r.config.Inputs.Late(r.config.After); resource != "" {
-		return InputsLate, fmt.Sprintf(
-			"%s of this cluster could not be read for %s. Look at the API server and at the rights "+
-				"of the controller", resource, r.config.After)
+		return InputsLate, fmt.Sprintf("%s of this cluster cannot be read. Check the API server, the "+
+			"CustomResourceDefinitions of the MCS API, and the rights of the controller", resource)
 	}
 	if late.Name == "" {
 		return None, ""

@@ -3,10 +3,12 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,10 +47,9 @@ type API struct {
 	exports, imports *informer.Informer // the definitions
 	crds             *informer.FreshnessGate
 
-	// read is closed once the definitions were read; access, and why there is none, are fixed then.
-	read    chan struct{}
-	access  *Access
-	missing string
+	// read is closed once the definitions were read; access is fixed then.
+	read   chan struct{}
+	access *Access
 }
 
 // NewAPI returns an API that does not run yet. The caches of ServiceExports and ServiceImports will be among the inputs.
@@ -79,7 +80,10 @@ func NewAPI(config *rest.Config, httpClient *http.Client, inputs *informer.Fresh
 func (a *API) Access() (_ *Access, missing string) {
 	select {
 	case <-a.read:
-		return a.access, a.missing
+		if a.access == nil {
+			missing = cmp.Or(a.look().missing, ErrChanged.Error())
+		}
+		return a.access, missing
 	default:
 		return nil, "the CustomResourceDefinitions of the MCS API were not read yet"
 	}
@@ -111,8 +115,8 @@ func (a *API) WaitForSync(ctx context.Context) bool {
 	return a.crds.WaitForAll(ctx)
 }
 
-// Run fills the caches until the context ends. It returns ErrChanged if another version or schema is served, or none any
-// more. It is to be called once.
+// Run fills the caches until the context ends. It returns ErrChanged if another version or schema is served than when it
+// began, also if there was none, or is none any more. It is to be called once.
 func (a *API) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -153,7 +157,6 @@ func (a *API) Run(ctx context.Context) error {
 		}
 		a.access = access
 	}
-	a.missing = begun.missing
 	close(a.read)
 	for {
 		select {
@@ -186,7 +189,7 @@ func (a *API) look() (now served) {
 		now.version, err = negotiate(exports, imports)
 	}
 	if err != nil {
-		now.missing = err.Error()
+		now.missing = strings.ReplaceAll(err.Error(), "\n", "; ")
 		return now
 	}
 	for _, each := range []*definition{exports, imports} {

@@ -29,6 +29,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -111,9 +112,28 @@ func addSlice(t *testing.T, r *Reconciler, cluster, namespace, service string) {
 	}
 }
 
-// TestExportsAreUnknownWithoutTheAPI: what the cluster publishes may be withdrawn, so that its heartbeat stops.
-func TestExportsAreUnknownWithoutTheAPI(t *testing.T) {
-	if late := newTestReconciler().Late(time.Hour); late != "ServiceExports" {
+// TestWithoutTheAPI: nothing is deleted, and as what the cluster publishes may be withdrawn, its heartbeat stops.
+func TestWithoutTheAPI(t *testing.T) {
+	definitions := definitionsWith(t, "")
+	r := withAPI(t, func(w http.ResponseWriter, request *http.Request) {
+		query := request.URL.Query()
+		query.Del("fieldSelector") // no definition has this name
+		request.URL.RawQuery = query.Encode()
+		definitions(w, request)
+	})
+	client := fake.NewClientset()
+	r.Applier.Core = client
+	if err := r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range []string{"east", "west"} {
+		addSlice(t, r, cluster, "demo", "web")
+	}
+	outcome, err := r.reconcile(t.Context(), types.NamespacedName{Namespace: "demo", Name: "web"})
+	if err != nil || outcome != (apply.Outcome{}) || len(client.Actions()) > 0 {
+		t.Errorf("got %+v, %v, and the requests %v", outcome, err, client.Actions())
+	}
+	if late := r.Late(time.Hour); late != "ServiceExports" {
 		t.Errorf("without the API, late is %q", late)
 	}
 	if late := withExports(t).Late(0); late != "" {

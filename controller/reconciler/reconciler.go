@@ -199,7 +199,6 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return apply.Outcome{}, nil // its objects are deleted with it; a new one enqueues its services
 	}
 	if access == nil {
-		r.Applier.Forget(service)
 		return apply.Outcome{}, nil // the process restarts once the API is served
 	}
 	r.shares.loadImports(r.Cluster, access.Imports)

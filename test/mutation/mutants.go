@@ -83,6 +83,19 @@ var reading = []mutant{
 		harm:        "a slice that cannot be understood takes the last endpoints away",
 	},
 	{
+		file:        "controller/reconciler/reconciler.go",
+		text:        `return "ServiceExports"`,
+		replacement: `return ""`,
+		harm:        "a cluster whose exports are not known looks alive",
+	},
+	{
+		file:        "controller/controller.go",
+		text:        `Inputs: r,`,
+		replacement: `Inputs: r.Gate,`,
+		harm:        "a cluster without the MCS API looks alive",
+		first:       simulation,
+	},
+	{
 		file:        "controller/reconciler/input.go",
 		text:        `view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing))`,
 		replacement: `view != nil && !view.Absent()`,

@@ -125,11 +125,14 @@ func (c *Cluster) differs2020(service, want string) error {
 // removal: an administrator removes what services depend on. That is a decision
 // and not a silence: everything follows, and comes back.
 func removal(s *Set, east, west, north *Cluster) {
+	const stopped = "clusterset_controller_heartbeat_stopped"
 	west.deleteCRDs("serviceexports", "serviceimports")
 	s.Except(west, nothing, westGone)
+	west.ExpectMetric(1, stopped, "reason", "inputs")
 	s.Holds(10*time.Second, westGone, east, north)
 	west.createCRDs()
 	s.Expect(westGone)
+	west.ExpectMetric(0, stopped, "reason", "inputs")
 	exportAll(west)
 	s.Expect(healthy)
 
