@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -44,7 +45,13 @@ func queries(ctx context.Context, b *bed) error {
 	}
 	local := b.local()
 	b.Figures = nil // of the import
-	if err := kill(&local.controller); err != nil {
+	if err := errors.Join(kill(&local.controller), kill(&local.dns), os.Setenv("GOMAXPROCS", "1")); err != nil {
+		return err // each server has one core
+	}
+	if err := b.serve(local); err != nil {
+		return err
+	}
+	if err := ready(ctx, local.dns); err != nil { // the floor asks it
 		return err
 	}
 	file := filepath.Join(local.Directory(), "queries")
@@ -52,16 +59,14 @@ func queries(ctx context.Context, b *bed) error {
 		return err
 	}
 	floor, err := b.startDNS(local, "floor "+local.dns.Address+" "+file)
-	if err != nil {
+	if err := errors.Join(err, os.Unsetenv("GOMAXPROCS")); err != nil {
 		return err
 	}
 	defer func() { _ = floor.Kill() }()
-	servers := []*program{local.dns, floor}
-	for _, each := range servers {
-		if err := ready(ctx, each); err != nil {
-			return err
-		}
+	if err := ready(ctx, floor); err != nil {
+		return err
 	}
+	servers := []*program{local.dns, floor}
 	var rounds [][2]float64 // of the servers
 	for round := range b.rounds + 1 {
 		b.say("round %d of %d", round, b.rounds)
