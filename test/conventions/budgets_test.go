@@ -37,7 +37,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 5_393},
 		{"lines of " + units, lines[units], 65_944},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_406},
+		{"words of Markdown", words, 24_405},
 	} {
 		switch {
 		case each.is > each.most:
