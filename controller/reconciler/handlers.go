@@ -41,7 +41,7 @@ func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) 
 func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool) {
 	access, _ := r.API.Access()
 	if access == nil {
-		return // nothing is exported or imported
+		return // nothing is reconciled
 	}
 	for _, each := range access.Exports() {
 		if concerned(each) {
@@ -66,7 +66,7 @@ func (r *Reconciler) exportOrImportChanged(object change) {
 func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) {
 	access, _ := r.API.Access()
 	if access == nil {
-		return // nothing is exported or imported
+		return // nothing is reconciled
 	}
 	for _, serviceImport := range access.ImportsDerivedAs(derived) {
 		if serviceImport.Name == but {
@@ -93,7 +93,7 @@ func (r *Reconciler) serviceChanged(object change) {
 	}
 	access, _ := r.API.Access()
 	if access == nil {
-		return // nothing is exported or imported
+		return // nothing is reconciled
 	}
 	if access.ServiceExport(key) != nil {
 		r.enqueue(key)
