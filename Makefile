@@ -283,7 +283,7 @@ manifest: tools ## Render the manifests in deploy/ from the chart.
 
 .PHONY: reference
 reference: ## Write the tables of flags and metrics in docs/reference from the code.
-	@REFERENCE=write $(BOUND) go test -count=1 -run Reference ./controller/statusz ./cmd/clusterset-controller/command
+	@REFERENCE=write $(BOUND) go test -count=1 -run '^TestReference$$' ./cmd/clusterset-controller/command
 
 IMAGES   ?= $(BIN)/images
 EPOCH     = $(shell git log -1 --format=%ct 2>/dev/null || echo 0)

@@ -3,13 +3,9 @@
 package statusz
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,61 +20,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 )
-
-// TestMetricsReference holds the table of docs/reference/metrics.md, which make reference writes, against the code.
-func TestMetricsReference(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	m, err := NewServer(registry, "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make(chan *prometheus.Desc, 1000)
-	registry.Describe(all)
-	if len(all) != len(gauges)+2 {
-		t.Errorf("%d metrics are registered, of which %d and 2 are documented", len(all), len(gauges))
-	}
-	var table strings.Builder
-	table.WriteString("| name | meaning |\n| --- | --- |\n")
-	description := regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]+)", .* variableLabels: {([^}]*)}`)
-	row := func(of *prometheus.Desc) {
-		match := description.FindStringSubmatch(of.String())
-		if match == nil {
-			t.Fatalf("no name or no help: %s", of)
-		}
-		labels := ""
-		if match[3] != "" {
-			labels = "{" + match[3] + "}"
-		}
-		fmt.Fprintf(&table, "| `%s%s` | %s |\n", match[1], labels, match[2])
-	}
-	for _, each := range gauges {
-		row(described[each.name])
-	}
-	descriptions := make(chan *prometheus.Desc, 2)
-	m.reconciles.Describe(descriptions)
-	m.propagation.Describe(descriptions)
-	row(<-descriptions)
-	row(<-descriptions)
-
-	const path = "../../docs/reference/metrics.md"
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Count(string(page), "| name |") != 1 {
-		t.Fatalf("%s has no table of metrics", path)
-	}
-	written := regexp.MustCompile(`(?m)^\| name \|(.*\n)(\|.*\n)*`).ReplaceAllLiteral(page, []byte(table.String()))
-	if bytes.Equal(page, written) {
-		return
-	}
-	if os.Getenv("REFERENCE") != "write" {
-		t.Fatalf("%s differs from the code: run make reference", path)
-	}
-	if err := os.WriteFile(path, written, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestMetricsOfAStandby(t *testing.T) {
 	registry := prometheus.NewRegistry()

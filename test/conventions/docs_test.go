@@ -33,7 +33,7 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestMetricsInDocumentsExist holds the names of metrics against their pages, which test/deploy and the test of the
+// TestMetricsInDocumentsExist holds the names of metrics against their pages, which TestReference and the test of the
 // plugin hold against the code.
 func TestMetricsInDocumentsExist(t *testing.T) {
 	texts := documents(t)

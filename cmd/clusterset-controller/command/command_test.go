@@ -12,14 +12,18 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -52,8 +56,33 @@ func FuzzParseMember(f *testing.F) {
 	})
 }
 
-// TestFlagsReference holds the table of docs/reference/controller-flags.md, which make reference writes, against the code.
-func TestFlagsReference(t *testing.T) {
+// TestReference holds the tables of docs/reference that make reference writes against the code.
+func TestReference(t *testing.T) {
+	for page, table := range map[string]string{"controller-flags.md": flagsTable(t), "metrics.md": metricsTable(t)} {
+		path := filepath.Join("..", "..", "..", "docs", "reference", page)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		header, _, _ := strings.Cut(table, "\n")
+		place := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(header) + `\n(\|.*\n)*`)
+		written := place.ReplaceAllLiteral(text, []byte(table))
+		switch {
+		case len(place.FindAll(text, -1)) != 1:
+			t.Errorf("%s does not have one table %s", path, header)
+		case bytes.Equal(text, written):
+		case os.Getenv("REFERENCE") != "write":
+			t.Errorf("%s differs from the code: run make reference", path)
+		default:
+			if err := os.WriteFile(path, written, 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func flagsTable(t *testing.T) string {
+	t.Helper()
 	var table strings.Builder
 	table.WriteString("| flag | default | meaning |\n| --- | --- | --- |\n")
 	command := newCommand("")
@@ -75,24 +104,37 @@ func TestFlagsReference(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", name, preset, strings.ReplaceAll(usage, "<", `\<`))
 	})
-	path := filepath.Join("..", "..", "..", "docs", "reference", "controller-flags.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
+	return table.String()
+}
+
+// metricsTable has each metric with its labels, by name.
+func metricsTable(t *testing.T) string {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	if _, err := controller.New(
+		controller.Options{Config: &rest.Config{Host: "https://192.0.2.1"}, Registry: registry}); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(string(page), "| flag |") != 1 {
-		t.Fatalf("%s has no table of flags", path)
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descriptions)
+		registry.Describe(descriptions)
+	}()
+	parts := regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]+)", .* variableLabels: {([^}]*)}`)
+	var rows []string
+	for each := range descriptions {
+		match := parts.FindStringSubmatch(each.String())
+		if match == nil {
+			t.Fatalf("no name or no help: %s", each)
+		}
+		labels := ""
+		if match[3] != "" {
+			labels = "{" + match[3] + "}"
+		}
+		rows = append(rows, fmt.Sprintf("| `%s%s` | %s |\n", match[1], labels, match[2]))
 	}
-	written := regexp.MustCompile(`(?m)^\| flag \|(.*\n)(\|.*\n)*`).ReplaceAllLiteral(page, []byte(table.String()))
-	if bytes.Equal(page, written) {
-		return
-	}
-	if os.Getenv("REFERENCE") != "write" {
-		t.Fatalf("%s differs from the code: run make reference", path)
-	}
-	if err := os.WriteFile(path, written, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	slices.Sort(rows)
+	return "| name | meaning |\n| --- | --- |\n" + strings.Join(rows, "")
 }
 
 func TestWrongFlags(t *testing.T) {
