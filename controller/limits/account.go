@@ -33,8 +33,10 @@ type Account struct {
 	// withheld are the services that the last list left out as a whole although they are imported, or because a slice of
 	// them is too large. Their copies in the local cluster count.
 	withheld map[types.NamespacedName]Weight
-	listed   *List // a list whose slices are about to be visible
-	excess   Excess
+	// kept are what Keep counts besides slices.
+	kept   map[types.NamespacedName]Weight
+	listed *List // a list whose slices are about to be visible
+	excess Excess
 	// truncated is the number of consecutive lists that left something out.
 	truncated int
 }
@@ -69,7 +71,7 @@ func tallyOf(services map[types.NamespacedName]Weight) tally {
 func NewAccount(cluster string, limits Limits, memory *Pool, imported map[types.NamespacedName]Weight) *Account {
 	a := &Account{
 		cluster: cluster, limits: limits, memory: memory, relist: make(chan struct{}, 1),
-		withheld: map[types.NamespacedName]Weight{}, excess: Excess{},
+		withheld: map[types.NamespacedName]Weight{}, kept: map[types.NamespacedName]Weight{}, excess: Excess{},
 	}
 	a.count(func() { a.tally = tallyOf(imported) })
 	return a
@@ -80,6 +82,7 @@ func (a *Account) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.count(func() { a.tally = tallyOf(nil) })
+	clear(a.kept)
 	a.memory = nil
 }
 
@@ -158,6 +161,21 @@ func (a *Account) Remove(service types.NamespacedName, slice *discoveryv1.Endpoi
 	} else if len(a.withheld) > 0 || len(a.excess) > 0 { // perhaps it was left out
 		a.askForList()
 	}
+}
+
+// Keep counts by how much the copies of a service that stay because its slices cannot be read are Beyond these: otherwise a
+// member would exceed its limits by breaking what it published.
+func (a *Account) Keep(service types.NamespacedName, more Weight) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.kept[service]
+	if more == before {
+		return
+	}
+	if a.kept[service] = more; more == (Weight{}) {
+		delete(a.kept, service)
+	}
+	a.count(func() { a.set(service, a.services[service].minus(before).Plus(more)) })
 }
 
 // exceeds returns a limit that a service of that weight exceeds because of a slice, empty for none.

@@ -187,6 +187,10 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 			case 1, 2:
 				a.Remove(of(name), held[name])
 				delete(held, name)
+			case 3:
+				if _, used := a.counts(); held[name] != nil {
+					a.Keep(of(name), Weight{IPv4: random.IntN(limits.Endpoints - used + 1)})
+				}
 			default:
 				if a.Admit(of(name), held[name], slice) {
 					held[name] = slice
@@ -195,6 +199,9 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 			want := tallyOf(a.withheld)
 			for name, slice := range held {
 				want.set(of(name), want.services[of(name)].Plus(WeightOf(slice)))
+			}
+			for service, more := range a.kept {
+				want.set(service, want.services[service].Plus(more))
 			}
 			services, endpoints := a.counts()
 			if services != len(want.services) || endpoints != want.endpoints || memory.held["west"] != want.bytes {

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 )
 
@@ -196,6 +197,9 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		r.shares.Admit(service, nil, false)
 		r.Applier.Forget(service)
 		r.memories.Delete(service)
+		for _, m := range r.Members.List() {
+			m.Account().Keep(service, limits.Weight{})
+		}
 		return apply.Outcome{}, nil // its objects are deleted with it; a new one enqueues its services
 	}
 	if access == nil {

@@ -33,11 +33,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
-		{"lines of controller/", lines["controller"], 18_119},
+		{"lines of controller/", lines["controller"], 18_167},
 		{"lines of cmd/", lines["cmd"], 5_393},
-		{"lines of " + units, lines[units], 65_927},
+		{"lines of " + units, lines[units], 65_967},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_405},
+		{"words of Markdown", words, 24_410},
 	} {
 		switch {
 		case each.is > each.most:

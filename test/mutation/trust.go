@@ -20,6 +20,11 @@ var trusting = []mutant{
 		harm: "an empty annotation lifts the restriction of a member to its ranges",
 	},
 	{
+		file: "controller/limits/account.go",
+		text: `a.set(service, a.services[service].minus(before).Plus(more))`, replacement: `a.set(service, a.services[service])`,
+		harm: "a member exceeds its limits by slices that it breaks, whose copies stay",
+	},
+	{
 		file: "controller/canary/prober.go",
 		text: `return !slices.ContainsFunc(cidrs`, replacement: `return len(cidrs) > 0 && !slices.ContainsFunc(cidrs`,
 		harm: "a member without ranges has every reader connect to addresses of its choice",

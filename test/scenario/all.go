@@ -59,6 +59,7 @@ var All = []Scenario{
 	{"imports prefer their cluster by a flag", two, of(preferByFlag)},
 	{"a preference outlives a Service", two, of(preferenceStays)},
 	{"a member is over its limits", two, of(overItsLimits)},
+	{"a member breaks what it published", two, of(broken)},
 	{"a member is full of slices", two, of(hostile)},
 	{"nothing is written at rest", two, of(quiet)},
 	{"members come and go", two, of(membership)},

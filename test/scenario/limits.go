@@ -103,6 +103,33 @@ func overItsLimits(s *Set, east, west *Cluster) {
 	east.overLimit(limits.SliceBytes, 0)
 }
 
+// broken: endpoints that stay because their slices cannot be read count towards the limits.
+func broken(s *Set, east, west *Cluster) {
+	east.Options.MemberLimits = limits.Limits{Services: 9, Endpoints: 20}
+	east.Restart()
+	west.Export(endpointsUpTo("a", 15))
+	east.imports("a")
+	g := s.gateway(Pair{east, west})
+	breaks := func(event string) string {
+		if !strings.Contains(event, `"`+export.LabelService+`":"a"`) {
+			return event
+		}
+		before, rest, _ := strings.Cut(strings.ReplaceAll(event, snapshotKey, `"example.org/none"`), `"endpoints":[`)
+		_, after, _ := strings.Cut(rest, `],"ports"`)
+		return before + `"endpoints":[],"ports"` + after
+	}
+	g.says.Store(&breaks)
+	west.SetEndpoints("a", "10.65.9.1")
+	east.problems("west", export.ReasonNoSnapshot, 1)
+	west.Export(endpointsUpTo("b", 15))
+	east.overLimit(limits.Endpoints, 1)
+	east.imports("a")
+	g.says.Store(nil)
+	west.SetEndpoints("a", "10.65.9.2")
+	east.imports("a b")
+	east.overLimit(limits.Endpoints, 0)
+}
+
 // hostile: a member that is full of slices of its id costs no more than the
 // limits allow, and holds up nobody else's changes.
 func hostile(s *Set, east, west *Cluster) {
