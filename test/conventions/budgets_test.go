@@ -34,8 +34,8 @@ func TestBudgets(t *testing.T) {
 	}{
 		{"lines of plugin/", lines["plugin"], 4_999},
 		{"lines of controller/", lines["controller"], 18_167},
-		{"lines of cmd/", lines["cmd"], 5_393},
-		{"lines of " + units, lines[units], 65_967},
+		{"lines of cmd/", lines["cmd"], 5_395},
+		{"lines of " + units, lines[units], 65_976},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_410},
 	} {
