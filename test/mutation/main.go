@@ -135,11 +135,12 @@ var (
 	panicked   = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*)$`)
 )
 
-// failure runs tests and returns the first that fails. What does not compile is an error.
+// failure runs tests and returns the first that fails. What does not compile is an error, and so are tests that do not end: they
+// may be slow.
 func failure(ctx context.Context, root, overlay string, arguments []string) (string, error) {
 	// The flags of make test, so that only what the mutant touches is compiled.
 	command := exec.CommandContext(ctx, "go",
-		append([]string{"test", "-trimpath", "-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=3m", "-overlay=" + overlay},
+		append([]string{"test", "-trimpath", "-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=10m", "-overlay=" + overlay},
 			arguments...)...)
 	command.Dir, command.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	output, err := command.CombinedOutput()
@@ -149,6 +150,8 @@ func failure(ctx context.Context, root, overlay string, arguments []string) (str
 	switch found := failedTest.FindSubmatch(output); {
 	case bytes.Contains(output, []byte("[build failed]")) || bytes.Contains(output, []byte("[setup failed]")):
 		return "", fmt.Errorf("it does not compile:\n%s", output)
+	case bytes.Contains(output, []byte("panic: test timed out")):
+		return "", errors.New("the tests do not end")
 	case found != nil:
 		return string(found[1]), nil
 	}

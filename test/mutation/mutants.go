@@ -17,7 +17,7 @@ type mutant struct {
 func (m mutant) String() string { return m.file + ": " + m.harm }
 
 // mutants are all of them.
-var mutants = slices.Concat(reading, judging, merging, writing, scoping, probing, trusting)
+var mutants = slices.Concat(reading, judging, merging, deciding, writing, scoping, probing, trusting)
 
 // reading are mistakes in what is asked of members, and what speaks for them.
 var reading = []mutant{
