@@ -133,17 +133,14 @@ func NeedsRecreation(existing, desired *corev1.Service) bool {
 }
 
 // clusterIPs returns the IPs of an import with these families, in their order: those of the derived Service, or else
-// those that the import had, so that IPs survive the Service. They end at the first unknown IP, because a second IP
-// cannot be requested without a first.
+// those that the import had, so that IPs survive the Service. The first family has one if any has: see localFamilies.
 func clusterIPs(observed Observed, families []corev1.IPFamily) []string {
 	var ips []string
 	known := knownIPs(observed)
 	for _, family := range families {
-		i := slices.IndexFunc(known, func(ip string) bool { return export.FamilyOf(ip) == family })
-		if i < 0 {
-			break
+		if i := slices.IndexFunc(known, func(ip string) bool { return export.FamilyOf(ip) == family }); i >= 0 {
+			ips = append(ips, known[i])
 		}
-		ips = append(ips, known[i])
 	}
 	return ips
 }

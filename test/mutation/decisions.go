@@ -45,20 +45,13 @@ var deciding = []mutant{
 		harm: "the IP of a dual-stack import changes with the order of the exports' families",
 	},
 	{
-		file: "controller/merge/derived.go",
-		text: `if i < 0 {
-			break`, replacement: `if i < 0 {
-			continue`,
-		harm: "a second IP is asked for without a first, which the API server refuses",
-	},
-	{
 		file: "controller/merge/merge.go",
 		text: `return before != nil && before.Spec.Type`, replacement: `return false && before.Spec.Type`,
 		harm: "a name does not resolve while its import becomes one with an IP",
 	},
 	{
 		file: "controller/merge/demote.go",
-		text: `of == 0 || agreed.spec.Type == v1beta1.Headless &&`, replacement: `of == 0 || false &&`,
+		text: `v1beta1.Headless && !c.before(of`, replacement: `v1beta1.Headless && of == 0 && !c.before(of`,
 		harm: "the last endpoints of a headless service without ports are demoted",
 	},
 	{
