@@ -32,7 +32,6 @@ const registry, stockImage = "registry.example.org", "registry.k8s.io/coredns/co
 // A cluster is a control plane whose pods run.
 type cluster struct {
 	*controlplane.Cluster
-	kubelet *kubelet.Kubelet
 	// before is what there was before the installation.
 	before inventory
 }
@@ -67,7 +66,11 @@ func newBed(t *testing.T) *bed {
 	b := &bed{
 		before: open(t, filepath.Join(folder, "before")), after: open(t, filepath.Join(folder, "after")),
 		programs: filepath.Join(folder, "user"), clients: map[*cluster]*client{},
-		images: map[string]string{stockImage: filepath.Join(folder, "stock", "coredns")}, files: map[string]map[string]string{},
+		images: map[string]string{
+			stockImage:              filepath.Join(folder, "stock", "coredns"),
+			registry + "/shop/db:1": "", registry + "/shop/queue:1": "",
+		},
+		files:     map[string]map[string]string{},
 		directory: t.TempDir(), path: []string{filepath.Join(folder, "user")}, hidden: absolute(t, root),
 	}
 	for _, r := range []release{b.before, b.after} {
@@ -153,17 +156,16 @@ func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 	t.Helper()
 	must(t, plane.Kwok().Kill())
+	directory := t.TempDir()
 	played, err := kubelet.Start(t.Context(), kubelet.Options{
-		Cluster: plane, Router: router, Directory: t.TempDir(), Images: b.images, Files: b.files,
+		Cluster: plane, Router: router, Directory: directory, Images: b.images, Files: b.files,
 		Addresses: nodeLocal, DNS: dnsAddress(plane),
-		Played: []string{"registry.example.org/shop/db:1", "registry.example.org/shop/queue:1"},
 	})
 	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
-			for name, log := range played.Logs() {
-				t.Logf("%s: the log of %s ends:\n%s", plane.Name(), name, log)
-			}
+			logs, _ := exec.Command("sh", "-c", "tail -c 4096 "+directory+"/*.log").CombinedOutput()
+			t.Logf("the logs of the pods of %s end:\n%s", plane.Name(), logs)
 		}
 		if err := played.Stop(); err != nil {
 			t.Error(err)
@@ -174,7 +176,7 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 		must(t, os.WriteFile(path, []byte(manifest), 0o600))
 		b.run(t, "kubectl --context "+plane.Name()+" apply -f "+path)
 	}
-	c := &cluster{Cluster: plane, kubelet: played}
+	c := &cluster{Cluster: plane}
 	c.proxy(t)
 	return c
 }

@@ -21,31 +21,27 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 )
 
-// A server is where the API server reaches the kubelets. It forwards ports, and has logs.
-type server struct {
-	http *http.Server
-}
-
-// serve starts the server, and has all nodes say that theirs is there.
-func (k *Kubelet) serve(ctx context.Context) (*server, error) {
+// serve starts the server by which the API server reaches the kubelets, and has all nodes say that theirs is there. It
+// forwards ports, and has logs.
+func (k *Kubelet) serve(ctx context.Context) error {
 	// The API server does not look whose certificate it is, unless it is told to.
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(k.Cluster.Directory(), "apiserver.crt"),
 		filepath.Join(k.Cluster.Directory(), "apiserver.key"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /portForward/{namespace}/{name}", k.forward)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{name}/{container}", func(response http.ResponseWriter, request *http.Request) {
 		http.ServeFile(response, request, k.logFile(request.PathValue("namespace"), request.PathValue("name")))
 	})
-	s := &server{http: &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}}
+	k.server = http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
 	k.group.Go(func() {
-		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := k.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			k.failed(err)
 		}
 	})
@@ -57,23 +53,15 @@ func (k *Kubelet) serve(ctx context.Context) (*server, error) {
 		},
 	}})
 	if err != nil {
-		return s, err
+		return err
 	}
 	for name := range k.nodes {
 		if _, err := k.Cluster.Client().CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch,
 			metav1.PatchOptions{}, "status"); err != nil {
-			return s, fmt.Errorf("node %s: %w", name, err)
+			return fmt.Errorf("node %s: %w", name, err)
 		}
 	}
-	return s, nil
-}
-
-// Close ends the server and all that it forwards. On nil it does nothing.
-func (s *server) Close() error {
-	if s == nil {
-		return nil
-	}
-	return s.http.Close()
+	return nil
 }
 
 const (
@@ -89,21 +77,13 @@ func (k *Kubelet) forward(response http.ResponseWriter, request *http.Request) {
 		http.NotFound(response, request)
 		return
 	}
-	ForwardPorts(response, request, p.dial)
-}
-
-// Dial connects to a port of a pod.
-type Dial func(ctx context.Context, port int32) (net.Conn, error)
-
-// ForwardPorts serves the request of a port-forward to a pod.
-func ForwardPorts(response http.ResponseWriter, request *http.Request, dial Dial) {
-	portforward.ServePortForward(response, request, dial, request.PathValue("name"), "", nil, idleTimeout,
+	portforward.ServePortForward(response, request, p, request.PathValue("name"), "", nil, idleTimeout,
 		streamTimeout, portforward.SupportedProtocols)
 }
 
-// PortForward copies between a stream and a port of the pod, until one side ends.
-func (d Dial) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
-	connection, err := d(ctx, port)
+// PortForward copies between a stream and a port of the pod's loopback interface, until one side ends.
+func (p *pod) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
+	connection, err := p.dial(ctx, port)
 	if err != nil {
 		return err
 	}

@@ -18,13 +18,14 @@
 //   - No pod has the network of its node. Instead of that, it can have further addresses.
 //   - There is one container in a pod. It reaches the API server at the ClusterIP of the Service kubernetes, but at the port
 //     where that listens, since no kube-proxy leads there. Other ClusterIPs lead where the test routes them.
-//   - Pods of images that are said to be played run nothing, and are ready at once.
+//   - Pods of an image that stands for no program are played: they run nothing, and are ready at once.
 package kubelet
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"sync"
@@ -46,14 +47,12 @@ type Options struct {
 	// Router is what pods are attached to. The ClusterIP of the Service kubernetes must be one of its addresses.
 	Router *network.Namespace
 	// Images are the programs, static ones, that names of images stand for. A program stands in the root directory of
-	// its pods, under its own name, and is their entry point.
+	// its pods, under its own name, and is their entry point. An empty one is played.
 	Images map[string]string
 	// Files are the other files of an image, by its name and their paths: the content.
 	Files map[string]map[string]string
-	// Played are the images whose pods run nothing.
-	Played []string
-	// Addresses are further ones that a pod has, and to which all others are routed; nil means none. The last pod that
-	// gets an address has it.
+	// Addresses are further ones that a pod has, and to which all others are routed. The last pod that gets an address
+	// has it.
 	Addresses func(*corev1.Pod) []netip.Addr
 	// DNS is the address of the cluster's DNS, which pods ask unless their dnsPolicy is another than ClusterFirst.
 	DNS string
@@ -69,7 +68,7 @@ type Kubelet struct {
 	factory informers.SharedInformerFactory
 	group   sync.WaitGroup // of all goroutines
 	nodes   map[string]*corev1.Node
-	server  *server
+	server  http.Server
 
 	mu       sync.Mutex
 	pods     map[types.UID]*pod
@@ -78,17 +77,12 @@ type Kubelet struct {
 }
 
 // Start begins. The cluster must have its nodes.
-func Start(ctx context.Context, options Options) (_ *Kubelet, err error) {
+func Start(ctx context.Context, options Options) (*Kubelet, error) {
 	k := &Kubelet{
 		Options: options, nodes: map[string]*corev1.Node{}, pods: map[types.UID]*pod{}, next: map[string]netip.Addr{},
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k.cancel = cancel
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("play the kubelets of %s: %w", options.Cluster.Name(), err), k.Stop())
-		}
-	}()
 	nodes, err := options.Cluster.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -101,7 +95,7 @@ func Start(ctx context.Context, options Options) (_ *Kubelet, err error) {
 		}
 		k.nodes[node.Name], k.next[node.Name] = node, prefix.Masked().Addr().Next()
 	}
-	if k.server, err = k.serve(ctx); err != nil {
+	if err := k.serve(ctx); err != nil {
 		return nil, err
 	}
 	k.factory = informers.NewSharedInformerFactory(options.Cluster.Client(), 0)
@@ -119,19 +113,11 @@ func Start(ctx context.Context, options Options) (_ *Kubelet, err error) {
 }
 
 // Stop ends all processes, at once, and leaves the pods in the API as they are. It returns what went wrong since Start.
-// It may be called more than once, and on nil.
 func (k *Kubelet) Stop() error {
-	if k == nil {
-		return nil
-	}
 	k.cancel()
-	if k.factory != nil {
-		k.factory.Shutdown()
-	}
+	k.factory.Shutdown()
 	err := k.server.Close()
 	k.group.Wait()
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	return errors.Join(append(k.failures, err)...)
 }
 
@@ -148,15 +134,12 @@ func (k *Kubelet) saw(ctx context.Context, seen any) {
 	}
 	p := k.pods[object.UID]
 	if p == nil {
-		deleted := make(chan struct{})
-		p = &pod{
-			kubelet: k, object: object, address: k.next[object.Spec.NodeName], deleted: deleted,
-			end: sync.OnceFunc(func() { close(deleted) }),
-		}
+		life, end := context.WithCancel(ctx)
+		p = &pod{kubelet: k, object: object, address: k.next[object.Spec.NodeName], end: end}
 		k.next[object.Spec.NodeName] = p.address.Next()
 		k.pods[object.UID] = p
 		k.group.Go(func() {
-			if err := p.live(ctx); err != nil {
+			if err := p.live(ctx, life); err != nil {
 				k.failed(fmt.Errorf("pod %s/%s of %s: %w", object.Namespace, object.Name, k.Cluster.Name(), err))
 			}
 		})
@@ -194,7 +177,7 @@ func (k *Kubelet) find(namespace, name string) *pod {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, p := range k.pods {
-		if p.object.Namespace == namespace && p.object.Name == name && !p.over() {
+		if p.object.Namespace == namespace && p.object.Name == name {
 			return p
 		}
 	}
@@ -204,17 +187,4 @@ func (k *Kubelet) find(namespace, name string) *pod {
 // logFile has what the program of a pod writes.
 func (k *Kubelet) logFile(namespace, name string) string {
 	return filepath.Join(k.Directory, namespace+"-"+name+".log")
-}
-
-// Logs are how the logs of the programs end, by the names of their pods, as far as the cluster has these.
-func (k *Kubelet) Logs() map[string]string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	logs := map[string]string{}
-	for _, p := range k.pods {
-		if tail := p.logTail(); tail != "" {
-			logs[p.object.Namespace+"/"+p.object.Name] = tail
-		}
-	}
-	return logs
 }

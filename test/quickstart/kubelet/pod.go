@@ -10,9 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -43,11 +41,9 @@ type pod struct {
 	kubelet *Kubelet
 	object  *corev1.Pod // as it was first seen
 	address netip.Addr
-	deleted <-chan struct{} // closed by end
-	end     func()          // may be called more than once
+	end     context.CancelFunc // of its life: the pod is deleted
 
 	mu      sync.Mutex
-	process *process.Process // the last one
 	network *network.Namespace
 }
 
@@ -68,28 +64,10 @@ func (p *pod) dial(ctx context.Context, port int32) (connection net.Conn, err er
 	return connection, err
 }
 
-// over tells whether the pod is deleted.
-func (p *pod) over() bool {
-	select {
-	case <-p.deleted:
-		return true
-	default:
-		return false
-	}
-}
-
-// rest waits until the pod is deleted, or the kubelet ends.
-func (p *pod) rest(ctx context.Context) {
-	select {
-	case <-p.deleted:
-	case <-ctx.Done():
-	}
-}
-
 // live is the whole life of the pod, or what of it there is until the kubelet ends with ctx. What the cluster does not
 // know any more is no failure.
-func (p *pod) live(ctx context.Context) error {
-	err := p.work(ctx)
+func (p *pod) live(ctx, life context.Context) error {
+	err := p.work(ctx, life)
 	if ctx.Err() != nil {
 		return err // the kubelet ends, not the pod
 	}
@@ -106,17 +84,17 @@ func (p *pod) live(ctx context.Context) error {
 }
 
 // work runs the program until the pod ends.
-func (p *pod) work(ctx context.Context) error {
+func (p *pod) work(ctx, life context.Context) error {
 	container := p.object.Spec.Containers[0]
 	program, known := p.kubelet.Images[container.Image]
 	switch {
-	case slices.Contains(p.kubelet.Played, container.Image):
-		p.report(ctx, running(true, 0))
-		p.rest(ctx)
-		return nil
 	case !known:
-		p.report(ctx, waiting("ErrImagePull", "no such image: "+container.Image))
-		p.rest(ctx)
+		p.report(life, waiting("ErrImagePull", "no such image: "+container.Image))
+		<-life.Done()
+		return nil
+	case program == "":
+		p.report(life, running(true, 0))
+		<-life.Done()
 		return nil
 	}
 	namespace, err := network.New()
@@ -130,13 +108,11 @@ func (p *pod) work(ctx context.Context) error {
 		_ = namespace.Close()
 	}()
 	var further []netip.Prefix
-	if p.kubelet.Addresses != nil {
-		for _, address := range p.kubelet.Addresses(p.object) {
-			if err := namespace.AddAddress(address); err != nil {
-				return err
-			}
-			further = append(further, netip.PrefixFrom(address, address.BitLen()))
+	for _, address := range p.kubelet.Addresses(p.object) {
+		if err := namespace.AddAddress(address); err != nil {
+			return err
 		}
+		further = append(further, netip.PrefixFrom(address, address.BitLen()))
 	}
 	if err := p.kubelet.Router.Attach(namespace, []netip.Addr{p.address}, further...); err != nil {
 		return err
@@ -144,14 +120,13 @@ func (p *pod) work(ctx context.Context) error {
 	p.mu.Lock()
 	p.network = namespace
 	p.mu.Unlock()
-	root := p.root()
-	if !p.mount(ctx, root, program) {
+	if !p.mount(life, program) {
 		return nil
 	}
 	spec := namespace.In("", process.Spec{
 		Name:    fmt.Sprintf("%s/%s of %s", p.object.Namespace, p.object.Name, p.kubelet.Cluster.Name()),
 		Path:    "chroot",
-		Args:    append([]string{root, "/" + filepath.Base(program)}, container.Args...),
+		Args:    append([]string{p.root(), "/" + filepath.Base(program)}, container.Args...),
 		Env:     p.environment(),
 		LogFile: p.kubelet.logFile(p.object.Namespace, p.object.Name),
 	})
@@ -160,11 +135,8 @@ func (p *pod) work(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.mu.Lock()
-		p.process = started
-		p.mu.Unlock()
-		p.watch(ctx, started, restarts)
-		if ctx.Err() != nil || p.over() {
+		p.watch(life, started, restarts)
+		if life.Err() != nil {
 			grace := time.Duration(
 				ptr.Deref(p.object.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) *
 				time.Second
@@ -172,12 +144,10 @@ func (p *pod) work(ctx context.Context) error {
 		}
 		status := waiting("CrashLoopBackOff", started.Err().Error())
 		status.RestartCount = restarts + 1
-		p.report(ctx, status)
+		p.report(life, status)
 		select {
 		case <-time.After(restartDelay):
-		case <-p.deleted:
-			return nil
-		case <-ctx.Done():
+		case <-life.Done():
 			return nil
 		}
 	}
@@ -212,8 +182,6 @@ func (p *pod) watch(ctx context.Context, started *process.Process, restarts int3
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.deleted:
-			return
 		case <-started.Done():
 			return
 		case <-refresh.C:
@@ -236,9 +204,9 @@ func (p *pod) watch(ctx context.Context, started *process.Process, restarts int3
 
 // ask asks a probe, over HTTP or by a TCP connection. There is no other kind.
 func (p *pod) ask(ctx context.Context, probe *corev1.Probe) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(probe.TimeoutSeconds, 1))*time.Second)
+	defer cancel()
 	if probe.TCPSocket != nil {
-		ctx, cancel := context.WithTimeout(ctx, time.Duration(max(probe.TimeoutSeconds, 1))*time.Second)
-		defer cancel()
 		connection, err := new(net.Dialer).DialContext(ctx, "tcp",
 			netip.AddrPortFrom(p.address, uint16(probe.TCPSocket.Port.IntVal)).String())
 		return err == nil && connection.Close() == nil
@@ -249,8 +217,6 @@ func (p *pod) ask(ctx context.Context, probe *corev1.Probe) bool {
 			port = named.ContainerPort
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(probe.TimeoutSeconds, 1))*time.Second)
-	defer cancel()
 	url := fmt.Sprintf("http://%s%s", netip.AddrPortFrom(p.address, uint16(port)), probe.HTTPGet.Path)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -322,26 +288,4 @@ func (p *pod) report(ctx context.Context, status corev1.ContainerStatus) {
 			fmt.Errorf("write the status of pod %s/%s of %s: %w", p.object.Namespace, p.object.Name,
 				p.kubelet.Cluster.Name(), err))
 	}
-}
-
-// logTail is the end of the program's log.
-func (p *pod) logTail() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.process == nil {
-		return ""
-	}
-	return p.process.LogTail(4096)
-}
-
-// link makes the program a file of the root directory.
-func link(program, root string) error {
-	if err := os.MkdirAll(filepath.Join(root, "tmp"), 0o700); err != nil {
-		return err
-	}
-	err := os.Link(program, filepath.Join(root, filepath.Base(program)))
-	if errors.Is(err, os.ErrExist) {
-		return nil
-	}
-	return err
 }

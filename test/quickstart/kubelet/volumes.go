@@ -4,7 +4,9 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,15 +19,12 @@ import (
 
 // mount makes the root directory of the pod: its program, what a kubelet adds, its volumes. What a volume is made of
 // may come later than the pod, so that it tries again until the pod ends, and is false then.
-func (p *pod) mount(ctx context.Context, root, program string) bool {
+func (p *pod) mount(ctx context.Context, program string) bool {
 	var told string
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		if p.over() {
-			return false, context.Canceled
-		}
 		request, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		err := p.tryMount(request, root, program)
+		err := p.tryMount(request, program)
 		if err != nil && err.Error() != told {
 			told = err.Error()
 			p.report(ctx, waiting("ContainerCreating", told))
@@ -35,8 +34,12 @@ func (p *pod) mount(ctx context.Context, root, program string) bool {
 	return err == nil
 }
 
-func (p *pod) tryMount(ctx context.Context, root, program string) error {
-	if err := link(program, root); err != nil {
+func (p *pod) tryMount(ctx context.Context, program string) error {
+	root := p.root()
+	if err := os.MkdirAll(filepath.Join(root, "tmp"), 0o700); err != nil {
+		return err
+	}
+	if err := os.Link(program, filepath.Join(root, filepath.Base(program))); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("put the program into place: %w", err)
 	}
 	for path, content := range p.kubelet.Files[p.object.Spec.Containers[0].Image] {
@@ -53,20 +56,20 @@ func (p *pod) tryMount(ctx context.Context, root, program string) error {
 	if err := write(root, "/etc/resolv.conf", []byte(resolver)); err != nil {
 		return err
 	}
-	return p.writeVolumes(ctx, root, func(corev1.Volume) bool { return true })
+	return p.writeVolumes(ctx, func(corev1.Volume) bool { return true })
 }
 
 // refresh writes ConfigMaps again. What cannot be read stays as it is.
 func (p *pod) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_ = p.writeVolumes(ctx, p.root(), func(volume corev1.Volume) bool { return volume.ConfigMap != nil })
+	_ = p.writeVolumes(ctx, func(volume corev1.Volume) bool { return volume.ConfigMap != nil })
 }
 
 // root is the root directory of the pod.
 func (p *pod) root() string { return filepath.Join(p.kubelet.Directory, string(p.object.UID)) }
 
-func (p *pod) writeVolumes(ctx context.Context, root string, selected func(corev1.Volume) bool) error {
+func (p *pod) writeVolumes(ctx context.Context, selected func(corev1.Volume) bool) error {
 	for _, mount := range p.object.Spec.Containers[0].VolumeMounts {
 		for _, volume := range p.object.Spec.Volumes {
 			if volume.Name != mount.Name || !selected(volume) {
@@ -77,7 +80,7 @@ func (p *pod) writeVolumes(ctx context.Context, root string, selected func(corev
 				return fmt.Errorf("volume %s: %w", volume.Name, err)
 			}
 			for name, content := range files {
-				if err := write(root, filepath.Join(mount.MountPath, name), content); err != nil {
+				if err := write(p.root(), filepath.Join(mount.MountPath, name), content); err != nil {
 					return fmt.Errorf("volume %s: %w", volume.Name, err)
 				}
 			}
@@ -110,9 +113,7 @@ func (p *pod) files(ctx context.Context, source corev1.VolumeSource) (map[string
 			if err != nil {
 				return nil, err
 			}
-			for name, content := range files {
-				all[name] = content
-			}
+			maps.Copy(all, files)
 		}
 		return all, nil
 	}
