@@ -123,7 +123,7 @@ test-contract: bed ## Run the contract tests, on real API servers.
 # Of the packages those that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those that
 # work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to collect, and
 # memory is not short.
-LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy controller bench)
+LONGEST  := $(addprefix ./test/,datapath dns deploy controller bench)
 
 .PHONY: test-bed
 test-bed: bed tools ## Run the tests on real control planes, but for the scenarios and networks with iptables (make test-datapath).
@@ -146,10 +146,10 @@ test-gateway: ## Run conformance tests of Gateway API with imports as backends; 
 	@cd test/gateway && GOWORK=off $(BOUND) $(GO_TEST) -count=1 -timeout 15m ./...
 
 .PHONY: test-release
-test-release: bed ## Build the images twice, and do what the quickstart says with a release, and an upgrade.
+test-release: bed ## Build the images twice, do what the quickstart says with a release, upgrade, and break the clusters.
 	@echo '== the images, and a release from its files'
 	@cd test/tools/images && GOWORK=off $(BOUND) go test -vet=off ./...
-	@$(GO_RACE) -count=1 -v -timeout 20m ./test/images ./test/quickstart
+	@$(GO_RACE) -count=1 -v -timeout 45m ./test/images ./test/quickstart
 
 .PHONY: test-datapath
 test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.

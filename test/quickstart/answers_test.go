@@ -44,59 +44,35 @@ func (c *cluster) importIPs(ctx context.Context) ([]string, error) {
 	return ips, err
 }
 
-// podsOf are the addresses of the ready pods whose names begin so, in some clusters.
-func podsOf(prefix string, clusters ...*cluster) wanted {
+// pods are the addresses of the ready pods in a namespace that a selector selects, in some clusters.
+func pods(namespace, selector string, clusters ...*cluster) wanted {
 	return func(ctx context.Context) ([]string, error) {
 		var found []string
 		for _, c := range clusters {
-			pods, err := c.Client().CoreV1().Pods("shop").List(ctx, metav1.ListOptions{})
+			list, err := c.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 			if err != nil {
 				return nil, err
 			}
-			for i := range pods.Items {
-				if pod := &pods.Items[i]; strings.HasPrefix(pod.Name, prefix) && isReady(pod) {
+			for i := range list.Items {
+				if pod := &list.Items[i]; pod.DeletionTimestamp == nil &&
+					slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+						return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+					}) {
 					found = append(found, pod.Status.PodIP)
 				}
 			}
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("no pod whose name begins with %s is ready", prefix)
+			return nil, fmt.Errorf("no pod of %s is ready", selector)
 		}
 		return found, nil
 	}
 }
 
-// isReady tells whether a pod is ready, and not deleted.
-func isReady(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil &&
-		slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-		})
-}
-
-// resolvers are the addresses of the pods of the cluster's DNS.
-func (c *cluster) resolvers(ctx context.Context) ([]string, error) {
-	pods, err := c.Client().CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
-		metav1.ListOptions{LabelSelector: plugin.DNSSelector})
-	if err != nil {
-		return nil, err
-	}
-	var addresses []string
-	for i := range pods.Items {
-		if isReady(&pods.Items[i]) {
-			addresses = append(addresses, pods.Items[i].Status.PodIP)
-		}
-	}
-	if len(addresses) != 2 {
-		return nil, fmt.Errorf("%d of 2 pods of CoreDNS are ready", len(addresses))
-	}
-	return addresses, nil
-}
-
 // expectAnswer asks all pods of the cluster's DNS for the addresses of a name, until each gives those that are wanted.
 func (c *cluster) expectAnswer(t testing.TB, name string, want wanted) {
 	t.Helper()
-	c.expectOf(t, c.resolvers, name, want)
+	c.expectOf(t, pods(metav1.NamespaceSystem, plugin.DNSSelector, c), name, want)
 }
 
 // expectOf asks these servers.
@@ -143,7 +119,7 @@ func (b *bed) expectEndpoints(t testing.TB, c *cluster, states map[string]string
 			if states[source.Name()] == "" {
 				continue
 			}
-			addresses, err := podsOf("db", source)(ctx)
+			addresses, err := pods("shop", "app=db", source)(ctx)
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,7 @@ type cluster struct {
 type bed struct {
 	clusters          []*cluster
 	east, west, north *cluster
-	clients           map[*cluster]*client
+	servers           map[string]string // the URLs of the API servers, by cluster
 	before, after     release
 	programs          string // of the user, without kubectl-clusterset
 	// images and files are as of kubelet.Options.
@@ -65,14 +65,17 @@ func newBed(t *testing.T) *bed {
 	folder := os.Getenv(folderVariable)
 	b := &bed{
 		before: open(t, filepath.Join(folder, "before")), after: open(t, filepath.Join(folder, "after")),
-		programs: filepath.Join(folder, "user"), clients: map[*cluster]*client{},
+		programs: filepath.Join(folder, "user"), servers: map[string]string{},
 		images: map[string]string{
 			stockImage:              filepath.Join(folder, "stock", "coredns"),
 			registry + "/shop/db:1": "", registry + "/shop/queue:1": "",
 		},
 		files:     map[string]map[string]string{},
-		directory: t.TempDir(), path: []string{filepath.Join(folder, "user")}, hidden: absolute(t, root),
+		directory: t.TempDir(), path: []string{filepath.Join(folder, "user")},
 	}
+	var err error
+	b.hidden, err = filepath.Abs(root)
+	must(t, err)
 	for _, r := range []release{b.before, b.after} {
 		programs, files := r.pull(t)
 		for name, program := range programs {
@@ -84,10 +87,11 @@ func newBed(t *testing.T) *bed {
 	}
 	var planned []controlplane.Options
 	for _, name := range []string{"east", "west", "north"} {
-		planned = append(planned, controlplane.Options{
-			Name: name, WithoutCRDs: true,
-			APIServerArgs: []string{"--bind-address=0.0.0.0"}, // in a network of the test's own
-		})
+		arguments := []string{"--bind-address=0.0.0.0"} // in a network of the test's own
+		if name == "north" {
+			arguments = append(arguments, "--service-account-max-token-expiration=1h")
+		}
+		planned = append(planned, controlplane.Options{Name: name, WithoutCRDs: true, APIServerArgs: arguments})
 	}
 	planes := controlplanetest.Start(t, planned...)
 	b.user(t, planes)
@@ -101,7 +105,6 @@ func newBed(t *testing.T) *bed {
 			b.run(t, "kubectl --context "+c.Name()+" rollout status --timeout 60s --namespace "+what)
 		}
 		c.remember(t)
-		b.clients[c] = c.newClient(t)
 	}
 	b.east, b.west, b.north = b.clusters[0], b.clusters[1], b.clusters[2]
 	return b
@@ -143,7 +146,8 @@ func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 			one.Contexts[name]
 		server, err := url.Parse(config.Clusters[name].Server)
 		must(t, err)
-		config.Clusters[name].Server = "https://" + apiAddress(plane) + ":" + server.Port()
+		b.servers[name] = "https://" + apiAddress(plane) + ":" + server.Port()
+		config.Clusters[name].Server = b.servers[name]
 	}
 	config.CurrentContext = planes[0].Name()
 	path := filepath.Join(home, "kubeconfig")
@@ -171,11 +175,8 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 			t.Error(err)
 		}
 	})
-	for _, manifest := range []string{strings.ReplaceAll(stockDNS, "clusterIP: DNS", "clusterIP: "+dnsAddress(plane)), shop} {
-		path := filepath.Join(t.TempDir(), "manifest.yaml")
-		must(t, os.WriteFile(path, []byte(manifest), 0o600))
-		b.run(t, "kubectl --context "+plane.Name()+" apply -f "+path)
-	}
+	b.apply(t, plane.Name(), strings.ReplaceAll(stockDNS, "clusterIP: DNS", "clusterIP: "+dnsAddress(plane)))
+	b.apply(t, plane.Name(), shop)
 	c := &cluster{Cluster: plane}
 	c.proxy(t)
 	return c
@@ -186,6 +187,20 @@ const hide = `mount -t tmpfs hidden "$0" && exec /bin/sh -ec "$1"`
 
 // run runs commands with sh as the user. They must work. It returns what they wrote to standard output.
 func (b *bed) run(t testing.TB, commands string) string {
+	t.Helper()
+	stdout, log := b.quietly(t, commands)
+	t.Log(log)
+	return stdout
+}
+
+// apply applies a manifest in the cluster of a context.
+func (b *bed) apply(t testing.TB, context, manifest string) {
+	t.Helper()
+	b.run(t, "kubectl --context "+context+" apply -f - <<'EOF'\n"+manifest+"\nEOF")
+}
+
+// quietly returns the log of the commands, too.
+func (b *bed) quietly(t testing.TB, commands string) (output, log string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -201,19 +216,11 @@ func (b *bed) run(t testing.TB, commands string) string {
 	if err := command.Run(); err != nil {
 		t.Fatalf("%s\n%v\n%s%s", commands, err, stdout.String(), stderr.String())
 	}
-	t.Logf("%s\n%s%s(%.1f s)", commands, stdout.String(), stderr.String(), time.Since(started).Seconds())
-	return stdout.String()
+	return stdout.String(), fmt.Sprintf("%s\n%s%s(%.1f s)", commands, stdout.String(), stderr.String(), time.Since(started).Seconds())
 }
 
 // mirrored is the name of an image in the registry of the pages.
 func mirrored(image string) string { return strings.Replace(image, "ghcr.io", registry, 1) }
-
-func absolute(t *testing.T, path string) string {
-	t.Helper()
-	absolute, err := filepath.Abs(path)
-	must(t, err)
-	return absolute
-}
 
 // use verifies a release, and puts its kubectl-clusterset on the path.
 func (b *bed) use(t *testing.T, r release) {
@@ -236,14 +243,6 @@ func (b *bed) use(t *testing.T, r release) {
 func (b *bed) follow(t *testing.T, commands string) string {
 	t.Helper()
 	return b.run(t, strings.ReplaceAll(commands, " deploy/chart ", " "+b.before.chart()+" "))
-}
-
-// check holds that all is as it should be.
-func (b *bed) check(t *testing.T) {
-	t.Helper()
-	if report := b.run(t, "kubectl clusterset check --contexts east,west,north"); !strings.Contains(report, " 0 warnings, 0 failed") {
-		t.Errorf("something is wrong:\n%s", report)
-	}
 }
 
 // As all packages wait and fail.

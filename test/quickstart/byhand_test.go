@@ -4,37 +4,22 @@ package quickstart
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
-const byHandSection = "## Join by hand"
-
-// byHand are what is in the blocks of commands of the section.
-var byHand = []string{"apply -f deploy/chart/files/crds", "give west east", "kind: ServiceExport", "delete secret east"}
-
 // testByHand joins two clusters by the commands of the section. What it says of running the programs is done with
 // processes of this machine.
 func testByHand(t *testing.T, b *bed) {
-	blocks := commands(t, page, byHandSection)
-	if len(blocks) != len(byHand) {
-		t.Fatalf("%s has %d blocks of commands, and this test knows %d", byHandSection, len(blocks), len(byHand))
-	}
-	for i, want := range byHand {
-		if !strings.Contains(blocks[i], want) {
-			t.Fatalf("block %d of %s has no %q:\n%s", i+1, byHandSection, want, blocks[i])
-		}
-	}
-	b.directory, b.hidden = absolute(t, root), "" // the commands name files of it
+	blocks := knownCommands(t, page, "## Join by hand", []string{
+		"apply -f deploy/chart/files/crds", "give west east", "kind: ServiceExport", "delete secret east",
+	})
+	b.directory, b.hidden = b.hidden, "" // the commands name files of it
 	install, give, export, leave := blocks[0], blocks[1], blocks[2], blocks[3]
 	b.run(t, install)
 	server := map[*cluster]*clusterset.Program{}
@@ -49,7 +34,8 @@ func testByHand(t *testing.T, b *bed) {
 	expect(b.east, b.east.importIPs)
 	expect(b.west, constant("NXDOMAIN"))
 	b.run(t, give)
-	credential := credentialByHand(t, b.west, "east")
+	const read = "kubectl --kubeconfig $HOME/east get endpointslices -A"
+	b.run(t, "kubectl --context west -n clusterset-dns get secret east -o jsonpath={.data.kubeconfig} | base64 -d >$HOME/east\n"+read)
 	expect(b.west, b.west.importIPs)
 	b.expectEndpoints(t, b.west, map[string]string{"east": used})
 	b.run(t, strings.ReplaceAll(export, "--context east", "--context west"))
@@ -60,27 +46,7 @@ func testByHand(t *testing.T, b *bed) {
 	b.run(t, leave)
 	b.expectEndpoints(t, b.west, map[string]string{"west": used})
 	b.expectEndpoints(t, b.east, map[string]string{"east": used, "west": used})
-	eventually(t, "the end of the token", func(ctx context.Context) error {
-		if _, err := credential.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx,
-			metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("it is answered with %q", fmt.Sprint(err))
-		}
-		return nil
-	})
-}
-
-// credentialByHand is what a cluster reads a member by. It works.
-func credentialByHand(t *testing.T, c *cluster, name string) kubernetes.Interface {
-	t.Helper()
-	secret, err := c.Client().CoreV1().Secrets(clusterset.Namespace).Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
-	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
-	must(t, err)
-	client, err := kubernetes.NewForConfig(config)
-	must(t, err)
-	_, err = client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
-	must(t, err)
-	return client
+	b.run(t, "until "+read+" 2>&1 | grep Unauthorized; do sleep 1; done")
 }
 
 // startByHand starts the programs with the rights that they were granted, and returns CoreDNS.

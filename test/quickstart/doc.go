@@ -2,7 +2,8 @@
 
 // Package quickstart does what docs/get-started/quickstart.md tells a new user to do, with what `make release` builds: it
 // reads the commands from that page and from docs/operate/install.md and runs them with sh on three real control planes
-// with real RBAC. After each it looks whether what was promised is so, and at the end whether anything of ours remains.
+// with real RBAC. After each it looks whether what was promised is so, and at the end whether anything of ours remains. Before
+// clusters leave, it breaks the set as testdata/faults.txt says, and does what `kubectl clusterset check` says.
 //
 // The user has the files of two releases and an empty working directory. The checkout is hidden from all commands but those
 // of joining by hand, which name files of it. In between, the clusters get the second release one after the other, while

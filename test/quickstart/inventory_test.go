@@ -26,17 +26,7 @@ type inventory map[string]string
 // ours are the words by which an object is one of ours, or tells of us: names, labels, annotations, finalizers, rules.
 var ours = []string{"clusterset", "multicluster"}
 
-// take walks over all resources that a cluster serves.
-func take(t testing.TB, c *cluster) inventory {
-	t.Helper()
-	var found inventory
-	eventually(t, "an inventory of "+c.Name(), func(ctx context.Context) (err error) {
-		found, err = c.inventory(ctx)
-		return err
-	})
-	return found
-}
-
+// inventory walks over all resources that the cluster serves.
 func (c *cluster) inventory(ctx context.Context) (inventory, error) {
 	config := c.Config()
 	config.WarningHandlerWithContext = rest.NoWarnings{} // of kinds that are deprecated
@@ -160,5 +150,8 @@ func compare(before, after inventory) error {
 // remember makes what there is now what the cluster is to be like in the end.
 func (c *cluster) remember(t testing.TB) {
 	t.Helper()
-	c.before = take(t, c)
+	eventually(t, "an inventory of "+c.Name(), func(ctx context.Context) (err error) {
+		c.before, err = c.inventory(ctx)
+		return err
+	})
 }

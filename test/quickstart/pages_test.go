@@ -6,33 +6,37 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// fence is a block of commands, which may be indented as a part of a list.
-var fence = regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```$")
+// commands are the blocks of commands in a section of a page, in their order.
+func commands(t testing.TB, page, heading string) []string { return blocks(t, page, heading, "sh") }
 
-// commands are the blocks of commands of a page, in their order; of one section of it, where its heading is given.
-func commands(t testing.TB, page, heading string) []string {
+// knownCommands are the commands of a section that has these texts in its blocks, one in each.
+func knownCommands(t testing.TB, page, heading string, texts []string) []string {
+	t.Helper()
+	all := commands(t, page, heading)
+	if !slices.EqualFunc(all, texts, strings.Contains) {
+		t.Fatalf("%s, %s: the test knows %q, and the commands are %q", page, heading, texts, all)
+	}
+	return all
+}
+
+// blocks are those of a language. They may be indented as a part of a list.
+func blocks(t testing.TB, page, heading, language string) []string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, page))
 	must(t, err)
-	text := string(content)
-	if heading != "" {
-		_, after, found := strings.Cut(text, "\n"+heading+"\n")
-		if !found {
-			t.Fatalf("%s has no heading %q", page, heading)
-		}
-		text, _, _ = strings.Cut(after, "\n## ")
+	_, text, found := strings.Cut(string(content), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no heading %q", page, heading)
 	}
+	text, _, _ = strings.Cut(text, "\n## ")
 	var all []string
-	for _, match := range fence.FindAllStringSubmatch(text, -1) {
-		var lines []string
-		for line := range strings.Lines(match[2]) {
-			lines = append(lines, strings.TrimPrefix(line, match[1]))
-		}
-		all = append(all, strings.Join(lines, ""))
+	for _, match := range regexp.MustCompile("(?ms)^( *)```"+language+"\n(.*?)^ *```$").FindAllStringSubmatch(text, -1) {
+		all = append(all, strings.TrimPrefix(strings.ReplaceAll("\n"+match[2], "\n"+match[1], "\n"), "\n"))
 	}
 	return all
 }

@@ -20,8 +20,9 @@ import (
 func testUpgrade(t *testing.T, b *bed) {
 	stop := map[string]func() int{}
 	for _, c := range b.clusters {
-		stop[database+" in "+c.Name()] = b.clients[c].keep(t, database, c.importIPs)
-		stop[queue+" in "+c.Name()] = b.clients[c].keep(t, queue, podsOf("queue", b.east, b.north))
+		asking := c.newClient(t)
+		stop[database+" in "+c.Name()] = asking.keep(t, database, c.importIPs)
+		stop[queue+" in "+c.Name()] = asking.keep(t, queue, pods("shop", "app=queue", b.east, b.north))
 	}
 	b.runs(t, b.before, b.before, b.before)
 	b.use(t, b.after)
@@ -97,14 +98,12 @@ func (b *bed) runs(t *testing.T, releases ...release) {
 func testManifest(t *testing.T, b *bed) {
 	about, err := os.ReadFile(root + "/test/sim/testdata/about.yaml")
 	must(t, err)
-	b.run(t, "kubectl --context north apply -f - <<'EOF'\n"+string(about)+"EOF\n"+
-		"kubectl --context north wait --for condition=Established crd/clusterproperties.about.k8s.io")
-	b.run(t, `kubectl --context north apply -f - <<'EOF'
-apiVersion: about.k8s.io/v1alpha1
+	b.apply(t, "north", string(about))
+	b.run(t, "kubectl --context north wait --for condition=Established crd/clusterproperties.about.k8s.io")
+	b.apply(t, "north", `apiVersion: about.k8s.io/v1alpha1
 kind: ClusterProperty
 metadata: {name: cluster.clusterset.k8s.io}
-spec: {value: north}
-EOF`)
+spec: {value: north}`)
 	b.north.remember(t) // what this user has before the installation
 	b.run(t, "kubectl clusterset check --pre --contexts north")
 	b.run(t, "kubectl --context north apply -f "+b.after.manifest()+
