@@ -41,9 +41,9 @@ type cluster struct {
 	// late is when its controller was last hindered in following such a change.
 	late time.Time
 	down bool // DNS
-	// weighted is what is decided about the service of that name. contribution is what the API server has of it unless
+	// placed is what is decided about the service of that name. contribution is what the API server has of it unless
 	// that is unread, and contributed are the times when it changed.
-	weighted     weighted
+	placed       placed
 	contribution contribution
 	contributed  []time.Time
 	unread       bool

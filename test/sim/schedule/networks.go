@@ -115,12 +115,12 @@ func (c *cluster) enter(s Schedule) {
 	}
 	c.StopController()
 	c.setNetwork(s.Networks[c.load.Number])
-	c.nodes = map[string]truth.Node{limitedName: {Address: addressOf(c.load.Number), Ready: true}}
+	c.nodes = map[string]truth.Node{}
 	for i := range workload.Nodes - 1 {
 		c.nodes[fmt.Sprintf("n%d", i)] = truth.Node{Address: c.freshNode(), Ready: true}
 	}
-	for i := range weightedEndpoints {
-		c.nodes[fmt.Sprintf("w%d", i)] = truth.Node{Address: weightedAddress(c.load.Number, i), Ready: true}
+	for i := range placedEndpoints {
+		c.nodes[fmt.Sprintf("p%d", i)] = truth.Node{Address: placedAddress(c.load.Number, i), Ready: true}
 	}
 	for name := range c.nodes {
 		c.writeNode(name)

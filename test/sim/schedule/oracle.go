@@ -45,10 +45,7 @@ func (r *run) look() {
 				r.find("%s", wrong)
 			}
 		}
-		c.askLimited()
-		if r.weighs {
-			c.askWeighted()
-		}
+		c.askPlaced()
 		if changes {
 			c.judge().Forget()
 			continue
@@ -106,6 +103,9 @@ func (r *run) demoted(c *cluster, name string, held map[string][]truth.Endpoint)
 // ask asks the DNS of the cluster.
 func (c *cluster) ask(name string) judge.Reply {
 	reply := judge.Reply{Name: name, At: time.Now(), Outcome: judge.Failed}
+	if c.down {
+		return reply
+	}
 	rcode, addresses := c.Ask(name)
 	switch rcode {
 	case dns.RcodeSuccess:
@@ -136,18 +136,13 @@ func (c *cluster) see(e apiserver.Event) {
 		c.r.touched = append(c.r.touched,
 			fmt.Sprintf("%s: %s %s %s", c.Name, e.Type, e.Resource.Resource, e.Object.(metav1.Object).GetName()))
 	}
-	c.unread = c.unread || strings.HasPrefix(e.Object.(metav1.Object).GetName(), weightedName)
+	c.unread = c.unread || strings.HasPrefix(e.Object.(metav1.Object).GetName(), placedName)
 	derived := false
 	switch object := e.Object.(type) {
 	case *discoveryv1.EndpointSlice:
 		from := object.Labels[v1beta1.LabelSourceCluster]
-		switch object.Labels[v1beta1.LabelServiceName] {
-		case limitedName:
-			c.seeLimited(object, e.Type == watch.Deleted)
-			c.r.Writes++
-			return
-		case weightedName:
-			c.seeWeighted(object)
+		if object.Labels[v1beta1.LabelServiceName] == placedName {
+			c.seePlaced(object, e.Type == watch.Deleted)
 			c.r.Writes++
 			return
 		}
@@ -171,7 +166,7 @@ func (c *cluster) see(e apiserver.Event) {
 }
 
 func (c *cluster) seeImport(object *unstructured.Unstructured, gone bool, at time.Time) {
-	if object.GetName() == limitedName || object.GetName() == weightedName {
+	if object.GetName() == placedName {
 		return
 	}
 	ips, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "ips")

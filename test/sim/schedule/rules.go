@@ -17,16 +17,18 @@ type contribution struct {
 	ready               int
 }
 
-// inUse returns how many endpoints of each cluster are in use.
-func inUse(all map[string]contribution, silent map[string]bool) map[string]int {
-	// The oldest export decides. A level is the better the lower: what is silent comes last, what is saturated before it.
+// inUse returns how many endpoints of each cluster a reader uses.
+func inUse(reader string, limits limits, all map[string]contribution, silent map[string]bool) map[string]int {
+	// The oldest export decides. A level is the better the lower: what is silent comes last, and what is saturated before it,
+	// whatever its tier.
 	oldest, best := "", math.MaxInt
-	level := func(name string) (level int) {
+	level := func(name string) int {
+		level := limits.tier(name)
 		if silent[name] {
-			level += 2
+			level += 200
 		}
 		if all[name].saturated {
-			level++
+			level += 100
 		}
 		return level
 	}
@@ -37,13 +39,13 @@ func inUse(all map[string]contribution, silent map[string]bool) map[string]int {
 		if oldest == "" || cmp.Or(each.created.Compare(all[oldest].created), strings.Compare(name, oldest)) < 0 {
 			oldest = name
 		}
-		if each.ready > 0 {
+		if each.ready > 0 && limits.admits(reader, name) {
 			best = min(best, level(name))
 		}
 	}
 	ready := map[string]int{}
 	for name, each := range all {
-		if each.exported && each.ready > 0 && level(name) == best {
+		if each.exported && each.ready > 0 && limits.admits(reader, name) && level(name) == best {
 			ready[name] = each.ready
 		}
 	}

@@ -64,7 +64,7 @@ type run struct {
 	// touched are all objects but Leases that were written while a calm lasts.
 	calm    bool
 	touched []string
-	limited limited
+	limits  limits
 	// began is when the schedule did, and weighs is set from then on.
 	began   time.Time
 	weighs  bool
@@ -112,11 +112,10 @@ func Run(t *testing.T, s Schedule) (result Result) {
 		}
 		slices.Sort(r.services)
 		r.services = slices.Compact(r.services)
-		r.limited = newLimited(s)
+		r.limits = newLimits(s)
 		for _, c := range r.clusters {
-			c.writeLimited()
-			c.weighted.drawEndpoints(random, c.load.Number)
-			c.writeWeighted()
+			c.placed.drawEndpoints(random, c.load.Number)
+			c.writePlaced()
 		}
 		if !r.converge("at the beginning", time.Minute) {
 			return
@@ -265,8 +264,7 @@ func (r *run) settle() {
 		}
 	}
 	for _, c := range r.clusters {
-		c.writeLimited()
-		c.writeWeighted()
+		c.writePlaced()
 	}
 	if !r.converge("after all was whole", patience) {
 		return
@@ -283,7 +281,6 @@ func (r *run) settle() {
 		r.find("%d writes while nothing happened for %s, want none but Leases: %v", len(r.touched), r.calmFor,
 			r.touched[:min(10, len(r.touched))])
 	}
-	r.ordered()
 	r.weighed()
 	r.lookEvery = often
 	if r.restarts {
