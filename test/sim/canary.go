@@ -16,7 +16,7 @@ import (
 func (c *Cluster) Canary(address string) func(*controller.Options) {
 	return func(options *controller.Options) {
 		listener, err := c.network.Listen(address)
-		c.must(err)
+		c.Must(err)
 		options.Canary, options.DialCanary = listener, options.DialMember
 	}
 }

@@ -116,7 +116,7 @@ func (c *Cluster) serve() {
 // StartDNS starts the watch and the index of the plugin.
 func (c *Cluster) StartDNS() {
 	started, err := answers.Start(c.config)
-	c.must(err)
+	c.Must(err)
 	c.DNS = started
 }
 

@@ -74,7 +74,7 @@ func (c *Cluster) State() string {
 	var lines []string
 	add := func(object runtime.Object) {
 		value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		c.must(err)
+		c.Must(err)
 		each := &unstructured.Unstructured{Object: value}
 		if each.GetNamespace() != Namespace {
 			return
@@ -83,7 +83,7 @@ func (c *Cluster) State() string {
 		each.SetResourceVersion("")
 		each.SetGeneration(0)
 		text, err := json.Marshal(each)
-		c.must(err)
+		c.Must(err)
 		for pattern, name := range changing {
 			text = pattern.ReplaceAll(text, []byte(name))
 		}

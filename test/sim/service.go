@@ -21,9 +21,9 @@ var serviceExports = schema.GroupVersionResource{
 	Group: v1beta1.GroupName, Version: "v1beta1", Resource: "serviceexports",
 }
 
-// must ends the scenario if a change of a cluster fails: its administrator has
+// Must ends the scenario if a change of a cluster fails: its administrator has
 // all rights, and its API server is not asked over the network.
-func (c *Cluster) must(err error) {
+func (c *Cluster) Must(err error) {
 	c.t.Helper()
 	if err != nil {
 		c.t.Fatalf("%s: %v", c.Name, err)
@@ -86,7 +86,7 @@ func (c *Cluster) ExportWith(service string, annotations, exported map[string]st
 // Withdraw deletes the ServiceExport of a service.
 func (c *Cluster) Withdraw(service string) {
 	c.t.Helper()
-	c.must(
+	c.Must(
 		c.Dynamic.Resource(serviceExports).Namespace(Namespace).Delete(context.Background(), service,
 			metav1.DeleteOptions{}))
 }
@@ -99,11 +99,11 @@ func (c *Cluster) Put(object metav1.Object) {
 	_, err := client.Create(ctx, content, metav1.CreateOptions{})
 	for apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) { // the controller writes conditions of exports
 		was, missing := client.Get(ctx, object.GetName(), metav1.GetOptions{})
-		c.must(missing)
+		c.Must(missing)
 		content.SetResourceVersion(was.GetResourceVersion())
 		_, err = client.Update(ctx, content, metav1.UpdateOptions{})
 	}
-	c.must(err)
+	c.Must(err)
 }
 
 // Delete deletes an object, which names its kind, if it exists.
@@ -111,7 +111,7 @@ func (c *Cluster) Delete(object metav1.Object) {
 	c.t.Helper()
 	_, client := c.resourceOf(object)
 	if err := client.Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-		c.must(err)
+		c.Must(err)
 	}
 }
 
@@ -119,7 +119,7 @@ func (c *Cluster) Delete(object metav1.Object) {
 func (c *Cluster) resourceOf(object metav1.Object) (*unstructured.Unstructured, dynamic.ResourceInterface) {
 	c.t.Helper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	c.must(err)
+	c.Must(err)
 	delete(fields, "status")
 	content := &unstructured.Unstructured{Object: fields}
 	resource, _ := meta.UnsafeGuessKindToResource(content.GroupVersionKind())

@@ -5,14 +5,10 @@ package schedule
 import (
 	"context"
 	"maps"
-	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
@@ -27,7 +23,6 @@ import (
 type cluster struct {
 	*sim.Cluster
 	r    *run
-	t    *testing.T
 	load workload.Cluster
 	// revision is the one up to which events were looked at, and had what there was before the events that changed it.
 	revision int64
@@ -35,7 +30,7 @@ type cluster struct {
 	had      outcome.Objects
 	// away tells that the namespace is deleted, and left which members are.
 	away bool
-	left map[string]*unstructured.Unstructured // their Secrets
+	left map[string]*corev1.Secret
 	// since is when each other cluster left or joined last.
 	since map[string]time.Time
 	// late is when its controller was last hindered in following such a change.
@@ -64,59 +59,32 @@ type backup struct {
 	network  string
 }
 
-func newCluster(t *testing.T, r *run, c *sim.Cluster, number int) *cluster {
+func newCluster(r *run, c *sim.Cluster, number int) *cluster {
 	return &cluster{
-		Cluster: c, r: r, t: t, left: map[string]*unstructured.Unstructured{}, since: map[string]time.Time{},
+		Cluster: c, r: r, left: map[string]*corev1.Secret{}, since: map[string]time.Time{},
 		ever: map[string][]truth.Endpoint{},
 		load: workload.Cluster{Number: number}, revision: c.API.Revision(), changed: true,
 	}
 }
 
-var versions = map[string]schema.GroupVersion{
-	"namespaces":     {Version: "v1"},
-	"secrets":        {Version: "v1"},
-	"services":       {Version: "v1"},
-	"endpointslices": {Group: "discovery.k8s.io", Version: "v1"},
-	"serviceexports": {Group: "multicluster.x-k8s.io", Version: "v1beta1"},
-	"serviceimports": {Group: "multicluster.x-k8s.io", Version: "v1beta1"},
-}
-
-func (c *cluster) in(resource, namespace string) dynamic.ResourceInterface {
-	client := c.Dynamic.Resource(versions[resource].WithResource(resource))
-	if namespace == "" {
-		return client
-	}
-	return client.Namespace(namespace)
-}
-
-// must ends the run if an administrator cannot do something.
-func (c *cluster) must(err error) {
-	c.t.Helper()
-	if err != nil {
-		c.t.Fatalf("%s: %v", c.Name, err)
-	}
-}
-
 // write brings the cluster from one state of a service to the next.
 func (c *cluster) write(from, to workload.Service) {
-	c.t.Helper()
 	for _, next := range workload.Path(from, to) {
-		for _, each := range workload.Writes(from, next, sim.Namespace) {
-			c.carryOut(each)
-		}
+		c.carryOut(workload.Writes(from, next, sim.Namespace)...)
 		c.change(next)
 		c.load.Services[next.Name], from = next, next
 	}
 }
 
-// carryOut writes or deletes an object.
-func (c *cluster) carryOut(write workload.Write) {
-	c.t.Helper()
-	if write.Delete {
-		c.Delete(write.Object)
-		return
+// carryOut writes or deletes objects.
+func (c *cluster) carryOut(writes ...workload.Write) {
+	for _, each := range writes {
+		if each.Delete {
+			c.Delete(each.Object)
+		} else {
+			c.Put(each.Object)
+		}
 	}
-	c.Put(write.Object)
 }
 
 // ways are all that begin or end in the cluster; into those that end there.
@@ -126,21 +94,17 @@ func (c *cluster) abroad() []judge.Way { return judge.Abroad(c.Name, c.r.names) 
 
 // leave ends the membership of another cluster.
 func (c *cluster) leave(other string) {
-	secrets := c.in("secrets", member.DefaultNamespace)
-	secret, err := secrets.Get(context.Background(), "member-"+other, metav1.GetOptions{})
-	c.must(err)
-	secret.SetResourceVersion("")
-	secret.SetUID("")
-	c.must(secrets.Delete(context.Background(), secret.GetName(), metav1.DeleteOptions{}))
+	secret, err := c.Kube.CoreV1().Secrets(member.DefaultNamespace).Get(context.Background(), "member-"+other, metav1.GetOptions{})
+	c.Must(err)
+	secret.ResourceVersion, secret.UID = "", ""
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	c.Delete(secret)
 	c.left[other], c.since[other] = secret, time.Now()
 }
 
 // join undoes leave.
 func (c *cluster) join(other string) {
-	if _, err := c.in("secrets", member.DefaultNamespace).Create(context.Background(), c.left[other],
-		metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
-		c.must(err)
-	}
+	c.Put(c.left[other])
 	delete(c.left, other)
 	c.since[other] = time.Now()
 }
@@ -167,10 +131,8 @@ func (c *cluster) restore(kept backup, reset bool) {
 	if reset {
 		c.StartAPI()
 	}
-	for other := range c.left {
-		c.must(
-			c.in("secrets", member.DefaultNamespace).Delete(context.Background(), "member-"+other,
-				metav1.DeleteOptions{}))
+	for _, secret := range c.left {
+		c.Delete(secret)
 	}
 	c.change(c.services()...)
 	c.r.networks[c.Name] = network

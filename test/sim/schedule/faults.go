@@ -3,7 +3,6 @@
 package schedule
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -324,27 +324,29 @@ const managedBy = "app.kubernetes.io/managed-by"
 // deleteDerived deletes an object that the controller made, who makes it again: what it holds of a silent member, too.
 // Slices that it publishes are spared while somebody may not see that they come back at once.
 func deleteDerived(h *happening) func() {
-	type object struct{ resource, name string }
-	var found []object
+	var found []metav1.Object
 	for _, each := range apiserver.List[*discoveryv1.EndpointSlice](h.c.API, discoveryv1.Resource("endpointslices")) {
 		if from := each.Labels[v1beta1.LabelSourceCluster]; from != "" && from != h.c.Name {
-			found = append(found, object{"endpointslices", each.Name})
+			found = append(found, each)
 		}
 	}
 	for _, each := range apiserver.List[*corev1.Service](h.c.API, corev1.Resource("services")) {
 		if each.Labels[managedBy] != "" && each.Labels[export.LabelExposed] == "" { // the way of other networks to the pods
-			found = append(found, object{"services", each.Name})
+			found = append(found, each)
 		}
 	}
 	for _, each := range apiserver.List[*unstructured.Unstructured](h.c.API, v1beta1.Resource("serviceimports")) {
-		found = append(found, object{"serviceimports", each.GetName()})
+		found = append(found, each)
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	slices.SortFunc(found, func(a, b object) int { return strings.Compare(a.resource+a.name, b.resource+b.name) })
+	told := func(object metav1.Object) string {
+		return object.(runtime.Object).GetObjectKind().GroupVersionKind().Kind + " " + object.GetName()
+	}
+	slices.SortFunc(found, func(a, b metav1.Object) int { return strings.Compare(told(a), told(b)) })
 	one := found[h.random.IntN(len(found))]
-	h.told = one.resource + " " + one.name
+	h.told = told(one)
 	forget := func() {
 		// A controller that stands still, or whose API server was just away, is late.
 		if _, busy := h.run.busy["controller "+h.c.Name]; busy ||
@@ -353,10 +355,7 @@ func deleteDerived(h *happening) func() {
 		}
 	}
 	forget()
-	if err := h.c.in(one.resource, sim.Namespace).Delete(context.Background(), one.name,
-		metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-		h.c.must(err)
-	}
+	h.c.Delete(one)
 	sim.Wait(200 * time.Millisecond) // what Kubernetes collects with it
 	forget()
 	return nil
@@ -369,18 +368,14 @@ func deleteNamespace(h *happening) func() {
 		h.c.load.Services[service.Name] = workload.Service{Name: service.Name}
 	}
 	h.c.away = true
-	namespaces := h.c.in("namespaces", "")
-	h.c.must(namespaces.Delete(context.Background(), sim.Namespace, metav1.DeleteOptions{}))
+	namespace := &corev1.Namespace{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: sim.Namespace},
+	}
+	h.c.Delete(namespace)
 	sim.Wait(2 * time.Second)
 	h.c.change(h.c.services()...)
 	return func() {
-		namespace := &unstructured.Unstructured{
-			Object: map[string]any{
-				"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": sim.Namespace},
-			},
-		}
-		_, err := namespaces.Create(context.Background(), namespace, metav1.CreateOptions{})
-		h.c.must(err)
+		h.c.Put(namespace)
 		h.c.away = false
 		for _, service := range before {
 			for i := range service.Endpoints {

@@ -190,12 +190,12 @@ func (c *cluster) writeNode(name string) {
 	ctx, nodes := context.Background(), c.Kube.CoreV1().Nodes()
 	node, exists := c.nodes[name]
 	if !exists {
-		c.must(nodes.Delete(ctx, name, metav1.DeleteOptions{}))
+		c.Must(nodes.Delete(ctx, name, metav1.DeleteOptions{}))
 		return
 	}
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := nodes.Create(ctx, object, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
-		c.must(err)
+		c.Must(err)
 	}
 	status := corev1.ConditionFalse
 	if node.Ready {
@@ -204,5 +204,5 @@ func (c *cluster) writeNode(name string) {
 	object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: node.Address.String()}}
 	object.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
 	_, err := nodes.UpdateStatus(ctx, object, metav1.UpdateOptions{})
-	c.must(err)
+	c.Must(err)
 }

@@ -200,7 +200,7 @@ func (c *cluster) objects() outcome.Objects {
 		typed[v1beta1.ServiceImport](c, "serviceimports"),
 		apiserver.List[*corev1.Service](c.API, corev1.Resource("services")),
 		apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")))
-	c.must(err)
+	c.Must(err)
 	c.had, c.changed = o, false
 	return o
 }
@@ -208,7 +208,7 @@ func (c *cluster) objects() outcome.Objects {
 func typed[T any](c *cluster, resource string) (all []*T) {
 	for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource(resource)) {
 		object := new(T)
-		c.must(runtime.DefaultUnstructuredConverter.FromUnstructured(each.Object, object))
+		c.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(each.Object, object))
 		all = append(all, object)
 	}
 	return all

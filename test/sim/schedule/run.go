@@ -99,7 +99,7 @@ func Run(t *testing.T, s Schedule) (result Result) {
 		r.lookEvery, r.calmFor, r.restarts = s.pace()
 		random := rand.New(rand.NewPCG(s.Seed, 2))
 		for i, each := range set.Clusters() {
-			r.clusters = append(r.clusters, newCluster(t, r, each, i))
+			r.clusters = append(r.clusters, newCluster(r, each, i))
 			r.clusters[i].enter(s)
 		}
 		for i, c := range r.clusters {
