@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -245,6 +246,24 @@ func brokenEvents(s *Set, east, west, north *Cluster) {
 		north.SetEndpoints("db", "10.66.0.3")
 		s.Expect(healthy)
 	}
+}
+
+// ownAddresses: no client is led to addresses of nodes and of the API server of its own cluster, and the other endpoints of
+// the service stay.
+func ownAddresses(s *Set, east, west *Cluster) {
+	west.Export("web:10.65.0.10,192.0.2.7,203.0.113.2")
+	const all = "west/10.65.0.10 west/192.0.2.7 west/203.0.113.2 -> VIP"
+	s.Expect(web(all))
+	east.SetNode("one", "192.0.2.7", true)
+	s.Except(east, web("west/10.65.0.10 west/203.0.113.2 -> VIP"), web(all))
+	slices, other := east.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault), east.Slices("web")[0]
+	other.ObjectMeta = metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{export.LabelKubernetesService: "kubernetes"}}
+	other.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"203.0.113.2"}}}
+	_, err := slices.Create(s.Context(), &other, metav1.CreateOptions{})
+	s.must(err)
+	s.Except(east, web(ofWest), web(all))
+	s.must(slices.Delete(s.Context(), other.Name, metav1.DeleteOptions{}))
+	s.Except(east, web("west/10.65.0.10 west/203.0.113.2 -> VIP"), web(all))
 }
 
 // slow: a member that is slow delays no other, and what it says in the end is what counts.

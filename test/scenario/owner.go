@@ -3,8 +3,10 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -189,6 +191,43 @@ func othersObjects(s *Set, east, west *Cluster) {
 		after.ResourceVersion != updated.ResourceVersion {
 		s.Errorf("the other's EndpointSlice was changed: %v", after)
 	}
+}
+
+// heldSlice: a finalizer of somebody else holds the slice of an export that is withdrawn. It contributes nothing, also once
+// the member is silent. Exported again, the service waits, and says so.
+func heldSlice(s *Set, east, west *Cluster) {
+	p := Pair{east, west}
+	west.Export("web:10.65.0.10")
+	s.Expect(web(ofWest))
+	held := west.Slices("web")[0].Name
+	hold := func(finalizers string) {
+		_, err := west.Kube.DiscoveryV1().EndpointSlices(s.namespace).Patch(s.Context(), held, types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":`+finalizers+`}}`), metav1.PatchOptions{})
+		s.must(err)
+	}
+	hold(`["example.org/held"]`)
+	west.Withdraw("web")
+	s.Expect(web(gone), east)
+	west.PutExport("web", "{}")
+	s.Eventually("advice", func() error {
+		if ready := west.exportCondition("web", "Ready"); !strings.Contains(ready, "remove its finalizers") {
+			return errors.New(ready)
+		}
+		return nil
+	})
+	s.Holds(20*time.Second, web(gone), east)
+	hold("null")
+	s.Expect(web(ofWest))
+	hold(`["example.org/held"]`)
+	west.Withdraw("web")
+	s.Expect(web(gone), east)
+	s.cut(p)
+	east.Restart()
+	s.Judged(p, "Silent")
+	s.Holds(15*time.Second, web(gone), east)
+	s.restore(p)
+	s.Judged(p, "Heard")
+	hold("null")
 }
 
 // readyDiffers says that the condition Ready of an import is not false for the reason.

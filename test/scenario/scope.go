@@ -137,20 +137,22 @@ func chosenClusters(s *Set) {
 func (c *Cluster) ExpectReach(service, want string) {
 	c.set.Helper()
 	c.set.Eventually("Reach of "+service, func() error {
-		exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(c.set.namespace).Get(c.set.Context(), service,
-			metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		got := ""
-		if reach := meta.FindStatusCondition(exported.Status.Conditions, reconciler.ConditionReach); reach != nil {
-			got = reach.Reason + ": " + reach.Message
-		}
-		if got != want {
+		if got := c.exportCondition(service, reconciler.ConditionReach); got != want {
 			return fmt.Errorf("it is %q, not %q", got, want)
 		}
 		return nil
 	})
+}
+
+// exportCondition returns the reason and the message of a condition of a ServiceExport, which may have none of the type.
+func (c *Cluster) exportCondition(service, condition string) string {
+	c.set.Helper()
+	exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	c.set.must(err)
+	if found := meta.FindStatusCondition(exported.Status.Conditions, condition); found != nil {
+		return found.Reason + ": " + found.Message
+	}
+	return ""
 }
 
 // refusedContributions: importers limit what members contribute, each for itself.

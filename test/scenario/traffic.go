@@ -101,6 +101,38 @@ func border(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy)
 }
 
+// borderLifted: while a border keeps clients from a member, its copies keep what is known of it. If the border is lifted
+// while the member is silent or its exports are held, its endpoints are used again, also by a new controller.
+func borderLifted(s *Set, east, west *Cluster) {
+	p := Pair{east, west}
+	east.Export("web:") // the older one, which decides
+	s.Pass(2 * time.Second)
+	for _, lose := range []func(){
+		func() {
+			s.cut(p)
+			s.Judged(p, "Silent")
+			east.Restart()
+		},
+		func() {
+			east.Stop()
+			west.Withdraw("web") // its only one
+			east.Start()
+			s.Judged(p, "ExportsLost")
+		},
+	} {
+		west.Export("web:10.65.0.10")
+		s.Ask("web", export.AnnotationWithin, "local")
+		s.Except(east, web("-> VIP"), web(ofWest))
+		s.Quiet()
+		lose()
+		s.Holds(15*time.Second, web("-> VIP"), east)
+		s.Ask("web", export.AnnotationWithin, "*")
+		s.ExpectShares("web", Shares{"west": 1}, east)
+		s.restore(p)
+		s.Quiet()
+	}
+}
+
 // weighted: k of n endpoints are used, of all clusters the same, and the rest is the last resort.
 func weighted(s *Set, east, west, north *Cluster) {
 	west.SetEndpoints("web", "10.65.0.1", "10.65.0.2", "10.65.0.3")

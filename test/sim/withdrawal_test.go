@@ -7,78 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
 var imports = schema.GroupVersionResource{Group: v1beta1.GroupName, Version: "v1beta1", Resource: v1beta1.ServiceImportPluralName}
-
-// TestHeldSlice: a finalizer of somebody else holds the slice of an export that is withdrawn. It contributes nothing, also
-// once the member is silent.
-func TestHeldSlice(t *testing.T) {
-	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
-		east, west := set.Cluster("east"), set.Cluster("west")
-		west.Serve("web", false, "10.65.0.1")
-		west.Export("web")
-		expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
-		client := west.Kube.DiscoveryV1().EndpointSlices(sim.Namespace)
-		list, err := client.List(t.Context(), metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"})
-		must(t, err)
-		if len(list.Items) != 1 {
-			t.Fatalf("west publishes %d slices", len(list.Items))
-		}
-		_, err = client.Patch(t.Context(), list.Items[0].Name, types.MergePatchType,
-			[]byte(`{"metadata":{"finalizers":["example.org/held"]}}`), metav1.PatchOptions{})
-		must(t, err)
-		west.Withdraw("web")
-		sim.Wait(10 * time.Second)
-		expect(t, east, map[string]string{"web": "-> NXDOMAIN"})
-
-		// Exported again, it waits, and says so.
-		west.Export("web")
-		sim.Wait(time.Minute)
-		expect(t, east, map[string]string{"web": "-> NXDOMAIN"})
-		exports := west.Dynamic.Resource(imports.GroupVersion().WithResource(v1beta1.ServiceExportPluralName)).Namespace(sim.Namespace)
-		object, err := exports.Get(t.Context(), "web", metav1.GetOptions{})
-		must(t, err)
-		var exported v1beta1.ServiceExport
-		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &exported))
-		if ready := meta.FindStatusCondition(exported.Status.Conditions, "Ready"); ready == nil ||
-			ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "remove its finalizers") {
-			t.Errorf("the condition Ready is %+v", ready)
-		}
-		release := func() {
-			_, err := client.Patch(t.Context(), list.Items[0].Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
-				metav1.PatchOptions{})
-			must(t, err)
-		}
-		release()
-		sim.Wait(time.Minute)
-		expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
-		_, err = client.Patch(t.Context(), list.Items[0].Name, types.MergePatchType,
-			[]byte(`{"metadata":{"finalizers":["example.org/held"]}}`), metav1.PatchOptions{})
-		must(t, err)
-		west.Withdraw("web")
-		sim.Wait(10 * time.Second)
-		expect(t, east, map[string]string{"web": "-> NXDOMAIN"})
-		set.Network.Cut("east", "west", network.Both)
-		east.StopController()
-		east.StartController()
-		sim.Wait(time.Minute)
-		expect(t, east, map[string]string{"web": "-> NXDOMAIN"})
-	})
-}
 
 // TestUnreadableImport: an import whose spec cannot be decoded is written anew, with its IP.
 func TestUnreadableImport(t *testing.T) {
