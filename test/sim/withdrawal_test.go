@@ -8,39 +8,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
-
-var imports = schema.GroupVersionResource{Group: v1beta1.GroupName, Version: "v1beta1", Resource: v1beta1.ServiceImportPluralName}
-
-// TestUnreadableImport: an import whose spec cannot be decoded is written anew, with its IP.
-func TestUnreadableImport(t *testing.T) {
-	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
-		east := set.Cluster("east")
-		east.Serve("db", false, "10.64.0.1")
-		east.Export("db")
-		expect(t, east, map[string]string{"db": "east/10.64.0.1 -> VIP"})
-		ip, of := east.DNS.Text("db", sim.Namespace), east.Dynamic.Resource(imports).Namespace(sim.Namespace)
-		_, err := of.Patch(t.Context(), "db", types.MergePatchType,
-			[]byte(`{"spec":{"ports":"none","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":"soon"}}}}`), metav1.PatchOptions{})
-		must(t, err)
-		sim.Wait(5 * time.Second)
-		expect(t, east, map[string]string{"db": "east/10.64.0.1 -> VIP"})
-		written, err := of.Get(t.Context(), "db", metav1.GetOptions{})
-		must(t, err)
-		ports, _, err := unstructured.NestedSlice(written.Object, "spec", "ports")
-		if got := east.DNS.Text("db", sim.Namespace); err != nil || len(ports) != 1 || got != ip {
-			t.Errorf("db resolves to %s, and was %s; its ports are %v, %v", got, ip, ports, err)
-		}
-	})
-}
 
 // TestAnotherID: a controller that is started with another cluster id than before ends, so that nothing is withdrawn.
 // The id is changed once the Lease of the heartbeat is deleted.
