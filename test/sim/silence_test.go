@@ -85,7 +85,7 @@ func silences() []fault {
 		onWay("nearly all is lost", lost(0.99)),
 	}
 	for _, answer := range apiserver.Answers {
-		if answer.Name != apiserver.EmptyList { // see TestEmptyList
+		if answer.Name != apiserver.EmptyList { // see TestWithdrawn
 			rows = append(rows, inWest(answer.Name,
 				func(west *sim.Cluster) { west.API.SetFault("east", answer.Fault) },
 				func(west *sim.Cluster) { west.API.SetFault("east", nil) }))
