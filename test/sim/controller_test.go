@@ -73,25 +73,3 @@ func TestKilledAtEachWrite(t *testing.T) {
 func replica(identity string) func(*controller.Options) {
 	return func(options *controller.Options) { options.LeaderElection, options.Identity = true, identity }
 }
-
-// TestLeaderThatCouldNotRenew: a leader that could not renew its Lease restarts, and gave the Lease up before: it leads
-// again at once, not when the Lease runs out.
-func TestLeaderThatCouldNotRenew(t *testing.T) {
-	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
-		east := set.Cluster("east")
-		east.StopController()
-		hours := func(options *controller.Options) {
-			options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = 5*time.Hour, 10*time.Second, time.Second
-		}
-		leader := east.StartReplica(replica("first"), hours)
-		east.Serve("web", false, "10.64.0.1")
-		east.Export("web")
-		expect(t, east, map[string]string{"web": "east/10.64.0.1 -> VIP"})
-		leader.Freeze()
-		sim.Wait(time.Minute)
-		east.SetEndpoints("web", "10.64.0.2")
-		leader.Thaw()
-		sim.Wait(10 * time.Second)
-		expect(t, east, map[string]string{"web": "east/10.64.0.2 -> VIP"})
-	})
-}
