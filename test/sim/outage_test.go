@@ -4,7 +4,6 @@ package sim_test
 
 import (
 	"net/http"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -14,11 +13,8 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
@@ -30,6 +26,16 @@ func away(resources ...string) apiserver.Fault {
 			return nil, syscall.ECONNREFUSED
 		}
 		return serve(req)
+	}
+}
+
+// refused is a fault: requests for a resource fail with a status.
+func refused(resource string, code int) apiserver.Fault {
+	return func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+		if !slices.Contains(strings.Split(req.URL.Path, "/"), resource) {
+			return serve(req)
+		}
+		return &http.Response{StatusCode: code, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 	}
 }
 
@@ -66,44 +72,5 @@ func TestOutageOfTheOwnAPIServer(t *testing.T) {
 				t.Errorf("an endpoint was exported of when there was no Service: %s", slice.Name)
 			}
 		}
-	})
-}
-
-// TestOwnID reads the id of the cluster from its ClusterProperty.
-func TestOwnID(t *testing.T) {
-	definition, err := os.ReadFile("testdata/about.yaml")
-	must(t, err)
-	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
-		east := set.Cluster("east")
-		properties := east.Dynamic.Resource(
-			schema.GroupVersionResource{Group: "about.k8s.io", Version: "v1alpha1", Resource: "clusterproperties"})
-		put := func(value string) {
-			property := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterProperty",
-				"metadata": map[string]any{"name": "cluster.clusterset.k8s.io"}, "spec": map[string]any{"value": value},
-			}}
-			_ = properties.Delete(t.Context(), property.GetName(), metav1.DeleteOptions{}) // if it is there
-			_, err := properties.Create(t.Context(), property, metav1.CreateOptions{})
-			must(t, err)
-		}
-		restart := func() error {
-			east.StopController()
-			east.StartController(func(options *controller.Options) { options.Cluster = "" })
-			sim.Wait(3 * time.Second)
-			return east.Controller.Ended()
-		}
-		if err := restart(); err == nil || !strings.Contains(err.Error(), "--cluster-id") {
-			t.Errorf("without a ClusterProperty: got %v", err)
-		}
-		east.Define(definition)
-		put("Not A Name")
-		if err := restart(); err == nil || !strings.Contains(err.Error(), "ClusterProperty") {
-			t.Errorf("with a wrong id: got %v", err)
-		}
-		put("name.registry")
-		must(t, restart())
-		east.Serve("web", false, "10.64.0.10")
-		east.Export("web")
-		expect(t, east, map[string]string{"web": "name.registry/10.64.0.10 -> VIP"})
 	})
 }

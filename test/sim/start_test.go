@@ -3,32 +3,176 @@
 package sim_test
 
 import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// TestStartWhileAPIIsAway starts the controller while its API server refuses all requests, for as long as a backoff
-// needs to come to its longest delay. Once the API server answers, all is published within seconds.
-func TestStartWhileAPIIsAway(t *testing.T) {
+// TestStarts starts the controllers of two clusters while their API servers refuse something for as long as a backoff needs
+// to come to its longest delay. What only hints need is not waited for, and properties are those of the heartbeat: what
+// was imported because of them stays. If all requests are refused, all is published within seconds once they are not.
+func TestStarts(t *testing.T) {
+	type row struct {
+		name  string
+		fault apiserver.Fault
+		ends  bool // before something changes
+	}
+	rows := []row{
+		{"nodes are forbidden", refused("nodes", http.StatusForbidden), false},
+		{"properties are forbidden", refused("clusterproperties", http.StatusForbidden), false},
+		{"lists of properties fail", refused("clusterproperties", http.StatusInternalServerError), false},
+	}
 	for _, answer := range apiserver.Answers[:5] {
-		t.Run(answer.Name, func(t *testing.T) {
+		rows = append(rows, row{answer.Name, answer.Fault, true})
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
 			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 				east, west := set.Cluster("east"), set.Cluster("west")
+				describe(t, east, "region", "eu")
 				west.Serve("web", false, "10.65.0.1")
-				west.Export("web")
-				sim.Wait(3 * time.Second)
-				west.StopController()
-				west.API.SetFault(west.Name, answer.Fault)
-				west.StartController()
+				west.ExportWith("web", map[string]string{export.AnnotationClusters: "region=eu"}, nil)
+				sim.Wait(2 * time.Minute)
+				expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
+				for _, each := range set.Clusters() {
+					each.StopController()
+					each.API.SetFault(each.Name, row.fault)
+					each.StartController()
+				}
 				sim.Wait(5 * time.Minute)
-				west.API.SetFault(west.Name, nil)
+				if row.ends {
+					east.API.SetFault("east", nil)
+					west.API.SetFault("west", nil)
+				}
 				west.SetEndpoints("web", "10.65.0.2")
 				sim.Wait(12 * time.Second)
 				expect(t, east, map[string]string{"web": "west/10.65.0.2 -> VIP"})
+				lease, err := east.Kube.CoordinationV1().Leases(member.DefaultNamespace).Get(t.Context(), member.HeartbeatLease,
+					metav1.GetOptions{})
+				must(t, err)
+				if text := lease.Annotations[scope.PropertiesAnnotation]; text != `{"region":"eu"}` ||
+					time.Since(lease.Spec.RenewTime.Time) > 6*time.Second {
+					t.Errorf("the heartbeat is of %s, and has %q", lease.Spec.RenewTime, text)
+				}
 			})
 		})
 	}
+}
+
+// describe gives a cluster a ClusterProperty.
+func describe(t *testing.T, c *sim.Cluster, name, value string) {
+	t.Helper()
+	definition, err := os.ReadFile("testdata/about.yaml")
+	must(t, err)
+	c.Define(definition)
+	c.Put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterProperty",
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"value": value},
+	}})
+}
+
+// TestUnknownProperties: no border admits a cluster by what it is not while its properties are unknown.
+func TestUnknownProperties(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		for i, c := range set.Clusters() {
+			c.Serve("web", false, []string{"10.64.0.1", "10.65.0.1"}[i])
+			c.ExportWith("web", nil, map[string]string{export.AnnotationWithin: "region!=us"})
+		}
+		inside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1 -> VIP"}
+		outside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1- -> VIP"}
+		sim.Wait(time.Minute)
+		expect(t, east, inside) // without properties
+		// The next controller of west has neither the right to list them nor a heartbeat that says which they were.
+		west.StopController()
+		must(t, west.Kube.CoordinationV1().Leases(member.DefaultNamespace).Delete(t.Context(), member.HeartbeatLease,
+			metav1.DeleteOptions{}))
+		west.API.SetFault("", refused("clusterproperties", http.StatusForbidden))
+		west.StartController()
+		sim.Wait(65 * time.Second)
+		expect(t, east, outside)
+		east.StopController()
+		east.StartController()
+		sim.Wait(30 * time.Second)
+		expect(t, east, outside)
+		west.API.SetFault("", nil)
+		sim.Wait(65 * time.Second)
+		expect(t, east, inside)
+	})
+}
+
+// TestNodesAreLate: a controller that restarts knows the zones before it decides about hints, so it writes nothing.
+func TestNodesAreLate(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		_, err := west.Kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: "node", Labels: map[string]string{corev1.LabelTopologyZone: "a"},
+		}}, metav1.CreateOptions{})
+		must(t, err)
+		prefersCluster := func(o *controller.Options) { o.Prefer = "cluster" }
+		west.StopController()
+		west.StartController(prefersCluster)
+		for i, c := range []*sim.Cluster{east, west} {
+			c.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 4+i))
+			c.Export("web")
+		}
+		expect(t, west, map[string]string{"web": "east/10.64.0.1 west/10.65.0.1 -> VIP"})
+		west.StopController()
+		west.API.SetFault("west", func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/nodes") {
+				sim.Wait(3 * time.Second)
+			}
+			return serve(req)
+		})
+		replica := west.StartReplica(prefersCluster)
+		sim.Wait(time.Minute)
+		if got := replica.Writes(); len(got) > 0 {
+			t.Errorf("it wrote %q", got)
+		}
+	})
+}
+
+// TestOwnID: the id of the cluster is a flag, or that of its ClusterProperty. A controller that is started with another one
+// than before ends, so that nothing is withdrawn, until the Lease of the heartbeat is deleted.
+func TestOwnID(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		west.Serve("web", false, "10.65.0.1")
+		west.Export("web")
+		kept := map[string]string{"web": "west/10.65.0.1 -> VIP"}
+		expect(t, east, kept)
+		restart := func(flag, want string) {
+			t.Helper()
+			west.StopController()
+			west.StartController(func(options *controller.Options) { options.Cluster = flag })
+			sim.Wait(time.Minute)
+			if err := west.Controller.Ended(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("it ended with %v, want %s", err, want)
+			}
+		}
+		restart("", "--cluster-id")
+		describe(t, west, "cluster.clusterset.k8s.io", "Not A Name")
+		restart("", "ClusterProperty")
+		describe(t, west, "cluster.clusterset.k8s.io", "name.registry")
+		restart("", "was west before")
+		expect(t, east, kept)
+		must(t, west.Kube.CoordinationV1().Leases(member.DefaultNamespace).Delete(t.Context(), member.HeartbeatLease,
+			metav1.DeleteOptions{}))
+		restart("", "")
+		expect(t, west, map[string]string{"web": "name.registry/10.65.0.1 -> VIP"})
+	})
 }
