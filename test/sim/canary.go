@@ -3,8 +3,6 @@
 package sim
 
 import (
-	"strings"
-
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
@@ -21,16 +19,14 @@ func (c *Cluster) Canary(address string) func(*controller.Options) {
 	}
 }
 
-// OfferCanaries sets the canaries of the cluster, as the EndpointSlice controller does: "10.65.9.1=a" is one in a zone.
+// OfferCanaries sets the canaries of the cluster, as the EndpointSlice controller does, each on a node of its own.
 func (c *Cluster) OfferCanaries(canaries ...string) {
 	c.t.Helper()
 	slice := sliceOf(member.DefaultNamespace, canary.Service, canary.Port, 8081)
 	for _, each := range canaries {
-		address, zone, _ := strings.Cut(each, "=")
-		node := "node-of-" + address
+		node := "node-of-" + each
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}, Zone: &zone,
-			NodeName: &node,
+			Addresses: []string{each}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}, NodeName: &node,
 		})
 	}
 	c.Put(slice)

@@ -68,13 +68,8 @@ func (k *kind) empty() runtime.Object {
 func fieldsOf(object runtime.Object) fields.Set {
 	m := access(object)
 	set := fields.Set{"metadata.name": m.GetName(), "metadata.namespace": m.GetNamespace()}
-	switch object := object.(type) {
-	case *corev1.Service:
-		set["spec.clusterIP"], set["spec.type"] = object.Spec.ClusterIP, string(object.Spec.Type)
-	case *corev1.Pod:
-		set["spec.nodeName"], set["status.phase"] = object.Spec.NodeName, string(object.Status.Phase)
-	case *corev1.Event:
-		involved := object.InvolvedObject
+	if event, ok := object.(*corev1.Event); ok { // kubectl describe asks for those of its object
+		involved := event.InvolvedObject
 		set["involvedObject.name"], set["involvedObject.namespace"] = involved.Name, involved.Namespace
 		set["involvedObject.kind"], set["involvedObject.uid"] = involved.Kind, string(involved.UID)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,24 +17,15 @@ import (
 // objects are operations on single objects of built-in resources.
 var objects = []Operation{
 	{"create and get", func(ctx context.Context, c *Client) string {
-		created := need(c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
-		got := need(c.CoreV1().ConfigMaps(c.Namespace).Get(ctx, "one", metav1.GetOptions{}))
+		client := c.CoreV1().ConfigMaps(c.Namespace)
+		_, err1 := client.Get(ctx, "one", metav1.GetOptions{})
+		created := need(client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
+		got := need(client.Get(ctx, "one", metav1.GetOptions{}))
+		_, err2 := client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{})
+		_, err3 := c.CoreV1().ConfigMaps("nowhere").Create(ctx, configMap("one", "red"), metav1.CreateOptions{})
 		return words(created.UID != "", created.ResourceVersion != "", got.ResourceVersion == created.ResourceVersion,
-			!got.CreationTimestamp.IsZero())
-	}, "true true true true"},
-	{"create what exists", func(ctx context.Context, c *Client) string {
-		_, err1 := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap("one", "red"), metav1.CreateOptions{})
-		_, err2 := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap("one", "red"), metav1.CreateOptions{})
-		return results(err1, err2)
-	}, "ok, AlreadyExists 409"},
-	{"create in a namespace that does not exist", func(ctx context.Context, c *Client) string {
-		_, err := c.CoreV1().ConfigMaps("nowhere").Create(ctx, configMap("one", "red"), metav1.CreateOptions{})
-		return result(err)
-	}, "NotFound 404"},
-	{"get what does not exist", func(ctx context.Context, c *Client) string {
-		_, err := c.CoreV1().ConfigMaps(c.Namespace).Get(ctx, "none", metav1.GetOptions{})
-		return result(err)
-	}, "NotFound 404"},
+			!got.CreationTimestamp.IsZero(), results(err1, err2, err3))
+	}, "true true true true NotFound 404, AlreadyExists 409, NotFound 404"},
 	{"generated names differ", func(ctx context.Context, c *Client) string {
 		named := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "some-"}}
 		one, err1 := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, named, metav1.CreateOptions{})
@@ -54,38 +44,20 @@ var objects = []Operation{
 		_, err3 := c.CoreV1().Services(c.Namespace).Create(ctx, service("with.dot"), metav1.CreateOptions{})
 		return results(err1, err2, err3)
 	}, "Invalid 422, Invalid 422, Invalid 422"},
-	{"an update of an older version conflicts", func(ctx context.Context, c *Client) string {
+	{"an update conflicts with an older version and another object, and makes a version if it changes something", func(ctx context.Context, c *Client) string {
 		client := c.CoreV1().ConfigMaps(c.Namespace)
 		old := need(client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
 		changed := old.DeepCopy()
 		changed.Labels["color"] = "blue"
 		changed, err1 := client.Update(ctx, changed, metav1.UpdateOptions{})
 		_, err2 := client.Update(ctx, old, metav1.UpdateOptions{})
-		return words(results(err1, err2), changed.UID == old.UID, changed.ResourceVersion != old.ResourceVersion)
-	}, "ok, Conflict 409 true true"},
-	{"an update of another object of that name conflicts", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		created := need(client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
-		created.UID = "another"
-		_, err := client.Update(ctx, created, metav1.UpdateOptions{})
-		return result(err)
-	}, "Conflict 409"},
-	{"an update that changes nothing makes no version", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		created := need(client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
-		updated := need(client.Update(ctx, created, metav1.UpdateOptions{}))
-		return words(updated.ResourceVersion == created.ResourceVersion)
-	}, "true"},
-	{"a Lease is updated with its version", func(ctx context.Context, c *Client) string {
-		client := c.CoordinationV1().Leases(c.Namespace)
-		lease := need(client.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
-			metav1.CreateOptions{}))
-		holder := "me"
-		lease.Spec.HolderIdentity = &holder
-		_, err1 := client.Update(ctx, lease, metav1.UpdateOptions{})
-		_, err2 := client.Update(ctx, lease, metav1.UpdateOptions{})
-		return results(err1, err2)
-	}, "ok, Conflict 409"},
+		same := need(client.Update(ctx, changed, metav1.UpdateOptions{}))
+		another := changed.DeepCopy()
+		another.UID = "another"
+		_, err3 := client.Update(ctx, another, metav1.UpdateOptions{})
+		return words(results(err1, err2, err3), changed.UID == old.UID, changed.ResourceVersion != old.ResourceVersion,
+			changed.ResourceVersion == same.ResourceVersion)
+	}, "ok, Conflict 409, Conflict 409 true true true"},
 	{"a merge patch", func(ctx context.Context, c *Client) string {
 		client := c.CoreV1().ConfigMaps(c.Namespace)
 		need(client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
@@ -187,27 +159,17 @@ var custom = []Operation{
 		return words(atCreate, specByStatus, statusByStatus, statusByObject, created.GetGeneration(),
 			byStatus.GetGeneration(), byObject.GetGeneration())
 	}, "false false true true 1 1 2"},
-	{"labels make no generation", func(ctx context.Context, c *Client) string {
-		client := c.Dynamic.Resource(exports).Namespace(c.Namespace)
-		created := need(client.Create(ctx, export("one"), metav1.CreateOptions{}))
+	{"labels make no generation, an update needs a version, and unknown fields are pruned", func(ctx context.Context, c *Client) string {
+		client, odd := c.Dynamic.Resource(exports).Namespace(c.Namespace), export("one")
+		odd.Object["unknown"] = "field"
+		created := need(client.Create(ctx, odd, metav1.CreateOptions{}))
+		_, kept := created.Object["unknown"]
 		created.SetLabels(map[string]string{"a": "b"})
 		updated := need(client.Update(ctx, created, metav1.UpdateOptions{}))
-		return words(updated.GetGeneration())
-	}, "1"},
-	{"an update needs a version", func(ctx context.Context, c *Client) string {
-		client := c.Dynamic.Resource(exports).Namespace(c.Namespace)
-		created := need(client.Create(ctx, export("one"), metav1.CreateOptions{}))
-		created.SetResourceVersion("")
-		_, err := client.Update(ctx, created, metav1.UpdateOptions{})
-		return result(err)
-	}, "Invalid 422"},
-	{"unknown fields are pruned", func(ctx context.Context, c *Client) string {
-		odd := export("one")
-		odd.Object["unknown"] = "field"
-		created := need(c.Dynamic.Resource(exports).Namespace(c.Namespace).Create(ctx, odd, metav1.CreateOptions{}))
-		_, kept := created.Object["unknown"]
-		return words(kept)
-	}, "false"},
+		updated.SetResourceVersion("")
+		_, err := client.Update(ctx, updated, metav1.UpdateOptions{})
+		return words(kept, updated.GetGeneration(), result(err))
+	}, "false 1 Invalid 422"},
 	{"a version that is not served", func(ctx context.Context, c *Client) string {
 		_, err := c.Dynamic.Resource(exports.GroupResource().WithVersion("v9")).Namespace(c.Namespace).List(ctx,
 			metav1.ListOptions{})
