@@ -13,8 +13,7 @@ var All = []Scenario{
 	{"a member is drained", three, steady(drains)},
 	{"a drained member is silent", three, steady(drainedAndSilent)},
 	{"a member is silent", three, silent.Run},
-	{"a member is not heard", three, steady(notHeard(false))},
-	{"a member is cut off from all", three, steady(notHeard(true))},
+	{"a member is cut off from all", three, steady(cutOff)},
 	{"a member is slow", three, steady(slow)},
 	{"nothing gets to a member", three, steady(oneWay)},
 	{"a member changes while it is silent", three, fault(changesMeanwhile)},
@@ -23,7 +22,7 @@ var All = []Scenario{
 	{"a silent member is gone after a time", three, fault(goneAfter)},
 	{"a silent member leaves", three, fault(leavesWhileSilent)},
 	{"clocks are wrong", three, steady(wrongClocks)},
-	{"a controller stops", three, steady(stoppedController)},
+	{"a controller stops", three, stopped.Run},
 
 	{"a member has bad addresses", three, lies(badAddresses)},
 	{"a member has bad endpoints and ports", three, lies(badParts)},

@@ -7,37 +7,23 @@ import (
 	"time"
 )
 
-// notHeard: nobody hears a member, which goes on at home. It hears the others, or nobody either: then it demotes all
-// others, which takes nothing away where its own endpoints are not ready.
-func notHeard(deaf bool) func(s *Set, east, west, north *Cluster) {
-	return func(s *Set, east, west, north *Cluster) {
-		ways := []Pair{{east, west}, {north, west}}
-		if deaf {
-			ways = append(ways, Pair{west, east}, Pair{west, north})
-		}
-		s.cut(ways...)
-		s.Holds(20*time.Second, healthy, s.clusters...)
-		home := healthy
-		if deaf {
-			home = healthy.With("web", "north/10.66.0.1~ west/10.65.0.1 -> VIP", "db",
-				"north/10.66.0.3~ west/10.65.0.3 -> 10.65.0.3")
-			s.Judged(Pair{west, east}, "Silent")
-		}
-		s.Except(west, home, westDemoted)
-		north.SetEndpoints("db", "10.66.0.9")
-		west.SetEndpoints("solo", "10.65.0.9")
-		seen := healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo",
-			"west/10.65.0.9 -> VIP")
-		atHome := seen
-		if deaf {
-			atHome = home.With("solo", seen["solo"])
-		}
-		s.Except(west, atHome, westDemoted.With("db", "north/10.66.0.9 west/10.65.0.3~ -> 10.66.0.9"))
-		s.restore(ways...)
-		s.Expect(seen)
-		for _, p := range s.Pairs() {
-			s.LeaseSays(p, "fresh")
-		}
+// cutOff: nobody hears a member, which goes on at home and hears nobody either: it demotes all others, which takes nothing
+// away where its own endpoints are not ready.
+func cutOff(s *Set, east, west, north *Cluster) {
+	ways := []Pair{{east, west}, {north, west}, {west, east}, {west, north}}
+	s.cut(ways...)
+	s.Holds(20*time.Second, healthy, s.clusters...)
+	home := healthy.With("web", "north/10.66.0.1~ west/10.65.0.1 -> VIP", "db", "north/10.66.0.3~ west/10.65.0.3 -> 10.65.0.3")
+	s.Judged(Pair{west, east}, "Silent")
+	s.Except(west, home, westDemoted)
+	north.SetEndpoints("db", "10.66.0.9")
+	west.SetEndpoints("solo", "10.65.0.9")
+	s.Except(west, home.With("solo", "west/10.65.0.9 -> VIP"),
+		westDemoted.With("db", "north/10.66.0.9 west/10.65.0.3~ -> 10.66.0.9"))
+	s.restore(ways...)
+	s.Expect(healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo", "west/10.65.0.9 -> VIP"))
+	for _, p := range s.Pairs() {
+		s.LeaseSays(p, "fresh")
 	}
 }
 
@@ -187,18 +173,13 @@ func wrongClocks(s *Set, east, west, north *Cluster) {
 	}
 }
 
-// stoppedController: a controller that stops withdraws nothing.
-func stoppedController(s *Set, east, west, north *Cluster) {
-	west.Stop()
-	s.Expect(westDemoted, east, north)
-	s.Holds(20*time.Second, westDemoted, east, north)
-	west.Start()
-	s.Expect(healthy)
-}
-
-// silent is the silence of a member that is cut off.
-var silent = Silence(
-	func(s *Set) { s.cut(s.Pair("east", "west")) }, func(s *Set) { s.restore(s.Pair("east", "west")) })
+// silent is the silence of a member that is cut off, and stopped that of one whose controller stops.
+var (
+	silent = Silence(
+		func(s *Set) { s.cut(s.Pair("east", "west")) }, func(s *Set) { s.restore(s.Pair("east", "west")) })
+	stopped = Silence(
+		func(s *Set) { s.Cluster("west").Stop() }, func(s *Set) { s.Cluster("west").Start() })
+)
 
 // Silence is a scenario in which a fault makes west silent for east. Nothing of it is removed. It is demoted after 30 s
 // and not before, changes of others apply at once, also after a restart of its reader, and all is as before when it is
