@@ -78,44 +78,38 @@ func betweenAll(h *happening) []judge.Way {
 	return slices.DeleteFunc(h.c.ways(), func(w judge.Way) bool { return w.From == w.To })
 }
 
-// onWay changes the way to the other cluster until it is restored.
-func onWay(change func(n *network.Network, from, to string, random *rand.Rand)) func(*happening) func() {
-	return func(h *happening) func() {
-		change(h.run.network, h.c.Name, h.other.Name, h.random)
-		return func() { h.run.network.Restore(h.c.Name, h.other.Name) }
+// way is a fault of the way to the other cluster, until it is restored.
+func way(kind string, weight int, silences bool, change func(n *network.Network, from, to string, random *rand.Rand)) fault {
+	return fault{
+		kind: kind, weight: weight, pair: true, silences: silences, targets: theWay, ways: fromOther,
+		begin: func(h *happening) func() {
+			change(h.run.network, h.c.Name, h.other.Name, h.random)
+			return func() { h.run.network.Restore(h.c.Name, h.other.Name) }
+		},
 	}
+}
+
+// within is a fault of a part of a cluster.
+func within(part, kind string, weight int, silences bool, begin func(*happening) func()) fault {
+	return fault{kind: kind, weight: weight, silences: silences, targets: theCluster(part), ways: all, begin: begin}
 }
 
 // faults are all. A new one is a row.
 var faults = []fault{
-	{
-		kind: "cut both ways to", weight: 12, pair: true, silences: true, targets: theWay, ways: fromOther,
-		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.Both) }),
-	},
-	{
-		kind: "cut what comes from", weight: 6, pair: true, silences: true, targets: theWay, ways: fromOther,
-		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.FromServer) }),
-	},
-	{
-		kind: "cut what goes to", weight: 4, pair: true, targets: theWay, ways: fromOther,
-		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.ToServer) }),
-	},
-	{
-		kind: "refuse connections to", weight: 6, pair: true, silences: true, targets: theWay, ways: fromOther,
-		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Refuse(from, to) }),
-	},
-	{
-		kind: "delay what goes to and comes from", weight: 5, pair: true, targets: theWay, ways: fromOther,
-		begin: onWay(func(n *network.Network, from, to string, random *rand.Rand) {
-			delay := time.Duration(random.Int64N(int64(2 * time.Second)))
-			n.Delay(from, to, delay, delay)
-		}),
-	},
-	{
-		kind: "lose packets to and from", weight: 4, pair: true, targets: theWay, ways: fromOther,
-		begin: onWay(
-			func(n *network.Network, from, to string, random *rand.Rand) { n.Lose(from, to, random.Float64()/2) }),
-	},
+	way("cut both ways to", 12, true,
+		func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.Both) }),
+	way("cut what comes from", 6, true,
+		func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.FromServer) }),
+	way("cut what goes to", 4, false,
+		func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.ToServer) }),
+	way("refuse connections to", 6, true,
+		func(n *network.Network, from, to string, _ *rand.Rand) { n.Refuse(from, to) }),
+	way("delay what goes to and comes from", 5, false, func(n *network.Network, from, to string, random *rand.Rand) {
+		delay := time.Duration(random.Int64N(int64(2 * time.Second)))
+		n.Delay(from, to, delay, delay)
+	}),
+	way("lose packets to and from", 4, false,
+		func(n *network.Network, from, to string, random *rand.Rand) { n.Lose(from, to, random.Float64()/2) }),
 	{
 		kind: "half-open connections to", weight: 5, pair: true, targets: theWay, ways: fromOther,
 		begin: func(h *happening) func() {
@@ -164,37 +158,25 @@ var faults = []fault{
 			}
 		},
 	},
-	{
-		kind: "the controller is down", weight: 12, silences: true, targets: theCluster("controller"), ways: all,
-		begin: func(h *happening) func() {
-			h.c.StopController()
-			return func() { h.c.StartController() }
-		},
-	},
-	{
-		kind: "the controller is killed", weight: 6, silences: true, targets: theCluster("controller"), ways: all,
-		begin: func(h *happening) func() {
+	within("controller", "the controller is down", 12, true, func(h *happening) func() {
+		h.c.StopController()
+		return func() { h.c.StartController() }
+	}),
+	within("controller", "the controller is killed", 6, true, func(h *happening) func() {
+		h.c.KillController()
+		return func() { h.c.StartController() }
+	}),
+	within("controller", "the controller is killed at a write", 6, false, func(h *happening) func() {
+		h.c.Controller.KillAt(1 + h.random.IntN(4))
+		return func() {
 			h.c.KillController()
-			return func() { h.c.StartController() }
-		},
-	},
-	{
-		kind: "the controller is killed at a write", weight: 6, targets: theCluster("controller"), ways: all,
-		begin: func(h *happening) func() {
-			h.c.Controller.KillAt(1 + h.random.IntN(4))
-			return func() {
-				h.c.KillController()
-				h.c.StartController()
-			}
-		},
-	},
-	{
-		kind: "the controller stands still", weight: 4, targets: theCluster("controller"), ways: all,
-		begin: func(h *happening) func() {
-			h.c.Controller.Freeze()
-			return h.c.Controller.Thaw
-		},
-	},
+			h.c.StartController()
+		}
+	}),
+	within("controller", "the controller stands still", 4, false, func(h *happening) func() {
+		h.c.Controller.Freeze()
+		return h.c.Controller.Thaw
+	}),
 	{kind: "DNS is down", weight: 5, targets: theCluster("DNS"), ways: into, begin: func(h *happening) func() {
 		h.c.StopDNS()
 		h.c.down = true
@@ -204,29 +186,16 @@ var faults = []fault{
 			h.c.down = false
 		}
 	}},
-	{
-		kind: "the API server refuses all requests", weight: 4, silences: true, targets: theCluster("API"), ways: all,
-		begin: refuse(func(apiserver.Request) bool { return true }),
-	},
-	{
-		kind: "the API server refuses writes", weight: 4, silences: true, targets: theCluster("API"), ways: all,
-		begin: refuse(
-			func(r apiserver.Request) bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }),
-	},
-	{
-		kind: "the API server refuses lists and watches", weight: 4, targets: theCluster("API"), ways: all,
-		begin: refuse(func(r apiserver.Request) bool { return r.Verb == "list" || r.Verb == "watch" }),
-	},
-	{
-		kind: "the API server refuses some writes of objects", weight: 4, targets: theCluster("API"), ways: all,
-		begin: func(h *happening) func() {
-			random := rand.New(rand.NewPCG(h.Random, 4))
-			return refuse(func(r apiserver.Request) bool {
-				return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) && r.Resource.Resource != "leases" &&
-					random.IntN(3) > 0
-			})(h)
-		},
-	},
+	within("API", "the API server refuses all requests", 4, true, refuse(func(apiserver.Request) bool { return true })),
+	within("API", "the API server refuses writes", 4, true, refuse(writes)),
+	within("API", "the API server refuses lists and watches", 4, false,
+		refuse(func(r apiserver.Request) bool { return r.Verb == "list" || r.Verb == "watch" })),
+	within("API", "the API server refuses some writes of objects", 4, false, func(h *happening) func() {
+		random := rand.New(rand.NewPCG(h.Random, 4))
+		return refuse(func(r apiserver.Request) bool {
+			return writes(r) && r.Resource.Resource != "leases" && random.IntN(3) > 0
+		})(h)
+	}),
 	{
 		kind: "an empty list of EndpointSlices instead of those of", weight: 8, pair: true, targets: theWay,
 		ways: fromOther, begin: func(h *happening) func() {
@@ -240,27 +209,18 @@ var faults = []fault{
 			}
 		},
 	},
-	{
-		kind: "the API server is killed", weight: 5, silences: true, targets: theCluster("API"), ways: all,
-		begin: func(h *happening) func() {
-			h.c.StopAPI()
-			return h.c.StartAPI
-		},
-	},
-	{
-		kind: "the API server is frozen", weight: 8, silences: true, targets: theCluster("API"), ways: all,
-		begin: func(h *happening) func() {
-			h.c.FreezeAPI()
-			return h.c.StartAPI
-		},
-	},
-	{
-		kind: "the API server restarts", weight: 8, targets: theCluster("API"), ways: all,
-		begin: func(h *happening) func() {
-			h.c.API.Restart()
-			return nil
-		},
-	},
+	within("API", "the API server is killed", 5, true, func(h *happening) func() {
+		h.c.StopAPI()
+		return h.c.StartAPI
+	}),
+	within("API", "the API server is frozen", 8, true, func(h *happening) func() {
+		h.c.FreezeAPI()
+		return h.c.StartAPI
+	}),
+	within("API", "the API server restarts", 8, false, func(h *happening) func() {
+		h.c.API.Restart()
+		return nil
+	}),
 	{kind: compaction, weight: 6, targets: nothing, begin: func(h *happening) func() {
 		h.run.drain()
 		h.c.API.Compact()
@@ -287,17 +247,18 @@ var faults = []fault{
 			return func() { h.c.join(h.other.Name) }
 		},
 	},
-	{
-		kind: "somebody deletes an object of the controller", weight: 8, targets: theCluster("API"), ways: all,
-		begin: deleteDerived,
-	},
-	{kind: moves, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
+	within("API", "somebody deletes an object of the controller", 8, false, deleteDerived),
+	within("controller", moves, 0, false, func(h *happening) func() {
 		h.c.StopController()
 		h.c.move(networkNames[h.random.IntN(len(networkNames))])
 		h.c.StartController()
 		return nil
-	}},
-	{kind: "the namespace is deleted", weight: 2, targets: theCluster("API"), ways: all, begin: deleteNamespace},
+	}),
+	within("API", "the namespace is deleted", 2, false, deleteNamespace),
+}
+
+func writes(r apiserver.Request) bool {
+	return !slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 }
 
 // refuse has the API server refuse some requests of controllers and DNS.
