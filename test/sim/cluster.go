@@ -76,12 +76,13 @@ func newCluster(t *testing.T, n *network.Network, name string, number int) *Clus
 		t.Fatal(err)
 	}
 	for _, namespace := range []string{member.DefaultNamespace, Namespace} {
-		if _, err := c.Kube.CoreV1().Namespaces().Create(t.Context(),
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		c.Put(&corev1.Namespace{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		})
 	}
-	c.define(standard())
+	for _, each := range standard() {
+		c.Put(each)
+	}
 	c.serve()
 	return c
 }

@@ -41,7 +41,7 @@ func Run(t *testing.T, names []string, scenario func(t *testing.T, set *ClusterS
 		for _, reader := range set.clusters {
 			for _, source := range set.clusters {
 				if reader != source {
-					reader.join(t, source)
+					reader.join(source)
 				}
 			}
 		}
@@ -106,19 +106,15 @@ func (s *ClusterSet) Cluster(name string) *Cluster {
 const everywhere = "0.0.0.0/0,::/0"
 
 // join gives c the credential to read source.
-func (c *Cluster) join(t *testing.T, source *Cluster) {
-	t.Helper()
-	secret := &corev1.Secret{
+func (c *Cluster) join(source *Cluster) {
+	c.Put(&corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "member-" + source.Name, Labels: map[string]string{member.ClusterLabel: source.Name},
+			Namespace: member.DefaultNamespace, Name: "member-" + source.Name, Labels: map[string]string{member.ClusterLabel: source.Name},
 			Annotations: map[string]string{member.CIDRsAnnotation: everywhere},
 		},
 		Data: map[string][]byte{"kubeconfig": source.Kubeconfig(c.Name)},
-	}
-	if _, err := c.Kube.CoreV1().Secrets(member.DefaultNamespace).Create(t.Context(), secret,
-		metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 // Kubeconfig returns one with which a reader reaches the cluster over the network.

@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"bytes"
 	"sync"
 	"time"
 
@@ -56,17 +55,10 @@ func (c *Cluster) SetImpostor(impostor bool) {
 	c.network.ResetAll(c.Name)
 }
 
-// Define installs CustomResourceDefinitions (YAML documents), in place of others of the same names.
-func (c *Cluster) Define(texts ...[]byte) {
+// Define installs a CustomResourceDefinition, in place of another of the same name.
+func (c *Cluster) Define(text []byte) {
 	c.t.Helper()
-	c.define(parse(texts...))
-}
-
-func (c *Cluster) define(all []*unstructured.Unstructured) {
-	c.t.Helper()
-	for _, definition := range all {
-		c.Put(definition)
-	}
+	c.Put(parse(text)[0])
 }
 
 // standard are the CustomResourceDefinitions of the MCS API, parsed once: each cluster of each scenario has them.
@@ -76,7 +68,7 @@ var standard = sync.OnceValue(func() []*unstructured.Unstructured {
 
 // parse reads YAML documents.
 func parse(texts ...[]byte) (definitions []*unstructured.Unstructured) {
-	for _, text := range bytes.Split(bytes.Join(texts, separator), separator) {
+	for _, text := range texts {
 		definition := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(text, &definition.Object); err != nil {
 			panic(err)
@@ -85,5 +77,3 @@ func parse(texts ...[]byte) (definitions []*unstructured.Unstructured) {
 	}
 	return definitions
 }
-
-var separator = []byte("\n---\n")

@@ -23,11 +23,12 @@ import (
 //
 //	east/10.64.0.1 west/10.65.0.1~ -> VIP
 func (c *Cluster) See(service string) string {
-	return strings.TrimPrefix(c.Endpoints(service)+" -> "+c.answer(service), " ")
-}
-
-// Endpoints returns the part of See before the answer of DNS.
-func (c *Cluster) Endpoints(service string) string {
+	answer := c.DNS.Text(service, Namespace)
+	for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource("serviceimports")) {
+		if ips, _, _ := unstructured.NestedStringSlice(each.Object, "spec", "ips"); each.GetName() == service && slices.Contains(ips, answer) {
+			answer = "VIP"
+		}
+	}
 	var endpoints []string
 	for _, slice := range apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")) {
 		if slice.Labels[v1beta1.LabelServiceName] != service {
@@ -46,26 +47,7 @@ func (c *Cluster) Endpoints(service string) string {
 		}
 	}
 	slices.Sort(endpoints)
-	return strings.Join(endpoints, " ")
-}
-
-// answer is what DNS answers.
-func (c *Cluster) answer(service string) string {
-	text := c.DNS.Text(service, Namespace)
-	if slices.Contains(c.vips(service), text) {
-		return "VIP"
-	}
-	return text
-}
-
-func (c *Cluster) vips(service string) []string {
-	for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource("serviceimports")) {
-		if each.GetName() == service {
-			ips, _, _ := unstructured.NestedStringSlice(each.Object, "spec", "ips")
-			return ips
-		}
-	}
-	return nil
+	return strings.TrimPrefix(strings.Join(endpoints, " ")+" -> "+answer, " ")
 }
 
 // State returns the exports, imports, Services and EndpointSlices of the namespace of scenarios as JSON, one in a line,
