@@ -71,6 +71,15 @@ func (c *Cluster) StartReplica(changes ...func(*controller.Options)) *Controller
 	return p
 }
 
+// Canary has a replica answer probes at an address of the network, and probe those of others.
+func (c *Cluster) Canary(address string) func(*controller.Options) {
+	return func(options *controller.Options) {
+		listener, err := c.network.Listen(address)
+		c.Must(err)
+		options.Canary, options.DialCanary = listener, options.DialMember
+	}
+}
+
 // StartController starts the controller.
 func (c *Cluster) StartController(changes ...func(*controller.Options)) {
 	c.Controller = c.StartReplica(changes...)

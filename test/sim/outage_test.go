@@ -6,12 +6,11 @@ import (
 	"net/http"
 	"path"
 	"slices"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -19,24 +18,19 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// away is a fault: some resources cannot be read.
-func away(resources ...string) apiserver.Fault {
+// listing is a fault of lists and watches of some resources.
+func listing(fault apiserver.Fault, resources ...string) apiserver.Fault {
 	return func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
 		if req.Method == http.MethodGet && slices.Contains(resources, path.Base(req.URL.Path)) {
-			return nil, syscall.ECONNREFUSED
+			return fault(req, serve)
 		}
 		return serve(req)
 	}
 }
 
-// refused is a fault: requests for a resource fail with a status.
-func refused(resource string, code int) apiserver.Fault {
-	return func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
-		if !slices.Contains(strings.Split(req.URL.Path, "/"), resource) {
-			return serve(req)
-		}
-		return &http.Response{StatusCode: code, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
-	}
+// away is the fault that some resources cannot be read.
+func away(resources ...string) apiserver.Fault {
+	return listing(apiserver.Refusal(apierrors.NewServiceUnavailable("simulated")), resources...)
 }
 
 // TestOutageOfTheOwnAPIServer: a Service that came back while the API server was away is not exported with the

@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 var serviceExports = schema.GroupVersionResource{
@@ -52,6 +55,19 @@ func (c *Cluster) SetEndpoints(service string, addresses ...string) {
 	for _, each := range addresses {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
 			Addresses: []string{each}, Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true)},
+		})
+	}
+	c.Put(slice)
+}
+
+// OfferCanaries sets the canaries of the cluster, as the EndpointSlice controller does, each on a node of its own.
+func (c *Cluster) OfferCanaries(canaries ...string) {
+	c.t.Helper()
+	slice := sliceOf(member.DefaultNamespace, canary.Service, canary.Port, 8081)
+	for _, each := range canaries {
+		node := "node-of-" + each
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{each}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}, NodeName: &node,
 		})
 	}
 	c.Put(slice)

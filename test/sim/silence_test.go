@@ -6,9 +6,6 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
@@ -74,7 +71,7 @@ func silences() []fault {
 			func(west *sim.Cluster) { west.SetImpostor(true) }, func(west *sim.Cluster) { west.SetImpostor(false) }),
 		inWest("its controller loses its rights at home",
 			func(west *sim.Cluster) {
-				west.API.SetFault("west", apiserver.Refusal(apierrors.NewForbidden(schema.GroupResource{}, "", nil)))
+				west.API.SetFault("west", forbidden)
 			},
 			func(west *sim.Cluster) { west.API.SetFault("west", nil) }),
 		onWay("the way is cut, and its connections stay", cut(network.Both, false)),

@@ -4,15 +4,16 @@ package sim_test
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -21,6 +22,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
+
+var forbidden = apiserver.Refusal(apierrors.NewForbidden(schema.GroupResource{}, "", nil))
 
 // TestStarts starts the controllers of two clusters while their API servers refuse something for as long as a backoff needs
 // to come to its longest delay. What only hints need is not waited for, and properties are those of the heartbeat: what
@@ -32,9 +35,9 @@ func TestStarts(t *testing.T) {
 		ends  bool // before something changes
 	}
 	rows := []row{
-		{"nodes are forbidden", refused("nodes", http.StatusForbidden), false},
-		{"properties are forbidden", refused("clusterproperties", http.StatusForbidden), false},
-		{"lists of properties fail", refused("clusterproperties", http.StatusInternalServerError), false},
+		{"nodes are forbidden", listing(forbidden, "nodes"), false},
+		{"properties are forbidden", listing(forbidden, "clusterproperties"), false},
+		{"lists of properties fail", away("clusterproperties"), false},
 	}
 	for _, answer := range apiserver.Answers[:5] {
 		rows = append(rows, row{answer.Name, answer.Fault, true})
@@ -101,7 +104,7 @@ func TestUnknownProperties(t *testing.T) {
 		west.StopController()
 		must(t, west.Kube.CoordinationV1().Leases(member.DefaultNamespace).Delete(t.Context(), member.HeartbeatLease,
 			metav1.DeleteOptions{}))
-		west.API.SetFault("", refused("clusterproperties", http.StatusForbidden))
+		west.API.SetFault("", listing(forbidden, "clusterproperties"))
 		west.StartController()
 		sim.Wait(65 * time.Second)
 		expect(t, east, outside)
@@ -132,12 +135,7 @@ func TestNodesAreLate(t *testing.T) {
 		}
 		expect(t, west, map[string]string{"web": "east/10.64.0.1 west/10.65.0.1 -> VIP"})
 		west.StopController()
-		west.API.SetFault("west", func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
-			if strings.HasSuffix(req.URL.Path, "/nodes") {
-				sim.Wait(3 * time.Second)
-			}
-			return serve(req)
-		})
+		west.API.SetFault("west", listing(apiserver.Slow(3*time.Second), "nodes"))
 		replica := west.StartReplica(prefersCluster)
 		sim.Wait(time.Minute)
 		if got := replica.Writes(); len(got) > 0 {
