@@ -29,7 +29,7 @@ var merging = []mutant{
 	{
 		file:        "controller/merge/derived.go",
 		text:        `if imported := observed.ServiceImport; imported != nil {`,
-		replacement: `if imported := observed.ServiceImport; imported != nil && export.IsManaged(imported) {`,
+		replacement: `if imported := observed.ServiceImport; imported != nil && len(imported.Spec.IPs) == 0 {`,
 		harm:        "an import that its author gave an IP, or that is adopted, gets another one",
 	},
 	{
