@@ -37,13 +37,13 @@ var reading = []mutant{
 		file: "controller/reconciler/input.go",
 		text: `Complete: m.Synced(),`, replacement: `Complete: m.Synced() || !withheld,`,
 		harm:  "a controller that restarts while a member is away removes what the member exports: its copies do not speak for it",
-		first: simulation,
+		first: "-run=TestScenarios/a_border_is_lifted " + simulation,
 	},
 	{
 		file: "controller/liveness/view.go",
 		text: `case v.Keep || !e.Complete:`, replacement: `case !e.Complete:`,
 		harm:  "a member that was restored from an old backup, or is another cluster, takes its exports away at once",
-		first: simulation,
+		first: "-run=TestScenarios/most_exports_are_lost " + simulation,
 	},
 	{
 		file: "controller/reconciler/input.go",
@@ -54,7 +54,7 @@ var reading = []mutant{
 		file: "controller/liveness/view.go",
 		text: `case v.State == Gone:`, replacement: `case v.State != Fresh:`,
 		harm:  "losing contact with a cluster removes its endpoints",
-		first: simulation,
+		first: "-run=TestScenarios/a_member_is_silent " + simulation,
 	},
 	{
 		file: "controller/reconciler/input.go",
@@ -67,14 +67,14 @@ var reading = []mutant{
 		text:        `own.Demote = namespace.Annotations[memberstate.AnnotationDrain] == "true"`,
 		replacement: `_ = namespace.Annotations[memberstate.AnnotationDrain]`,
 		harm:        "a cluster that is drained keeps its traffic",
-		first:       simulation,
+		first:       "-run=TestScenarios/a_member_is_drained " + simulation,
 	},
 	{
 		file:        "controller/memberstate/tracker.go",
 		text:        `m.Drained = m.drains || annotations[AnnotationDrain] == "true"`,
 		replacement: `m.Drained = annotations[AnnotationDrain] == "true"`,
 		harm:        "clusters send traffic to a member that asked to be drained",
-		first:       simulation,
+		first:       "-run=TestScenarios/a_member_is_drained " + simulation,
 	},
 	{
 		file:        "controller/liveness/view.go",
@@ -93,14 +93,14 @@ var reading = []mutant{
 		text:        `Inputs: r,`,
 		replacement: `Inputs: r.Gate,`,
 		harm:        "a cluster without the MCS API looks alive",
-		first:       simulation,
+		first:       "-run=TestScenarios/CRDs_are_deleted " + simulation,
 	},
 	{
 		file:        "controller/reconciler/input.go",
 		text:        `view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing))`,
 		replacement: `view != nil && !view.Absent()`,
 		harm:        "the import goes while a Service is replaced",
-		first:       simulation,
+		first:       "-run=TestScenarios/an_export_has_no_Service " + simulation,
 	},
 	{
 		file: "controller/apply/tracker.go",
@@ -150,7 +150,8 @@ var reading = []mutant{
 	{
 		file: "controller/member/heartbeat.go",
 		text: `is, changed && !first)`, replacement: `is, changed || !first || first)`,
-		harm: "a Lease that nobody renews any more counts as a heartbeat with each list",
+		harm:  "a Lease that nobody renews any more counts as a heartbeat with each list",
+		first: "-run=TestSilence " + simulation,
 	},
 }
 

@@ -8,7 +8,7 @@ var probing = []mutant{
 		file: "controller/local/cluster.go",
 		text: `		if each == c.Nodes {`, replacement: `		if each == nil {`,
 		harm:  "a cluster whose controller may not list nodes publishes nothing",
-		first: simulation,
+		first: "-run=TestStarts " + simulation,
 	},
 	{
 		file:        "controller/liveness/judge.go",

@@ -75,7 +75,7 @@ var scoping = []mutant{
 		text:        `return nil, nil`,
 		replacement: `return map[string]string{}, nil`,
 		harm:        "a cluster of unknown properties is selected by what it is not",
-		first:       simulation,
+		first:       "-run=TestUnknownProperties " + simulation,
 	},
 	{
 		file:        "controller/memberstate/description.go",
@@ -107,7 +107,7 @@ var scoping = []mutant{
 		text:        `if r.owns != nil && r.owns(canonical[0], r.exposed) {`,
 		replacement: `if false {`,
 		harm:        "a member leads clients to the nodes and the API server of their cluster",
-		first:       simulation,
+		first:       "-run=TestScenarios/a_member_has_addresses " + simulation,
 	},
 	{
 		file:        "controller/export/slices.go",

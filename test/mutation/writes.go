@@ -75,7 +75,7 @@ var merging = []mutant{
 		text:        `e.state == object.Waiting && best == object.Waiting`,
 		replacement: `false`,
 		harm:        "clients of SRV records do not know the clusters that come next",
-		first:       simulation,
+		first:       "-run=TestScenarios/SRV_answers_have " + simulation,
 	},
 	{
 		file: "controller/placement/placement.go",
@@ -130,7 +130,7 @@ var writing = []mutant{
 		file: "controller/caches.go",
 		text: `c.gate.WaitForAll(ctx)`, replacement: `ctx.Err() == nil`,
 		harm:  "a replica whose watch broke leads on what it read before, and vouches for it",
-		first: simulation,
+		first: "-run=TestStandbyThatCannotRead " + simulation,
 	},
 	{
 		file: "controller/leader.go",
@@ -174,7 +174,8 @@ var writing = []mutant{
 	{
 		file: "controller/export/slices.go",
 		text: `if IsManaged(slice) && slice.DeletionTimestamp == nil {`, replacement: `if IsManaged(slice) {`,
-		harm: "a finalizer of somebody else keeps a withdrawn export alive everywhere",
+		harm:  "a finalizer of somebody else keeps a withdrawn export alive everywhere",
+		first: "-run=TestScenarios/a_published_slice_is_held " + simulation,
 	},
 	{
 		file: "controller/merge/demote.go",
