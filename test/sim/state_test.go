@@ -43,7 +43,7 @@ func get(t *testing.T, set *sim.ClusterSet, question string, document any) {
 	}
 }
 
-// TestState asks a controller what it knows of a healthy set, and of a silent member. test/kubectl has what else is found.
+// TestState asks a controller what it knows of a healthy set, and of a silent member. test/quickstart has what else is found.
 func TestState(t *testing.T) {
 	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
