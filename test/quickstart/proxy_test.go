@@ -11,9 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -21,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 )
 
@@ -30,37 +29,54 @@ func (c *cluster) proxy(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	factory := informers.NewSharedInformerFactory(c.Client(), 0)
-	services, endpoints := factory.Core().V1().Services().Lister(), factory.Discovery().V1().EndpointSlices().Lister()
+	services, endpoints := factory.Core().V1().Services(), factory.Discovery().V1().EndpointSlices()
+	changed := make(chan struct{}, 1)
+	note := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	for _, informer := range []cache.SharedIndexInformer{services.Informer(), endpoints.Informer()} {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { note() }, UpdateFunc: func(_, _ any) { note() }, DeleteFunc: func(any) { note() },
+		})
+		must(t, err)
+	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	var group sync.WaitGroup
-	group.Go(func() {
-		ticker := time.NewTicker(50 * time.Millisecond)
-		defer ticker.Stop()
-		for written := ""; ctx.Err() == nil; <-ticker.C {
-			all, failed := services.List(labels.Everything())
-			behind, err := endpoints.List(labels.Everything())
-			if err = errors.Join(failed, err); err == nil {
-				written, err = c.translate(ctx, all, behind, written)
+	result := make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				result <- nil
+				return
+			case <-changed:
+			}
+			all, err := services.Lister().List(labels.Everything())
+			if err == nil {
+				var behind []*discoveryv1.EndpointSlice
+				behind, err = endpoints.Lister().List(labels.Everything())
+				err = errors.Join(err, c.translate(ctx, all, behind))
 			}
 			if err != nil && ctx.Err() == nil {
-				t.Errorf("play kube-proxy of %s: %v", c.Name(), err)
+				result <- err
 				return
 			}
 		}
-	})
+	}()
 	t.Cleanup(func() {
 		cancel()
 		factory.Shutdown()
-		group.Wait()
+		if err := <-result; err != nil {
+			t.Errorf("play kube-proxy of %s: %v", c.Name(), err)
+		}
 	})
 }
 
-// translate returns the rules, and writes them unless they are written. Connectionless clients choose again if their
-// endpoint is gone.
-func (c *cluster) translate(ctx context.Context, services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice,
-	written string,
-) (string, error) {
+// translate writes the rules, and has connectionless clients choose again if their endpoint is gone.
+func (c *cluster) translate(ctx context.Context, services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) error {
 	ready := map[types.NamespacedName]map[netip.Addr]bool{} // by Service
 	for _, slice := range endpoints {
 		name := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
@@ -73,8 +89,9 @@ func (c *cluster) translate(ctx context.Context, services []*corev1.Service, end
 			}
 		}
 	}
-	var there, back []string                        // rules, and those for pods that reach themselves through a Service
+	var rules strings.Builder
 	targets := map[netip.Addr]map[netip.Addr]bool{} // by ClusterIP
+	own := map[string]bool{}                        // sources and targets of pods that reach themselves through a Service
 	for _, service := range services {
 		behind := ready[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}]
 		ip, err := netip.ParseAddr(service.Spec.ClusterIP)
@@ -85,26 +102,22 @@ func (c *cluster) translate(ctx context.Context, services []*corev1.Service, end
 		var choices []string
 		for i, address := range slices.SortedFunc(maps.Keys(behind), netip.Addr.Compare) {
 			choices = append(choices, fmt.Sprintf("%d : %s", i, address))
-			back = append(back, fmt.Sprintf("ip saddr %[1]s ip daddr %[1]s masquerade\n", address))
+			own[fmt.Sprintf("%s . %s", address, address)] = true
 		}
-		there = append(there, fmt.Sprintf("ip daddr %s dnat to numgen inc mod %d map { %s }\n", ip, len(choices),
-			strings.Join(choices, ", ")))
+		fmt.Fprintf(&rules, "ip daddr %s dnat to numgen inc mod %d map { %s }\n", ip, len(choices),
+			strings.Join(choices, ", "))
 	}
-	slices.Sort(there)
-	slices.Sort(back)
-	rules := fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\ntable ip %[1]s {\n"+
-		"chain prerouting {\ntype nat hook prerouting priority dstnat\n%[2]s}\n"+
-		"chain postrouting {\ntype nat hook postrouting priority srcnat\n%[3]s}\n}\n",
-		"services-"+c.Name(), strings.Join(there, ""), strings.Join(slices.Compact(back), ""))
-	if rules == written {
-		return rules, nil
+	if len(own) > 0 {
+		fmt.Fprintf(&rules, "}\nchain postrouting {\ntype nat hook postrouting priority srcnat\nip saddr . ip daddr { %s } masquerade\n",
+			strings.Join(slices.Collect(maps.Keys(own)), ", "))
 	}
 	command := exec.CommandContext(ctx, "nft", "-f", "-")
-	command.Stdin = strings.NewReader(rules)
+	command.Stdin = strings.NewReader(fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\ntable ip %[1]s {\n"+
+		"chain prerouting {\ntype nat hook prerouting priority dstnat\n%[2]s}\n}\n", "services-"+c.Name(), rules.String()))
 	if output, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("nft: %w\n%s", err, output)
+		return fmt.Errorf("nft: %w\n%s", err, output)
 	}
-	return rules, router.Forget(func(asked, answers netip.Addr) bool {
+	return router.Forget(func(asked, answers netip.Addr) bool {
 		left, known := targets[asked]
 		return known && !left[answers]
 	})
