@@ -33,32 +33,55 @@ type Account struct {
 	// withheld are the services that the last list left out as a whole although they are imported, or because a slice of
 	// them is too large. Their copies in the local cluster count.
 	withheld map[types.NamespacedName]Weight
-	// kept are what Keep counts besides slices.
-	kept   map[types.NamespacedName]Weight
-	listed *List // a list whose slices are about to be visible
-	excess Excess
+	listed   *List // a list whose slices are about to be visible
+	excess   Excess
 	// truncated is the number of consecutive lists that left something out.
 	truncated int
 }
 
 // tally is the weight of services.
 type tally struct {
-	services         map[types.NamespacedName]Weight
+	services map[types.NamespacedName]Weight
+	// kept are the least that services count as: see Keep.
+	kept             map[types.NamespacedName]Weight
 	endpoints, bytes int
+}
+
+// counts returns what a service counts as if its slices have a weight.
+func (t *tally) counts(service types.NamespacedName, weight Weight) Weight {
+	return weight.atLeast(t.kept[service])
 }
 
 // set replaces the weight of a service, which is none without a slice.
 func (t *tally) set(service types.NamespacedName, weight Weight) {
-	before := t.services[service]
-	if t.services[service] = weight; weight == (Weight{}) {
-		delete(t.services, service)
-	}
-	t.endpoints += weight.Endpoints() - before.Endpoints()
-	t.bytes += weight.Bytes - before.Bytes
+	t.change(service, func() {
+		if t.services[service] = weight; weight == (Weight{}) {
+			delete(t.services, service)
+			delete(t.kept, service)
+		}
+	})
+}
+
+// keep replaces the least that a service counts as.
+func (t *tally) keep(service types.NamespacedName, least Weight) {
+	t.change(service, func() {
+		if t.kept[service] = least; least == (Weight{}) {
+			delete(t.kept, service)
+		}
+	})
+}
+
+// change changes what a service counts as.
+func (t *tally) change(service types.NamespacedName, change func()) {
+	before := t.counts(service, t.services[service])
+	change()
+	after := t.counts(service, t.services[service])
+	t.endpoints += after.Endpoints() - before.Endpoints()
+	t.bytes += after.Bytes - before.Bytes
 }
 
 func tallyOf(services map[types.NamespacedName]Weight) tally {
-	t := tally{services: make(map[types.NamespacedName]Weight, len(services))}
+	t := tally{services: make(map[types.NamespacedName]Weight, len(services)), kept: map[types.NamespacedName]Weight{}}
 	for service, weight := range services {
 		t.set(service, weight)
 		t.services[service] = weight // also if its copies were deleted
@@ -71,7 +94,7 @@ func tallyOf(services map[types.NamespacedName]Weight) tally {
 func NewAccount(cluster string, limits Limits, memory *Pool, imported map[types.NamespacedName]Weight) *Account {
 	a := &Account{
 		cluster: cluster, limits: limits, memory: memory, relist: make(chan struct{}, 1),
-		withheld: map[types.NamespacedName]Weight{}, kept: map[types.NamespacedName]Weight{}, excess: Excess{},
+		withheld: map[types.NamespacedName]Weight{}, excess: Excess{},
 	}
 	a.count(func() { a.tally = tallyOf(imported) })
 	return a
@@ -82,7 +105,6 @@ func (a *Account) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.count(func() { a.tally = tallyOf(nil) })
-	clear(a.kept)
 	a.memory = nil
 }
 
@@ -163,24 +185,22 @@ func (a *Account) Remove(service types.NamespacedName, slice *discoveryv1.Endpoi
 	}
 }
 
-// Keep counts by how much the copies of a service that stay because its slices cannot be read are Beyond these: otherwise a
-// member would exceed its limits by breaking what it published.
-func (a *Account) Keep(service types.NamespacedName, more Weight) {
+// Keep has a service with slices count as its copies do, if these have more weight: they stay while its slices cannot be
+// read. Otherwise, a member could exceed its limits by breaking what it published. Without copies that stay the weight is
+// the zero Weight.
+func (a *Account) Keep(service types.NamespacedName, copies Weight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	before := a.kept[service]
-	if more == before {
+	if _, counted := a.services[service]; !counted || a.kept[service] == copies {
 		return
 	}
-	if a.kept[service] = more; more == (Weight{}) {
-		delete(a.kept, service)
-	}
-	a.count(func() { a.set(service, a.services[service].minus(before).Plus(more)) })
+	a.count(func() { a.keep(service, copies) })
 }
 
 // exceeds returns a limit that a service of that weight exceeds because of a slice, empty for none.
 func (a *Account) exceeds(of *tally, service types.NamespacedName, weight Weight, slice *discoveryv1.EndpointSlice) Limit {
 	before, known := of.services[service]
+	before, weight = of.counts(service, before), of.counts(service, weight)
 	endpoints, bytes := weight.Endpoints()-before.Endpoints(), weight.Bytes-before.Bytes
 	switch {
 	case slice.Size() > a.limits.SliceBytes:

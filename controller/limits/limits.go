@@ -116,14 +116,3 @@ func WeightOf(slice *discoveryv1.EndpointSlice) Weight {
 	}
 	return weight
 }
-
-// Beyond returns by how much copies weigh more than the slices that they were made of.
-func Beyond(copies, published []*discoveryv1.EndpointSlice) (more Weight) {
-	for _, each := range copies {
-		more = more.Plus(WeightOf(each))
-	}
-	for _, each := range published {
-		more = more.minus(WeightOf(each))
-	}
-	return more.atLeast(Weight{})
-}

@@ -53,8 +53,8 @@ func (l *List) Offer(service types.NamespacedName, slice *discoveryv1.EndpointSl
 		of = &taken{}
 	}
 	weight := of.weight.Plus(WeightOf(slice))
+	counts := weight.atLeast(before)
 	l.of.mu.Lock() // the account may be closed meanwhile
-	counts := weight.Plus(l.of.kept[service]).atLeast(before)
 	limit := l.of.exceeds(&l.tally, service, counts, slice)
 	l.of.mu.Unlock()
 	if limit == "" {
@@ -117,13 +117,13 @@ func (a *Account) Withheld() map[types.NamespacedName]Weight {
 func (a *Account) Commit() (withheld map[types.NamespacedName]Weight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	list := a.listed
+	list, kept := a.listed, a.kept
 	a.listed, a.tally = nil, list.tally
-	maps.DeleteFunc(a.kept, func(service types.NamespacedName, _ Weight) bool { return list.taken[service] == nil })
 	a.count(func() {
 		a.tally = tallyOf(list.withheld)
 		for service, of := range list.taken {
-			a.set(service, of.weight.Plus(a.kept[service]))
+			a.set(service, of.weight)
+			a.keep(service, kept[service])
 		}
 	})
 	withheld, a.withheld = a.withheld, list.withheld

@@ -133,7 +133,7 @@ func NeedsRecreation(existing, desired *corev1.Service) bool {
 }
 
 // clusterIPs returns the IPs of an import with these families, in their order: those of the derived Service, or else
-// those that the import had, so that IPs survive the Service. The first family has one if any has: see localFamilies.
+// those that the import had, so that IPs survive the Service. If any family has an IP, the first one does: see localFamilies.
 func clusterIPs(observed Observed, families []corev1.IPFamily) []string {
 	var ips []string
 	known := knownIPs(observed)

@@ -21,7 +21,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -80,8 +79,8 @@ type Input struct {
 	After time.Duration
 
 	memory export.Memory
-	// kept is what the Accounts of members Keep, by cluster.
-	kept map[string]limits.Weight
+	// keeps are the members that publish the service or of which there are copies: whether copies stay instead of slices.
+	keeps map[*member.Member]bool
 }
 
 // Gather returns the current input for a pass over a service.
@@ -90,11 +89,6 @@ func (g *Gatherer) Gather(ctx context.Context, access *local.Access, service typ
 	defer cancel()
 	in, used := g.gather(g.existing(access, service), service, g.Pods.Read(limited))
 	g.Local.Use(service, used)
-	for cluster, more := range in.kept {
-		if m := g.Members.Get(cluster); m != nil {
-			m.Account().Keep(service, more)
-		}
-	}
 	g.remember(service, in.memory)
 	return in
 }
@@ -110,7 +104,7 @@ func (g *Gatherer) gather(
 	existing apply.Existing, service types.NamespacedName, ports func(corev1.ObjectReference) ([]corev1.ContainerPort, error),
 ) (Input, []*discoveryv1.EndpointSlice) {
 	in := Input{
-		Existing: existing, Problems: map[string][]export.Problem{}, Refused: map[string]string{}, kept: map[string]limits.Weight{},
+		Existing: existing, Problems: map[string][]export.Problem{}, Refused: map[string]string{}, keeps: map[*member.Member]bool{},
 	}
 	observed := &in.Existing.Observed
 	if g.Denies(service.Namespace) {
@@ -150,7 +144,7 @@ func (g *Gatherer) gather(
 	labelled := local.Accepted(g.Local.Namespace(service.Namespace))
 	publishing, from := g.Members.Publishing(service), g.Source()
 	for _, m := range g.concerned(publishing, copies) {
-		in.kept[m.Cluster()] = limits.Weight{}
+		in.keeps[m] = false
 		if rule := g.Admit(service, m.Accept(), labelled); rule != "" {
 			if slices.Contains(publishing, m) {
 				in.Refused[m.Cluster()] = rule
@@ -161,9 +155,7 @@ func (g *Gatherer) gather(
 		evidence, verdict := evidenceOf(from, m, service, copies[m.Cluster()], g.Tracker)
 		view, problems, usedOf := verdict.View(evidence)
 		used = append(used, usedOf...)
-		if evidence.Complete && !verdict.Keep && len(usedOf) > 0 {
-			in.kept[m.Cluster()] = limits.Beyond(usedOf, evidence.Published)
-		}
+		in.keeps[m] = len(usedOf) > 0
 		in.note(m.Cluster(), problems)
 		if view != nil {
 			in.Contributions = append(in.Contributions, merge.Contribution{

@@ -215,6 +215,15 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	in.Existing.Failures = r.queue.NumRequeues(service)
 	result, refused := r.shares.mergeWithin(in.Existing.Observed, in.Contributions)
 	result.KeepExposed(in.Contributions, in.Existing.EndpointSlices)
+	for m, keeps := range in.keeps {
+		var copies limits.Weight
+		for _, slice := range result.EndpointSlices {
+			if keeps && slice.Labels[export.LabelSourceCluster] == m.Cluster() {
+				copies = copies.Plus(limits.WeightOf(slice))
+			}
+		}
+		m.Account().Keep(service, copies)
+	}
 	outcome, err := r.Applier.ApplyService(ctx, access, in.Existing, result)
 	if in.After > 0 {
 		r.queue.AddAfter(service, in.After)

@@ -21,7 +21,7 @@ var trusting = []mutant{
 	},
 	{
 		file: "controller/limits/account.go",
-		text: `a.set(service, a.services[service].minus(before).Plus(more))`, replacement: `a.set(service, a.services[service])`,
+		text: `a.count(func() { a.keep(service, copies) })`, replacement: `a.count(func() {})`,
 		harm: "a member exceeds its limits by slices that it breaks, whose copies stay",
 	},
 	{
