@@ -56,7 +56,7 @@ func rounds(t *testing.T) []round {
 // testFaults breaks the cluster set in rounds. Each time check says so, and what it says fixes it.
 func testFaults(t *testing.T, b *bed) {
 	for _, r := range rounds(t) {
-		t.Run(r.name, func(t *testing.T) {
+		whole := t.Run(r.name, func(t *testing.T) {
 			b.run(t, r.commands)
 			var told []finding
 			until(t, "check to tell of all faults and of nothing else", func() error {
@@ -77,7 +77,7 @@ func testFaults(t *testing.T, b *bed) {
 				b.explains(t)
 			}
 			followed := map[string]bool{}
-			for { // what a hint says may lead to the next one
+			for range 2*len(r.told) + 1 { // what a hint says may lead to the next one
 				for _, f := range told {
 					if how, known := r.told[f.text()]; known && !followed[f.Fix] {
 						t.Logf("%s: %s\n> %s", f.text(), f.What, f.Fix)
@@ -98,7 +98,11 @@ func testFaults(t *testing.T, b *bed) {
 					return
 				}
 			}
+			t.Errorf("what the hints say does not fix %+v", told)
 		})
+		if !whole {
+			return // the next one would find what this one left
+		}
 	}
 	b.run(t, "for cluster in east west north; do kubectl --context $cluster delete namespace checked elsewhere; done")
 }
@@ -127,6 +131,8 @@ func (b *bed) fix(t *testing.T, hint, how string) {
 	t.Helper()
 	command, human := strings.CutPrefix(how, "$ ")
 	switch {
+	case !strings.HasPrefix(hint, "kubectl ") && !sentence.MatchString(hint):
+		t.Fatalf("%q is neither a command nor a sentence", hint)
 	case human:
 	case strings.HasPrefix(hint, "kubectl "):
 		command = hint

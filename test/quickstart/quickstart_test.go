@@ -102,6 +102,9 @@ func joined(t *testing.T, b *bed, output string) {
 		}
 	}
 	must(t, json.Unmarshal([]byte(b.run(t, "kubectl clusterset status --wait --contexts east,west,north -o json")), &set))
+	if len(set.Clusters) != len(b.clusters) {
+		t.Fatalf("status has %+v", set)
+	}
 	for _, c := range set.Clusters {
 		if len(c.Members) != 2 {
 			t.Errorf("%s has %d members", c.Cluster, len(c.Members))

@@ -248,7 +248,7 @@ func brokenEvents(s *Set, east, west, north *Cluster) {
 	}
 }
 
-// ownAddresses: no client is led to addresses of nodes and of the API server of its own cluster, and the other endpoints of
+// ownAddresses: no client connects to addresses of nodes and of the API server of its own cluster, and the other endpoints of
 // the service stay.
 func ownAddresses(s *Set, east, west *Cluster) {
 	west.Export("web:10.65.0.10,192.0.2.7,203.0.113.2")

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cutOff: nobody hears a member, which goes on at home and hears nobody either: it demotes all others, which takes nothing
-// away where its own endpoints are not ready.
+// cutOff: a member is unreachable in both directions, and goes on at home: it demotes all others, which takes nothing away
+// where its own endpoints are not ready.
 func cutOff(s *Set, east, west, north *Cluster) {
 	ways := []Pair{{east, west}, {north, west}, {west, east}, {west, north}}
 	s.cut(ways...)

@@ -12,7 +12,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
@@ -43,7 +47,7 @@ func get(t *testing.T, set *sim.ClusterSet, question string, document any) {
 	}
 }
 
-// TestState asks a controller what it knows of a healthy set, and of a silent member. test/quickstart has what else is found.
+// TestState asks a controller what it knows while members fail in several ways.
 func TestState(t *testing.T) {
 	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
@@ -66,18 +70,44 @@ func TestState(t *testing.T) {
 			get(t, set, state.PathExplain+"?service=demo/web", &web)
 			return is, web
 		}
+		has := func(what string, is state.Cluster, wanted ...string) {
+			t.Helper()
+			var names []string
+			for _, finding := range is.Findings {
+				names = append(names, finding.Name+" "+strings.TrimPrefix(finding.Object, "member "))
+			}
+			if !slices.Equal(names, wanted) {
+				t.Errorf("%s: the findings are %q: %+v", what, names, is.Findings)
+			}
+		}
+		confine := func(to string) {
+			for _, id := range []string{"north", "west"} {
+				_, err := east.Kube.CoreV1().Secrets(member.DefaultNamespace).Patch(t.Context(), "member-"+id, types.MergePatchType,
+					[]byte(`{"metadata":{"annotations":{"`+member.CIDRsAnnotation+`":`+to+`}}}`), metav1.PatchOptions{})
+				must(t, err)
+			}
+			sim.Wait(time.Minute)
+		}
+		confine("null")
+		is, _ := look()
+		has("open to all addresses", is, "member-confined north", "member-confined west")
+		confine(`"10.64.0.0/12"`)
 		is, web := look()
+		has("healthy", is)
 		if is.Version != state.Version || is.Cluster != "east" || is.Controller != "v1" || len(is.Members) != 2 ||
 			len(is.Imports) != 2 || is.Imports[1].Endpoints != 3 || is.Imports[1].Ready != 3 || is.Members[1].Ready != 1 {
 			t.Errorf("the state is %+v", is)
 		}
-		joined, limits := is.Members[1].Since, ""
-		for _, each := range slices.Concat(is.Limits, is.Members[1].Limits) {
-			limits += fmt.Sprintf("%s %d/%d, ", each.Name, each.Used, each.Max)
+		joined := is.Members[1].Since
+		limits := func(all []state.Limit) (text string) {
+			for _, each := range all {
+				text += fmt.Sprintf("%s %d/%d, ", each.Name, each.Used, each.Max)
+			}
+			return text
 		}
-		if !strings.HasPrefix(limits, "cluster-ips 1/10000, memory ") ||
-			!strings.HasSuffix(limits, "member-services 1/10000, member-endpoints 1/150000, ") || is.Limits[1].Used == 0 {
-			t.Errorf("the limits are %s", limits)
+		if got := limits(is.Limits) + limits(is.Members[1].Limits); !strings.HasPrefix(got, "cluster-ips 1/10000, memory ") ||
+			!strings.HasSuffix(got, "member-services 1/10000, member-endpoints 1/150000, ") || is.Limits[1].Used == 0 {
+			t.Errorf("the limits are %s", got)
 		}
 		if is.Leader != "east-0" || is.InputsLate != "" || joined.IsZero() || is.Members[1].Controller != "v2" {
 			t.Errorf("the leader is %q, %q is late, %+v", is.Leader, is.InputsLate, is.Members[1])
@@ -85,14 +115,27 @@ func TestState(t *testing.T) {
 		if web.Import == nil || len(web.DNS) != 1 || len(web.Exports) != 3 || len(web.Endpoints) != 3 || len(web.Problems) != 0 {
 			t.Errorf("the explanation is %+v", web)
 		}
+
+		_, err = west.Kube.CoreV1().Namespaces().Patch(t.Context(), member.DefaultNamespace, types.MergePatchType,
+			[]byte(`{"metadata":{"annotations":{"`+member.DrainAnnotation+`":"true"}}}`), metav1.PatchOptions{})
+		must(t, err)
+		sim.Wait(time.Minute)
+		is, web = look()
+		has("drained", is, "drained west")
+		if at := slices.IndexFunc(web.Exports, func(e state.Export) bool { return e.Cluster == "west" }); web.Exports[at].State != "fresh, drained" ||
+			web.Exports[at].Demoted != 1 {
+			t.Errorf("the exports are %+v", web.Exports)
+		}
 		west.StopAPI()
 		sim.Wait(time.Minute)
 		is, web = look()
 		if at := is.Members[1]; at.State != "stale" || !at.Since.After(joined) || at.Since.After(is.Now) {
 			t.Errorf("the silent member is %+v", at)
 		}
-		if len(web.Problems) != 1 || !strings.Contains(web.Problems[0].What, "No heartbeat from cluster west") {
+		has("silent", is, "member-reachable west", "member-fresh west", "drained west")
+		if len(web.Problems) != 2 || !strings.Contains(web.Problems[0].What, "No heartbeat from cluster west") {
 			t.Errorf("the problems are %+v", web.Problems)
 		}
+		west.StartAPI()
 	})
 }
