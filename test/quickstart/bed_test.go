@@ -34,6 +34,7 @@ type cluster struct {
 	*controlplane.Cluster
 	// before is what there was before the installation.
 	before inventory
+	table  string // as proxy wrote it
 }
 
 // A bed is the clusters of the pages, and a user with the files of two releases, who has the clusters in a kubeconfig.

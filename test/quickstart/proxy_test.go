@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ func (c *cluster) translate(ctx context.Context, services []*corev1.Service, end
 			}
 		}
 	}
-	var rules strings.Builder
+	var rules []string
 	targets := map[netip.Addr]map[netip.Addr]bool{} // by ClusterIP
 	own := map[string]bool{}                        // sources and targets of pods that reach themselves through a Service
 	for _, service := range services {
@@ -104,18 +105,30 @@ func (c *cluster) translate(ctx context.Context, services []*corev1.Service, end
 			choices = append(choices, fmt.Sprintf("%d : %s", i, address))
 			own[fmt.Sprintf("%s . %s", address, address)] = true
 		}
-		fmt.Fprintf(&rules, "ip daddr %s dnat to numgen inc mod %d map { %s }\n", ip, len(choices),
-			strings.Join(choices, ", "))
+		rules = append(rules, fmt.Sprintf("ip daddr %s dnat to numgen inc mod %d map { %s }\n", ip, len(choices),
+			strings.Join(choices, ", ")))
 	}
+	slices.Sort(rules)
 	if len(own) > 0 {
-		fmt.Fprintf(&rules, "}\nchain postrouting {\ntype nat hook postrouting priority srcnat\nip saddr . ip daddr { %s } masquerade\n",
-			strings.Join(slices.Collect(maps.Keys(own)), ", "))
+		rules = append(rules, fmt.Sprintf(
+			"}\nchain postrouting {\ntype nat hook postrouting priority srcnat\nip saddr . ip daddr { %s } masquerade\n",
+			strings.Join(slices.Sorted(maps.Keys(own)), ", ")))
+	}
+	table := fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\ntable ip %[1]s {\n"+
+		"chain prerouting {\ntype nat hook prerouting priority dstnat\n%[2]s}\n}\n", "services-"+c.Name(), strings.Join(rules, ""))
+	if table == c.table {
+		return nil
 	}
 	command := exec.CommandContext(ctx, "nft", "-f", "-")
-	command.Stdin = strings.NewReader(fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\ntable ip %[1]s {\n"+
-		"chain prerouting {\ntype nat hook prerouting priority dstnat\n%[2]s}\n}\n", "services-"+c.Name(), rules.String()))
+	command.Stdin = strings.NewReader(table)
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("nft: %w\n%s", err, output)
+	}
+	c.table = table
+	// Forget reads all connections. Those that ended, which are most of them, would keep it busy for seconds, and pods
+	// that are gone in the rules.
+	if err := os.WriteFile("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait", []byte("1"), 0o600); err != nil {
+		return err
 	}
 	return router.Forget(func(asked, answers netip.Addr) bool {
 		left, known := targets[asked]
