@@ -345,6 +345,13 @@ func TestKeptSlices(t *testing.T) {
 	}
 	diff(t, "addresses", addresses, []string{previous.Slices[0].Endpoints[0].Addresses[0], "10.9.9.9"})
 
+	// One that is read takes the place of what was kept of its name.
+	another := publish(view)[0]
+	another.Name += "-2"
+	if got, _ = FromSlices(Source{Cluster: "east"}, web, append(slices, another), previous); len(got.Slices) != 2 {
+		t.Errorf("%d slices of two names", len(got.Slices))
+	}
+
 	if gone, _ := FromSlices(Source{Cluster: "east"}, web, nil, previous); gone != nil {
 		t.Errorf("an export without slices is still there: %v", gone)
 	}
