@@ -84,7 +84,7 @@ func TestRenewToken(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ctx, replaced := context.WithCancel(klog.NewContext(t.Context(), logr.Discard()))
+				ctx, replaced := context.WithTimeout(klog.NewContext(t.Context(), logr.Discard()), 2*life)
 				conflicts := 1
 				m.keep = func(_ context.Context, changed *corev1.Secret) error {
 					if changed.ResourceVersion != fmt.Sprint(written) || changed.Annotations[RankAnnotation] != "3" ||
