@@ -186,31 +186,35 @@ func TestTokenOfAnAPIServer(t *testing.T) {
 
 // TestNotRenewed: tokens that are not of a reader's account in a Secret of the controller cost no request.
 func TestNotRenewed(t *testing.T) {
-	now := time.Now()
-	for name, change := range map[string]func(*Member, *Credential){
-		"another token":        func(_ *Member, c *Credential) { c.Config.BearerToken = "secret" },
-		"another namespace":    func(_ *Member, c *Credential) { c.Namespace = "elsewhere" },
-		"not enabled":          func(m *Member, _ *Credential) { m.keep = nil },
-		"no Secret":            func(m *Member, _ *Credential) { m.source.candidate.Store(&Candidate{Cluster: "west"}) },
-		"a Secret of a source": func(m *Member, _ *Credential) { m.source.candidate.Load().Source = "clusterprofile:fleet" },
-		"another Secret": func(m *Member, _ *Credential) {
-			m.source.candidate.Store(&Candidate{Cluster: "west", Object: &corev1.Secret{}})
-		},
-	} {
-		token := readerToken(now, time.Hour)
-		e := &exporter{names: map[string]bool{}, using: &token}
-		m := holding(token)
-		m.keep = func(context.Context, *corev1.Secret) error { return nil }
-		credential, err := ParseKubeconfig(m.held().Data[KubeconfigKey])
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		now := time.Now()
+		for name, change := range map[string]func(*Member, *Credential){
+			"another token":        func(_ *Member, c *Credential) { c.Config.BearerToken = "secret" },
+			"another namespace":    func(_ *Member, c *Credential) { c.Namespace = "elsewhere" },
+			"not enabled":          func(m *Member, _ *Credential) { m.keep = nil },
+			"no Secret":            func(m *Member, _ *Credential) { m.source.candidate.Store(&Candidate{Cluster: "west"}) },
+			"a Secret of a source": func(m *Member, _ *Credential) { m.source.candidate.Load().Source = "clusterprofile:fleet" },
+			"another Secret": func(m *Member, _ *Credential) {
+				m.source.candidate.Store(&Candidate{Cluster: "west", Object: &corev1.Secret{}})
+			},
+		} {
+			token := readerToken(now, time.Hour)
+			e := &exporter{names: map[string]bool{}, using: &token}
+			m := holding(token)
+			m.keep = func(context.Context, *corev1.Secret) error { return nil }
+			credential, err := ParseKubeconfig(m.held().Data[KubeconfigKey])
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(m, &credential)
+			m.renewToken(ctx, e, credential)
+			if e.asked > 0 {
+				t.Errorf("%s: %d requests", name, e.asked)
+			}
 		}
-		change(m, &credential)
-		m.renewToken(t.Context(), e, credential)
-		if e.asked > 0 {
-			t.Errorf("%s: %d requests", name, e.asked)
-		}
-	}
+	})
 }
 
 // TestNoTokenToReplace: FuzzReplaceToken has what becomes of those that have one.

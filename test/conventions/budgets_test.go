@@ -35,7 +35,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_999},
 		{"lines of controller/", lines["controller"], 18_174},
 		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 64_483},
+		{"lines of " + units, lines[units], 64_487},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_410},
 	} {
