@@ -282,8 +282,8 @@ manifest: tools ## Render the manifests in deploy/ from the chart.
 	@HELM=$(call pinned,helm) ./deploy/render
 
 .PHONY: reference
-reference: ## Write the tables of flags and metrics in docs/reference from the code.
-	@REFERENCE=write $(BOUND) go test -count=1 -run '^TestReference$$' ./cmd/clusterset-controller/command
+reference: ## Write the tables in docs/reference from the code.
+	@REFERENCE=write $(BOUND) go test -count=1 -run "^TestReference$$$$" ./test/conventions
 
 IMAGES   ?= $(BIN)/images
 EPOCH     = $(shell git log -1 --format=%ct 2>/dev/null || echo 0)

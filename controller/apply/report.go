@@ -15,10 +15,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// EventForeignObject is the reason of the Event on an object that has the name of one of this controller.
+// EventForeignObject on the foreign object or the ServiceExport: the controller needs its name. Adopt or delete it.
 const EventForeignObject = "ForeignObject"
 
-// EventClusterIPTaken is the reason of the Event on a ServiceImport that gave up an IP because another Service has it.
+// EventClusterIPTaken on a ServiceImport: it gets another IP.
 const EventClusterIPTaken = "ClusterIPTaken"
 
 // foreign reports an object of another owner that has the name of a desired one, with Events on the object itself and on

@@ -46,25 +46,28 @@ const (
 	// AnnotationSnapshot on a published slice or its copy is the snapshot of the export, in the version that this program
 	// writes and reads.
 	AnnotationSnapshot = AnnotationSnapshotPrefix + "v1"
-	// AnnotationAdopt on a ServiceImport of another implementation adopts it with its IPs if its value is "true".
+	// AnnotationAdopt on a ServiceImport of another implementation: "true" takes it over with its IPs, if a cluster exports
+	// the service.
 	AnnotationAdopt = Domain + "/adopt"
 	// AnnotationExported on a ServiceImport lists, as JSON, the keys of its labels and annotations that come from
 	// exports. Only these are removed once they are no longer exported.
 	AnnotationExported = Domain + "/exported"
-	// AnnotationExpose on a ServiceExport is how clusters of other networks reach it: see Exposure.
+	// AnnotationExpose on a ServiceExport: how clusters of other networks reach the service: NodePort, LoadBalancer, Gateway
+	// or None.
 	AnnotationExpose = Domain + "/expose"
-	// AnnotationNodeAddress on a Node has the addresses by which other networks reach it, separated by commas, in place of
+	// AnnotationNodeAddress on a Node: IP addresses, separated by commas, by which other networks reach it, in place of
 	// those in its status.
 	AnnotationNodeAddress = Domain + "/address"
-	// AnnotationClusters on a ServiceExport is a cluster selector, which chooses the clusters that the export is for.
+	// AnnotationClusters on a ServiceExport: cluster selector of the clusters that the export is for; by default all.
 	AnnotationClusters = Domain + "/clusters"
-	// AnnotationPrefer among the exported annotations of a ServiceExport sets which endpoints clients prefer.
+	// AnnotationPrefer in spec.exportedAnnotations: endpoints that clients use first: cluster, none, or tiers of clusters.
 	AnnotationPrefer = Domain + "/prefer"
-	// AnnotationWithin among them sets the clusters whose endpoints are used, and those of no other ever.
+	// AnnotationWithin in spec.exportedAnnotations: cluster selector of the clusters whose endpoints are used, and those of
+	// no other ever; by default all.
 	AnnotationWithin = Domain + "/within"
-	// AnnotationWeights among them sets shares of the traffic for clusters.
+	// AnnotationWeights in spec.exportedAnnotations: shares of the traffic: id=percent of each cluster, separated by commas.
 	AnnotationWeights = Domain + "/weights"
-	// AnnotationSaturated on a ServiceExport says that its cluster is overloaded for the service if its value is "true".
+	// AnnotationSaturated on a ServiceExport: "true" while the cluster is overloaded for the service.
 	AnnotationSaturated = Domain + "/saturated"
 )
 

@@ -13,38 +13,37 @@ type Reason string
 
 // Reasons of problems, for messages and the metric. The reasons of conditions are at Invalid.
 const (
-	// ReasonNotOurs: the labels or the namespace of a slice do not match the cluster and service that it was read for.
+	// ReasonNotOurs: a slice has labels of another cluster or service, or is in another namespace.
 	ReasonNotOurs Reason = "NotOurs"
-	// ReasonInvalidName: no Service can have the name that a slice's label gives.
+	// ReasonInvalidName: no Service can have the name.
 	ReasonInvalidName Reason = "InvalidName"
-	// ReasonNoSnapshot: a slice has no snapshot in any version.
+	// ReasonNoSnapshot: a slice has no snapshot.
 	ReasonNoSnapshot Reason = "NoSnapshot"
-	// ReasonUnknownVersion: a slice has only snapshots of unknown versions.
+	// ReasonUnknownVersion: its snapshots are of unknown versions.
 	ReasonUnknownVersion Reason = "UnknownVersion"
-	// ReasonBadSnapshot: a snapshot, or a field of it, is not valid.
+	// ReasonBadSnapshot: its snapshot is invalid.
 	ReasonBadSnapshot Reason = "BadSnapshot"
-	// ReasonWrongCluster: a snapshot names another cluster than the one that it was read from.
+	// ReasonWrongCluster: its snapshot is of another cluster.
 	ReasonWrongCluster Reason = "WrongCluster"
-	// ReasonDuplicate: two slices of one export claim the same name.
+	// ReasonDuplicate: it has the name of another slice.
 	ReasonDuplicate Reason = "Duplicate"
-	// ReasonBadAddressType: a slice is neither IPv4 nor IPv6.
+	// ReasonBadAddressType: it is neither IPv4 nor IPv6.
 	ReasonBadAddressType Reason = "BadAddressType"
-	// ReasonBadAddress: an address does not parse, is not of the slice's type, cannot be that of a pod, or is not in canonical
-	// form and comes from another cluster.
+	// ReasonBadAddress: an address is invalid, of the wrong family, not in canonical form, or one that no pod can have.
 	ReasonBadAddress Reason = "BadAddress"
-	// ReasonForeignAddress: an address is outside the CIDRs of its cluster.
+	// ReasonForeignAddress: an address is outside of the annotation cidrs.
 	ReasonForeignAddress Reason = "ForeignAddress"
-	// ReasonBadEndpoint: another field of an endpoint is not valid.
+	// ReasonBadEndpoint: another field of an endpoint is invalid.
 	ReasonBadEndpoint Reason = "BadEndpoint"
-	// ReasonBadMetadata: an exported label or annotation is not valid.
+	// ReasonBadMetadata: an exported label or annotation is invalid.
 	ReasonBadMetadata Reason = "BadMetadata"
-	// ReasonReservedKey: the key of an exported label or annotation is reserved.
+	// ReasonReservedKey: its key is reserved.
 	ReasonReservedKey Reason = "ReservedKey"
-	// ReasonMisplacedKey: one of ExportedKeys annotates a ServiceExport itself, where it has no effect.
+	// ReasonMisplacedKey: prefer, within or weights has no effect in metadata.annotations.
 	ReasonMisplacedKey Reason = "MisplacedKey"
-	// ReasonNotExposed: clusters of other networks do not reach an export.
+	// ReasonNotExposed: clusters of other networks do not reach the export.
 	ReasonNotExposed Reason = "NotExposed"
-	// ReasonTooLarge: a limit was exceeded.
+	// ReasonTooLarge: a limit is exceeded.
 	ReasonTooLarge Reason = "TooLarge"
 )
 
@@ -81,13 +80,13 @@ type Invalid struct {
 
 // Reasons of a ServiceExport that is not valid, beyond those of the MCS API.
 const (
-	// InvalidPorts: the Service has more ports than can be exported.
+	// InvalidPorts: the Service has more than 100 ports.
 	InvalidPorts = "InvalidPorts"
 	// InvalidDeleted: the ServiceExport is being deleted.
 	InvalidDeleted = "Deleted"
-	// InvalidClusters: the annotation AnnotationClusters is not a cluster selector that an export may have.
+	// InvalidClusters: the annotation clusters is invalid, such as "east, west" without semicolons. No cluster gets the export.
 	InvalidClusters = "InvalidClusters"
-	// InvalidSpec: the Service lacks what every Service of an API server has.
+	// InvalidSpec: the Service is incomplete.
 	InvalidSpec = "InvalidSpec"
 )
 

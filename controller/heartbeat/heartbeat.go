@@ -67,7 +67,9 @@ func NewRenewer(config Config) *Renewer { return &Renewer{Config: config} }
 
 // Reasons of Events on the Lease of the heartbeat.
 const (
+	// EventHeartbeatStopped on the Lease of the heartbeat: the published endpoints are not maintained.
 	EventHeartbeatStopped = "HeartbeatStopped"
+	// EventHeartbeatResumed on the Lease of the heartbeat: they are maintained again.
 	EventHeartbeatResumed = "HeartbeatResumed"
 )
 

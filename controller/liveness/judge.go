@@ -33,25 +33,25 @@ func ParseState(text string) State {
 // A Reason is why a member is in its state, in the form of a Condition's reason.
 type Reason string
 
-// Reasons of a state.
+// Reasons of a state, which is in parentheses.
 const (
-	// Heard: its heartbeats arrive.
+	// Heard (fresh): its heartbeats arrive.
 	Heard Reason = "Heard"
-	// NotYetHeard: it joined less than StaleAfter ago.
+	// NotYetHeard (fresh): it joined less than --stale-after ago.
 	NotYetHeard Reason = "NotYetHeard"
-	// Silent: no heartbeat arrived for too long.
+	// Silent (stale, gone): no heartbeat arrived for --stale-after, or for --gone-after.
 	Silent Reason = "Silent"
-	// Flapping: it failed at least three times recently, and was not heard long enough since.
+	// Flapping (stale): it failed at least three times recently, and was not heard long enough since.
 	Flapping Reason = "Flapping"
-	// PodsUnreachable: its heartbeats may arrive, but connections to its pods do not (Unreachable).
+	// PodsUnreachable (stale): connections to its pods fail (Unreachable).
 	PodsUnreachable Reason = "PodsUnreachable"
-	// AnotherCluster: the UID of its namespace kube-system is not the known one.
+	// AnotherCluster (stale): the UID of its namespace kube-system is not the known one.
 	AnotherCluster Reason = "AnotherCluster"
-	// ClusterIDMismatch: its heartbeat has another cluster id than its credential.
+	// ClusterIDMismatch (stale): its heartbeat has another cluster id than its credential.
 	ClusterIDMismatch Reason = "ClusterIDMismatch"
-	// OtherClusterSet: it is of another cluster set than the local cluster.
+	// OtherClusterSet (stale): its ClusterProperty clusterset.k8s.io is not that of the local cluster.
 	OtherClusterSet Reason = "OtherClusterSet"
-	// ExportsLost: most or all of its exports were gone in one list.
+	// ExportsLost (stale): most or all of its exports were gone in one list.
 	ExportsLost Reason = "ExportsLost"
 )
 

@@ -12,9 +12,9 @@ import (
 const (
 	// tokenKey is the key of the token in the Secrets of the credential plugin secretreader (KEP-4322).
 	tokenKey = "token"
-	// tokenOfLabel on a Secret in the controller's namespace permits the use of its token for the member with this id.
+	// tokenOfLabel on a Secret in the controller's namespace: id of the member of an inventory that its token is for.
 	tokenOfLabel = "clusterset-dns.github.io/token-of"
-	// serverAnnotation on that Secret is the only server to which the token is sent.
+	// serverAnnotation on a Secret in the controller's namespace: the only server to which its token is sent.
 	serverAnnotation = "clusterset-dns.github.io/server"
 )
 

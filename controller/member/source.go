@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// ClusterLabel marks a Secret as the credential of a member. Its value is the member's id.
+	// ClusterLabel on the Secret of a member: id of the member.
 	ClusterLabel = "clusterset-dns.github.io/cluster"
-	// CIDRsAnnotation on that Secret restricts the addresses of the member's endpoints to prefixes, separated by
-	// commas. Only a member with it is probed.
+	// CIDRsAnnotation on the Secret of a member: permitted ranges of the member's endpoints, as prefixes, separated by
+	// commas; by default all, and the member is not probed. The command join sets it.
 	CIDRsAnnotation = "clusterset-dns.github.io/cidrs"
-	// RankAnnotation on that Secret, or on the controller's namespace for the local cluster, ranks a cluster: see
-	// ParseRank.
+	// RankAnnotation on the Secret of a member, or on the controller's namespace for the local cluster: precedence in
+	// conflicts, from -1000 to 1000, by default 0; lower wins.
 	RankAnnotation = "clusterset-dns.github.io/rank"
 	// KubeconfigKey is the key of the kubeconfig in the Secret's data.
 	KubeconfigKey = "kubeconfig"

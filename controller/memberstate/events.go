@@ -18,13 +18,20 @@ import (
 
 // Reasons of Events on the objects that make clusters members, or on the heartbeat if there is none.
 const (
+	// EventMemberCredentialInvalid on the Secret of a member: the kubeconfig, the id or an annotation is invalid.
 	EventMemberCredentialInvalid = "MemberCredentialInvalid"
-	EventMemberUnreachable       = "MemberUnreachable"
-	EventMemberStale             = "MemberStale"
-	EventMemberGone              = "MemberGone"
-	EventMemberQuarantined       = "MemberQuarantined"
-	EventMemberRecovered         = "MemberRecovered"
-	EventMemberSourceUnreadable  = "MemberSourceUnreadable"
+	// EventMemberUnreachable on the Secret of a member: reading the member fails.
+	EventMemberUnreachable = "MemberUnreachable"
+	// EventMemberStale on the Secret of a member: its endpoints are demoted.
+	EventMemberStale = "MemberStale"
+	// EventMemberGone on the Secret of a member: its endpoints are removed, after --gone-after.
+	EventMemberGone = "MemberGone"
+	// EventMemberQuarantined on the Secret of a member: its new data is not accepted.
+	EventMemberQuarantined = "MemberQuarantined"
+	// EventMemberRecovered on the Secret of a member: its endpoints are used again.
+	EventMemberRecovered = "MemberRecovered"
+	// EventMemberSourceUnreadable on the Lease of the heartbeat: a source of members cannot be listed. Its members stay.
+	EventMemberSourceUnreadable = "MemberSourceUnreadable"
 )
 
 // A Reporter logs problems of members and records them as Events on their Secrets.

@@ -22,9 +22,11 @@ import (
 
 // Annotations on a member's Secret with which an administrator overrides the liveness judgement.
 const (
-	// AnnotationDrain demotes the endpoints of the cluster if its value is "true".
+	// AnnotationDrain on the Secret of a member, or on the controller's namespace for the local cluster: "true" demotes the
+	// endpoints of the cluster.
 	AnnotationDrain = member.DrainAnnotation
-	// AnnotationConfirm accepts the data of a quarantined member. Its value is the token in the Event.
+	// AnnotationConfirm on the Secret of a member: accepts its new data while it is quarantined. The Event
+	// MemberQuarantined has the value.
 	AnnotationConfirm = "clusterset-dns.github.io/confirm"
 )
 

@@ -92,10 +92,9 @@ func setStatus(observed Observed, agreed decision, absent []Contribution, placem
 const (
 	// ReasonForeignService: a Service of another owner has the name of the derived Service.
 	ReasonForeignService = "ForeignService"
+	// ReasonClusterIPLimit: the exporting members used their part of the cluster IPs.
+	ReasonClusterIPLimit = "ClusterIPLimit"
 )
-
-// ReasonClusterIPLimit is the reason of the import's condition Ready if a limit denies it a cluster IP.
-const ReasonClusterIPLimit = "ClusterIPLimit"
 
 // maxClusters bounds the clusters in a message.
 const maxClusters = 10

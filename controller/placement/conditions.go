@@ -22,11 +22,11 @@ const ConditionPreferCluster = export.Domain + "/PreferCluster"
 
 // Reasons of ConditionPreferCluster.
 const (
-	// ReasonHinted: hints put the local cluster first.
+	// ReasonHinted (True): hints put the local cluster first.
 	ReasonHinted = "Hinted"
-	// ReasonDemoted: endpoints of other clusters are demoted.
+	// ReasonDemoted (True): endpoints of clusters that come later are not ready.
 	ReasonDemoted = "Demoted"
-	// ReasonUnknownPreference: the annotation export.AnnotationPrefer has an invalid value.
+	// ReasonUnknownPreference: the annotation prefer is invalid and has no effect.
 	ReasonUnknownPreference = "UnknownPreference"
 )
 
@@ -36,9 +36,9 @@ const ConditionWithin = export.Domain + "/Within"
 
 // Reasons of ConditionWithin.
 const (
-	// ReasonLimited: endpoints of clusters outside of the border are not used.
+	// ReasonLimited (True): only endpoints of allowed clusters are used.
 	ReasonLimited = "Limited"
-	// ReasonInvalidBorder: the annotation export.AnnotationWithin is not valid, and admits the local cluster alone.
+	// ReasonInvalidBorder: the annotation within is invalid. Each cluster uses only its local endpoints.
 	ReasonInvalidBorder = "InvalidBorder"
 )
 
@@ -48,12 +48,11 @@ const ConditionWeights = export.Domain + "/Weights"
 
 // Reasons of ConditionWeights.
 const (
-	// ReasonInEffect: the shares are those asked for, as far as whole endpoints allow.
+	// ReasonInEffect (True): shares are as requested, as far as whole endpoints allow.
 	ReasonInEffect = "InEffect"
-	// ReasonOtherShares: they are not, because clusters have too few endpoints, are not of those used first, or do not
-	// export the service.
+	// ReasonOtherShares: clusters have too few ready endpoints, are not in the tier in use, or do not export the service.
 	ReasonOtherShares = "OtherShares"
-	// ReasonInvalidWeights: the annotation export.AnnotationWeights is not valid and has no effect.
+	// ReasonInvalidWeights: the annotation weights is invalid and has no effect.
 	ReasonInvalidWeights = "InvalidWeights"
 )
 

@@ -33,7 +33,7 @@ import (
 // podsPatience bounds for how long a pass reads pods.
 const podsPatience = 2 * time.Second
 
-// InvalidDenied is the reason of the condition Valid of an export from a denied namespace.
+// InvalidDenied: the namespace matches --denied-namespaces.
 const InvalidDenied = "NamespaceDenied"
 
 // A Gatherer gathers input. It is safe for concurrent use for different services.

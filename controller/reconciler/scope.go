@@ -18,8 +18,10 @@ const ConditionReach = export.Domain + "/Reach"
 
 // Reasons of ConditionReach.
 const (
+	// ReasonChosenClusters (True): the export is for the listed members.
 	ReasonChosenClusters = "ChosenClusters"
-	ReasonNoCluster      = "NoCluster"
+	// ReasonNoCluster: the annotation clusters selects no member.
+	ReasonNoCluster = "NoCluster"
 )
 
 // reach returns the ConditionReach of an export of the local cluster, none if it is for all.

@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// AcceptAnnotation on a member's Secret has the patterns of what the member may contribute.
+	// AcceptAnnotation on the Secret of a member: what the member may contribute, as patterns namespace or
+	// namespace/service, separated by commas; empty accepts nothing.
 	AcceptAnnotation = "clusterset-dns.github.io/accept"
-	// AcceptLabel on a namespace, with the value "true", accepts its services of members without patterns of their own.
+	// AcceptLabel on a Namespace: "true" accepts its services of members whose Secret lacks that annotation.
 	AcceptLabel = AcceptAnnotation
 	// MaxBytes bounds the text of patterns and of the properties of a cluster.
 	MaxBytes = 4096

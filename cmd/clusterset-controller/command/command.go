@@ -36,7 +36,8 @@ type flags struct {
 	loggingFormat string
 }
 
-func newCommand(version string) *cobra.Command {
+// Command is the command line of the program, with the version that was set when it was built.
+func Command(version string) *cobra.Command {
 	f := &flags{}
 	command := &cobra.Command{
 		Use:   "clusterset-controller",

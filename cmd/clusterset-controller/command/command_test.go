@@ -6,24 +6,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -56,87 +49,6 @@ func FuzzParseMember(f *testing.F) {
 	})
 }
 
-// TestReference holds the tables of docs/reference that make reference writes against the code.
-func TestReference(t *testing.T) {
-	for page, table := range map[string]string{"controller-flags.md": flagsTable(t), "metrics.md": metricsTable(t)} {
-		path := filepath.Join("..", "..", "..", "docs", "reference", page)
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		header, _, _ := strings.Cut(table, "\n")
-		place := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(header) + `\n(\|.*\n)*`)
-		written := place.ReplaceAllLiteral(text, []byte(table))
-		switch {
-		case len(place.FindAll(text, -1)) != 1:
-			t.Errorf("%s does not have one table %s", path, header)
-		case bytes.Equal(text, written):
-		case os.Getenv("REFERENCE") != "write":
-			t.Errorf("%s differs from the code: run make reference", path)
-		default:
-			if err := os.WriteFile(path, written, 0o600); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
-func flagsTable(t *testing.T) string {
-	t.Helper()
-	var table strings.Builder
-	table.WriteString("| flag | default | meaning |\n| --- | --- | --- |\n")
-	command := newCommand("")
-	command.InitDefaultVersionFlag()
-	command.Flags().VisitAll(func(flag *pflag.Flag) {
-		value, usage := pflag.UnquoteUsage(flag)
-		name, preset := strings.TrimSpace("--"+flag.Name+" "+value), strings.Trim(flag.DefValue, "[]")
-		if flag.Shorthand == flag.Name {
-			name = name[1:]
-		}
-		if preset == "false" {
-			preset = ""
-		}
-		if usage == "" {
-			t.Errorf("--%s has no usage", flag.Name)
-		}
-		if preset != "" {
-			preset = "`" + preset + "`"
-		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", name, preset, strings.ReplaceAll(usage, "<", `\<`))
-	})
-	return table.String()
-}
-
-// metricsTable has each metric with its labels, by name.
-func metricsTable(t *testing.T) string {
-	t.Helper()
-	registry := prometheus.NewRegistry()
-	if _, err := controller.New(
-		controller.Options{Config: &rest.Config{Host: "https://192.0.2.1"}, Registry: registry}); err != nil {
-		t.Fatal(err)
-	}
-	descriptions := make(chan *prometheus.Desc)
-	go func() {
-		defer close(descriptions)
-		registry.Describe(descriptions)
-	}()
-	parts := regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]+)", .* variableLabels: {([^}]*)}`)
-	var rows []string
-	for each := range descriptions {
-		match := parts.FindStringSubmatch(each.String())
-		if match == nil {
-			t.Fatalf("no name or no help: %s", each)
-		}
-		labels := ""
-		if match[3] != "" {
-			labels = "{" + match[3] + "}"
-		}
-		rows = append(rows, fmt.Sprintf("| `%s%s` | %s |\n", match[1], labels, match[2]))
-	}
-	slices.Sort(rows)
-	return "| name | meaning |\n| --- | --- |\n" + strings.Join(rows, "")
-}
-
 func TestWrongFlags(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte(`{apiVersion: v1, kind: Config, current-context: x,
@@ -161,7 +73,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		"--gone-after=1s --cluster-id=a":                                           "--gone-after",
 		"--accept=[ --cluster-id=a":                                                "--accept",
 	} {
-		command := newCommand("")
+		command := Command("")
 		command.SetArgs(append([]string{"--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1:0"},
 			strings.Fields(args)...))
 		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
@@ -172,7 +84,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 
 func TestVersion(t *testing.T) {
 	var out strings.Builder
-	command := newCommand("")
+	command := Command("")
 	command.SetOut(&out)
 	command.SetArgs([]string{"--version"})
 	if err := command.ExecuteContext(t.Context()); err != nil || out.String() != "clusterset-controller version "+
@@ -185,7 +97,7 @@ func TestVersion(t *testing.T) {
 func TestNoKubeconfig(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	command := newCommand("")
+	command := Command("")
 	command.SetArgs([]string{"--cluster-id=east", "--bind-address="})
 	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("got %v", err)

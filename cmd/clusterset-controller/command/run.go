@@ -29,7 +29,7 @@ func Main(version string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer klog.Flush()
-	if err := newCommand(version).ExecuteContext(ctx); err != nil {
+	if err := Command(version).ExecuteContext(ctx); err != nil {
 		klog.FromContext(ctx).Error(err, "The controller ended")
 		return 1
 	}

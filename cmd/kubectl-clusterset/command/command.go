@@ -64,6 +64,9 @@ func Main(version string) int {
 	return exitStatus(err)
 }
 
+// Command is the command line, to be looked at: Main runs it.
+func Command() *cobra.Command { return newCommand(&options{}) }
+
 func exitStatus(err error) int {
 	var usage usageError
 	switch {
