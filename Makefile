@@ -44,8 +44,7 @@ demo: ## Join two clusters and resolve names across, on models of API servers; H
 recording: ## Record the demo into docs/demo.svg, which README.md shows.
 	@mkdir -p $(BIN)
 	@go build -ldflags '-s -w' -o $(BIN)/demo ./test/demo
-	@$(BOUND) go run ./test/demo/record $(BIN)/demo >$(BIN)/demo.svg
-	@mv $(BIN)/demo.svg docs/demo.svg
+	@$(BOUND) $(BIN)/demo --recording docs/demo.svg
 
 .PHONY: build
 build: ## Build the two programs and kubectl-clusterset, static, into bin/.

@@ -37,15 +37,15 @@ func TestMain(m *testing.M) {
 func TestDemo(t *testing.T) {
 	folder := t.TempDir()
 	self, err := os.Executable()
-	must(t, err)
+	check(t, err)
 	command := exec.Command(self, "--hold")
 	command.Dir = filepath.Join("..", "..")
 	command.Env = append(os.Environ(), "TMPDIR="+folder, variable+"=1")
 	out, writer, err := os.Pipe()
-	must(t, err)
+	check(t, err)
 	defer out.Close()
 	command.Stdout, command.Stderr = writer, writer
-	must(t, process.StartTied(command))
+	check(t, process.StartTied(command))
 	writer.Close()
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
@@ -71,8 +71,8 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: %v, %v", server[1], answer, err)
 		}
 	}
-	must(t, command.Process.Signal(os.Interrupt))
-	must(t, command.Wait())
+	check(t, command.Process.Signal(os.Interrupt))
+	check(t, command.Wait())
 	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true,
 		func(context.Context) (bool, error) { return running(t, folder) == 0, nil })
 	if left, unread := os.ReadDir(folder); err != nil || unread != nil || len(left) > 0 {
@@ -87,7 +87,7 @@ var digits = regexp.MustCompile(`[0-9]+`)
 func hasRecording(t *testing.T, printed string) {
 	t.Helper()
 	recording, err := os.ReadFile(filepath.Join("..", "..", "docs", "demo.svg"))
-	must(t, err)
+	check(t, err)
 	left := strings.Split(digits.ReplaceAllString(strings.ReplaceAll(printed, "\t", "  "), "0"), "\n")
 	for _, each := range regexp.MustCompile("<text.*?>(.*)</text>").FindAllStringSubmatch(string(recording), -1) {
 		line := html.UnescapeString(each[1])
@@ -106,7 +106,7 @@ func hasRecording(t *testing.T, printed string) {
 func running(t *testing.T, folder string) (count int) {
 	t.Helper()
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
-	must(t, err)
+	check(t, err)
 	for _, file := range environments {
 		if environment, err := os.ReadFile(file); err == nil &&
 			strings.Contains(string(environment), "TMPDIR="+folder) {
@@ -116,7 +116,7 @@ func running(t *testing.T, folder string) (count int) {
 	return count
 }
 
-func must(t *testing.T, err error) {
+func check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

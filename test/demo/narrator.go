@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"html"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,27 +20,38 @@ const patience = 2 * time.Minute
 
 // A narrator prints the story: headings, the commands that one would type, and what came back.
 type narrator struct {
-	out io.Writer
+	out   io.Writer
+	began time.Time
+	shown []line
 }
 
-func (n narrator) chapter(format string, args ...any) {
-	fmt.Fprintf(n.out, "\n== %s\n", fmt.Sprintf(format, args...))
+// A line of the recording is shown at a time after the beginning.
+type line struct {
+	at          time.Duration
+	class, text string
 }
 
-func (n narrator) say(format string, args ...any) {
-	fmt.Fprintf(n.out, "   %s\n", fmt.Sprintf(format, args...))
+// show prints a line that the recording has, too.
+func (n *narrator) show(class, text string) {
+	fmt.Fprintln(n.out, text)
+	n.shown = append(n.shown, line{time.Since(n.began), class, text})
 }
 
-func (n narrator) command(line string) {
-	fmt.Fprintf(n.out, "$ %s\n", line)
+func (n *narrator) chapter(format string, args ...any) {
+	fmt.Fprintln(n.out)
+	n.show("h", "== "+fmt.Sprintf(format, args...))
 }
 
-func (n narrator) output(text string) {
-	for line := range strings.Lines(text) {
-		fmt.Fprintf(n.out, "  %s", line)
-	}
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		fmt.Fprintln(n.out)
+func (n *narrator) say(format string, args ...any) { n.show("", "   "+fmt.Sprintf(format, args...)) }
+
+func (n *narrator) command(format string, args ...any) {
+	n.show("c", "$ "+fmt.Sprintf(format, args...))
+}
+
+// output prints what kubectl says, which the recording leaves out.
+func (n *narrator) output(text string) {
+	for each := range strings.Lines(strings.TrimSuffix(text, "\n") + "\n") {
+		fmt.Fprint(n.out, "  ", each)
 	}
 }
 
@@ -50,7 +63,7 @@ type lookup struct {
 
 // await asks until the answer is the wanted one, prints it as dig does, and
 // returns how long after since that was. The last other answer is part of the error.
-func (n narrator) await(ctx context.Context, l lookup, since time.Time) (time.Duration, error) {
+func (n *narrator) await(ctx context.Context, l lookup, since time.Time) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
@@ -60,21 +73,64 @@ func (n narrator) await(ctx context.Context, l lookup, since time.Time) (time.Du
 		if err == nil && answer.Text() == l.want {
 			elapsed := time.Since(since)
 			host, port, _ := strings.Cut(l.server, ":")
-			n.command(fmt.Sprintf("dig +short @%s -p %s %s %s", host, port, strings.TrimSuffix(l.name, "."), l.rrtype))
-			n.output(strings.Join(answer.Records, "\n"))
+			n.command("dig +short @%s -p %s %s %s", host, port, strings.TrimSuffix(l.name, "."), l.rrtype)
 			if len(answer.Records) == 0 {
-				n.output(l.want)
+				answer.Records = []string{l.want}
 			}
-			return elapsed, nil
+			for _, record := range answer.Records {
+				n.show("", "  "+record)
+			}
+			return elapsed
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return 0, fmt.Errorf("%s %s at %s: want %s\n  the last answer was %s, %w", l.name, l.rrtype, l.server, l.want,
-				answer.Text(), err)
+			must(fmt.Errorf("%s %s at %s: want %s\n  the last answer was %s, %w", l.name, l.rrtype, l.server, l.want,
+				answer.Text(), err))
 		}
 	}
 }
 
 // data is that of records, as in the answer of a lookup.
 func data(records ...string) string { return strings.Join(slices.Sorted(slices.Values(records)), " ") }
+
+const (
+	rows, height, width = 22, 18, 1000
+	// least is the time between two lines, and rest how long the last screen stays.
+	least, rest = 45 * time.Millisecond, 3 * time.Second
+)
+
+// folders are those of this machine.
+var folders = regexp.MustCompile(`=/\S*/`)
+
+// recording is an animated SVG of the story at its own speed, but no faster than one can follow. All lines scroll through a
+// window, bottom up.
+func (n *narrator) recording() string {
+	for i := range n.shown[1:] {
+		n.shown[i+1].at = max(n.shown[i+1].at, n.shown[i].at+least)
+	}
+	var frames, texts strings.Builder
+	total := n.shown[len(n.shown)-1].at + rest
+	for i, each := range n.shown {
+		fmt.Fprintf(&frames, "%.2f%%{transform:translateY(%dpx)}", 100*each.at.Seconds()/total.Seconds(),
+			(rows-1-i)*height)
+		class := ""
+		if each.class != "" {
+			class = fmt.Sprintf(" class=%q", each.class)
+		}
+		text := strings.ReplaceAll(folders.ReplaceAllString(each.text, "="), "\t", "  ")
+		fmt.Fprintf(&texts, "<text%s y=\"%d\">%s</text>\n", class, i*height, html.EscapeString(text))
+	}
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d">
+<style>
+text{font:13px ui-monospace,monospace;fill:#d0d7de;white-space:pre}.h{fill:#7ee787;font-weight:bold}.c{fill:#79c0ff}
+g{transform:translateY(%dpx);animation:s %.1fs step-end infinite}
+@keyframes s{0%%{transform:translateY(%dpx)}%s}
+</style>
+<rect width="100%%" height="100%%" rx="8" fill="#0d1117"/>
+<svg x="16" y="16" width="%d" height="%d" viewBox="0 -13 %d %d"><g>
+%s</g></svg>
+</svg>
+`, width, rows*height+32, width, (rows-len(n.shown))*height, total.Seconds(), rows*height, frames.String(), width-32,
+		rows*height, width-32, rows*height, texts.String())
+}

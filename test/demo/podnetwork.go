@@ -9,16 +9,12 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -26,7 +22,7 @@ import (
 )
 
 // A podNetwork is all that the demo has of one: it carries the connections to the canaries of a cluster, each of which
-// is the cluster's controller. kwok's pods have addresses, and nothing behind them.
+// is the cluster's controller. Other pods have addresses, and nothing behind them.
 type podNetwork struct {
 	listeners []*net.TCPListener
 	to        string // the address of the controller's canary
@@ -46,46 +42,30 @@ func newPodNetwork(ctx context.Context, c *cluster, to string) (*podNetwork, err
 	if err != nil {
 		return nil, err
 	}
-	p := &podNetwork{to: to}
-	services := c.kube.CoreV1().Services(clusterset.Namespace)
-	if _, err := services.Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: canary.Service},
-		Spec: corev1.ServiceSpec{
-			ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: canary.Port, Port: 8081}},
-		},
-	}, metav1.CreateOptions{}); err != nil {
-		return nil, fmt.Errorf("create the Service of the canaries of %s: %w", c.name, err)
+	manifest := fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {clusterIP: None, ports: [{name: %s, port: 8081}]}\n",
+		canary.Service, canary.Port)
+	family := discoveryv1.AddressTypeIPv6
+	if address.Is4() {
+		family = discoveryv1.AddressTypeIPv4
 	}
+	p := &podNetwork{to: to}
 	for i := range nodes {
 		listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(address, 0)))
 		if err != nil {
 			return nil, fmt.Errorf("listen for probes: %w", err)
 		}
 		p.listeners = append(p.listeners, listener)
-		family := discoveryv1.AddressTypeIPv6
-		if address.Is4() {
-			family = discoveryv1.AddressTypeIPv4
-		}
-		slice := &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{
-				Name:   canary.Service + "-" + strconv.Itoa(i),
-				Labels: map[string]string{discoveryv1.LabelServiceName: canary.Service},
-			},
-			AddressType: family,
-			Ports: []discoveryv1.EndpointPort{{
-				Name: ptr.To(canary.Port), Port: ptr.To(int32(listener.Addr().(*net.TCPAddr).Port)),
-			}},
-			Endpoints: []discoveryv1.Endpoint{{
-				Addresses: []string{address.String()}, NodeName: ptr.To("node-" + strconv.Itoa(i)),
-			}},
-		}
-		if _, err := c.kube.DiscoveryV1().EndpointSlices(clusterset.Namespace).Create(ctx, slice,
-			metav1.CreateOptions{}); err != nil {
-			return nil, fmt.Errorf("create the canaries of %s: %w", c.name, err)
-		}
+		manifest += fmt.Sprintf(`---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: "%[1]s-%[2]d", labels: {%[3]s: %[1]s}}
+addressType: %[4]s
+ports: [{name: %[5]s, port: %[6]d}]
+endpoints: [{addresses: ["%[7]s"], nodeName: node-%[2]d}]
+`, canary.Service, i, discoveryv1.LabelServiceName, family, canary.Port, listener.Addr().(*net.TCPAddr).Port, address)
 	}
 	p.carry()
-	return p, nil
+	return p, clusterset.ApplyIn(ctx, c.plane, clusterset.Namespace, []byte(manifest))
 }
 
 // errNoAddress: the controller refuses canaries at addresses that no pod has, such as that of the loopback device.
@@ -124,8 +104,8 @@ func (p *podNetwork) carry() {
 }
 
 // awaitProbes waits until each canary was probed: one that never answered counts for nothing when it is cut.
-func (p *podNetwork) awaitProbes(ctx context.Context) error {
-	return poll(ctx, "a probe of each canary", func(context.Context) (bool, error) {
+func (p *podNetwork) awaitProbes(ctx context.Context) {
+	poll(ctx, "a probe of each canary", func(context.Context) (bool, error) {
 		for i := range p.answered {
 			if p.answered[i].Load() == 0 {
 				return false, nil

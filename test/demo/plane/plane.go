@@ -139,13 +139,13 @@ func newPlane(ctx context.Context, name, directory string, number byte) (*Plane,
 	return p, nil
 }
 
-// WriteKubeconfig writes a kubeconfig of the administrator.
-func (p *Plane) WriteKubeconfig(path string) error {
-	encoded, err := p.kubeconfig(p.config.BearerToken)
-	if err != nil {
-		return err
+// WriteKubeconfig writes a kubeconfig of the administrator of planes, with a context for each.
+func WriteKubeconfig(path string, planes ...*Plane) error {
+	config := clientcmdapi.NewConfig()
+	for _, p := range planes {
+		p.addTo(config, p.config.BearerToken)
 	}
-	return os.WriteFile(path, encoded, 0o600)
+	return clientcmd.WriteToFile(*config, path)
 }
 
 // ServiceAccountKubeconfig is a kubeconfig with a token of a service account.
@@ -156,16 +156,16 @@ func (p *Plane) ServiceAccountKubeconfig(ctx context.Context, namespace, name st
 	if err != nil {
 		return nil, fmt.Errorf("request a token of service account %s/%s in %s: %w", namespace, name, p.name, err)
 	}
-	return p.kubeconfig(token.Status.Token)
+	config := clientcmdapi.NewConfig()
+	p.addTo(config, token.Status.Token)
+	return clientcmd.Write(*config)
 }
 
-func (p *Plane) kubeconfig(token string) ([]byte, error) {
-	config := clientcmdapi.NewConfig()
+func (p *Plane) addTo(config *clientcmdapi.Config, token string) {
 	config.Clusters[p.name] = &clientcmdapi.Cluster{
 		Server: p.config.Host, CertificateAuthorityData: p.config.CAData,
 	}
 	config.AuthInfos[p.name] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[p.name] = &clientcmdapi.Context{Cluster: p.name, AuthInfo: p.name}
 	config.CurrentContext = p.name
-	return clientcmd.Write(*config)
 }
