@@ -78,6 +78,45 @@ func TestPasses(t *testing.T) {
 	}
 }
 
+// TestWith adds a server block, once, and removes it byte for byte. What an administrator changes meanwhile stays.
+func TestWith(t *testing.T) {
+	const added = "\n# BEGIN clusterset.local: added by kubectl clusterset coredns enable, removed by coredns disable\n"
+	const rest = " {\n    errors\n    forward . 10.96.0.99 {\n        force_tcp\n    }\n}\n# END clusterset.local\n"
+	for name, test := range map[string]struct{ before, key string }{
+		"kubeadm": {kubeadm(t), "clusterset.local:53"},
+		"the port is taken over": {
+			"# mine\nexample.org:53 {\n\tforward . 192.0.2.1 # theirs\n}\ndns://.:1053 {\n\tlog\n\treload\n}\n", "dns://clusterset.local:1053",
+		},
+		"line ends of Windows":     {". {\r\n  errors\r\n  reload\r\n}\r\n", "clusterset.local"},
+		"no line end":              {". {\n  errors\n  reload\n}", "clusterset.local"},
+		"files that are elsewhere": {"import custom/*.server\n. {\n  import /etc/hostname\n  errors\n  reload\n}\n", "clusterset.local"},
+		"snippets, and the environment of CoreDNS": {
+			"(logs) {\n\tlog . \"a # b\"\n}\n.:{$PORT} {\n\timport logs\n\treload\n}\n", "clusterset.local:{$PORT}",
+		},
+	} {
+		want := test.before + added + test.key + rest
+		for _, text := range []string{test.before, want} {
+			if got, err := with(text, zone, []string{"10.96.0.99"}); err != nil || got != want {
+				t.Errorf("%s: got %v\n%s\nwant\n%s", name, err, got, want)
+			}
+		}
+		if got := without("# edited\n"+want, zone); got != "# edited\n"+test.before || without(want, "example.net") != want {
+			t.Errorf("%s: got back\n%s\nwant\n%s", name, got, test.before)
+		}
+	}
+	for text, want := range map[string]string{
+		". {\n  acl\n  reload\n}\n":                           "acl or bind",
+		". {\n  errors\n}\n":                                  "no plugin reload",
+		". { import /etc/hostname\n  reload\n}\n":             "on a line of its own",
+		"clusterset.local {\n  errors\n}\n. {\n  reload\n}\n": "already has a server block for clusterset.local",
+		". {\n  multicluster clusterset.local\n  reload\n}\n": "already serves clusterset.local with the plugin multicluster",
+	} {
+		if _, err := with(text, zone, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
 // FuzzParseCorefile: no text panics, and what is added to a Corefile can be removed.
 func FuzzParseCorefile(f *testing.F) {
 	for _, seed := range []string{
