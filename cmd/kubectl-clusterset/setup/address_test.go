@@ -4,6 +4,7 @@ package setup
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/url"
 	"testing"
@@ -15,16 +16,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
-// memberSecret has a kubeconfig that knows this of a cluster.
-func memberSecret(of string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}, Data: map[string][]byte{
-		cluster.KubeconfigKey: []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
-clusters: [{name: c, cluster: {` + of + `}}], users: [{name: u, user: {token: secret}}]}`),
-	}}
-}
-
-// TestReach joins again: the address in the Secret is the one that the reader
-// reaches, whatever the kubeconfig of the user has.
+// TestReach joins again: the address in the Secret is the one that the reader reaches, whatever the kubeconfig of the user has.
+// The authority in the Secret belongs to its address.
 func TestReach(t *testing.T) {
 	const users, usersProxy = "https://127.0.0.1:6443", "http://proxy.example:8080"
 	source := &cluster.Cluster{
@@ -34,7 +27,13 @@ func TestReach(t *testing.T) {
 			Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.example:8080", User: url.UserPassword("user", "s3cr3t")}),
 		},
 	}
-	secret := func(of string) *corev1.Secret { return memberSecret("server: '" + of + "'") }
+	secret := func(of string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}, Data: map[string][]byte{
+			cluster.KubeconfigKey: fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: c,
+contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {token: secret}}],
+clusters: [{name: c, cluster: {server: '%s', certificate-authority-data: dGhlaXJz}}]}`, of),
+		}}
+	}
 	const keeps, another = "west keeps reading east at ", " through http://proxy.example:8080. To use another address, set --server admin@east=https://…\n"
 	const same = users + "', tls-server-name: kubernetes, proxy-url: '"
 	for name, test := range map[string]struct {
@@ -70,24 +69,9 @@ func TestReach(t *testing.T) {
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: cluster.Teller{Results: &said}}
-		got, _ := (&peering{Options: o, readerID: "west", source: source, is: cluster.Identity{ID: "east"}, secret: test.secret}).reach()
-		if got != test.want || said.String() != test.says {
-			t.Errorf("%s: got %+v, want %+v; it says %q, want %q", name, got, test.want, said.String(), test.says)
-		}
-	}
-}
-
-// TestAuthorityIsKeptWithTheAddress: that of the kubeconfig belongs to the address of the kubeconfig.
-func TestAuthorityIsKeptWithTheAddress(t *testing.T) {
-	for server, want := range map[string]string{"https://10.0.0.1:6443": "", "https://lb.example:6443": "of the load balancer"} {
-		p := &peering{
-			Options:  Options{Teller: cluster.Teller{Results: &bytes.Buffer{}}},
-			readerID: "west", is: cluster.Identity{ID: "east"},
-			source: &cluster.Cluster{Context: "east", Config: &rest.Config{Host: "https://10.0.0.1:6443"}},
-			secret: memberSecret("server: '" + server + "', certificate-authority-data: b2YgdGhlIGxvYWQgYmFsYW5jZXI="),
-		}
-		if _, authority := p.reach(); string(authority) != want {
-			t.Errorf("%s: got %q, want %q", server, authority, want)
+		got, authority := (&peering{Options: o, readerID: "west", source: source, is: cluster.Identity{ID: "east"}, secret: test.secret}).reach()
+		if got != test.want || said.String() != test.says || (string(authority) == "theirs") != (test.says != "") {
+			t.Errorf("%s: got %+v, authority %q, want %+v; it says %q, want %q", name, got, authority, test.want, said.String(), test.says)
 		}
 	}
 }

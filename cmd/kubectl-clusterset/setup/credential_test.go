@@ -4,6 +4,7 @@ package setup
 
 import (
 	"bytes"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -38,7 +39,9 @@ func issuer(t *testing.T, refuses func(token, path string) (int, string)) (*peer
 	}))
 	t.Cleanup(server.Close)
 	source, err := cluster.FromConfig(&rest.Config{
-		Host: server.URL, BearerToken: "of-the-user", TLSClientConfig: rest.TLSClientConfig{CAData: authorityOf(server)},
+		Host: server.URL, BearerToken: "of-the-user", TLSClientConfig: rest.TLSClientConfig{
+			CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		},
 	}, "admin@east", system)
 	if err != nil {
 		t.Fatal(err)

@@ -3,13 +3,19 @@
 package setup
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
@@ -49,5 +55,67 @@ func TestJoinWaitsForTheControllers(t *testing.T) {
 	err := Join(t.Context(), quiet(time.Millisecond, east, west))
 	if !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), "context admin@east: clusterset-controller has never run") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestJoinVerifiesAPIServers: over an unverified connection, another could give its own certificate authority, and read the
+// token.
+func TestJoinVerifiesAPIServers(t *testing.T) {
+	east, west := joined("east"), joined("west")
+	east.Config, west.Config = &rest.Config{}, &rest.Config{TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	err := Join(t.Context(), quiet(time.Minute, east, west))
+	if err == nil || !strings.Contains(err.Error(), "context admin@west: ") || !strings.Contains(err.Error(), "insecure-skip-tls-verify") {
+		t.Errorf("got %v", err)
+	}
+	for _, c := range []*cluster.Cluster{east, west} {
+		if actions := c.Kube.(*fake.Clientset).Actions(); len(actions) > 0 {
+			t.Errorf("%s: %v", c.Context, actions)
+		}
+	}
+}
+
+// TestJoinDryRun: a dry run says what it would do, and writes nothing. The Secret of west has the ranges of its nodes, and also
+// of their own addresses if the reader is in another network; those of east are unknown.
+func TestJoinDryRun(t *testing.T) {
+	for network, want := range map[string]string{"": "10.1.0.0/24", "b": "10.1.0.0/24,192.0.2.0/24"} {
+		east, west := joined("east"), joined("west")
+		east.Config, west.Config = &rest.Config{Host: "https://10.0.0.1:6443"}, &rest.Config{Host: "https://10.0.0.2:6443"}
+		_, created := west.Kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+			Spec:   corev1.NodeSpec{PodCIDRs: []string{"10.1.0.0/24"}},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "192.0.2.7"}}},
+		}, metav1.CreateOptions{})
+		_, patched := east.Kube.CoordinationV1().Leases(system).Patch(t.Context(), cluster.HeartbeatLease, types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"{\"network.clusterset-dns.github.io\":\"%s\"}"}}}`,
+				cluster.PropertiesAnnotation, network), metav1.PatchOptions{})
+		var progress, results bytes.Buffer
+		o := quiet(time.Minute, east, west)
+		o.DryRun, o.Teller = true, cluster.Teller{Out: &progress, Results: &results, Timeout: time.Minute}
+		if err := errors.Join(created, patched, Join(t.Context(), o)); err != nil {
+			t.Fatal(err)
+		}
+		if results.String() != "west would get a credential to read east (dry run)\neast would get a credential to read west (dry run)\n" {
+			t.Errorf("got\n%s", results.String())
+		}
+		for _, text := range []string{
+			fmt.Sprintf("the endpoints of west to %d ranges of its nodes", strings.Count(want, ",")+1),
+			"because its nodes have no spec.podCIDRs: `kubectl --context admin@west -n clusterset-dns annotate secret member-east " +
+				"clusterset-dns.github.io/cidrs=<ranges of its pods>`",
+		} {
+			if !strings.Contains(progress.String(), text) {
+				t.Errorf("no %q in\n%s", text, progress.String())
+			}
+		}
+		secret, err := east.Kube.CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{}) // the fake knows no dry runs
+		if got := secret.Annotations[cluster.CIDRsAnnotation]; err != nil || got != want {
+			t.Errorf("network %q: ranges %q, want %q; %v", network, got, want, err)
+		}
+		for _, c := range o.Clusters {
+			for _, action := range c.Kube.(*fake.Clientset).Actions() {
+				if patch, writes := action.(clienttesting.PatchActionImpl); writes && patch.GetResource().Resource != "leases" &&
+					len(patch.GetPatchOptions().DryRun) == 0 {
+					t.Errorf("a dry run writes %s %s", patch.GetResource().Resource, patch.GetName())
+				}
+			}
+		}
 	}
 }
