@@ -32,14 +32,18 @@ const (
 	restarting = "`kubectl --context east -n kube-system logs deployment/coredns`. If its pods have not read the Corefile, restart them: `kubectl --context east -n kube-system rollout restart deployment coredns`."
 )
 
+// serves is the Corefile of a CoreDNS with the plugin in east.
+var serves = plugin("cluster east\n")
+
 func plugin(options string) string {
 	return own + "clusterset.local:53 {\n multicluster {\n" + options + " }\n}\n"
 }
 
-// TestDNS has a CoreDNS as kubeadm installs it in east.
+// TestDNS has CoreDNS as kubeadm installs it in two clusters. West serves the zone with the plugin, and nothing is wrong there.
 func TestDNS(t *testing.T) {
-	fails := func(east *Cluster) { east.Apex = cluster.Answer{Rcode: "SERVFAIL"} }
-	prefers := func(east *Cluster) {
+	const rollout = "kubectl --context east -n kube-system rollout status deployment coredns"
+	fails := func(east, _ *Cluster) { east.Apex = cluster.Answer{Rcode: "SERVFAIL"} }
+	prefers := func(east, _ *Cluster) {
 		east.State.Imports = []state.Import{
 			{Namespace: "shop", Name: "web", Type: "ClusterSetIP", Prefers: "PreferSameZone"},
 			{Namespace: "shop", Name: "db", Type: "Headless", Prefers: "cluster"},
@@ -47,62 +51,94 @@ func TestDNS(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		corefile, chart string
-		change          []func(east *Cluster)
+		change          func(east, west *Cluster)
 		want            string
 	}{
-		"the plugin":               {corefile: plugin("cluster east\n")},
+		"the plugin":               {corefile: serves},
 		"the stock plugin":         {corefile: stock},
 		"forwarding":               {corefile: forwards},
 		"an imported file":         {corefile: "import custom/*.server\n" + own},
 		"no Corefile can be read":  {},
 		"nothing that wants an id": {corefile: plugin("")},
-		"the id":                   {corefile: plugin("cluster EAST\n"), change: []func(*Cluster){prefers}},
+		"the id":                   {corefile: plugin("cluster EAST\n"), change: prefers},
 		"a variable as the id":     {corefile: plugin("cluster {$ID}\n")},
-		"the id in the chart":      {corefile: forwards, chart: plugin("cluster east\n"), change: []func(*Cluster){prefers}},
-		"the chart is not used":    {corefile: stock, chart: plugin(""), change: []func(*Cluster){prefers}},
+		"the id in the chart":      {corefile: forwards, chart: serves, change: prefers},
+		"the chart is not used":    {corefile: stock, chart: plugin(""), change: prefers},
 		"the id of another cluster": {
 			corefile: plugin("cluster west\n"),
 			want:     "failed corefile-cluster east: The Corefile has `cluster west`, but this cluster is east: DNS prefers endpoints of the wrong cluster. > " + clusterID,
 		},
-		"no id":              {corefile: plugin(""), change: []func(*Cluster){prefers}, want: noID + clusterID},
-		"no id in the chart": {corefile: forwards, chart: plugin(""), change: []func(*Cluster){prefers}, want: noID + upgrade},
+		"no id":              {corefile: plugin(""), change: prefers, want: noID + clusterID},
+		"no id in the chart": {corefile: forwards, chart: plugin(""), change: prefers, want: noID + upgrade},
 		"no way": {
-			corefile: own, change: []func(*Cluster){fails},
+			corefile: own, change: fails,
 			want: "failed corefile-multicluster east: The Corefile does not serve clusterset.local. > " + enable + "\n" +
 				"failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > " + enable,
 		},
 		"the plugin does not answer": {
-			corefile: plugin("cluster east\n"), change: []func(*Cluster){fails},
+			corefile: serves, change: fails,
 			want: "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > Find the cause in the logs of CoreDNS, such as missing permissions or an image that lacks the plugin multicluster: " + restarting,
 		},
 		"the forward does not answer": {
-			corefile: forwards, change: []func(*Cluster){fails},
+			corefile: forwards, change: fails,
 			want: "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > Make the server to which the Corefile forwards clusterset.local serve the zone: `kubectl --context east -n kube-system get configmap coredns -o yaml` prints its address.",
 		},
 		"another DNS server": {
-			change: []func(*Cluster){fails, func(east *Cluster) { east.CoreDNS = nil }},
-			want:   "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > There is no Deployment kube-system/coredns: have the cluster's DNS forward clusterset.local to the CoreDNS of the chart, see docs/operate/install.md#platforms.",
+			change: func(east, west *Cluster) {
+				fails(east, west)
+				east.CoreDNS = nil
+			},
+			want: "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > There is no Deployment kube-system/coredns: have the cluster's DNS forward clusterset.local to the CoreDNS of the chart, see docs/operate/install.md#platforms.",
 		},
 		"unreachable": {
-			corefile: plugin("cluster east\n"), change: []func(*Cluster){func(east *Cluster) { east.DNSError, east.Namespace = errors.New("no pod is ready"), "mcs" }},
+			corefile: serves, change: func(east, _ *Cluster) { east.DNSError, east.Namespace = errors.New("no pod is ready"), "mcs" },
 			want: "warning dns-reachable east: The cluster's DNS could not be queried: no pod is ready. > kubectl clusterset check --contexts east --dns east=<address> --system-namespace mcs",
 		},
 		"a wrong answer": {
-			corefile: forwards, change: []func(*Cluster){func(east *Cluster) {
+			corefile: forwards, change: func(east, _ *Cluster) {
 				east.Lookups = []NameAnswer{{Answer: cluster.Answer{Name: "a.b.svc.c", Type: "A", Rcode: "NXDOMAIN"}, Wrong: true, Expected: []string{"10.0.0.1"}}}
-			}},
+			},
 			want: "failed dns-names east: The cluster's DNS returns NXDOMAIN for a.b.svc.c A instead of 10.0.0.1. > Restart the server of the zone, for example `kubectl --context east -n kube-system rollout restart deployment coredns`.",
 		},
 		"a node-local cache": {
-			corefile: forwards, change: []func(*Cluster){func(east *Cluster) { east.NodeCaches = []string{"hides"} }},
+			corefile: forwards, change: func(east, _ *Cluster) { east.NodeCaches = []string{"hides"} },
 			want: "failed node-local-dns east: Pods cannot resolve names in clusterset.local: NodeLocal DNSCache answers their queries on each node, and its Corefile in ConfigMap kube-system/hides has no server block for the zone. > Add the server block of docs/operate/install.md#nodelocal-dnscache: `kubectl --context east -n kube-system edit configmap hides`.",
 		},
+		"a Corefile that does not parse": {
+			change: func(east, _ *Cluster) { east.CorefileError = errors.New("line 7: no brace") },
+			want:   "failed corefile east: ConfigMap kube-system/coredns: line 7: no brace. > kubectl --context east -n kube-system edit configmap coredns",
+		},
+		"a rollout that has not begun": {
+			corefile: serves, change: func(east, _ *Cluster) { east.CoreDNS.Generation = 8 },
+			want: "failed coredns-available east: The rollout of CoreDNS is not complete: of 1 pods, 1 are updated and 1 are available. > " + rollout,
+		},
+		"old pods that still answer": {
+			corefile: serves, change: func(east, _ *Cluster) { east.CoreDNS.Status.Replicas = 2 },
+			want: "failed coredns-available east: The rollout of CoreDNS is not complete: of 2 pods, 1 are updated and 1 are available. > " + rollout,
+		},
+		"a rollout that failed": {
+			corefile: serves, change: func(east, _ *Cluster) {
+				east.CoreDNS.Status.UpdatedReplicas = 0
+				east.CoreDNS.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse}}
+			},
+			want: "failed coredns-available east: The rollout of CoreDNS is not complete: of 1 pods, 0 are updated and 1 are available. > kubectl --context east -n kube-system rollout undo deployment coredns",
+		},
+		"an older image": {
+			corefile: serves, change: func(east, _ *Cluster) { east.CoreDNS = deployed("a.example:5000/coredns:v1.1.9") },
+			want: "warning coredns-version east: CoreDNS runs a.example:5000/coredns:v1.1.9, but b.example/coredns:v1.2.0 in west. > kubectl --context east -n kube-system set image deployment/coredns coredns=b.example/coredns:v1.2.0",
+		},
+		"a digest": {corefile: serves, change: func(east, _ *Cluster) { east.CoreDNS = deployed("a.example/coredns@sha256:00") }},
+		"an older image that only forwards": {
+			corefile: forwards, change: func(east, _ *Cluster) { east.CoreDNS = deployed("a.example/coredns:v1.1.9") },
+		},
+		"another DNS server in the other cluster": {corefile: serves, change: func(_, west *Cluster) { west.CoreDNS = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set := newSet(func(east, _ *Cluster) {
+			set := newSet(func(east, west *Cluster) {
 				east.CoreDNS, east.Corefile, east.ChartCorefile = deployed("a.example/coredns:v1.2.0"), parsed(t, test.corefile), parsed(t, test.chart)
-				for _, change := range test.change {
-					change(east)
+				west.CoreDNS, west.Corefile = deployed("b.example/coredns:v1.2.0"), parsed(t, plugin("cluster west\n"))
+				if test.change != nil {
+					test.change(east, west)
 				}
 			})
 			if got := texts(set.Check()); got != test.want {
@@ -122,54 +158,6 @@ func deployed(image string) *appsv1.Deployment {
 	return d
 }
 
-// TestCoreDNSPods checks the Deployments of two clusters that serve the zone with the plugin.
-func TestCoreDNSPods(t *testing.T) {
-	const rollout = "kubectl --context east -n kube-system rollout status deployment coredns"
-	for name, test := range map[string]struct {
-		change func(east, west *Cluster)
-		want   string
-	}{
-		"complete": {func(_, _ *Cluster) {}, ""},
-		"a rollout that has not begun": {
-			func(east, _ *Cluster) { east.CoreDNS.Generation = 8 },
-			"failed coredns-available east: The rollout of CoreDNS is not complete: of 1 pods, 1 are updated and 1 are available. > " + rollout,
-		},
-		"old pods that still answer": {
-			func(east, _ *Cluster) { east.CoreDNS.Status.Replicas = 2 },
-			"failed coredns-available east: The rollout of CoreDNS is not complete: of 2 pods, 1 are updated and 1 are available. > " + rollout,
-		},
-		"a rollout that failed": {
-			func(east, _ *Cluster) {
-				east.CoreDNS.Status.UpdatedReplicas = 0
-				east.CoreDNS.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse}}
-			},
-			"failed coredns-available east: The rollout of CoreDNS is not complete: of 1 pods, 0 are updated and 1 are available. > kubectl --context east -n kube-system rollout undo deployment coredns",
-		},
-		"an older image": {
-			func(east, _ *Cluster) { east.CoreDNS = deployed("a.example:5000/coredns:v1.1.9") },
-			"warning coredns-version east: CoreDNS runs a.example:5000/coredns:v1.1.9, but b.example/coredns:v1.2.0 in west. > kubectl --context east -n kube-system set image deployment/coredns coredns=b.example/coredns:v1.2.0",
-		},
-		"a digest": {func(east, _ *Cluster) { east.CoreDNS = deployed("a.example/coredns@sha256:00") }, ""},
-		"an older image that only forwards": {
-			func(east, _ *Cluster) {
-				east.CoreDNS, east.Corefile = deployed("a.example/coredns:v1.1.9"), parsed(t, "clusterset.local {\n forward . 10.0.0.1\n}\n")
-			}, "",
-		},
-		"another DNS server": {func(_, west *Cluster) { west.CoreDNS = nil }, ""},
-	} {
-		got := texts(newSet(func(east, west *Cluster) {
-			for _, c := range []*Cluster{east, west} {
-				c.CoreDNS = deployed("b.example/coredns:v1.2.0")
-				c.Corefile = parsed(t, "clusterset.local {\n multicluster {\n cluster "+c.ID+"\n }\n}\n")
-			}
-			test.change(east, west)
-		}).Check())
-		if got != test.want {
-			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.want)
-		}
-	}
-}
-
 // parsed is a Corefile, nil if the text is empty.
 func parsed(t *testing.T, text string) *setup.Corefile {
 	t.Helper()
@@ -181,16 +169,6 @@ func parsed(t *testing.T, text string) *setup.Corefile {
 		t.Fatal(err)
 	}
 	return corefile
-}
-
-func TestCorefileThatDoesNotParse(t *testing.T) {
-	set := newSet(func(east, _ *Cluster) {
-		east.CoreDNS, east.CorefileError = deployed("a.example/coredns:v1.2.0"), errors.New("line 7: no brace")
-	})
-	const want = "failed corefile east: ConfigMap kube-system/coredns: line 7: no brace. > kubectl --context east -n kube-system edit configmap coredns"
-	if got := texts(set.Check()); got != want {
-		t.Errorf("got %s", got)
-	}
 }
 
 // TestNodeCaches reads their Corefile.

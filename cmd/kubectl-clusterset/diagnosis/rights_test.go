@@ -15,28 +15,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
-// TestRightsOfMembers holds what the credential of a member may do.
-func TestRightsOfMembers(t *testing.T) {
-	var got []string
-	for _, each := range shipped(memberAccount, "mcs") {
-		got = append(got, text(each))
-		if slices.Contains(expand(dangerous, "mcs"), each) {
-			t.Errorf("%s is dangerous", got[len(got)-1])
-		}
-	}
-	slices.Sort(got)
-	want := []string{
-		"get leases.coordination.k8s.io clusterset-dns-heartbeat in namespace mcs",
-		"list endpointslices.discovery.k8s.io",
-		"list leases.coordination.k8s.io clusterset-dns-heartbeat in namespace mcs",
-		"watch endpointslices.discovery.k8s.io",
-		"watch leases.coordination.k8s.io clusterset-dns-heartbeat in namespace mcs",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-}
-
 // TestReviews has an API server that gives members the right to list Pods, and withholds one right from each account.
 func TestReviews(t *testing.T) {
 	var refusal error

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,63 +28,33 @@ const (
 // server is an API server whose objects have secrets everywhere.
 func server(t *testing.T) *httptest.Server {
 	t.Helper()
-	encode := func(value any) string {
-		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	secret := map[string]any{
-		"metadata": map[string]any{"name": "member-west", "namespace": "clusterset-dns", "annotations": map[string]any{
-			"clusterset-dns.github.io/cidrs": "10.2.0.0/16",
-		}},
-		"data": map[string][]byte{"kubeconfig": []byte(token)},
-	}
-	applied := encode(secret)
-	annotations := secret["metadata"].(map[string]any)["annotations"].(map[string]any)
-	annotations["kubectl.kubernetes.io/last-applied-configuration"] = applied
-	metadata := map[string]any{
-		"name": "coredns", "namespace": "shop", "labels": map[string]any{
-			"app.kubernetes.io/managed-by": "clusterset-controller.clusterset-dns.github.io", "env": "production",
-		},
-		"annotations": map[string]any{
-			"kubectl.kubernetes.io/last-applied-configuration": applied,
-		},
-		"managedFields": []any{map[string]any{"manager": "kubectl"}},
-	}
-	container := map[string]any{
-		"name": "coredns", "ports": []any{map[string]any{"name": "metrics", "containerPort": 9153}},
-		"args": []any{"--zone=clusterset.local", "--v", "2"},
-		"env":  []any{map[string]any{"name": "KEY", "value": env}},
-	}
-	object := map[string]any{
-		"metadata": metadata,
-		"data": map[string]any{
-			"Corefile": ". {\n  forward . 10.0.0.1\n}\n",
-		},
-		"involvedObject": map[string]any{"name": "coredns-1"}, "spec": map[string]any{
-			"containers": []any{container}, "template": map[string]any{"spec": map[string]any{"containers": []any{container}}},
-		},
-		"status": map[string]any{"containerStatuses": []any{map[string]any{"name": "coredns", "restartCount": 1}}},
-	}
+	const applied = `"kubectl.kubernetes.io/last-applied-configuration": "data: ` + token + `"`
+	const container = `{"name": "coredns", "args": ["--zone=clusterset.local", "--v", "2"], "env": [{"name": "KEY", "value": "` + env + `"}],
+		"ports": [{"name": "metrics", "containerPort": 9153}]}`
+	const object = `{
+		"metadata": {"name": "coredns", "namespace": "shop", "labels": {"env": "production"}, "annotations": {` + applied + `},
+			"managedFields": [{"manager": "kubectl"}]},
+		"data": {"Corefile": ". {\n  forward . 10.0.0.1\n}\n"},
+		"spec": {"containers": [` + container + `], "template": {"spec": {"containers": [` + container + `]}}},
+		"status": {"containerStatuses": [{"name": "coredns", "restartCount": 1}]}}`
+	secret := fmt.Sprintf(`{"metadata": {"name": "member-west", "annotations": {%s}}, "data": {"kubeconfig": %q}}`, applied,
+		base64.StdEncoding.EncodeToString([]byte(token)))
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch path := request.URL.Path; {
 		case path == "/apis/multicluster.x-k8s.io/v1beta1":
 			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"multicluster.x-k8s.io/v1beta1"}`)
 		case strings.HasSuffix(path, "/secrets"):
-			fmt.Fprint(w, encode(map[string]any{"kind": "SecretList", "apiVersion": "v1", "items": []any{secret}}))
+			fmt.Fprintf(w, `{"kind":"SecretList","apiVersion":"v1","items":[%s]}`, secret)
 		case strings.HasSuffix(path, "/log"), strings.HasSuffix(path, "/metrics"):
 			fmt.Fprint(w, "the log begins\nthe log ends\n")
 		case strings.HasSuffix(path, "/leases"):
 			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,`+
-				`"message":"no leases for you"}`)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no leases for you"}`)
 		case strings.HasSuffix(path, "/pods"):
-			fmt.Fprint(w, encode(map[string]any{"kind": "PodList", "apiVersion": "v1", "items": []any{object}}))
+			fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","items":[%s]}`, object)
 		default:
-			fmt.Fprint(w, encode(map[string]any{"kind": "ThingList", "apiVersion": "v1", "items": []any{object}}))
+			fmt.Fprintf(w, `{"kind":"ThingList","apiVersion":"v1","items":[%s]}`, object)
 		}
 	}))
 	t.Cleanup(s.Close)
