@@ -29,7 +29,13 @@ func newController(t *testing.T, is state.Cluster) string {
 			Problems: []state.Finding{},
 		})
 	})
-	server := httptest.NewServer(mux)
+	return serve(t, mux.ServeHTTP)
+}
+
+// serve answers as a controller, and returns the address.
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
 }
@@ -64,19 +70,6 @@ func TestStatusWaits(t *testing.T) {
 	}
 }
 
-// TestStatusOfANamespaceWithoutImports says so, and waits for one: a gate must not pass on a typo.
-func TestStatusOfANamespaceWithoutImports(t *testing.T) {
-	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))
-	line := []string{"status", "-n", "shpo", "--controller", controller}
-	if out, _, err := invoke(t, server.URL, line...); err != nil || !strings.Contains(out, "no imports in namespace shpo.") {
-		t.Errorf("%v\n%s", err, out)
-	}
-	_, _, err := invoke(t, server.URL, append(line, "--wait", "--timeout", "1s")...)
-	if exitStatus(err) != exitFailed || !strings.Contains(err.Error(), "no selected cluster has an import in namespace shpo: check its name") {
-		t.Errorf("--wait: %v", err)
-	}
-}
-
 // TestStatusWatches prints again and again until it is stopped.
 func TestStatusWatches(t *testing.T) {
 	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))
@@ -90,12 +83,11 @@ func TestStatusWatches(t *testing.T) {
 
 // TestWrongControllerIsNotGuessed: a controller of another version does not know the question.
 func TestWrongControllerIsNotGuessed(t *testing.T) {
-	server, old := newAPI(t, answersOfAll(nil), nil), httptest.NewServer(http.NotFoundHandler())
-	defer old.Close()
+	server := newAPI(t, answersOfAll(nil), nil)
 	other := imports("Ready", "shop/db")
 	other.Version = "v0"
 	for name, address := range map[string]string{
-		"an old one": strings.TrimPrefix(old.URL, "http://"), "another version of the documents": newController(t, other),
+		"an old one": serve(t, http.NotFound), "another version of the documents": newController(t, other),
 	} {
 		for _, line := range []string{"status", "explain shop/db"} {
 			out, _, err := invoke(t, server.URL, append(strings.Fields(line), "--controller", address)...)
@@ -107,37 +99,23 @@ func TestWrongControllerIsNotGuessed(t *testing.T) {
 	}
 }
 
-// TestStatusWaitsForALeader: after an upgrade, no replica leads for some seconds.
-func TestStatusWaitsForALeader(t *testing.T) {
-	server, asked := newAPI(t, answersOfAll(nil), nil), 0
-	controller := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+// TestStatusAsksOneQuestion of the controller of a cluster with 100 members, and none of the API server. It asks again while no
+// replica leads, as for some seconds after an upgrade.
+func TestStatusAsksOneQuestion(t *testing.T) {
+	server, asked, is := newAPI(t, nil, nil), 0, imports("Ready", "shop/db")
+	for i := range 100 {
+		is.Members = append(is.Members, state.Member{Cluster: fmt.Sprintf("member-%d", i), State: "fresh"})
+	}
+	controller := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		if asked++; asked == 1 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_ = json.NewEncoder(w).Encode(state.Standby{Version: state.Version, Reason: "this replica does not lead"})
 			return
 		}
-		_ = json.NewEncoder(w).Encode(imports("Ready", "shop/db"))
-	}))
-	defer controller.Close()
-	out, _, err := invoke(t, server.URL, "status", "--controller", strings.TrimPrefix(controller.URL, "http://"))
-	if err != nil || asked != 2 || !strings.Contains(out, "shop/db") {
-		t.Errorf("asked %d times: %v\n%s", asked, err, out)
-	}
-}
-
-// TestStatusOf100MembersTakesOneRequest to the controller, and none to the API server.
-func TestStatusOf100MembersTakesOneRequest(t *testing.T) {
-	server, asked, is := newAPI(t, nil, nil), 0, imports("Ready", "shop/db")
-	for i := range 100 {
-		is.Members = append(is.Members, state.Member{Cluster: fmt.Sprintf("member-%d", i), State: "fresh"})
-	}
-	controller := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked++
 		_ = json.NewEncoder(w).Encode(is)
-	}))
-	defer controller.Close()
-	out, _, err := invoke(t, server.URL, "status", "--controller", strings.TrimPrefix(controller.URL, "http://"))
-	if err != nil || asked != 1 || len(server.seen()) > 0 || !strings.Contains(out, "member-99") {
+	})
+	out, _, err := invoke(t, server.URL, "status", "--controller", controller)
+	if err != nil || asked != 2 || len(server.seen()) > 0 || !strings.Contains(out, "shop/db") || !strings.Contains(out, "member-99") {
 		t.Errorf("asked %d times, and %v: %v\n%s", asked, server.seen(), err, out)
 	}
 }
