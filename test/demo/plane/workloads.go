@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -117,10 +117,10 @@ func (w *workloads) pass(ctx context.Context) error {
 	pods := apiserver.List[*corev1.Pod](w.api, corev1.Resource("pods"))
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for _, each := range apiserver.List[*appsv1.Deployment](w.api, apps("deployments")) {
-		failed = append(failed, w.deployment(ctx, each.DeepCopy(), owned(pods, each)))
+		failed = append(failed, w.scale(ctx, each, "Deployment", each.Spec.Replicas, each.Spec.Template, owned(pods, each)))
 	}
 	for _, each := range apiserver.List[*appsv1.StatefulSet](w.api, apps("statefulsets")) {
-		failed = append(failed, w.statefulSet(ctx, each.DeepCopy(), owned(pods, each)))
+		failed = append(failed, w.scale(ctx, each, "StatefulSet", each.Spec.Replicas, each.Spec.Template, owned(pods, each)))
 	}
 	on := map[string]int{} // pods of each node
 	for _, each := range pods {
@@ -155,18 +155,9 @@ func Ready(pod *corev1.Pod) bool {
 	})
 }
 
-func countReady(pods []*corev1.Pod) (count int32) {
-	for _, each := range pods {
-		if Ready(each) {
-			count++
-		}
-	}
-	return count
-}
-
-// scale has an owner have as many pods as it wants, called by its name and a number. change is of those that are created.
+// scale has an owner have as many pods as it wants, called by its name and a number, and writes its status.
 func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string, replicas *int32, template corev1.PodTemplateSpec,
-	pods []*corev1.Pod, change func(*corev1.Pod),
+	pods []*corev1.Pod,
 ) error {
 	if owner.GetDeletionTimestamp() != nil {
 		return nil
@@ -190,11 +181,18 @@ func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string,
 		pod.OwnerReferences = []metav1.OwnerReference{
 			*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind)),
 		}
-		change(pod)
+		if set, is := owner.(*appsv1.StatefulSet); is {
+			pod.Spec.Hostname, pod.Spec.Subdomain = name, set.Spec.ServiceName
+			metav1.SetMetaDataLabel(&pod.ObjectMeta, appsv1.StatefulSetPodNameLabel, name)
+		}
 		_, err := client.Create(ctx, pod, metav1.CreateOptions{})
 		failed = append(failed, err)
 	}
+	ready := 0
 	for _, each := range pods {
+		if Ready(each) {
+			ready++
+		}
 		if names[each.Name] {
 			continue
 		}
@@ -202,40 +200,11 @@ func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string,
 			failed = append(failed, err)
 		}
 	}
-	return errors.Join(failed...)
-}
-
-func (w *workloads) deployment(ctx context.Context, d *appsv1.Deployment, pods []*corev1.Pod) error {
-	err := w.scale(ctx, d, "Deployment", d.Spec.Replicas, d.Spec.Template, pods, func(*corev1.Pod) {})
-	count, serving := int32(len(pods)), countReady(pods)
-	status := appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation, Replicas: count, UpdatedReplicas: count, ReadyReplicas: serving,
-		AvailableReplicas: serving,
-	}
-	if d.DeletionTimestamp != nil || reflect.DeepEqual(status, d.Status) {
-		return err
-	}
-	d.Status = status
-	_, failed := w.kube.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
-	return errors.Join(err, failed)
-}
-
-func (w *workloads) statefulSet(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod) error {
-	err := w.scale(ctx, set, "StatefulSet", set.Spec.Replicas, set.Spec.Template, pods, func(pod *corev1.Pod) {
-		pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, set.Spec.ServiceName
-		metav1.SetMetaDataLabel(&pod.ObjectMeta, appsv1.StatefulSetPodNameLabel, pod.Name)
-	})
-	count, serving := int32(len(pods)), countReady(pods)
-	status := appsv1.StatefulSetStatus{
-		ObservedGeneration: set.Generation, Replicas: count, CurrentReplicas: count, UpdatedReplicas: count,
-		ReadyReplicas: serving, AvailableReplicas: serving,
-	}
-	if set.DeletionTimestamp != nil || reflect.DeepEqual(status, set.Status) {
-		return err
-	}
-	set.Status = status
-	_, failed := w.kube.AppsV1().StatefulSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
-	return errors.Join(err, failed)
+	patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d,"replicas":%[2]d,"updatedReplicas":%[2]d,"readyReplicas":%[3]d,`+
+		`"availableReplicas":%[3]d}}`, owner.GetGeneration(), len(pods), ready)
+	err := w.kube.AppsV1().RESTClient().Patch(types.MergePatchType).Namespace(owner.GetNamespace()).Resource(strings.ToLower(kind) + "s").
+		Name(owner.GetName()).SubResource("status").Body(patch).Do(ctx).Error()
+	return errors.Join(append(failed, err)...)
 }
 
 // run gives a pod the node with the fewest pods, and an address, and says that it is ready.
