@@ -162,19 +162,15 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 	t.Helper()
 	must(t, plane.Kwok().Kill())
 	directory := t.TempDir()
-	played, err := kubelet.Start(t.Context(), kubelet.Options{
-		Cluster: plane, Router: router, Directory: directory, Images: b.images, Files: b.files,
-		Addresses: nodeLocal, DNS: dnsAddress(plane),
-	})
-	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			logs, _ := exec.Command("sh", "-c", "tail -c 4096 "+directory+"/*.log").CombinedOutput()
 			t.Logf("the logs of the pods of %s end:\n%s", plane.Name(), logs)
 		}
-		if err := played.Stop(); err != nil {
-			t.Error(err)
-		}
+	})
+	kubelet.Start(t, kubelet.Options{
+		Cluster: plane, Router: router, Directory: directory, Images: b.images, Files: b.files,
+		Addresses: nodeLocal, DNS: dnsAddress(plane),
 	})
 	b.apply(t, plane.Name(), strings.ReplaceAll(stockDNS, "clusterIP: DNS", "clusterIP: "+dnsAddress(plane)))
 	b.apply(t, plane.Name(), shop)

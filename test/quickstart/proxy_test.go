@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,12 +47,11 @@ func (c *cluster) proxy(t *testing.T) {
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	result := make(chan error, 1)
-	go func() {
+	var group sync.WaitGroup
+	group.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
-				result <- nil
 				return
 			case <-changed:
 			}
@@ -62,17 +62,15 @@ func (c *cluster) proxy(t *testing.T) {
 				err = errors.Join(err, c.translate(ctx, all, behind))
 			}
 			if err != nil && ctx.Err() == nil {
-				result <- err
+				t.Errorf("play kube-proxy of %s: %v", c.Name(), err)
 				return
 			}
 		}
-	}()
+	})
 	t.Cleanup(func() {
 		cancel()
 		factory.Shutdown()
-		if err := <-result; err != nil {
-			t.Errorf("play kube-proxy of %s: %v", c.Name(), err)
-		}
+		group.Wait()
 	})
 }
 

@@ -5,7 +5,6 @@ package kubelet
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,25 +14,23 @@ import (
 	"path/filepath"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
 // serve starts the server by which the API server reaches the kubelets, and has all nodes say that theirs is there. It
 // forwards ports, and has logs.
-func (k *Kubelet) serve(ctx context.Context) error {
+func (k *Kubelet) serve() {
+	k.t.Helper()
 	// The API server does not look whose certificate it is, unless it is told to.
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(k.Cluster.Directory(), "apiserver.crt"),
 		filepath.Join(k.Cluster.Directory(), "apiserver.key"))
-	if err != nil {
-		return err
-	}
+	controlplanetest.Must(k.t, err)
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}})
-	if err != nil {
-		return err
-	}
+	controlplanetest.Must(k.t, err)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /portForward/{namespace}/{name}", k.forward)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{name}/{container}", func(response http.ResponseWriter, request *http.Request) {
@@ -42,26 +39,16 @@ func (k *Kubelet) serve(ctx context.Context) error {
 	k.server = http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
 	k.group.Go(func() {
 		if err := k.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			k.failed(err)
+			k.t.Errorf("the kubelets of %s: %v", k.Cluster.Name(), err)
 		}
 	})
 	address := netip.MustParseAddrPort(listener.Addr().String())
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"addresses": []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address.Addr().String()}},
-		"daemonEndpoints": corev1.NodeDaemonEndpoints{
-			KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(address.Port())},
-		},
-	}})
-	if err != nil {
-		return err
-	}
+	patch := fmt.Appendf(nil, `{"status":{"addresses":[{"type":"InternalIP","address":%q}],"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`,
+		address.Addr(), address.Port())
 	for name := range k.nodes {
-		if _, err := k.Cluster.Client().CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch,
-			metav1.PatchOptions{}, "status"); err != nil {
-			return fmt.Errorf("node %s: %w", name, err)
-		}
+		_, err := k.Cluster.Client().CoreV1().Nodes().Patch(k.t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		controlplanetest.Must(k.t, err)
 	}
-	return nil
 }
 
 const (

@@ -23,12 +23,11 @@ package kubelet
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"path/filepath"
 	"sync"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +36,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
 
@@ -60,65 +60,51 @@ type Options struct {
 	Directory string
 }
 
-// Kubelet plays the kubelets of all nodes of a cluster, until Stop.
+// A Kubelet plays the kubelets of all nodes of a cluster.
 type Kubelet struct {
 	Options
+	t testing.TB
 
-	cancel  context.CancelFunc // of all that runs
-	factory informers.SharedInformerFactory
-	group   sync.WaitGroup // of all goroutines
-	nodes   map[string]*corev1.Node
-	server  http.Server
+	group  sync.WaitGroup // of all goroutines
+	nodes  map[string]*corev1.Node
+	server http.Server
 
-	mu       sync.Mutex
-	pods     map[types.UID]*pod
-	next     map[string]netip.Addr // by node: the address of its next pod
-	failures []error
+	mu   sync.Mutex
+	pods map[types.UID]*pod
+	next map[string]netip.Addr // by node: the address of its next pod
 }
 
-// Start begins. The cluster must have its nodes.
-func Start(ctx context.Context, options Options) (*Kubelet, error) {
+// Start plays until the test ends, which fails if a pod cannot be played: all processes end at once, and the pods stay in the
+// API as they are. The cluster must have its nodes.
+func Start(t testing.TB, options Options) {
+	t.Helper()
 	k := &Kubelet{
-		Options: options, nodes: map[string]*corev1.Node{}, pods: map[types.UID]*pod{}, next: map[string]netip.Addr{},
+		Options: options, t: t, nodes: map[string]*corev1.Node{}, pods: map[types.UID]*pod{}, next: map[string]netip.Addr{},
 	}
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	k.cancel = cancel
-	nodes, err := options.Cluster.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
+	nodes, err := options.Cluster.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	controlplanetest.Must(t, err)
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
 		prefix, err := netip.ParsePrefix(node.Spec.PodCIDR)
-		if err != nil {
-			return nil, fmt.Errorf("node %s: %w", node.Name, err)
-		}
+		controlplanetest.Must(t, err)
 		k.nodes[node.Name], k.next[node.Name] = node, prefix.Masked().Addr().Next()
 	}
-	if err := k.serve(ctx); err != nil {
-		return nil, err
-	}
-	k.factory = informers.NewSharedInformerFactory(options.Cluster.Client(), 0)
-	informer := k.factory.Core().V1().Pods().Informer()
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	k.serve()
+	running, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // of all that runs
+	factory := informers.NewSharedInformerFactory(options.Cluster.Client(), 0)
+	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(now any) { k.saw(running, now) },
 		UpdateFunc: func(_, now any) { k.saw(running, now) },
 		DeleteFunc: k.lost,
 	})
-	if err != nil {
-		return nil, err
-	}
-	k.factory.Start(running.Done())
-	return k, nil
-}
-
-// Stop ends all processes, at once, and leaves the pods in the API as they are. It returns what went wrong since Start.
-func (k *Kubelet) Stop() error {
-	k.cancel()
-	k.factory.Shutdown()
-	err := k.server.Close()
-	k.group.Wait()
-	return errors.Join(append(k.failures, err)...)
+	controlplanetest.Must(t, err)
+	factory.Start(running.Done())
+	t.Cleanup(func() {
+		cancel()
+		factory.Shutdown()
+		_ = k.server.Close()
+		k.group.Wait()
+	})
 }
 
 // saw looks at a pod that is new or has changed.
@@ -140,7 +126,7 @@ func (k *Kubelet) saw(ctx context.Context, seen any) {
 		k.pods[object.UID] = p
 		k.group.Go(func() {
 			if err := p.live(ctx, life); err != nil {
-				k.failed(fmt.Errorf("pod %s/%s of %s: %w", object.Namespace, object.Name, k.Cluster.Name(), err))
+				k.t.Errorf("pod %s/%s of %s: %v", object.Namespace, object.Name, k.Cluster.Name(), err)
 			}
 		})
 	}
@@ -164,12 +150,6 @@ func (k *Kubelet) lost(seen any) {
 		p.end()
 		delete(k.pods, object.UID)
 	}
-}
-
-func (k *Kubelet) failed(err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.failures = append(k.failures, err)
 }
 
 // find is the pod of a name that lives, nil where there is none.

@@ -284,8 +284,6 @@ func (p *pod) report(ctx context.Context, status corev1.ContainerStatus) {
 			types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
-		p.kubelet.failed(
-			fmt.Errorf("write the status of pod %s/%s of %s: %w", p.object.Namespace, p.object.Name,
-				p.kubelet.Cluster.Name(), err))
+		p.kubelet.t.Errorf("write the status of pod %s/%s of %s: %v", p.object.Namespace, p.object.Name, p.kubelet.Cluster.Name(), err)
 	}
 }
