@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -51,10 +50,7 @@ func (c *cluster) start(ctx context.Context, folder string) {
 	c.dns, c.processes = program.Address, append(c.processes, program.Process)
 	credential = get(clusterset.WriteCredential(ctx, c.plane, clusterset.Namespace, "clusterset-controller"))
 	probes := get(port.Free()).String()
-	var err error
-	if c.pods, err = newPodNetwork(ctx, c, probes); !errors.Is(err, errNoAddress) {
-		must(err)
-	}
+	c.pods = newPodNetwork(ctx, c, probes)
 	flags := []string{"--canary-address=" + probes, "--expose=NodePort"}
 	if c.name == "north" {
 		flags = append(flags, "--network=islands")

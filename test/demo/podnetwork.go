@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -36,11 +35,17 @@ type podNetwork struct {
 // nodes is how many canaries a cluster has: a lone one would count only after --stale-after.
 const nodes = 2
 
-// newPodNetwork returns the network to a canary, and offers it to other clusters.
-func newPodNetwork(ctx context.Context, c *cluster, to string) (*podNetwork, error) {
-	address, err := ownAddress()
-	if err != nil {
-		return nil, err
+// newPodNetwork returns the network to a canary, and offers it to other clusters. It is nil if this machine has no address that
+// a pod may have: controllers refuse canaries at those of the loopback device.
+func newPodNetwork(ctx context.Context, c *cluster, to string) *podNetwork {
+	var address netip.Addr
+	for _, each := range get(net.InterfaceAddrs()) {
+		if prefix, err := netip.ParsePrefix(each.String()); err == nil && !address.IsValid() && export.CheckPodAddress(prefix.Addr()) == nil {
+			address = prefix.Addr()
+		}
+	}
+	if !address.IsValid() {
+		return nil
 	}
 	manifest := fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {clusterIP: None, ports: [{name: %s, port: 8081}]}\n",
 		canary.Service, canary.Port)
@@ -50,10 +55,7 @@ func newPodNetwork(ctx context.Context, c *cluster, to string) (*podNetwork, err
 	}
 	p := &podNetwork{to: to}
 	for i := range nodes {
-		listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(address, 0)))
-		if err != nil {
-			return nil, fmt.Errorf("listen for probes: %w", err)
-		}
+		listener := get(net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(address, 0))))
 		p.listeners = append(p.listeners, listener)
 		manifest += fmt.Sprintf(`---
 apiVersion: discovery.k8s.io/v1
@@ -65,24 +67,8 @@ endpoints: [{addresses: ["%[7]s"], nodeName: node-%[2]d}]
 `, canary.Service, i, discoveryv1.LabelServiceName, family, canary.Port, listener.Addr().(*net.TCPAddr).Port, address)
 	}
 	p.carry()
-	return p, clusterset.ApplyIn(ctx, c.plane, clusterset.Namespace, []byte(manifest))
-}
-
-// errNoAddress: the controller refuses canaries at addresses that no pod has, such as that of the loopback device.
-var errNoAddress = errors.New("this machine has no address besides those of the loopback device")
-
-// ownAddress returns an address of this machine that a pod may have.
-func ownAddress() (netip.Addr, error) {
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	for _, each := range addresses {
-		if prefix, err := netip.ParsePrefix(each.String()); err == nil && export.CheckPodAddress(prefix.Addr()) == nil {
-			return prefix.Addr(), nil
-		}
-	}
-	return netip.Addr{}, errNoAddress
+	must(clusterset.ApplyIn(ctx, c.plane, clusterset.Namespace, []byte(manifest)))
+	return p
 }
 
 // carry carries connections until the network is cut.
@@ -115,7 +101,7 @@ func (p *podNetwork) awaitProbes(ctx context.Context) {
 	})
 }
 
-// forward carries one connection, for no longer than a probe takes.
+// forward carries one connection, which the canary ends.
 func forward(from *net.TCPConn, to string) {
 	defer from.Close()
 	conn, err := net.DialTimeout("tcp", to, time.Second)
@@ -123,10 +109,6 @@ func forward(from *net.TCPConn, to string) {
 		return
 	}
 	defer conn.Close()
-	deadline := time.Now().Add(5 * time.Second)
-	if from.SetDeadline(deadline) != nil || conn.SetDeadline(deadline) != nil {
-		return
-	}
 	go func() {
 		_, _ = io.Copy(conn, from)
 		_ = conn.Close()
@@ -135,18 +117,14 @@ func forward(from *net.TCPConn, to string) {
 }
 
 // cut lets no connection through any more, and refuses none.
-func (p *podNetwork) cut() error {
+func (p *podNetwork) cut() {
 	for _, listener := range p.listeners {
-		if err := listener.SetDeadline(time.Now()); err != nil {
-			return err
-		}
+		must(listener.SetDeadline(time.Now()))
 	}
 	p.carried.Wait()
 	for _, listener := range p.listeners {
 		// A queue of one is full with two connections; a probe may be one of them.
-		if err := backlog(listener, 1); err != nil {
-			return err
-		}
+		backlog(listener, 1)
 		for range 2 {
 			conn, err := net.DialTimeout("tcp", listener.Addr().String(), 200*time.Millisecond)
 			if err != nil {
@@ -155,33 +133,24 @@ func (p *podNetwork) cut() error {
 			p.fillers = append(p.fillers, conn)
 		}
 	}
-	return nil
 }
 
 // repair undoes cut.
-func (p *podNetwork) repair() error {
+func (p *podNetwork) repair() {
 	for _, filler := range p.fillers {
 		_ = filler.Close()
 	}
 	p.fillers = nil
 	for _, listener := range p.listeners {
-		if err := errors.Join(backlog(listener, 128), listener.SetDeadline(time.Time{})); err != nil {
-			return err
-		}
+		backlog(listener, 128)
+		must(listener.SetDeadline(time.Time{}))
 	}
 	p.carry()
-	return nil
 }
 
 // backlog sets how many connections the kernel makes before they are accepted.
-func backlog(listener *net.TCPListener, length int) error {
-	raw, err := listener.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var listening error
-	err = raw.Control(func(fd uintptr) { listening = syscall.Listen(int(fd), length) })
-	return errors.Join(err, listening)
+func backlog(listener *net.TCPListener, length int) {
+	must(get(listener.SyscallConn()).Control(func(fd uintptr) { must(syscall.Listen(int(fd), length)) }))
 }
 
 func (p *podNetwork) close() {
