@@ -6,13 +6,12 @@ package plane
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log"
-	"net"
-	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -29,7 +28,6 @@ import (
 	"sigs.k8s.io/mcs-api/config/crd"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
@@ -85,41 +83,30 @@ func newPlane(ctx context.Context, name, directory string, number byte) (*Plane,
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, err
 	}
-	loopback := netip.MustParseAddr("127.0.0.1")
-	authority, key, err := pki.SelfSigned([]string{"localhost"}, loopback)
-	if err != nil {
-		return nil, err
-	}
-	pair, err := tls.X509KeyPair(authority, key)
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", netip.AddrPortFrom(loopback, 0).String())
-	if err != nil {
-		return nil, err
-	}
 	token := rand.Text()
 	api := apiserver.New(apiserver.Options{
 		Name: name, Administrator: token,
 		ServiceCIDRs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 160 + ranges}), 16)},
 	})
-	server := &http.Server{
-		Handler: api, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}},
-	}
-	go func() { _ = server.ServeTLS(listener, "", "") }() // until it is closed
+	server := httptest.NewUnstartedServer(api)
+	server.EnableHTTP2, server.Config.ErrorLog = true, log.New(io.Discard, "", 0)
+	server.StartTLS()
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p := &Plane{
 		name: name, directory: directory,
 		config: &rest.Config{
-			Host: "https://" + listener.Addr().String(), BearerToken: token, QPS: -1,
-			TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+			Host: server.URL, BearerToken: token, QPS: -1,
+			TLSClientConfig: rest.TLSClientConfig{
+				CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
 		},
 		stop: func() {
 			cancel()
-			_ = server.Close()
+			server.CloseClientConnections() // of watches
+			server.Close()
 		},
 	}
+	var err error
 	p.kube, err = kubernetes.NewForConfig(p.config)
 	if err == nil {
 		p.dynamic, err = dynamic.NewForConfig(p.config)
