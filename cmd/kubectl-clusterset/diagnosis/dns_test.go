@@ -4,15 +4,11 @@ package diagnosis
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
@@ -169,20 +165,4 @@ func parsed(t *testing.T, text string) *setup.Corefile {
 		t.Fatal(err)
 	}
 	return corefile
-}
-
-// TestNodeCaches reads their Corefile.
-func TestNodeCaches(t *testing.T) {
-	const hidden = "cluster.local:53 {\n bind 169.254.20.10\n forward . 10.96.0.2\n}\n.:53 {\n forward . /etc/resolv.conf\n}\n"
-	of := func(name, text string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: setup.CoreDNSNamespace, Name: name}, Data: map[string]string{setup.CorefileKey: text},
-		}
-	}
-	client := fake.NewClientset(of("node-local-dns", hidden+"clusterset.local {\n forward . 10.96.0.2\n}\n"), of("nodelocaldns", hidden))
-	c := Cluster{Cluster: &cluster.Cluster{Kube: client, Dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}}
-	c.gather(t.Context(), "clusterset.local")
-	if !slices.Equal(c.NodeCaches, []string{"nodelocaldns"}) {
-		t.Errorf("got %q", c.NodeCaches)
-	}
 }

@@ -16,35 +16,31 @@ import (
 
 func TestExpect(t *testing.T) {
 	addresses := []string{"10.1.0.1", "10.1.0.2", "fd00::1"}
+	headless, virtual := &state.Import{Type: "Headless"}, &state.Import{Type: "ClusterSetIP"}
 	for name, test := range map[string]struct {
-		kind    string // of the import
-		rcode   string
-		records []string
-		wrong   bool
-		part    bool
+		imported    *state.Import
+		addresses   []string
+		records     []string // none means NXDOMAIN
+		wrong, part bool
 	}{
-		"all":                          {"ClusterSetIP", "NOERROR", []string{"10.1.0.1", "10.1.0.2"}, false, false},
-		"one of two virtual IPs":       {"ClusterSetIP", "NOERROR", []string{"10.1.0.1"}, true, false},
-		"a part of a headless service": {"Headless", "NOERROR", []string{"10.1.0.2"}, false, true},
-		"an address of no endpoint":    {"Headless", "NOERROR", []string{"10.9.0.1"}, true, false},
-		"no name":                      {"Headless", "NXDOMAIN", nil, true, false},
+		"all":                                   {virtual, addresses, []string{"10.1.0.1", "10.1.0.2"}, false, false},
+		"one of two virtual IPs":                {virtual, addresses, []string{"10.1.0.1"}, true, false},
+		"a part of a headless service":          {headless, addresses, []string{"10.1.0.2"}, false, true},
+		"an address of no endpoint":             {headless, addresses, []string{"10.9.0.1"}, true, false},
+		"no name":                               {headless, addresses, nil, true, false},
+		"headless without addresses":            {headless, nil, nil, false, false},
+		"no virtual IP":                         {virtual, nil, nil, true, false},
+		"endpoints of another implementation":   {&state.Import{Type: "Headless", Reason: state.Foreign}, nil, []string{"10.9.0.1"}, false, false},
+		"a service that is not imported at all": {nil, nil, nil, false, false},
 	} {
-		got := expect(cluster.Answer{Type: "A", Rcode: test.rcode, Records: test.records}, &state.Import{Type: test.kind}, addresses)
-		if got.Wrong != test.wrong || got.Part != test.part || len(got.Expected) != 2 {
+		answer := cluster.Answer{Type: "A", Rcode: "NOERROR", Records: test.records}
+		if len(test.records) == 0 {
+			answer.Rcode = "NXDOMAIN"
+		}
+		if got := expect(answer, test.imported, test.addresses); got.Wrong != test.wrong || got.Part != test.part ||
+			test.addresses != nil && len(got.Expected) != 2 {
 			t.Errorf("%s: got %+v", name, got)
 		}
-	}
-	for kind, wrong := range map[string]bool{"Headless": false, "ClusterSetIP": true} {
-		if got := expect(cluster.Answer{Type: "A", Rcode: "NXDOMAIN"}, &state.Import{Type: kind}, nil); got.Wrong != wrong {
-			t.Errorf("%s without addresses: got %+v", kind, got)
-		}
-	}
-	foreign := &state.Import{Type: "Headless", Reason: state.Foreign}
-	if got := expect(cluster.Answer{Type: "A", Rcode: "NOERROR", Records: []string{"10.9.0.1"}}, foreign, nil); got.Wrong || got.Part {
-		t.Errorf("endpoints of another implementation: got %+v", got)
-	}
-	if got := expect(cluster.Answer{Type: "A", Rcode: "NXDOMAIN"}, nil, nil); got.Wrong {
-		t.Errorf("not imported: got %+v", got)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -48,20 +49,22 @@ func TestLostFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		imports *unstructured.Unstructured
+		imports []runtime.Object
 		want    []string
 	}{
-		"new": {imports, nil},
-		"old": {old, []string{"trafficDistribution of serviceimports.multicluster.x-k8s.io"}},
+		"missing": {nil, nil},
+		"new":     {[]runtime.Object{imports}, nil},
+		"old":     {[]runtime.Object{old}, []string{"trafficDistribution of serviceimports.multicluster.x-k8s.io"}},
 	} {
-		client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), exports, test.imports)
+		client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), append(test.imports, exports)...)
 		if got := lost(t.Context(), client, "v1alpha1"); !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
 }
 
-// TestGather reads a cluster whose controller answers, and one whose controller never ran.
+// TestGather reads a cluster whose controller answers, and one whose controller never ran. Of the two ConfigMaps of NodeLocal
+// DNSCache, one does not pass the zone on.
 func TestGather(t *testing.T) {
 	exports, imports := definitions(t)
 	id := "heard"
@@ -69,11 +72,18 @@ func TestGather(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "mcs", Name: cluster.HeartbeatLease},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &id},
 	}
+	cache := func(name, corefile string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: setup.CoreDNSNamespace, Name: name}, Data: map[string]string{setup.CorefileKey: corefile},
+		}
+	}
+	const hides = "cluster.local:53 {\n bind 169.254.20.10\n forward . 10.96.0.2\n}\n.:53 {\n forward . /etc/resolv.conf\n}\n"
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "uid"}}
 	of := func(objects ...runtime.Object) *cluster.Cluster {
-		client := fake.NewClientset(append(objects, system, &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.64.0.7/24", "none"}},
-		})...)
+		client := fake.NewClientset(append(objects, system, cache("node-local-dns", hides+"clusterset.local {\n forward . 10.96.0.2\n}\n"),
+			cache("nodelocaldns", hides), &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.64.0.7/24", "none"}},
+			})...)
 		client.Resources = []*metav1.APIResourceList{{GroupVersion: "multicluster.x-k8s.io/v1alpha1"}}
 		return &cluster.Cluster{
 			Context: "a", Namespace: "mcs", Config: &rest.Config{Host: "https://a"}, Kube: client,
@@ -93,7 +103,8 @@ func TestGather(t *testing.T) {
 		if got.Unreachable != nil || got.ID != want.ID || got.UID != "uid" || got.Namespace != "mcs" ||
 			got.Config.Host != "https://a" || !errors.Is(got.Unidentified, want.Unidentified) || !errors.Is(got.StateError, want.StateError) ||
 			got.MCSVersion != "v1alpha1" || len(got.Lost) > 0 || len(got.PodCIDRs) != 1 || got.PodCIDRs[0].String() != "10.64.0.0/24" ||
-			!errors.Is(got.DNSError, refused) || got.CoreDNS != nil || got.RightsError == nil { // this client takes no reviews
+			!errors.Is(got.DNSError, refused) || !slices.Equal(got.NodeCaches, []string{"nodelocaldns"}) ||
+			got.CoreDNS != nil || got.RightsError == nil { // this client takes no reviews
 			t.Errorf("got %+v", got)
 		}
 	}
