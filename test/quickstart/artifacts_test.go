@@ -3,7 +3,6 @@
 package quickstart
 
 import (
-	"archive/tar"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -40,36 +39,29 @@ func (r release) archive() string {
 	return "kubectl-clusterset_" + r.version + "_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz"
 }
 
-// pull unpacks the images of the release for this machine, as a node does that imports the layouts. It returns the program
-// and the other files of each, by its name.
-func (r release) pull(t *testing.T) (programs map[string]string, files map[string]map[string]string) {
+// pull unpacks the programs in the images of the release for this machine, as a node does that imports the layouts. It returns
+// them by the names of the images.
+func (r release) pull(t *testing.T) map[string]string {
 	t.Helper()
-	programs, files = map[string]string{}, map[string]map[string]string{}
+	programs := map[string]string{}
 	layouts, err := filepath.Glob(filepath.Join(r.directory, "images", "*"))
 	must(t, err)
 	for _, folder := range layouts {
 		layout := images.Layout(folder)
 		image := layout.Index(t).Manifests[0]
-		name := image.Annotations["io.containerd.image.name"]
 		for _, platform := range layout.Manifest(t, image).Manifests {
 			if platform.Platform.OS != runtime.GOOS || platform.Platform.Architecture != runtime.GOARCH {
 				continue
 			}
 			manifest := layout.Manifest(t, platform)
 			program := layout.Configuration(t, manifest).Config.Entrypoint[0]
-			programs[name], files[name] = filepath.Join(t.TempDir(), program), map[string]string{}
-			for path, file := range layout.Files(t, manifest) {
-				switch path = "/" + path; {
-				case path == program:
-					must(t, os.WriteFile(programs[name], file.Data, 0o700))
-				case file.Typeflag == tar.TypeReg:
-					files[name][path] = string(file.Data)
-				}
-			}
+			path := filepath.Join(t.TempDir(), program)
+			must(t, os.WriteFile(path, layout.Files(t, manifest)[strings.TrimPrefix(program, "/")].Data, 0o700))
+			programs[image.Annotations["io.containerd.image.name"]] = path
 		}
 	}
 	if len(programs) != 3 {
 		t.Fatalf("the release has the images %v for this machine, want 3", programs)
 	}
-	return programs, files
+	return programs
 }

@@ -43,10 +43,8 @@ type bed struct {
 	east, west, north *cluster
 	servers           map[string]string // the URLs of the API servers, by cluster
 	before, after     release
-	programs          string // of the user, without kubectl-clusterset
-	// images and files are as of kubelet.Options.
-	images map[string]string
-	files  map[string]map[string]string
+	programs          string            // of the user, without kubectl-clusterset
+	images            map[string]string // as of kubelet.Options
 	// directory is where the user's commands run, and path has the directories of the user's programs. The system's own
 	// come after them.
 	directory   string
@@ -71,19 +69,14 @@ func newBed(t *testing.T) *bed {
 			stockImage:              filepath.Join(folder, "stock", "coredns"),
 			registry + "/shop/db:1": "", registry + "/shop/queue:1": "",
 		},
-		files:     map[string]map[string]string{},
 		directory: t.TempDir(), path: []string{filepath.Join(folder, "user")},
 	}
 	var err error
 	b.hidden, err = filepath.Abs(root)
 	must(t, err)
 	for _, r := range []release{b.before, b.after} {
-		programs, files := r.pull(t)
-		for name, program := range programs {
-			for _, name := range []string{name, mirrored(name)} {
-				b.images[name] = program
-			}
-			b.files[name], b.files[mirrored(name)] = files[name], files[name]
+		for name, program := range r.pull(t) {
+			b.images[name], b.images[mirrored(name)] = program, program
 		}
 	}
 	var planned []controlplane.Options
@@ -169,7 +162,7 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 		}
 	})
 	kubelet.Start(t, kubelet.Options{
-		Cluster: plane, Router: router, Directory: directory, Images: b.images, Files: b.files,
+		Cluster: plane, Router: router, Directory: directory, Images: b.images,
 		Addresses: nodeLocal, DNS: dnsAddress(plane),
 	})
 	b.apply(t, plane.Name(), strings.ReplaceAll(stockDNS, "clusterIP: DNS", "clusterIP: "+dnsAddress(plane)))

@@ -11,8 +11,8 @@
 //
 // What is not as a kubelet does it:
 //
-//   - There are no images: a map says which program an image's name stands for. A name that is not in it is not pulled,
-//     and the pod waits.
+//   - There are no images: a map says which program an image's name stands for, and its other files are missing. A name that is
+//     not in it is not pulled, and the pod waits.
 //   - Users, capabilities, seccomp, limits of resources and a read-only root are not enforced, liveness probes not asked.
 //   - Of volumes, ConfigMaps alone follow what they are made of, within a second; tokens are not renewed.
 //   - No pod has the network of its node. Instead of that, it can have further addresses.
@@ -49,8 +49,6 @@ type Options struct {
 	// Images are the programs, static ones, that names of images stand for. A program stands in the root directory of
 	// its pods, under its own name, and is their entry point. An empty one is played.
 	Images map[string]string
-	// Files are the other files of an image, by its name and their paths: the content.
-	Files map[string]map[string]string
 	// Addresses are further ones that a pod has, and to which all others are routed. The last pod that gets an address
 	// has it.
 	Addresses func(*corev1.Pod) []netip.Addr

@@ -42,11 +42,6 @@ func (p *pod) tryMount(ctx context.Context, program string) error {
 	if err := os.Link(program, filepath.Join(root, filepath.Base(program))); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("put the program into place: %w", err)
 	}
-	for path, content := range p.kubelet.Files[p.object.Spec.Containers[0].Image] {
-		if err := write(root, path, []byte(content)); err != nil {
-			return fmt.Errorf("put a file of the image into place: %w", err)
-		}
-	}
 	// There is nobody to ask outside of the clusters: an address for documentation (RFC 5737).
 	resolver := "nameserver 192.0.2.53\n"
 	if p.object.Spec.DNSPolicy == corev1.DNSClusterFirst {
