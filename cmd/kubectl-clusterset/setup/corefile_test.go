@@ -8,24 +8,6 @@ import (
 	"testing"
 )
 
-func TestServes(t *testing.T) {
-	for text, want := range map[string]bool{
-		". {\n multicluster clusterset.local\n}":                                  true,
-		". {\n multicluster a.example clusterset.local {\n fallthrough\n }\n}":    true,
-		"clusterset.local {\n multicluster\n}":                                    true,
-		". {\n multicluster\n}":                                                   true,
-		". {\n multicluster example.org\n}":                                       false,
-		"example.org {\n multicluster clusterset.local\n}":                        false,
-		"local {\n errors\n}\n. {\n multicluster clusterset.local\n}":             false,
-		"CLUSTERSET.local. {\n multicluster Clusterset.Local.\n}":                 true,
-		"(a) {\n multicluster\n}\nexample.org,\nclusterset.local {\n import a\n}": true,
-	} {
-		if got := parse(t, text).Serves("clusterset.local"); got != want {
-			t.Errorf("%q: got %v, want %v", text, got, want)
-		}
-	}
-}
-
 func TestOption(t *testing.T) {
 	for text, want := range map[string][]string{
 		". {\n multicluster clusterset.local\n}":                                                    nil,
@@ -46,6 +28,15 @@ func TestOption(t *testing.T) {
 
 func TestBy(t *testing.T) {
 	for text, want := range map[string]string{
+		". {\n multicluster clusterset.local\n}":                                                                       ByMulticluster,
+		". {\n multicluster a.example clusterset.local {\n fallthrough\n }\n}":                                         ByMulticluster,
+		"clusterset.local {\n multicluster\n}":                                                                         ByMulticluster,
+		". {\n multicluster\n}":                                                                                        ByMulticluster,
+		". {\n multicluster example.org\n}":                                                                            "",
+		"example.org {\n multicluster clusterset.local\n}":                                                             "",
+		"local {\n errors\n}\n. {\n multicluster clusterset.local\n}":                                                  "",
+		"CLUSTERSET.local. {\n multicluster Clusterset.Local.\n}":                                                      ByMulticluster,
+		"(a) {\n multicluster\n}\nexample.org,\nclusterset.local {\n import a\n}":                                      ByMulticluster,
 		". {\n multicluster clusterset.local\n forward . 192.0.2.1\n}":                                                 ByMulticluster,
 		". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}":                     ByKubernetes,
 		"clusterset.local:53 {\n kubernetes clusterset.local {\n pods disabled\n multicluster clusterset.local.\n}\n}": ByKubernetes,
