@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	dns "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
@@ -65,9 +65,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("DNS servers %v, %d processes", servers, count)
 	}
 	for _, server := range servers {
-		question := new(dns.Msg).SetQuestion("web.demo.svc.clusterset.local.", dns.TypeA)
-		answer, _, err := (&dns.Client{Timeout: time.Minute}).Exchange(question, server[1])
-		if err != nil || len(answer.Answer) != 1 {
+		if answer, err := dns.DNSAt(server[1]).Ask(t.Context(), webName, "A"); err != nil || len(answer.Records) != 1 {
 			t.Errorf("%s: %v, %v", server[1], answer, err)
 		}
 	}

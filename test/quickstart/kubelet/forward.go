@@ -45,7 +45,7 @@ func (k *Kubelet) serve() {
 	address := netip.MustParseAddrPort(listener.Addr().String())
 	patch := fmt.Appendf(nil, `{"status":{"addresses":[{"type":"InternalIP","address":%q}],"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`,
 		address.Addr(), address.Port())
-	for name := range k.nodes {
+	for name := range k.next {
 		_, err := k.Cluster.Client().CoreV1().Nodes().Patch(k.t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 		controlplanetest.Must(k.t, err)
 	}

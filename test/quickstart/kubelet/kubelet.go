@@ -64,7 +64,6 @@ type Kubelet struct {
 	t testing.TB
 
 	group  sync.WaitGroup // of all goroutines
-	nodes  map[string]*corev1.Node
 	server http.Server
 
 	mu   sync.Mutex
@@ -76,16 +75,13 @@ type Kubelet struct {
 // API as they are. The cluster must have its nodes.
 func Start(t testing.TB, options Options) {
 	t.Helper()
-	k := &Kubelet{
-		Options: options, t: t, nodes: map[string]*corev1.Node{}, pods: map[types.UID]*pod{}, next: map[string]netip.Addr{},
-	}
+	k := &Kubelet{Options: options, t: t, pods: map[types.UID]*pod{}, next: map[string]netip.Addr{}}
 	nodes, err := options.Cluster.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	controlplanetest.Must(t, err)
 	for i := range nodes.Items {
-		node := &nodes.Items[i]
-		prefix, err := netip.ParsePrefix(node.Spec.PodCIDR)
+		prefix, err := netip.ParsePrefix(nodes.Items[i].Spec.PodCIDR)
 		controlplanetest.Must(t, err)
-		k.nodes[node.Name], k.next[node.Name] = node, prefix.Masked().Addr().Next()
+		k.next[nodes.Items[i].Name] = prefix.Masked().Addr().Next()
 	}
 	k.serve()
 	running, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // of all that runs

@@ -262,11 +262,6 @@ func (p *pod) report(ctx context.Context, status corev1.ContainerStatus) {
 	if status.State.Running == nil && status.RestartCount == 0 {
 		whole.Phase = corev1.PodPending
 	}
-	for _, address := range p.kubelet.nodes[p.object.Spec.NodeName].Status.Addresses {
-		if address.Type == corev1.NodeInternalIP {
-			whole.HostIP, whole.HostIPs = address.Address, []corev1.HostIP{{IP: address.Address}}
-		}
-	}
 	if status.State.Running != nil {
 		whole.PodIP, whole.PodIPs = p.address.String(), []corev1.PodIP{{IP: p.address.String()}}
 	}
