@@ -7,34 +7,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
-	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // bed is what is measured: real clusters, and simulated ones.
 type bed struct {
 	options
-	figure.Table
-	shape    fleet.Shape
+	table
 	progress io.Writer
 	began    time.Time
 	bin      string // the folder of the programs
 
 	clusters []*cluster // the first one is under test
 	fleet    *fleet.Fleet
-	baseHeap float64
-	rested   float64 // nanoseconds of the controller in a second of rest
 }
 
 // local is the cluster under test.
@@ -43,17 +40,10 @@ func (b *bed) local() *cluster { return b.clusters[0] }
 // A cluster is a real control plane and the programs that run beside it, which are nil while they do not.
 type cluster struct {
 	*controlplane.Cluster
-	objects         *objects.Client
+	objects         *fleet.Client
 	kubeconfig      string
 	credential      clusterset.Credential // of the controller
-	controller, dns *program
-}
-
-// A program is a running one.
-type program struct {
-	*clusterset.Program
-	debug   string // where it serves net/http/pprof
-	started time.Time
+	controller, dns *clusterset.Program
 }
 
 // say tells who waits what goes on.
@@ -64,7 +54,7 @@ func (b *bed) say(format string, args ...any) {
 // startClusters starts control planes. Without nodes neither a scheduler nor kwok runs.
 func (b *bed) startClusters(ctx context.Context, names ...string) (err error) {
 	b.say("starting %s", names)
-	if b.bin, err = programs.Build(ctx, "test/bench/server", "test/bench/controller", "test/bench/plain"); err != nil {
+	if b.bin, err = programs.Build(ctx, "test/bench/server", "cmd/clusterset-controller", "test/bench"); err != nil {
 		return err
 	}
 	var options []controlplane.Options
@@ -79,7 +69,7 @@ func (b *bed) startClusters(ctx context.Context, names ...string) (err error) {
 		b.clusters = append(b.clusters, &cluster{Cluster: plane, kubeconfig: filepath.Join(plane.Directory(), "bench.kubeconfig")})
 	}
 	for _, c := range b.clusters {
-		if c.objects, err = objects.New(c.Config()); err != nil {
+		if c.objects, err = fleet.NewClient(c.Config()); err != nil {
 			return err
 		}
 		if err := errors.Join(c.WriteKubeconfig(c.kubeconfig), clusterset.Install(ctx, c.Cluster)); err != nil {
@@ -94,7 +84,7 @@ func (b *bed) startClusters(ctx context.Context, names ...string) (err error) {
 
 // start starts a cluster with a CoreDNS, and the simulated clusters, which it reads. The controller does not run yet, nor
 // do Kubernetes' own controllers, which nothing needs.
-func start(ctx context.Context, b *bed) error {
+func (b *bed) start(ctx context.Context) error {
 	if err := b.startClusters(ctx, "local"); err != nil {
 		return err
 	}
@@ -129,37 +119,28 @@ func (b *bed) serve(c *cluster) (err error) {
 }
 
 // startDNS starts a CoreDNS with a plugin, and does not wait for it.
-func (b *bed) startDNS(c *cluster, plugin string) (*program, error) {
-	debug, err := port.Free()
-	if err != nil {
-		return nil, err
-	}
-	started, err := clusterset.StartCorefile(c.Cluster, filepath.Join(b.bin, "server"),
-		fmt.Sprintf(".:PORT {\n    bind 127.0.0.1\n    pprof %s\n    %s\n}\n", debug, plugin))
-	if err != nil {
-		return nil, err
-	}
-	return &program{started, debug.String(), time.Now()}, nil
+func (b *bed) startDNS(c *cluster, plugin string) (*clusterset.Program, error) {
+	return clusterset.StartCorefile(c.Cluster, filepath.Join(b.bin, "server"),
+		fmt.Sprintf(".:PORT {\n    bind 127.0.0.1\n    %s\n}\n", plugin))
 }
 
-// run starts the controller of a cluster, with a limit to its memory in octets, 0 being none. It does not wait for it.
-func (b *bed) run(c *cluster, memory int64) error {
-	debug, err := port.Free()
-	if err != nil {
+// run starts the controller of a cluster, in a container with a limit of memory in MiB, 0 being none. It does not wait
+// for it.
+func (b *bed) run(c *cluster, memory int64) (err error) {
+	limit := ""
+	if memory > 0 {
+		limit = strconv.FormatInt(memory<<20, 10)
+	}
+	if err := os.Setenv("CONTAINER_MEMORY_LIMIT", limit); err != nil {
 		return err
 	}
-	began := time.Now()
-	started, err := clusterset.StartController(c.Cluster, filepath.Join(b.bin, "controller"), c.credential,
-		"--debug-address", debug.String(), "--memory-limit", strconv.FormatInt(memory, 10))
-	if err != nil {
-		return err
-	}
-	c.controller = &program{started, debug.String(), began}
-	return nil
+	c.controller, err = clusterset.StartController(c.Cluster, filepath.Join(b.bin, "clusterset-controller"), c.credential,
+		"--leader-elect=false")
+	return err
 }
 
 // kill ends a program at once. It does nothing if none runs.
-func kill(p **program) error {
+func kill(p **clusterset.Program) error {
 	if *p == nil {
 		return nil
 	}
@@ -185,7 +166,7 @@ func (b *bed) broken() error {
 	var errs []error
 	for _, c := range b.clusters {
 		errs = append(errs, c.Err())
-		for _, p := range []*program{c.controller, c.dns} {
+		for _, p := range []*clusterset.Program{c.controller, c.dns} {
 			if p != nil {
 				errs = append(errs, p.Err())
 			}
@@ -197,23 +178,46 @@ func (b *bed) broken() error {
 // patience bounds each wait. Nothing waits that long on purpose.
 const patience = 10 * time.Minute
 
-// await waits until the controller's metrics are as wanted.
-func (b *bed) await(ctx context.Context, what string, wanted func(samples) bool) error {
+// waiting is a sample of the controller's metrics with services that wait for a reconcile.
+var waiting = regexp.MustCompile(`(?m)^clusterset_controller_queue_depth\S* [1-9]`)
+
+// idle waits until the controller has nothing to do, and more holds, if it is not nil.
+func (b *bed) idle(ctx context.Context, more func() (bool, error)) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
 		if err := b.broken(); err != nil {
 			return false, err
 		}
-		now, err := b.controllerMetrics(ctx)
-		if last = err; err != nil {
+		metrics, err := get(ctx, "http://"+b.local().controller.Address+"/metrics")
+		if last = err; err != nil || waiting.MatchString(metrics) {
 			return false, nil //nolint:nilerr // it does not listen yet
 		}
-		return wanted(now), nil
+		if more == nil {
+			return true, nil
+		}
+		done, err := more()
+		last = err
+		return done && err == nil, nil //nolint:nilerr // the API server is busy
 	})
 	if err != nil {
-		return fmt.Errorf("wait until %s: %w", what, errors.Join(err, last))
+		return fmt.Errorf("wait until the controller is idle: %w", errors.Join(err, last))
 	}
 	return nil
+}
+
+// get returns what a URL serves.
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return string(content), err
 }
 
 // pause lets time pass in which nothing is to be done.
@@ -225,6 +229,3 @@ func (b *bed) pause(ctx context.Context, duration time.Duration) error {
 		return b.broken()
 	}
 }
-
-// add adds figures.
-func (b *bed) add(figures ...*figure.Figure) { b.Figures = append(b.Figures, figures...) }

@@ -7,60 +7,80 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-var must = controlplanetest.Must
-
-// figures are those of a run. None is held to its goal, but each is a number.
-func figures(t *testing.T, o options) []*figure.Figure {
+// measured are the figures of a run. None is held to its goal, but each is a number.
+func measured(t *testing.T, o options, plans []plan) (all []*figure) {
 	t.Helper()
-	tables, err := measure(t.Context(), o, t.Output())
-	must(t, err)
-	var all []*figure.Figure
+	tables, err := measure(t.Context(), o, plans, t.Output())
+	controlplanetest.Must(t, err)
 	for _, table := range tables {
-		if len(table.Figures) == 0 {
-			t.Errorf("%s: no figures", table.Title)
+		if len(table.figures) == 0 {
+			t.Errorf("%s: no figures", table.title)
 		}
-		for _, f := range table.Figures {
-			if text := f.Measured + f.Floor + f.Ratio; !strings.ContainsAny(f.Measured, "0123456789") || strings.Contains(text, "NaN") ||
+		for _, f := range table.figures {
+			if text := f.measured + f.floor + f.ratio; !strings.ContainsAny(f.measured, "0123456789") || strings.Contains(text, "NaN") ||
 				strings.Contains(text, "Inf") || strings.Contains(text, "%!") {
 				t.Errorf("not a figure: %+v", f)
 			}
+			if f.floor == "" || f.ratio == "" {
+				t.Errorf("%s has no floor", f.what)
+			}
 		}
-		t.Log(table.Markdown())
-		all = append(all, table.Figures...)
+		t.Log(table.markdown())
+		all = append(all, table.figures...)
 	}
 	return all
 }
 
 // TestJoinedClustersAreMeasured runs the parts of two clusters for a moment.
 func TestJoinedClustersAreMeasured(t *testing.T) {
-	shapes[joined] = fleet.Shape{Members: 2, Services: 40, Endpoints: 400, Spread: 2}
-	figures(t, options{
-		shape: joined, memory: 512, size: size{rounds: 1, load: time.Second, exports: 6, followed: 12},
-	})
+	o := options{
+		shape:  fleet.Shape{Members: 2, Services: 40, Endpoints: 400, Spread: 2},
+		joined: joined{rounds: 1, load: time.Second, exports: 6, followed: 12}, scale: scale{memory: 512},
+	}
+	measured(t, o, joinedPlans)
 }
 
-// TestASmallSetIsMeasured runs all parts with few clusters: everything is imported, and every change that is followed is
-// answered.
+// TestASmallSetIsMeasured runs all parts of a large set with few clusters: everything is imported, and every change that is
+// followed is answered.
 func TestASmallSetIsMeasured(t *testing.T) {
-	compared := map[string]bool{}
-	for _, f := range figures(t, options{
-		shape: "small", memory: 512, rate: 50, changes: 3 * time.Second, rest: time.Second,
-	}) {
-		compared[f.What] = f.Floor != "" && f.Ratio != ""
-		if f.What == whatTail && !strings.Contains(f.Measured, " 0 unanswered") {
-			t.Errorf("%s: %s", f.What, f.Measured)
+	o := options{
+		shape: fleet.Shape{Members: 10, Services: 20, Endpoints: 1000, Spread: 5},
+		scale: scale{memory: 512, rate: 50, changes: 3 * time.Second, rest: time.Second},
+	}
+	all := measured(t, o, scalePlans(o))
+	if len(all) != 5 || !strings.Contains(all[3].measured, " 0 unanswered") {
+		t.Errorf("the figures are %+v, want five, and of the changes none unanswered", all)
+	}
+}
+
+// TestFigures: quantiles are of the nearest rank, and a figure is compared with its floor.
+func TestFigures(t *testing.T) {
+	samples := []time.Duration{5, 1, 4, 2, 3}
+	for q, want := range map[float64]float64{0: 1, 0.2: 1, 0.5: 3, 0.8: 4, 0.99: 5, 1: 5} {
+		if got := quantile(samples, q); got != want {
+			t.Errorf("quantile %v is %v, want %v", q, got, want)
 		}
 	}
-	for _, what := range []string{whatImport, whatRest, whatMedian, whatTail, whatPerChange} {
-		if !compared[what] {
-			t.Errorf("%s has no floor", what)
+	for _, tc := range []struct {
+		value  float64
+		limit  *limit
+		missed bool
+	}{
+		{1.3e6, ratio(1.3), false},
+		{1.4e6, ratio(1.3), true},
+		{6e6, later(5 * time.Millisecond), false},
+		{7e6, later(5 * time.Millisecond), true},
+		{7e6, nil, false},
+	} {
+		f := figure{value: tc.value}
+		if f.compare(1e6, inUnits, tc.limit); f.missed != tc.missed || f.floor != "1.00 ms" {
+			t.Errorf("%v: %+v, want missed %t", tc.value, f, tc.missed)
 		}
 	}
 }

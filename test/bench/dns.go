@@ -3,24 +3,28 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
+	"github.com/miekg/dns"
+
 	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
-	"github.com/clusterset-dns/clusterset-dns/test/bench/usage"
-	"github.com/clusterset-dns/clusterset-dns/test/bench/wire"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 const queriesText = `
@@ -36,15 +40,9 @@ const (
 )
 
 // queries measures whole servers under a mixed load, with what a controller imported.
-func queries(ctx context.Context, b *bed) error {
-	if err := start(ctx, b); err != nil {
-		return err
-	}
-	if err := imports(ctx, b); err != nil {
-		return err
-	}
+func (b *bed) queries(ctx context.Context) error {
 	local := b.local()
-	b.Figures = nil // of the import
+	b.figures = nil // of the import
 	if err := errors.Join(kill(&local.controller), kill(&local.dns), os.Setenv("GOMAXPROCS", "1")); err != nil {
 		return err // each server has one core
 	}
@@ -66,7 +64,7 @@ func queries(ctx context.Context, b *bed) error {
 	if err := ready(ctx, floor); err != nil {
 		return err
 	}
-	servers := []*program{local.dns, floor}
+	servers := []*clusterset.Program{local.dns, floor}
 	var rounds [][2]float64 // of the servers
 	for round := range b.rounds + 1 {
 		b.say("round %d of %d", round, b.rounds)
@@ -83,22 +81,15 @@ func queries(ctx context.Context, b *bed) error {
 	}
 	slices.SortFunc(rounds, func(a, b [2]float64) int { return cmp.Compare(a[0]/a[1], b[0]/b[1]) })
 	median := rounds[len(rounds)/2]
-	f := &figure.Figure{What: "DNS, CPU per query", Value: median[0], Measured: figure.Time(median[0])}
-	f.Compare(median[1], figure.Time, figure.Ratio(1.03))
-	b.add(f)
+	b.add(&figure{what: "DNS, CPU per query", value: median[0], measured: inUnits(median[0])}).compare(median[1], inUnits, ratio(1.03))
 	return nil
 }
 
 // ready returns when a server answers, and moves it to its core.
-func ready(ctx context.Context, server *program) error {
+func ready(ctx context.Context, server *clusterset.Program) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	client, err := wire.Dial(ctx, server.Address)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	if err := client.Await(ctx, fleet.Name(0), wire.Every(5*time.Millisecond),
+	if err := ask(ctx, server.Address, fleet.Name(0), every(5*time.Millisecond),
 		func(addresses []netip.Addr) bool { return len(addresses) > 0 }, server.Err); err != nil {
 		return err
 	}
@@ -110,21 +101,37 @@ func ready(ctx context.Context, server *program) error {
 	return nil
 }
 
-// load puts the load on a server and returns the nanoseconds of processor time per query.
-func (b *bed) load(ctx context.Context, server *program, file string) (float64, error) {
-	before, err := usage.CPU(server.PID())
+var completedPattern = regexp.MustCompile(`(?m)^\s*Queries completed:\s+(\d+)`)
+
+// load has dnsperf put a file of queries to a server and returns the nanoseconds of the server's processor time per query.
+func (b *bed) load(ctx context.Context, server *clusterset.Program, file string) (float64, error) {
+	host, port, err := net.SplitHostPort(server.Address)
 	if err != nil {
 		return 0, err
 	}
-	completed, err := wire.Load{Address: server.Address, Queries: file, Duration: b.size.load, Core: clientCore}.Run(ctx)
+	cmd := exec.CommandContext(ctx, "taskset", "-c", strconv.Itoa(clientCore), // of util-linux
+		"dnsperf", "-s", host, "-p", port, "-d", file, "-l", strconv.Itoa(int(b.joined.load.Seconds())),
+		"-c", "8", "-T", "1", "-q", "200", "-e", "-W")
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	_, used, err := during(server.PID(), func() error {
+		if err := process.StartTied(cmd); err != nil {
+			return err
+		}
+		return cmd.Wait()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("run dnsperf: %w\n%s", err, output.String())
+	}
+	match := completedPattern.FindStringSubmatch(output.String())
+	if match == nil {
+		return 0, fmt.Errorf("dnsperf printed no statistics:\n%s", output.String())
+	}
+	completed, err := strconv.Atoi(match[1])
 	if err == nil && completed == 0 {
 		err = fmt.Errorf("the server at %s answered no query", server.Address)
 	}
-	if err != nil {
-		return 0, err
-	}
-	after, err := usage.CPU(server.PID())
-	return float64(after-before) / float64(completed), err
+	return float64(used) / float64(completed), err
 }
 
 // mixed is a file of queries for dnsperf, in an order that is the same always.
@@ -150,4 +157,50 @@ func mixed(services int) string {
 		fmt.Fprintf(&b, "%s %s\n", name, qtype)
 	}
 	return b.String()
+}
+
+// ask asks a server over one UDP socket for the A records of a name again and again, an interval apart, until the addresses
+// are as wanted. It ends with an error when the context does, or when broken says why there will be no answer.
+func ask(ctx context.Context, server, name string, interval func() time.Duration,
+	wanted func([]netip.Addr) bool, broken func() error,
+) error {
+	connection, err := new(net.Dialer).DialContext(ctx, "udp", server)
+	if err != nil {
+		return fmt.Errorf("reach the server at %s: %w", server, err)
+	}
+	defer connection.Close()
+	for {
+		timer := time.NewTimer(interval())
+		query := new(dns.Msg).SetQuestion(name, dns.TypeA)
+		query.SetEdns0(1232, false) // as resolvers have it since the flag day of 2020
+		reply, _, last := (&dns.Client{Timeout: time.Second}).ExchangeWithConn(query, &dns.Conn{Conn: connection, UDPSize: 4096})
+		if last == nil && wanted(addresses(reply)) {
+			return nil
+		}
+		if err := broken(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the answer for %s: %w", name, errors.Join(ctx.Err(), last))
+		case <-timer.C:
+		}
+	}
+}
+
+// every is a constant interval.
+func every(interval time.Duration) func() time.Duration {
+	return func() time.Duration { return interval }
+}
+
+// addresses are those of the A records of a reply.
+func addresses(reply *dns.Msg) (all []netip.Addr) {
+	for _, rr := range reply.Answer {
+		if a, ok := rr.(*dns.A); ok {
+			if ip, ok := netip.AddrFromSlice(a.A.To4()); ok {
+				all = append(all, ip)
+			}
+		}
+	}
+	return all
 }

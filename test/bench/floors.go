@@ -4,76 +4,184 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
 )
 
-// floorOfChanges is the longest time for which the plain client changes endpoints: it keeps nothing that could grow.
-const floorOfChanges = 2 * time.Minute
+// made is what a controller made of a multi-cluster service.
+type made struct {
+	exported *mcsv1beta1.ServiceExport // nil if the cluster does not export it
+	imported *mcsv1beta1.ServiceImport // nil if the cluster does not import it
+	derived  *corev1.Service           // nil if headless
+	slices   []*discoveryv1.EndpointSlice
+}
 
-// floors measures a plain client in place of the controller, and compares it with what the controller took.
-func floors(ctx context.Context, b *bed) error {
-	local := b.local()
-	if err := kill(&local.controller); err != nil {
-		return err
+// madeIn returns what the controller of a cluster made, and the ServiceExports.
+func madeIn(ctx context.Context, c *fleet.Client) (all []*made, err error) {
+	byName, byDerived := map[types.NamespacedName]*made{}, map[types.NamespacedName]*made{}
+	of := func(namespace, name string) *made {
+		service := types.NamespacedName{Namespace: namespace, Name: name}
+		if byName[service] == nil {
+			byName[service] = &made{}
+			all = append(all, byName[service])
+		}
+		return byName[service]
 	}
-	rest, err := b.plain(ctx, "rest")
-	if err != nil {
-		return err
+	mcs := c.MCS.MulticlusterV1beta1()
+	exports, err1 := mcs.ServiceExports("").List(ctx, metav1.ListOptions{})
+	imports, err2 := mcs.ServiceImports("").List(ctx, metav1.ListOptions{})
+	services, err3 := c.CoreV1().Services("").List(ctx, metav1.ListOptions{})
+	slices, err4 := c.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: mcsv1beta1.LabelServiceName})
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return nil, err
 	}
-	for _, name := range b.shape.Namespaces() {
-		if err := local.objects.Namespaces(ctx, "floor-"+name); err != nil {
+	for i := range exports.Items {
+		of(exports.Items[i].Namespace, exports.Items[i].Name).exported = &exports.Items[i]
+	}
+	for i := range imports.Items {
+		imported := &imports.Items[i]
+		m := of(imported.Namespace, imported.Name)
+		m.imported = imported
+		byDerived[types.NamespacedName{
+			Namespace: imported.Namespace, Name: imported.Annotations[mcsv1beta1.GroupName+"/derived-service"],
+		}] = m
+	}
+	for i := range services.Items {
+		derived := &services.Items[i]
+		if m := byDerived[types.NamespacedName{Namespace: derived.Namespace, Name: derived.Name}]; m != nil {
+			m.derived = derived
+		}
+	}
+	for i := range slices.Items {
+		slice := &slices.Items[i]
+		m := of(slice.Namespace, slice.Labels[mcsv1beta1.LabelServiceName])
+		m.slices = append(m.slices, slice)
+	}
+	return all, nil
+}
+
+// copyAll writes all of it once more, so many services at once, in namespaces of the same names with a prefix, which exist.
+// No controller runs.
+func copyAll(ctx context.Context, c *fleet.Client, all []*made, prefix string, atOnce int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, m := range all {
+		group.Go(func() error { return m.copy(ctx, c, prefix) })
+	}
+	return group.Wait()
+}
+
+// copy copies a service, with as few requests as can be: the derived Service comes first, so that the import has its IPs.
+func (m *made) copy(ctx context.Context, c *fleet.Client, prefix string) error {
+	fresh := func(from metav1.ObjectMeta) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: prefix + from.Namespace, Name: from.Name, Labels: from.Labels, Annotations: from.Annotations,
+		}
+	}
+	mcs := c.MCS.MulticlusterV1beta1()
+	if m.exported != nil {
+		exports := mcs.ServiceExports(prefix + m.exported.Namespace)
+		exported, err := exports.Create(ctx, &mcsv1beta1.ServiceExport{ObjectMeta: fresh(m.exported.ObjectMeta)}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		exported.Status = m.exported.Status
+		if _, err := exports.UpdateStatus(ctx, exported, metav1.UpdateOptions{}); err != nil {
 			return err
 		}
 	}
-	imported, err := b.plain(ctx, "import")
-	if err != nil {
-		return err
+	var ips []string
+	if m.derived != nil {
+		spec := m.derived.Spec.DeepCopy()
+		spec.ClusterIP, spec.ClusterIPs = "", nil
+		derived, err := c.CoreV1().Services(prefix+m.derived.Namespace).Create(ctx,
+			&corev1.Service{ObjectMeta: fresh(m.derived.ObjectMeta), Spec: *spec}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		ips = derived.Spec.ClusterIPs
 	}
-	changed, err := b.plain(ctx, "changes")
-	if err != nil {
-		return err
+	if m.imported != nil {
+		imports := mcs.ServiceImports(prefix + m.imported.Namespace)
+		imported := &mcsv1beta1.ServiceImport{ObjectMeta: fresh(m.imported.ObjectMeta), Spec: m.imported.Spec}
+		imported.Spec.IPs = ips
+		imported, err := imports.Create(ctx, imported, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		imported.Status = m.imported.Status
+		if _, err := imports.UpdateStatus(ctx, imported, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
 	}
-	b.compare(whatImport, float64(imported.Took), figure.Time, figure.Ratio(1.3))
-	b.compare(whatRest, 100*float64(rest.CPU)/float64(rest.Took), figure.Percent, figure.Ratio(2))
-	b.compare(whatMedian, float64(changed.P50), figure.Time, nil)
-	b.compare(whatTail, float64(changed.P99), figure.Time, figure.Ratio(2))
-	b.compare(whatPerChange, float64(changed.CPU)/float64(changed.Count), figure.Time, nil)
+	for _, each := range m.slices {
+		slice := each.DeepCopy()
+		slice.ObjectMeta = fresh(slice.ObjectMeta)
+		if _, err := c.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// compare compares a figure with its floor, if it was measured.
-func (b *bed) compare(what string, floor float64, show func(float64) string, limit *figure.Limit) {
-	for _, f := range b.Figures {
-		if f.What == what {
-			f.Compare(floor, show, limit)
+// relay watches the slices of a namespace whose service is the value of a label. The returned function gives each address
+// of a changed first endpoint to that endpoint of the slice that the other cluster has of the multi-cluster service, one
+// write after the other, until the context ends. Each service has one slice.
+func relay(ctx context.Context, source *fleet.Client, namespace, label string, to *fleet.Client) (func() error, error) {
+	copies := map[string]*discoveryv1.EndpointSlice{}
+	from, into := source.DiscoveryV1().EndpointSlices(namespace), to.DiscoveryV1().EndpointSlices(namespace)
+	list, err := into.List(ctx, metav1.ListOptions{LabelSelector: mcsv1beta1.LabelServiceName})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		slice := &list.Items[i]
+		slice.ResourceVersion = "" // whatever it is then
+		copies[slice.Labels[mcsv1beta1.LabelServiceName]] = slice
+	}
+	now, err := from.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	changes, err := from.Watch(ctx, metav1.ListOptions{LabelSelector: label, ResourceVersion: now.ResourceVersion})
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		defer changes.Stop()
+		for change := range changes.ResultChan() {
+			slice, ok := change.Object.(*discoveryv1.EndpointSlice)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case !ok:
+				return fmt.Errorf("the watch of EndpointSlices in %s ended: %v", namespace, change.Object)
+			}
+			written := copies[slice.Labels[label]]
+			if written == nil {
+				continue // a slice that the controllers made
+			}
+			for i := range written.Endpoints {
+				if *written.Endpoints[i].Hostname == *slice.Endpoints[0].Hostname {
+					written.Endpoints[i].Addresses = slice.Endpoints[0].Addresses
+				}
+			}
+			if _, err := into.Update(ctx, written, metav1.UpdateOptions{}); err != nil && ctx.Err() == nil {
+				return err
+			}
 		}
-	}
-}
-
-// plain runs a part of the plain client.
-func (b *bed) plain(ctx context.Context, part string) (floor figure.Floor, err error) {
-	b.say("floor of %s", part)
-	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "plain"), "-kubeconfig", string(b.local().credential), "-namespace",
-		clusterset.Namespace, "-rate", strconv.Itoa(b.rate), "-for", map[string]string{
-			"rest": b.rest.String(), "changes": min(b.changes, floorOfChanges).String(), "import": "0s",
-		}[part], part)
-	var output, complaint strings.Builder
-	cmd.Stdout, cmd.Stderr = &output, &complaint
-	if err := process.StartTied(cmd); err != nil {
-		return floor, err
-	}
-	if err := cmd.Wait(); err != nil {
-		return floor, fmt.Errorf("%w: %s", err, complaint.String())
-	}
-	return floor, json.Unmarshal([]byte(output.String()), &floor)
+		if ctx.Err() == nil {
+			return errors.New("the watch of EndpointSlices ended")
+		}
+		return nil
+	}, nil
 }

@@ -17,10 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
-	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
-	"github.com/clusterset-dns/clusterset-dns/test/bench/usage"
-	"github.com/clusterset-dns/clusterset-dns/test/bench/wire"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
@@ -54,7 +51,7 @@ type pair struct {
 }
 
 // joinedClusters measures two clusters.
-func joinedClusters(ctx context.Context, b *bed) error {
+func (b *bed) joinedClusters(ctx context.Context) error {
 	if err := b.startClusters(ctx, "west", "east"); err != nil {
 		return err
 	}
@@ -62,15 +59,7 @@ func joinedClusters(ctx context.Context, b *bed) error {
 	if err := p.start(ctx); err != nil {
 		return err
 	}
-	before, err := usage.LiveHeap(ctx, p.west.controller.debug)
-	if err != nil {
-		return err
-	}
-	exported, cpu, err := p.export(ctx)
-	if err != nil {
-		return err
-	}
-	after, err := usage.LiveHeap(ctx, p.west.controller.debug)
+	exported, err := p.export(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,29 +74,15 @@ func joinedClusters(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
-	all := &figure.Figure{
-		What:  figure.Thousands(b.exports) + " exports → imported and answered",
-		Value: float64(exported), Measured: figure.Time(float64(exported)),
-	}
-	all.Compare(float64(copied), figure.Time, figure.Ratio(1.3))
-	b.add(all)
-	for _, each := range []struct {
-		what string
-		q    float64
-		most time.Duration
-	}{{"p50", 0.5, 5 * time.Millisecond}, {"p99", 0.99, 10 * time.Millisecond}} {
-		value := float64(figure.Quantile(changed, each.q))
-		f := &figure.Figure{What: "one change: " + each.what, Value: value, Measured: figure.Time(value)}
-		f.Compare(float64(figure.Quantile(relayed, each.q)), figure.Time, figure.Later(each.most))
-		b.add(f)
-	}
-	b.add(&figure.Figure{
-		What:     "CPU of the controllers for the exports: exporter, importer",
-		Measured: figure.Time(float64(cpu[0])) + ", " + figure.Time(float64(cpu[1])),
-	}, &figure.Figure{
-		What:     "live heap of the controller per imported endpoint",
-		Measured: fmt.Sprintf("%.0f B", (after-before)/float64(b.exports*endpoints)),
-	})
+	b.add(&figure{
+		what:  thousands(b.exports) + " exports → imported and answered",
+		value: float64(exported), measured: inUnits(float64(exported)),
+	}).compare(float64(copied), inUnits, ratio(1.3))
+	p50, p99 := quantile(changed, 0.5), quantile(changed, 0.99)
+	b.add(&figure{what: "one change: p50", value: p50, measured: inUnits(p50)}).
+		compare(quantile(relayed, 0.5), inUnits, later(5*time.Millisecond))
+	b.add(&figure{what: "one change: p99", value: p99, measured: inUnits(p99)}).
+		compare(quantile(relayed, 0.99), inUnits, later(10*time.Millisecond))
 	return nil
 }
 
@@ -130,14 +105,13 @@ func (p *pair) start(ctx context.Context) error {
 	return p.serve(p.west)
 }
 
-// export exports services in east and returns how long it takes until west answers for them, and the processor time of
-// the controllers, that of the exporter first.
-func (p *pair) export(ctx context.Context) (took time.Duration, cpu [2]time.Duration, err error) {
+// export exports services in east and returns how long it takes until west answers for them.
+func (p *pair) export(ctx context.Context) (time.Duration, error) {
 	p.say("%d exports", p.exports)
 	for i := range p.exports {
-		service := objects.Service(namespace, fmt.Sprintf("db-%d", i), true)
+		service := fleet.NewService(namespace, fmt.Sprintf("db-%d", i), true)
 		p.services = append(p.services, service)
-		p.slices = append(p.slices, objects.Slices(service, "east", p.addresses, endpoints)...)
+		p.slices = append(p.slices, fleet.Slices(service, "east", p.addresses, endpoints)...)
 		p.addresses += endpoints
 	}
 	if err := p.each(ctx, func(ctx context.Context, i int) error {
@@ -145,14 +119,10 @@ func (p *pair) export(ctx context.Context) (took time.Duration, cpu [2]time.Dura
 		_, err2 := p.east.objects.DiscoveryV1().EndpointSlices(namespace).Create(ctx, p.slices[i], metav1.CreateOptions{})
 		return errors.Join(err1, err2)
 	}); err != nil {
-		return 0, cpu, err
+		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	before, err := p.cpu()
-	if err != nil {
-		return 0, cpu, err
-	}
 	began := time.Now()
 	group, all := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -171,12 +141,8 @@ func (p *pair) export(ctx context.Context) (took time.Duration, cpu [2]time.Dura
 		}
 		return nil
 	})
-	if err := group.Wait(); err != nil {
-		return 0, cpu, err
-	}
-	took = time.Since(began)
-	after, err := p.cpu()
-	return took, [2]time.Duration{after[0] - before[0], after[1] - before[1]}, err
+	err := group.Wait()
+	return time.Since(began), err
 }
 
 // each does something for each service, many at a time.
@@ -189,29 +155,14 @@ func (p *pair) each(ctx context.Context, do func(context.Context, int) error) er
 	return group.Wait()
 }
 
-// cpu is the processor time of the controllers, that of the exporter first.
-func (p *pair) cpu() (cpu [2]time.Duration, err error) {
-	for i, each := range []*cluster{p.east, p.west} {
-		if cpu[i], err = usage.CPU(each.controller.PID()); err != nil {
-			return cpu, err
-		}
-	}
-	return cpu, nil
-}
-
 // name is the name of a service in DNS.
 func (p *pair) name(service int) string {
 	return fmt.Sprintf("%s.%s.svc.clusterset.local.", p.services[service].Name, namespace)
 }
 
 // answers returns when west answers as wanted.
-func (p *pair) answers(ctx context.Context, name string, every time.Duration, wanted func([]netip.Addr) bool) error {
-	client, err := wire.Dial(ctx, p.west.dns.Address)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	return client.Await(ctx, name, wire.Every(every), wanted, p.broken)
+func (p *pair) answers(ctx context.Context, name string, interval time.Duration, wanted func([]netip.Addr) bool) error {
+	return ask(ctx, p.west.dns.Address, name, every(interval), wanted, p.broken)
 }
 
 // inTurns follows changes that the controllers carry, and as many that plain clients carry while the controllers are
@@ -251,12 +202,12 @@ func (p *pair) follow(ctx context.Context) (took []time.Duration, err error) {
 		<-ticker.C
 		i %= len(p.slices)
 		p.addresses++
-		address, began := objects.Address(p.addresses), time.Now()
+		address, began := fleet.Address(p.addresses), time.Now()
 		if err := p.east.objects.Move(ctx, p.slices[i], corev1.EndpointsLastChangeTriggerTime, address); err != nil {
 			return nil, err
 		}
 		// It takes longer than the API server's response.
-		if err := p.answers(ctx, objects.Host(0)+".east."+p.name(i), 200*time.Microsecond,
+		if err := p.answers(ctx, fleet.Host(0)+".east."+p.name(i), 200*time.Microsecond,
 			func(addresses []netip.Addr) bool { return slices.Contains(addresses, address) }); err != nil {
 			return nil, err
 		}
@@ -274,11 +225,11 @@ func (p *pair) relayed(ctx context.Context) (took []time.Duration, err error) {
 	defer func() { err = errors.Join(err, group.Wait()) }()
 	defer cancel()
 	for label, to := range map[string]*cluster{discoveryv1.LabelServiceName: p.east, mcsv1beta1.LabelServiceName: p.west} {
-		relay, err := p.east.objects.Relay(ctx, namespace, label, to.objects)
+		follow, err := relay(ctx, p.east.objects, namespace, label, to.objects)
 		if err != nil {
 			return nil, err
 		}
-		group.Go(relay)
+		group.Go(follow)
 	}
 	return p.follow(ctx)
 }
@@ -286,9 +237,9 @@ func (p *pair) relayed(ctx context.Context) (took []time.Duration, err error) {
 // copied is the least time that it takes to write, once more and in both clusters, what the users and the controllers wrote,
 // with the best of several numbers of services at a time.
 func (p *pair) copied(ctx context.Context) (least time.Duration, err error) {
-	made := make([][]*objects.Made, len(p.clusters))
+	all := make([][]*made, len(p.clusters))
 	for i, c := range p.clusters {
-		if made[i], err = c.objects.Made(ctx); err != nil {
+		if all[i], err = madeIn(ctx, c.objects); err != nil {
 			return 0, err
 		}
 	}
@@ -302,11 +253,11 @@ func (p *pair) copied(ctx context.Context) (least time.Duration, err error) {
 		began := time.Now()
 		var writes errgroup.Group
 		for i, c := range p.clusters {
-			writes.Go(func() error { return c.objects.Copy(ctx, made[i], prefix, atOnce) })
+			writes.Go(func() error { return copyAll(ctx, c.objects, all[i], prefix, atOnce) })
 		}
 		err := writes.Wait()
 		took := time.Since(began)
-		if p.say("floor of exports: %d at a time take %s", atOnce, figure.Time(float64(took))); err != nil {
+		if p.say("floor of exports: %d at a time take %s", atOnce, inUnits(float64(took))); err != nil {
 			return 0, err
 		}
 		if least == 0 || took < least {

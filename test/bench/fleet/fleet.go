@@ -22,7 +22,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
 )
 
 // A Fleet is all simulated clusters. One goroutine uses it, besides the heartbeats.
@@ -109,7 +108,7 @@ func (f *Fleet) Export(ctx context.Context) error {
 				return err
 			}
 			for n, slice := range slices {
-				f.places = append(f.places, place{m, each[0], slice.Namespace, slice.Name, n * objects.PerSlice})
+				f.places = append(f.places, place{m, each[0], slice.Namespace, slice.Name, n * PerSlice})
 			}
 		}
 	}
@@ -137,11 +136,11 @@ func (f *Fleet) Change(ctx context.Context) (Change, error) {
 	f.number++
 	c := Change{At: time.Now(), number: f.number}
 	if headless(p.service) {
-		c.Host = objects.Host(p.first) + "." + p.member.ID + "." + Name(p.service)
+		c.Host = Host(p.first) + "." + p.member.ID + "." + Name(p.service)
 	}
 	slice, err := p.member.client.DiscoveryV1().EndpointSlices(p.namespace).Get(ctx, p.name, metav1.GetOptions{})
 	if err != nil {
 		return c, err
 	}
-	return c, p.member.client.Move(ctx, slice, export.AnnotationTriggerTime, objects.Address(changed+f.number%changed))
+	return c, p.member.client.Move(ctx, slice, export.AnnotationTriggerTime, Address(changed+f.number%changed))
 }

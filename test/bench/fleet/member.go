@@ -20,7 +20,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
@@ -32,7 +31,7 @@ type Member struct {
 	ID string
 
 	api    *apiserver.Server
-	client *objects.Client
+	client *Client
 	token  string
 	server *httptest.Server
 	lease  *coordinationv1.Lease // as last written
@@ -43,7 +42,7 @@ func newMember(ctx context.Context, number int, namespaces []string) (*Member, e
 	m := &Member{ID: fmt.Sprintf("member-%d", number), token: fmt.Sprintf("token-of-reader-%d", number)}
 	m.api = apiserver.New(apiserver.Options{Name: m.ID})
 	var err error
-	m.client, err = objects.New(&rest.Config{Host: "https://" + apiserver.Administrator, Transport: m.api})
+	m.client, err = NewClient(&rest.Config{Host: "https://" + apiserver.Administrator, Transport: m.api})
 	if err != nil {
 		return nil, err
 	}

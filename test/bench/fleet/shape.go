@@ -9,8 +9,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // A Shape is the size of a cluster set. Every service has as many endpoints as any other, the same number in each of
@@ -32,7 +36,7 @@ func (s Shape) Part() int { return s.Endpoints / s.Services / s.Spread }
 
 // Slices is the number of published slices in all clusters.
 func (s Shape) Slices() int {
-	return s.Services * s.Spread * ((s.Part() + objects.PerSlice - 1) / objects.PerSlice)
+	return s.Services * s.Spread * ((s.Part() + PerSlice - 1) / PerSlice)
 }
 
 // Namespaces are those of the services.
@@ -68,13 +72,23 @@ var created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // published are the slices that a member publishes for a service, of which it is the given one of the exporters.
 func (s Shape) published(cluster string, number, part int) ([]*discoveryv1.EndpointSlice, error) {
-	service := objects.Service(namespaceOf(number), fmt.Sprintf("svc-%d", number), headless(number))
+	service := NewService(namespaceOf(number), fmt.Sprintf("svc-%d", number), headless(number))
 	service.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
 	if !headless(number) {
 		service.Spec.ClusterIP = "10.96.0.10"
 	}
-	slices := objects.Slices(service, cluster, uint32((number*s.Spread+part)*s.Part()), s.Part())
-	return objects.Publish(cluster, created.Add(time.Duration(part)*time.Minute), service, slices)
+	slices := Slices(service, cluster, uint32((number*s.Spread+part)*s.Part()), s.Part())
+	name := types.NamespacedName{Namespace: service.Namespace, Name: service.Name}
+	serviceExport := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
+		Name: name.Name, Namespace: name.Namespace, CreationTimestamp: metav1.NewTime(created.Add(time.Duration(part) * time.Minute)),
+	}}
+	view, problems, invalid := export.FromService(export.Exporter{Cluster: cluster}, serviceExport, service, slices)
+	if invalid != nil || len(problems) > 0 {
+		return nil, fmt.Errorf("the export of %s by %s is not valid: %v %v", name, cluster, invalid, problems)
+	}
+	result := merge.Merge(merge.Observed{Cluster: cluster, Service: name, ServiceExport: serviceExport},
+		[]merge.Contribution{{View: view}})
+	return result.EndpointSlices, nil
 }
 
 // changed is the number of the first address that a change gives; those below are given at the beginning.

@@ -8,14 +8,13 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/coremain"
 	_ "github.com/coredns/coredns/plugin/bind"
-	_ "github.com/coredns/coredns/plugin/pprof"
 
 	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster"
 	_ "github.com/clusterset-dns/clusterset-dns/test/bench/floor"
 )
 
 func main() {
-	if err := dnsserver.SetDirectives([]string{"bind", "pprof", "floor", "multicluster"}); err != nil {
+	if err := dnsserver.SetDirectives([]string{"bind", "floor", "multicluster"}); err != nil {
 		panic(err)
 	}
 	coremain.Run()

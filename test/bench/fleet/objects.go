@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objects makes what a cluster of a clusterset holds, in any size, and writes it to an API server fast.
-package objects
+package fleet
 
 import (
 	"context"
@@ -13,14 +12,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // PerSlice is the number of endpoints of a full slice, as the EndpointSlice controller fills it.
@@ -32,8 +26,8 @@ type Client struct {
 	MCS mcsclient.Interface
 }
 
-// New returns a Client without a limit to the rate of requests.
-func New(config *rest.Config) (*Client, error) {
+// NewClient returns a Client without a limit to the rate of requests.
+func NewClient(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	protobuf := rest.CopyConfig(config)
@@ -67,8 +61,8 @@ func (c *Client) Move(ctx context.Context, slice *discoveryv1.EndpointSlice, ann
 	return err
 }
 
-// Service returns a Service without a selector.
-func Service(namespace, name string, headless bool) *corev1.Service {
+// NewService returns a Service without a selector.
+func NewService(namespace, name string, headless bool) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "sql", Port: 5432, Protocol: corev1.ProtocolTCP}}},
@@ -121,22 +115,4 @@ func Host(endpoint int) string { return fmt.Sprintf("db-%d", endpoint) }
 // Address is one of 10.0.0.0/8.
 func Address(number uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(number >> 16), byte(number >> 8), byte(number)})
-}
-
-// Publish returns the slices that the controller of a cluster publishes for a Service, exported at the given time, with
-// these slices.
-func Publish(cluster string, created time.Time, service *corev1.Service,
-	slices []*discoveryv1.EndpointSlice,
-) ([]*discoveryv1.EndpointSlice, error) {
-	name := types.NamespacedName{Namespace: service.Namespace, Name: service.Name}
-	serviceExport := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
-		Name: name.Name, Namespace: name.Namespace, CreationTimestamp: metav1.NewTime(created),
-	}}
-	view, problems, invalid := export.FromService(export.Exporter{Cluster: cluster}, serviceExport, service, slices)
-	if invalid != nil || len(problems) > 0 {
-		return nil, fmt.Errorf("the export of %s by %s is not valid: %v %v", name, cluster, invalid, problems)
-	}
-	result := merge.Merge(merge.Observed{Cluster: cluster, Service: name, ServiceExport: serviceExport},
-		[]merge.Contribution{{View: view}})
-	return result.EndpointSlices, nil
 }

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
+)
+
+// What has a floor.
+const (
+	whatImport    = "start → everything imported that was not before"
+	whatRest      = "processor time of the controller at rest"
+	whatMedian    = "change → answer, median"
+	whatTail      = "change → answer, 99 %"
+	whatPerChange = "processor time of the controller for each change"
+)
+
+// cpu is the processor time that a process has used, all its threads together, those that ended too.
+func cpu(pid int) (time.Duration, error) {
+	var used unix.Timespec
+	// The clock of a process: MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED) of the kernel.
+	if err := unix.ClockGettime(int32(^pid<<3|2), &used); err != nil {
+		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
+	}
+	return time.Duration(used.Nano()), nil
+}
+
+// during is how long something takes, and the processor time that a process uses meanwhile.
+func during(pid int, do func() error) (took, used time.Duration, err error) {
+	before, err := cpu(pid)
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	if err := do(); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(began)
+	after, err := cpu(pid)
+	return took, after - before, err
+}
+
+// peak is the most memory that a process held, in MiB.
+func peak(pid int) (float64, error) {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	status, err := process.NewStatus()
+	return float64(status.VmHWM) / (1 << 20), err
+}
+
+// imports measures the first start with all exports, of which nothing is imported yet.
+func (b *bed) imports(ctx context.Context) error {
+	b.say("import")
+	if err := b.fleet.Export(ctx); err != nil {
+		return err
+	}
+	own, err := b.countSlices(ctx)
+	if err != nil {
+		return err
+	}
+	began, imported := time.Now(), 0
+	if err := b.run(b.local(), b.memory); err != nil {
+		return err
+	}
+	if err := b.idle(ctx, func() (bool, error) {
+		count, err := b.countSlices(ctx)
+		imported = count - own
+		return imported == b.shape.Slices(), err
+	}); err != nil {
+		return fmt.Errorf("%w; %d of %d slices are imported", err, imported, b.shape.Slices())
+	}
+	took := time.Since(began)
+	held, err := peak(b.local().controller.PID())
+	if err != nil {
+		return err
+	}
+	used, err := cpu(b.local().controller.PID())
+	b.add(&figure{
+		what: whatImport, goal: "≤ 60 s, RSS ≤ 512 MiB at any moment", value: float64(took),
+		measured: fmt.Sprintf("%s; RSS ≤ %.0f MiB; processor time of the controller %s", inUnits(float64(took)), held, inUnits(float64(used))),
+		missed:   took > time.Minute || held > 512,
+	})
+	return err
+}
+
+// countSlices is the number of EndpointSlices in the local cluster.
+func (b *bed) countSlices(ctx context.Context) (int, error) {
+	list, err := b.local().Client().DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	count := len(list.Items)
+	if list.RemainingItemCount != nil {
+		count += int(*list.RemainingItemCount)
+	}
+	return count, nil
+}
+
+// atRest measures what is used while nothing changes.
+func (b *bed) atRest(ctx context.Context) error {
+	b.say("rest")
+	// What is left of the import, garbage above all, is none of it.
+	if err := b.pause(ctx, b.rest/6); err != nil {
+		return err
+	}
+	took, used, err := during(b.local().controller.PID(), func() error { return b.pause(ctx, b.rest) })
+	part := 100 * float64(used) / float64(took)
+	b.add(&figure{what: whatRest, goal: "≤ 3 % of a core", value: part, measured: percent(part), missed: part > 3})
+	return err
+}
+
+// stream measures a stream of changes.
+func (b *bed) stream(ctx context.Context) error {
+	b.say("changes")
+	if err := errors.Join(b.idle(ctx, nil), b.pause(ctx, b.rest/6)); err != nil {
+		return err
+	}
+	followed := &follower{bed: b, places: make(chan struct{}, followedAtOnce)}
+	following, cancel := context.WithCancel(ctx)
+	defer cancel()
+	count, controller := 0, b.local().controller.PID()
+	took, used, err := during(controller, func() (err error) {
+		count, err = b.changeEndpoints(following, followed)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	late := time.AfterFunc(lastAnswer, cancel)
+	defer late.Stop()
+	followed.group.Wait()
+	lag := time.Since(began)
+	if followed.err != nil {
+		return followed.err
+	}
+	p50, p99 := quantile(followed.took, 0.5), quantile(followed.took, 0.99)
+	b.add(&figure{what: whatMedian, value: p50, measured: inUnits(p50)})
+	b.add(&figure{
+		what: whatTail, goal: "all answered", value: p99,
+		measured: fmt.Sprintf("%s (%s of %s changes followed; %d unanswered after %s; the last one after %s)", inUnits(p99),
+			thousands(len(followed.took)), thousands(count), followed.lost+followed.skipped, lastAnswer, inUnits(float64(lag))),
+		missed: followed.lost+followed.skipped > 0,
+	})
+	held, err := peak(controller)
+	each := float64(used) / float64(count)
+	b.add(&figure{
+		what: whatPerChange, goal: "≤ 1 core", value: each, missed: used > took,
+		measured: fmt.Sprintf("%s; %.0f %% of a core; RSS ≤ %.0f MiB", inUnits(each), 100*float64(used)/float64(took), held),
+	})
+	return errors.Join(err, b.idle(ctx, nil))
+}
+
+// lastAnswer is how long after the last change its answer is waited for.
+const lastAnswer = time.Minute
+
+// changeEndpoints makes changes at the rate, for as long as they last, and follows some of them. It returns their number.
+func (b *bed) changeEndpoints(ctx context.Context, followed *follower) (count int, err error) {
+	const perSecond = 20 // changes that are followed
+	credit := 0
+	err = atRate(ctx, b.rate, b.changes, func() error {
+		change, err := b.fleet.Change(ctx)
+		count++
+		if credit += perSecond; err == nil && credit >= b.rate && change.Host != "" {
+			credit -= b.rate
+			followed.follow(ctx, change)
+		}
+		return err
+	})
+	return count, err
+}
+
+// atRate does something so many times in a second, for some time. Ticks that were dropped are made up for.
+func atRate(ctx context.Context, rate int, lasts time.Duration, do func() error) error {
+	ticker := time.NewTicker(time.Second / time.Duration(rate))
+	defer ticker.Stop()
+	done := 0
+	for began := time.Now(); time.Since(began) < lasts; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		for due := int(time.Since(began).Seconds() * float64(rate)); done < due; done++ {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// follower times changes until they are answered, many at once.
+type follower struct {
+	bed   *bed
+	group sync.WaitGroup
+	// places bounds the number of changes that are followed at once.
+	places chan struct{}
+
+	mu   sync.Mutex
+	took []time.Duration
+	// skipped is the number of changes that found no place, and lost that of those that were not answered in time.
+	skipped, lost int
+	err           error
+}
+
+// followedAtOnce bounds the questions that are asked, which use processor time themselves.
+const followedAtOnce = 500
+
+// follow begins to follow a change.
+func (f *follower) follow(ctx context.Context, change fleet.Change) {
+	select {
+	case f.places <- struct{}{}:
+	default:
+		f.mu.Lock()
+		f.skipped++
+		f.mu.Unlock()
+		return
+	}
+	f.group.Go(func() {
+		defer func() { <-f.places }()
+		// The interval between two questions grows with the time that the change has taken, so that a slow answer costs few
+		// questions and is dated to a twentieth of its time.
+		err := ask(ctx, f.bed.local().dns.Address, change.Host,
+			func() time.Duration { return max(time.Millisecond, time.Since(change.At)/20) },
+			func(addresses []netip.Addr) bool { return slices.ContainsFunc(addresses, change.Answers) }, f.bed.broken)
+		took := time.Since(change.At)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
+			f.lost++
+		case err != nil:
+			f.err = err
+		default:
+			f.took = append(f.took, took)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A figure is one row of a table.
+type figure struct {
+	// what was measured, and the goal it is held to (empty: none).
+	what, goal string
+	measured   string
+	// value is the measured number that is compared with the floor.
+	value float64
+	// floor is what the same took a client that does nothing else, and ratio the part of value and of it.
+	floor, ratio string
+	missed       bool // the goal
+}
+
+// A limit is a goal for a figure with a floor.
+type limit struct {
+	text string
+	most func(floor float64) float64
+}
+
+// ratio limits the ratio of a figure and its floor.
+func ratio(most float64) *limit {
+	return &limit{fmt.Sprintf("ratio ≤ %v", most), func(floor float64) float64 { return most * floor }}
+}
+
+// later limits the difference of a figure in nanoseconds and its floor.
+func later(most time.Duration) *limit {
+	return &limit{"floor + " + most.String(), func(floor float64) float64 { return floor + float64(most) }}
+}
+
+// compare sets the floor of a figure, and holds the figure to a limit besides its goal; nil is none.
+func (f *figure) compare(floor float64, show func(float64) string, limit *limit) {
+	f.floor, f.ratio = show(floor), fmt.Sprintf("%.2f", f.value/floor)
+	if limit != nil {
+		f.goal = strings.TrimPrefix(f.goal+", "+limit.text, ", ")
+		f.missed = f.missed || f.value > limit.most(floor)
+	}
+}
+
+// A table is a titled group of figures. Its text explains how they were taken.
+type table struct {
+	title, text string
+	figures     []*figure
+}
+
+// add adds a figure, and returns it.
+func (t *table) add(f *figure) *figure {
+	t.figures = append(t.figures, f)
+	return f
+}
+
+// markdown shows the table under a heading of the second level.
+func (t *table) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n\n%s\n\n| what | measured | floor | ratio | goal | |\n|%s\n", t.title, strings.TrimSpace(t.text),
+		strings.Repeat(" --- |", 6))
+	for _, f := range t.figures {
+		verdict := ""
+		if f.goal != "" {
+			verdict = map[bool]string{false: "met", true: "**missed**"}[f.missed]
+		}
+		for _, cell := range []string{f.what, f.measured, f.floor, f.ratio, f.goal, verdict} {
+			fmt.Fprintf(&b, "| %s ", cmp.Or(cell, "—"))
+		}
+		b.WriteString("|\n")
+	}
+	return b.String()
+}
+
+// quantile is the value that the part q of the samples does not exceed (nearest rank), 0 of no samples.
+func quantile(samples []time.Duration, q float64) float64 {
+	if len(samples) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	rank := int(math.Ceil(q*float64(len(sorted)))) - 1
+	return float64(sorted[min(max(rank, 0), len(sorted)-1)])
+}
+
+// inUnits shows nanoseconds with three digits, in the unit that fits.
+func inUnits(nanoseconds float64) string {
+	units := []string{"ns", "µs", "ms", "s"}
+	for len(units) > 1 && nanoseconds >= 1000 {
+		nanoseconds, units = nanoseconds/1000, units[1:]
+	}
+	digits := 0
+	switch {
+	case nanoseconds < 10:
+		digits = 2
+	case nanoseconds < 100:
+		digits = 1
+	}
+	return fmt.Sprintf("%.*f %s", digits, nanoseconds, units[0])
+}
+
+// percent shows a part of a hundred.
+func percent(value float64) string { return fmt.Sprintf("%.2f %%", value) }
+
+// thousands writes a number with thousands separators.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
