@@ -45,7 +45,7 @@ var inChain struct {
 
 func init() {
 	dnsserver.Directives = slices.Insert(slices.Clone(dnsserver.Directives),
-		slices.Index(dnsserver.Directives, "kubernetes"), pluginName, testPlugin)
+		slices.Index(dnsserver.Directives, "kubernetes"), obstinateBefore, pluginName, testPlugin, obstinateAfter)
 	plugin.Register(testPlugin, func(c *caddy.Controller) error {
 		c.Next()
 		m := inChain.m

@@ -212,13 +212,12 @@ func TestASecondaryIsNotifiedByTheTransferPlugin(t *testing.T) {
 	t.Cleanup(func() { notifyCadence = before })
 	caddy.Quiet, dnsserver.Quiet = true, true
 	secondary, zones := listenForNotify(t)
-	now, events := make(chan struct{}), make(chan string, 1)
-	close(now)
+	api := newAPIServer(t, "10.42.0.1")
 	instance, err := caddy.Start(caddy.CaddyfileInput{
 		Filepath: "Corefile", ServerTypeName: "dns",
 		Contents: fmt.Appendf(nil,
 			"clusterset.local:0 {\n bind 127.0.0.1\n multicluster {\n kubeconfig %s\n noendpoints\n }\n"+
-				" transfer {\n to %s\n }\n}", apiServer(t, "10.42.0.1", now, events), secondary),
+				" transfer {\n to %s\n }\n}", api.kubeconfig, secondary),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -244,8 +243,7 @@ func TestASecondaryIsNotifiedByTheTransferPlugin(t *testing.T) {
 		return reply.Answer[0].(*dns.SOA).Serial
 	}
 	first := serial()
-	events <- `{"type":"MODIFIED","object":{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",` +
-		`"metadata":{"name":"web","namespace":"demo","resourceVersion":"6"},"spec":{"type":"ClusterSetIP","ips":["10.42.0.2"],"ports":[]}}}`
+	api.set("10.42.0.2")
 	if second := serial(); int32(second-first) <= 0 {
 		t.Errorf("after a change the serial is %d, and was %d", second, first)
 	}

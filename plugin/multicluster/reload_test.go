@@ -4,6 +4,7 @@ package multicluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,50 +17,83 @@ import (
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
 	_ "github.com/coredns/coredns/plugin/ready"
 	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
-// apiServer is an API server that has the import demo/web with that IP, answers lists once the channel is closed, and
-// sends events of imports. It returns a kubeconfig.
-func apiServer(t *testing.T, ip string, answers <-chan struct{}, events <-chan string) string {
+// apiServer is an API server that has the import demo/web and nothing else.
+type apiServer struct {
+	kubeconfig string
+
+	mu      sync.Mutex
+	ip      string // of the import; without one all requests fail
+	changed chan struct{}
+}
+
+func newAPIServer(t *testing.T, ip string) *apiServer {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-answers:
-		case <-r.Context().Done():
-			return
-		}
-		list := `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[]}`
-		if strings.Contains(r.URL.Path, "serviceimports") {
-			list = fmt.Sprintf(`{"kind":"ServiceImportList","apiVersion":"multicluster.x-k8s.io/v1beta1",
-				"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"web","namespace":"demo"},
-				"spec":{"type":"ClusterSetIP","ips":[%q],"ports":[]}}]}`, ip)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		switch query := r.URL.Query(); {
-		case query.Get("sendInitialEvents") != "":
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
-		case query.Get("watch") != "":
-			for event := ""; ; {
-				_, _ = io.WriteString(w, event)
-				_ = http.NewResponseController(w).Flush()
-				select {
-				case <-r.Context().Done():
-					return
-				case event = <-events:
-				}
-			}
-		default:
-			_, _ = io.WriteString(w, list)
-		}
-	}))
+	s := &apiServer{ip: ip, changed: make(chan struct{})}
+	server := httptest.NewUnstartedServer(s)
 	// Watches end with the test: Close waits for each, even for one that began a moment ago.
 	server.Config.BaseContext = func(net.Listener) context.Context { return t.Context() }
 	server.Start()
 	t.Cleanup(server.Close)
-	return kubeconfigOf(t, server.URL)
+	s.kubeconfig = kubeconfigOf(t, server.URL)
+	return s
+}
+
+// set gives the import an IP.
+func (s *apiServer) set(ip string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ip = ip
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *apiServer) state() (ip string, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ip, s.changed
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	web := func(ip string) string {
+		return fmt.Sprintf(`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"name":"web","namespace":"demo",
+			"resourceVersion":"6"},"spec":{"type":"ClusterSetIP","ips":[%q],"ports":[]}}`, ip)
+	}
+	imports := strings.Contains(r.URL.Path, "serviceimports")
+	ip, changed := s.state()
+	w.Header().Set("Content-Type", "application/json")
+	switch query := r.URL.Query(); {
+	case ip == "":
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case strings.Contains(r.URL.Path, "net.gke.io"):
+		w.WriteHeader(http.StatusNotFound)
+	case query.Get("sendInitialEvents") != "":
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+	case query.Get("watch") != "":
+		for ; ip != ""; ip, changed = s.state() {
+			if imports { // perhaps it has changed since it was listed
+				_, _ = io.WriteString(w, `{"type":"MODIFIED","object":`+web(ip)+"}")
+			}
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case <-changed:
+			}
+		}
+	case imports:
+		_, _ = fmt.Fprintf(w, `{"kind":"ServiceImportList","apiVersion":"multicluster.x-k8s.io/v1beta1","metadata":{"resourceVersion":"5"},
+			"items":[%s]}`, web(ip))
+	default:
+		_, _ = io.WriteString(w, `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[]}`)
+	}
 }
 
 // unused is an address of loopback that nothing listens at.
@@ -76,38 +110,78 @@ func unused(t *testing.T) string {
 // reloads is a server that a test reloads.
 type reloads struct {
 	*testing.T
-	dns, ready string // addresses
-	instance   *caddy.Instance
+	dns, ready, kubeconfig string
+	instance               *caddy.Instance
 }
 
-func (s *reloads) corefile(kubeconfig, more string) caddy.Input {
+// block is a server block with plugins.
+func (s *reloads) block(plugins string) caddy.Input {
 	_, port, _ := net.SplitHostPort(s.dns)
 	return caddy.CaddyfileInput{Filepath: "Corefile", ServerTypeName: "dns", Contents: fmt.Appendf(nil,
-		".:%s {\n bind 127.0.0.1\n ready %s\n multicluster clusterset.local {\n kubeconfig %s\n %s\n }\n}", port, s.ready,
-		kubeconfig, more)}
+		".:%s {\n bind 127.0.0.1\n ready %s\n %s\n}", port, s.ready, plugins)}
 }
 
-func (s *reloads) reload(kubeconfig, more string) {
+// with is the plugin with options.
+func (s *reloads) with(options string) string {
+	return "multicluster clusterset.local {\n kubeconfig " + s.kubeconfig + "\n " + options + "\n }\n "
+}
+
+func (s *reloads) reload(options string) {
 	s.Helper()
-	instance, err := s.instance.Restart(s.corefile(kubeconfig, more))
+	instance, err := s.instance.Restart(s.block(s.with(options)))
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.instance = instance
 }
 
-// ask returns the address of web and its TTL.
-func (s *reloads) ask() (ip string, ttl uint32) {
+// ask returns the code or the address of web, and its TTL.
+func (s *reloads) ask() (answer string, ttl uint32) {
 	s.Helper()
 	reply, _, err := (&dns.Client{Timeout: patience}).ExchangeContext(s.Context(),
 		new(dns.Msg).SetQuestion("web.demo.svc."+testZone, dns.TypeA), s.dns)
-	if err != nil || len(reply.Answer) != 1 {
-		s.Fatalf("web is answered with %v, %v", reply, err)
+	switch {
+	case err != nil:
+		s.Errorf("web is not answered: %v", err)
+	case len(reply.Answer) == 1:
+		return reply.Answer[0].(*dns.A).A.String(), reply.Answer[0].Header().Ttl
+	default:
+		answer = dns.RcodeToString[reply.Rcode]
 	}
-	return reply.Answer[0].(*dns.A).A.String(), reply.Answer[0].Header().Ttl
+	return answer, 0
 }
 
-// readiness is the status of /ready, and what it says; the status is 0 if nothing listens.
+// until waits for an answer, and its TTL if that is not 0.
+func (s *reloads) until(answer string, ttl uint32) {
+	s.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		got, gotTTL := s.ask()
+		if got == answer && (ttl == 0 || ttl == gotTTL) {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("web is answered with %s, TTL %d; want %s, TTL %d", got, gotTTL, answer, ttl)
+		}
+	}
+}
+
+// watching waits until so many watches of imports run.
+func (s *reloads) watching(want int) {
+	s.Helper()
+	for deadline := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
+		watchers.Lock()
+		got := watchers.of[watch.ServiceImports]
+		watchers.Unlock()
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("%d watches run, want %d", got, want)
+		}
+	}
+}
+
+// readiness is the status of /ready, and what it says; the status is 0 without an answer.
 func (s *reloads) readiness() (status int, says string) {
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+s.ready+"/ready", nil)
 	if err != nil {
@@ -122,68 +196,140 @@ func (s *reloads) readiness() (status int, says string) {
 	return response.StatusCode, string(body)
 }
 
-func newReloads(t *testing.T, kubeconfig string) *reloads {
+// newReloads starts a server with the plugins.
+func newReloads(t *testing.T, api *apiServer, plugins func(*reloads) string) *reloads {
 	t.Helper()
 	caddy.Quiet, dnsserver.Quiet = true, true
-	s := &reloads{T: t, dns: unused(t), ready: unused(t)}
+	s := &reloads{T: t, dns: unused(t), ready: unused(t), kubeconfig: api.kubeconfig}
 	var err error
-	if s.instance, err = caddy.Start(s.corefile(kubeconfig, "startup_timeout 1m")); err != nil {
+	if s.instance, err = caddy.Start(s.block(plugins(s))); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		shutDown(t, s.instance)
-		if got, _ := s.readiness(); got != 0 {
-			t.Errorf("after the shutdown /ready answers %d", got)
-		}
-		watchers.Lock()
-		defer watchers.Unlock()
-		for resource, left := range watchers.of {
-			if left > 0 {
-				t.Errorf("after the shutdown %d watches of %s run", left, resource)
-			}
-		}
+		s.watching(0)
 	})
 	return s
 }
 
-func TestAReloadKeepsTheLastAnswersUntilTheNewOnesAreComplete(t *testing.T) {
-	now, later := make(chan struct{}), make(chan struct{})
-	close(now)
-	s := newReloads(t, apiServer(t, "10.42.0.1", now, nil))
-	slow := apiServer(t, "10.42.0.2", later, nil)
+// TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete: no query is lost, and readiness is not withdrawn.
+func TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete(t *testing.T) {
+	api := newAPIServer(t, "10.42.0.1")
+	s := newReloads(t, api, func(s *reloads) string { return s.with("") })
+	s.until("10.42.0.1", 5)
 	reloaded := make(chan struct{})
 	var polling sync.WaitGroup
-	polling.Go(func() {
-		for {
-			// The *ready* plugin itself may say for a moment that it is shutting down.
-			if got, says := s.readiness(); got == http.StatusServiceUnavailable && says == pluginName {
-				t.Error("readiness is withdrawn during a reload")
-				return
+	poll := func(check func()) {
+		polling.Go(func() {
+			for {
+				check()
+				select {
+				case <-reloaded:
+					return
+				default:
+				}
 			}
-			select {
-			case <-reloaded:
-				return
-			default:
-			}
+		})
+	}
+	poll(func() {
+		// The *ready* plugin itself may say for a moment that it is shutting down.
+		if got, says := s.readiness(); got == http.StatusServiceUnavailable && says == pluginName {
+			t.Error("readiness is withdrawn during a reload")
 		}
 	})
-	s.reload(slow, "startup_timeout 200ms\nttl 30")
-	s.reload(slow, "startup_timeout 200ms\nttl 60\nlabels a!=b") // the last answers are not of this server's own watch
+	poll(func() {
+		if ip, ttl := s.ask(); ip != "10.42.0.1" || ttl != 5 {
+			t.Errorf("before the objects are listed the answer is %s, TTL %d", ip, ttl)
+		}
+	})
+	for range 5 {
+		s.reload("")
+		s.watching(1) // all have the same
+	}
+	api.set("") // the API server is away
+	// Another watch, or other records of one, know nothing yet. The last answers are not of this server's own watch.
+	for _, other := range []string{"ttl 30", "prefer cluster\ncluster east", "labels a!=b", "ttl 60\nlabels a!=b"} {
+		s.reload("startup_timeout 50ms\n" + other)
+	}
 	close(reloaded)
 	polling.Wait()
-	if ip, ttl := s.ask(); ip != "10.42.0.1" || ttl != 5 {
-		t.Errorf("before the objects are listed the answer is %s, TTL %d", ip, ttl)
-	}
 	if got, says := s.readiness(); got != http.StatusOK {
 		t.Errorf("before the objects are listed /ready answers %d %s", got, says)
 	}
-	close(later)
-	deadline := time.Now().Add(patience)
-	for ip := ""; ip != "10.42.0.2"; {
-		if ip, _ = s.ask(); time.Now().After(deadline) {
-			t.Fatal("the new answers never came")
-		}
+	api.set("10.42.0.2")
+	s.until("10.42.0.2", 60)
+	// What the API server does not have is never known. The last answers stay, and follow changes.
+	s.reload("groups net.gke.io")
+	api.set("10.42.0.3")
+	s.until("10.42.0.3", 60)
+	s.reload("namespaces other")
+	s.until("NXDOMAIN", 0)
+}
+
+// Plugins that answer nothing and fail once where their argument says: at "restart" or at "shutdown". They differ in
+// whether the server asks them before the plugin in question or after it.
+const (
+	obstinateBefore = "obstinate_before"
+	obstinateAfter  = "obstinate_after"
+)
+
+func init() {
+	for _, name := range []string{obstinateBefore, obstinateAfter} {
+		plugin.Register(name, func(c *caddy.Controller) error {
+			c.Next()
+			fails := true
+			on := map[string]func(func() error){"restart": c.OnRestart, "shutdown": c.OnShutdown}
+			on[c.RemainingArgs()[0]](func() (err error) {
+				if fails {
+					err = errors.New("no")
+				}
+				fails = false
+				return err
+			})
+			return nil
+		})
 	}
+}
+
+// TestAfterAReloadThatFailsAnswersFollowTheObjects: the server does not say whether the old instance serves or the new one:
+// whichever does has to have a watch that lives, and no other may have one.
+func TestAfterAReloadThatFailsAnswersFollowTheObjects(t *testing.T) {
+	cannotListen := "}\nexample.org:53 {\n bind 192.0.2.1"
+	for name, test := range map[string]struct {
+		was, next string // more of the Corefile before the plugin of the old instance, and after that of the next one
+		ttl       uint32 // of the one that serves
+	}{
+		"a plugin before it does not shut down": {obstinateBefore + " shutdown\n ", "", 30},
+		"a plugin after it does not shut down":  {obstinateAfter + " shutdown\n ", "", 30},
+		"a plugin before it refuses to restart": {obstinateBefore + " restart\n ", "", 10},
+		"a plugin after it refuses to restart":  {obstinateAfter + " restart\n ", "", 10},
+		"a later server block cannot listen":    {"", cannotListen, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := newAPIServer(t, "10.42.0.1")
+			s := newReloads(t, api, func(s *reloads) string { return test.was + s.with("ttl 10") })
+			s.fail("labels a!=b\n ttl 30", test.next) // a watch of its own
+			for _, ip := range []string{"10.42.0.2", "10.42.0.3"} {
+				api.set(ip)
+				s.until(ip, test.ttl)
+			}
+			s.watching(1)
+		})
+	}
+	s := newReloads(t, newAPIServer(t, "10.42.0.1"), func(*reloads) string { return "template ANY ANY {\n rcode REFUSED\n }" })
+	s.fail("", cannotListen)
+	s.until("REFUSED", 0) // of an instance that has not the plugin
+	s.watching(0)
+}
+
+// fail has a reload with options fail, and finds out which instance serves.
+func (s *reloads) fail(options, more string) {
+	s.Helper()
+	if _, err := s.instance.Restart(s.block(s.with(options) + more)); err == nil {
+		s.Fatal("the reload did not fail")
+	}
+	instances := caddy.Instances()
+	s.instance = instances[len(instances)-1]
 }
 
 func TestOnlyThePluginOfTheSameServerBlockIsAPredecessor(t *testing.T) {

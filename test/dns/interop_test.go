@@ -40,25 +40,25 @@ func TestInterop(t *testing.T) {
 	})[0]
 	config := admin(t, plane)
 	// The stock plugin is first: it sets the logger of client-go, which no other part may use at that time.
-	stock := serve(t, stockCorefile(config, ""))
+	stock := serve(t, corefile("kubernetes", config, "multicluster clusterset.local"))
 	// The API of GKE is not there yet, and harms nothing.
-	early := serve(t, corefile(config, "groups multicluster.x-k8s.io net.gke.io"))
+	early := serve(t, corefile("multicluster", config, "groups multicluster.x-k8s.io net.gke.io"))
 	apply(t, plane, "gke/crd.yaml")
 	for _, system := range systems {
 		apply(t, plane, system+"/objects.yaml")
 	}
 	must(t, clusterset.Apply(t.Context(), plane, []byte(sentinel)))
-	early.until("last.default.svc.clusterset.local.", dns.TypeA, "10.43.255.1")
-	early.until("web.gke.svc.clusterset.local.", dns.TypeA, "10.43.6.1") // once it is, nothing has to be told
+	early.until("last.default.svc.clusterset.local.", "10.43.255.1")
+	early.until("web.gke.svc.clusterset.local.", "10.43.6.1") // once it is, nothing has to be told
 
-	stock.until("last.default.svc.clusterset.local.", dns.TypeA, "10.43.255.1")
+	stock.until("last.default.svc.clusterset.local.", "10.43.255.1")
 	ours := map[string]*server{}
 	for _, system := range systems {
 		f := readAnswers(t, system)
 		for _, l := range f.lines {
 			if _, ok := ours[l.option]; !ok {
-				ours[l.option] = serve(t, corefile(config, l.option))
-				ours[l.option].until("last.default.svc.clusterset.local.", dns.TypeA, "10.43.255.1")
+				ours[l.option] = serve(t, corefile("multicluster", config, l.option))
+				ours[l.option].until("last.default.svc.clusterset.local.", "10.43.255.1")
 			}
 		}
 		t.Run(system, func(t *testing.T) {
@@ -70,26 +70,15 @@ func TestInterop(t *testing.T) {
 	}
 }
 
-func corefile(config, option string) string {
+// corefile has a plugin with options: ours, or CoreDNS's own.
+func corefile(plugin, config, options string) string {
 	return fmt.Sprintf(`clusterset.local:0 {
 		bind 127.0.0.1
-		multicluster {
+		%s clusterset.local {
 			kubeconfig %s
 			%s
 		}
-	}`, config, option)
-}
-
-// stockCorefile is that of CoreDNS's own plugin.
-func stockCorefile(config, option string) string {
-	return fmt.Sprintf(`clusterset.local:0 {
-		bind 127.0.0.1
-		kubernetes clusterset.local {
-			kubeconfig %s
-			multicluster clusterset.local
-			%s
-		}
-	}`, config, option)
+	}`, plugin, config, options)
 }
 
 func apply(t *testing.T, plane *controlplane.Cluster, path string) {
@@ -145,19 +134,14 @@ var deletable = map[string]schema.GroupVersionResource{
 
 // short is the answer to a question in the form of the files.
 func (s *server) short(question string) string {
-	s.t.Helper()
+	s.Helper()
 	name, kind, _ := strings.Cut(question, " ")
-	r := new(dns.Msg).SetQuestion(name+".svc.clusterset.local.", dns.StringToType[kind])
-	r.SetEdns0(4096, false)
-	client := dns.Client{Timeout: 2 * time.Second}
-	reply, _, err := client.ExchangeContext(s.t.Context(), r, s.address("udp"))
+	answer, err := s.query(name+".svc.clusterset.local.", dns.StringToType[kind])
 	if err != nil {
 		return "no reply" // where a name has an empty label, the stock server cannot pack it
 	}
-	return strings.ReplaceAll(unweighted(textOf(reply)), ".svc.clusterset.local.", "")
+	return strings.ReplaceAll(priorityAndWeight.ReplaceAllString(answer, "$1"), ".svc.clusterset.local.", "")
 }
 
 // priorityAndWeight begin the data of an SRV record. The specification leaves them open.
 var priorityAndWeight = regexp.MustCompile(`\b0 \d+ (\d+ [a-z0-9-]+\.)`)
-
-func unweighted(text string) string { return priorityAndWeight.ReplaceAllString(text, "$1") }
