@@ -14,7 +14,7 @@ import (
 )
 
 // many is a headless service with so many endpoints in each of two clusters, of both families where dual is set. Those
-// of east have hostnames.
+// of east, and all if dual, have hostnames.
 func many(t *testing.T, count int, dual bool) *record.Index {
 	t.Helper()
 	var all []string
@@ -23,10 +23,10 @@ func many(t *testing.T, count int, dual bool) *record.Index {
 		for i := range count {
 			host := ""
 			if cluster == "east" || dual {
-				host = fmt.Sprintf(", hostname: db-%d", i)
+				host = fmt.Sprintf("/db-%d", i)
 			}
-			v4 = append(v4, fmt.Sprintf("{addresses: [10.%d.%d.%d]%s}", c+1, i/250, 1+i%250, host))
-			v6 = append(v6, fmt.Sprintf("{addresses: ['fd00:%d::%x']%s}", c+1, i+1, host))
+			v4 = append(v4, fmt.Sprintf("10.%d.%d.%d%s", c+1, i/250, 1+i%250, host))
+			v6 = append(v6, fmt.Sprintf("fd00:%d::%x%s", c+1, i+1, host))
 		}
 		all = append(all, from(cluster, "IPv4", sqlPorts, v4...))
 		if dual {
@@ -98,104 +98,89 @@ func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
 	}
 }
 
+// TestWithMaxAnswersThereIsAFairSubset: each endpoint is in as many answers as any other, and those of both families are of
+// the same endpoints.
 func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
-	const count, limit = 50, 7
-	snapshot := many(t, count, true)
-	hosts := map[string]string{} // by address
-	for _, rr := range walk(snapshot) {
-		if host, found := strings.CutSuffix(rr.Header().Name, ".db.demo.svc."+zone); found &&
-			rr.Header().Rrtype != dns.TypeSRV {
-			hosts[dataOf(rr)] = host
-		}
-	}
-	taken := map[string]int{}
-	const clients = 5000
-	for point := range uint64(clients) {
-		client := record.Client{Size: 65535, Point: point}
-		a := askAs(snapshot, "db.demo.svc."+zone, dns.TypeA, limit, client)
-		aaaa := askAs(snapshot, "db.demo.svc."+zone, dns.TypeAAAA, limit, client)
-		if len(a.Answer) != limit || a.Truncated {
-			t.Fatalf("%d records, truncated %v", len(a.Answer), a.Truncated)
-		}
-		got, want := hostsOf(hosts, aaaa.Answer), hostsOf(hosts, a.Answer)
-		if !slices.Equal(got, want) {
-			t.Fatalf("AAAA is of %v, A of %v", got, want)
-		}
-		for _, host := range want {
-			taken[host]++
-		}
-		srv := askAs(snapshot, "_sql._tcp.db.demo.svc."+zone, dns.TypeSRV, limit, client)
-		if len(srv.Answer) != limit || len(srv.Extra) != 2*limit || srv.Truncated {
-			t.Fatalf("%d SRV records, %d additional, truncated %v", len(srv.Answer), len(srv.Extra), srv.Truncated)
-		}
-	}
-	if len(taken) != 2*count {
-		t.Errorf("%d endpoints were taken, want %d", len(taken), 2*count)
-	}
-	for host, n := range taken {
-		if mean := clients * limit / (2 * count); n < mean*9/10 || n > mean*11/10 {
-			t.Errorf("%s was taken %d times, want about %d", host, n, mean)
-		}
+	const limit, clients = 7, 5000
+	for name, test := range map[string]struct {
+		clusters, each int  // endpoints of each cluster, one more in every second and third
+		named          bool // have hostnames
+	}{
+		"two large clusters":    {2, 50, true},
+		"without hostnames":     {1, 100, false},
+		"many of a few":         {40, 1, true},
+		"fewer than are wanted": {2, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []string
+			endpoints := map[string]int{} // by address
+			for c := range test.clusters {
+				var v4, v6 []string
+				for i := range test.each + c%3 {
+					host := ""
+					if test.named {
+						host = fmt.Sprintf("/h%d", i)
+					}
+					a, aaaa := fmt.Sprintf("10.%d.0.%d", c, i+1), fmt.Sprintf("fd00:%x::%x", c+1, i+1)
+					endpoints[a], endpoints[aaaa] = 1000*c+i, 1000*c+i
+					v4, v6 = append(v4, a+host), append(v6, aaaa+host)
+				}
+				ports := portsOf(fmt.Sprintf("sql=%d", 1+c%5))
+				all = append(all, from(fmt.Sprintf("c%d", c), "IPv4", ports, v4...), from(fmt.Sprintf("c%d", c), "IPv6", ports, v6...))
+			}
+			snapshot, count := snapshotOf(build(t, sql, all...)), len(endpoints)/2
+			want, targets := min(limit, count), count // of an SRV answer
+			if !test.named {
+				targets *= 2
+			}
+			taken, srvTaken := map[int]int{}, map[string]int{}
+			for point := range uint64(clients) {
+				client := record.Client{Size: 65535, Point: point}
+				ask := func(qtype uint16) record.Answer {
+					return askAs(snapshot, "db.demo.svc."+zone, qtype, limit, client)
+				}
+				of := func(reply record.Answer) (taken []int) {
+					if len(reply.Answer) != want || reply.Truncated {
+						t.Fatalf("%d records, truncated %v", len(reply.Answer), reply.Truncated)
+					}
+					for _, rr := range reply.Answer {
+						taken = append(taken, endpoints[dataOf(rr)])
+					}
+					slices.Sort(taken)
+					return taken
+				}
+				a, aaaa := of(ask(dns.TypeA)), of(ask(dns.TypeAAAA))
+				if !slices.Equal(a, aaaa) {
+					t.Fatalf("AAAA is of %v, A of %v", aaaa, a)
+				}
+				for _, endpoint := range a {
+					taken[endpoint]++
+				}
+				srv := ask(dns.TypeSRV)
+				if n := len(srv.Answer); n != min(limit, targets) || len(srv.Extra) != n*2*count/targets || srv.Truncated {
+					t.Fatalf("%d SRV records, %d additional, truncated %v", n, len(srv.Extra), srv.Truncated)
+				}
+				for _, rr := range srv.Answer {
+					srvTaken[rr.(*dns.SRV).Target]++
+				}
+			}
+			fair(t, taken, count, clients*want)
+			fair(t, srvTaken, targets, clients*min(limit, targets))
+		})
 	}
 }
 
-func TestWithoutHostnamesBothFamiliesTakeTheSamePlaces(t *testing.T) {
-	const count, limit = 100, 7
-	place := map[string]int{} // by address
-	var v4, v6 []string
-	for i := range count {
-		a, aaaa := fmt.Sprintf("10.1.0.%d", i+1), fmt.Sprintf("fd00::%x", i+1)
-		place[a], place[aaaa] = i, i
-		v4, v6 = append(v4, "{addresses: ["+a+"]}"), append(v6, "{addresses: ['"+aaaa+"']}")
+// fair expects that so many were taken, each about as often as any other.
+func fair[T comparable](t *testing.T, taken map[T]int, count, records int) {
+	t.Helper()
+	if len(taken) != count {
+		t.Errorf("%d were taken, want %d", len(taken), count)
 	}
-	snapshot := snapshotOf(build(t, sql, from("east", "IPv4", sqlPorts, v4...), from("east", "IPv6", sqlPorts, v6...)))
-	places := func(qtype uint16, point uint64) (taken []int) {
-		client := record.Client{Size: 65535, Point: point}
-		for _, rr := range askAs(snapshot, "db.demo.svc."+zone, qtype, limit, client).Answer {
-			taken = append(taken, place[dataOf(rr)])
-		}
-		return taken
-	}
-	for point := range uint64(count) {
-		a, aaaa := places(dns.TypeA, point), places(dns.TypeAAAA, point)
-		if len(a) != limit || !slices.Equal(a, aaaa) {
-			t.Fatalf("A is of the places %v, AAAA of %v", a, aaaa)
+	for which, n := range taken {
+		if mean := records / count; n < mean*9/10 || n > mean*11/10 {
+			t.Errorf("%v was taken %d times, want about %d", which, n, mean)
 		}
 	}
 }
 
 func dataOf(rr dns.RR) string { return strings.TrimPrefix(rr.String(), rr.Header().String()) }
-
-// hostsOf are the host names whose addresses these are, sorted.
-func hostsOf(hosts map[string]string, records []dns.RR) []string {
-	names := make([]string, len(records))
-	for i, rr := range records {
-		names[i] = hosts[dataOf(rr)]
-	}
-	slices.Sort(names)
-	return names
-}
-
-func TestTheClientMattersOnlyToAnswersThatMayNotFit(t *testing.T) {
-	snapshot := many(t, 2, true)
-	for qname, matters := range map[string]bool{
-		"db.demo.svc.":           true,
-		"_sql._tcp.db.demo.svc.": true,
-		"db-0.east.db.demo.svc.": false,
-		"db-9.east.db.demo.svc.": false,
-		"demo.svc.":              false,
-	} {
-		qtype := dns.TypeA
-		if strings.HasPrefix(qname, "_") {
-			qtype = dns.TypeSRV
-		}
-		q, asked := question(qname+zone, qtype), false
-		snapshot.Lookup(&q, func() record.Client {
-			asked = true
-			return large
-		})
-		if asked != matters {
-			t.Errorf("%s: the client was asked for: %t", qname, asked)
-		}
-	}
-}

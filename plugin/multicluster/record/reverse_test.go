@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -98,9 +99,39 @@ func checkPointer(t *testing.T, snapshot *record.Index, rr dns.RR) {
 	t.Errorf("%s has the name %s, which does not resolve to it", owner, target)
 }
 
-func TestWithoutReverseZonesThereAreNoPointers(t *testing.T) {
-	snapshot := snapshotOf(build(t, sql, from("west", "IPv4", sqlPorts, "10.1.0.1")))
-	if reply := snapshot.LookupReverse("1.0.1.10.in-addr.arpa.", dns.TypePTR); reply.Result != record.NotExist {
-		t.Errorf("the answer is %v: names take memory that is for nothing", reply.Answer)
+// TestReverseNames: each address has one name, names of a part of an address exist, and others do not.
+func TestReverseNames(t *testing.T) {
+	const ips = "10.1.0.255 fd00:1::a 2001:db8:ffff:1:2:3:4:5"
+	service := build(t, "{type: ClusterSetIP, ports: [], ips: ['"+strings.ReplaceAll(ips, " ", "', '")+"']}")
+	x := record.NewIndex(reverseConfig)
+	update(x, 1, Change{Key: service.Import.Key, Service: service})
+	want := func(qname string, want record.Result) {
+		t.Helper()
+		if got := x.LookupReverse(qname, dns.TypePTR).Result; got != want {
+			t.Errorf("%s is %v, want %v", qname, got, want)
+		}
+	}
+	for ip := range strings.FieldsSeq(ips) {
+		reverse, err := dns.ReverseAddr(ip)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(reverse, record.Found)
+		want(strings.ToUpper(reverse), record.Found)
+		want("1."+reverse, record.NotExist)
+		for _, above, _ := strings.Cut(reverse, "."); strings.Count(above, ".") > 2; _, above, _ = strings.Cut(above, ".") {
+			want(above, record.Empty)
+		}
+		// Without reverse zones names would take memory for nothing.
+		if got := snapshotOf(service).LookupReverse(reverse, dns.TypePTR).Result; got != record.NotExist {
+			t.Errorf("without reverse zones %s is %v", reverse, got)
+		}
+	}
+	for _, other := range []string{
+		"1.0.0.010.in-addr.arpa.", "256.0.0.10.in-addr.arpa.", "a.0.0.10.in-addr.arpa.", "..in-addr.arpa.", "0/25.0.0.10.in-addr.arpa.",
+		"+1.0.0.10.in-addr.arpa.", "-1.10.in-addr.arpa.", "_sql._tcp.10.in-addr.arpa.", "g.ip6.arpa.", "10.ip6.arpa.",
+		"1.2.3.4.clusterset.local.", "1.0.1.10.in-addr.arpa.",
+	} {
+		want(other, record.NotExist)
 	}
 }

@@ -4,6 +4,7 @@ package record_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,29 +118,30 @@ func TestTheSerialNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestRepliesHaveNoSpareCapacity(t *testing.T) {
-	services := []*record.Service{
-		build(t, "{type: ClusterSetIP, ips: [10.42.0.1, 10.42.0.2, 'fd00::1'], ports: [{name: a, port: 1}, {name: b, port: 2}]}"),
-		build(t, sql, from("east", "IPv4", sqlPorts, "10.1.0.1/a",
-			"10.1.0.2/a"),
-			from("east", "IPv6", sqlPorts, "fd00::1/a")),
+// TestASnapshotIsOfOneMoment: a walk has what there was when it began, and what is gone leaves nothing behind.
+func TestASnapshotIsOfOneMoment(t *testing.T) {
+	x := record.NewIndex(config)
+	web := func(ip string) *record.Service { return build(t, "{type: ClusterSetIP, ips: ["+ip+"], ports: []}") }
+	update(x, 1, Change{"a.one", web("10.42.0.1")}, Change{"b.one", web("10.42.0.2")})
+	_, published := x.Snapshot(0)
+	want := text(walk(x))
+	update(x, 2, Change{"a.one", web("10.42.0.9")}, Change{"b.one", nil}, Change{"c.two", web("10.42.0.3")})
+	if got := text(slices.Concat(slices.Collect(published)...)); !slices.Equal(got, want) || len(want) != 2 {
+		t.Errorf("the first snapshot is %q, and was %q", got, want)
 	}
-	for _, service := range services {
-		snapshot := snapshotOf(service)
-		for _, qname := range []string{
-			"db.demo.svc.", "_a._tcp.db.demo.svc.", "_sql._tcp.db.demo.svc.",
-			"a.east.db.demo.svc.",
-		} {
-			for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV} {
-				reply := ask(snapshot, qname+zone, qtype)
-				for _, section := range [][]dns.RR{reply.Answer, reply.Extra, snapshot.State().SOA(0)} {
-					if len(section) != cap(section) {
-						t.Errorf("%s %s: %d records in a slice of %d", qname, dns.TypeToString[qtype], len(section),
-							cap(section))
-					}
-				}
-			}
+	exists := func(namespace string, want record.Result) {
+		t.Helper()
+		if got := ask(x, namespace+".svc."+zone, dns.TypeA).Result; got != want {
+			t.Errorf("namespace %s is %v, want %v", namespace, got, want)
 		}
+	}
+	exists("one", record.Empty) // one of two services is left
+	update(x, 3, Change{"a.one", nil})
+	exists("one", record.NotExist)
+	exists("two", record.Empty)
+	update(x, 4, Change{"c.two", nil})
+	if totals := x.State().Totals; totals.ClusterSetIP+totals.Headless+len(totals.Skips) != 0 || len(walk(x)) > 0 {
+		t.Errorf("an empty index holds %+v", totals)
 	}
 }
 
@@ -147,31 +149,22 @@ func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {
 	strict := &record.Config{Zones: config.Zones, TTL: config.TTL, IgnoreEmpty: true}
 	const web = "{type: ClusterSetIP, ips: [10.42.0.1], ports: [{name: http, port: 80}]}"
 	x := record.NewIndex(strict)
+	raw := new(mcsv1beta1.ServiceImport)
+	unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: "+web, raw)
 	for i, step := range []struct {
-		conditions string // of the one endpoint
-		want       record.Result
-	}{
-		{"{ready: true}", record.Found},
-		{"{ready: false}", record.NotExist},
-		{"{ready: false, serving: true, terminating: true}", record.Found},
-		{"{ready: false, serving: false, terminating: true}", record.NotExist},
-		{"", record.NotExist},
-	} {
-		raw := new(mcsv1beta1.ServiceImport)
-		unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: "+web, raw)
-		var endpoints []*object.Endpoints
-		if step.conditions != "" {
-			slice := new(discoveryv1.EndpointSlice)
-			unmarshal(t, from("east", "IPv4", "[]", "{addresses: [10.1.0.1], conditions: "+step.conditions+"}"), slice)
-			endpoints = append(endpoints, object.FromEndpointSlice(slice, false))
-		}
+		endpoint string // as for from
+		want     record.Result
+	}{{"10.1.0.1", record.Found}, {"!10.1.0.1", record.NotExist}, {"~10.1.0.1", record.Found}, {"", record.NotExist}} {
+		slice := new(discoveryv1.EndpointSlice)
+		unmarshal(t, in("east", step.endpoint), slice)
+		endpoints := []*object.Endpoints{object.FromEndpointSlice(slice, false)}
 		service := record.Build(strict, object.FromServiceImport(raw), endpoints)
-		if moved := update(x, uint32(i+1), Change{Key: service.Import.Key, Service: service}); moved != (i < 4) {
-			t.Errorf("%q: the serial moved: %v", step.conditions, moved)
+		if moved := update(x, uint32(i+1), Change{Key: service.Import.Key, Service: service}); !moved {
+			t.Errorf("%q: the serial did not move", step.endpoint)
 		}
 		for qname, qtype := range map[string]uint16{"db.demo.svc.": dns.TypeA, "_http._tcp.db.demo.svc.": dns.TypeSRV} {
 			if got := ask(x, qname+zone, qtype).Result; got != step.want {
-				t.Errorf("with an endpoint %q %s is %v, want %v", step.conditions, qname, got, step.want)
+				t.Errorf("with an endpoint %q %s is %v, want %v", step.endpoint, qname, got, step.want)
 			}
 		}
 		lenient := snapshotOf(record.Build(config, object.FromServiceImport(raw), endpoints))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -33,6 +34,23 @@ func zoned(t testing.TB, raw string, endpointSlices ...string) *record.Service {
 	return record.Build(config, object.FromServiceImport(imported), all)
 }
 
+// srv is the YAML of a slice with the annotation of SRV answers. Endpoints are as for from.
+func srv(cluster, annotation string, endpoints ...string) string {
+	text := in("", strings.Join(endpoints, " "))
+	return text + fmt.Sprintf("metadata: {labels: {multicluster.kubernetes.io/source-cluster: %s}, annotations: "+
+		"{clusterset-dns.github.io/srv: '%s'}}\n", cluster, annotation)
+}
+
+// srvSlices are slices with ";" between them: of each the cluster and the annotation, and after ": " endpoints.
+func srvSlices(text string) (all []string) {
+	for each := range strings.SplitSeq(text, "; ") {
+		head, endpoints, _ := strings.Cut(each, ": ")
+		cluster, annotation, _ := strings.Cut(head, " ")
+		all = append(all, srv(cluster, annotation, endpoints))
+	}
+	return all
+}
+
 // question is what a client asks.
 func question(qname string, qtype uint16) record.Question {
 	below := below(qname)
@@ -46,7 +64,8 @@ var east = object.NewTopology([]object.Node{
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.3.0/24")}, Zone: "c", Region: "s"},
 })
 
-// TestTiers: A and AAAA are of the nearest tier alone, SRV is of all, with the tiers for priorities.
+// TestTiers: A has the ready endpoints of the nearest tier, and SRV all of them and those that wait, in their order: by the
+// priorities of the slices and, within each, by tiers. Endpoints of zones a and b of east and of a to c of west are usual.
 func TestTiers(t *testing.T) {
 	const (
 		inA, inB, inC, nowhere = "10.64.1.7", "10.64.2.7", "10.64.3.7", "192.0.2.1"
@@ -59,89 +78,129 @@ func TestTiers(t *testing.T) {
 		sameZone               = "spec: {type: Headless, trafficDistribution: PreferSameZone, ports: [{name: sql, port: 5432}]}"
 		both                   = "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + sameZone
 		noneButZone            = "metadata: {annotations: {clusterset-dns.github.io/prefer: none}}\n" + sameZone
+		home, abroad           = "east: 10.1.0.1@a 10.1.0.2@b", "west: 10.2.0.1@a 10.2.0.2@b 10.2.0.3@c 10.2.0.4"
+		usual                  = home + "; " + abroad
+		all                    = "1.1 1.2 2.1 2.2 2.3 2.4"
+		homeFirst              = "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"
 	)
-	e := func(endpoints ...string) string { return from("east", "IPv4", sqlPorts, endpoints...) }
-	w := func(endpoints ...string) string { return from("west", "IPv4", sqlPorts, endpoints...) }
-	demoted := "~10.1.0.1@a"
-	usual := []string{
-		e("10.1.0.1@a", "10.1.0.2@b"),
-		w("10.2.0.1@a", "10.2.0.2@b", "10.2.0.3@c", "10.2.0.4"),
-	}
 	for name, test := range map[string]struct {
-		raw    string
-		slices []string
-		prefer object.Preference
-		client string
-		a, srv string
+		raw, slices string // slices as in srvSlices
+		prefer      object.Preference
+		client      string
+		a, srv      string // as in tiersOf
 	}{
-		"nothing is preferred":                {plain, usual, object.PreferNone, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
-		"the operator is silent":              {plain, usual, object.PreferDefault, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
-		"the cluster":                         {plain, usual, object.PreferCluster, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"nothing is preferred":                {plain, usual, object.PreferNone, inA, all, "0: " + all},
+		"the operator is silent":              {plain, usual, object.PreferDefault, inA, all, "0: " + all},
+		"the cluster":                         {plain, usual, object.PreferCluster, inA, "1.1 1.2", homeFirst},
 		"the zone":                            {plain, usual, object.PreferZone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
 		"another zone":                        {plain, usual, object.PreferZone, inB, "1.2 2.2", "0: 1.2 2.2, 1: 1.1, 2: 2.1, 3: 2.3 2.4"},
 		"a zone abroad":                       {plain, usual, object.PreferZone, inC, "2.3", "0: 2.3, 1: 1.1 1.2, 3: 2.1 2.2 2.4"},
-		"an unknown client":                   {plain, usual, object.PreferZone, nowhere, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"the import's own cluster":            {cluster, usual, object.PreferNone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"the import's own cluster, as a tier": {local, usual, object.PreferNone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"tiers are the controller's":          {tiers, usual, object.PreferDefault, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
+		"an unknown client":                   {plain, usual, object.PreferZone, nowhere, "1.1 1.2", homeFirst},
+		"the import's own cluster":            {cluster, usual, object.PreferNone, inA, "1.1 1.2", homeFirst},
+		"the import's own cluster, as a tier": {local, usual, object.PreferNone, inA, "1.1 1.2", homeFirst},
+		"tiers are the controller's":          {tiers, usual, object.PreferDefault, inA, all, "0: " + all},
 		"the import's zone":                   {sameZone, usual, object.PreferNone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"the import's both":                   {both, usual, object.PreferZone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"the import wants nothing":            {none, usual, object.PreferZone, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
+		"the import's both":                   {both, usual, object.PreferZone, inA, "1.1 1.2", homeFirst},
+		"the import wants nothing":            {none, usual, object.PreferZone, inA, all, "0: " + all},
 		"no cluster, but the zone":            {noneButZone, usual, object.PreferCluster, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"an unknown preference":               {unknown, usual, object.PreferCluster, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"nothing at home":                     {plain, usual[1:], object.PreferCluster, inA, "2.1 2.2 2.3 2.4", "1: 2.1 2.2 2.3 2.4"},
-		"nothing in the zone":                 {plain, usual[:1], object.PreferZone, inC, "1.1 1.2", "1: 1.1 1.2"},
-		"only in the region":                  {plain, []string{w("10.2.0.2@b", "10.2.0.3@c")}, object.PreferZone, inA, "2.2", "2: 2.2, 3: 2.3"},
-		"none is ready at home":               {plain, []string{e(demoted), w("10.2.0.1@b")}, object.PreferZone, inA, "2.1", "2: 2.1"},
-		"none is ready anywhere":              {plain, []string{e(demoted), w(strings.Replace(demoted, "10.1", "10.2", 1))}, object.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1"},
-		"no endpoint has a zone":              {plain, []string{e("10.1.0.1"), w("10.2.0.1")}, object.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
+		"an unknown preference":               {unknown, usual, object.PreferCluster, inA, "1.1 1.2", homeFirst},
+		"nothing at home":                     {plain, abroad, object.PreferCluster, inA, "2.1 2.2 2.3 2.4", "1: 2.1 2.2 2.3 2.4"},
+		"nothing in the zone":                 {plain, home, object.PreferZone, inC, "1.1 1.2", "1: 1.1 1.2"},
+		"only in the region":                  {plain, "west: 10.2.0.2@b 10.2.0.3@c", object.PreferZone, inA, "2.2", "2: 2.2, 3: 2.3"},
+		"none is ready at home":               {plain, "east: ~10.1.0.1@a; west: 10.2.0.1@b", object.PreferZone, inA, "2.1", "2: 2.1"},
+		"none is ready anywhere":              {plain, "east: ~10.1.0.1@a; west: ~10.2.0.1@a", object.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1"},
+		"no endpoint has a zone":              {plain, "east: 10.1.0.1; west: 10.2.0.1", object.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
+
+		"the order of slices":             {plain, "east: 10.1.0.1; west priority=2: ~10.2.0.1; north priority=4: ~10.3.0.1", 0, inA, "1.1", "0: 1.1, 2: 2.1, 4: 3.1"},
+		"the best slice has nothing":      {plain, "west priority=2: 10.2.0.1; north priority=4: ~10.3.0.1", 0, inA, "2.1", "2: 2.1, 4: 3.1"},
+		"what is unreachable":             {plain, "east priority=2: 10.1.0.1; west: ~10.2.0.1", 0, inA, "1.1", "2: 1.1"},
+		"an annotation that is not valid": {plain, "east: 10.1.0.1; west priority=high: ~10.2.0.1", 0, inA, "1.1", "0: 1.1"},
+		"shares": {
+			plain, "east weight=80: 10.1.0.1 10.1.0.2; west weight=27: 10.2.0.1 ~10.2.0.2", 0, inA, "1.1 1.2 2.1",
+			"0: 1.1*80 1.2*80 2.1*27 2.2*27",
+		},
+		"what terminates": {
+			plain, "east: 10.1.0.1 ~10.1.0.2; west priority=2 terminating=1: ~10.2.0.1 ~10.2.0.2", 0, inA, "1.1", "0: 1.1, 2: 2.1",
+		},
+		"none is ready": {
+			plain, "east: ~10.1.0.1; west priority=2 terminating=1: ~10.2.0.1 ~10.2.0.2", 0, inA, "1.1 2.1 2.2", "0: 1.1, 2: 2.1 2.2",
+		},
+		"near first, within each priority": {
+			plain, "west: 10.2.0.1; east weight=50: 10.1.0.1; west priority=2: ~10.2.0.3; east priority=2: ~10.1.0.3",
+			object.PreferCluster, nowhere, "1.1", "0: 1.1*50, 1: 2.1, 8: 1.3, 9: 2.3",
+		},
+		"both families of a host that waits": {
+			plain, "east: 10.1.0.1/a; west priority=2: ~10.2.0.1/b; west priority=2 weight=7: ~fd00::2/b", 0, inA, "1.1", "0: a, 2: b",
+		},
+		"one family of a host waits": {
+			plain, "east: 10.1.0.1/a; west priority=2: ~10.2.0.1/b; west priority=4: fd00::2/b", 0, inA, "1.1", "0: a, 4: b",
+		},
+		"an address in two slices": {
+			plain, "east: 10.1.0.1; west priority=4 weight=3: ~10.2.0.1; west priority=2 weight=5: ~10.2.0.1; west: ~10.2.0.1",
+			0, inA, "1.1", "0: 1.1, 2: 2.1*5",
+		},
+		"an address in two slices, of the usual weight in one": {
+			plain, "west weight=27: 10.2.0.1; west: 10.2.0.1", 0, inA, "2.1", "0: 2.1",
+		},
+		"an address in two slices, ready in one": {
+			plain, "west priority=2 weight=3: ~10.2.0.1; west priority=4 weight=5: 10.2.0.1", 0, inA, "2.1", "4: 2.1*5",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot := snapshotOf(zoned(t, test.raw, test.slices...))
-			client := record.Client{Size: 65535, Place: east.Place("east", netip.MustParseAddr(test.client))}
-			look := func(qname string, qtype uint16) record.Answer {
-				q := question(qname, qtype)
-				q.Prefer = test.prefer
-				return lookup(snapshot, q, client)
-			}
-			if got := tiersOf(look("db.demo.svc."+zone, dns.TypeA)); got != test.a {
-				t.Errorf("A: got %s, want %s", got, test.a)
-			}
-			for _, qname := range []string{"db.demo.svc." + zone, "_sql._TCP.db.demo.svc." + zone} {
-				reply := look(qname, dns.TypeSRV)
-				if got := tiersOf(reply); got != test.srv {
-					t.Errorf("SRV of %s: got %s, want %s", qname, got, test.srv)
+			all := srvSlices(test.slices)
+			for range 2 {
+				snapshot := snapshotOf(zoned(t, test.raw, all...))
+				if test.raw == plain && test.prefer == object.PreferDefault {
+					checkZone(t, snapshot)
 				}
-				if len(reply.Extra) != len(reply.Answer) {
-					t.Errorf("SRV of %s: %d targets have %d addresses", qname, len(reply.Answer), len(reply.Extra))
+				look := func(qname string, qtype uint16) record.Answer {
+					q := question(qname, qtype)
+					q.Prefer = test.prefer
+					return lookup(snapshot, q, record.Client{Size: 65535, Place: east.Place("east", netip.MustParseAddr(test.client))})
 				}
-			}
-			// Names of endpoints are of no tier.
-			for _, host := range []string{"10-1-0-1.east", "10-2-0-1.west"} {
-				qname := host + ".db.demo.svc." + zone
-				plain := lookup(snapshot, question(qname, dns.TypeA), record.Client{Size: 65535})
-				if got, want := len(look(qname, dns.TypeA).Answer), len(plain.Answer); got != want {
-					t.Errorf("%s: got %d addresses, want %d", qname, got, want)
+				if got := tiersOf(look("db.demo.svc."+zone, dns.TypeA)); got != test.a {
+					t.Errorf("A: got %s, want %s", got, test.a)
 				}
+				for _, qname := range []string{"db.demo.svc." + zone, "_sql._TCP.db.demo.svc." + zone} {
+					if got := tiersOf(look(qname, dns.TypeSRV)); got != test.srv {
+						t.Errorf("SRV of %s: got %s, want %s", qname, got, test.srv)
+					}
+				}
+				// Names of endpoints are of no tier.
+				for _, host := range []string{"10-1-0-1.east", "10-2-0-1.west"} {
+					qname := host + ".db.demo.svc." + zone
+					if got, want := len(look(qname, dns.TypeA).Answer), len(ask(snapshot, qname, dns.TypeA).Answer); got != want {
+						t.Errorf("%s: got %d addresses, want %d", qname, got, want)
+					}
+				}
+				slices.Reverse(all) // the order does not matter
 			}
 		})
 	}
 }
 
-// tiersOf is the endpoints of an answer, and their priorities where they have some, without what all have in common.
+// tiersOf is the endpoints of an answer without what all have in common: 1.2 is 10.1.0.2 or its target. Those of SRV have
+// their priorities, and weights that are not the usual one.
 func tiersOf(reply record.Answer) string {
+	short := func(separator, text string) string {
+		if parts := strings.Split(text, separator); len(parts) == 4 {
+			return parts[1] + "." + parts[3]
+		}
+		return text // a hostname
+	}
 	byPriority := map[uint16][]string{}
 	var addresses []string
 	for _, rr := range reply.Answer {
 		switch rr := rr.(type) {
 		case *dns.A:
-			addresses = append(addresses, fmt.Sprintf("%d.%d", rr.A[1], rr.A[3]))
+			addresses = append(addresses, short(".", rr.A.String()))
 		case *dns.SRV:
-			var second, third, last int
-			if _, err := fmt.Sscanf(rr.Target, "10-%d-%d-%d.", &second, &third, &last); err != nil || rr.Weight != 100 {
-				return rr.String()
+			host, _, _ := strings.Cut(rr.Target, ".")
+			target := short("-", host)
+			if rr.Weight != 100 {
+				target += fmt.Sprintf("*%d", rr.Weight)
 			}
-			byPriority[rr.Priority] = append(byPriority[rr.Priority], fmt.Sprintf("%d.%d", second, last))
+			byPriority[rr.Priority] = append(byPriority[rr.Priority], target)
 		}
 	}
 	slices.Sort(addresses)
@@ -169,28 +228,65 @@ func TestTiersOfEachFamily(t *testing.T) {
 
 // TestZonesOfSlices: slices differ by their zones where these are kept.
 func TestZonesOfSlices(t *testing.T) {
-	read := func(text string, zones bool) *object.Endpoints {
+	read := func(endpoints string, zones bool) *object.Endpoints {
 		slice := new(discoveryv1.EndpointSlice)
-		unmarshal(t, text, slice)
-		if zones {
-			return object.FromEndpointSlice(slice, true)
-		}
-		return object.FromEndpointSlice(slice, false)
+		unmarshal(t, in("east", endpoints), slice)
+		return object.FromEndpointSlice(slice, zones)
 	}
-	a, b := from("east", "IPv4", sqlPorts, "10.1.0.1@a"), from("east", "IPv4", sqlPorts, "10.1.0.1@b")
-	bare := from("east", "IPv4", sqlPorts, "10.1.0.1")
-	if !read(a, true).Equal(read(a, true)) || read(a, true).Equal(read(b, true)) ||
-		read(a, true).Equal(read(bare, true)) {
+	const a, b, bare = "10.1.0.1@a", "10.1.0.1@b", "10.1.0.1"
+	if !read(a, true).Equal(read(a, true)) || read(a, true).Equal(read(b, true)) || read(a, true).Equal(read(bare, true)) {
 		t.Error("zones do not count")
 	}
 	if !read(a, false).Equal(read(b, false)) || !read(bare, true).Equal(read(bare, false)) {
 		t.Error("zones count where they are not kept")
 	}
-	var many []string
-	for i := range 300 {
-		many = append(many, fmt.Sprintf("10.1.%d.%d@zone-%d", i/250, 1+i%250, i))
+}
+
+// TestAFewOfAPriority: an answer that cannot have all records has those of the best priorities, for every client.
+func TestAFewOfAPriority(t *testing.T) {
+	var first, second, third []string
+	for i := range 30 {
+		first = append(first, fmt.Sprintf("10.1.0.%d", i+1))
+		second = append(second, fmt.Sprintf("~10.2.0.%d", i+1))
+		third = append(third, fmt.Sprintf("~10.3.0.%d", i+1))
 	}
-	if got := read(from("east", "IPv4", sqlPorts, many...), true).Len(); got != 300 {
-		t.Errorf("%d of 300 endpoints in as many zones", got)
+	snapshot := snapshotOf(zoned(t, "spec: "+sql, srv("west", "priority=2 weight=9", second...),
+		srv("north", "priority=4", third...), srv("south", "priority=2", "~10.4.0.1", "~10.4.0.2"),
+		srv("east", "", first...)))
+	counts := func(reply record.Answer) (of [5]int) {
+		last := uint16(0)
+		for _, rr := range reply.Answer {
+			srv := rr.(*dns.SRV)
+			if srv.Priority < last {
+				t.Fatalf("priority %d comes after %d", srv.Priority, last)
+			}
+			last = srv.Priority
+			of[srv.Priority]++
+		}
+		return of
+	}
+	seen := map[string]int{}
+	for point := range uint64(50) {
+		reply := askAs(snapshot, "db.demo.svc."+zone, dns.TypeSRV, 40, record.Client{Size: 65535, Point: point})
+		if got := counts(reply); got != [5]int{30, 0, 10, 0, 0} {
+			t.Fatalf("client %d: %v", point, got)
+		}
+		for _, rr := range reply.Answer {
+			seen[rr.(*dns.SRV).Target]++
+		}
+		reply = askAs(snapshot, "db.demo.svc."+zone, dns.TypeSRV, 0, record.Client{Size: 1232, Point: point})
+		if got := counts(reply); !reply.Truncated || got[0] == 0 || got[2]+got[4] != 0 {
+			t.Fatalf("client %d over UDP: %v", point, got)
+		}
+	}
+	if len(seen) < 60 {
+		t.Errorf("%d targets were ever answered", len(seen))
+	}
+}
+
+// TestSizeOfBlocks: most services have one block, or a few, and no priority.
+func TestSizeOfBlocks(t *testing.T) {
+	if size := unsafe.Sizeof(record.Block{}); size > 88 {
+		t.Errorf("a block takes %d octets and what it points to, more than 88", size)
 	}
 }

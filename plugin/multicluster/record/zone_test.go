@@ -92,6 +92,12 @@ func checkZone(t *testing.T, snapshot *record.Index) {
 			t.Errorf("%s has records twice: %q", question.String(), want)
 		}
 		checkExtra(t, sets, reply)
+		// A plugin that appends to a section must not write into records that others have.
+		for _, section := range [][]dns.RR{reply.Answer, reply.Extra, snapshot.State().SOA(0)} {
+			if len(section) != cap(section) {
+				t.Errorf("%s: %d records in a slice of %d", question.String(), len(section), cap(section))
+			}
+		}
 		if upper := ask(snapshot, strings.ToUpper(question.Name), question.Qtype); len(upper.Answer) != len(set) {
 			t.Errorf("%s in upper case has %d records, want %d", question.Name, len(upper.Answer), len(set))
 		}
