@@ -111,7 +111,9 @@ func TestTiers(t *testing.T) {
 		"none is ready anywhere":              {plain, "east: ~10.1.0.1@a; west: ~10.2.0.1@a", object.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1"},
 		"no endpoint has a zone":              {plain, "east: 10.1.0.1; west: 10.2.0.1", object.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
 
-		"the order of slices":             {plain, "east: 10.1.0.1; west priority=2: ~10.2.0.1; north priority=4: ~10.3.0.1", 0, inA, "1.1", "0: 1.1, 2: 2.1, 4: 3.1"},
+		"the order of slices": {
+			plain, "east: 10.1.0.1; west priority=2: ~10.2.0.1; north priority=4: ~10.3.0.1", 0, inA, "1.1", "0: 1.1, 2: 2.1, 4: 3.1",
+		},
 		"the best slice has nothing":      {plain, "west priority=2: 10.2.0.1; north priority=4: ~10.3.0.1", 0, inA, "2.1", "2: 2.1, 4: 3.1"},
 		"what is unreachable":             {plain, "east priority=2: 10.1.0.1; west: ~10.2.0.1", 0, inA, "1.1", "2: 1.1"},
 		"an annotation that is not valid": {plain, "east: 10.1.0.1; west priority=high: ~10.2.0.1", 0, inA, "1.1", "0: 1.1"},

@@ -33,37 +33,25 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	}
 	put(t, services.Add(serviceOf("named", "10.43.0.1", "fd00::1")))
 	put(t, services.Add(serviceOf("headless", "None")))
-	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP)))
-	b.expect(t, "web", "without other addresses", "")
-	put(t, b.slices.Add(sliceOf("a", "web", "east", "10.45.0.1")))
-	b.expect(t, "web", "its slices", "10.45.0.1")
-	put(t, services.Add(serviceOf("antrea-mc-web", "10.43.0.4")))
-	b.expect(t, "web", "Antrea's Service", "10.43.0.4")
-	put(t, services.Add(serviceOf("derived-web", "10.43.0.3")))
-	b.expect(t, "web", "Karmada's Service", "10.43.0.3")
-	put(t, services.Add(serviceOf("derived-scaifns3gd", "10.43.0.2")))
-	b.expect(t, "web", "the reference implementation's Service", "10.43.0.2")
-	put(t, b.imports.Update(annotated("net.gke.io/derived-service", "named")))
-	b.expect(t, "web", "an annotation", "10.43.0.1")
-	put(t, services.Update(serviceOf("named", "10.43.0.9")))
-	b.expect(t, "web", "another IP", "10.43.0.9")
+	b.after(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP)), "web", "without other addresses", "")
+	b.after(t, b.slices.Add(sliceOf("a", "web", "east", "10.45.0.1")), "web", "its slices", "10.45.0.1")
+	b.after(t, services.Add(serviceOf("antrea-mc-web", "10.43.0.4")), "web", "Antrea's Service", "10.43.0.4")
+	b.after(t, services.Add(serviceOf("derived-web", "10.43.0.3")), "web", "Karmada's Service", "10.43.0.3")
+	b.after(t, services.Add(serviceOf("derived-scaifns3gd", "10.43.0.2")), "web", "the reference implementation's Service", "10.43.0.2")
+	b.after(t, b.imports.Update(annotated("net.gke.io/derived-service", "named")), "web", "an annotation", "10.43.0.1")
+	b.after(t, services.Update(serviceOf("named", "10.43.0.9")), "web", "another IP", "10.43.0.9")
 	put(t, b.imports.Update(annotated("multicluster.k8s.aws/derived-service",
 		`[{"cluster":"a","derived-service":"derived-web"},{"cluster":"b","derived-service":"named"}]`)))
 	b.expect(t, "web", "several Services", "10.43.0.3 10.43.0.9")
-	put(t, b.imports.Update(annotated("multicluster.kubernetes.io/derived-service", "headless")))
-	b.expect(t, "web", "a Service without IPs", "10.45.0.1")
+	b.after(t, b.imports.Update(annotated("multicluster.kubernetes.io/derived-service", "headless")), "web", "a Service without IPs", "10.45.0.1")
 	put(t, b.imports.Update(annotated("multicluster.kubernetes.io/derived-service", "gone")))
-	put(t, services.Add(serviceOf("gone", "10.43.0.5")))
-	b.expect(t, "web", "a Service that comes", "10.43.0.5")
-	put(t, services.Replace([]any{serviceOf("named", "10.43.0.9")}, "9"))
-	b.expect(t, "web", "a Service that goes", "10.45.0.1")
-	put(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	b.expect(t, "web", "an IP of its own", "10.42.0.1")
+	b.after(t, services.Add(serviceOf("gone", "10.43.0.5")), "web", "a Service that comes", "10.43.0.5")
+	b.after(t, services.Replace([]any{serviceOf("named", "10.43.0.9")}, "9"), "web", "a Service that goes", "10.45.0.1")
+	b.after(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")), "web", "an IP of its own", "10.42.0.1")
 	if b.objects[Services] != 1 {
 		t.Errorf("held are %d Services, want 1", b.objects[Services])
 	}
-	put(t, b.imports.Update(importOf("web", mcsv1beta1.Headless)))
-	b.expect(t, "web", "a headless import", "10.45.0.1")
+	b.after(t, b.imports.Update(importOf("web", mcsv1beta1.Headless)), "web", "a headless import", "10.45.0.1")
 
 	without := newBench(t, Options{})
 	put(t, without.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP)))
@@ -76,19 +64,11 @@ func TestImportsOfSeveralGroups(t *testing.T) {
 	b := newBench(t, Options{Imports: []Resource{ServiceImports, GKEServiceImports}})
 	gke := b.storeOf(GKEServiceImports)
 	b.list()
-	for _, step := range []struct {
-		change func() error
-		want   string
-	}{
-		{func() error { return gke.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.43.0.1")) }, "10.43.0.1"},
-		{func() error { return b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")) }, "10.42.0.1"},
-		{func() error { return gke.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.43.0.2")) }, "10.42.0.1"},
-		{func() error { return b.imports.Replace(nil, "2") }, "10.43.0.2"},
-		{func() error { return gke.Replace(nil, "2") }, ""},
-	} {
-		put(t, step.change())
-		b.expect(t, "web", "after a change", step.want)
-	}
+	b.after(t, gke.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.43.0.1")), "web", "the other group", "10.43.0.1")
+	b.after(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")), "web", "both groups", "10.42.0.1")
+	b.after(t, gke.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.43.0.2")), "web", "a change of the other", "10.42.0.1")
+	b.after(t, b.imports.Replace(nil, "2"), "web", "the other group alone", "10.43.0.2")
+	b.after(t, gke.Replace(nil, "2"), "web", "no import", "")
 	if len(b.inputs.services) > 0 || b.objects[ServiceImports] != 0 || b.objects[GKEServiceImports] != 0 {
 		t.Errorf("held are %d services, %v", len(b.inputs.services), b.objects)
 	}
@@ -96,21 +76,16 @@ func TestImportsOfSeveralGroups(t *testing.T) {
 
 func TestBookkeepingIsNoName(t *testing.T) {
 	b := newBench(t, Options{})
-	x := b.Index()
 	b.list()
 	raw := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")
-	put(t, b.imports.Add(raw))
-	b.expect(t, "web", "at first", "10.42.0.1")
-	// It turns out to stand for a service of another namespace.
+	b.after(t, b.imports.Add(raw), "web", "at first", "10.42.0.1")
 	raw = raw.DeepCopy()
 	raw.SetLabels(map[string]string{"lighthouse.submariner.io/sourceNamespace": "other"})
-	put(t, b.imports.Update(raw))
-	b.drain()
-	if got, counted := reply(x, "web"), b.served.Skips[object.Bookkeeping]; got != "" || counted != 1 {
-		t.Errorf("answered with %q, counted are %d", got, counted)
+	b.after(t, b.imports.Update(raw), "web", "an import that stands for a service of another namespace", "")
+	if counted := b.served.Skips[object.Bookkeeping]; counted != 1 {
+		t.Errorf("counted are %d", counted)
 	}
-	put(t, b.imports.Delete(raw))
-	b.drain()
+	b.after(t, b.imports.Delete(raw), "web", "nothing", "")
 	if counted := b.served.Skips[object.Bookkeeping]; counted != 0 || b.objects[ServiceImports] != 0 {
 		t.Errorf("counted are %d, held %d", counted, b.objects[ServiceImports])
 	}
@@ -133,32 +108,21 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 		return raw
 	}
 	put(t, mirrors.Add(mirrored("a", "gke-mcs-1", "10.1.0.1")))
-	put(t, mirrors.Add(mirrored("b", "gke-mcs-2", "10.2.0.1")))
-	b.expect(t, "web", "no import", "")
-	put(t, b.imports.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")))
-	b.expect(t, "web", "an import of the other group", "")
+	b.after(t, mirrors.Add(mirrored("b", "gke-mcs-2", "10.2.0.1")), "web", "no import", "")
+	b.after(t, b.imports.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")), "web", "an import of the other group", "")
 	put(t, b.imports.Replace(nil, "2"))
-	put(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")))
-	b.expect(t, "web", "the slices were first", "10.1.0.1")
+	b.after(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")), "web", "the slices were first", "10.1.0.1")
 	if counted := b.served.Skips[object.InvalidSourceCluster]; counted != 0 {
 		t.Errorf("%d slices lack what none has", counted)
 	}
-	put(t, gke.Update(naming(mcsv1beta1.Headless, "gke-mcs-2")))
-	b.expect(t, "web", "another Service", "10.2.0.1")
-	put(t, mirrors.Update(mirrored("b", "gke-mcs-2", "10.2.0.2")))
-	b.expect(t, "web", "other endpoints", "10.2.0.2")
-	put(t, mirrors.Add(mirrored("c", "gke-mcs-2", "10.2.0.3")))
-	b.expect(t, "web", "one slice more", "10.2.0.2 10.2.0.3")
-	put(t, mirrors.Update(mirrored("c", "gke-mcs-1", "10.2.0.3")))
-	b.expect(t, "web", "the slice is another Service's", "10.2.0.2")
-	put(t, b.slices.Add(sliceOf("d", "web", "east", "10.3.0.1")))
-	b.expect(t, "web", "a slice that carries the service's name", "10.2.0.2 10.3.0.1")
-	put(t, b.slices.Replace(nil, "3"))
-	b.expect(t, "web", "lists are of one resource each", "10.2.0.2")
-	put(t, mirrors.Replace([]any{mirrored("a", "gke-mcs-1", "10.1.0.1")}, "3"))
-	b.expect(t, "web", "the slices are gone", "")
-	put(t, gke.Update(naming(mcsv1beta1.ClusterSetIP, "gke-mcs-1")))
-	b.expect(t, "web", "a VIP that is not there yet", "")
+	b.after(t, gke.Update(naming(mcsv1beta1.Headless, "gke-mcs-2")), "web", "another Service", "10.2.0.1")
+	b.after(t, mirrors.Update(mirrored("b", "gke-mcs-2", "10.2.0.2")), "web", "other endpoints", "10.2.0.2")
+	b.after(t, mirrors.Add(mirrored("c", "gke-mcs-2", "10.2.0.3")), "web", "one slice more", "10.2.0.2 10.2.0.3")
+	b.after(t, mirrors.Update(mirrored("c", "gke-mcs-1", "10.2.0.3")), "web", "the slice is another Service's", "10.2.0.2")
+	b.after(t, b.slices.Add(sliceOf("d", "web", "east", "10.3.0.1")), "web", "a slice that carries the service's name", "10.2.0.2 10.3.0.1")
+	b.after(t, b.slices.Replace(nil, "3"), "web", "lists are of one resource each", "10.2.0.2")
+	b.after(t, mirrors.Replace([]any{mirrored("a", "gke-mcs-1", "10.1.0.1")}, "3"), "web", "the slices are gone", "")
+	b.after(t, gke.Update(naming(mcsv1beta1.ClusterSetIP, "gke-mcs-1")), "web", "a VIP that is not there yet", "")
 	put(t, gke.Replace(nil, "4"))
 	put(t, mirrors.Replace(nil, "4"))
 	b.drain()

@@ -144,6 +144,13 @@ func (b *bench) expect(t *testing.T, service, when, want string) {
 	}
 }
 
+// after expects an answer for a service after a change of an object.
+func (b *bench) after(t *testing.T, changed error, service, when, want string) {
+	t.Helper()
+	put(t, changed)
+	b.expect(t, service, when, want)
+}
+
 func importOf(name string, kind mcsv1beta1.ServiceImportType, ips ...string) *unstructured.Unstructured {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&mcsv1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "demo"},

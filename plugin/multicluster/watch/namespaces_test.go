@@ -15,10 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // granting is an API server that lets an account list and watch in some namespaces, and nothing in all namespaces. Each
-// has an import "web".
+// has an import "web", with a time that Go's types cannot decode, and an import that cannot be decoded.
 func granting(t *testing.T, namespaces ...string) *clients {
 	t.Helper()
 	refuse := func(w http.ResponseWriter, err *apierrors.StatusError) {
@@ -30,8 +32,7 @@ func granting(t *testing.T, namespaces ...string) *clients {
 		// apis/<group>/<version>/namespaces/<namespace>/<resource>
 		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 		if len(parts) != 6 || !slices.Contains(namespaces, parts[4]) {
-			refuse(w, apierrors.NewForbidden(schema.GroupResource{Group: parts[1], Resource: parts[len(parts)-1]}, "",
-				nil))
+			refuse(w, apierrors.NewForbidden(schema.GroupResource{Group: parts[1], Resource: parts[len(parts)-1]}, "", nil))
 			return
 		}
 		query := r.URL.Query()
@@ -42,8 +43,10 @@ func granting(t *testing.T, namespaces ...string) *clients {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		case parts[5] == "serviceimports":
-			object := strings.NewReplacer(`"good"`, `"web"`, `"demo"`, fmt.Sprintf("%q", parts[4])).Replace(goodImport)
-			_, _ = fmt.Fprintf(w, `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImportList","metadata":{"resourceVersion":"7"},"items":[%s]}`, object)
+			_, _ = fmt.Fprintf(w, `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImportList","metadata":{"resourceVersion":"7"},"items":[
+				{"metadata":{"name":"web","namespace":%[1]q},"spec":{"type":"ClusterSetIP","ips":["10.42.0.1"],"ports":[]},
+				"status":{"conditions":[{"type":"X","lastTransitionTime":"2026-01-01t00:00:00Z"}]}},
+				{"metadata":{"name":"odd","namespace":%[1]q},"spec":{"type":"ClusterSetIP","ports":"none"}}]}`, parts[4])
 		default:
 			_, _ = fmt.Fprint(w, `{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSliceList","metadata":{"resourceVersion":"7"},"items":[]}`)
 		}
@@ -56,32 +59,26 @@ func granting(t *testing.T, namespaces ...string) *clients {
 	return c
 }
 
+// TestRightsInTheNamespacesThatAreListedSuffice: names of a namespace that is forbidden are not known to be absent.
 func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
-	s := start(granting(t, "a", "b"), Options{Namespaces: []string{"b", "a", "b"}}, config, newRecorder())
-	defer s.close()
-	x := s.Index()
-	<-s.Settled()
-	if missing := s.Missing(); len(missing) > 0 {
-		t.Fatalf("missing are %v", missing)
-	}
-	<-s.Synced()
-	if totals := x.State().Totals; totals.ClusterSetIP != 2 {
-		t.Errorf("%d services are served, want 2", totals.ClusterSetIP)
-	}
-}
-
-// Names of a namespace that was never listed are not known to be absent.
-func TestANamespaceThatIsForbiddenIsWaitedFor(t *testing.T) {
-	s := start(granting(t, "a"), Options{Namespaces: []string{"a", "b"}, NoEndpoints: true}, config, newRecorder())
-	defer s.close()
-	<-s.Settled()
-	if missing := s.Missing(); !slices.Equal(missing, []Resource{ServiceImports}) {
-		t.Errorf("missing are %v", missing)
-	}
-	select {
-	case <-s.Synced():
-		t.Error("it is synced")
-	default:
+	for _, test := range []struct {
+		granted []string
+		options Options
+		missing []Resource
+	}{
+		{[]string{"a", "b"}, Options{Namespaces: []string{"b", "a", "b"}}, nil},
+		{[]string{"a"}, Options{Namespaces: []string{"a", "b"}, NoEndpoints: true}, []Resource{ServiceImports}},
+	} {
+		s := start(granting(t, test.granted...), test.options, config, newRecorder())
+		defer s.close()
+		<-s.Settled()
+		state := s.Index().State()
+		if missing := s.Missing(); !slices.Equal(missing, test.missing) || (state == nil) != (missing != nil) {
+			t.Fatalf("of %v, %v is granted: missing are %v, the state %v", test.options.Namespaces, test.granted, missing, state)
+		}
+		if state != nil && (state.Totals.ClusterSetIP != 2 || state.Totals.Skips[object.Undecodable] != 2) {
+			t.Errorf("served is %+v, want a service of each namespace", state.Totals)
+		}
 	}
 }
 
@@ -91,10 +88,8 @@ func TestAListOfOneNamespaceTakesNothingOutOfAnother(t *testing.T) {
 	demo := &store{scope{ServiceImports, "demo"}, b.Source}
 	put(t, demo.Replace([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")}, "1"))
 	b.list()
-	put(t, other.Replace(nil, "2"))
-	b.expect(t, "web", "after another namespace was listed", "10.42.0.1")
-	put(t, demo.Replace(nil, "3"))
-	b.expect(t, "web", "after its namespace was listed without it", "")
+	b.after(t, other.Replace(nil, "2"), "web", "after another namespace was listed", "10.42.0.1")
+	b.after(t, demo.Replace(nil, "3"), "web", "after its namespace was listed without it", "")
 }
 
 func TestManyNamespacesAreWatchedTogether(t *testing.T) {

@@ -76,7 +76,6 @@ type Source struct {
 	config   *record.Config
 	index    *record.Index
 	now      func() time.Time
-	free     func() // returns memory to the operating system
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 	topology atomic.Pointer[object.Topology]
@@ -110,7 +109,6 @@ func newSource(options Options, config *record.Config, observer Observer, stop c
 		config:   config,
 		index:    record.NewIndex(config),
 		now:      time.Now,
-		free:     debug.FreeOSMemory,
 		stop:     stop,
 		missing:  make(map[scope]bool),
 		synced:   make(chan struct{}),
@@ -192,7 +190,7 @@ func (s *Source) publishAll(ctx context.Context) {
 			next = time.After(wait)
 		}
 		if first {
-			s.running.Go(s.free) // the lists took several times the memory of the records
+			s.running.Go(debug.FreeOSMemory) // the lists took several times the memory of the records
 		}
 	}
 }

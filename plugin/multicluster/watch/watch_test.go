@@ -3,13 +3,9 @@
 package watch
 
 import (
-	"context"
-	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/miekg/dns"
@@ -50,39 +46,26 @@ func put(tb testing.TB, err error) {
 
 func TestObjectsComeChangeAndGo(t *testing.T) {
 	b := newBench(t, Options{})
-	put(t, b.imports.Replace(nil, "1"))
-	b.expect(t, "db", "before slices were listed", "SERVFAIL")
-	put(t, b.slices.Replace(nil, "1"))
-	b.expect(t, "db", "after all was listed", "")
+	b.after(t, b.imports.Replace(nil, "1"), "db", "before slices were listed", "SERVFAIL")
+	b.after(t, b.slices.Replace(nil, "1"), "db", "after all was listed", "")
 	<-b.Synced()
-	put(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1", "10.1.0.2")))
-	b.expect(t, "db", "slices without an import", "")
-	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
-	b.expect(t, "db", "the import", "10.1.0.1 10.1.0.2")
-	put(t, b.slices.Add(sliceOf("b", "db", "west", "10.2.0.1")))
-	b.expect(t, "db", "another slice", "10.1.0.1 10.1.0.2 10.2.0.1")
-	put(t, b.slices.Update(sliceOf("a", "db", "east", "10.1.0.1")))
-	b.expect(t, "db", "fewer endpoints", "10.1.0.1 10.2.0.1")
-	put(t, b.slices.Update(sliceOf("b", "other", "west", "10.2.0.1")))
-	b.expect(t, "db", "a slice that changes its service", "10.1.0.1")
-	put(t, b.imports.Update(importOf("db", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	b.expect(t, "db", "another type", "10.42.0.1")
-	put(t, b.imports.Update(importOf("db", mcsv1beta1.Headless)))
-	b.expect(t, "db", "and back", "10.1.0.1")
-	put(t, b.slices.Replace([]any{sliceOf("c", "db", "east", "10.1.0.9")}, "9"))
-	b.expect(t, "db", "another list", "10.1.0.9")
-	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	b.expect(t, "web", "another import", "10.42.0.1")
+	b.after(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1", "10.1.0.2")), "db", "slices without an import", "")
+	b.after(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)), "db", "the import", "10.1.0.1 10.1.0.2")
+	b.after(t, b.slices.Add(sliceOf("b", "db", "west", "10.2.0.1")), "db", "another slice", "10.1.0.1 10.1.0.2 10.2.0.1")
+	b.after(t, b.slices.Update(sliceOf("a", "db", "east", "10.1.0.1")), "db", "fewer endpoints", "10.1.0.1 10.2.0.1")
+	b.after(t, b.slices.Update(sliceOf("b", "other", "west", "10.2.0.1")), "db", "a slice that changes its service", "10.1.0.1")
+	b.after(t, b.imports.Update(importOf("db", mcsv1beta1.ClusterSetIP, "10.42.0.1")), "db", "another type", "10.42.0.1")
+	b.after(t, b.imports.Update(importOf("db", mcsv1beta1.Headless)), "db", "and back", "10.1.0.1")
+	b.after(t, b.slices.Replace([]any{sliceOf("c", "db", "east", "10.1.0.9")}, "9"), "db", "another list", "10.1.0.9")
+	b.after(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")), "web", "another import", "10.42.0.1")
 	if got := b.served; got.ClusterSetIP != 1 || got.Headless != 1 {
 		t.Errorf("served are %+v", got)
 	}
 	put(t, b.imports.Delete(importOf("web", mcsv1beta1.ClusterSetIP)))
-	put(t, b.imports.Delete(importOf("db", mcsv1beta1.Headless)))
-	b.expect(t, "db", "no import", "")
-	put(t, b.slices.Delete(sliceOf("c", "db", "east")))
-	b.expect(t, "db", "nothing", "")
-	if held := len(b.inputs.services) + len(b.inputs.objects[EndpointSlices]) +
-		len(b.inputs.objects[ServiceImports]); held > 0 {
+	b.after(t, b.imports.Delete(importOf("db", mcsv1beta1.Headless)), "db", "no import", "")
+	b.after(t, b.slices.Delete(sliceOf("c", "db", "east")), "db", "nothing", "")
+	if held := len(b.inputs.services) + len(b.inputs.members) + len(b.inputs.dirty) +
+		len(b.inputs.objects[EndpointSlices]) + len(b.inputs.objects[ServiceImports]); held > 0 {
 		t.Errorf("%d inputs are still held", held)
 	}
 	if b.objects[ServiceImports] != 0 || b.objects[EndpointSlices] != 0 {
@@ -92,50 +75,16 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 
 func TestNamespacesAreSelected(t *testing.T) {
 	listed := newBench(t, Options{Namespaces: []string{"other"}})
-	put(t, listed.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	listed.list()
-	if got := reply(listed.Index(), "web"); got != "" {
-		t.Errorf("a namespace that is not listed has %q", got)
-	}
-	labelled := newBench(t, Options{NamespaceLabels: "a=b"})
-	put(t, labelled.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	labelled.list()
+	listed.after(t, listed.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")), "web", "in a namespace that is not listed", "")
+	b := newBench(t, Options{NamespaceLabels: "a=b"})
+	b.list()
 	demo := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
-	for _, step := range []struct {
-		change func() error
-		want   string
-	}{
-		{func() error { return nil }, ""},
-		{func() error { return labelled.namespaces.Add(demo) }, "10.42.0.1"},
-		{func() error { return labelled.namespaces.Delete(demo) }, ""},
-		{func() error { return labelled.namespaces.Replace([]any{demo}, "1") }, "10.42.0.1"},
-		{func() error { return labelled.namespaces.Replace(nil, "1") }, ""},
-	} {
-		put(t, step.change())
-		labelled.expect(t, "web", "after a change", step.want)
-	}
-}
-
-func TestChangesDoNotWaitForMemoryToBeReturned(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{})
-		x := b.Index()
-		returned := make(chan struct{})
-		b.free = func() { <-returned }
-		ctx, cancel := context.WithCancel(t.Context())
-		b.running.Go(func() { b.publishAll(ctx) })
-		put(t, b.imports.Replace([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")}, "1"))
-		put(t, b.slices.Replace(nil, "1"))
-		synctest.Wait()
-		put(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.2")))
-		synctest.Wait()
-		if got := reply(x, "web"); got != "10.42.0.2" {
-			t.Errorf("while memory is returned the answer is %q", got)
-		}
-		close(returned)
-		cancel()
-		b.running.Wait()
-	})
+	b.after(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")), "web", "in a namespace without labels", "")
+	b.after(t, b.namespaces.Add(demo), "web", "in a namespace that gets them", "10.42.0.1")
+	b.after(t, b.namespaces.Delete(demo), "web", "in a namespace that loses them", "")
+	b.after(t, b.namespaces.Replace([]any{demo}, "1"), "web", "in a namespace of another list", "10.42.0.1")
+	b.after(t, b.namespaces.Replace(nil, "1"), "web", "in a namespace that is not in the last list", "")
 }
 
 func TestAnUpdateThatChangesNothingIsNotPublished(t *testing.T) {
@@ -262,41 +211,5 @@ func TestTheStateIsOfTheLastListEventOrBookmark(t *testing.T) {
 	}
 	if got := b.recorder.synced[EndpointSlices]; !got.IsZero() {
 		t.Errorf("another resource is synced at %v", got)
-	}
-}
-
-func TestUpdatesLeakNothing(t *testing.T) {
-	b := newBench(t, Options{})
-	const services = 100
-	for i := range services {
-		put(t, b.imports.Add(importOf(fmt.Sprintf("db-%d", i), mcsv1beta1.Headless)))
-	}
-	b.list()
-	heap := func() uint64 {
-		runtime.GC()
-		var memory runtime.MemStats
-		runtime.ReadMemStats(&memory)
-		return memory.HeapAlloc
-	}
-	update := func(i int) {
-		service := fmt.Sprintf("db-%d", i%services)
-		put(t, b.slices.Update(sliceOf(service, service, "east", address(1+i), address(2+i))))
-		if i%7 == 0 {
-			put(t, b.slices.Delete(sliceOf(service, service, "east")))
-			put(t, b.imports.Delete(importOf(service, mcsv1beta1.Headless)))
-			b.drain()
-			put(t, b.imports.Add(importOf(service, mcsv1beta1.Headless)))
-		}
-		b.drain()
-	}
-	for i := range 5000 {
-		update(i)
-	}
-	before := heap()
-	for i := range 100_000 {
-		update(i)
-	}
-	if after := heap(); after > before+1<<20 {
-		t.Errorf("100000 updates left a heap of %d octets, where there were %d", after, before)
 	}
 }
