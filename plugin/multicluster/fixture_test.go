@@ -19,7 +19,6 @@ import (
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
@@ -33,39 +32,6 @@ const (
 	testSOA  = " 5 IN SOA ns.dns.clusterset.local. hostmaster.clusterset.local. 1800000000 7200 1800 86400 5"
 )
 
-// objects are what a test's plugin serves.
-type fixture struct {
-	imports []*mcsv1beta1.ServiceImport
-	slices  []*discoveryv1.EndpointSlice
-}
-
-// readObjects reads YAML documents.
-func readObjects(t testing.TB, text string) (all fixture) {
-	t.Helper()
-	for _, document := range strings.Split(text, "\n---\n") {
-		if strings.TrimSpace(document) == "" {
-			continue
-		}
-		var kind metav1.TypeMeta
-		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
-			t.Fatalf("%v in\n%s", err, document)
-		}
-		switch kind.Kind {
-		case "ServiceImport":
-			raw := new(mcsv1beta1.ServiceImport)
-			all.imports = append(all.imports, raw)
-			unmarshal(t, document, raw)
-		case "EndpointSlice":
-			raw := new(discoveryv1.EndpointSlice)
-			all.slices = append(all.slices, raw)
-			unmarshal(t, document, raw)
-		default:
-			t.Fatalf("kind %q in\n%s", kind.Kind, document)
-		}
-	}
-	return all
-}
-
 func unmarshal(t testing.TB, document string, into any) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
@@ -73,17 +39,27 @@ func unmarshal(t testing.TB, document string, into any) {
 	}
 }
 
-// services builds the services of the objects, by key.
-func (all fixture) services(config *record.Config) map[string]*record.Service {
-	byKey := map[string][]*object.Endpoints{}
-	for _, slice := range all.slices {
-		key := slice.Labels[mcsv1beta1.LabelServiceName] + "." + slice.Namespace
-		byKey[key] = append(byKey[key], object.FromEndpointSlice(slice, true))
+// servicesOf builds the services of YAML documents, by key.
+func servicesOf(t testing.TB, config *record.Config, text string) map[string]*record.Service {
+	t.Helper()
+	var imports []*object.Import
+	endpoints := map[string][]*object.Endpoints{}
+	for document := range strings.SplitSeq(text, "---\n") {
+		switch {
+		case strings.Contains(document, "kind: ServiceImport\n"):
+			raw := new(mcsv1beta1.ServiceImport)
+			unmarshal(t, document, raw)
+			imports = append(imports, object.FromServiceImport(raw))
+		case document != "":
+			raw := new(discoveryv1.EndpointSlice)
+			unmarshal(t, document, raw)
+			key := raw.Labels[mcsv1beta1.LabelServiceName] + "." + raw.Namespace
+			endpoints[key] = append(endpoints[key], object.FromEndpointSlice(raw, true))
+		}
 	}
 	services := map[string]*record.Service{}
-	for _, raw := range all.imports {
-		imported := object.FromServiceImport(raw)
-		services[imported.Key] = record.Build(config, imported, byKey[imported.Key])
+	for _, imported := range imports {
+		services[imported.Key] = record.Build(config, imported, endpoints[imported.Key])
 	}
 	return services
 }
@@ -95,15 +71,16 @@ func newTestPlugin(t testing.TB, text string) *Multicluster {
 	m.Zones = []string{testZone}
 	m.now = func() time.Time { return time.Unix(testTime, 0) }
 	m.setAddresses([]netip.Addr{netip.MustParseAddr("192.0.2.53"), netip.MustParseAddr("2001:db8::53")})
-	serve(m, readObjects(t, text))
+	serve(t, m, text)
 	return m
 }
 
 // serve publishes the objects in a new index.
-func serve(m *Multicluster, all fixture) {
+func serve(t testing.TB, m *Multicluster, text string) {
+	t.Helper()
 	config := m.config()
 	x := record.NewIndex(config)
-	x.Update(testTime, all.services(config))
+	x.Update(testTime, servicesOf(t, config, text))
 	m.index.Store(x)
 }
 
@@ -253,40 +230,15 @@ func (p *packer) WriteMsg(m *dns.Msg) error {
 	return err
 }
 
-// headless adds a headless service with so many endpoints, half of them in each of two clusters; those of east have
-// hostnames.
-func (all *fixture) headless(name string, count int) {
-	all.imports = append(all.imports, &mcsv1beta1.ServiceImport{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "demo"},
-		Spec: mcsv1beta1.ServiceImportSpec{
-			Type: mcsv1beta1.Headless, Ports: []mcsv1beta1.ServicePort{{Name: "sql", Port: 5432}},
-		},
-	})
-	for c, cluster := range []string{"east", "west"} {
-		for start := 0; start < count/2; start += 100 {
-			slice := &discoveryv1.EndpointSlice{
-				ObjectMeta: metav1.ObjectMeta{
-					Name: fmt.Sprintf("%s-%s-%d", name, cluster, start), Namespace: "demo",
-					Labels: map[string]string{
-						mcsv1beta1.LabelServiceName:   name,
-						mcsv1beta1.LabelSourceCluster: cluster,
-					},
-				},
-				AddressType: discoveryv1.AddressTypeIPv4,
-				Ports:       []discoveryv1.EndpointPort{{Name: pointer("sql"), Port: pointer(int32(5432))}},
-			}
-			for i := start; i < min(start+100, count/2); i++ {
-				endpoint := discoveryv1.Endpoint{
-					Addresses: []string{netip.AddrFrom4([4]byte{10, byte(c + 1), byte(i >> 8), byte(i)}).String()},
-				}
-				if c == 0 {
-					endpoint.Hostname = pointer(fmt.Sprintf("db-%d", i))
-				}
-				slice.Endpoints = append(slice.Endpoints, endpoint)
-			}
-			all.slices = append(all.slices, slice)
-		}
+// manyEndpoints is the YAML of a headless service with so many endpoints, half of them in each of two clusters; those of
+// east have hostnames.
+func manyEndpoints(name string, count int) string {
+	const ports = "[{name: sql, port: 5432}]"
+	var east, west []string
+	for i := range count / 2 {
+		east = append(east, fmt.Sprintf("{addresses: [10.1.%d.%d], hostname: db-%d}", i>>8, i&0xff, i))
+		west = append(west, fmt.Sprintf("{addresses: [10.2.%d.%d]}", i>>8, i&0xff))
 	}
+	return serviceImport(name, "{type: Headless, ports: "+ports+"}") +
+		endpointSlice(name, "east", "IPv4", ports, east...) + endpointSlice(name, "west", "IPv4", ports, west...)
 }
-
-func pointer[T any](v T) *T { return &v }

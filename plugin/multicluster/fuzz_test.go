@@ -24,10 +24,7 @@ func FuzzServeDNS(f *testing.F) {
 		}
 		f.Add(packed, i%3 == 0)
 	}
-	all := readObjects(f, demo)
-	all.headless("many", 300)
-	m := newTestPlugin(f, "")
-	serve(m, all)
+	m := newTestPlugin(f, demo+manyEndpoints("many", 300))
 	m.Next = test.NextHandler(dns.RcodeRefused, nil)
 	f.Fuzz(func(t *testing.T, packed []byte, overTCP bool) {
 		r := new(dns.Msg)

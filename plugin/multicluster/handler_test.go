@@ -55,6 +55,7 @@ var cases = append(readCases(`
 	SRV _http._tcp.web.demo.svc.@ = 0 100 80 web.demo.svc.@ + web.demo.svc.@ A 10.42.0.1, web.demo.svc.@ AAAA fd00:42::1
 	SRV _http._udp.web.demo.svc.@ !
 	SRV _sctp.web.demo.svc.@ !
+	SRV _x._tcp.db.demo.svc.@ !
 	SRV _udp.web.demo.svc.@
 	MX web.demo.svc.@
 	AAAA v4.demo.svc.@

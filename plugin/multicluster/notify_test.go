@@ -61,8 +61,8 @@ func serveChange(t *testing.T, m *Multicluster) {
 	t.Helper()
 	serial := m.index.Load().State().Serial
 	ip := fmt.Sprintf("10.42.%d.%d", byte(serial>>8), byte(serial))
-	all := readObjects(t, serviceImport("web", "{type: ClusterSetIP, ips: ["+ip+"], ports: []}"))
-	if !m.index.Load().Update(serial+1, all.services(m.config())) {
+	web := serviceImport("web", "{type: ClusterSetIP, ips: ["+ip+"], ports: []}")
+	if !m.index.Load().Update(serial+1, servicesOf(t, m.config(), web)) {
 		t.Fatal("the serial did not move")
 	}
 }

@@ -18,8 +18,7 @@ import (
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
@@ -75,10 +74,20 @@ func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 func TestTheReadmeHasEveryMetric(t *testing.T) {
 	described := make(chan *prometheus.Desc, 100)
 	var want, lines []string
+	o := new(observer)
+	o.Objects("things", 0)
+	o.Totals(record.Totals{}, record.Totals{Skips: object.Skips{object.InvalidIP: 0}})
+	o.Programmed(true, 0)
+	o.Watched("things", +1)
+	defer o.Watched("things", -1)
+	o.Asked("things", "", errors.New("away"))
 	for _, collector := range []prometheus.Collector{
 		objects, services, skipped, lastSync, watching, watchErrors, programmingDuration,
 	} {
 		collector.Describe(described)
+		if problems, err := testutil.CollectAndLint(collector); err != nil || len(problems) > 0 {
+			t.Errorf("metrics are named otherwise than Prometheus asks: %v, %v", problems, err)
+		}
 	}
 	close(described)
 	for description := range described {
@@ -108,30 +117,6 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 	slices.Sort(reasons)
 	if got := matches("(?m)^\\* `([a-z_]+)`:", all); !slices.Equal(got, reasons) {
 		t.Errorf("the README has the reasons\n%q\nwant\n%q", got, reasons)
-	}
-}
-
-func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
-	o := new(observer)
-	o.Objects(watch.ServiceImports, 0)
-	o.Totals(record.Totals{}, record.Totals{})
-	o.Asked(watch.ServiceImports, "", nil)
-	families, err := prometheus.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours := slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
-		return !strings.HasPrefix(f.GetName(), "coredns_multicluster_")
-	})
-	if len(ours) == 0 {
-		t.Fatal("no metric is registered")
-	}
-	problems, err := promlint.NewWithMetricFamilies(ours).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, problem := range problems {
-		t.Errorf("%s: %s", problem.Metric, problem.Text)
 	}
 }
 
@@ -167,32 +152,17 @@ func TestTheReadmeHasEveryPieceOfMetadata(t *testing.T) {
 	}
 }
 
-func value(t *testing.T, of prometheus.Metric) float64 {
-	t.Helper()
-	var metric dto.Metric
-	if err := of.Write(&metric); err != nil {
-		t.Fatal(err)
-	}
-	return metric.GetGauge().GetValue()
-}
-
-func count(of prometheus.Collector) int {
-	collected := make(chan prometheus.Metric, 100)
-	of.Collect(collected)
-	return len(collected)
-}
-
 // A reload starts a watch before the last one ends. What is no longer watched has no age that grows.
 func TestOnlyWhatIsWatchedHasMetrics(t *testing.T) {
 	const resource = watch.Resource("things")
-	before := count(lastSync) + count(watching)
+	before := testutil.CollectAndCount(lastSync) + testutil.CollectAndCount(watching)
 	o := new(observer)
 	expect := func(step string, synced, healthy float64) {
 		t.Helper()
-		if got := value(t, lastSync.WithLabelValues(string(resource))); got != synced {
+		if got := testutil.ToFloat64(lastSync.WithLabelValues(string(resource))); got != synced {
 			t.Errorf("%s: the last sync is %v, want %v", step, got, synced)
 		}
-		if got := value(t, watching.WithLabelValues(string(resource))); got != healthy {
+		if got := testutil.ToFloat64(watching.WithLabelValues(string(resource))); got != healthy {
 			t.Errorf("%s: healthy is %v, want %v", step, got, healthy)
 		}
 	}
@@ -209,7 +179,7 @@ func TestOnlyWhatIsWatchedHasMetrics(t *testing.T) {
 	o.Watched(resource, -1)
 	expect("one of two watches ends", 200, 1)
 	o.Watched(resource, -1)
-	if got := count(lastSync) + count(watching); got != before {
+	if got := testutil.CollectAndCount(lastSync) + testutil.CollectAndCount(watching); got != before {
 		t.Errorf("after the last watch there are %d metrics, want %d", got, before)
 	}
 }

@@ -214,8 +214,10 @@ func newReloads(t *testing.T, api *apiServer, plugins func(*reloads) string) *re
 
 // TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete: no query is lost, and readiness is not withdrawn.
 func TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete(t *testing.T) {
-	api := newAPIServer(t, "10.42.0.1")
-	s := newReloads(t, api, func(s *reloads) string { return s.with("") })
+	api := newAPIServer(t, "") // it is away
+	s := newReloads(t, api, func(s *reloads) string { return s.with("startup_timeout 50ms") })
+	s.until("SERVFAIL", 0)
+	api.set("10.42.0.1")
 	s.until("10.42.0.1", 5)
 	reloaded := make(chan struct{})
 	var polling sync.WaitGroup

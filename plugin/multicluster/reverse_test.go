@@ -24,7 +24,7 @@ func newReversePlugin(t *testing.T, text string) *Multicluster {
 	m.Reverse, m.cluster = []string{reverse4, reverse6}, "east"
 	m.Zones = append(m.Zones, m.Reverse...)
 	m.setAddresses(nil)
-	serve(m, readObjects(t, text))
+	serve(t, m, text)
 	return m
 }
 

@@ -6,27 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"testing/synctest"
-
-	"github.com/miekg/dns"
 )
-
-func TestAStartWithoutTheAPIServerServesNothingInItsZones(t *testing.T) {
-	path := kubeconfigOf(t, "http://"+unused(t)) // the API server is away
-	synctest.Test(t, func(t *testing.T) {
-		m := newMulticluster()
-		m.Zones, m.options.Kubeconfig = []string{testZone}, path
-		stop, err := m.start()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer stop()
-		reply := ask(t, m, new(dns.Msg).SetQuestion("web.demo.svc."+testZone, dns.TypeA), udpClient)
-		if reply.Rcode != dns.RcodeServerFailure {
-			t.Errorf("the answer is %s", dns.RcodeToString[reply.Rcode])
-		}
-	})
-}
 
 func TestLocalAddresses(t *testing.T) {
 	for name, test := range map[string]struct {

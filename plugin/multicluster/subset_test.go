@@ -16,15 +16,13 @@ import (
 
 // TestReplicasAnswerAClientWithTheSameEndpoints: package record holds that those of both families are of the same hosts.
 func TestReplicasAnswerAClientWithTheSameEndpoints(t *testing.T) {
-	var all fixture
-	all.headless("db", 200)
+	replicas := []*Multicluster{newTestPlugin(t, manyEndpoints("db", 200)), newTestPlugin(t, manyEndpoints("db", 200))}
 	subsets := map[string]bool{}
 	for i := range byte(50) {
 		var answers []string
-		for _, client := range []net.IP{net.IPv4(192, 0, 2, i).To4(), net.IPv4(192, 0, 2, i).To16()} {
-			m := newTestPlugin(t, "")
+		for which, client := range []net.IP{net.IPv4(192, 0, 2, i).To4(), net.IPv4(192, 0, 2, i).To16()} {
+			m := replicas[which]
 			m.maxAnswers = 8
-			serve(m, all)
 			reply := ask(t, m, new(dns.Msg).SetQuestion("db.demo.svc."+testZone, dns.TypeA), &packer{remote: &net.UDPAddr{IP: client}})
 			answers = append(answers, strings.Join(sorted(reply.Answer), " "))
 		}
@@ -42,10 +40,7 @@ func TestReplicasAnswerAClientWithTheSameEndpoints(t *testing.T) {
 func TestOptionsThatTheReplyDoesNotHaveTakeNoRoom(t *testing.T) {
 	const size = 1232
 	for endpoints := 60; endpoints < 75; endpoints++ {
-		m := newTestPlugin(t, "")
-		var all fixture
-		all.headless("db", endpoints)
-		serve(m, all)
+		m := newTestPlugin(t, manyEndpoints("db", endpoints))
 		r := new(dns.Msg).SetQuestion("db.demo.svc."+testZone, dns.TypeA)
 		r.SetEdns0(size, false)
 		plain := throughServer(t, m, r.Copy())
@@ -72,10 +67,7 @@ func throughServer(t *testing.T, m *Multicluster, r *dns.Msg) *dns.Msg {
 
 func TestASignedReplyFitsTheClientsBuffer(t *testing.T) {
 	const key, secret, size = "key.example.", "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", 1232
-	m := newTestPlugin(t, "")
-	all := fixture{}
-	all.headless("db", 400)
-	serve(m, all)
+	m := newTestPlugin(t, manyEndpoints("db", 400))
 	m.signature = sizeSignature + len(key) + 1
 	udp, _ := startChain(t, m, "tsig {\n secret "+key+" "+secret+"\n require none\n}")
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
