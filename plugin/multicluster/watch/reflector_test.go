@@ -72,35 +72,53 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForWhatIsOptional: an API server says "forbidden" of a group
-// that it does not have, too, to an account without rights on it.
-func TestNothingWaitsForWhatIsOptional(t *testing.T) {
-	imports := schema.GroupResource{Group: GroupGKE, Resource: "serviceimports"}
-	for _, test := range []struct {
-		name  string
-		err   error
-		waits bool
+// TestWhatIsWaitedFor: an API server says "forbidden" of a group that it does not have, too, to an account without rights on
+// it. What is settled is synced, or refused: that can last.
+func TestWhatIsWaitedFor(t *testing.T) {
+	of := schema.GroupResource{Resource: "endpointslices"}
+	for name, test := range map[string]struct {
+		optional        bool
+		err             error
+		settled, synced bool
 	}{
-		{"missing", apierrors.NewNotFound(imports, ""), false},
-		{"forbidden", apierrors.NewForbidden(imports, "", errors.New("no right")), false},
-		{"away", errors.New("connection refused"), true},
-		{"throttled", apierrors.NewTooManyRequests("later", 1), true},
+		"it is listed later":                   {false, nil, false, false},
+		"it is missing":                        {false, apierrors.NewNotFound(of, ""), true, false},
+		"it is forbidden":                      {false, apierrors.NewForbidden(of, "", errors.New("no right")), true, false},
+		"the API server is away":               {false, errors.New("connection refused"), false, false},
+		"optional and missing":                 {true, apierrors.NewNotFound(of, ""), true, true},
+		"optional and forbidden":               {true, apierrors.NewForbidden(of, "", errors.New("no right")), true, true},
+		"optional and not authorized":          {true, apierrors.NewUnauthorized("no token"), true, false},
+		"optional, and the API server is away": {true, errors.New("connection refused"), false, false},
+		"optional and throttled":               {true, apierrors.NewTooManyRequests("later", 1), false, false},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{})
-			gke := scope{resource: GKEServiceImports}
-			b.missing = map[scope]bool{gke: false}
-			b.asked(gke, true, test.err)
-			b.drain()
-			synced := false
-			select {
-			case <-b.Synced():
-				synced = true
-			default:
+			expect := func(when string, settled, synced bool) {
+				t.Helper()
+				b.drain()
+				missing := []Resource{EndpointSlices}
+				if synced {
+					missing = nil
+				}
+				if got := b.Missing(); closed(b.Settled()) != settled || closed(b.Synced()) != synced || !slices.Equal(got, missing) {
+					t.Errorf("%s: settled %v, synced %v, missing %v", when, closed(b.Settled()), closed(b.Synced()), got)
+				}
 			}
-			if synced == test.waits {
-				t.Errorf("synced is %v", synced)
-			}
+			b.note(b.imports.scope, false)
+			expect("before", false, false)
+			b.asked(b.slices.scope, test.optional, test.err)
+			expect("asked", test.settled, test.synced)
+			b.note(b.slices.scope, false)
+			expect("listed", true, true)
 		})
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

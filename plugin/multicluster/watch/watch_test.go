@@ -123,15 +123,15 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	delete(ours.Annotations, corev1.EndpointsLastChangeTriggerTime)
 	put(t, b.slices.Add(ours))
 	b.drain()
-	put(t, b.slices.Update(caused(sliceOf("a", "db", "west", "10.1.0.2"), 2))) // not caused anew
-	b.drain()
-	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.4"), 2))) // nor now
-	b.drain()
-	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.4"), 3000))) // nothing that DNS shows
-	b.drain()
-	// which is not what changed this long after
-	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.5"), 3000)))
-	b.drain()
+	for _, later := range []*discoveryv1.EndpointSlice{
+		caused(sliceOf("a", "db", "west", "10.1.0.2"), 2),    // not caused anew
+		caused(sliceOf("a", "db", "east", "10.1.0.4"), 2),    // nor now
+		caused(sliceOf("a", "db", "east", "10.1.0.4"), 3000), // nothing that DNS shows
+		caused(sliceOf("a", "db", "east", "10.1.0.5"), 3000), // which is not what changed this long after
+	} {
+		put(t, b.slices.Update(later))
+		b.drain()
+	}
 	slices.Sort(b.programmed)
 	if want := []string{"headless=true 2s"}; !slices.Equal(b.programmed, want) {
 		t.Errorf("observed are %q, want %q", b.programmed, want)
@@ -171,45 +171,18 @@ func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
 	}
 }
 
-func TestSettledIsSyncedOrRefused(t *testing.T) {
-	b := newBench(t, Options{})
-	settled := func() bool {
-		select {
-		case <-b.Settled():
-			return true
-		default:
-			return false
-		}
-	}
-	b.note(scope{resource: ServiceImports}, false)
-	if settled() {
-		t.Error("settled while slices may come")
-	}
-	b.note(scope{resource: EndpointSlices}, true)
-	if got := b.Missing(); !settled() || len(got) != 1 || got[0] != EndpointSlices {
-		t.Errorf("settled %v, missing %v", settled(), got)
-	}
-	b.note(scope{resource: EndpointSlices}, false)
-	b.drain()
-	if got := b.Missing(); len(got) > 0 {
-		t.Errorf("missing %v", got)
-	}
-}
-
 func TestTheStateIsOfTheLastListEventOrBookmark(t *testing.T) {
 	b := newBench(t, Options{})
-	now := time.Unix(1_800_000_000, 0)
-	b.now = func() time.Time { return now }
+	expect := func(now time.Time) {
+		t.Helper()
+		if imports, slices := b.recorder.synced[ServiceImports], b.recorder.synced[EndpointSlices]; !imports.Equal(now) || !slices.IsZero() {
+			t.Errorf("imports are of %v, slices of %v, want %v and never", imports, slices, now)
+		}
+	}
 	put(t, b.imports.Replace(nil, "1"))
-	if got := b.recorder.synced[ServiceImports]; !got.Equal(now) {
-		t.Errorf("after a list: %v, want %v", got, now)
-	}
-	now = now.Add(time.Minute)
-	b.imports.UpdateResourceVersion("2")
-	if got := b.recorder.synced[ServiceImports]; !got.Equal(now) {
-		t.Errorf("after an event or a bookmark: %v, want %v", got, now)
-	}
-	if got := b.recorder.synced[EndpointSlices]; !got.IsZero() {
-		t.Errorf("another resource is synced at %v", got)
-	}
+	expect(b.now())
+	later := b.now().Add(time.Minute)
+	b.now = func() time.Time { return later }
+	b.imports.UpdateResourceVersion("2") // of an event or a bookmark
+	expect(later)
 }
