@@ -181,30 +181,32 @@ func askAll(t *testing.T, udp, tcp string) {
 }
 
 func TestATransferIsWhatQueriesAnswer(t *testing.T) {
-	m := newTestPlugin(t, demo)
-	m.maxAnswers = 1 // limits are for queries
+	m := newReversePlugin(t, demo)
 	_, tcp := startChain(t, m, "transfer {\n to *\n}")
-	transfer := &dns.Transfer{DialTimeout: patience, ReadTimeout: patience}
-	envelopes, err := transfer.In(new(dns.Msg).SetAxfr(testZone), tcp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []dns.RR
-	for envelope := range envelopes {
-		if envelope.Error != nil {
-			t.Fatal(envelope.Error)
+	sets := map[dns.Question][]dns.RR{}
+	for _, zone := range m.Zones {
+		m.maxAnswers = 1 // limits are for queries
+		transfer := &dns.Transfer{DialTimeout: patience, ReadTimeout: patience}
+		envelopes, err := transfer.In(new(dns.Msg).SetAxfr(zone), tcp)
+		if err != nil {
+			t.Fatal(err)
 		}
-		all = append(all, envelope.RR...)
-	}
-	if all[0].Header().Rrtype != dns.TypeSOA || all[len(all)-1].Header().Rrtype != dns.TypeSOA {
-		t.Error("the transfer does not begin and end with the SOA record")
+		var all []dns.RR
+		for envelope := range envelopes {
+			if envelope.Error != nil {
+				t.Fatal(envelope.Error)
+			}
+			all = append(all, envelope.RR...)
+		}
+		if all[0].Header().Rrtype != dns.TypeSOA || all[len(all)-1].Header().Rrtype != dns.TypeSOA {
+			t.Errorf("the transfer of %s does not begin and end with the SOA record", zone)
+		}
+		for _, rr := range all[1:] {
+			question := dns.Question{Name: rr.Header().Name, Qtype: rr.Header().Rrtype, Qclass: dns.ClassINET}
+			sets[question] = append(sets[question], rr)
+		}
 	}
 	m.maxAnswers = 0
-	sets := map[dns.Question][]dns.RR{}
-	for _, rr := range all[1:] {
-		question := dns.Question{Name: rr.Header().Name, Qtype: rr.Header().Rrtype, Qclass: dns.ClassINET}
-		sets[question] = append(sets[question], rr)
-	}
 	for question, set := range sets {
 		r := &dns.Msg{Question: []dns.Question{question}}
 		r.SetEdns0(65535, false)
@@ -212,9 +214,9 @@ func TestATransferIsWhatQueriesAnswer(t *testing.T) {
 			t.Errorf("%s is answered with\n%q\nand transferred as\n%q", question.String(), got, want)
 		}
 	}
-	for _, tc := range cases {
-		if _, ok := sets[dns.Question{Name: tc.Qname, Qtype: tc.Qtype, Qclass: dns.ClassINET}]; !ok &&
-			len(tc.Answer) > 0 {
+	for _, tc := range slices.Concat(cases, reverseCases) {
+		question := dns.Question{Name: strings.ToLower(tc.Qname), Qtype: tc.Qtype, Qclass: dns.ClassINET}
+		if _, ok := sets[question]; !ok && len(tc.Answer) > 0 {
 			t.Errorf("%s %s is answered and not transferred", tc.Qname, dns.TypeToString[tc.Qtype])
 		}
 	}

@@ -64,13 +64,15 @@ func servicesOf(t testing.TB, config *record.Config, text string) map[string]*re
 	return services
 }
 
+var addresses = []netip.Addr{netip.MustParseAddr("192.0.2.53"), netip.MustParseAddr("2001:db8::53")}
+
 // newTestPlugin serves the objects, without an API server.
 func newTestPlugin(t testing.TB, text string) *Multicluster {
 	t.Helper()
 	m := newMulticluster()
 	m.Zones = []string{testZone}
 	m.now = func() time.Time { return time.Unix(testTime, 0) }
-	m.setAddresses([]netip.Addr{netip.MustParseAddr("192.0.2.53"), netip.MustParseAddr("2001:db8::53")})
+	m.setAddresses(addresses)
 	serve(t, m, text)
 	return m
 }
