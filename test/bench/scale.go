@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -129,7 +130,8 @@ func (b *bed) stream(ctx context.Context) error {
 	if err := errors.Join(b.idle(ctx, nil), b.pause(ctx, b.rest/6)); err != nil {
 		return err
 	}
-	followed := &follower{bed: b, places: make(chan struct{}, followedAtOnce)}
+	followed := &follower{bed: b}
+	followed.SetLimit(500)
 	following, cancel := context.WithCancel(ctx)
 	defer cancel()
 	count, controller := 0, b.local().controller.PID()
@@ -143,18 +145,17 @@ func (b *bed) stream(ctx context.Context) error {
 	began := time.Now()
 	late := time.AfterFunc(lastAnswer, cancel)
 	defer late.Stop()
-	followed.group.Wait()
-	lag := time.Since(began)
-	if followed.err != nil {
-		return followed.err
+	if err := followed.Wait(); err != nil {
+		return err
 	}
+	lag := time.Since(began)
 	p50, p99 := quantile(followed.took, 0.5), quantile(followed.took, 0.99)
 	b.add(&figure{what: whatMedian, value: p50, measured: inUnits(p50)})
 	b.add(&figure{
 		what: whatTail, goal: "all answered", value: p99,
 		measured: fmt.Sprintf("%s (%s of %s changes followed; %d unanswered after %s; the last one after %s)", inUnits(p99),
-			thousands(len(followed.took)), thousands(count), followed.lost+followed.skipped, lastAnswer, inUnits(float64(lag))),
-		missed: followed.lost+followed.skipped > 0,
+			thousands(len(followed.took)), thousands(count), followed.unanswered, lastAnswer, inUnits(float64(lag))),
+		missed: followed.unanswered > 0,
 	})
 	held, err := peak(controller)
 	each := float64(used) / float64(count)
@@ -206,33 +207,18 @@ func atRate(ctx context.Context, rate int, lasts time.Duration, do func() error)
 
 // follower times changes until they are answered, many at once.
 type follower struct {
-	bed   *bed
-	group sync.WaitGroup
-	// places bounds the number of changes that are followed at once.
-	places chan struct{}
+	errgroup.Group // with a limit: questions use processor time themselves
+	bed            *bed
 
 	mu   sync.Mutex
 	took []time.Duration
-	// skipped is the number of changes that found no place, and lost that of those that were not answered in time.
-	skipped, lost int
-	err           error
+	// unanswered is the number of changes that found no place, or were not answered in time.
+	unanswered int
 }
-
-// followedAtOnce bounds the questions that are asked, which use processor time themselves.
-const followedAtOnce = 500
 
 // follow begins to follow a change.
 func (f *follower) follow(ctx context.Context, change fleet.Change) {
-	select {
-	case f.places <- struct{}{}:
-	default:
-		f.mu.Lock()
-		f.skipped++
-		f.mu.Unlock()
-		return
-	}
-	f.group.Go(func() {
-		defer func() { <-f.places }()
+	if f.TryGo(func() error {
 		// The interval between two questions grows with the time that the change has taken, so that a slow answer costs few
 		// questions and is dated to a twentieth of its time.
 		err := ask(ctx, f.bed.local().dns.Address, change.Host,
@@ -243,11 +229,16 @@ func (f *follower) follow(ctx context.Context, change fleet.Change) {
 		defer f.mu.Unlock()
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
-			f.lost++
-		case err != nil:
-			f.err = err
-		default:
+			f.unanswered++
+			return nil
+		case err == nil:
 			f.took = append(f.took, took)
 		}
-	})
+		return err
+	}) {
+		return
+	}
+	f.mu.Lock()
+	f.unanswered++
+	f.mu.Unlock()
 }

@@ -22,38 +22,30 @@ func wantingImport(annotations map[string]string, kind mcsv1beta1.ServiceImportT
 }
 
 func TestDerivedServices(t *testing.T) {
+	const usual, aws = "[derived-scaifns3gd derived-web antrea-mc-web amcs-web]", annotationDerivedAWS
 	for _, tc := range []struct {
-		annotations map[string]string
-		kind        mcsv1beta1.ServiceImportType
-		ips         []string
-		want        string
+		annotation, value string
+		kind              mcsv1beta1.ServiceImportType
+		ips               []string
+		want              string
 	}{
-		{nil, mcsv1beta1.ClusterSetIP, nil, "[derived-scaifns3gd derived-web antrea-mc-web amcs-web]"},
-		{nil, mcsv1beta1.ClusterSetIP, []string{"None", "127.0.0.1"}, "[derived-scaifns3gd derived-web antrea-mc-web amcs-web]"},
-		{nil, mcsv1beta1.ClusterSetIP, []string{"10.42.0.1"}, "[]"},
-		{nil, mcsv1beta1.Headless, nil, "[]"},
-		{map[string]string{annotationDerived: "a"}, mcsv1beta1.ClusterSetIP, nil, "[a]"},
-		{map[string]string{annotationDerivedGKE: "gke-mcs-1"}, mcsv1beta1.ClusterSetIP, nil, "[gke-mcs-1]"},
-		{map[string]string{annotationDerived: "a"}, mcsv1beta1.Headless, nil, "[]"},
+		{"", "", mcsv1beta1.ClusterSetIP, nil, usual},
+		{"", "", mcsv1beta1.ClusterSetIP, []string{"None", "127.0.0.1"}, usual},
+		{"", "", mcsv1beta1.ClusterSetIP, []string{"10.42.0.1"}, "[]"},
+		{"", "", mcsv1beta1.Headless, nil, "[]"},
+		{annotationDerived, "a", mcsv1beta1.ClusterSetIP, nil, "[a]"},
+		{annotationDerived, "a", mcsv1beta1.Headless, nil, "[]"},
+		{annotationDerived, "../a", mcsv1beta1.ClusterSetIP, nil, usual},
+		{annotationDerivedGKE, "gke-mcs-1", mcsv1beta1.ClusterSetIP, nil, "[gke-mcs-1]"},
 		{
-			map[string]string{annotationDerived: "../a"},
-			mcsv1beta1.ClusterSetIP, nil,
-			"[derived-scaifns3gd derived-web antrea-mc-web amcs-web]",
-		},
-		{
-			map[string]string{
-				annotationDerivedAWS: `[{"cluster":"b","derived-service":"y"},{"derived-service":"x"},{"derived-service":"x"},{}]`,
-			},
+			aws, `[{"cluster":"b","derived-service":"y"},{"derived-service":"x"},{"derived-service":"x"},{}]`,
 			mcsv1beta1.ClusterSetIP, nil, "[x y]",
 		},
-		{
-			map[string]string{annotationDerivedAWS: `{`},
-			mcsv1beta1.ClusterSetIP, nil,
-			"[derived-scaifns3gd derived-web antrea-mc-web amcs-web]",
-		},
+		{aws, "{", mcsv1beta1.ClusterSetIP, nil, usual},
 	} {
-		if got := fmt.Sprint(wantingImport(tc.annotations, tc.kind, tc.ips...).DerivedServices()); got != tc.want {
-			t.Errorf("%v %s %v: %s, want %s", tc.annotations, tc.kind, tc.ips, got, tc.want)
+		imported := wantingImport(map[string]string{tc.annotation: tc.value}, tc.kind, tc.ips...)
+		if got := fmt.Sprint(imported.DerivedServices()); got != tc.want {
+			t.Errorf("%s %s %s %v: %s, want %s", tc.annotation, tc.value, tc.kind, tc.ips, got, tc.want)
 		}
 	}
 }

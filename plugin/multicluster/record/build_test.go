@@ -39,13 +39,10 @@ func unmarshal(t testing.TB, text string, into any) {
 }
 
 // from is the YAML of a slice of a cluster. Endpoints are addresses, with "!" before those that are not ready, "~" before
-// those that serve and terminate, "/" before a hostname and "@" before a zone, or YAML.
+// those that serve and terminate, "/" before a hostname and "@" before a zone.
 func from(cluster, family, ports string, endpoints ...string) string {
 	endpoints = slices.Clone(endpoints)
 	for i, text := range endpoints {
-		if strings.HasPrefix(text, "{") {
-			continue
-		}
 		text, zone, _ := strings.Cut(text, "@")
 		text, host, _ := strings.Cut(text, "/")
 		address := strings.TrimLeft(text, "!~")
@@ -314,7 +311,7 @@ func TestANameTooLongForOneZoneIsInNone(t *testing.T) {
 	long := strings.Repeat("x", 63)
 	raw, slice := new(mcsv1beta1.ServiceImport), new(discoveryv1.EndpointSlice)
 	unmarshal(t, "metadata: {name: "+long+", namespace: "+long+"}\nspec: {type: Headless, ports: []}", raw)
-	unmarshal(t, from("east", "IPv4", "[]", "10.1.0.1", "{addresses: [10.1.0.2], hostname: "+long+"}"), slice)
+	unmarshal(t, from("east", "IPv4", "[]", "10.1.0.1", "10.1.0.2/"+long), slice)
 	both := &record.Config{Zones: []string{zone, strings.Repeat("zone.", 12) + zone}, TTL: 5}
 	service := record.Build(both, object.FromServiceImport(raw), []*object.Endpoints{object.FromEndpointSlice(slice, false)})
 	if got := skips(service.Skips); got != "name_too_long=1" {
