@@ -157,6 +157,8 @@ func readCases(text string) (all []test.Case) {
 				tc.Ns = records(zone + testSOA)
 			}
 		}
+		sort.Sort(test.RRSet(tc.Answer)) // as test.SortAndCheck wants them
+		sort.Sort(test.RRSet(tc.Extra))
 		all = append(all, tc)
 	}
 	return all

@@ -174,18 +174,8 @@ func check(t *testing.T, m *Multicluster, tc test.Case) {
 	if !reply.Response || !reply.Authoritative {
 		t.Errorf("response %v, authoritative %v, want both", reply.Response, reply.Authoritative)
 	}
-	if reply.Rcode != tc.Rcode || reply.Truncated != tc.Truncated {
-		t.Errorf("rcode %s, truncated %v, want %s, %v", dns.RcodeToString[reply.Rcode], reply.Truncated,
-			dns.RcodeToString[tc.Rcode], tc.Truncated)
-	}
-	for _, section := range []struct {
-		name      string
-		got, want []dns.RR
-	}{{"answer", reply.Answer, tc.Answer}, {"authority", reply.Ns, tc.Ns}, {"additional", reply.Extra, tc.Extra}} {
-		got, want := sorted(section.got), sorted(section.want)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s section is\n%q\nwant\n%q", section.name, got, want)
-		}
+	if err := test.SortAndCheck(reply, tc); err != nil {
+		t.Errorf("%s %s: %v; the reply is %v", dns.TypeToString[tc.Qtype], tc.Qname, err, reply)
 	}
 }
 

@@ -68,8 +68,8 @@ func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
 					if reply.Truncated != (len(reply.Answer) < all) {
 						t.Errorf("%d of %d records, truncated %v", len(reply.Answer), all, reply.Truncated)
 					}
-					if reply.Truncated && len(reply.Extra) > 0 && len(reply.Answer) == 0 {
-						t.Error("additional records, and no answer")
+					if cap(reply.Answer) > len(reply.Answer) || cap(reply.Extra) > len(reply.Extra) {
+						t.Error("a plugin that appends to the reply writes into what others have")
 					}
 					m := new(dns.Msg).SetQuestion(q.qname, q.qtype)
 					m.Response, m.Truncated = true, reply.Truncated
