@@ -21,6 +21,15 @@ import (
 // source makes objects out of octets. It runs dry into zeros.
 type source struct{ octets []byte }
 
+// randomOctets are so many of them.
+func randomOctets(random *rand.Rand, n int) []byte {
+	octets := make([]byte, n)
+	for i := range octets {
+		octets[i] = byte(random.Uint32())
+	}
+	return octets
+}
+
 func (s *source) n(limit int) int {
 	if len(s.octets) == 0 {
 		return 0
@@ -129,11 +138,7 @@ func (s *source) slice() *discoveryv1.EndpointSlice {
 func FuzzBuild(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 32 {
-		octets := make([]byte, 40*i)
-		for j := range octets {
-			octets[j] = byte(random.Uint32())
-		}
-		f.Add(octets)
+		f.Add(randomOctets(random, 40*i))
 	}
 	f.Fuzz(checkBuild)
 }
@@ -161,10 +166,7 @@ func checkBuild(t *testing.T, octets []byte) {
 func TestBuildOfManyRandomObjects(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := range 2000 {
-		octets := make([]byte, random.IntN(400))
-		for j := range octets {
-			octets[j] = byte(random.Uint32())
-		}
+		octets := randomOctets(random, random.IntN(400))
 		t.Run(strconv.Itoa(i), func(t *testing.T) { checkBuild(t, octets) })
 	}
 }

@@ -18,17 +18,24 @@ import (
 )
 
 // build makes the service db of a spec and slices, each given as YAML without what is the same in all.
-func build(t *testing.T, spec string, endpointSlices ...string) *record.Service {
+func build(t testing.TB, spec string, endpointSlices ...string) *record.Service {
 	t.Helper()
-	raw := new(mcsv1beta1.ServiceImport)
-	unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: "+spec, raw)
+	return buildWith(t, config, "spec: "+spec, endpointSlices...)
+}
+
+// buildWith makes the service db of a configuration and a whole import.
+func buildWith(t testing.TB, config *record.Config, raw string, endpointSlices ...string) *record.Service {
+	t.Helper()
+	imported := new(mcsv1beta1.ServiceImport)
+	unmarshal(t, raw, imported)
+	imported.Namespace, imported.Name = "demo", "db"
 	var all []*object.Endpoints
 	for _, text := range endpointSlices {
 		slice := new(discoveryv1.EndpointSlice)
 		unmarshal(t, text, slice)
-		all = append(all, object.FromEndpointSlice(slice, false))
+		all = append(all, object.FromEndpointSlice(slice, true))
 	}
-	return record.Build(config, object.FromServiceImport(raw), all)
+	return record.Build(config, object.FromServiceImport(imported), all)
 }
 
 func unmarshal(t testing.TB, text string, into any) {
@@ -38,7 +45,7 @@ func unmarshal(t testing.TB, text string, into any) {
 	}
 }
 
-// from is the YAML of a slice of a cluster. Endpoints are addresses, with "!" before those that are not ready, "~" before
+// from is the YAML of a slice of a cluster, after whose id the annotation of SRV answers may come. Endpoints are addresses, with "!" before those that are not ready, "~" before
 // those that serve and terminate, "/" before a hostname and "@" before a zone.
 func from(cluster, family, ports string, endpoints ...string) string {
 	endpoints = slices.Clone(endpoints)
@@ -58,8 +65,9 @@ func from(cluster, family, ports string, endpoints ...string) string {
 		endpoints[i] += "}"
 	}
 	text := "addressType: " + family + "\nports: " + ports + "\nendpoints: [" + strings.Join(endpoints, ", ") + "]\n"
-	if cluster != "" {
-		text += "metadata: {labels: {multicluster.kubernetes.io/source-cluster: '" + cluster + "'}}\n"
+	if cluster, annotation, _ := strings.Cut(cluster, " "); cluster != "" {
+		text += fmt.Sprintf("metadata: {labels: {multicluster.kubernetes.io/source-cluster: '%s'}, annotations: "+
+			"{clusterset-dns.github.io/srv: '%s'}}\n", cluster, annotation)
 	}
 	return text
 }
@@ -69,8 +77,8 @@ func in(cluster, endpoints string) string {
 	return slicesOf(cluster + ": " + endpoints)[0]
 }
 
-// slicesOf is the YAML of slices, with ";" between them: of each the cluster, its ports in brackets if they are not that of
-// sql, as "name=number/protocol", and after ": " endpoints as for from.
+// slicesOf is the YAML of slices, with ";" between them: of each the cluster as for from, then its ports in brackets if they
+// are not that of sql, as for portsOf, and after ": " endpoints as for from.
 func slicesOf(text string) (all []string) {
 	for each := range strings.SplitSeq(text, "; ") {
 		if text == "" {

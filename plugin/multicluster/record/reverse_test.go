@@ -40,11 +40,7 @@ func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
 	last := map[string]*record.Service{}
 	found := 0
 	for step := range 1000 {
-		octets := make([]byte, random.IntN(300))
-		for i := range octets {
-			octets[i] = byte(random.Uint32())
-		}
-		s := &source{octets}
+		s := &source{randomOctets(random, random.IntN(300))}
 		raw := s.serviceImport()
 		raw.Name, raw.Namespace = fmt.Sprintf("db-%d", random.IntN(4)), "demo"
 		if random.IntN(4) > 0 {

@@ -5,14 +5,10 @@ package record_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
@@ -23,7 +19,7 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 	const headlessSQL, one = "spec: " + sql, "east: 10.1.0.1/a"
 	const waiting = "east: 10.1.0.1; west "
 	steps := []struct {
-		name, raw, slices string // raw: none if the service is deleted; slices as in srvSlices, or with ports as in slicesOf
+		name, raw, slices string // raw: none if the service is deleted; slices as in slicesOf
 		moves             bool
 	}{
 		{"the first list", ip("10.42.0.1", ""), "", true},
@@ -61,11 +57,8 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 			before, outdated = state.Serial, state.Outdated
 		}
 		change := Change{Key: "db.demo"}
-		if all := srvSlices; step.raw != "" {
-			if strings.Contains(step.slices, "[") || step.slices == "" {
-				all = slicesOf
-			}
-			change.Service = zoned(t, step.raw, all(step.slices)...)
+		if step.raw != "" {
+			change.Service = buildWith(t, config, step.raw, slicesOf(step.slices)...)
 		}
 		moved := update(x, uint32(start+10*i), change)
 		serial := x.State().Serial
@@ -147,18 +140,13 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 
 func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {
 	strict := &record.Config{Zones: config.Zones, TTL: config.TTL, IgnoreEmpty: true}
-	const web = "{type: ClusterSetIP, ips: [10.42.0.1], ports: [{name: http, port: 80}]}"
+	const web = "spec: {type: ClusterSetIP, ips: [10.42.0.1], ports: [{name: http, port: 80}]}"
 	x := record.NewIndex(strict)
-	raw := new(mcsv1beta1.ServiceImport)
-	unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: "+web, raw)
 	for i, step := range []struct {
 		endpoint string // as for from
 		want     record.Result
 	}{{"10.1.0.1", record.Found}, {"!10.1.0.1", record.NotExist}, {"~10.1.0.1", record.Found}, {"", record.NotExist}} {
-		slice := new(discoveryv1.EndpointSlice)
-		unmarshal(t, in("east", step.endpoint), slice)
-		endpoints := []*object.Endpoints{object.FromEndpointSlice(slice, false)}
-		service := record.Build(strict, object.FromServiceImport(raw), endpoints)
+		service := buildWith(t, strict, web, in("east", step.endpoint))
 		if moved := update(x, uint32(i+1), Change{Key: service.Import.Key, Service: service}); !moved {
 			t.Errorf("%q: the serial did not move", step.endpoint)
 		}
@@ -167,7 +155,7 @@ func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {
 				t.Errorf("with an endpoint %q %s is %v, want %v", step.endpoint, qname, got, step.want)
 			}
 		}
-		lenient := snapshotOf(record.Build(config, object.FromServiceImport(raw), endpoints))
+		lenient := snapshotOf(buildWith(t, config, web, in("east", step.endpoint)))
 		if got := ask(lenient, "db.demo.svc."+zone, dns.TypeA).Result; got != record.Found {
 			t.Errorf("without the option it is %v", got)
 		}

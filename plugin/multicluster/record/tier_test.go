@@ -13,43 +13,10 @@ import (
 
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
-
-// zoned makes the service db like build, of a whole import, with the zones of its endpoints.
-func zoned(t testing.TB, raw string, endpointSlices ...string) *record.Service {
-	t.Helper()
-	imported := new(mcsv1beta1.ServiceImport)
-	unmarshal(t, raw, imported)
-	imported.Namespace, imported.Name = "demo", "db"
-	var all []*object.Endpoints
-	for _, text := range endpointSlices {
-		slice := new(discoveryv1.EndpointSlice)
-		unmarshal(t, text, slice)
-		all = append(all, object.FromEndpointSlice(slice, true))
-	}
-	return record.Build(config, object.FromServiceImport(imported), all)
-}
-
-// srv is the YAML of a slice with the annotation of SRV answers. Endpoints are as for from.
-func srv(cluster, annotation string, endpoints ...string) string {
-	text := in("", strings.Join(endpoints, " "))
-	return text + fmt.Sprintf("metadata: {labels: {multicluster.kubernetes.io/source-cluster: %s}, annotations: "+
-		"{clusterset-dns.github.io/srv: '%s'}}\n", cluster, annotation)
-}
-
-// srvSlices are slices with ";" between them: of each the cluster and the annotation, and after ": " endpoints.
-func srvSlices(text string) (all []string) {
-	for each := range strings.SplitSeq(text, "; ") {
-		head, endpoints, _ := strings.Cut(each, ": ")
-		cluster, annotation, _ := strings.Cut(head, " ")
-		all = append(all, srv(cluster, annotation, endpoints))
-	}
-	return all
-}
 
 // question is what a client asks.
 func question(qname string, qtype uint16) record.Question {
@@ -84,7 +51,7 @@ func TestTiers(t *testing.T) {
 		homeFirst              = "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"
 	)
 	for name, test := range map[string]struct {
-		raw, slices string // slices as in srvSlices
+		raw, slices string // slices as in slicesOf
 		prefer      object.Preference
 		client      string
 		a, srv      string // as in tiersOf
@@ -149,9 +116,9 @@ func TestTiers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := srvSlices(test.slices)
+			all := slicesOf(test.slices)
 			for range 2 {
-				snapshot := snapshotOf(zoned(t, test.raw, all...))
+				snapshot := snapshotOf(buildWith(t, config, test.raw, all...))
 				if test.raw == plain && test.prefer == object.PreferDefault {
 					checkZone(t, snapshot)
 				}
@@ -216,7 +183,7 @@ func tiersOf(reply record.Answer) string {
 
 // TestTiersOfEachFamily: a client of one family does not go without because the other one is nearer.
 func TestTiersOfEachFamily(t *testing.T) {
-	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("east", "IPv4", sqlPorts, "10.1.0.1@a"),
+	snapshot := snapshotOf(build(t, sql, from("east", "IPv4", sqlPorts, "10.1.0.1@a"),
 		from("west", "IPv6", sqlPorts, "fd00::1@a")))
 	for qtype, want := range map[uint16]string{dns.TypeA: "10.1.0.1", dns.TypeAAAA: "fd00::1"} {
 		q := question("db.demo.svc."+zone, qtype)
@@ -252,9 +219,9 @@ func TestAFewOfAPriority(t *testing.T) {
 		second = append(second, fmt.Sprintf("~10.2.0.%d", i+1))
 		third = append(third, fmt.Sprintf("~10.3.0.%d", i+1))
 	}
-	snapshot := snapshotOf(zoned(t, "spec: "+sql, srv("west", "priority=2 weight=9", second...),
-		srv("north", "priority=4", third...), srv("south", "priority=2", "~10.4.0.1", "~10.4.0.2"),
-		srv("east", "", first...)))
+	snapshot := snapshotOf(build(t, sql, from("west priority=2 weight=9", "IPv4", sqlPorts, second...),
+		from("north priority=4", "IPv4", sqlPorts, third...), from("south priority=2", "IPv4", sqlPorts, "~10.4.0.1", "~10.4.0.2"),
+		from("east", "IPv4", sqlPorts, first...)))
 	counts := func(reply record.Answer) (of [5]int) {
 		last := uint16(0)
 		for _, rr := range reply.Answer {
