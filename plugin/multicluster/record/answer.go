@@ -63,7 +63,7 @@ func (s *Service) lookup(config *Config, q *Question, client func() Client) Answ
 	switch {
 	case !s.Exists:
 		return Answer{}
-	case s.Headless:
+	case s.Import.Headless:
 		return headless{s, config}.lookup(q, client)
 	default:
 		return s.lookupClusterSetIP(config, q, client)

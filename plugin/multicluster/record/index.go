@@ -127,7 +127,7 @@ func (x *Index) apply(key string, after *Service, totals *Totals) (moved bool) {
 func (x *Index) count(totals *Totals, service *Service, sign int) {
 	switch {
 	case !service.Exists:
-	case service.Headless:
+	case service.Import.Headless:
 		totals.Headless += sign
 	default:
 		totals.ClusterSetIP += sign

@@ -69,8 +69,6 @@ func Suffix(zone string) string { return ".svc." + strings.TrimPrefix(zone, ".")
 type Service struct {
 	// Exists reports whether the service's name exists.
 	Exists bool
-	// Headless is that of the import.
-	Headless bool
 
 	// Ports are those of a ClusterSetIP service.
 	Ports *PortSet
@@ -85,13 +83,13 @@ type Service struct {
 // Build makes the record set of an import and its endpoints, in any order. Endpoints count for headless services, and
 // for whether a ClusterSetIP service is empty. The service keeps the import, which may not be changed.
 func Build(config *Config, imported *object.Import, endpoints []*object.Endpoints) *Service {
-	s := &Service{Import: imported, Headless: imported.Headless}
+	s := &Service{Import: imported}
 	s.Skips.AddAll(imported.Skips, +1)
 	switch {
 	case imported.Refused:
 	case config.room(imported) < 0:
 		s.Skips.Add(object.NameTooLong, 1)
-	case s.Headless:
+	case imported.Headless:
 		s.Blocks = buildBlocks(config, imported, endpoints, &s.Skips)
 		s.Exists = slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.InService })
 	default:
@@ -112,7 +110,7 @@ func (s *Service) Len() (count int) {
 
 // AnswersAs reports whether both give the same answers.
 func (s *Service) AnswersAs(other *Service) bool {
-	return s.Exists == other.Exists && s.Headless == other.Headless &&
+	return s.Exists == other.Exists && s.Import.Headless == other.Import.Headless &&
 		s.Import.Prefer == other.Import.Prefer &&
 		s.Ports.equal(other.Ports) &&
 		slices.EqualFunc(s.Blocks, other.Blocks, func(a, b Block) bool { return a.equal(&b) })
