@@ -4,8 +4,6 @@ package multicluster
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -114,8 +112,9 @@ const manipulators = `
 func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
 	m := newTestPlugin(t, demo)
 	before := slices.Concat(zoneOf(m), sorted(m.apexes[0].Records()), sorted(m.index.Load().State().SOA(0)))
+	resolvConf := file(t, "search pods.example svc.clusterset.local\nnameserver 127.0.0.1\n")
 	chains := map[string]string{
-		"no other": "", "manipulators": strings.Replace(manipulators, "RESOLV", searchPath(t), 1),
+		"no other": "", "manipulators": strings.Replace(manipulators, "RESOLV", resolvConf, 1),
 	}
 	maps.Copy(chains, chainsOfManyPackages(t))
 	for name, plugins := range chains {
@@ -137,17 +136,6 @@ func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
 			t.Fatalf("with %s the records are\n%q\nand were\n%q", name, after, before)
 		}
 	}
-}
-
-// searchPath is a resolv.conf for the autopath plugin.
-func searchPath(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "resolv.conf")
-	text := "search pods.example svc.clusterset.local\nnameserver 127.0.0.1\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // patience bounds the wait for an answer.

@@ -164,12 +164,10 @@ func readCases(text string) (all []test.Case) {
 	return all
 }
 
-// kubeconfigOf is the kubeconfig of an API server.
-func kubeconfigOf(t *testing.T, url string) (path string) {
+// file writes a file of a test and returns its path.
+func file(t *testing.T, text string) (path string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
-		clusters: [{name: c, cluster: {server: %q}}]}`, url)
+	path = filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@
 package multicluster
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -184,21 +183,11 @@ func TestClusterIDsCanHaveCapitals(t *testing.T) {
 	m := newReversePlugin(t, serviceImport("db", "{type: Headless, ports: [{name: sql, port: 5432}]}")+
 		endpointSlice("db", "clusterA", "IPv4", "[{name: sql, port: 5432}]",
 			"{addresses: [10.3.0.100], hostname: my-pet-1}"))
-	const host = "my-pet-1.clustera.db.demo.svc.clusterset.local."
-	for _, tc := range []struct {
-		name  string
-		qtype uint16
-		want  string
-	}{
-		{"my-pet-1.clusterA.db.demo.svc.clusterset.local.", dns.TypeA, "A 10.3.0.100"},
-		{"_sql._tcp.db.demo.svc.clusterset.local.", dns.TypeSRV, "SRV 0 100 5432 " + host},
-		{"100.0.3.10.in-addr.arpa.", dns.TypePTR, "PTR " + host},
-	} {
-		want := sorted(records(tc.name + " 5 IN " + tc.want))
-		reply := ask(t, m, new(dns.Msg).SetQuestion(tc.name, tc.qtype), udpClient)
-		if got := sorted(reply.Answer); !slices.Equal(got, want) {
-			t.Errorf("%s: %s, %q, want %q", tc.name, dns.RcodeToString[reply.Rcode], got, want)
-		}
+	for _, tc := range readCases(`
+		A my-pet-1.clusterA.db.demo.svc.@ = 10.3.0.100
+		SRV _sql._tcp.db.demo.svc.@ = 0 100 5432 my-pet-1.clustera.db.demo.svc.@ + my-pet-1.clustera.db.demo.svc.@ A 10.3.0.100
+		PTR 100.0.3.10.in-addr.arpa. = my-pet-1.clustera.db.demo.svc.@`) {
+		check(t, m, tc)
 	}
 }
 

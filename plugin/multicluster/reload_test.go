@@ -41,7 +41,8 @@ func newAPIServer(t *testing.T, ip string) *apiServer {
 	server.Config.BaseContext = func(net.Listener) context.Context { return t.Context() }
 	server.Start()
 	t.Cleanup(server.Close)
-	s.kubeconfig = kubeconfigOf(t, server.URL)
+	s.kubeconfig = file(t, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
+		contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}`, server.URL))
 	return s
 }
 

@@ -76,6 +76,7 @@ func TestTiers(t *testing.T) {
 		"only in the region":                  {plain, "west: 10.2.0.2@b 10.2.0.3@c", object.PreferZone, inA, "2.2", "2: 2.2, 3: 2.3"},
 		"none is ready at home":               {plain, "east: ~10.1.0.1@a; west: 10.2.0.1@b", object.PreferZone, inA, "2.1", "2: 2.1"},
 		"none is ready anywhere":              {plain, "east: ~10.1.0.1@a; west: ~10.2.0.1@a", object.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1"},
+		"an address of two zones":             {plain, "east: 10.1.0.1@a; east: 10.1.0.1@b; west: 10.2.0.1@b", object.PreferZone, inB, "1.1 2.1", "0: 1.1 2.1"},
 		"no endpoint has a zone":              {plain, "east: 10.1.0.1; west: 10.2.0.1", object.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
 
 		"the order of slices": {
