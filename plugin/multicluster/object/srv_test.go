@@ -62,14 +62,14 @@ func FuzzSRV(f *testing.F) {
 	})
 }
 
-// sliceOf is a slice with the annotation, whose endpoints are r(eady), s(erving and terminating) or n(ot usable).
-func sliceOf(annotation, states string) *Endpoints {
+// sliceOf is a slice with the annotation and ports, whose endpoints are r(eady), s(erving and terminating) or n(ot usable).
+func sliceOf(annotation, states string, ports ...discoveryv1.EndpointPort) *Endpoints {
 	raw := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      map[string]string{mcsv1beta1.LabelSourceCluster: "east"},
 			Annotations: map[string]string{AnnotationSRV: annotation},
 		},
-		AddressType: discoveryv1.AddressTypeIPv4,
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: ports,
 	}
 	for i, state := range states {
 		raw.Endpoints = append(raw.Endpoints, discoveryv1.Endpoint{

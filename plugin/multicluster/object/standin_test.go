@@ -51,49 +51,31 @@ func TestDerivedServices(t *testing.T) {
 }
 
 func TestEndpointsStandIn(t *testing.T) {
-	slice := func(port int32, conditions discoveryv1.EndpointConditions, address string) *Endpoints {
-		return FromEndpointSlice(&discoveryv1.EndpointSlice{
-			AddressType: discoveryv1.AddressTypeIPv4,
-			Ports: []discoveryv1.EndpointPort{
-				{Name: new("http"), Port: new(port)},
-				{Name: new("admin"), Port: new(int32(1))},
-			},
-			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: conditions}},
-		}, false)
+	slice := func(port int32, states string) *Endpoints { // as for sliceOf
+		return sliceOf("", states, discoveryv1.EndpointPort{Name: new("http"), Port: new(port)},
+			discoveryv1.EndpointPort{Name: new("admin"), Port: new(int32(1))})
 	}
-	terminates := discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
-	notReady := discoveryv1.EndpointConditions{Ready: new(false)}
-	ready := discoveryv1.EndpointConditions{}
-	for _, tc := range []struct {
-		name string
+	for name, test := range map[string]struct {
 		from []*Endpoints
 		want string
 	}{
-		{"none", nil, "[] [{http 80 tcp}]"},
-		{
-			"ready",
-			[]*Endpoints{slice(8080, ready, "10.1.0.1"), slice(8080, ready, "10.2.0.1")},
-			"[10.1.0.1 10.2.0.1] [{http 8080 tcp}]",
-		},
-		{
-			"one terminates",
-			[]*Endpoints{slice(8080, ready, "10.1.0.1"), slice(9090, terminates, "10.2.0.1")},
-			"[10.1.0.1] [{http 8080 tcp}]",
-		},
-		{"all terminate", []*Endpoints{slice(9090, terminates, "10.2.0.1")}, "[10.2.0.1] [{http 9090 tcp}]"},
-		{"not ready", []*Endpoints{slice(9090, notReady, "10.2.0.1")}, "[] [{http 80 tcp}]"},
+		"none":           {nil, "[] [{http 80 tcp}]"},
+		"ready":          {[]*Endpoints{slice(8080, "r"), slice(8080, "nr")}, "[10.1.0.0 10.1.0.1] [{http 8080 tcp}]"},
+		"one terminates": {[]*Endpoints{slice(8080, "r"), slice(9090, "ns")}, "[10.1.0.0] [{http 8080 tcp}]"},
+		"all terminate":  {[]*Endpoints{slice(9090, "ns")}, "[10.1.0.1] [{http 9090 tcp}]"},
+		"not ready":      {[]*Endpoints{slice(9090, "n")}, "[] [{http 80 tcp}]"},
 	} {
 		imported := wantingImport(nil, mcsv1beta1.ClusterSetIP)
-		filled := imported.WithEndpoints(tc.from)
-		if got := fmt.Sprint(filled.Addrs, filled.Ports); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		filled := imported.WithEndpoints(test.from)
+		if got := fmt.Sprint(filled.Addrs, filled.Ports); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 		if !imported.LacksAddress() {
-			t.Errorf("%s: the import itself was changed", tc.name)
+			t.Errorf("%s: the import itself was changed", name)
 		}
 	}
 	headless := wantingImport(nil, mcsv1beta1.Headless)
-	if headless.WithEndpoints([]*Endpoints{slice(8080, ready, "10.1.0.1")}) != headless {
+	if headless.WithEndpoints([]*Endpoints{slice(8080, "r")}) != headless {
 		t.Error("a headless import was filled")
 	}
 }
@@ -122,12 +104,12 @@ func TestBookkeepingOfOthers(t *testing.T) {
 		{"submariner-operator", nil, nil, true},
 		{"submariner-k8s-broker", nil, nil, true},
 	} {
-		object := &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{
-			Namespace: tc.namespace, Labels: tc.labels,
-			Annotations: tc.annotations,
-		}}
-		if got := isBookkeeping(object); got != tc.want {
-			t.Errorf("%s %v %v: %v, want %v", tc.namespace, tc.labels, tc.annotations, got, tc.want)
+		imported := FromServiceImport(&mcsv1beta1.ServiceImport{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: tc.namespace, Labels: tc.labels, Annotations: tc.annotations},
+			Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP},
+		})
+		if imported.Refused != tc.want || (imported.Skips[Bookkeeping] == 1) != tc.want {
+			t.Errorf("%s %v %v: refused is %v, want %v", tc.namespace, tc.labels, tc.annotations, imported.Refused, tc.want)
 		}
 	}
 }

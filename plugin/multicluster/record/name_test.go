@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
@@ -108,59 +109,29 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, below string) {
 		request := record.Parse(below)
+		ascii := strings.IndexFunc(below, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 		folded := record.Parse(strings.ToUpper(strings.ToLower(below)))
-		if isASCII(below) && folded.Kind != request.Kind {
+		if ascii && folded.Kind != request.Kind {
 			t.Fatalf("%q is of kind %v, and in upper case of kind %v", below, request.Kind, folded.Kind)
-		}
-		got := rebuild(request)
-		if request.Kind == record.KindZone && request.Zone == "" && !request.Prefers {
-			got = got[max(0, len(got)-len(below)):] // it may be _zone alone
-		}
-		if request.Kind >= record.KindNamespace && !strings.EqualFold(got, below) {
-			t.Fatalf("%q was parsed into the parts of %q", below, got)
 		}
 		if request.Kind >= record.KindService && request.Key != request.Service+"."+request.Namespace {
 			t.Fatalf("the key of %q is %q", below, request.Key)
 		}
+		directive := ""
+		if request.Kind == record.KindZone {
+			directive = map[bool]string{false: "pin.zone", true: "prefer.zone"}[request.Prefers]
+		}
+		// The parts are those of the name, but for underscores.
+		parts := []string{
+			request.Zone, directive, request.Port, request.Protocol, request.Host, request.Cluster, request.Service, request.Namespace, "svc",
+		}
+		got := strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
+		got, want := strings.ReplaceAll(got, "_", ""), strings.ReplaceAll(below, "_", "")
+		if request.Zone == "" && strings.HasPrefix(directive, "pin") {
+			got = strings.TrimPrefix(got, got[:max(0, len(got)-len(want))]) // it may be _zone alone
+		}
+		if request.Kind >= record.KindNamespace && !strings.EqualFold(got, want) {
+			t.Fatalf("%q was parsed into the parts of %q", below, got)
+		}
 	})
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
-}
-
-// rebuild joins the parts of a request to the name that it came from.
-func rebuild(request record.Request) string {
-	parts := []string{}
-	switch request.Kind {
-	case record.KindProtocol:
-		parts = append(parts, "_"+request.Protocol)
-	case record.KindPort:
-		parts = append(parts, "_"+request.Port, "_"+request.Protocol)
-	case record.KindCluster:
-		parts = append(parts, request.Cluster)
-	case record.KindHost:
-		parts = append(parts, request.Host, request.Cluster)
-	case record.KindZone:
-		directive := "pin"
-		if request.Prefers {
-			directive = "prefer"
-		}
-		parts = append(parts, directive, "_zone")
-		if request.Zone != "" {
-			parts = append([]string{request.Zone}, parts...)
-		}
-	default:
-	}
-	if request.Kind >= record.KindService {
-		parts = append(parts, request.Key)
-	} else {
-		parts = append(parts, request.Namespace)
-	}
-	return strings.Join(append(parts, "svc"), ".")
 }

@@ -74,23 +74,6 @@ func TestImportsOfSeveralGroups(t *testing.T) {
 	}
 }
 
-func TestBookkeepingIsNoName(t *testing.T) {
-	b := newBench(t, Options{})
-	b.list()
-	raw := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")
-	b.after(t, b.imports.Add(raw), "web", "at first", "10.42.0.1")
-	raw = raw.DeepCopy()
-	raw.SetLabels(map[string]string{"lighthouse.submariner.io/sourceNamespace": "other"})
-	b.after(t, b.imports.Update(raw), "web", "an import that stands for a service of another namespace", "")
-	if counted := b.served.Skips[object.Bookkeeping]; counted != 1 {
-		t.Errorf("counted are %d", counted)
-	}
-	b.after(t, b.imports.Delete(raw), "web", "nothing", "")
-	if counted := b.served.Skips[object.Bookkeeping]; counted != 0 || b.objects[ServiceImports] != 0 {
-		t.Errorf("counted are %d, held %d", counted, b.objects[ServiceImports])
-	}
-}
-
 // mirrored is a slice that Kubernetes makes of the Endpoints object of a Service.
 func mirrored(name, service string, addresses ...string) *discoveryv1.EndpointSlice {
 	raw := sliceOf(name, "", "", addresses...)
