@@ -128,7 +128,7 @@ func (p Place) Tier(prefer Preference, cluster, zone string) uint16 {
 		return 0
 	case own:
 		return 1
-	case zone != "" && region != "" && p.topology.regions[zone] == region:
+	case region != "" && p.topology.regions[zone] == region:
 		return 2
 	}
 	return 3

@@ -24,31 +24,32 @@ func question(qname string, qtype uint16) record.Question {
 	return record.Question{Name: qname, Request: record.Parse(below), Type: qtype}
 }
 
-// east has clients in zones a and b, which are of one region, and c, which is not.
+// east has clients in zones a and b, which are of one region, c, which is of another, and d, which is of none.
 var east = object.NewTopology([]object.Node{
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.1.0/24")}, Zone: "a", Region: "r"},
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.2.0/24")}, Zone: "b", Region: "r"},
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.3.0/24")}, Zone: "c", Region: "s"},
+	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.4.0/24")}, Zone: "d"},
 })
 
 // TestTiers: A has the ready endpoints of the nearest tier, and SRV all of them and those that wait, in their order: by the
 // priorities of the slices and, within each, by tiers. Endpoints of zones a and b of east and of a to c of west are usual.
 func TestTiers(t *testing.T) {
 	const (
-		inA, inB, inC, nowhere = "10.64.1.7", "10.64.2.7", "10.64.3.7", "192.0.2.1"
-		plain                  = "spec: " + sql
-		cluster                = "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + plain
-		none                   = "metadata: {annotations: {clusterset-dns.github.io/prefer: none}}\n" + plain
-		unknown                = "metadata: {annotations: {clusterset-dns.github.io/prefer: moon}}\n" + plain
-		local                  = "metadata: {annotations: {clusterset-dns.github.io/prefer: local}}\n" + plain
-		tiers                  = "metadata: {annotations: {clusterset-dns.github.io/prefer: local > same(region)}}\n" + plain
-		sameZone               = "spec: {type: Headless, trafficDistribution: PreferSameZone, ports: [{name: sql, port: 5432}]}"
-		both                   = "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + sameZone
-		noneButZone            = "metadata: {annotations: {clusterset-dns.github.io/prefer: none}}\n" + sameZone
-		home, abroad           = "east: 10.1.0.1@a 10.1.0.2@b", "west: 10.2.0.1@a 10.2.0.2@b 10.2.0.3@c 10.2.0.4"
-		usual                  = home + "; " + abroad
-		all                    = "1.1 1.2 2.1 2.2 2.3 2.4"
-		homeFirst              = "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"
+		inA, inB, inC, inD, nowhere = "10.64.1.7", "10.64.2.7", "10.64.3.7", "10.64.4.7", "192.0.2.1"
+		plain                       = "spec: " + sql
+		cluster                     = "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + plain
+		none                        = "metadata: {annotations: {clusterset-dns.github.io/prefer: none}}\n" + plain
+		unknown                     = "metadata: {annotations: {clusterset-dns.github.io/prefer: moon}}\n" + plain
+		local                       = "metadata: {annotations: {clusterset-dns.github.io/prefer: local}}\n" + plain
+		tiers                       = "metadata: {annotations: {clusterset-dns.github.io/prefer: local > same(region)}}\n" + plain
+		sameZone                    = "spec: {type: Headless, trafficDistribution: PreferSameZone, ports: [{name: sql, port: 5432}]}"
+		both                        = "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + sameZone
+		noneButZone                 = "metadata: {annotations: {clusterset-dns.github.io/prefer: none}}\n" + sameZone
+		home, abroad                = "east: 10.1.0.1@a 10.1.0.2@b", "west: 10.2.0.1@a 10.2.0.2@b 10.2.0.3@c 10.2.0.4"
+		usual                       = home + "; " + abroad
+		all                         = "1.1 1.2 2.1 2.2 2.3 2.4"
+		homeFirst                   = "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"
 	)
 	for name, test := range map[string]struct {
 		raw, slices string // slices as in slicesOf
@@ -76,6 +77,9 @@ func TestTiers(t *testing.T) {
 		"only in the region":                  {plain, "west: 10.2.0.2@b 10.2.0.3@c", object.PreferZone, inA, "2.2", "2: 2.2, 3: 2.3"},
 		"none is ready at home":               {plain, "east: ~10.1.0.1@a; west: 10.2.0.1@b", object.PreferZone, inA, "2.1", "2: 2.1"},
 		"none is ready anywhere":              {plain, "east: ~10.1.0.1@a; west: ~10.2.0.1@a", object.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1"},
+		"a zone of no region": {
+			plain, "east: 10.1.0.1@d 10.1.0.2@b; west: 10.2.0.1@d 10.2.0.2@e 10.2.0.3", object.PreferZone, inD, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 3: 2.2 2.3",
+		},
 		"an address of two zones":             {plain, "east: 10.1.0.1@a; east: 10.1.0.1@b; west: 10.2.0.1@b", object.PreferZone, inB, "1.1 2.1", "0: 1.1 2.1"},
 		"no endpoint has a zone":              {plain, "east: 10.1.0.1; west: 10.2.0.1", object.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
 
