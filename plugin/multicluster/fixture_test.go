@@ -5,7 +5,6 @@ package multicluster
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -213,24 +212,7 @@ func zoneOf(m *Multicluster) []string {
 	return sorted(slices.Concat(slices.Collect(all)...))
 }
 
-// packer is a client's side: it packs what is written, as the server does. It has the same address always, as a
-// connection has.
-type packer struct {
-	test.ResponseWriter
-	remote net.Addr
-}
-
-var (
-	udpClient = &packer{remote: &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 40000}}
-	tcpClient = &packer{remote: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 40000}}
-)
-
-func (p *packer) RemoteAddr() net.Addr { return p.remote }
-
-func (p *packer) WriteMsg(m *dns.Msg) error {
-	_, err := m.Pack()
-	return err
-}
+var udpClient, tcpClient = &test.ResponseWriter{}, &test.ResponseWriter{TCP: true}
 
 // manyEndpoints is the YAML of a headless service with so many endpoints, half of them in each of two clusters; those of
 // east have hostnames.

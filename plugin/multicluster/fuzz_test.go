@@ -53,7 +53,10 @@ func FuzzServeDNS(f *testing.F) {
 			t.Fatalf("%d answers and %d authorities", len(reply.Answer), len(reply.Ns))
 		}
 		sections := len(reply.Answer) + len(reply.Extra)
-		if err := request.NewScrubWriter(state.Req, &packer{remote: w.RemoteAddr()}).WriteMsg(reply); err != nil {
+		if err := request.NewScrubWriter(state.Req, w).WriteMsg(reply); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reply.Pack(); err != nil {
 			t.Fatal(err)
 		}
 		opt := 0

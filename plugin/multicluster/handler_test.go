@@ -111,7 +111,7 @@ func TestAnswers(t *testing.T) {
 		t.Run(dns.TypeToString[tc.Qtype]+" "+tc.Qname, func(t *testing.T) {
 			check(t, m, tc)
 			tc.Qname = strings.ToUpper(tc.Qname)
-			upper := ask(t, m, tc.Msg(), &test.ResponseWriter{})
+			upper := ask(t, m, tc.Msg(), udpClient)
 			if len(upper.Answer) != len(tc.Answer) || upper.Rcode != tc.Rcode || upper.Question[0].Name != tc.Qname {
 				t.Errorf("in upper case the reply is %v", upper)
 			}
@@ -149,7 +149,7 @@ func TestZonalNames(t *testing.T) {
 			"{addresses: [10.2.0.3]}", "{addresses: [10.2.0.4], zone: eu-1d, conditions: {ready: false}}"))
 	for _, tc := range readCases(tests) {
 		m.options.Zones = false
-		refused := ask(t, m, tc.Msg(), &test.ResponseWriter{})
+		refused := ask(t, m, tc.Msg(), udpClient)
 		if refused.Rcode != dns.RcodeNameError {
 			t.Errorf("without the option, %s has %v", tc.Qname, refused)
 		}
@@ -166,7 +166,7 @@ func check(t *testing.T, m *Multicluster, tc test.Case) {
 	t.Helper()
 	r := tc.Msg()
 	r.SetEdns0(4096, tc.Do)
-	reply := ask(t, m, r, &test.ResponseWriter{})
+	reply := ask(t, m, r, udpClient)
 	if reply.Question[0] != r.Question[0] {
 		t.Errorf("the question came back as %v", reply.Question[0])
 	}

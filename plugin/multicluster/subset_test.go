@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/proxyproto"
+	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
 )
@@ -24,7 +25,7 @@ func TestReplicasAnswerAClientWithTheSameEndpoints(t *testing.T) {
 		for which, client := range []net.IP{net.IPv4(192, 0, 2, i).To4(), net.IPv4(192, 0, 2, i).To16()} {
 			m := replicas[which]
 			m.maxAnswers = 8
-			reply := ask(t, m, new(dns.Msg).SetQuestion("db.demo.svc."+testZone, dns.TypeA), &packer{remote: &net.UDPAddr{IP: client}})
+			reply := ask(t, m, new(dns.Msg).SetQuestion("db.demo.svc."+testZone, dns.TypeA), &proxied{remote: &net.UDPAddr{IP: client}})
 			answers = append(answers, strings.Join(sorted(reply.Answer), " "))
 		}
 		if answers[0] != answers[1] {
@@ -85,6 +86,14 @@ func TestASignedReplyFitsTheClientsBuffer(t *testing.T) {
 	}
 }
 
+// proxied is a client with any address.
+type proxied struct {
+	test.ResponseWriter
+	remote net.Addr
+}
+
+func (p *proxied) RemoteAddr() net.Addr { return p.remote }
+
 func TestClientBehindAProxy(t *testing.T) {
 	proxy, client := net.IPv4(192, 0, 2, 1), net.IPv4(10, 1, 0, 1)
 	for name, remote := range map[string]net.Addr{
@@ -93,11 +102,11 @@ func TestClientBehindAProxy(t *testing.T) {
 		"UDP behind a proxy": proxyproto.NewAddr(&net.UDPAddr{IP: proxy}, &net.UDPAddr{IP: client}, nil),
 		"TCP behind a proxy": proxyproto.NewAddr(&net.TCPAddr{IP: proxy}, &net.TCPAddr{IP: client}, []byte{1}),
 	} {
-		if got := clientIP(&packer{remote: remote}); got != netip.MustParseAddr(client.String()) {
+		if got := clientIP(&proxied{remote: remote}); got != netip.MustParseAddr(client.String()) {
 			t.Errorf("%s: got %s, want %s", name, got, client)
 		}
 	}
-	if got := clientIP(&packer{remote: &net.UnixAddr{}}); got.IsValid() {
+	if got := clientIP(&proxied{remote: &net.UnixAddr{}}); got.IsValid() {
 		t.Errorf("no IP: got %s", got)
 	}
 }

@@ -80,8 +80,10 @@ func TestTiers(t *testing.T) {
 		"a zone of no region": {
 			plain, "east: 10.1.0.1@d 10.1.0.2@b; west: 10.2.0.1@d 10.2.0.2@e 10.2.0.3", object.PreferZone, inD, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 3: 2.2 2.3",
 		},
-		"an address of two zones":             {plain, "east: 10.1.0.1@a; east: 10.1.0.1@b; west: 10.2.0.1@b", object.PreferZone, inB, "1.1 2.1", "0: 1.1 2.1"},
-		"no endpoint has a zone":              {plain, "east: 10.1.0.1; west: 10.2.0.1", object.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
+		"an address of two zones": {
+			plain, "east: 10.1.0.1@a; east: 10.1.0.1@b; west: 10.2.0.1@b", object.PreferZone, inB, "1.1 2.1", "0: 1.1 2.1",
+		},
+		"no endpoint has a zone": {plain, "east: 10.1.0.1; west: 10.2.0.1", object.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
 
 		"the order of slices": {
 			plain, "east: 10.1.0.1; west priority=2: ~10.2.0.1; north priority=4: ~10.3.0.1", 0, inA, "1.1", "0: 1.1, 2: 2.1, 4: 3.1",

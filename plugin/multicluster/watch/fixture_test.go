@@ -29,63 +29,55 @@ type recorder struct {
 	failures   []string // lists and watches that failed
 	// reported is how often an object began to be undecodable.
 	reported int
-	watched  map[Resource]int
 	synced   map[Resource]time.Time
 	healthy  map[Resource]bool
 }
 
 func newRecorder() *recorder {
 	return &recorder{
-		objects: map[Resource]int{}, watched: map[Resource]int{}, synced: map[Resource]time.Time{}, healthy: map[Resource]bool{},
+		objects: map[Resource]int{}, synced: map[Resource]time.Time{}, healthy: map[Resource]bool{},
 	}
+}
+
+// keep changes what is kept.
+func (r *recorder) keep(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
 }
 
 func (r *recorder) Objects(resource Resource, delta int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.objects[resource] += delta
+	r.keep(func() { r.objects[resource] += delta })
 }
 
 func (r *recorder) Totals(before, after record.Totals) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !reflect.DeepEqual(before, r.served) {
-		panic(fmt.Sprintf("what was served before is %+v, and was told as %+v", before, r.served))
-	}
-	r.served = after
+	r.keep(func() {
+		if !reflect.DeepEqual(before, r.served) {
+			panic(fmt.Sprintf("what was served before is %+v, and was told as %+v", before, r.served))
+		}
+		r.served = after
+	})
 }
 
 func (r *recorder) Asked(resource Resource, _ string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.healthy[resource] = err == nil
-	if err != nil {
-		r.failures = append(r.failures, fmt.Sprintf("%s: %v", resource, err))
-	}
+	r.keep(func() {
+		r.healthy[resource] = err == nil
+		if err != nil {
+			r.failures = append(r.failures, fmt.Sprintf("%s: %v", resource, err))
+		}
+	})
 }
 
-func (r *recorder) Watched(resource Resource, delta int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.watched[resource] += delta
-}
+func (r *recorder) Watched(Resource, int) {}
 
 func (r *recorder) Confirmed(resource Resource, at time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.synced[resource] = at
+	r.keep(func() { r.synced[resource] = at })
 }
 
-func (r *recorder) Undecodable(Resource, string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.reported++
-}
+func (r *recorder) Undecodable(Resource, string, error) { r.keep(func() { r.reported++ }) }
 
 func (r *recorder) Programmed(headless bool, latency time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.programmed = append(r.programmed, fmt.Sprintf("headless=%v %v", headless, latency))
+	r.keep(func() { r.programmed = append(r.programmed, fmt.Sprintf("headless=%v %v", headless, latency)) })
 }
 
 // bench is a source without an API server: tests put objects into its stores.
