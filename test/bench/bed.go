@@ -189,15 +189,14 @@ func (b *bed) idle(ctx context.Context, more func() (bool, error)) error {
 			return false, err
 		}
 		metrics, err := get(ctx, "http://"+b.local().controller.Address+"/metrics")
-		if last = err; err != nil || waiting.MatchString(metrics) {
+		if last = err; err != nil {
 			return false, nil //nolint:nilerr // it does not listen yet
 		}
-		if more == nil {
-			return true, nil
+		idle := !waiting.MatchString(metrics)
+		if idle && more != nil {
+			idle, last = more()
 		}
-		done, err := more()
-		last = err
-		return done && err == nil, nil //nolint:nilerr // the API server is busy
+		return idle && last == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait until the controller is idle: %w", errors.Join(err, last))

@@ -25,8 +25,10 @@ func TestImportsAreDecoded(t *testing.T) {
 	}{
 		"of all fields": {`"spec":{"type":"Headless","ips":["10.42.0.1"],"ipFamilies":["IPv4"],"trafficDistribution":"PreferClose",
 			"sessionAffinity":"None","ports":[{"name":"http","protocol":"UDP","port":80}]}`, `,"status":{"clusters":[{"cluster":"east"}]}`, false},
-		"of an odd time": {`"spec":{"type":"ClusterSetIP","ips":["10.42.0.2"],"ports":[]}`,
-			`,"status":{"conditions":[{"type":"X","lastTransitionTime":"2026-01-01t00:00:00Z"}]}`, false},
+		"of an odd time": {
+			`"spec":{"type":"ClusterSetIP","ips":["10.42.0.2"],"ports":[]}`,
+			`,"status":{"conditions":[{"type":"X","lastTransitionTime":"2026-01-01t00:00:00Z"}]}`, false,
+		},
 		"of an odd port": {`"spec":{"type":"ClusterSetIP","ips":["10.42.0.3"],"ports":[{"port":"http"}]}`, "", true},
 	} {
 		raw, typed := new(unstructured.Unstructured), new(mcsv1beta1.ServiceImport)
