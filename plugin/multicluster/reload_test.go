@@ -134,6 +134,18 @@ func (s *reloads) reload(options string) {
 		s.Fatal(err)
 	}
 	s.instance = instance
+	s.serving()
+}
+
+// serving waits until the server serves: CoreDNS forgets one that is stopped before it has begun to.
+func (s *reloads) serving() {
+	s.Helper()
+	for _, network := range []string{"udp", "tcp"} {
+		client := dns.Client{Net: network, Timeout: patience}
+		if _, _, err := client.ExchangeContext(s.Context(), new(dns.Msg).SetQuestion(testZone, dns.TypeSOA), s.dns); err != nil {
+			s.Fatal(err)
+		}
+	}
 }
 
 // ask returns the code or the address of web, and its TTL.
@@ -333,6 +345,7 @@ func (s *reloads) fail(options, more string) {
 	}
 	instances := caddy.Instances()
 	s.instance = instances[len(instances)-1]
+	s.serving()
 }
 
 func TestOnlyThePluginOfTheSameServerBlockIsAPredecessor(t *testing.T) {
