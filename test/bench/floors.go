@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
 )
 
@@ -27,7 +28,7 @@ type made struct {
 
 // madeIn returns what the controller of a cluster made, and the ServiceExports.
 func madeIn(ctx context.Context, c *fleet.Client) (all []*made, err error) {
-	byName, byDerived := map[types.NamespacedName]*made{}, map[types.NamespacedName]*made{}
+	byName := map[types.NamespacedName]*made{}
 	of := func(namespace, name string) *made {
 		service := types.NamespacedName{Namespace: namespace, Name: name}
 		if byName[service] == nil {
@@ -48,17 +49,11 @@ func madeIn(ctx context.Context, c *fleet.Client) (all []*made, err error) {
 		of(exports.Items[i].Namespace, exports.Items[i].Name).exported = &exports.Items[i]
 	}
 	for i := range imports.Items {
-		imported := &imports.Items[i]
-		m := of(imported.Namespace, imported.Name)
-		m.imported = imported
-		byDerived[types.NamespacedName{
-			Namespace: imported.Namespace, Name: imported.Annotations[mcsv1beta1.GroupName+"/derived-service"],
-		}] = m
+		of(imports.Items[i].Namespace, imports.Items[i].Name).imported = &imports.Items[i]
 	}
 	for i := range services.Items {
-		derived := &services.Items[i]
-		if m := byDerived[types.NamespacedName{Namespace: derived.Namespace, Name: derived.Name}]; m != nil {
-			m.derived = derived
+		if service := export.DerivedFor(&services.Items[i]); service != "" {
+			of(services.Items[i].Namespace, service).derived = &services.Items[i]
 		}
 	}
 	for i := range slices.Items {
