@@ -50,38 +50,28 @@ func TestImportsAreDecoded(t *testing.T) {
 
 func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
 	b := newBench(t, Options{})
-	x := b.Index()
-	bad := importOf("bad", mcsv1beta1.ClusterSetIP, "10.42.0.9")
+	fixed := importOf("bad", mcsv1beta1.ClusterSetIP, "10.42.0.9")
+	bad := fixed.DeepCopy()
 	bad.Object["spec"].(map[string]any)["ports"] = "none"
 	good := importOf("good", mcsv1beta1.ClusterSetIP, "10.42.0.1")
-	put(t, b.imports.Replace([]any{good, bad}, "1"))
-	put(t, b.slices.Replace(nil, "1"))
-	b.expect(t, "good", "the answer of another import is", "10.42.0.1")
-	fixed := importOf("bad", mcsv1beta1.ClusterSetIP, "10.42.0.9")
-	for _, step := range []struct {
-		name        string
-		do          func() error
-		undecodable bool
-		reported    int
-		want        string
-	}{
-		{"it is listed", func() error { return nil }, true, 1, ""},
-		{"it changes", func() error { return b.imports.Update(bad) }, true, 1, ""},
-		{"it is listed again", func() error { return b.imports.Replace([]any{good, bad}, "2") }, true, 1, ""},
-		{"it is corrected", func() error { return b.imports.Update(fixed) }, false, 1, "10.42.0.9"},
-		{"it breaks", func() error { return b.imports.Update(bad) }, true, 2, ""},
-		{"it is not listed", func() error { return b.imports.Replace([]any{good}, "3") }, false, 2, ""},
-		{"it comes back", func() error { return b.imports.Add(bad) }, true, 3, ""},
-		{"it is deleted", func() error { return b.imports.Delete(bad) }, false, 3, ""},
-		{"it comes again", func() error { return b.imports.Add(bad) }, true, 4, ""},
-	} {
-		put(t, step.do())
-		b.drain()
-		undecodable := b.served.Skips[object.Undecodable] == 1
-		if got := reply(x, "bad"); got != step.want || undecodable != step.undecodable || b.reported != step.reported {
-			t.Errorf("%s: answer %q, undecodable %v, reported %d times", step.name, got, undecodable, b.reported)
+	expect := func(changed error, when string, undecodable, reported int, want string) {
+		t.Helper()
+		b.after(t, changed, "bad", when, want)
+		if got := b.served.Skips[object.Undecodable]; got != undecodable || b.reported != reported {
+			t.Errorf("%s: %d are undecodable, reported %d times; want %d, %d", when, got, b.reported, undecodable, reported)
 		}
 	}
+	put(t, b.slices.Replace(nil, "1"))
+	expect(b.imports.Replace([]any{good, bad}, "1"), "it is listed", 1, 1, "")
+	b.expect(t, "good", "the answer of another import is", "10.42.0.1")
+	expect(b.imports.Update(bad), "it changes", 1, 1, "")
+	expect(b.imports.Replace([]any{good, bad}, "2"), "it is listed again", 1, 1, "")
+	expect(b.imports.Update(fixed), "it is corrected", 0, 1, "10.42.0.9")
+	expect(b.imports.Update(bad), "it breaks", 1, 2, "")
+	expect(b.imports.Replace([]any{good}, "3"), "it is not listed", 0, 2, "")
+	expect(b.imports.Add(bad), "it comes back", 1, 3, "")
+	expect(b.imports.Delete(bad), "it is deleted", 0, 3, "")
+	expect(b.imports.Add(bad), "it comes again", 1, 4, "")
 	b.close()
 	if left := b.served; left.Skips[object.Undecodable]+left.ClusterSetIP+left.Headless > 0 {
 		t.Errorf("after the end: %+v", left)

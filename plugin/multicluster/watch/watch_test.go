@@ -15,19 +15,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 var config = &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}
 
-// answer is what the index answers to an A query for a service of namespace demo, as text.
+// reply is what the index answers to an A query for a service of namespace demo, as text.
 func reply(x *record.Index, service string) string {
+	return replyTo(x, service, object.PreferDefault, record.Client{Size: 65535})
+}
+
+func replyTo(x *record.Index, service string, prefer object.Preference, client record.Client) string {
 	if x.State() == nil {
 		return "SERVFAIL"
 	}
 	reply := x.Lookup(&record.Question{
-		Name: service + ".demo.svc.clusterset.local.", Request: record.Parse(service + ".demo.svc"), Type: dns.TypeA,
-	}, func() record.Client { return record.Client{Size: 65535} })
+		Name: service + ".demo.svc.clusterset.local.", Request: record.Parse(service + ".demo.svc"), Type: dns.TypeA, Prefer: prefer,
+	}, func() record.Client { return client })
 	var all []string
 	for _, rr := range reply.Answer {
 		all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
