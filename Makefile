@@ -209,8 +209,9 @@ bench: bed ## Measure DNS against prebuilt records, and controllers; prints the 
 MEMORY   ?= 512
 CHANGES  ?= 10m
 .PHONY: scale
-scale: bed ## Measure with 511 simulated clusters, whose endpoints change for CHANGES (10m).
-	@$(BOUND) go run ./test/bench -scale -memory $(MEMORY) -changes $(CHANGES)
+scale: bed ## Measure with 511 and with 50 simulated clusters, whose endpoints change for CHANGES (10m), and one large service.
+	@for shape in wide deep; do $(BOUND) go run ./test/bench -shape $$shape -memory $(MEMORY) -changes $(CHANGES); done
+	@$(BOUND) go run ./test/bench -shape tall -memory $(MEMORY) -rate 1 -changes 1m
 
 FUZZTIME ?= 30s
 .PHONY: fuzz

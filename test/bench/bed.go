@@ -32,10 +32,17 @@ type bed struct {
 
 	clusters []*cluster // the first one is under test
 	fleet    *fleet.Fleet
+	baseHeap float64 // see members
 }
 
 // local is the cluster under test.
 func (b *bed) local() *cluster { return b.clusters[0] }
+
+// Programs that are measured.
+const (
+	controllerProgram = "clusterset-controller"
+	serverProgram     = "server"
+)
 
 // A cluster is a real control plane and the programs that run beside it, which are nil while they do not.
 type cluster struct {
@@ -54,7 +61,7 @@ func (b *bed) say(format string, args ...any) {
 // startClusters starts control planes. Without nodes neither a scheduler nor kwok runs.
 func (b *bed) startClusters(ctx context.Context, names ...string) (err error) {
 	b.say("starting %s", names)
-	if b.bin, err = programs.Build(ctx, "test/bench/server", "cmd/clusterset-controller", "test/bench"); err != nil {
+	if b.bin, err = programs.Build(ctx, "test/bench/"+serverProgram, "cmd/"+controllerProgram, "test/bench"); err != nil {
 		return err
 	}
 	var options []controlplane.Options
@@ -75,7 +82,7 @@ func (b *bed) startClusters(ctx context.Context, names ...string) (err error) {
 		if err := errors.Join(c.WriteKubeconfig(c.kubeconfig), clusterset.Install(ctx, c.Cluster)); err != nil {
 			return err
 		}
-		if c.credential, err = clusterset.WriteCredential(ctx, c.Cluster, clusterset.Namespace, "clusterset-controller"); err != nil {
+		if c.credential, err = clusterset.WriteCredential(ctx, c.Cluster, clusterset.Namespace, controllerProgram); err != nil {
 			return err
 		}
 	}
@@ -109,6 +116,9 @@ func (b *bed) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := os.Setenv("GODEBUG", "gctrace=1"); err != nil { // of what is started from here on: see liveHeap
+		return err
+	}
 	return b.serve(local)
 }
 
@@ -120,7 +130,7 @@ func (b *bed) serve(c *cluster) (err error) {
 
 // startDNS starts a CoreDNS with a plugin, and does not wait for it.
 func (b *bed) startDNS(c *cluster, plugin string) (*clusterset.Program, error) {
-	return clusterset.StartCorefile(c.Cluster, filepath.Join(b.bin, "server"),
+	return clusterset.StartCorefile(c.Cluster, filepath.Join(b.bin, serverProgram),
 		fmt.Sprintf(".:PORT {\n    bind 127.0.0.1\n    %s\n}\n", plugin))
 }
 
@@ -134,7 +144,7 @@ func (b *bed) run(c *cluster, memory int64) (err error) {
 	if err := os.Setenv("CONTAINER_MEMORY_LIMIT", limit); err != nil {
 		return err
 	}
-	c.controller, err = clusterset.StartController(c.Cluster, filepath.Join(b.bin, "clusterset-controller"), c.credential,
+	c.controller, err = clusterset.StartController(c.Cluster, filepath.Join(b.bin, controllerProgram), c.credential,
 		"--leader-elect=false")
 	return err
 }

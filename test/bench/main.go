@@ -70,25 +70,36 @@ type scale struct {
 	memory int64
 }
 
+// shapes are large sets: many members with slices of 10 endpoints, few with slices of 100, and one service of many.
+var shapes = map[string]fleet.Shape{
+	"wide": {Members: 511, Services: 5000, Endpoints: 250_000, Spread: 5},
+	"deep": {Members: 50, Services: 250, Endpoints: 250_000, Spread: 10},
+	"tall": {Members: 200, Services: 1, Endpoints: 10_000, Spread: 200},
+}
+
 // command does what the command line says.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o := options{
 		shape:  fleet.Shape{Members: 2, Services: 2000, Endpoints: 20_000, Spread: 2}, // for queries
 		joined: joined{rounds: 7, load: 3 * time.Second, exports: 1000, followed: 600},
-		scale:  scale{rate: 325, rest: 30 * time.Second},
+		scale:  scale{rest: 30 * time.Second},
 	}
 	// A set of its own, because packages of CoreDNS put flags into the one that all share.
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(stderr)
-	large := set.Bool("scale", false, "measure a large cluster set, rather than two joined clusters")
+	shape := set.String("shape", "", "`shape` of a large cluster set: wide, deep or tall; empty means two joined clusters")
+	set.IntVar(&o.rate, "rate", 325, "changed endpoints in a `second`")
 	set.DurationVar(&o.changes, "changes", 10*time.Minute, "how long endpoints change")
 	set.Int64Var(&o.memory, "memory", 512, "memory limit of the controller's container in `MiB`")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
 	plans := joinedPlans
-	if *large {
-		o.shape = fleet.Shape{Members: 511, Services: 5000, Endpoints: 250_000, Spread: 5}
+	if *shape != "" {
+		var known bool
+		if o.shape, known = shapes[*shape]; !known || o.rate < 1 {
+			return fmt.Errorf("-shape %s -rate %d: there is no such shape, or the rate is not positive", *shape, o.rate)
+		}
 		plans = scalePlans(o)
 	}
 	tables, failure := measure(ctx, o, plans, stderr)
@@ -120,7 +131,7 @@ func scalePlans(o options) []plan {
 		fmt.Sprintf("%d clusters, %s services of %s endpoints", o.shape.Members, thousands(o.shape.Services),
 			thousands(o.shape.Endpoints/o.shape.Services)),
 		fmt.Sprintf("Memory limit of the controller %d MiB; %d changes/s for %s.", o.memory, o.rate, o.changes),
-		[]part{(*bed).start, (*bed).imports, (*bed).atRest, (*bed).stream, (*bed).floors},
+		[]part{(*bed).start, (*bed).members, (*bed).imports, (*bed).atRest, (*bed).stream, (*bed).floors},
 	}}
 }
 

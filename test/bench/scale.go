@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -26,6 +30,7 @@ const (
 	whatMedian    = "change → answer, median"
 	whatTail      = "change → answer, 99 %"
 	whatPerChange = "processor time of the controller for each change"
+	whatHeap      = "live heap for each endpoint" // has none
 )
 
 // cpu is the processor time that a process has used, all its threads together, those that ended too.
@@ -61,6 +66,58 @@ func peak(pid int) (float64, error) {
 	}
 	status, err := process.NewStatus()
 	return float64(status.VmHWM) / (1 << 20), err
+}
+
+// collected is the live heap in MiB after a collection of garbage, as GODEBUG=gctrace=1 prints it.
+var collected = regexp.MustCompile(`(?m)^gc .*->(\d+) MB, `)
+
+// liveHeap is that of a program of a cluster after its last collection, in bytes.
+func (c *cluster) liveHeap(program string) (float64, error) {
+	log, err := os.ReadFile(filepath.Join(c.Directory(), program+".log"))
+	if err != nil {
+		return 0, err
+	}
+	all := collected.FindAllSubmatch(log, -1)
+	if len(all) == 0 {
+		return 0, fmt.Errorf("%s has not collected garbage", program)
+	}
+	live, err := strconv.Atoi(string(all[len(all)-1][1]))
+	return float64(live) * (1 << 20), err
+}
+
+// members reads the heap of a controller whose members export nothing yet.
+func (b *bed) members(ctx context.Context) error {
+	b.say("members")
+	if err := b.run(b.local(), b.memory); err != nil {
+		return err
+	}
+	err := errors.Join(b.idle(ctx, nil), b.pause(ctx, b.rest/3))
+	if err == nil {
+		b.baseHeap, err = b.local().liveHeap(controllerProgram)
+	}
+	return errors.Join(err, kill(&b.local().controller))
+}
+
+// heaps measures what each endpoint takes in the controller, besides what members take, and in CoreDNS.
+func (b *bed) heaps() error {
+	controller, err := b.local().liveHeap(controllerProgram)
+	if err != nil {
+		return err
+	}
+	server, err := b.local().liveHeap(serverProgram)
+	if err != nil {
+		return err
+	}
+	count, limit := float64(b.shape.Endpoints), 400.0
+	if b.shape.Part() >= fleet.PerSlice {
+		limit = 150
+	}
+	controller, server = (controller-b.baseHeap)/count, server/count
+	b.add(&figure{
+		what: whatHeap, goal: fmt.Sprintf("≤ %.0f B, DNS ≤ 90 B", limit), missed: controller > limit || server > 90,
+		measured: fmt.Sprintf("controller %.0f B, DNS %.0f B", controller, server),
+	})
+	return nil
 }
 
 // imports measures the first start with all exports, of which nothing is imported yet.
@@ -121,7 +178,7 @@ func (b *bed) atRest(ctx context.Context) error {
 	took, used, err := during(b.local().controller.PID(), func() error { return b.pause(ctx, b.rest) })
 	part := 100 * float64(used) / float64(took)
 	b.add(&figure{what: whatRest, goal: "≤ 3 % of a core", value: part, measured: percent(part), missed: part > 3})
-	return err
+	return errors.Join(err, b.heaps())
 }
 
 // stream measures a stream of changes.
