@@ -15,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // maxDecoded bounds the memory of one decoded response or watch event, in bytes, without its strings and without the
@@ -24,14 +25,6 @@ const maxDecoded = 4 << 20
 
 // protobufPrefix precedes each object that an API server encodes.
 var protobufPrefix = []byte("k8s\x00")
-
-// The fields of the messages around an object: see runtime.Unknown and metav1.WatchEvent in k8s.io/apimachinery.
-const (
-	unknownType, unknownRaw = 1, 2
-	typeVersion, typeKind   = 1, 2
-	eventObject             = 2
-	extensionRaw            = 1
-)
 
 // kinds are the objects that a member may answer with. The decoder would accept any kind that an object claims.
 var kinds = map[string]*message{
@@ -89,59 +82,29 @@ func describe(of reflect.Type) *message {
 // checkObject returns an error if an encoded object is of an unexpected kind, and errTooLarge if it exceeds maxDecoded.
 func checkObject(data []byte) error {
 	data, ok := bytes.CutPrefix(data, protobufPrefix)
-	if !ok {
+	var object runtime.Unknown // what the decoder reads first, too
+	if !ok || object.Unmarshal(data) != nil {
 		return errMalformed
 	}
-	var version, kind string
-	var raw [][]byte
-	err := each(data, func(number protowire.Number, value []byte) error {
-		switch number {
-		case unknownType:
-			return each(value, func(number protowire.Number, value []byte) error {
-				switch number {
-				case typeVersion:
-					version = string(value)
-				case typeKind:
-					kind = string(value)
-				}
-				return nil
-			})
-		case unknownRaw:
-			raw = append(raw, value)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	of, ok := kinds[version+" "+kind]
+	of, ok := kinds[object.APIVersion+" "+object.Kind]
 	if !ok {
-		return fmt.Errorf(
-			"the API server answers with an object of the kind %.100q in %.100q, which it was not asked for", kind,
-			version)
+		return fmt.Errorf("the API server answers with an object of the kind %.100q in %.100q, which it was not asked for",
+			object.Kind, object.APIVersion)
 	}
 	room := maxDecoded
-	for _, one := range raw {
-		if err := of.take(one, &room); err != nil {
-			return err
-		}
-	}
-	return nil
+	return of.take(object.Raw, &room)
 }
 
 // checkEvent calls checkObject for the object in a watch event.
 func checkEvent(data []byte) error {
-	return each(data, func(number protowire.Number, value []byte) error {
-		if number != eventObject {
-			return nil
-		}
-		return each(value, func(number protowire.Number, value []byte) error {
-			if number != extensionRaw {
-				return nil
-			}
-			return checkObject(value)
-		})
-	})
+	var event metav1.WatchEvent
+	if event.Unmarshal(data) != nil {
+		return errMalformed
+	}
+	if len(event.Object.Raw) == 0 {
+		return nil
+	}
+	return checkObject(event.Object.Raw)
 }
 
 // take subtracts the memory of a message from room.
