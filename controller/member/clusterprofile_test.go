@@ -3,8 +3,6 @@
 package member
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -15,14 +13,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"sigs.k8s.io/yaml"
 )
 
 // listKinds are the resources of the fixtures.
@@ -31,29 +29,27 @@ var listKinds = map[schema.GroupVersionResource]string{
 	{Group: "multicluster.x-k8s.io", Version: "v1alpha2", Resource: "clusterprofiles"}: "ClusterProfileList",
 }
 
-// inventory returns clients with the objects of the fixture.
-func inventory(t testing.TB) (*fake.Clientset, *dynamicfake.FakeDynamicClient) {
+// profilesOf makes a source of the objects of the fixture.
+func profilesOf(t *testing.T, text string) (Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "clusterprofile.yaml"))
+	file, err := os.Open(filepath.Join("testdata", "clusterprofile.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer file.Close()
 	var secrets, others []runtime.Object
-	documents := yamlutil.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for documents := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
 		object := &unstructured.Unstructured{}
-		if err := errors.Join(err, yaml.Unmarshal(document, &object.Object)); err != nil {
+		if err := documents.Decode(&object.Object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
 			t.Fatal(err)
 		}
 		switch object.GetKind() {
 		case "":
 		case "Secret":
 			secret := &corev1.Secret{}
-			if err := yaml.UnmarshalStrict(document, secret); err != nil {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, secret); err != nil {
 				t.Fatal(err)
 			}
 			secrets = append(secrets, secret)
@@ -61,14 +57,8 @@ func inventory(t testing.TB) (*fake.Clientset, *dynamicfake.FakeDynamicClient) {
 			others = append(others, object)
 		}
 	}
-	return fake.NewClientset(secrets...), dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		listKinds, others...)
-}
-
-// profilesOf makes a source of the fixture.
-func profilesOf(t testing.TB, text string) (Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
-	t.Helper()
-	client, objects := inventory(t)
+	client := fake.NewClientset(secrets...)
+	objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, others...)
 	source, err := NewClusterProfiles(text, "clusterset-dns", client, objects)
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +180,44 @@ func TestProfilesForm(t *testing.T) {
 		}
 		if got != want || err != nil && !strings.Contains(err.Error(), "use") {
 			t.Errorf("%q is %q (%v), want %q", text, got, err, want)
+		}
+	}
+}
+
+// TestTokenOfAnotherSecret: an object of an inventory cannot make the controller send a token of its namespace that is not
+// for this cluster at this server. In each row the Secret that the object names differs from a valid one.
+func TestTokenOfAnotherSecret(t *testing.T) {
+	const tokenOf, server = "clusterset-dns.github.io/token-of", "clusterset-dns.github.io/server"
+	for name, test := range map[string]struct {
+		change func(*corev1.Secret)
+		want   string // part of the error
+	}{
+		"valid":                {func(*corev1.Secret) {}, ""},
+		"no label":             {func(secret *corev1.Secret) { delete(secret.Labels, tokenOf) }, "label " + tokenOf},
+		"token of another":     {func(secret *corev1.Secret) { secret.Labels[tokenOf] = "other" }, "label " + tokenOf},
+		"no server":            {func(secret *corev1.Secret) { secret.Annotations = nil }, "annotation " + server},
+		"another server":       {func(secret *corev1.Secret) { secret.Annotations[server] += ".test" }, "annotation " + server},
+		"no token":             {func(secret *corev1.Secret) { delete(secret.Data, "token") }, "token"},
+		"credential of member": {func(secret *corev1.Secret) { secret.Labels[ClusterLabel] = "other" }, "label " + ClusterLabel},
+		"token of an account": {
+			func(secret *corev1.Secret) { secret.Type = corev1.SecretTypeServiceAccountToken }, string(corev1.SecretTypeServiceAccountToken),
+		},
+	} {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "west", Namespace: "clusterset-dns", Labels: map[string]string{tokenOf: "west"},
+				Annotations: map[string]string{server: "https://west.example.org:6443"},
+			},
+			Data: map[string][]byte{"token": []byte("valuable")},
+		}
+		test.change(secret)
+		got, err := profileToken(secret, "west", "https://west.example.org:6443")
+		switch {
+		case test.want == "" && (got != "valuable" || err != nil):
+			t.Errorf("%s: %q, %v", name, got, err)
+		case test.want != "" && (got != "" || err == nil || !strings.Contains(err.Error(), test.want) ||
+			!strings.Contains(err.Error(), "clusterset-dns/west") || strings.Contains(err.Error(), "valuable")):
+			t.Errorf("%s: %q, %v, want an error with %q", name, got, err, test.want)
 		}
 	}
 }
