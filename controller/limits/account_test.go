@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -298,5 +299,26 @@ func TestWhatWasLeftOutGoes(t *testing.T) {
 	a.asked()
 	if a.Remove(demo("b"), nil); !a.asked() {
 		t.Error("the member is not listed anew")
+	}
+}
+
+// TestRelistsBecomeRare: a member that stays at its limits is listed less and less often, until all of it fits.
+func TestRelistsBecomeRare(t *testing.T) {
+	a := NewAccount("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
+	list := func(text string) time.Duration {
+		list := a.List(nil)
+		offer(list, text)
+		a.Note(list)
+		return a.RelistDelay()
+	}
+	var delays []time.Duration
+	for range 20 {
+		delays = append(delays, list("a/1=1 b/1=1"))
+	}
+	if !slices.Equal(delays[:3], []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second}) || delays[19] != 10*time.Minute {
+		t.Errorf("delays of %v", delays)
+	}
+	if got := list("a/1=1"); got != 5*time.Second {
+		t.Errorf("a delay of %v after all fit", got)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,12 +44,13 @@ type pages struct {
 	most   int64
 	// err is that of a page with more slices than most; nil means that it is too large.
 	err   error
+	grows bool // later pages may have any size
 	asked []int64
 }
 
 func (p *pages) List(_ context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
 	p.asked = append(p.asked, options.Limit)
-	if options.Limit > p.most {
+	if options.Limit > p.most && (options.Continue == "" || !p.grows) {
 		return nil, &url.Error{Op: "Get", URL: "https://west", Err: cmp.Or(p.err, errTooLarge)}
 	}
 	from := 0
@@ -185,45 +185,21 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestRelistsBecomeRare: a member that stays at its limits is listed less and less often, until all of it fits.
-func TestRelistsBecomeRare(t *testing.T) {
-	store := newSliceStore(func(types.NamespacedName) {}, func() {})
-	store.account = limits.NewAccount("west", limits.Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
-	list := func(all ...*discoveryv1.EndpointSlice) time.Duration {
-		if _, err := listSelection(t.Context(), &pages{slices: all, most: 100}, metav1.ListOptions{Limit: pageSize}, store, confirmed); err != nil {
-			t.Fatal(err)
-		}
-		return store.account.RelistDelay()
-	}
-	var delays []time.Duration
-	for range 20 {
-		delays = append(delays, list(sized("a=1"), sized("b=1")))
-	}
-	if delays[0] != 5*time.Second || delays[1] != 10*time.Second || delays[2] != 20*time.Second ||
-		delays[19] != 10*time.Minute {
-		t.Errorf("delays of %v", delays)
-	}
-	if got := list(sized("a=1")); got != 5*time.Second {
-		t.Errorf("a delay of %v after all fit", got)
-	}
-}
-
 // TestPages: a member behind a slow link is listed all the same, and so is one with large slices. A few of them do not make
 // all pages small.
 func TestPages(t *testing.T) {
 	for name, test := range map[string]struct {
 		count  int
 		server pages
-		grows  bool // pages after the first one are not slow
 		want   string
 	}{
-		"slow":  {1000, pages{most: 25, err: errLate}, true, "[100 50 25 25 25 25 25 25 25 25 50 50 50 50 50 50 50 50 100 100 100 100]"},
-		"large": {7, pages{most: 2}, false, "[100 50 25 12 6 3 1 1 1 1 1 1 1]"},
+		"slow":  {1000, pages{most: 25, err: errLate, grows: true}, "[100 50 25 25 25 25 25 25 25 25 50 50 50 50 50 50 50 50 100 100 100 100]"},
+		"large": {7, pages{most: 2}, "[100 50 25 12 6 3 1 1 1 1 1 1 1]"},
 	} {
 		for i := range test.count {
 			test.server.slices = append(test.server.slices, sized(fmt.Sprintf("s%04d=1", i)))
 		}
-		list, err := listSelection(t.Context(), growing{&test.server, test.grows}, metav1.ListOptions{Limit: pageSize},
+		list, err := listSelection(t.Context(), &test.server, metav1.ListOptions{Limit: pageSize},
 			newSliceStore(func(types.NamespacedName) {}, func() {}), confirmed)
 		if err != nil || len(list.Items) != test.count {
 			t.Errorf("%s: got %v, %v", name, list, err)
@@ -232,17 +208,4 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: asked for pages of %s", name, got)
 		}
 	}
-}
-
-// growing is pages of which the first are slow.
-type growing struct {
-	*pages
-	grows bool
-}
-
-func (g growing) List(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
-	if g.grows && options.Continue != "" {
-		g.most = pageSize
-	}
-	return g.pages.List(ctx, options)
 }
