@@ -90,6 +90,11 @@ func TestSliceStore(t *testing.T) {
 	step("the same list again", func() error {
 		return replace(store, "7", slice("a", "web", "3"), slice("b", "web", "5"), slice("c", "", "6"))
 	}, nil, []string{"web/a@3", "web/b@5"})
+	other := slice("a", "web", "3")
+	other.Endpoints[0].Addresses = []string{"192.0.2.99"}
+	step("other content of the same resourceVersion, as of a restored etcd", func() error {
+		return replace(store, "7", other, slice("b", "web", "5"))
+	}, []string{"web"}, []string{"web/a@3", "web/b@5"})
 	step("a list with changes", func() error {
 		return replace(store, "8", slice("a", "db", "8"), slice("d", "mq", "8"))
 	}, []string{"db", "mq", "web"}, []string{"db/a@8", "mq/d@8"})
@@ -105,60 +110,5 @@ func TestSliceStore(t *testing.T) {
 			each.Annotations != nil {
 			t.Errorf("held with more than is needed: %v", each)
 		}
-	}
-}
-
-// TestSRVOfMembersIsNotRead: how SRV answers come in a member's cluster changes nothing in others.
-func TestSRVOfMembersIsNotRead(t *testing.T) {
-	told := 0
-	store := newSliceStore(func(types.NamespacedName) { told++ }, func() {})
-	for i, text := range []string{"weight=27", "weight=28", ""} {
-		one := slice("a", "web", "1")
-		one.Annotations = map[string]string{export.AnnotationSnapshotPrefix + "v1": "s", export.AnnotationSRV: text}
-		if text == "" {
-			delete(one.Annotations, export.AnnotationSRV)
-		}
-		if err := store.Update(one); err != nil {
-			t.Fatal(err)
-		}
-		held := store.slice("demo", "a").Annotations
-		if _, read := held[export.AnnotationSRV]; read || len(held) != 1 || told != 1 {
-			t.Errorf("%d: told %d times, held %v", i, told, held)
-		}
-	}
-}
-
-// TestAListComparesContent: a restored etcd may give a slice the resourceVersion that another state of it had.
-func TestAListComparesContent(t *testing.T) {
-	var told []string
-	store := newSliceStore(func(service types.NamespacedName) { told = append(told, service.Name) }, func() {})
-	list := func(address string) {
-		t.Helper()
-		one := slice("a", "web", "100")
-		one.Endpoints[0].Addresses = []string{address}
-		if err := replace(store, "100", one); err != nil {
-			t.Fatal(err)
-		}
-	}
-	list("192.0.2.1")
-	list("192.0.2.1")
-	list("192.0.2.99")
-	if len(told) != 2 {
-		t.Errorf("told of %v, want the first list and the list with another address", told)
-	}
-}
-
-// TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
-func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
-	store := newSliceStore(func(types.NamespacedName) {}, func() {})
-	one := slice("a", "a", "1")
-	for range 1000 {
-		one.Endpoints = append(one.Endpoints, one.Endpoints[0])
-	}
-	if err := store.Add(one); err != nil {
-		t.Fatal(err)
-	}
-	if allocations := testing.AllocsPerRun(10, func() { store.services() }); allocations > 100 {
-		t.Errorf("to read the services takes %v allocations", allocations)
 	}
 }
