@@ -3,6 +3,7 @@
 package member
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -65,48 +66,24 @@ func TestHeartbeatIsJudgedByArrival(t *testing.T) {
 	}
 }
 
-// TestUIDThatIsNone: it would be a part of a command that an administrator copies.
-func TestUIDThatIsNone(t *testing.T) {
-	for text, want := range map[string]string{
-		"0b1e3a52-6f5e-4a3c-9d7c-4f0c8f5a1c11": "0b1e3a52-6f5e-4a3c-9d7c-4f0c8f5a1c11",
-		"x'; rm -rf /; '":                      "",
-		"a\nb":                                 "",
-		strings.Repeat("a", 65):                "",
+// TestTextsOfAHeartbeat: a UID would be a part of a command that an administrator copies, and long texts are cut.
+func TestTextsOfAHeartbeat(t *testing.T) {
+	const uid = "0b1e3a52-6f5e-4a3c-9d7c-4f0c8f5a1c11"
+	h := &heartbeat{clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))}
+	for i, test := range []struct{ text, uid string }{
+		{uid, uid}, {"x'; rm -rf /; '", ""}, {"a\nb", ""}, {strings.Repeat("a", 65), ""}, {strings.Repeat("x", 5000), ""}, {"", ""},
 	} {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{HeartbeatUIDAnnotation: text}}}
-		if got := uidOf(lease); got != want {
-			t.Errorf("%q: got %q", text, got)
-		}
-	}
-}
-
-// TestCanaries: those of the last renewal count, unless a controller renewed it that does not know them. Long texts are cut.
-func TestCanaries(t *testing.T) {
-	renewed := time.Unix(1e9, 0)
-	h := &heartbeat{clock: clocktesting.NewFakePassiveClock(renewed)}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
-	for _, step := range []struct {
-		what, text, want string
-	}{
-		{"the first one", "10.1.0.1:8081=a", "10.1.0.1:8081=a"},
-		{"another", "10.1.0.2:8081", "10.1.0.2:8081"},
-		{"a newer one", "10.1.0.3:8081", "10.1.0.3:8081"},
-		{"none", "", ""},
-		{"too many", strings.Repeat("x", 5000), strings.Repeat("x", maxCanariesText)},
-	} {
-		renewed = renewed.Add(HeartbeatInterval)
-		lease = lease.DeepCopy()
-		lease.ResourceVersion += "1"
-		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(renewed))
-		lease.Annotations = map[string]string{HeartbeatCanariesAnnotation: step.text, scope.PropertiesAnnotation: step.text}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(i), Annotations: map[string]string{
+			HeartbeatUIDAnnotation: test.text, HeartbeatCanariesAnnotation: test.text, HeartbeatVersionAnnotation: test.text,
+			scope.PropertiesAnnotation: test.text,
+		}}}
 		if err := h.Update(lease); err != nil {
 			t.Fatal(err)
 		}
-		if text := h.get().Canaries; text != step.want {
-			t.Errorf("%s: got %.50q, want %.50q", step.what, text, step.want)
-		}
-		if got := len(h.get().Properties); got != min(len(step.text), scope.MaxBytes+1) {
-			t.Errorf("%s: %d bytes of properties", step.what, got)
+		is, length := h.get(), len(test.text)
+		if is.KubeSystemUID != test.uid || len(is.Canaries) != min(length, maxCanariesText) || len(is.Version) != min(length, maxWord) ||
+			len(is.Properties) != min(length, scope.MaxBytes+1) || !strings.HasPrefix(test.text, is.Canaries) {
+			t.Errorf("%.50q: got %+v", test.text, is)
 		}
 	}
 }

@@ -15,10 +15,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
-	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 // certificate returns a certificate in PEM.
@@ -81,59 +84,49 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestChangedFilesReconnect: a kubeconfig, certificate or CA that changed on disk is used within sourceInterval. One that
-// cannot be read keeps the connection, and so does a file that did not change.
+// TestChangedFilesReconnect: a kubeconfig or CA that changed on disk is used within a minute. One that cannot be read keeps the
+// connection, and so does a file that did not change.
 func TestChangedFilesReconnect(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	config := func(server string) []byte {
 		return []byte(kubeconfig(`{token: t}`, `{server: "`+server+`", certificate-authority: ca.pem}`))
 	}
-	write(t, path("config"), config("https://192.0.2.1"))
 	now := time.Now()
+	write(t, path("config"), config("https://192.0.2.1"))
 	write(t, path("ca.pem"), certificate(t, now, now.Add(time.Hour)))
-
-	fake := clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	joined := make(chan *Member, 1)
-	around := having()
-	around.tracked = func(m *Member) { joined <- m }
-	members := around.members(Config{
-		Cluster: "east", Clock: fake, Static: []Static{{Cluster: "west", Kubeconfig: path("config")}},
-		Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no network") },
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan struct{})
-	go func() { members.Run(ctx); close(done) }()
-	<-joined
-
-	next := func(change string) {
-		t.Helper()
-		for {
-			fake.Step(sourceInterval)
-			select {
-			case <-joined:
-				return
-			case <-t.Context().Done():
-				t.Fatalf("%s did not reconnect", change)
-			case <-time.After(time.Millisecond):
+	synctest.Test(t, func(t *testing.T) {
+		joined := 0
+		around := having()
+		around.tracked = func(*Member) { joined++ }
+		members := around.members(Config{
+			Cluster: "east", Clock: clock.RealClock{}, Static: []Static{{Cluster: "west", Kubeconfig: path("config")}},
+			Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no network") },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go members.Run(klog.NewContext(ctx, logr.Discard()))
+		synctest.Wait() // it is joined
+		for _, step := range []struct {
+			name, file string
+			content    []byte
+			joined     int
+		}{
+			{"a new server", "config", config("https://192.0.2.2"), 1},
+			{"a new CA", "ca.pem", certificate(t, now, now.Add(2*time.Hour)), 1},
+			{"the same", "config", config("https://192.0.2.2"), 0},
+			{"a broken kubeconfig", "config", []byte("{"), 0},
+		} {
+			joined = 0
+			write(t, path(step.file), step.content)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if joined != step.joined {
+				t.Errorf("%s: it connected %d times, want %d", step.name, joined, step.joined)
 			}
 		}
-	}
-	write(t, path("config"), config("https://192.0.2.2"))
-	next("a new server")
-	write(t, path("ca.pem"), certificate(t, now, now.Add(2*time.Hour)))
-	next("a new CA")
-
-	cancel()
-	<-done
-	sources, _ := gather(members.config, nil, nil, nil)
-	if !members.connected["west"].source.keeps(sources["west"]) {
-		t.Error("unchanged files reconnect")
-	}
-	write(t, path("config"), []byte("{"))
-	sources, problems := gather(members.config, nil, nil, nil)
-	if len(problems) != 1 || sources["west"].err == nil {
-		t.Errorf("a broken kubeconfig: problems %v", problems)
-	}
+		if refused := members.Refused(); len(refused) != 1 {
+			t.Errorf("a broken kubeconfig: problems %v", refused)
+		}
+	})
 }
