@@ -109,7 +109,7 @@ func fromConfig(config *clientcmdapi.Config) (Credential, error) {
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}
 	// Report an invalid credential now rather than at the first request.
-	_, closeConnections, err := newHTTPClient(restConfig, patience)
+	_, closeConnections, err := newHTTPClient(restConfig)
 	if err != nil {
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}

@@ -36,8 +36,6 @@ type frameLimiter struct {
 	base http.RoundTripper
 	// event bounds one watch event, in bytes.
 	event int
-	// patience is how much longer than its timeoutSeconds a watch may last.
-	patience time.Duration
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -53,7 +51,7 @@ func (l *frameLimiter) RoundTrip(request *http.Request) (*http.Response, error) 
 			runtime.ContentTypeProtobuf)
 	}
 	if ok && request.URL.Query().Get("watch") == "true" {
-		response.Body = &frames{ReadCloser: response.Body, limit: l.event, end: l.endOf(request, response.Body)}
+		response.Body = &frames{ReadCloser: response.Body, limit: l.event, end: endOf(request, response.Body)}
 		return response, nil
 	}
 	limit := maxRefusal // which client-go may wait for long after
@@ -86,14 +84,14 @@ func isProtobuf(form string) bool {
 	return err == nil && media == runtime.ContentTypeProtobuf
 }
 
-// endOf closes a watch that outlasts its timeoutSeconds: a proxy may have lost it. It returns nil for a watch without a
-// timeout.
-func (l *frameLimiter) endOf(request *http.Request, body io.Closer) *time.Timer {
+// endOf closes a watch that outlasts its timeoutSeconds by patience: a proxy may have lost it. It returns nil for a watch
+// without a timeout.
+func endOf(request *http.Request, body io.Closer) *time.Timer {
 	seconds, err := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
 	if err != nil {
 		return nil
 	}
-	return time.AfterFunc(time.Duration(seconds)*time.Second+l.patience, func() { body.Close() })
+	return time.AfterFunc(time.Duration(seconds)*time.Second+patience, func() { body.Close() })
 }
 
 // frames is the body of a watch. It passes on whole events within the limit and maxDecoded.

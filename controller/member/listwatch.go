@@ -49,10 +49,10 @@ var (
 	errExpired  = errors.New("there may be room for what was left out: all objects are listed again")
 )
 
-// selected lists, with list, and watches the objects that only selects. patience bounds each page of a list. outcome is
-// called with the result of each request that was not canceled, because a reflector retries some failures without
-// returning them. A reflector opens a watch that ended again from its last resourceVersion, unless again returns an error.
-func selected[L, R runtime.Object](client informer.Client[L], only metav1.ListOptions, patience time.Duration,
+// selected lists, with list, and watches the objects that only selects. outcome is called with the result of each request that
+// was not canceled, because a reflector retries some failures without returning them. A reflector opens a watch that ended
+// again from its last resourceVersion, unless again returns an error.
+func selected[L, R runtime.Object](client informer.Client[L], only metav1.ListOptions,
 	list func(context.Context, metav1.ListOptions) (R, error), again func(context.Context, string) error,
 	outcome func(error),
 ) *listWatch {
@@ -68,7 +68,7 @@ func selected[L, R runtime.Object](client informer.Client[L], only metav1.ListOp
 		}
 		lw.watched.Store(nil)
 		lw.expired.Store(false)
-		result, err := list(ctx, paged(only, patience))
+		result, err := list(ctx, paged(only))
 		tell(ctx, err)
 		return result, err
 	}
@@ -97,7 +97,7 @@ func selected[L, R runtime.Object](client informer.Client[L], only metav1.ListOp
 
 // paged returns the options of the first page of a list. API servers may answer a list of a given resourceVersion
 // without pages.
-func paged(only metav1.ListOptions, patience time.Duration) metav1.ListOptions {
+func paged(only metav1.ListOptions) metav1.ListOptions {
 	// A second more than newHTTPClient waits for the response to begin, whose error says more.
 	seconds := int64(patience/time.Second) + 1
 	only.Limit, only.TimeoutSeconds = pageSize, &seconds

@@ -67,7 +67,7 @@ func TestUnchanged(t *testing.T) {
 // another list is to follow. One that is being opened then ends at once.
 func TestSelectedWatches(t *testing.T) {
 	asked, opened := "", func() {}
-	lw := selected(leases{}, heartbeatOnly, 0, leases{}.List, func(_ context.Context, version string) error {
+	lw := selected(leases{}, heartbeatOnly, leases{}.List, func(_ context.Context, version string) error {
 		asked = version
 		return errRestored
 	}, func(error) { opened() })

@@ -51,7 +51,6 @@ type Member struct {
 	heartbeat *heartbeat
 	report    func(error)
 	source    *source
-	patience  time.Duration                               // see patience
 	keep      func(context.Context, *corev1.Secret) error // see Config.Keep
 	read      func()                                      // reads the member until it leaves
 	leave     func()                                      // ends read, and closes the account
@@ -73,7 +72,6 @@ func newMember(cluster string, now clock.WithTicker, changed func(types.Namespac
 		clock:     now,
 		heartbeat: &heartbeat{clock: now},
 		report:    report,
-		patience:  patience,
 		problems:  map[string]error{},
 		slices:    newSliceStore(changed, synced),
 	}
@@ -172,15 +170,12 @@ func (m *Member) note(watched string, err error) {
 
 // run reads the member until the context ends.
 func (m *Member) run(ctx context.Context, credential Credential) error {
-	httpClient, closeConnections, err := newHTTPClient(credential.Config, m.patience)
+	httpClient, closeConnections, err := newHTTPClient(credential.Config)
 	if err != nil {
 		return err
 	}
 	// Published slices have managed fields and others, which the limit does not count.
-	httpClient.Transport = &frameLimiter{
-		base: httpClient.Transport, event: maxOther + 2*m.slices.account.Limits().SliceBytes,
-		patience: m.patience,
-	}
+	httpClient.Transport = &frameLimiter{base: httpClient.Transport, event: maxOther + 2*m.slices.account.Limits().SliceBytes}
 	config := rest.CopyConfig(credential.Config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf
@@ -198,7 +193,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		return err
 	}
 	slices, leases := discovery.EndpointSlices(metav1.NamespaceAll), coordination.Leases(credential.Namespace)
-	lease := selected(leases, heartbeatOnly, m.patience,
+	lease := selected(leases, heartbeatOnly,
 		func(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
 			return listOne(ctx, leases, options)
 		},
@@ -206,7 +201,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		func(context.Context, string) error { return errRestored },
 		m.outcome(watchedHeartbeat))
 	published := selected(slices,
-		metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster}, m.patience,
+		metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster},
 		func(ctx context.Context, options metav1.ListOptions) (*export.PackedList, error) {
 			return listSelection(ctx, slices, options, m.slices, func() error {
 				// The list may be of another cluster than the last heartbeat, which is read before the list is visible.
@@ -241,7 +236,7 @@ var heartbeatOnly = metav1.ListOptions{
 func (m *Member) readHeartbeat(ctx context.Context, leases informer.Client[*coordinationv1.LeaseList]) (
 	version, uid string, err error,
 ) {
-	list, err := listOne(ctx, leases, paged(heartbeatOnly, m.patience))
+	list, err := listOne(ctx, leases, paged(heartbeatOnly))
 	if err != nil {
 		return "", "", err
 	}

@@ -45,8 +45,10 @@ func (m *Member) renewToken(ctx context.Context, accounts requestsTokens, creden
 		first = half
 	}
 	for at := first; ; at = m.clock.Now().Add(max(has.length()/40, minRetry)) {
-		if !m.until(ctx, at) {
+		select {
+		case <-ctx.Done():
 			return
+		case <-m.clock.After(at.Sub(m.clock.Now())):
 		}
 		err := m.replaceToken(ctx, accounts, has, credential.Config.BearerToken)
 		switch {
@@ -59,18 +61,6 @@ func (m *Member) renewToken(ctx context.Context, accounts requestsTokens, creden
 			logger.Error(errors.New(documents.Safe(said)), "Cannot renew the token of the member; before it expires, run kubectl clusterset join",
 				"expires", has.Expires)
 		}
-	}
-}
-
-// until waits until a time, and returns false if the context ends before.
-func (m *Member) until(ctx context.Context, at time.Time) bool {
-	timer := m.clock.NewTimer(at.Sub(m.clock.Now()))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
 	}
 }
 
@@ -87,7 +77,7 @@ func (m *Member) held() *corev1.Secret {
 
 // replaceToken requests a token of the account of another one, and writes it to the member's Secret.
 func (m *Member) replaceToken(ctx context.Context, accounts requestsTokens, has Token, token string) error {
-	asking, cancel := context.WithTimeout(ctx, m.patience)
+	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	made, err := accounts.CreateToken(asking, has.Account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(max(has.length(), minLife) / time.Second))},

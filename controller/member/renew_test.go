@@ -3,11 +3,9 @@
 package member
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,11 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // readers is the subject of the tokens with which east reads a cluster.
@@ -35,7 +31,7 @@ func readerToken(issued time.Time, life time.Duration) string {
 
 // holding is a member by a Secret with the kubeconfig of a token.
 func holding(token string) *Member {
-	m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
+	m := &Member{cluster: "west", clock: clock.RealClock{}, source: &source{}}
 	m.source.candidate.Store(ofSecret(secret("member-west", "west", 0, kubeconfig(`{token: `+token+`}`, aServer))))
 	return m
 }
@@ -144,44 +140,6 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestTokenOfAnAPIServer: the answer of an API server passes what bounds the answers of a member.
-func TestTokenOfAnAPIServer(t *testing.T) {
-	now := time.Now()
-	next := readerToken(now, time.Hour)
-	server := listening(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/v1/namespaces/clusterset-dns/serviceaccounts/clusterset-member-east/token" {
-			<-r.Context().Done()
-			return
-		}
-		made := &authenticationv1.TokenRequest{}
-		made.Status.Token = next
-		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
-		_, _ = w.Write(encode(t, made))
-	})
-	credential := credentialOf(server)
-	credential.Config.BearerToken = readerToken(now.Add(-50*time.Minute), time.Hour)
-	fast := clocktesting.NewFakeClock(now)
-	m := unheard(fast)
-	m.source = holding(credential.Config.BearerToken).source
-	kept := make(chan []byte, 1)
-	m.keep = func(_ context.Context, secret *corev1.Secret) error { kept <- secret.Data[KubeconfigKey]; return nil }
-	ctx, leave := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- m.run(ctx, credential) }()
-	go func() {
-		for tick := time.NewTicker(time.Millisecond); ctx.Err() == nil; <-tick.C {
-			fast.Step(time.Second)
-		}
-	}()
-	if !bytes.Contains(receive(t, kept), []byte(next)) {
-		t.Error("another token is kept")
-	}
-	leave()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
 }
 
 // TestNotRenewed: tokens that are not of a reader's account in a Secret of the controller cost no request.

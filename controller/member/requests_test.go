@@ -20,11 +20,15 @@ import (
 
 // TestRequests: every list and every watch asks the server of a member for its published slices and its heartbeat alone, in
 // pages: slices that are not exported are never sent. What another cluster under the same id says is looked at by nobody
-// before its UID is known.
+// before its UID is known. Each member has one HTTP/2 connection, of which the heartbeat is a proof.
 func TestRequests(t *testing.T) {
 	seen, watches, listed := make(chan string, 100), make(chan string, 100), make(chan struct{})
 	var once sync.Once
+	var connections sync.Map
 	server := listening(t, func(w http.ResponseWriter, r *http.Request) {
+		if connections.Store(r.RemoteAddr, true); r.ProtoMajor != 2 {
+			t.Errorf("a request by %s", r.Proto)
+		}
 		query := r.URL.Query()
 		verb, resource := "list", r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 		if query.Get("watch") == "true" {
@@ -73,16 +77,23 @@ func TestRequests(t *testing.T) {
 	m.heartbeat.read = func(is Heartbeat, _ bool) { events <- "read " + is.KubeSystemUID }
 	m.slices.listing = func([]types.NamespacedName) { events <- "listing" }
 	stop := reading(t, m, server)
+	stopOther := reading(t, unheard(clock.RealClock{}), server)
 	if first := receive(t, events); first != "read another" {
 		t.Errorf("first there was %q", first)
 	}
 	for receive(t, events) != "listing" {
 		continue // the watch of the heartbeat reads it, too
 	}
-	for watched := map[string]bool{}; len(watched) < 2; {
-		watched[receive(t, watches)] = true
+	for watched := map[string]int{}; watched["leases"] < 2 || watched["endpointslices"] < 2; {
+		watched[receive(t, watches)]++
+	}
+	made := 0
+	connections.Range(func(any, any) bool { made++; return true })
+	if made != 2 {
+		t.Errorf("two members have %d connections", made)
 	}
 	stop()
+	stopOther()
 	requests := map[string]bool{}
 	for len(seen) > 0 {
 		requests[<-seen] = true

@@ -16,7 +16,7 @@ import (
 // rest.HTTPClientFor it shares no transport, so that each member has its own HTTP/2 connection and the heartbeat proves
 // the connection of the slices. A request fails if its response does not begin within patience. The proxy of the
 // kubeconfig is used, or else that of the environment.
-func newHTTPClient(config *rest.Config, patience time.Duration) (*http.Client, func(), error) {
+func newHTTPClient(config *rest.Config) (*http.Client, func(), error) {
 	transportConfig, err := config.TransportConfig()
 	if err != nil {
 		return nil, nil, fmt.Errorf("credential: %w", err)

@@ -16,18 +16,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// answers is a server that begins to answer once begin is closed.
-type answers struct {
-	begin chan struct{}
-	page  []byte
+// roundTrip is a server.
+type roundTrip func(*http.Request) (io.ReadCloser, error)
+
+// RoundTrip implements http.RoundTripper.
+func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) {
+	body, err := r(request)
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}, Body: body}, err
 }
 
-func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
-	<-a.begin
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}},
-		Body: io.NopCloser(bytes.NewReader(a.page)),
-	}, nil
+// answering is a server that answers the page, once begin is closed.
+func answering(begin <-chan struct{}, page []byte) roundTrip {
+	return func(*http.Request) (io.ReadCloser, error) {
+		<-begin
+		return io.NopCloser(bytes.NewReader(page)), nil
+	}
 }
 
 // drip is a body of which a byte comes every 5 s.
@@ -51,12 +54,6 @@ func (d drip) Close() error {
 	return nil
 }
 
-type server func() io.ReadCloser
-
-func (s server) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}, Body: s()}, nil
-}
-
 // TestSlowServers: servers that answer a byte at a time, for as long as they may and again, hold up the list of another
 // member for a moment only.
 func TestSlowServers(t *testing.T) {
@@ -70,14 +67,14 @@ func slowServers(t *testing.T, times int) {
 	page := encode(t, &discoveryv1.EndpointSliceList{})
 	synctest.Test(t, func(t *testing.T) {
 		of := make(chan struct{}, listsAtOnce)
-		get := func(ctx context.Context, host string, answers server) error {
+		get := func(ctx context.Context, host string, server roundTrip) error {
 			ours := &turn{of: of}
 			defer ours.end()
 			request, err := http.NewRequestWithContext(ours.with(ctx), http.MethodGet, "https://"+host+"/", http.NoBody)
 			if err != nil {
 				return err
 			}
-			response, err := (&frameLimiter{base: answers}).RoundTrip(request)
+			response, err := (&frameLimiter{base: server}).RoundTrip(request)
 			if err == nil {
 				response.Body.Close()
 			}
@@ -87,13 +84,15 @@ func slowServers(t *testing.T, times int) {
 		for i := range times * listsAtOnce {
 			go func() {
 				for ctx.Err() == nil {
-					_ = get(ctx, fmt.Sprint("slow-", i), func() io.ReadCloser { return drip{make(chan struct{})} })
+					_ = get(ctx, fmt.Sprint("slow-", i), func(*http.Request) (io.ReadCloser, error) { return drip{make(chan struct{})}, nil })
 				}
 			}()
 		}
 		<-time.After(time.Minute)
 		began := time.Now()
-		err := get(t.Context(), "honest", func() io.ReadCloser { return io.NopCloser(bytes.NewReader(page)) })
+		now := make(chan struct{})
+		close(now)
+		err := get(t.Context(), "honest", answering(now, page))
 		if took := time.Since(began); err != nil || took > time.Duration(times)*pageWithin {
 			t.Errorf("the page of another member took %s: %v", took, err)
 		}
@@ -119,7 +118,7 @@ func TestPagesAreReadInTurn(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			response, err := (&frameLimiter{base: answers{begin, page}}).RoundTrip(request)
+			response, err := (&frameLimiter{base: answering(begin, page)}).RoundTrip(request)
 			if err != nil {
 				t.Error(err)
 				return
@@ -149,6 +148,30 @@ func TestPagesAreReadInTurn(t *testing.T) {
 		}
 		if len(of) != 0 {
 			t.Errorf("%d turns were not given back", len(of))
+		}
+	})
+}
+
+// TestWatchThatNobodyEnds: a watch of which nothing comes any more, also not its end, is closed.
+func TestWatchThatNobodyEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body, _ := io.Pipe()
+		server := roundTrip(func(*http.Request) (io.ReadCloser, error) { return body, nil })
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://west/?watch=true&timeoutSeconds=300", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		response, err := (&frameLimiter{base: server, event: 1}).RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if got, err := io.ReadAll(response.Body); err == nil || len(got) > 0 {
+			t.Errorf("read %d bytes, and %v", len(got), err)
+		}
+		if lasted := time.Since(began); lasted != 5*time.Minute+patience {
+			t.Errorf("it lasted %s", lasted)
 		}
 	})
 }
