@@ -4,7 +4,6 @@ package memberstate
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -32,8 +31,6 @@ type lookout struct {
 	told     []string
 	// properties are those in the heartbeats of the clusters.
 	properties map[string]string
-	// looked receives them instead if it is not nil.
-	looked chan string
 }
 
 func newLookout(t testing.TB, left map[string]memory, clusters ...string) *lookout {
@@ -80,10 +77,6 @@ func (l *lookout) ServicesFrom(cluster string) map[types.NamespacedName]struct{}
 
 // VerdictChanged implements Handler.
 func (l *lookout) VerdictChanged(cluster string) {
-	if l.looked != nil {
-		l.looked <- cluster
-		return
-	}
 	l.told = append(l.told, cluster)
 }
 
@@ -144,104 +137,40 @@ func (l *lookout) expect(t *testing.T, cluster, want, told string) {
 	l.told = nil
 }
 
-// TestTrackerSilence: from fresh to stale to gone, and back.
-func TestTrackerSilence(t *testing.T) {
-	l := newLookout(t, nil, "north", "west")
-	l.expect(t, "west", "fresh NotYetHeard", "")
-	l.pass(60, "north", "west")
-	l.expect(t, "west", "fresh Heard", "")
-	l.pass(25, "north")
-	l.expect(t, "west", "fresh Heard", "")
-	l.pass(10, "north")
-	l.expect(t, "west", "stale Silent demoted", "west")
-	l.pass(3600, "north")
-	l.expect(t, "west", "gone Silent demoted", "west")
-	l.pass(5, "north", "west")
-	l.expect(t, "west", "fresh Heard", "west")
-	l.expect(t, "north", "fresh Heard", "")
-	// Both at once.
-	l.pass(7200)
-	l.expect(t, "west", "stale Silent demoted", "north west")
-	if !l.Isolated() {
-		t.Error("nobody is heard, and nothing is suspected here")
-	}
-}
-
-// TestTrackerDrain: an administrator drains a member, and reverts the drain.
-func TestTrackerDrain(t *testing.T) {
-	l := newLookout(t, nil, "west")
-	l.pass(30, "west")
-	for value, want := range map[string]string{"true": "fresh Heard demoted", "yes": "fresh Heard"} {
-		l.annotate("west", map[string]string{AnnotationDrain: value})
-		l.pass(5, "west")
-		if verdict := l.Verdict("west"); verdict.Demote != strings.HasSuffix(want, "demoted") {
-			t.Errorf("%q: the verdict is %+v", value, verdict)
-		}
-	}
-}
-
-// TestTrackerDrainOfThePredecessor: a new leader knows that a member asked to be drained before it hears the member.
-func TestTrackerDrainOfThePredecessor(t *testing.T) {
-	l := newLookout(t, map[string]memory{"west": {DrainsAnnotation: "true"}}, "west")
-	if verdict := l.Verdict("west"); !verdict.Demote || verdict.State != liveness.Fresh {
-		t.Errorf("the verdict is %+v", verdict)
-	}
-	if lease := l.lease("west"); lease.Annotations[DrainsAnnotation] != "true" {
-		t.Errorf("the Lease has %v", lease.Annotations)
-	}
-}
-
-// TestTrackerLostExports: a list without most of what is known is kept from
-// being believed until it is confirmed, looked at twice, or whole again.
+// TestTrackerLostExports: a list without most of what is known is kept from being believed until it is confirmed or whole
+// again. TestWithdrawn has one that stays so.
 func TestTrackerLostExports(t *testing.T) {
-	begin := func() *lookout {
-		l := newLookout(t, nil, "west")
-		l.exported["west"] = "a b c d"
-		l.pass(30, "west")
-		l.Listed("west", inDemo("a b c d"))
-		l.expect(t, "west", "fresh Heard", "")
-		l.Listed("west", inDemo("a"))
-		l.expect(t, "west", "stale ExportsLost demoted kept", "west")
-		return l
+	l := newLookout(t, nil, "west")
+	l.exported["west"] = "a b c d"
+	l.pass(30, "west")
+	for _, step := range []struct {
+		name, list string // no list if it is -
+		confirmed  string
+		want, told string
+	}{
+		{"all", "a b c d", "", "fresh Heard", ""},
+		{"one of four", "a", "", "stale ExportsLost demoted kept", "west"},
+		{"all again", "a b c d", "", "fresh Heard", "west"},
+		{"three of four", "a b c", "", "fresh Heard kept", "west"}, // until the next heartbeat tells whose list it is
+		{"the next heartbeat", "-", "", "fresh Heard", "west"},
+		{"one of four once more", "a", "", "stale ExportsLost demoted kept", "west"},
+		{"something else is confirmed", "-", "something else", "stale ExportsLost demoted kept", ""},
+		{"that list is confirmed", "-", "token", "fresh Heard", "west"},
+		{"a later list", "", "", "stale ExportsLost demoted kept", "west"}, // which was not confirmed
+	} {
+		switch step.confirmed {
+		case "token":
+			l.annotate("west", map[string]string{AnnotationConfirm: l.Verdict("west").Token})
+		case "something else":
+			l.annotate("west", map[string]string{AnnotationConfirm: step.confirmed})
+		}
+		if step.list == "-" {
+			l.pass(5, "west")
+		} else if lacks := l.Listed("west", inDemo(step.list)); lacks != (step.list != "a b c d") {
+			t.Errorf("%s: it lacks exports: %t", step.name, lacks)
+		}
+		l.expect(t, "west", step.want, step.told)
 	}
-	t.Run("confirmed", func(t *testing.T) {
-		l := begin()
-		l.annotate("west", map[string]string{AnnotationConfirm: "something else"})
-		l.pass(60, "west")
-		l.expect(t, "west", "stale ExportsLost demoted kept", "")
-		l.annotate("west", map[string]string{AnnotationConfirm: l.Verdict("west").Token})
-		l.pass(5, "west")
-		l.expect(t, "west", "fresh Heard", "west")
-		// It vouches for that list, and for no later one.
-		l.exported["west"] = "a b c d"
-		l.pass(30, "west")
-		l.Listed("west", nil)
-		l.expect(t, "west", "stale ExportsLost demoted kept", "west")
-	})
-	t.Run("looked at twice", func(t *testing.T) {
-		l := begin()
-		l.pass(290, "west")
-		l.expect(t, "west", "stale ExportsLost demoted kept", "")
-		l.pass(20, "west")
-		l.expect(t, "west", "fresh Heard", "west")
-	})
-	t.Run("whole again", func(t *testing.T) {
-		l := begin()
-		if l.Listed("west", inDemo("a b c d")) {
-			t.Error("a whole list lacks exports")
-		}
-		l.expect(t, "west", "fresh Heard", "west")
-	})
-	t.Run("a few are not most", func(t *testing.T) {
-		l := begin()
-		if !l.Listed("west", inDemo("a b c")) {
-			t.Error("a list that lacks an export is whole")
-		}
-		// Who says so is looked at before it is believed.
-		l.expect(t, "west", "fresh Heard kept", "west")
-		l.pass(5, "west")
-		l.expect(t, "west", "fresh Heard", "west")
-	})
 }
 
 // TestTrackerPredecessor: what another process left of a member counts until
@@ -250,8 +179,13 @@ func TestTrackerPredecessor(t *testing.T) {
 	l := newLookout(t, map[string]memory{
 		"north": {StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "uid-of-north"},
 		"west":  {StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "uid-of-another"},
-	}, "north", "west")
-	l.expect(t, "north", "stale Silent demoted", "north west")
+		"south": {DrainsAnnotation: "true"},
+	}, "north", "west", "south")
+	if verdict, lease := l.Verdict("south"), l.lease("south"); !verdict.Demote || verdict.State != liveness.Fresh ||
+		lease.Annotations[DrainsAnnotation] != "true" {
+		t.Errorf("of a member that asked to be drained, the verdict is %+v, and the Lease has %v", verdict, lease.Annotations)
+	}
+	l.expect(t, "north", "stale Silent demoted", "north south west")
 	l.pass(5, "north", "west")
 	l.expect(t, "north", "fresh Heard", "north west")
 	l.expect(t, "west", "stale AnotherCluster demoted kept", "")
@@ -308,27 +242,4 @@ func TestTrackerKeepsARenamedCluster(t *testing.T) {
 	l.expect(t, "west", "fresh Heard kept", "west") // the slices are on their way
 	renamed("west")
 	l.expect(t, "west", "fresh Heard", "west")
-}
-
-// TestTrackerRuns: time alone makes it judge.
-func TestTrackerRuns(t *testing.T) {
-	l := newLookout(t, nil, "west")
-	l.pass(30, "west")
-	l.looked = make(chan string, 1)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { l.Run(ctx); close(ended) }()
-	for waiting := true; waiting; {
-		select {
-		case cluster := <-l.looked:
-			if got := fmt.Sprint(cluster, l.Verdict("west").State); got != "west"+liveness.Stale.String() {
-				t.Errorf("got %s", got)
-			}
-			waiting = false
-		case <-time.After(time.Millisecond): // until it waits for the next moment
-			l.now.Step(time.Second)
-		}
-	}
-	stop()
-	<-ended
 }
