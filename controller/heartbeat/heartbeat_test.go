@@ -29,6 +29,8 @@ import (
 
 const staleAfter = 30 * time.Second
 
+var web, db = types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
+
 // A beating is a heartbeat of cluster east, and what it is written to.
 type beating struct {
 	*Renewer
@@ -38,8 +40,16 @@ type beating struct {
 	annotations map[string]string
 
 	mu      sync.Mutex
-	refused error // of EndpointSlices
+	refused error  // of EndpointSlices
+	late    string // the inputs that are
 	retried []string
+}
+
+// Late implements Inputs.
+func (b *beating) Late(time.Duration) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.late
 }
 
 func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.Object) *beating {
@@ -55,7 +65,7 @@ func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.O
 		Client: b.client, Namespace: "system", Cluster: "east", KubeSystemUID: "uid-of-east",
 		Clock: clock.RealClock{}, Recorder: b.events, Queue: b, Annotations: func() map[string]string { return b.annotations },
 		Record: NewRecord(RecordConfig{
-			Clock: clock.RealClock{}, After: staleAfter, Inputs: &faults{},
+			Clock: clock.RealClock{}, After: staleAfter, Inputs: b,
 			Prober: apply.SliceProbe{Client: b.client, Namespace: "system", Cluster: "east"},
 		}, expected),
 	})
@@ -67,11 +77,11 @@ func (b *beating) Retry(service types.NamespacedName) {
 	b.retried = append(b.retried, service.String())
 }
 
-// refuse makes the API server refuse EndpointSlices, or accept them again.
-func (b *beating) refuse(err error) {
+// fails makes the API server refuse EndpointSlices, or accept them again, and inputs late, or read again.
+func (b *beating) fails(refused error, late string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.refused = err
+	b.refused, b.late = refused, late
 }
 
 // renewed returns how long ago the heartbeat was renewed, as "5s ago by east", and the Events since it was asked last.
@@ -92,7 +102,6 @@ func (b *beating) renewed(t *testing.T) string {
 // TestHeartbeatVouchesForTheSlices: it stops while slices cannot be written, and goes on when they can.
 func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		web := types.NamespacedName{Namespace: "demo", Name: "web"}
 		b := newBeating(map[types.NamespacedName]struct{}{web: {}})
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -119,7 +128,7 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 		expect("a quota of one namespace", "0s ago by east")
 		pass(nil)
 
-		b.refuse(denied)
+		b.fails(denied, "")
 		pass(denied)
 		<-time.After(staleAfter - member.HeartbeatInterval)
 		expect("not for long", "0s ago by east")
@@ -130,12 +139,18 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 		if reason := b.Record.Reason(); reason != WritesFail || len(b.retried) > 0 {
 			t.Errorf("the reason is %q, and %v are retried", reason, b.retried)
 		}
-		b.refuse(nil)
+		b.fails(nil, "")
 		<-time.After(member.HeartbeatInterval)
 		expect("allowed again", "0s ago by east; Normal HeartbeatResumed")
 		if fmt.Sprint(b.retried) != "[demo/web]" {
 			t.Errorf("retried are %v", b.retried)
 		}
+		b.fails(nil, "Services")
+		<-time.After(time.Minute)
+		expect("Services cannot be read", "1m0s ago by east; Warning HeartbeatStopped")
+		b.fails(nil, "")
+		<-time.After(member.HeartbeatInterval)
+		expect("Services can be read again", "0s ago by east; Normal HeartbeatResumed")
 		for _, action := range b.client.Actions() {
 			if action, ok := action.(clienttesting.CreateActionImpl); ok &&
 				action.GetResource().Resource == "endpointslices" {
@@ -147,6 +162,32 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNothingIsVouchedForBeforeItIsSeen: each expected service was reconciled, though perhaps in vain.
+func TestNothingIsVouchedForBeforeItIsSeen(t *testing.T) {
+	seen := func(r *Record) bool {
+		select {
+		case <-r.Seen():
+			return true
+		default:
+			return false
+		}
+	}
+	if !seen(NewRecord(RecordConfig{}, nil)) {
+		t.Error("a cluster that exports nothing waits")
+	}
+	r := NewRecord(RecordConfig{Clock: clock.RealClock{}}, map[types.NamespacedName]struct{}{web: {}, db: {}})
+	r.Reconciled(web, nil)
+	r.Reconciled(web, nil)
+	r.Reconciled(types.NamespacedName{Name: "other"}, nil)
+	if seen(r) {
+		t.Error("one export was not reconciled, and the slices count as seen")
+	}
+	if r.Reconciled(db, errors.New("refused")); !seen(r) {
+		t.Error("all exports were reconciled, and the slices count as unseen")
+	}
+	r.Reconciled(db, nil)
 }
 
 // TestCheckID: a cluster does not work under another id than before.
