@@ -143,6 +143,8 @@ func with(t *testing.T, members []Member, text string) (l Limits, opinion Opinio
 			m.Shrunk = moment()
 		case "lost":
 			m.Lost = moment()
+		case "seen":
+			m.Arrivals = m.Arrivals.Seen(moment(), "uid-1")
 		case "joined":
 			members[len(members)-1].Arrivals.Joined = moment()
 		default:
@@ -179,6 +181,10 @@ func TestJudge(t *testing.T) {
 		{"known as stale, and heard", 6, "west 5", "before=stale", "west fresh Heard"},
 		{"known as gone", 1, "west", "gone before=gone", "west gone Silent demote"},
 		{"known as gone, where that is no longer asked for", 1, "west", "before=gone", "west stale Silent demote"},
+		{"known in a state that is none", 1, "west", "before=Stale", "west fresh NotYetHeard"},
+		{"of a controller that is dead, a Lease can be read", 29, "west", "seen=20", "west fresh NotYetHeard"},
+		{"that is no heartbeat", 30, "west", "seen=20", "west stale Silent demote"},
+		{"a Lease of another cluster", 29, "west", "known=uid-0 seen=20", "west stale AnotherCluster demote keep uid-1"},
 		{"drained", 101, "west 5-100", "drained", "west fresh Heard demote"},
 		{"one of two", 130, "north 5-130; west 5-100", "", "north fresh Heard; west stale Silent demote"},
 		{"both at once", 111, "north 3-98; west 5-100", "", "isolated; north fresh Heard; west fresh Heard"},
@@ -259,19 +265,6 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestStatesAreReadAsTheyAreWritten(t *testing.T) {
-	for _, state := range []State{Fresh, Stale, Gone} {
-		if got := ParseState(state.String()); got != state {
-			t.Errorf("%s is read as %s", state, got)
-		}
-	}
-	for _, text := range []string{"", "Stale", "dead"} {
-		if got := ParseState(text); got != Fresh {
-			t.Errorf("%q is read as %s", text, got)
-		}
-	}
-}
-
 func TestLostMost(t *testing.T) {
 	for _, test := range []struct {
 		before, after int
@@ -290,22 +283,5 @@ func TestLostMost(t *testing.T) {
 		if got := LostMost(test.before, test.after); got != test.want {
 			t.Errorf("%d of %d left: %v, want %v", test.after, test.before, got, test.want)
 		}
-	}
-}
-
-// TestSeenIsNotHeard: the Lease of a controller that is dead can be read.
-func TestSeenIsNotHeard(t *testing.T) {
-	m := Member{Cluster: "west", Arrivals: Arrivals{Joined: at(0)}, KnownUID: "uid-0"}
-	m.Arrivals = m.Arrivals.Seen(at(20), "uid-1")
-	if got, want := text(judgeAll(at(29), limits, []Member{m}, Opinion{})),
-		"west stale AnotherCluster demote keep uid-1"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	m.KnownUID = "uid-1"
-	if got, want := text(judgeAll(at(29), limits, []Member{m}, Opinion{})), "west fresh NotYetHeard"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if got, want := text(judgeAll(at(30), limits, []Member{m}, Opinion{})), "west stale Silent demote"; got != want {
-		t.Errorf("got %s, want %s", got, want)
 	}
 }
