@@ -163,88 +163,54 @@ func TestCredentialsChange(t *testing.T) {
 	}
 }
 
-// TestWhatAMemberSpokeOfIsLookedAtWithoutIt: also where nothing came of it here.
-func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
-	var set *Members
-	var changed []string
-	leaving := false
-	secrets := []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
-	around := &surroundings{
-		secrets: func() []*corev1.Secret { return secrets },
-		serviceChanged: func(service types.NamespacedName) {
-			if !leaving {
-				return
-			}
-			spoken := "not spoken of"
-			if m := set.Get("west"); m != nil && len(m.Services()) > 0 {
-				spoken = "spoken of"
-			}
-			changed = append(changed, service.Name+" "+spoken)
-		},
-	}
-	set, refresh := around.idle(t)
-	refresh()
-	for name, change := range map[string]func(){
-		"another credential": func() { secrets[0] = secret("a", "west", 0, kubeconfig(`{token: u}`, aServer)) },
-		"none":               func() { secrets = nil },
+// TestServicesOfAMemberThatLeaves: all that it published is looked at without it, also what was not imported.
+func TestServicesOfAMemberThatLeaves(t *testing.T) {
+	for name, after := range map[string][]*corev1.Secret{
+		"another credential": {secret("a", "west", 0, kubeconfig(`{token: u}`, aServer))},
+		"none":               nil,
 	} {
-		if set.Get("west") == nil {
-			secrets = []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
-			refresh()
-		}
+		secrets := []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
+		var set *Members
+		var changed []string
+		set, refresh := (&surroundings{
+			secrets: func() []*corev1.Secret { return secrets },
+			serviceChanged: func(service types.NamespacedName) {
+				m := set.Get("west")
+				changed = append(changed, fmt.Sprintf("%s, published: %t", service.Name, m != nil && len(m.Services()) > 0))
+			},
+		}).idle(t)
+		refresh()
 		if err := replace(set.Get("west").slices, "1", slice("web-1", "web", "1")); err != nil {
 			t.Fatal(err)
 		}
-		changed = nil
-		change()
-		leaving = true
-		refresh()
-		leaving = false
-		if !slices.Equal(changed, []string{"web not spoken of"}) {
+		changed, secrets = nil, after
+		if refresh(); !slices.Equal(changed, []string{"web, published: false"}) {
 			t.Errorf("%s: told %q", name, changed)
 		}
 	}
 }
 
-// TestJoiningMembersAreMembers: a handler that is called for one of them finds all of them, so
-// that a look at the set forgets none that joined.
+// TestJoiningMembersAreMembers: a handler that is called for one of them finds all of them, so that a look at the set forgets
+// none that joined.
 func TestJoiningMembersAreMembers(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
+	around := having(secret("a", "west", 0, good), secret("b", "north", 0, good), secret("c", "south", 0, "{"))
 	var set *Members
 	var joined, told []string
-	ids := func() string {
-		var all []string
-		for _, m := range set.List() {
-			all = append(all, m.Cluster())
+	around.tracked = func(m *Member) {
+		if joined = append(joined, m.Cluster()); len(set.List()) != 3 {
+			t.Errorf("%s joins, and there are %d members", m.Cluster(), len(set.List()))
 		}
-		return strings.Join(all, " ")
 	}
-	const want = "north south west"
-	around := &surroundings{
-		secrets: func() []*corev1.Secret {
-			return []*corev1.Secret{
-				secret("a", "west", 0, good), secret("b", "north", 0, good),
-				secret("c", "south", 0, "{"),
-			}
-		},
-		tracked: func(m *Member) {
-			joined = append(joined, m.Cluster())
-			if got := ids(); got != want {
-				t.Errorf("%s joins, and the members are %q", m.Cluster(), got)
-			}
-		},
-		memberChanged: func(cluster string) {
-			told = append(told, cluster)
-			if len(joined) != 3 {
-				t.Errorf("%s changed, and only %v joined", cluster, joined)
-			}
-		},
+	around.memberChanged = func(cluster string) {
+		if told = append(told, cluster); len(joined) != 3 {
+			t.Errorf("%s changed, and only %v joined", cluster, joined)
+		}
 	}
 	set, refresh := around.idle(t)
 	refresh()
-	slices.Sort(joined)
 	slices.Sort(told)
-	if strings.Join(joined, " ") != want || strings.Join(told, " ") != want {
-		t.Errorf("told of %v and %v", joined, told)
+	if strings.Join(told, " ") != "north south west" {
+		t.Errorf("told of %v", told)
 	}
 }

@@ -3,7 +3,6 @@
 package member
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -18,33 +17,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
-
-// endless is a server without end of slices.
-type endless struct {
-	pages
-	make func(i int) *discoveryv1.EndpointSlice
-	most int
-	read int // pages
-}
-
-func (e *endless) List(_ context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
-	list := &discoveryv1.EndpointSliceList{}
-	for i := range int(options.Limit) {
-		encoded, err := e.make(e.read*int(options.Limit) + i).Marshal()
-		if err != nil {
-			return nil, err
-		}
-		decoded := discoveryv1.EndpointSlice{}
-		if err := decoded.Unmarshal(encoded); err != nil {
-			return nil, err
-		}
-		list.Items = append(list.Items, decoded)
-	}
-	if e.read++; e.read*int(options.Limit) < e.most {
-		list.Continue = fmt.Sprint(e.read)
-	}
-	return list, nil
-}
 
 // heap is what is live on the heap.
 func heap() int {
@@ -110,7 +82,7 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			of.SetMembers([]string{"west", "north"})
 			before := heap()
 			list, err := listSelection(t.Context(),
-				&endless{make: made, most: 3 * part / 2 / limits.WeightOf(export.Strip(made(0))).Bytes},
+				&pages{made: made, count: 3 * part / 2 / limits.WeightOf(export.Strip(made(0))).Bytes, most: pageSize},
 				metav1.ListOptions{Limit: pageSize}, store, confirmed)
 			if err != nil {
 				t.Fatal(err)

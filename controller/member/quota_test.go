@@ -41,7 +41,10 @@ func sized(text string) *discoveryv1.EndpointSlice {
 // pages is a server that answers lists in pages, and too large a page with an error.
 type pages struct {
 	slices []*discoveryv1.EndpointSlice
-	most   int64
+	// made makes count slices in place of these.
+	made  func(i int) *discoveryv1.EndpointSlice
+	count int
+	most  int64
 	// err is that of a page with more slices than most; nil means that it is too large.
 	err   error
 	grows bool // later pages may have any size
@@ -60,12 +63,16 @@ func (p *pages) List(_ context.Context, options metav1.ListOptions) (*discoveryv
 		}
 	}
 	list := &discoveryv1.EndpointSliceList{}
-	to := min(len(p.slices), from+int(options.Limit))
-	for _, each := range p.slices[from:to] {
-		list.Items = append(list.Items, *each.DeepCopy())
+	count, made := len(p.slices), func(i int) *discoveryv1.EndpointSlice { return p.slices[i].DeepCopy() }
+	if p.made != nil {
+		count, made = p.count, p.made
+	}
+	to := min(count, from+int(options.Limit))
+	for i := from; i < to; i++ {
+		list.Items = append(list.Items, *made(i))
 	}
 	list.ResourceVersion = "7"
-	if to < len(p.slices) {
+	if to < count {
 		list.Continue = fmt.Sprint(to)
 	}
 	return list, nil
