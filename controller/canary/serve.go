@@ -150,10 +150,8 @@ func serve(conn net.Conn, cluster, key string) {
 
 // pause returns after some time, or once the context ends.
 func pause(ctx context.Context, long time.Duration) {
-	timer := time.NewTimer(long)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(long):
 	}
 }

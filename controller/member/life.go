@@ -3,11 +3,11 @@
 package member
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"os"
 	"strings"
 	"time"
+
+	"k8s.io/client-go/util/cert"
 )
 
 // A Life is the validity of a credential. A zero time is unknown, or no end.
@@ -48,13 +48,9 @@ func (l Life) Ending(now time.Time) bool {
 
 // lifeOfCertificate returns the validity of the first certificate in PEM.
 func lifeOfCertificate(text []byte) Life {
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return Life{}
-	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
+	certificates, err := cert.ParseCertsPEM(text)
 	if err != nil {
 		return Life{}
 	}
-	return Life{Issued: certificate.NotBefore, Expires: certificate.NotAfter}
+	return Life{Issued: certificates[0].NotBefore, Expires: certificates[0].NotAfter}
 }

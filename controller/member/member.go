@@ -49,7 +49,7 @@ type Member struct {
 	clock     clock.WithTicker
 	slices    *sliceStore
 	heartbeat *heartbeat
-	report    func(error)
+	report    func(error) // called when requests fail in another way than before
 	source    *source
 	keep      func(context.Context, *corev1.Secret) error // see Config.Keep
 	read      func()                                      // reads the member until it leaves
@@ -60,21 +60,6 @@ type Member struct {
 	mu       sync.Mutex
 	problems map[string]error // by watch
 	reported string           // the kind of the problem, empty for none
-}
-
-// newMember returns a member that was not read yet. changed is called for each service whose slices changed, synced
-// after the first complete list, and report when requests fail in another way than before.
-func newMember(cluster string, now clock.WithTicker, changed func(types.NamespacedName), synced func(),
-	report func(error),
-) *Member {
-	return &Member{
-		cluster:   cluster,
-		clock:     now,
-		heartbeat: &heartbeat{clock: now},
-		report:    report,
-		problems:  map[string]error{},
-		slices:    newSliceStore(changed, synced),
-	}
 }
 
 // Cluster returns the id of the member.

@@ -276,27 +276,33 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 // endpoints stay.
 func (s *Members) join(ctx context.Context, source *source) *Member {
 	cluster := source.cluster
-	var member *Member
-	member = newMember(cluster, s.config.Clock, func(service types.NamespacedName) { s.published(member, service) }, func() {
+	store := newSliceStore()
+	member := &Member{
+		cluster: cluster, clock: s.config.Clock, slices: store, source: source, keep: s.config.Keep, problems: map[string]error{},
+		report: func(err error) {
+			s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
+		},
+		heartbeat: &heartbeat{
+			clock: s.config.Clock, read: func(is Heartbeat, renewed bool) { s.config.Tracker.LeaseRead(cluster, is, renewed) },
+		},
+	}
+	store.changed = func(service types.NamespacedName) { s.published(member, service) }
+	store.listed = func() {
 		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
 		s.handler.MemberChanged(cluster)
-	}, func(err error) {
-		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
-	})
-	member.source, member.keep = source, s.config.Keep
-	member.heartbeat.read = func(is Heartbeat, renewed bool) { s.config.Tracker.LeaseRead(cluster, is, renewed) }
-	member.slices.listing = func(services []types.NamespacedName) {
+	}
+	store.listing = func(services []types.NamespacedName) {
 		if s.config.Tracker.Listed(cluster, services) {
 			member.listed.Store(nil) // it may be incomplete: the next list must come soon
 		}
 	}
-	member.slices.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }
-	member.slices.turns = s.turns
-	member.slices.account = limits.NewAccount(cluster, s.config.Limits, s.memory, member.slices.imported())
+	store.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }
+	store.account = limits.NewAccount(cluster, s.config.Limits, s.memory, store.imported())
+	store.turns = s.turns
 	ctx, leave := context.WithCancel(ctx)
 	member.leave = func() {
 		leave()
-		member.slices.account.Close()
+		store.account.Close()
 	}
 	member.read = func() {
 		if s.config.Read != nil {

@@ -77,7 +77,7 @@ func TestMemoryAtTheLimits(t *testing.T) {
 				return one
 			}
 			of := limits.NewPool(limit)
-			store := newSliceStore(func(types.NamespacedName) {}, func() {})
+			store := storing(func(types.NamespacedName) {})
 			store.account = limits.NewAccount("west", limits.Default, of, nil)
 			of.SetMembers([]string{"west", "north"})
 			before := heap()

@@ -89,7 +89,7 @@ func (p *pages) Watch(context.Context, metav1.ListOptions) (watch.Interface, err
 // package limits.
 func TestLimits(t *testing.T) {
 	var told, listed []string
-	store := newSliceStore(func(service types.NamespacedName) { told = append(told, service.Name) }, func() {})
+	store := storing(func(service types.NamespacedName) { told = append(told, service.Name) })
 	store.account = limits.NewAccount("west", limits.Limits{Services: 3, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
 	imported := map[types.NamespacedName]limits.Weight{}
 	store.imported = func() map[types.NamespacedName]limits.Weight { return maps.Clone(imported) }
@@ -207,7 +207,7 @@ func TestPages(t *testing.T) {
 			test.server.slices = append(test.server.slices, sized(fmt.Sprintf("s%04d=1", i)))
 		}
 		list, err := listSelection(t.Context(), &test.server, metav1.ListOptions{Limit: pageSize},
-			newSliceStore(func(types.NamespacedName) {}, func() {}), confirmed)
+			storing(func(types.NamespacedName) {}), confirmed)
 		if err != nil || len(list.Items) != test.count {
 			t.Errorf("%s: got %v, %v", name, list, err)
 		}

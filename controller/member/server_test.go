@@ -55,7 +55,10 @@ func listening(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 
 // unheard is the member west, of which nobody is told anything.
 func unheard(now clock.WithTicker) *Member {
-	return newMember("west", now, func(types.NamespacedName) {}, func() {}, func(error) {})
+	return &Member{
+		cluster: "west", clock: now, heartbeat: &heartbeat{clock: now}, report: func(error) {}, problems: map[string]error{},
+		slices: storing(func(types.NamespacedName) {}),
+	}
 }
 
 // reading has a member read the server until the returned function is called.

@@ -27,7 +27,7 @@ type sliceStore struct {
 	changed func(types.NamespacedName)
 	// listed is called after the first complete list, which makes the store synced.
 	listed func()
-	// listing is called with the services of a complete list before the list is visible. It is optional.
+	// listing is called with the services of a complete list before the list is visible.
 	listing func([]types.NamespacedName)
 	synced  atomic.Bool
 
@@ -41,18 +41,13 @@ type sliceStore struct {
 
 var _ cache.ReflectorStore = (*sliceStore)(nil)
 
-func newSliceStore(changed func(types.NamespacedName), listed func()) *sliceStore {
-	return &sliceStore{
-		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
-			byService: func(obj any) ([]string, error) {
-				return []string{ServiceOf(obj.(*export.Packed).OpenMetadata()).String()}, nil
-			},
-		}),
-		changed:  changed,
-		listed:   listed,
-		account:  limits.NewAccount("", limits.Default, nil, nil),
-		imported: func() map[types.NamespacedName]limits.Weight { return nil },
-	}
+// newSliceStore returns an empty store, whose other fields are not set.
+func newSliceStore() *sliceStore {
+	return &sliceStore{indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+		byService: func(obj any) ([]string, error) {
+			return []string{ServiceOf(obj.(*export.Packed).OpenMetadata()).String()}, nil
+		},
+	})}
 }
 
 // ServiceOf returns the service that a label of a published slice names. Its name is empty without such a label.
@@ -161,9 +156,7 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 			}
 		}
 	}
-	if s.listing != nil {
-		s.listing(slices.Collect(maps.Keys(listed)))
-	}
+	s.listing(slices.Collect(maps.Keys(listed)))
 	if err := s.indexer.Replace(objects, resourceVersion); err != nil {
 		return err
 	}

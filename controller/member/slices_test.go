@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
 func slice(name, service, version string) *discoveryv1.EndpointSlice {
@@ -26,6 +27,15 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 		Ports:     []discoveryv1.EndpointPort{{Name: ptr.To("http")}},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, NodeName: ptr.To("n")}},
 	}
+}
+
+// storing is an empty store of a member of which nothing is imported.
+func storing(changed func(types.NamespacedName)) *sliceStore {
+	store := newSliceStore()
+	store.changed, store.listed, store.listing = changed, func() {}, func([]types.NamespacedName) {}
+	store.imported = func() map[types.NamespacedName]limits.Weight { return nil }
+	store.account = limits.NewAccount("west", limits.Default, nil, nil)
+	return store
 }
 
 // replace plays a list of these slices.
@@ -48,7 +58,8 @@ func replace(store *sliceStore, version string, slices ...*discoveryv1.EndpointS
 func TestSliceStore(t *testing.T) {
 	var told []string
 	lists := 0
-	store := newSliceStore(func(service types.NamespacedName) { told = append(told, service.Name) }, func() { lists++ })
+	store := storing(func(service types.NamespacedName) { told = append(told, service.Name) })
+	store.listed = func() { lists++ }
 	step := func(name string, do func() error, wantTold, wantHeld []string) {
 		t.Helper()
 		told = nil
