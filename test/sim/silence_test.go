@@ -3,6 +3,7 @@
 package sim_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -56,6 +57,14 @@ func inWest(name string, begin, heal func(west *sim.Cluster)) fault {
 	}
 }
 
+// hangingWatches loses the requests of watches on connections that answer pings. Those that it lost are never answered.
+func hangingWatches(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+	if req.URL.Query().Get("watch") != "" {
+		return apiserver.Hang(req, serve)
+	}
+	return serve(req)
+}
+
 // nothing heals what heals itself.
 func nothing(*sim.Cluster) {}
 
@@ -74,6 +83,9 @@ func silences() []fault {
 				west.API.SetFault("west", forbidden)
 			},
 			func(west *sim.Cluster) { west.API.SetFault("west", nil) }),
+		inWest("its watches get no answer",
+			func(west *sim.Cluster) { west.API.SetFault("east", hangingWatches) },
+			func(west *sim.Cluster) { west.API.SetFault("east", nil) }),
 		onWay("the way is cut, and its connections stay", cut(network.Both, false)),
 		onWay("the way is cut, and its connections end", cut(network.Both, true)),
 		onWay("nothing comes from it", cut(network.FromServer, false)),
