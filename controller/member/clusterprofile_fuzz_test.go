@@ -17,6 +17,7 @@ import (
 func FuzzClusterProfiles(f *testing.F) {
 	for _, seed := range []string{
 		`{"status":{"accessProviders":[{"name":"secretreader","cluster":{"server":"https://192.0.2.1"}}]}}`,
+		`{"status":{"accessProviders":[{"name":"secretreader","cluster":{"server":"https://192.0.2.2"}}]}}`,
 		`{"status":{"accessProviders":[{"name":"secretreader","cluster":{"certificate-authority-data":7}}]}}`,
 	} {
 		f.Add([]byte(seed))

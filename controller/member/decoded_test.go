@@ -3,7 +3,6 @@
 package member
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -83,15 +82,21 @@ func TestWhatAnAnswerUnfolds(t *testing.T) {
 			t.Errorf("%s: %d bytes: %v", name, len(encoded), err)
 		}
 	}
-	pods, err := (&apiruntime.Unknown{
-		TypeMeta: apiruntime.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Raw: bytes.Repeat([]byte("\x12\x00"), many),
-	}).Marshal()
-	if err != nil {
-		t.Fatal(err)
+	object := func(version, kind, raw string) []byte {
+		encoded, err := (&apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: version, Kind: kind}, Raw: []byte(raw)}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(slices.Clone(protobufPrefix), encoded...)
 	}
-	pods = append(slices.Clone(protobufPrefix), pods...)
+	pods := object("v1", "PodList", strings.Repeat("\x12\x00", many))
 	if err := checkObject(pods); err == nil || !strings.Contains(err.Error(), `"PodList" in "v1"`) {
 		t.Errorf("a list of pods: %v", err)
+	}
+	for _, malformed := range [][]byte{[]byte("{}"), pods[:len(pods)-1], object("v1", "Status", "\x0a\xff")} {
+		if err := checkObject(malformed); !errors.Is(err, errMalformed) {
+			t.Errorf("%.20q: %v", malformed, err)
+		}
 	}
 	for _, object := range [][]byte{pods, encode(t, &empties(many).Items[0])} {
 		event, err := (&metav1.WatchEvent{Object: apiruntime.RawExtension{Raw: object}}).Marshal()

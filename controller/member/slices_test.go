@@ -93,6 +93,7 @@ func TestSliceStore(t *testing.T) {
 	}
 	step("add", func() error { return store.Add(slice("a", "web", "2")) }, []string{"web"}, []string{"web/a@2"})
 	step("update", func() error { return store.Update(slice("a", "web", "3")) }, []string{"web"}, []string{"web/a@3"})
+	step("the same", func() error { return store.Update(slice("a", "web", "3")) }, nil, []string{"web/a@3"})
 	step("another service", func() error { return store.Add(slice("b", "db", "4")) }, []string{"db"},
 		[]string{"db/b@4", "web/a@3"})
 	step("moved to another service", func() error { return store.Update(slice("b", "web", "5")) },

@@ -252,4 +252,7 @@ func TestLeaseTellsOfACredentialThatWorks(t *testing.T) {
 				step.writes)
 		}
 	}
+	if _, err := NewLeases(t.Context(), client, "system", s.Tracker); err != nil || len(s.Before()) != 1 || s.Before()[0].Cluster != "west" {
+		t.Errorf("the next leader knows the members %v: %v", s.Before(), err)
+	}
 }
