@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -61,26 +60,6 @@ func TestMetricsOfAStandby(t *testing.T) {
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("a standby has %v, want %v", names, want)
-	}
-}
-
-func TestProblems(t *testing.T) {
-	m, err := NewServer(prometheus.NewRegistry(), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	web, db := types.NamespacedName{Name: "web"}, types.NamespacedName{Name: "db"}
-	bad := export.Problem{Reason: export.ReasonBadAddress}
-	m.Problems(web, map[string][]export.Problem{"east": {bad, bad}, "west": {bad}})
-	m.Problems(db, map[string][]export.Problem{"east": {bad}})
-	key := problem{"east", export.ReasonBadAddress}
-	if got := m.countProblems()[key]; got != 2 || len(m.problematic()) != 2 {
-		t.Errorf("got %d services, want 2", got)
-	}
-	m.Problems(web, nil)
-	m.Problems(db, map[string][]export.Problem{"east": nil})
-	if got := m.countProblems(); len(got) != 0 || len(m.problematic()) != 0 {
-		t.Errorf("got %v, want none", got)
 	}
 }
 
