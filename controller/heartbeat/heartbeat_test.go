@@ -190,29 +190,6 @@ func TestNothingIsVouchedForBeforeItIsSeen(t *testing.T) {
 	r.Reconciled(db, nil)
 }
 
-// TestCheckID: a cluster does not work under another id than before.
-func TestCheckID(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease}}
-		for holder, want := range map[string]string{"": "", "east": "", "west": "was west before"} {
-			client := fake.NewClientset()
-			if holder != "" {
-				lease.Spec.HolderIdentity = &holder
-				client = fake.NewClientset(lease)
-			}
-			failures := 3
-			client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-				failures--
-				return failures >= 0, nil, errors.New("simulated")
-			})
-			err := CheckID(t.Context(), client, "system", "east")
-			if failures >= 0 || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v after %d failures", holder, err, 3-failures)
-			}
-		}
-	})
-}
-
 // TestAnnotations: the heartbeat has the annotations of its last renewal, and keeps those of other writers.
 func TestAnnotations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -68,9 +68,6 @@ func (m *Member) Cluster() string { return m.cluster }
 // Annotations returns the annotations of what makes the cluster a member. They are shared and must not be changed.
 func (m *Member) Annotations() map[string]string { return m.source.candidate.Load().Annotations }
 
-// Object returns the object that makes the cluster a member, nil if none does. It is shared and must not be changed.
-func (m *Member) Object() Object { return m.source.candidate.Load().Object }
-
 // Candidate returns what makes the cluster a member, in its latest version.
 func (m *Member) Candidate() *Candidate { return m.source.candidate.Load() }
 

@@ -155,7 +155,7 @@ func TestCredentialsChange(t *testing.T) {
 				if text := strings.Join(got, " "); text != step[1] {
 					t.Errorf("step %d, %s: got %q, want %q", i, step[0], text, step[1])
 				}
-				if m.Annotations()["drain"] != credential.Annotations["drain"] || m.Object() != credential {
+				if m.Annotations()["drain"] != credential.Annotations["drain"] || m.Candidate().Object != credential {
 					t.Errorf("step %d: the member has the Secret with the annotations %v", i, m.Annotations())
 				}
 			}

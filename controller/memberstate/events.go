@@ -91,8 +91,8 @@ func (r *Reporter) judged(
 			continue
 		}
 		r.Logger.Info(message, "member", is.Cluster, "state", is.State.String(), "reason", is.Reason)
-		if m := source(is.Cluster); m != nil && m.Object() != nil {
-			r.Recorder.Event(m.Object(), kind, reason, message)
+		if m := source(is.Cluster); m != nil && m.Candidate().Object != nil {
+			r.Recorder.Event(m.Candidate().Object, kind, reason, message)
 		}
 	}
 }
