@@ -286,19 +286,6 @@ func TestCopiesHoldTheirPlace(t *testing.T) {
 	}
 }
 
-// TestWhatWasLeftOutGoes: a service that a list left out is deleted by its member, so another list ends the excess.
-func TestWhatWasLeftOutGoes(t *testing.T) {
-	a := NewAccount("west", Limits{Services: 1, Endpoints: 100, SliceBytes: 1 << 20}, nil, nil)
-	list := a.List(nil)
-	offer(list, "a/1=1 b/1=1")
-	a.Note(list)
-	a.Commit()
-	a.asked()
-	if a.Remove(demo("b"), nil); !a.asked() {
-		t.Error("the member is not listed anew")
-	}
-}
-
 // TestRelistsBecomeRare: a member that stays at its limits is listed less and less often, until all of it fits.
 func TestRelistsBecomeRare(t *testing.T) {
 	a := NewAccount("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)

@@ -57,6 +57,7 @@ func TestParseKubeconfig(t *testing.T) {
 		"a certificate file":    {user(`{client-certificate: /etc/passwd}`), "client-certificate-data"},
 		"a key file":            {user(`{client-key: /etc/passwd}`), "client-key-data"},
 		"a wrong certificate":   {user(`{client-certificate-data: eA==, client-key-data: eA==}`), "context"},
+		"a token and a login":   {user(`{token: t, username: u, password: p}`), "more than one authentication method"},
 		"two things at once":    {user(`{tokenFile: /a, client-key: /b}`), "tokenFile (use token), client-key"},
 	} {
 		t.Run(name, func(t *testing.T) {

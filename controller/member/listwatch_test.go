@@ -63,26 +63,11 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestSelectedWatches: only a watch that was opened after the last list is opened again under a condition, and none if
-// another list is to follow. One that is being opened then ends at once.
-func TestSelectedWatches(t *testing.T) {
-	asked, opened := "", func() {}
-	lw := selected(leases{}, heartbeatOnly, leases{}.List, func(_ context.Context, version string) error {
-		asked = version
-		return errRestored
-	}, func(error) { opened() })
-	for step, want := range []string{"", "again", ""} {
-		if want == "" {
-			if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		asked = ""
-		_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "again"})
-		if asked != want || errors.Is(err, errRestored) != (want != "") {
-			t.Errorf("step %d: asked for %q, %v", step, asked, err)
-		}
-	}
+// TestExpiredWatches: no watch is opened if another list is to follow, and one that is being opened then ends at once.
+// TestResumedWatches has the others.
+func TestExpiredWatches(t *testing.T) {
+	opened := func() {}
+	lw := selected(leases{}, heartbeatOnly, leases{}.List, nil, func(error) { opened() })
 	lw.expire()
 	if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errExpired) {
 		t.Errorf("the watch is opened without a list: %v", err)

@@ -26,18 +26,6 @@ func TestNoRedirect(t *testing.T) {
 	}
 }
 
-func TestBadCredentials(t *testing.T) {
-	for name, config := range map[string]*rest.Config{
-		"a CA that is none":   {TLSClientConfig: rest.TLSClientConfig{CAData: []byte("x")}},
-		"a wrong certificate": {TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x"), KeyData: []byte("y")}},
-		"a token and a login": {BearerToken: "t", Username: "u", Password: "p"},
-	} {
-		if _, _, err := newHTTPClient(config); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
 func request(t *testing.T, client *http.Client, url string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
