@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -30,10 +29,7 @@ func (c *Cluster) theirs(service, derived string, annotations ...string) *corev1
 func (c *Cluster) annotateImport(service string, annotations ...string) {
 	c.set.Helper()
 	for i := 0; i < len(annotations); i += 2 {
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotations[i], annotations[i+1])
-		_, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Patch(c.set.Context(), service,
-			types.MergePatchType, patch, metav1.PatchOptions{})
-		c.set.must(err)
+		c.Patch(mcsResource("serviceimports"), service, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotations[i], annotations[i+1]))
 	}
 }
 
@@ -78,7 +74,7 @@ func adoption(s *Set, east, west *Cluster) {
 	alone := east.Import("alone")
 	west.Export("other:10.65.0.11")
 	east.waitsForIPs("other", other.Spec.ClusterIPs)
-	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), other.Name, metav1.DeleteOptions{}))
+	east.DeleteService(other.Name)
 	east.IPs("other", other.Spec.ClusterIPs...)
 	s.Expect(View{"other": "west/10.65.0.11 -> VIP"})
 	s.Quiet()
@@ -124,8 +120,7 @@ func karmada(s *Set, east, west *Cluster) {
 	kept := func(service string, theirs *corev1.Service) {
 		s.Helper()
 		now := east.service(theirs.Name)
-		slice, err := east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Get(s.Context(),
-			"imported-west-"+service+"-a1a1a", metav1.GetOptions{})
+		slice, err := east.slices.Get(s.Context(), "imported-west-"+service+"-a1a1a", metav1.GetOptions{})
 		s.must(err)
 		if now.ResourceVersion != theirs.ResourceVersion || slice.Generation != 1 {
 			s.Errorf("Karmada's objects became %v, %v", now, slice)
@@ -140,14 +135,11 @@ func karmada(s *Set, east, west *Cluster) {
 	kept("without", without)
 
 	with := prepare("with", "10.65.0.21")
-	patch := fmt.Appendf(nil, `{"spec":{"ips":[%q]},"metadata":{"annotations":{%q:"true"}}}`, with.Spec.ClusterIP,
-		export.AnnotationAdopt)
-	_, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Patch(s.Context(), "with",
-		types.MergePatchType, patch, metav1.PatchOptions{})
-	s.must(err)
+	east.Patch(mcsResource("serviceimports"), "with", fmt.Sprintf(`{"spec":{"ips":[%q]},"metadata":{"annotations":{%q:"true"}}}`,
+		with.Spec.ClusterIP, export.AnnotationAdopt))
 	east.waitsForIPs("with", with.Spec.ClusterIPs)
 	kept("with", with)
-	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), with.Name, metav1.DeleteOptions{}))
+	east.DeleteService(with.Name)
 	east.IPs("with", with.Spec.ClusterIPs...)
 	s.Expect(View{"with": "west/10.65.0.21 -> VIP"})
 }

@@ -2,16 +2,9 @@
 
 package scenario
 
-import (
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-)
-
 // All are the scenarios.
 var All = []Scenario{
 	{"a member is drained", three, steady(drains)},
-	{"a drained member is silent", three, steady(drainedAndSilent)},
 	{"a member is silent", three, silent.Run},
 	{"a member is cut off from all", three, steady(cutOff)},
 	{"a member is slow", three, steady(slow)},
@@ -24,16 +17,12 @@ var All = []Scenario{
 	{"clocks are wrong", three, steady(wrongClocks)},
 	{"a controller stops", three, stopped.Run},
 
-	{"a member has bad addresses", three, lies(badAddresses)},
-	{"a member has bad endpoints and ports", three, lies(badParts)},
-	{"a member has bad snapshots", three, lies(badSnapshots)},
-	{"a member has slices of others", three, lies(badIdentities)},
+	{"a member says what is not true", three, lies(untrue)},
 	{"a member has a slice without measure", three, lies(tooLarge)},
 	{"events of a member are broken", three, steady(brokenEvents)},
 	{"addresses of a member are confined", three, fault(confined)},
 	{"a member has addresses of its reader", two, of(ownAddresses)},
 	{"most exports are lost", three, fault(exportsLost)},
-	{"another cluster has the id of a member", three, fault(anotherCluster)},
 	{"a cluster is rebuilt", []string{"east", "west", "north", "south"}, rebuilt},
 	{"Leases are edited and deleted", three, steady(leases)},
 	{"the Lease of the leader is taken", two, of(leaderLease)},
@@ -63,7 +52,6 @@ var All = []Scenario{
 	{"a member breaks what it published", two, of(broken)},
 	{"a member is full of slices", two, of(hostile)},
 	{"nothing is written at rest", two, of(quiet)},
-	{"members come and go", two, of(membership)},
 	{"an export has no Service", two, of(noService)},
 	{"types conflict", two, of(conflict)},
 	{"a Service changes its type", two, of(changeOfType)},
@@ -82,16 +70,9 @@ var All = []Scenario{
 	{"imports of Karmada are adopted", two, of(karmada)},
 	{"global services of Cilium are exported", two, of(globalServices)},
 
-	{
-		"a Secret has no kubeconfig", three,
-		badSecret(func(secret *corev1.Secret) { secret.Data[member.KubeconfigKey] = []byte("{") }),
-	},
-	{"a Secret is empty", three, badSecret(func(secret *corev1.Secret) { secret.Data = nil })},
-	{"a Secret would read a file", three, badSecret(readsFile)},
-	{"a Secret has bad ranges", three, badSecret(badRanges)},
+	{"a Secret has no kubeconfig", three, fault(badSecret)},
 	{"a Secret has another label", three, fault(relabelled)},
 	{"a Secret is for another server", three, fault(wrongServer)},
 	{"a credential is rotated", two, of(rotation)},
-	{"a member hangs", two, of(hangs)},
 	{"a member is given by a flag", two, of(static)},
 }

@@ -15,9 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
+	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned/typed/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
@@ -35,6 +38,12 @@ type Cluster struct {
 	MCS     mcs.Interface
 	// Options are those of the next controller that Start starts.
 	Options controller.Options
+
+	// These are clients of the namespace of the scenario.
+	services corev1client.ServiceInterface
+	slices   discoveryv1client.EndpointSliceInterface
+	exports  mcsclient.ServiceExportInterface
+	imports  mcsclient.ServiceImportInterface
 
 	set        *Set
 	platform   Platform
@@ -57,6 +66,9 @@ func (s *Set) newCluster(name string, platform Platform) *Cluster {
 	s.must(err)
 	c.MCS, err = mcs.NewForConfig(platform.Admin)
 	s.must(err)
+	c.services, c.slices = c.Kube.CoreV1().Services(s.namespace), c.Kube.DiscoveryV1().EndpointSlices(s.namespace)
+	c.exports = c.MCS.MulticlusterV1beta1().ServiceExports(s.namespace)
+	c.imports = c.MCS.MulticlusterV1beta1().ServiceImports(s.namespace)
 	c.Options.Cluster = name
 	c.Options.Config = rest.CopyConfig(platform.Controller)
 	c.Options.Config.Wrap(c.written.wrap)

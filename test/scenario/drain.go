@@ -3,8 +3,6 @@
 package scenario
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -88,20 +86,6 @@ func drains(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy.With(changed...))
 }
 
-// drainedAndSilent: a drain ends, and the silence goes on.
-func drainedAndSilent(s *Set, east, west, _ *Cluster) {
-	p := Pair{east, west}
-	s.Annotate(p, memberstate.AnnotationDrain, "true")
-	s.Except(east, westDemoted, healthy)
-	s.cut(p)
-	s.Judged(p, "Silent")
-	s.Annotate(p, memberstate.AnnotationDrain, "")
-	s.Holds(10*time.Second, westDemoted, east)
-	s.restore(p)
-	s.Judged(p, "Heard")
-	s.Expect(healthy)
-}
-
 // cut lets nothing through between the clusters of a pair.
 func (s *Set) cut(pairs ...Pair) {
 	for _, p := range pairs {
@@ -113,5 +97,23 @@ func (s *Set) cut(pairs ...Pair) {
 func (s *Set) restore(pairs ...Pair) {
 	for _, p := range pairs {
 		s.Restore(p.Reader.Name, p.Source.Name)
+	}
+}
+
+// silence cuts, and waits until the sources are silent.
+func (s *Set) silence(pairs ...Pair) {
+	s.Helper()
+	s.cut(pairs...)
+	for _, p := range pairs {
+		s.Judged(p, "Silent")
+	}
+}
+
+// hear undoes silence, and waits until the sources are heard.
+func (s *Set) hear(pairs ...Pair) {
+	s.Helper()
+	s.restore(pairs...)
+	for _, p := range pairs {
+		s.Judged(p, "Heard")
 	}
 }

@@ -9,12 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 var two = []string{"east", "west"}
@@ -89,18 +87,6 @@ func handWrittenEndpoints(s *Set, east, west *Cluster) {
 	east.problems("east", export.ReasonBadAddressType, 1)
 	east.Put(strings.Replace(byHandOutside, "ready: false", "ready: true", 1))
 	s.Expect(View{"vms": "east/192.168.7.1 east/192.168.7.2 -> VIP"})
-
-	// Load balancers of the clusters, as docs/use/ingress.md has them for clients outside.
-	for c, address := range map[*Cluster]string{east: "203.0.113.10", west: "198.51.100.10"} {
-		c.Export("public!" + address)
-	}
-	const both = "east/203.0.113.10 west/198.51.100.10 -> 198.51.100.10 203.0.113.10"
-	s.Expect(View{"public": both})
-	drained := Pair{east, west}
-	s.Annotate(drained, memberstate.AnnotationDrain, "true")
-	s.Expect(View{"public": "east/203.0.113.10 west/198.51.100.10~ -> 203.0.113.10"}, east)
-	s.Annotate(drained, memberstate.AnnotationDrain, "")
-	s.Expect(View{"public": both})
 }
 
 // nodePortAndLoadBalancer: Services of these types are exported by their endpoints. Their node ports and external
@@ -120,18 +106,6 @@ func nodePortAndLoadBalancer(s *Set, east, west *Cluster) {
 		derived.ExternalTrafficPolicy != "" {
 		s.Errorf("the derived Service is %v", derived)
 	}
-}
-
-// membership: only who has joined reads.
-func membership(s *Set, east, west *Cluster) {
-	east.Export("web:10.64.0.10")
-	west.Export("web:10.65.0.10")
-	s.Expect(web(ofBoth))
-	s.Leave(Pair{east, west})
-	s.Expect(web(ofEast), east)
-	s.Expect(web(ofBoth), west)
-	s.Join(Pair{east, west})
-	s.Expect(web(ofBoth))
 }
 
 // noService: an export without a Service keeps its import and its IP. One of an ExternalName has nothing to contribute.
@@ -165,8 +139,7 @@ func conflict(s *Set, east, west *Cluster) {
 	s.Expect(web(headless + conflict))
 	watches := map[*Cluster]watch.Interface{}
 	for _, c := range s.clusters {
-		exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(s.namespace).Get(s.Context(), "web",
-			metav1.GetOptions{})
+		exported, err := c.exportOf("web")
 		s.must(err)
 		c.ExpectEvent(exported, "TypeConflict")
 		watches[c] = c.watchImports("web")

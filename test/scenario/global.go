@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -41,8 +42,7 @@ func globalServices(s *Set, east, west *Cluster) {
 	west.SetEndpoints("web", "10.65.0.10")
 	before := east.service("web")
 	mirrored := func() any {
-		slice, err := east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Get(s.Context(), "web-west-a1a1a",
-			metav1.GetOptions{})
+		slice, err := east.slices.Get(s.Context(), "web-west-a1a1a", metav1.GetOptions{})
 		s.must(err)
 		return slice
 	}
@@ -58,11 +58,8 @@ func globalServices(s *Set, east, west *Cluster) {
 	}
 	// Cilium shares it no longer.
 	for c, other := range map[*Cluster]string{east: "west", west: "east"} {
-		_, err := c.Kube.CoreV1().Services(s.namespace).Patch(s.Context(), "web", "application/merge-patch+json",
-			[]byte(`{"metadata":{"annotations":null}}`), metav1.PatchOptions{})
-		s.must(err)
-		s.must(c.Kube.DiscoveryV1().EndpointSlices(s.namespace).Delete(s.Context(), "web-"+other+"-a1a1a",
-			metav1.DeleteOptions{}))
+		c.Patch(corev1.SchemeGroupVersion.WithResource("services"), "web", `{"metadata":{"annotations":null}}`)
+		s.must(c.slices.Delete(s.Context(), "web-"+other+"-a1a1a", metav1.DeleteOptions{}))
 	}
 	s.Quiet()
 	s.Expect(web(ofBoth))

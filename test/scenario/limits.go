@@ -14,12 +14,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// imports waits until exactly these services are imported.
-func (c *Cluster) imports(want string) {
+// ExpectImports waits until exactly these services are imported.
+func (c *Cluster) ExpectImports(want string) {
 	c.set.Helper()
 	c.set.Eventually("imports in "+c.Name, func() error {
-		list, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).List(c.set.Context(),
-			metav1.ListOptions{})
+		list, err := c.imports.List(c.set.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -56,7 +55,7 @@ func overItsLimits(s *Set, east, west *Cluster) {
 	east.Options.MemberLimits = limits.Limits{Services: 3, Endpoints: 20, SliceBytes: 16 << 10}
 	east.Restart()
 	west.Export("c:10.65.9.1", "d:10.65.9.1", "e:10.65.9.1")
-	east.imports("c d e")
+	east.ExpectImports("c d e")
 	west.Export("a:10.65.9.1")
 	east.overLimit(limits.Services, 1)
 	west.SetEndpoints("c", "10.65.8.1", "10.65.8.2")
@@ -65,9 +64,9 @@ func overItsLimits(s *Set, east, west *Cluster) {
 	// A restart imports the same ones, though others come first by name.
 	east.Restart()
 	east.overLimit(limits.Services, 1)
-	east.imports("c d e")
+	east.ExpectImports("c d e")
 	west.Withdraw("d")
-	east.imports("a c e")
+	east.ExpectImports("a c e")
 	east.overLimit(limits.Services, 0)
 
 	// Too many endpoints: what is new waits, what is known changes.
@@ -108,7 +107,7 @@ func broken(s *Set, east, west *Cluster) {
 	east.Options.MemberLimits = limits.Limits{Services: 9, Endpoints: 20}
 	east.Restart()
 	west.Export(endpointsUpTo("a", 15))
-	east.imports("a")
+	east.ExpectImports("a")
 	g := s.gateway(Pair{east, west})
 	breaks := func(event string) string {
 		if !strings.Contains(event, `"`+export.LabelService+`":"a"`) {
@@ -123,12 +122,12 @@ func broken(s *Set, east, west *Cluster) {
 	east.problems("west", export.ReasonNoSnapshot, 1)
 	west.Export(endpointsUpTo("b", 6))
 	east.overLimit(limits.Endpoints, 1)
-	east.imports("a")
+	east.ExpectImports("a")
 	g.says.Store(nil)
 	west.Export(endpointsUpTo("a", 15))
 	east.problems("west", export.ReasonNoSnapshot, 0)
 	west.Export(endpointsUpTo("b", 5))
-	east.imports("a b")
+	east.ExpectImports("a b")
 	east.overLimit(limits.Endpoints, 0)
 }
 
@@ -136,9 +135,8 @@ func broken(s *Set, east, west *Cluster) {
 // limits allow, and holds up nobody else's changes.
 func hostile(s *Set, east, west *Cluster) {
 	const each, limit = 200, 1000 // endpoints
-	copies := west.Kube.DiscoveryV1().EndpointSlices(s.namespace)
 	put := func(i int) {
-		_, err := copies.Create(s.Context(), &discoveryv1.EndpointSlice{
+		_, err := west.slices.Create(s.Context(), &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: fmt.Sprintf("hostile-%d", i),
 				Labels: map[string]string{
@@ -167,9 +165,7 @@ func hostile(s *Set, east, west *Cluster) {
 		held > limit/each {
 		s.Errorf("%v slices of %d endpoints are held", held, each)
 	}
-	s.must(
-		copies.DeleteCollection(s.Context(), metav1.DeleteOptions{},
-			metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
+	west.deleteSlices()
 	west.Export("web:10.65.0.10")
 	s.Expect(web(ofWest))
 	east.overLimit(limits.Endpoints, 0)

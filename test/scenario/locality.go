@@ -41,8 +41,7 @@ func (c *Cluster) Hints(service string) (string, error) {
 		}
 	}
 	slices.Sort(texts)
-	derived, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), c.derived(service),
-		metav1.GetOptions{})
+	derived, err := c.derivedOf(service)
 	if err != nil {
 		return "", err
 	}
@@ -108,14 +107,6 @@ func preferCluster(s *Set, east, west *Cluster) {
 	}
 	east.ExpectMetric(1, "clusterset_controller_nodes_without_zone")
 	east.RemoveNode("new")
-	east.ExpectHints("web", home)
-	for i := range placement.MaxZones - 1 {
-		east.PutNode(fmt.Sprintf("new-%d", i), fmt.Sprintf("zone-%d", i))
-	}
-	east.ExpectHints("web", "east=- west=- - True Demoted")
-	for i := range placement.MaxZones - 1 {
-		east.RemoveNode(fmt.Sprintf("new-%d", i))
-	}
 	east.ExpectHints("web", home)
 	west.SetEndpoints("web", "10.65.0.10", "10.65.0.11")
 	east.ExpectHints("web", "east=east-a,east-b west=elsewhere west=elsewhere PreferClose True Hinted")

@@ -5,7 +5,6 @@ package scenario
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,37 +29,26 @@ func (s *Set) kubeconfig(p Pair, text []byte) {
 
 // badSecret is a Secret of a member that cannot be used: it is refused in an Event, and the credential in use stays in
 // use. After a restart the member is silent. What it contributed stays until it leaves.
-func badSecret(change func(*corev1.Secret)) func(*Set) {
-	return fault(func(s *Set, east, west, north *Cluster) {
-		p := Pair{east, west}
-		s.Edit(p, change)
-		east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
-		west.SetEndpoints("solo", "10.65.0.9")
-		seen := healthy.With("solo", "west/10.65.0.9 -> VIP")
-		demoted := westDemoted.With("solo", "west/10.65.0.9 -> VIP")
-		s.Expect(seen)
-		east.Restart()
-		s.Judged(Pair{east, north}, "Heard")
-		s.Holds(15*time.Second, seen, east)
-		s.Judged(p, "Silent")
-		s.Expect(demoted, east)
-		west.SetEndpoints("lone", "10.65.0.8")
-		s.Except(east, demoted, seen.With("lone", "west/10.65.0.8 -> 10.65.0.8"))
-		s.Leave(p)
-		s.Except(east, westGone, seen.With("lone", "west/10.65.0.8 -> 10.65.0.8"))
-		s.LeaseSays(p, "")
-		s.Join(p)
-		s.Expect(seen.With("lone", "west/10.65.0.8 -> 10.65.0.8"))
-	})
-}
-
-func readsFile(secret *corev1.Secret) {
-	secret.Data[member.KubeconfigKey] = []byte(
-		strings.ReplaceAll(string(secret.Data[member.KubeconfigKey]), "token:", "tokenFile:"))
-}
-
-func badRanges(secret *corev1.Secret) {
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, member.CIDRsAnnotation, "10.65.0.0/99")
+func badSecret(s *Set, east, west, north *Cluster) {
+	p := Pair{east, west}
+	s.kubeconfig(p, []byte("{"))
+	east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
+	west.SetEndpoints("solo", "10.65.0.9")
+	seen := healthy.With("solo", "west/10.65.0.9 -> VIP")
+	demoted := westDemoted.With("solo", "west/10.65.0.9 -> VIP")
+	s.Expect(seen)
+	east.Restart()
+	s.Judged(Pair{east, north}, "Heard")
+	s.Holds(15*time.Second, seen, east)
+	s.Judged(p, "Silent")
+	s.Expect(demoted, east)
+	west.SetEndpoints("lone", "10.65.0.8")
+	s.Except(east, demoted, seen.With("lone", "west/10.65.0.8 -> 10.65.0.8"))
+	s.Leave(p)
+	s.Except(east, westGone, seen.With("lone", "west/10.65.0.8 -> 10.65.0.8"))
+	s.LeaseSays(p, "")
+	s.Join(p)
+	s.Expect(seen.With("lone", "west/10.65.0.8 -> 10.65.0.8"))
 }
 
 // relabelled: if the label of a Secret is another or none at all, the member that it named has left.
@@ -116,15 +104,6 @@ func rotation(s *Set, east, west *Cluster) {
 	s.Leave(p)
 	west.SetEndpoints("web", "10.65.0.12")
 	s.Expect(web("west/10.65.0.12 -> VIP"))
-}
-
-// hangs: a link that swallows everything fails no request. The silence is said on the Secret and ends there.
-func hangs(s *Set, east, west *Cluster) {
-	secret := s.secretOf(Pair{east, west})
-	s.Cut("east", "west", FromServer)
-	east.ExpectEvent(secret, memberstate.EventMemberStale)
-	s.Restore("east", "west")
-	east.ExpectEvent(secret, memberstate.EventMemberRecovered)
 }
 
 // static: a flag makes a member, and a start without it is leaving. A credential that cannot be used is not.

@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,18 +52,7 @@ func (c *Cluster) expose(service, fields, way string, nodes, addresses []string)
 	}
 	c.Put(fmt.Sprintf(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: {name: %[1]s-ipv4, labels: {%[2]s: %[1]s}},
   ports: [{name: http, port: 8080, protocol: TCP}], endpoints: [%[3]s]}`, service, export.LabelKubernetesService, strings.Join(endpoints, ", ")))
-	c.exposeBy(service, way)
-}
-
-// exposeBy exports a service with the annotation of a way, without it if that is empty.
-func (c *Cluster) exposeBy(service, way string) {
-	c.set.Helper()
-	value := "null"
-	if way != "" {
-		value = way
-	}
-	c.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: %s, annotations: {%s: %s}}}",
-		service, export.AnnotationExpose, value))
+	c.AnnotateExport(service, export.AnnotationExpose, cmp.Or(way, "null"))
 }
 
 // targets waits until the endpoints of a cluster are imported with a port.
@@ -109,24 +99,13 @@ func networks(s *Set, east, west, north *Cluster) {
 	north.targets("web", "east", func() int32 { return 8080 })
 	east.restartsQuietly(west)
 
-	// Two pods on one node are one endpoint; a node is ready while it has a ready pod and is ready itself.
-	east.expose("web", "", "", []string{"one", "one", "two"}, []string{"10.64.0.10", "10.64.0.11", "10.64.0.12"})
-	s.Expect(web("east/192.0.2.11 east/192.0.2.12 north/192.0.2.31 west/10.65.0.10 -> VIP"), west)
-	s.Expect(web("east/10.64.0.10 east/10.64.0.11 east/10.64.0.12 north/10.66.0.10 west/192.0.2.21 -> VIP"), north)
-	east.SetNode("two", "192.0.2.12", false)
-	s.Expect(web(inWest), west)
-	east.SetNode("two", "192.0.2.13", true)
-	s.Expect(web("east/192.0.2.11 east/192.0.2.13 north/192.0.2.31 west/10.65.0.10 -> VIP"), west)
-	east.expose("web", "", "", []string{"one"}, []string{"10.64.0.10"})
-	s.Expect(web(inWest), west)
-
 	// Its Service goes, and comes back with another port once nothing refuses it.
 	east.written.refuse("POST services")
-	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), derived, metav1.DeleteOptions{}))
+	east.DeleteService(derived)
 	s.Expect(web(inEast+" [Conflict=NoConflicts Ready=Failed Valid=Valid]"), east)
 	east.written.refuse("")
 	s.Eventually("another Service with node ports", func() error {
-		_, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), derived, metav1.GetOptions{})
+		_, err := east.services.Get(s.Context(), derived, metav1.GetOptions{})
 		return err
 	})
 	s.Expect(web(inWest), west)
@@ -137,20 +116,12 @@ func networks(s *Set, east, west, north *Cluster) {
 	s.Expect(web(inWest), west)
 	west.targets("web", "east", east.nodePort("web"))
 	s.Eventually("the other Service is deleted", func() error {
-		_, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), derived, metav1.GetOptions{})
+		_, err := east.services.Get(s.Context(), derived, metav1.GetOptions{})
 		if err == nil {
 			return fmt.Errorf("%s is there", derived)
 		}
 		return ignoreNotFound(err)
 	})
-
-	// A ServiceExport that is not exposed, or cannot be, says so.
-	east.exposeBy("web", "None")
-	s.Expect(web("north/192.0.2.31 west/10.65.0.10 -> VIP"), west)
-	s.Expect(web(inEast), north)
-	west.problems("east", export.ReasonNotExposed, 1)
-	east.exposeBy("web", "")
-	s.Expect(web(inWest), west)
 
 	// The only exporter of a service moves to the network of its reader, and back. The import stays.
 	east.expose("moved", "", "", []string{"one"}, []string{"10.64.0.20"})
@@ -164,15 +135,6 @@ func networks(s *Set, east, west, north *Cluster) {
 	if got := west.Import("moved").UID; got != before {
 		s.Error("the import was created anew while the exporter moved")
 	}
-
-	// A cluster moves to the network of the others, and back.
-	west.Options.Network = ""
-	west.Restart()
-	s.Expect(web("east/10.64.0.10 north/10.66.0.10 west/10.65.0.10 -> VIP"))
-	west.Options.Network = "islands"
-	west.Restart()
-	s.Expect(web(inEast), east, north)
-	s.Expect(web(inWest), west)
 
 	// While it cannot read another cluster, it keeps what it has of it.
 	s.cut(Pair{west, east})
@@ -250,7 +212,7 @@ func balancers(s *Set, east, west *Cluster) {
 		s.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			service := east.service("web")
 			service.Status.LoadBalancer.Ingress = ingress
-			_, err := east.Kube.CoreV1().Services(s.namespace).UpdateStatus(s.Context(), service, metav1.UpdateOptions{})
+			_, err := east.services.UpdateStatus(s.Context(), service, metav1.UpdateOptions{})
 			return err
 		}))
 	}

@@ -22,10 +22,20 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 func (s *Set) key(service string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: service}
+}
+
+// Patch changes an object of the namespace by a merge patch.
+func (c *Cluster) Patch(resource schema.GroupVersionResource, name, patch string, subresources ...string) {
+	c.set.Helper()
+	_, err := c.Dynamic.Resource(resource).Namespace(c.set.namespace).Patch(c.set.Context(), name, types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{}, subresources...)
+	c.set.must(err)
 }
 
 // CreateNamespace creates the namespace of the services.
@@ -89,9 +99,13 @@ func (c *Cluster) PutService(name, spec string) {
 // PutExport creates or changes a ServiceExport.
 func (c *Cluster) PutExport(name, spec string) {
 	c.set.Helper()
-	c.Put(
-		"{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: " + name + "}, spec: " +
-			spec + "}")
+	c.Put("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: " + name + "}, spec: " + spec + "}")
+}
+
+// AnnotateExport creates or changes a ServiceExport with an annotation, whose value is YAML: null removes it.
+func (c *Cluster) AnnotateExport(name, key, value string) {
+	c.set.Helper()
+	c.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: %s, annotations: {%s: %s}}}", name, key, value))
 }
 
 // SetEndpoints gives a Service endpoints, as the EndpointSlice controller does: they are ready, or terminate if ~ follows.
@@ -130,29 +144,29 @@ endpoints: [%[4]s]
 // DeleteService deletes a Service and its endpoints.
 func (c *Cluster) DeleteService(name string) {
 	c.set.Helper()
-	c.set.must(c.Kube.CoreV1().Services(c.set.namespace).Delete(c.set.Context(), name, metav1.DeleteOptions{}))
-	c.set.must(
-		ignoreNotFound(
-			c.Kube.DiscoveryV1().EndpointSlices(c.set.namespace).Delete(c.set.Context(), name+"-ipv4",
-				metav1.DeleteOptions{})))
+	c.set.must(c.services.Delete(c.set.Context(), name, metav1.DeleteOptions{}))
+	c.set.must(ignoreNotFound(c.slices.Delete(c.set.Context(), name+"-ipv4", metav1.DeleteOptions{})))
+}
+
+// deleteSlices deletes all of west in a cluster.
+func (c *Cluster) deleteSlices() {
+	c.set.Helper()
+	c.set.must(c.slices.DeleteCollection(c.set.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
 }
 
 // Withdraw deletes ServiceExports.
 func (c *Cluster) Withdraw(services ...string) {
 	c.set.Helper()
 	for _, each := range services {
-		c.set.must(
-			c.MCS.MulticlusterV1beta1().ServiceExports(c.set.namespace).Delete(c.set.Context(), each,
-				metav1.DeleteOptions{}))
+		c.set.must(c.exports.Delete(c.set.Context(), each, metav1.DeleteOptions{}))
 	}
 }
 
 // DeleteImport deletes a ServiceImport.
 func (c *Cluster) DeleteImport(service string, options metav1.DeleteOptions) {
 	c.set.Helper()
-	c.set.must(
-		ignoreNotFound(
-			c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Delete(c.set.Context(), service, options)))
+	c.set.must(ignoreNotFound(c.imports.Delete(c.set.Context(), service, options)))
 }
 
 // Import returns a ServiceImport that there is.
@@ -164,15 +178,21 @@ func (c *Cluster) Import(service string) *v1beta1.ServiceImport {
 }
 
 func (c *Cluster) importOf(service string) (*v1beta1.ServiceImport, error) {
-	return c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service,
-		metav1.GetOptions{})
+	return c.imports.Get(c.set.Context(), service, metav1.GetOptions{})
+}
+
+func (c *Cluster) exportOf(service string) (*v1beta1.ServiceExport, error) {
+	return c.exports.Get(c.set.Context(), service, metav1.GetOptions{})
+}
+
+func (c *Cluster) derivedOf(service string) (*corev1.Service, error) {
+	return c.services.Get(c.set.Context(), c.derived(service), metav1.GetOptions{})
 }
 
 // watchImports returns a watch of imports from a service's as it is now, until the scenario ends.
 func (c *Cluster) watchImports(service string) watch.Interface {
 	c.set.Helper()
-	watched, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).
-		Watch(c.set.Context(), metav1.ListOptions{ResourceVersion: c.Import(service).ResourceVersion})
+	watched, err := c.imports.Watch(c.set.Context(), metav1.ListOptions{ResourceVersion: c.Import(service).ResourceVersion})
 	c.set.must(err)
 	c.set.Cleanup(watched.Stop)
 	return watched
@@ -181,7 +201,7 @@ func (c *Cluster) watchImports(service string) watch.Interface {
 // service returns a Service that there is.
 func (c *Cluster) service(name string) *corev1.Service {
 	c.set.Helper()
-	service, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), name, metav1.GetOptions{})
+	service, err := c.services.Get(c.set.Context(), name, metav1.GetOptions{})
 	c.set.must(err)
 	return service
 }

@@ -5,6 +5,8 @@ package scenario
 import (
 	"sync"
 	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // cutOff: a member is unreachable in both directions, and goes on at home: it demotes all others, which takes nothing away
@@ -33,8 +35,7 @@ func oneWay(s *Set, east, west, _ *Cluster) {
 	s.Pass(10 * time.Second)
 	west.SetEndpoints("lone", "10.65.0.9")
 	s.Expect(healthy.With("lone", "west/10.65.0.9 -> 10.65.0.9"))
-	s.restore(Pair{east, west})
-	s.Judged(Pair{east, west}, "Heard")
+	s.hear(Pair{east, west})
 }
 
 // changesMeanwhile: what a member withdraws, exports and moves while its reader
@@ -64,10 +65,7 @@ func nobodyHeard(s *Set, east, west, north *Cluster) {
 	east.Restart()
 	s.Judged(p, "Heard")
 	s.Judged(other, "Heard")
-	s.cut(p, other)
-	// One is silent before the other, by as much as their heartbeats are apart.
-	s.Judged(p, "Silent")
-	s.Judged(other, "Silent")
+	s.silence(p, other) // one before the other, by as much as their heartbeats are apart
 	s.Expect(healthy)
 	s.Holds(4*time.Minute, healthy, east)
 	s.LeaseSays(p, "stale")
@@ -76,12 +74,10 @@ func nobodyHeard(s *Set, east, west, north *Cluster) {
 	s.Holds(time.Minute, healthy, east)
 	s.Judged(p, "Silent")
 
-	s.restore(other)
-	s.Judged(other, "Heard")
+	s.hear(other)
 	s.Judged(p, "Silent")
 	s.Except(east, westDemoted, healthy)
-	s.restore(p)
-	s.Judged(p, "Heard")
+	s.hear(p)
 	s.Expect(healthy)
 }
 
@@ -95,8 +91,7 @@ func flaps(s *Set, east, west, north *Cluster) {
 	s.Judged(Pair{east, north}, "Heard")
 	fail := func(reasons ...string) {
 		for _, reason := range reasons {
-			s.cut(p)
-			s.Judged(p, "Silent")
+			s.silence(p)
 			s.Except(east, westDemoted, healthy)
 			s.restore(p)
 			s.Judged(p, reason)
@@ -140,8 +135,7 @@ func leavesWhileSilent(s *Set, east, west, _ *Cluster) {
 	s.LeaseSays(p, "")
 	s.Join(p)
 	s.Holds(30*time.Second, westGone, east)
-	s.restore(p)
-	s.Judged(p, "Heard")
+	s.hear(p)
 	s.Expect(healthy)
 }
 
@@ -167,8 +161,7 @@ func wrongClocks(s *Set, east, west, north *Cluster) {
 		s.Judged(Pair{east, north}, "Heard")
 		s.Judged(p, "Silent")
 		s.Except(east, westDemoted, healthy)
-		s.restore(p)
-		s.Judged(p, "Heard")
+		s.hear(p)
 		s.Expect(healthy)
 	}
 }
@@ -193,6 +186,7 @@ func Silence(begin, heal func(*Set)) Scenario {
 		s.Holds(18*time.Second, healthy, east)
 		s.Judged(p, "Silent")
 		s.LeaseSays(p, "stale")
+		east.ExpectEvent(s.secretOf(p), memberstate.EventMemberStale)
 		s.Expect(westDemoted, east)
 		east.Restart()
 		north.Export("late!10.66.0.7")
@@ -208,6 +202,7 @@ func Silence(begin, heal func(*Set)) Scenario {
 		heal()
 		s.Judged(p, "Heard")
 		s.LeaseSays(p, "fresh")
+		east.ExpectEvent(s.secretOf(p), memberstate.EventMemberRecovered)
 		west.SetEndpoints("solo", "10.65.0.9")
 		s.Expect(
 			healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo",

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -55,8 +54,7 @@ func (c *Cluster) Describe(name, value string) {
 // Choose sets the clusters that an export is for; null is all.
 func (c *Cluster) Choose(service, clusters string) {
 	c.set.Helper()
-	c.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: "+
-		"{name: %s, annotations: {%s: %s}}}", service, export.AnnotationClusters, clusters))
+	c.AnnotateExport(service, export.AnnotationClusters, clusters)
 }
 
 // chosenClusters: an export is narrowed and widened, and the properties of its readers change, also while it is silent.
@@ -114,8 +112,7 @@ func chosenClusters(s *Set) {
 	s.Except(north, web(gone), web(ofWest))
 
 	p := Pair{east, west}
-	s.cut(p)
-	s.Judged(p, "Silent")
+	s.silence(p)
 	s.Expect(web(ofWest), east)
 	east.Restart()
 	s.Holds(15*time.Second, web(ofWest), east)
@@ -123,8 +120,7 @@ func chosenClusters(s *Set) {
 	s.Expect(web(gone), east)
 	east.Restart()
 	s.Holds(15*time.Second, web(gone), east)
-	s.restore(p)
-	s.Judged(p, "Heard")
+	s.hear(p)
 	s.Expect(web(gone), east)
 	west.Choose("web", "null")
 	s.Expect(web(ofWest))
@@ -147,7 +143,7 @@ func (c *Cluster) ExpectReach(service, want string) {
 // exportCondition returns the reason and the message of a condition of a ServiceExport, which may have none of the type.
 func (c *Cluster) exportCondition(service, condition string) string {
 	c.set.Helper()
-	exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	exported, err := c.exportOf(service)
 	c.set.must(err)
 	if found := meta.FindStatusCondition(exported.Status.Conditions, condition); found != nil {
 		return found.Reason + ": " + found.Message
@@ -178,14 +174,12 @@ func refusedContributions(s *Set) {
 	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
 
 	// What a silent member contributed before ends, too, and does not come back with a restart.
-	s.cut(p)
-	s.Judged(p, "Silent")
+	s.silence(p)
 	s.Annotate(p, scope.AcceptAnnotation, "other")
 	s.Except(east, View{"web": "north/10.66.0.10 -> VIP", "db": gone}, all)
 	east.Restart()
 	s.Holds(15*time.Second, View{"web": "north/10.66.0.10 -> VIP", "db": gone}, east)
-	s.restore(p)
-	s.Judged(p, "Heard")
+	s.hear(p)
 	s.Holds(15*time.Second, View{"web": "north/10.66.0.10 -> VIP", "db": gone}, east)
 	s.Annotate(p, scope.AcceptAnnotation, "")
 	s.Expect(all)

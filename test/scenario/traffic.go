@@ -8,9 +8,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
@@ -18,7 +15,7 @@ import (
 func (s *Set) Ask(service, annotation, value string) {
 	s.Helper()
 	for _, c := range s.clusters {
-		_, err := c.MCS.MulticlusterV1beta1().ServiceExports(s.namespace).Get(s.Context(), service, metav1.GetOptions{})
+		_, err := c.exportOf(service)
 		s.must(ignoreNotFound(err))
 		if err == nil {
 			spec := "{exportedAnnotations: null}"
@@ -49,14 +46,12 @@ func tiers(s *Set, east, west, north *Cluster) {
 
 	// What is silent comes after all that is not.
 	p := Pair{east, north}
-	s.cut(p)
-	s.Judged(p, "Silent")
+	s.silence(p)
 	s.Except(east, healthy.With(
 		"web", "north/10.66.0.1~ west/10.65.0.1 -> VIP",
 		"db", "north/10.66.0.3~ west/10.65.0.3 -> 10.65.0.3",
 	), ordered)
-	s.restore(p)
-	s.Judged(p, "Heard")
+	s.hear(p)
 	s.Expect(ordered)
 
 	// The order is seen from each cluster.
@@ -109,8 +104,7 @@ func borderLifted(s *Set, east, west *Cluster) {
 	s.Pass(2 * time.Second)
 	for _, lose := range []func(){
 		func() {
-			s.cut(p)
-			s.Judged(p, "Silent")
+			s.silence(p)
 			east.Restart()
 		},
 		func() {
@@ -163,11 +157,9 @@ func weighted(s *Set, east, west, north *Cluster) {
 
 	// What is silent has no share, and is the last resort.
 	p := Pair{east, north}
-	s.cut(p)
-	s.Judged(p, "Silent")
+	s.silence(p)
 	s.ExpectShares("web", Shares{"west": 3}, east)
-	s.restore(p)
-	s.Judged(p, "Heard")
+	s.hear(p)
 	s.ExpectShares("web", Shares{"west": 2, "north": 6})
 	exportAll(west)
 	exportAll(north)
@@ -229,25 +221,11 @@ func inSRV(s *Set, east, west, north *Cluster) {
 	s.Expect(ordered)
 	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
 
-	// What terminates does not wait, and A answers have it as the last resort only.
-	west.SetEndpoints("db", "10.65.0.3", "10.65.0.4~")
-	s.Expect(ordered.With("db", "north/10.66.0.3 west/10.65.0.3~ west/10.65.0.4~ -> 10.66.0.3"))
-	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
-	north.SetEndpoints("db")
-	s.Expect(ordered.With("db", "west/10.65.0.3 west/10.65.0.4~ -> 10.65.0.3"))
-	s.ExpectSRV("db", "2 100 10-65-0-3.west")
-	exportAll(north)
-	west.SetEndpoints("db", "10.65.0.3")
-	s.Ask("db", export.AnnotationPrefer, "north > west")
-	s.Expect(ordered)
-
 	// What is silent is not listed.
 	p := Pair{east, north}
-	s.cut(p)
-	s.Judged(p, "Silent")
+	s.silence(p)
 	s.ExpectSRV("db", "2 100 10-65-0-3.west", east)
-	s.restore(p)
-	s.Judged(p, "Heard")
+	s.hear(p)
 	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
 
 	// Shares are of all endpoints; a cluster without a share comes after its tier.
@@ -259,14 +237,6 @@ func inSRV(s *Set, east, west, north *Cluster) {
 	s.ExpectSRV("db", "0 13824 10-66-0-3.north, 0 13824 10-66-0-4.north, 0 13824 10-66-0-5.north, "+
 		"0 5120 10-65-0-3.west, 0 5120 10-65-0-4.west")
 	s.Quiet()
-	s.Ask("db", export.AnnotationWeights, "west=0")
-	s.Ask("db", export.AnnotationPrefer, "north > west")
-	s.ExpectShares("db", Shares{"north": 3})
-	s.ExpectSRV("db", "0 17408 10-66-0-3.north, 0 17408 10-66-0-4.north, 0 17408 10-66-0-5.north, "+
-		"3 100 10-65-0-3.west, 3 100 10-65-0-4.west")
-	s.Ask("db", export.AnnotationWithin, "north")
-	s.ExpectSRV("db", "0 17408 10-66-0-3.north, 0 17408 10-66-0-4.north, 0 17408 10-66-0-5.north", east, north)
-
 	exportAll(west)
 	exportAll(north)
 	s.Ask("db", "", "")
@@ -292,14 +262,8 @@ func (s *Set) ExpectSRV(service, want string, in ...*Cluster) {
 
 // overloaded: a saturated cluster gets less of one service, and its other services are as they were.
 func overloaded(s *Set, east, west, north *Cluster) {
-	annotate := func(key, value string) {
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, key, value)
-		_, err := west.MCS.MulticlusterV1beta1().ServiceExports(s.namespace).Patch(s.Context(), "web",
-			types.MergePatchType, patch, metav1.PatchOptions{})
-		s.must(err)
-	}
 	less := healthy.With("web", "north/10.66.0.1 west/10.65.0.1~ -> VIP")
-	annotate(export.AnnotationSaturated, `"true"`)
+	west.AnnotateExport("web", export.AnnotationSaturated, `"true"`)
 	s.Expect(less)
 	east.Restart()
 	s.Expect(less)
@@ -307,7 +271,7 @@ func overloaded(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy.With("web", "west/10.65.0.1 -> VIP"))
 	north.SetEndpoints("web", "10.66.0.1")
 	s.Expect(less)
-	annotate(export.AnnotationSaturated, "null")
+	west.AnnotateExport("web", export.AnnotationSaturated, "null")
 	s.Expect(healthy)
 }
 

@@ -7,11 +7,9 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
@@ -49,60 +47,6 @@ func (s *Set) token(p Pair) string {
 	return token
 }
 
-// anotherCluster: the UID that the heartbeat of a member carries changes. What
-// was known is kept until it stayed a while, or an administrator confirms it.
-func anotherCluster(s *Set, east, west, north *Cluster) {
-	const uid = "3f0c8dd6-5f1e-4b7a-9d43-0d7a3c3f9d11"
-	p, other := Pair{east, west}, Pair{north, west}
-	west.Stop() // it would write its own UID again
-	beat := func() {
-		s.Helper()
-		s.editLease(west, member.HeartbeatLease, func(lease *coordinationv1.Lease) {
-			metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatUIDAnnotation, uid)
-			now := metav1.NowMicro()
-			lease.Spec.RenewTime = &now
-		})
-	}
-	beats := func(d time.Duration) {
-		s.Helper()
-		for range int(d / (4 * time.Second)) {
-			beat()
-			s.Pass(4 * time.Second)
-		}
-	}
-	beat()
-	s.Judged(p, "AnotherCluster")
-	s.Judged(other, "AnotherCluster")
-	s.Expect(westDemoted, east, north)
-	// What it says is not believed.
-	west.Withdraw("solo")
-	s.must(
-		west.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{},
-			metav1.ListOptions{
-				LabelSelector: export.LabelSourceCluster + "=west," + export.LabelService + "=solo",
-			}))
-	beats(12 * time.Second)
-	s.Expect(westDemoted, east, north)
-	s.Annotate(p, memberstate.AnnotationConfirm, "something else")
-	beats(8 * time.Second)
-	s.Expect(westDemoted, east)
-	s.Annotate(p, memberstate.AnnotationConfirm, uid)
-	s.Judged(p, "Heard")
-	s.Expect(healthy.With("solo", gone), east)
-	s.Expect(westDemoted, north) // it was not asked
-	beats(4 * time.Minute)
-	s.Expect(westDemoted, north)
-	beats(70 * time.Second)
-	s.Judged(other, "Heard")
-	s.Expect(healthy.With("solo", gone), east, north)
-	west.Start()
-	s.Judged(p, "AnotherCluster") // again
-	s.Annotate(p, memberstate.AnnotationConfirm, s.uid(west))
-	s.Annotate(other, memberstate.AnnotationConfirm, s.uid(west))
-	s.Judged(p, "Heard")
-	s.Judged(other, "Heard")
-}
-
 // uid is that of a cluster's namespace kube-system.
 func (s *Set) uid(c *Cluster) string {
 	s.Helper()
@@ -111,18 +55,15 @@ func (s *Set) uid(c *Cluster) string {
 	return string(namespace.UID)
 }
 
-// rebuilt: west is lost, and an empty API server gets its id. East gets the new credential, and keeps what it knows
-// until an administrator confirms it. Then the old one is back.
+// rebuilt: west is lost, and an empty API server gets its id. East and north get the new credential, and keep what they know
+// until an administrator confirms it or it stayed a while. Then the old one is back.
 func rebuilt(s *Set) {
 	east, west, north, again := s.clusters[0], s.clusters[1], s.clusters[2], s.clusters[3]
 	for _, c := range s.clusters {
 		c.Stop()
 	}
 	// It may have renewed its heartbeat before it was stopped, with the id that it had.
-	err := again.Kube.CoordinationV1().Leases(member.DefaultNamespace).Delete(s.Context(), member.HeartbeatLease, metav1.DeleteOptions{})
-	if !apierrors.IsNotFound(err) {
-		s.must(err)
-	}
+	s.deleteLease(again, member.HeartbeatLease)
 	again.Options.Cluster = "west"
 	for _, each := range s.Pairs() {
 		if each.Reader == again || each.Source == again {
@@ -134,26 +75,36 @@ func rebuilt(s *Set) {
 		c.Start()
 	}
 	s.Expect(healthy, east, west, north)
-	p := Pair{east, west}
-	s.cut(p)
-	s.Expect(westDemoted, east)
+	p, other := Pair{east, west}, Pair{north, west}
+	s.cut(p, other)
+	s.Expect(westDemoted, east, north)
 	again.Start()
-	s.kubeconfig(p, again.platform.Credential("east"))
-	s.Judged(p, "AnotherCluster")
+	replace := func(source *Cluster, pairs ...Pair) {
+		for _, each := range pairs {
+			s.kubeconfig(each, source.platform.Credential(each.Reader.Name))
+			s.Judged(each, "AnotherCluster")
+		}
+	}
+	replace(again, p, other)
 	again.Export("solo:10.65.9.2")
 	s.Expect(View{"solo": "west/10.65.9.2 -> VIP"}, again)
-	s.Holds(15*time.Second, westDemoted, east)
+	s.Annotate(p, memberstate.AnnotationConfirm, "something else")
+	s.Holds(15*time.Second, westDemoted, east, north)
 	s.Annotate(p, memberstate.AnnotationConfirm, s.uid(again))
 	s.Judged(p, "Heard")
 	after := westGone.With("solo", "west/10.65.9.2 -> VIP")
 	s.Expect(after, east)
+	s.Holds(3*time.Minute, westDemoted, north) // it was not asked
+	s.Judged(other, "Heard")
+	s.Expect(after, north)
 
-	s.restore(p)
-	s.kubeconfig(p, west.platform.Credential("east"))
-	s.Judged(p, "AnotherCluster")
-	s.Holds(15*time.Second, after.With("solo", "west/10.65.9.2 -> VIP"), east)
-	s.Annotate(p, memberstate.AnnotationConfirm, s.uid(west))
-	s.Judged(p, "Heard")
+	s.restore(p, other)
+	replace(west, p, other)
+	s.Holds(15*time.Second, after, east, north)
+	for _, each := range []Pair{p, other} {
+		s.Annotate(each, memberstate.AnnotationConfirm, s.uid(west))
+		s.Judged(each, "Heard")
+	}
 	s.Expect(healthy, east, west, north)
 }
 

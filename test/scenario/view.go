@@ -50,7 +50,7 @@ func (c *Cluster) See(service string) string {
 	imported, err := c.importOf(service)
 	found := err == nil
 	s.must(ignoreNotFound(err))
-	derived, err := c.Kube.CoreV1().Services(s.namespace).Get(s.Context(), c.derived(service), metav1.GetOptions{})
+	derived, err := c.derivedOf(service)
 	behind := err == nil
 	s.must(ignoreNotFound(err))
 	if !found {
@@ -124,7 +124,7 @@ func (c *Cluster) endpoints(service string) (texts, sources, empty []string) {
 // Slices returns the slices of a service that the controller wrote.
 func (c *Cluster) Slices(service string) []discoveryv1.EndpointSlice {
 	c.set.Helper()
-	list, err := c.Kube.DiscoveryV1().EndpointSlices(c.set.namespace).List(c.set.Context(), metav1.ListOptions{
+	list, err := c.slices.List(c.set.Context(), metav1.ListOptions{
 		LabelSelector: export.LabelService + "=" + service + "," + export.LabelSliceManagedBy + "=" + export.Manager,
 	})
 	c.set.must(err)
@@ -151,8 +151,7 @@ func mark(conditions discoveryv1.EndpointConditions) string {
 
 // conditions are those of a ServiceExport, as Type=Reason; empty if there is none.
 func (c *Cluster) conditions(service string) string {
-	exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(c.set.namespace).Get(c.set.Context(), service,
-		metav1.GetOptions{})
+	exported, err := c.exportOf(service)
 	if err != nil {
 		c.set.must(ignoreNotFound(err))
 		return ""
@@ -225,8 +224,7 @@ func (c *Cluster) IPs(service string, want ...string) (ips []string) {
 		if err != nil {
 			return err
 		}
-		derived, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), c.derived(service),
-			metav1.GetOptions{})
+		derived, err := c.derivedOf(service)
 		if err != nil {
 			return err
 		}
