@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -77,69 +76,16 @@ func adoption(s *Set, east, west *Cluster) {
 	east.DeleteService(other.Name)
 	east.IPs("other", other.Spec.ClusterIPs...)
 	s.Expect(View{"other": "west/10.65.0.11 -> VIP"})
+	// One without IPs gets another one than the Service behind it, which stays as it is.
+	without := east.theirs("without", "derived-without", export.AnnotationAdopt, "true")
+	east.Patch(mcsResource("serviceimports"), "without", `{"spec":{"ips":null}}`)
+	west.Export("without:10.65.0.12")
+	s.Expect(View{"without": "west/10.65.0.12 -> VIP"})
+	if ips := east.IPs("without"); slices.Equal(ips, without.Spec.ClusterIPs) || east.service(without.Name).ResourceVersion != without.ResourceVersion {
+		s.Errorf("the IPs are %v, and Service %s was %v", ips, without.Name, without)
+	}
 	s.Quiet()
 	if now := east.Import("alone"); now.ResourceVersion != alone.ResourceVersion {
 		s.Errorf("an import without an export was changed; its Service is %s", unexported.Name)
 	}
-}
-
-// ofKarmada is what Karmada has in an importing cluster for a service of west: see ../interop/karmada.
-const ofKarmada = `
-apiVersion: multicluster.x-k8s.io/v1alpha1
-kind: ServiceImport
-metadata: {name: %[1]s}
-spec: {type: ClusterSetIP, ports: [{name: http, port: 80, protocol: TCP}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: derived-%[1]s}
-spec: {ports: [{name: http, port: 80, protocol: TCP}]}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata:
-  name: imported-west-%[1]s-a1a1a
-  labels:
-    kubernetes.io/service-name: derived-%[1]s
-    endpointslice.kubernetes.io/managed-by: endpointslice-controller.karmada.io
-addressType: IPv4
-ports: [{name: http, port: 8080, protocol: TCP}]
-endpoints: [{addresses: [%[2]s], conditions: {ready: true}}]
-`
-
-// karmada: the IP is that of Karmada's own Service and not of the import. It
-// stays if it was written into the import before. Karmada's objects stay.
-func karmada(s *Set, east, west *Cluster) {
-	prepare := func(service, address string) *corev1.Service {
-		east.Put(fmt.Sprintf(ofKarmada, service, address))
-		theirs := east.service("derived-" + service)
-		west.Export(service + ":" + address)
-		east.ExpectEvent(east.Import(service), apply.EventForeignObject)
-		return theirs
-	}
-	kept := func(service string, theirs *corev1.Service) {
-		s.Helper()
-		now := east.service(theirs.Name)
-		slice, err := east.slices.Get(s.Context(), "imported-west-"+service+"-a1a1a", metav1.GetOptions{})
-		s.must(err)
-		if now.ResourceVersion != theirs.ResourceVersion || slice.Generation != 1 {
-			s.Errorf("Karmada's objects became %v, %v", now, slice)
-		}
-	}
-	without := prepare("without", "10.65.0.20")
-	east.annotateImport("without", export.AnnotationAdopt, "true")
-	s.Expect(View{"without": "west/10.65.0.20 -> VIP"})
-	if ips := east.IPs("without"); slices.Equal(ips, without.Spec.ClusterIPs) {
-		s.Errorf("two Services have the IPs %v", ips)
-	}
-	kept("without", without)
-
-	with := prepare("with", "10.65.0.21")
-	east.Patch(mcsResource("serviceimports"), "with", fmt.Sprintf(`{"spec":{"ips":[%q]},"metadata":{"annotations":{%q:"true"}}}`,
-		with.Spec.ClusterIP, export.AnnotationAdopt))
-	east.waitsForIPs("with", with.Spec.ClusterIPs)
-	kept("with", with)
-	east.DeleteService(with.Name)
-	east.IPs("with", with.Spec.ClusterIPs...)
-	s.Expect(View{"with": "west/10.65.0.21 -> VIP"})
 }

@@ -67,7 +67,6 @@ var All = []Scenario{
 	{"a published slice is held", two, of(heldSlice)},
 	{"a time does not decode", two, of(unreadable)},
 	{"imports of others are adopted", two, of(adoption)},
-	{"imports of Karmada are adopted", two, of(karmada)},
 	{"global services of Cilium are exported", two, of(globalServices)},
 
 	{"a Secret has no kubeconfig", three, fault(badSecret)},

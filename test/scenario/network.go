@@ -97,7 +97,7 @@ func networks(s *Set, east, west, north *Cluster) {
 	west.targets("web", "east", east.nodePort(derived))
 	east.targets("web", "west", west.nodePort(derived))
 	north.targets("web", "east", func() int32 { return 8080 })
-	east.restartsQuietly(west)
+	s.rests()
 
 	// Its Service goes, and comes back with another port once nothing refuses it.
 	east.written.refuse("POST services")
@@ -184,7 +184,7 @@ func headlessNetworks(s *Set, east, west *Cluster) {
 	s.Expect(View{"db": "east/192.0.2.11 -> 192.0.2.11"}, west)
 	west.targets("db", "east", func() int32 { return 3000 })
 	east.problems("east", export.ReasonNotExposed, 1)
-	east.restartsQuietly(west)
+	s.rests()
 }
 
 // balancers: a cluster of another network gets the addresses of the load balancer, also those of a name, which are ready while
@@ -226,7 +226,7 @@ func balancers(s *Set, east, west *Cluster) {
 	s.Expect(web("east/198.51.100.2 east/203.0.113.7 -> VIP"), west)
 	addresses.Store("")
 	s.Holds(time.Minute, web("east/198.51.100.2 east/203.0.113.7 -> VIP"), west)
-	east.restartsQuietly(west)
+	s.rests()
 
 	// It moves to the network of the other cluster, and back while the name cannot be resolved.
 	addresses.Store("198.51.100.2")
@@ -242,7 +242,7 @@ func balancers(s *Set, east, west *Cluster) {
 
 	// What is known of the pods counts nevertheless.
 	addresses.Store("")
-	east.restartsQuietly(west)
+	s.rests()
 	east.expose("web", "type: LoadBalancer,", "LoadBalancer", nil, nil)
 	s.Expect(web("-> VIP"), west)
 }

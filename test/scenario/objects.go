@@ -111,34 +111,24 @@ func (c *Cluster) AnnotateExport(name, key, value string) {
 // SetEndpoints gives a Service endpoints, as the EndpointSlice controller does: they are ready, or terminate if ~ follows.
 func (c *Cluster) SetEndpoints(service string, addresses ...string) {
 	c.set.Helper()
-	c.PutEndpoints(service, "", addresses...)
-}
-
-// PutEndpoints is SetEndpoints with further fields of each endpoint.
-func (c *Cluster) PutEndpoints(service, fields string, addresses ...string) {
-	c.set.Helper()
-	c.Put(endpointsOf(service, fields, addresses...))
-}
-
-func endpointsOf(service, fields string, addresses ...string) string {
 	var endpoints []string
 	kind := "IPv4"
 	for _, each := range addresses {
 		address, terminates := strings.CutSuffix(each, "~")
-		endpoints = append(endpoints, fmt.Sprintf("{%saddresses: [%q], conditions: {ready: %t, serving: true, terminating: %t}}",
-			fields, address, !terminates, terminates))
+		endpoints = append(endpoints, fmt.Sprintf("{addresses: [%q], conditions: {ready: %t, serving: true, terminating: %t}}",
+			address, !terminates, terminates))
 		if strings.Contains(each, ":") {
 			kind = "IPv6"
 		}
 	}
-	return fmt.Sprintf(`
+	c.Put(fmt.Sprintf(`
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {name: %[1]s-%[2]s, labels: {kubernetes.io/service-name: %[1]s}}
 addressType: %[3]s
 ports: [{name: http, port: 8080, protocol: TCP}]
 endpoints: [%[4]s]
-`, service, strings.ToLower(kind), kind, strings.Join(endpoints, ", "))
+`, service, strings.ToLower(kind), kind, strings.Join(endpoints, ", ")))
 }
 
 // DeleteService deletes a Service and its endpoints.

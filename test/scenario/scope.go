@@ -96,15 +96,7 @@ func chosenClusters(s *Set) {
 	west.Serve("web:10.65.0.10")
 	s.Except(north, web(gone), web(ofWest))
 	east.IPs("web", ips...)
-	// A misplaced selector chooses no cluster, nor does an invalid one.
-	misplace := func(clusters, exported string) {
-		west.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: web, "+
-			"annotations: {%s: %s}}, spec: {exportedAnnotations: {%[1]s: %[3]s}}}", export.AnnotationClusters, clusters, exported))
-	}
-	misplace("null", "'west; region=us'")
-	s.Except(west, web(none), web(gone))
-	misplace("'west; region=us'", "null")
-	s.Except(north, web(gone), web(ofWest))
+	// An invalid selector chooses no cluster.
 	west.Choose("web", "same(region)")
 	s.Except(west, web(none), web(gone))
 	west.ExpectReach("web", "")

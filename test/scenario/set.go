@@ -112,23 +112,21 @@ func (s Scenario) On(t *testing.T, bed Bed) {
 // rests asserts that controllers which look at everything anew write nothing: what
 // they wrote before is what they decide.
 func (s *Set) rests() {
-	before := ""
+	s.Helper()
+	var running []*Cluster
 	for _, c := range s.clusters {
 		if c.stop != nil {
-			s.Quiet(c)
-			before += c.Name + ": " + c.written.String() + "\n"
-			c.Restart()
+			running = append(running, c)
 		}
+	}
+	s.Quiet(running...)
+	before := written(running)
+	for _, c := range running {
+		c.Restart()
 	}
 	s.Pass(time.Minute)
-	after := ""
-	for _, c := range s.clusters {
-		if c.stop != nil {
-			after += c.Name + ": " + c.written.String() + "\n"
-		}
-	}
-	if before != after {
-		s.Errorf("a restart wrote:\nbefore %s\nafter  %s", before, after)
+	if after := written(running); before != after {
+		s.Errorf("a restart wrote:\nbefore:\n%safter:\n%s", before, after)
 	}
 }
 

@@ -152,8 +152,7 @@ func weighted(s *Set, east, west, north *Cluster) {
 	// More elsewhere is more here; and a restart changes nothing.
 	north.SetEndpoints("web", "10.66.0.1", "10.66.0.2", "10.66.0.3", "10.66.0.4", "10.66.0.5", "10.66.0.6")
 	s.ExpectShares("web", Shares{"west": 2, "north": 6})
-	s.Quiet()
-	east.restartsQuietly(west)
+	s.rests()
 
 	// What is silent has no share, and is the last resort.
 	p := Pair{east, north}
@@ -210,8 +209,7 @@ func inSRV(s *Set, east, west, north *Cluster) {
 	ordered := healthy.With("db", "north/10.66.0.3 west/10.65.0.3~ -> 10.66.0.3")
 	s.Expect(ordered)
 	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
-	s.Quiet()
-	east.restartsQuietly(west)
+	s.rests()
 
 	// The best tier loses its endpoints, and has them again.
 	north.SetEndpoints("db")

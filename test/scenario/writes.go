@@ -128,27 +128,18 @@ func (s *Set) Quiet(clusters ...*Cluster) {
 	before := ""
 	s.Eventually("rest", func() error {
 		s.Pass(longest)
-		now := ""
-		for _, c := range clusters {
-			now += c.Name + ": " + c.written.String() + "\n"
-		}
 		last := before
-		before = now
-		if now != last {
-			return fmt.Errorf("writes go on:\n%s%s", last, now)
+		if before = written(clusters); before != last {
+			return fmt.Errorf("writes go on:\n%s%s", last, before)
 		}
 		return nil
 	})
 }
 
-// restartsQuietly restarts the controller, which must write nothing once it has heard another cluster.
-func (c *Cluster) restartsQuietly(other *Cluster) {
-	c.set.Helper()
-	before := c.written.String()
-	c.Restart()
-	c.set.Judged(Pair{c, other}, "Heard")
-	c.set.Quiet()
-	if after := c.written.String(); after != before {
-		c.set.Errorf("a restart wrote:\nbefore %s\nafter  %s", before, after)
+// written is what the controllers of clusters asked for, as text.
+func written(clusters []*Cluster) (text string) {
+	for _, c := range clusters {
+		text += c.Name + ": " + c.written.String() + "\n"
 	}
+	return text
 }
