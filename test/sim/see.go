@@ -3,15 +3,16 @@
 package sim
 
 import (
-	"encoding/json"
+	"context"
 	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
@@ -54,33 +55,20 @@ func (c *Cluster) See(service string) string {
 // sorted. Times, UIDs, revisions and cluster IPs are left out: a cluster that came there by another way has the same.
 func (c *Cluster) State() string {
 	var lines []string
-	add := func(object runtime.Object) {
-		value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	for _, resource := range []schema.GroupVersionResource{
+		serviceExports, v1beta1.SchemeGroupVersion.WithResource("serviceimports"),
+		corev1.SchemeGroupVersion.WithResource("services"), discoveryv1.SchemeGroupVersion.WithResource("endpointslices"),
+	} {
+		list, err := c.Dynamic.Resource(resource).Namespace(Namespace).List(context.Background(), metav1.ListOptions{})
 		c.Must(err)
-		each := &unstructured.Unstructured{Object: value}
-		if each.GetNamespace() != Namespace {
-			return
+		for _, each := range list.Items {
+			text, err := each.MarshalJSON()
+			c.Must(err)
+			for pattern, name := range changing {
+				text = pattern.ReplaceAll(text, []byte(name))
+			}
+			lines = append(lines, string(text))
 		}
-		each = each.DeepCopy()
-		each.SetResourceVersion("")
-		each.SetGeneration(0)
-		text, err := json.Marshal(each)
-		c.Must(err)
-		for pattern, name := range changing {
-			text = pattern.ReplaceAll(text, []byte(name))
-		}
-		lines = append(lines, string(text))
-	}
-	for _, resource := range []string{"serviceexports", "serviceimports"} {
-		for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource(resource)) {
-			add(each)
-		}
-	}
-	for _, each := range apiserver.List[*corev1.Service](c.API, corev1.Resource("services")) {
-		add(each)
-	}
-	for _, each := range apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")) {
-		add(each)
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
@@ -88,7 +76,7 @@ func (c *Cluster) State() string {
 
 // changing is what State leaves out.
 var changing = map[*regexp.Regexp]string{
-	regexp.MustCompile(`20\d\d-\d\d-\d\dT[\d:.]+Z`):             "(time)",
-	regexp.MustCompile(`\b10\.1\d\d\.\d+\.\d+\b`):               "(cluster IP)",
-	regexp.MustCompile(`("(?:uid|observedGeneration)":)[^,}]+`): "${1}0",
+	regexp.MustCompile(`20\d\d-\d\d-\d\dT[\d:.]+Z`):                                        "(time)",
+	regexp.MustCompile(`\b10\.1\d\d\.\d+\.\d+\b`):                                          "(cluster IP)",
+	regexp.MustCompile(`("(?:uid|resourceVersion|generation|observedGeneration)":)[^,}]+`): "${1}0",
 }
