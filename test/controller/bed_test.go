@@ -29,24 +29,12 @@ const (
 	memberName     = "clusterset-member"
 )
 
-// two are the clusters of most tests here.
-var two = []string{"east", "west"}
-
 // rate is how much faster than the real time the controllers' clocks are.
 const rate = 6
 
 // A realBed is control planes for a scenario.
 type realBed struct {
 	planes map[string]*controlplane.Cluster
-	last   *controlplane.Cluster // for the last name, unless it is nil
-}
-
-// run runs a scenario of two clusters on a bed.
-func run(t *testing.T, bed *realBed, scene func(s *scenario.Set, east, west *scenario.Cluster)) {
-	t.Helper()
-	scenario.Scenario{
-		Clusters: two, Run: func(s *scenario.Set) { scene(s, s.Cluster("east"), s.Cluster("west")) },
-	}.On(t, bed)
 }
 
 // prepared are the control planes that have the rights and the nodes.
@@ -88,9 +76,6 @@ func configOf(t *testing.T, plane *controlplane.Cluster, namespace, name string)
 func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.Platform) {
 	t.Helper()
 	free := take(t, (len(names)+1)/2) // every second one has two families
-	if b.last != nil {
-		free[len(names)-1] = b.last
-	}
 	b.planes = map[string]*controlplane.Cluster{}
 	namespace := fmt.Sprintf("scenario-%x", time.Now().UnixNano())
 	for i, name := range names {
