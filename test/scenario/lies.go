@@ -213,20 +213,6 @@ func ownAddresses(s *Set, east, west *Cluster) {
 	s.Except(east, web("west/10.65.0.10 west/203.0.113.2 -> VIP"), web(all))
 }
 
-// slow: a member that is slow delays no other, and what it says in the end is what counts.
-func slow(s *Set, east, west, north *Cluster) {
-	s.Cut("east", "west", FromServer)
-	for i := range 5 { // before it is stale
-		west.SetEndpoints("solo", fmt.Sprintf("10.65.1.%d", i+1))
-		north.SetEndpoints("db", fmt.Sprintf("10.66.1.%d", i+1))
-	}
-	others := healthy.With("db", "north/10.66.1.5 west/10.65.0.3 -> 10.65.0.3 10.66.1.5")
-	seen := others.With("solo", "west/10.65.1.5 -> VIP")
-	s.Except(east, others, seen)
-	s.Restore("east", "west")
-	s.Expect(seen)
-}
-
 // confined: addresses outside of the ranges that the Secret of a member allows
 // are left out, and nothing else is. Ranges that are none open nothing.
 func confined(s *Set, east, west, _ *Cluster) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -106,46 +105,6 @@ func broken(s *Set, east, west *Cluster) {
 	east.problems("west", export.ReasonNoSnapshot, 0)
 	west.Export(endpointsUpTo("b", 5))
 	east.ExpectImports("a b")
-	east.overLimit(limits.Endpoints, 0)
-}
-
-// hostile: a member that is full of slices of its id costs no more than the
-// limits allow, and holds up nobody else's changes.
-func hostile(s *Set, east, west *Cluster) {
-	const each, limit = 200, 1000 // endpoints
-	put := func(i int) {
-		_, err := west.slices.Create(s.Context(), &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: fmt.Sprintf("hostile-%d", i),
-				Labels: map[string]string{
-					export.LabelService: fmt.Sprintf("s%d", i), export.LabelSourceCluster: "west",
-				},
-				Annotations: map[string]string{export.AnnotationSnapshotPrefix + "v1": strings.Repeat("[", 100<<10)},
-			},
-			AddressType: discoveryv1.AddressTypeIPv4,
-			Endpoints:   slices.Repeat([]discoveryv1.Endpoint{{Addresses: []string{"10.65.0.1"}}}, each),
-		}, metav1.CreateOptions{})
-		s.must(err)
-	}
-	east.Stop()
-	for i := range 20 {
-		put(i)
-	}
-	east.Options.MemberLimits = limits.Limits{Services: 25, Endpoints: limit}
-	east.Start()
-	east.overLimit(limits.Endpoints, 1)
-	for i := range 5 {
-		put(20 + i)
-		east.Export(fmt.Sprintf("own:10.64.0.%d", i+1))
-		s.Expect(View{"own": fmt.Sprintf("east/10.64.0.%d -> VIP", i+1)}, east)
-	}
-	if held, _ := east.Metric("clusterset_controller_member_endpointslices", "member", "west"); held == 0 ||
-		held > limit/each {
-		s.Errorf("%v slices of %d endpoints are held", held, each)
-	}
-	west.deleteSlices()
-	west.Export("web:10.65.0.10")
-	s.Expect(web(ofWest))
 	east.overLimit(limits.Endpoints, 0)
 }
 

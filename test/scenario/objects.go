@@ -22,8 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 func (s *Set) key(service string) types.NamespacedName {
@@ -136,13 +134,6 @@ func (c *Cluster) DeleteService(name string) {
 	c.set.Helper()
 	c.set.must(c.services.Delete(c.set.Context(), name, metav1.DeleteOptions{}))
 	c.set.must(ignoreNotFound(c.slices.Delete(c.set.Context(), name+"-ipv4", metav1.DeleteOptions{})))
-}
-
-// deleteSlices deletes all of west in a cluster.
-func (c *Cluster) deleteSlices() {
-	c.set.Helper()
-	c.set.must(c.slices.DeleteCollection(c.set.Context(), metav1.DeleteOptions{},
-		metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
 }
 
 // Withdraw deletes ServiceExports.

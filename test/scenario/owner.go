@@ -119,7 +119,8 @@ func collectedWhileSilent(s *Set, east, west *Cluster) {
 		east.replaceImport("web", func() {
 			east.DeleteImport("web", metav1.DeleteOptions{PropagationPolicy: &policy})
 			if policy == metav1.DeletePropagationBackground { // as the garbage collector if it is the quicker one
-				east.deleteSlices()
+				s.must(east.slices.DeleteCollection(s.Context(), metav1.DeleteOptions{},
+					metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
 			}
 		})
 		s.Expect(web("east/10.64.0.10 west/10.65.0.10~ -> VIP"), east)

@@ -29,15 +29,6 @@ func cutOff(s *Set, east, west, north *Cluster) {
 	}
 }
 
-// oneWay: what comes from a member arrives, though nothing gets to it.
-func oneWay(s *Set, east, west, _ *Cluster) {
-	s.Cut("east", "west", ToServer)
-	s.Pass(10 * time.Second)
-	west.SetEndpoints("lone", "10.65.0.9")
-	s.Expect(healthy.With("lone", "west/10.65.0.9 -> 10.65.0.9"))
-	s.hear(Pair{east, west})
-}
-
 // changesMeanwhile: what a member withdraws, exports and moves while its reader
 // cannot hear it arrives when the link is restored, and not before.
 func changesMeanwhile(s *Set, east, west, _ *Cluster) {
@@ -121,21 +112,6 @@ func goneAfter(s *Set, east, west, north *Cluster) {
 	s.Except(east, westGone, healthy)
 	s.LeaseSays(p, "gone")
 	s.restore(p)
-	s.Expect(healthy)
-}
-
-// leavesWhileSilent: leaving removes what a member contributed. If it joins
-// again while it is silent, nothing is known of it.
-func leavesWhileSilent(s *Set, east, west, _ *Cluster) {
-	p := Pair{east, west}
-	s.cut(p)
-	s.Except(east, westDemoted, healthy)
-	s.Leave(p)
-	s.Except(east, westGone, healthy)
-	s.LeaseSays(p, "")
-	s.Join(p)
-	s.Holds(30*time.Second, westGone, east)
-	s.hear(p)
 	s.Expect(healthy)
 }
 

@@ -63,33 +63,49 @@ func tiers(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy)
 }
 
-// border: what is outside is not used and not answered, whatever happens inside.
+// border: what is in another region is not used and not answered, whatever happens inside.
 func border(s *Set, east, west, north *Cluster) {
-	for _, service := range []string{"web", "db", "lone"} {
-		s.Ask(service, export.AnnotationWithin, "east; north")
+	for c, is := range map[*Cluster]string{east: "eu", north: "eu", west: "us"} {
+		c.Describe("region", is)
 	}
-	limited := healthy.With(
-		"web", "north/10.66.0.1 -> VIP", "db", "north/10.66.0.3 -> 10.66.0.3", "lone", "-> NXDOMAIN")
-	// West is always inside for itself.
-	s.Except(west, healthy, limited)
+	for _, service := range []string{"web", "db", "lone"} {
+		s.Ask(service, export.AnnotationWithin, "same(region)")
+	}
+	ofNorth := healthy.With("web", "north/10.66.0.1 -> VIP", "db", "north/10.66.0.3 -> 10.66.0.3", "lone", "-> NXDOMAIN")
+	ofWest := healthy.With("web", "west/10.65.0.1 -> VIP", "db", "west/10.65.0.3 -> 10.65.0.3")
+	s.Except(west, ofWest, ofNorth)
 	north.SetEndpoints("web")
 	north.SetEndpoints("db")
-	empty := limited.With("web", "-> VIP", "db", "-> NXDOMAIN")
+	empty := ofNorth.With("web", "-> VIP", "db", "-> NXDOMAIN")
 	s.Expect(empty, east, north)
 	east.Restart()
 	s.Holds(10*time.Second, empty, east)
 	exportAll(north) // exports ask for nothing: those of west are older
-	s.Ask("web", export.AnnotationWithin, "east; north")
-	s.Ask("db", export.AnnotationWithin, "east; north")
-	s.Except(west, healthy, limited)
+	s.Ask("web", export.AnnotationWithin, "same(region)")
+	s.Ask("db", export.AnnotationWithin, "same(region)")
+	s.Except(west, ofWest, ofNorth)
 
-	// What is silent inside is used, and nothing outside, also by a controller that starts meanwhile.
-	s.holdsAlone(30*time.Second, limited, east, north, west)
-	s.Except(west, healthy, limited)
+	// What is silent inside is used, and nothing outside, also by a controller that starts meanwhile and knows the regions.
+	pairs := []Pair{{east, north}, {east, west}}
+	s.cut(pairs...)
+	for _, each := range pairs {
+		s.LeaseSays(each, "stale") // before that, the next leader would take it for the better of two
+	}
+	s.Expect(ofNorth, east)
+	east.Restart()
+	s.Holds(90*time.Second, ofNorth, east)
+	s.hear(pairs...)
+	s.Except(west, ofWest, ofNorth)
+
+	// Clusters move.
+	west.Describe("region", "eu")
+	s.Expect(healthy)
+	north.Describe("region", "us")
+	s.Except(north, ofNorth, ofWest)
 
 	// A border that is not valid admits the local cluster alone.
 	s.Ask("web", export.AnnotationWithin, "one two")
-	s.Expect(limited.With("web", "-> VIP"), east)
+	s.Expect(ofWest.With("web", "-> VIP"), east)
 	for _, service := range []string{"web", "db", "lone"} {
 		s.Ask(service, "", "")
 	}
@@ -271,45 +287,4 @@ func overloaded(s *Set, east, west, north *Cluster) {
 	s.Expect(less)
 	west.AnnotateExport("web", export.AnnotationSaturated, "null")
 	s.Expect(healthy)
-}
-
-// region: a border by a property, which a controller knows that starts while a cluster is silent.
-func region(s *Set, east, west, north *Cluster) {
-	for c, is := range map[*Cluster]string{east: "eu", north: "eu", west: "us"} {
-		c.Describe("region", is)
-	}
-	s.Ask("web", export.AnnotationWithin, "same(region)")
-	inEU := healthy.With("web", "north/10.66.0.1 -> VIP")
-	inUS := healthy.With("web", "west/10.65.0.1 -> VIP")
-	s.Expect(inEU, east, north)
-	s.Expect(inUS, west)
-	s.holdsAlone(90*time.Second, inEU, east, north, west)
-	s.Expect(inEU, east, north)
-
-	// Clusters move.
-	west.Describe("region", "eu")
-	s.Expect(healthy)
-	north.Describe("region", "us")
-	s.Expect(healthy.With("web", "west/10.65.0.1 -> VIP"), east, west)
-	s.Expect(inEU, north)
-	s.Ask("web", "", "")
-	s.Expect(healthy)
-}
-
-// holdsAlone: a cluster has a view for so long although all others are silent and its controller starts again.
-func (s *Set) holdsAlone(long time.Duration, view View, c *Cluster, others ...*Cluster) {
-	s.Helper()
-	var pairs []Pair
-	for _, other := range others {
-		pairs = append(pairs, Pair{c, other})
-	}
-	s.cut(pairs...)
-	for _, pair := range pairs {
-		s.LeaseSays(pair, "stale") // before that, the next leader would take it for the better of two
-	}
-	s.Expect(view, c)
-	c.Restart()
-	s.Holds(long, view, c)
-	s.restore(pairs...)
-	s.Judged(pairs[0], "Heard")
 }

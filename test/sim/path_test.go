@@ -11,16 +11,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
-
-// staleAfter is the default.
-const staleAfter = controller.DefaultStaleAfter
 
 // paths is a set whose clusters have two replicas, in pods whose addresses are canaries.
 type paths struct {
@@ -166,26 +162,6 @@ func TestPathIsCut(t *testing.T) {
 	}
 }
 
-// TestDeadCluster: with its pods, a cluster is demoted long before its silence is. With its API server alone it is not.
-func TestDeadCluster(t *testing.T) {
-	onPaths(t, three, func(p *paths) {
-		p.Network.Cut("east", "west", network.Both)
-		if took := p.until("east", "west", true, time.Minute); took < staleAfter-member.HeartbeatInterval {
-			t.Errorf("demoted %s after its API server was lost", took)
-		}
-		p.Network.Restore("east", "west")
-		p.until("east", "west", false, time.Minute)
-		p.Network.Cut("east", "west", network.Both)
-		p.cut("east", "west", network.Both)
-		p.until("east", "west", true, 5*time.Second)
-		// Its heartbeats alone do not help.
-		p.Network.Restore("east", "west")
-		p.never("east", "west", false, time.Minute)
-		p.restore("east", "west")
-		p.until("east", "west", false, 5*time.Second)
-	})
-}
-
 // TestPathIsWhole: what delays probes, or one pod, is no reason to demote a cluster.
 func TestPathIsWhole(t *testing.T) {
 	west := canariesOf("west")
@@ -254,35 +230,6 @@ func TestPathAndLeaders(t *testing.T) {
 			p.Network.Restore("east", canary)
 		}
 		p.until("east", "west", false, 5*time.Second)
-	})
-}
-
-// TestNoCanary: a member without canaries is not probed, and what was known of them is forgotten.
-func TestNoCanary(t *testing.T) {
-	onPaths(t, three, func(p *paths) {
-		p.cut("east", "west", network.Both)
-		p.until("east", "west", true, 5*time.Second)
-		// Its replicas are unready for a moment.
-		p.Cluster("west").OfferCanaries()
-		p.never("east", "west", false, 4*member.HeartbeatInterval)
-		p.Cluster("west").OfferCanaries(canariesOf("west")...)
-		p.never("east", "west", false, time.Minute)
-		p.Cluster("west").OfferCanaries()
-		p.until("east", "west", false, 30*time.Second+2*member.HeartbeatInterval)
-		if got := p.path(p.Cluster("east"), "west"); got != "" {
-			t.Errorf("the path is %q", got)
-		}
-		p.never("east", "west", true, 2*staleAfter)
-		// A controller without probes.
-		for _, address := range canariesOf("west") {
-			p.replicas[address].Stop()
-		}
-		p.Cluster("west").OfferCanaries(canariesOf("west")...)
-		p.Cluster("west").StartController()
-		p.never("east", "west", true, 2*staleAfter)
-		if got := p.path(p.Cluster("west"), "east"); got != "" {
-			t.Errorf("the path from a cluster that takes no part is %q", got)
-		}
 	})
 }
 
