@@ -104,10 +104,7 @@ func networks(s *Set, east, west, north *Cluster) {
 	east.DeleteService(derived)
 	s.Expect(web(inEast+" [Conflict=NoConflicts Ready=Failed Valid=Valid]"), east)
 	east.written.refuse("")
-	s.Eventually("another Service with node ports", func() error {
-		_, err := east.services.Get(s.Context(), derived, metav1.GetOptions{})
-		return err
-	})
+	s.Expect(web(inEast), east) // and its condition is true again
 	s.Expect(web(inWest), west)
 	west.targets("web", "east", east.nodePort(derived))
 

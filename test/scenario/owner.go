@@ -217,20 +217,6 @@ func heldSlice(s *Set, east, west *Cluster) {
 	hold("null")
 }
 
-// readyDiffers says that the condition Ready of an import is not false for the reason.
-func (c *Cluster) readyDiffers(service, reason string) error {
-	imported, err := c.importOf(service)
-	if err != nil {
-		return err
-	}
-	for _, each := range imported.Status.Conditions {
-		if each.Type == "Ready" && each.Status == metav1.ConditionFalse && each.Reason == reason {
-			return nil
-		}
-	}
-	return fmt.Errorf("the conditions are %v", imported.Status.Conditions)
-}
-
 // unreadable: the schema accepts "t" in a time, and Go does not. Neither a
 // controller that runs nor one that starts is stopped by that.
 func unreadable(s *Set, east, _ *Cluster) {

@@ -51,31 +51,19 @@ func (c *Cluster) Serve(service string, headless bool, addresses ...string) {
 // SetEndpoints sets the ready endpoints of a Service, as the EndpointSlice controller does.
 func (c *Cluster) SetEndpoints(service string, addresses ...string) {
 	c.t.Helper()
-	slice := sliceOf(Namespace, service, "http", 8080)
-	for _, each := range addresses {
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{each}, Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true)},
-		})
-	}
-	c.Put(slice)
+	c.putSlice(Namespace, service, "http", 8080, addresses)
 }
 
-// OfferCanaries sets the canaries of the cluster, as the EndpointSlice controller does, each on a node of its own.
+// OfferCanaries sets the canaries of the cluster, as the EndpointSlice controller does.
 func (c *Cluster) OfferCanaries(canaries ...string) {
 	c.t.Helper()
-	slice := sliceOf(member.DefaultNamespace, canary.Service, canary.Port, 8081)
-	for _, each := range canaries {
-		node := "node-of-" + each
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{each}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}, NodeName: &node,
-		})
-	}
-	c.Put(slice)
+	c.putSlice(member.DefaultNamespace, canary.Service, canary.Port, 8081, canaries)
 }
 
-// sliceOf is a slice without endpoints of a Service with one port.
-func sliceOf(namespace, service, port string, number int32) *discoveryv1.EndpointSlice {
-	return &discoveryv1.EndpointSlice{
+// putSlice creates or replaces the slice of a Service with one port, whose endpoints are ready, each on a node of its own.
+func (c *Cluster) putSlice(namespace, service, port string, number int32, addresses []string) {
+	c.t.Helper()
+	slice := &discoveryv1.EndpointSlice{
 		TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
 		ObjectMeta: metav1.ObjectMeta{Name: service + "-1", Namespace: namespace, Labels: map[string]string{
 			discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io",
@@ -84,6 +72,12 @@ func sliceOf(namespace, service, port string, number int32) *discoveryv1.Endpoin
 		Ports:       []discoveryv1.EndpointPort{{Name: &port, Port: &number, Protocol: new(corev1.ProtocolTCP)}},
 		Endpoints:   []discoveryv1.Endpoint{},
 	}
+	for _, each := range addresses {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{each}, Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true)}, NodeName: new("node-of-" + each),
+		})
+	}
+	c.Put(slice)
 }
 
 // Export creates the ServiceExport of a service.
