@@ -60,7 +60,7 @@ var reading = []mutant{
 		file: "controller/reconciler/input.go",
 		text: `Demote: verdict.Demote, Rank`, replacement: `Rank`,
 		harm:  "traffic stays with a cluster that fell silent",
-		first: simulation,
+		first: "-run=TestScenarios/a_member_is_silent " + simulation,
 	},
 	{
 		file:        "controller/reconciler/input.go",

@@ -36,20 +36,21 @@ var scoping = []mutant{
 		text:        `out.Clusters != "" {`,
 		replacement: `out.Clusters == "" {`,
 		harm:        "a cluster imports what is not for it",
+		first:       "-run=TestScenarios/an_export_is_for_chosen " + simulation,
 	},
 	{
 		file:        "controller/reconciler/reconciler.go",
 		text:        `r.Properties.Handle(r.propertiesChanged)`,
 		replacement: `r.Properties.Handle(func() {})`,
 		harm:        "a cluster whose properties changed keeps what is no longer for it",
-		first:       simulation,
+		first:       "-run=TestScenarios/an_export_is_for_chosen " + simulation,
 	},
 	{
 		file:        "controller/scope/accept.go",
 		text:        `case own != nil && own.Accepts(service), own == nil && (labelled || a.Accept.Accepts(service)):`,
 		replacement: `case own == nil, own.Accepts(service):`,
 		harm:        "members contribute what --accept does not have",
-		first:       simulation,
+		first:       "-run=TestScenarios/contributions_are_refused " + simulation,
 	},
 	{
 		file:        "controller/scope/accept.go",
@@ -62,7 +63,7 @@ var scoping = []mutant{
 		text:        `continue // its copies end, as if the export was withdrawn`,
 		replacement: ``,
 		harm:        "a member contributes what it may not",
-		first:       simulation,
+		first:       "-run=TestScenarios/contributions_are_refused " + simulation,
 	},
 	{
 		file:        "controller/memberstate/description.go",
@@ -88,7 +89,7 @@ var scoping = []mutant{
 		text:        `t.set != "" && m.set != "" && t.set != m.set`,
 		replacement: `false`,
 		harm:        "a cluster of another set contributes to this one",
-		first:       simulation,
+		first:       "-run=TestScenarios/a_member_is_of_another_set " + simulation,
 	},
 	{
 		file:        "cmd/kubectl-clusterset/setup/join.go",

@@ -22,7 +22,8 @@ var trusting = []mutant{
 	{
 		file: "controller/limits/account.go",
 		text: `a.count(func() { a.keep(service, copies) })`, replacement: `a.count(func() {})`,
-		harm: "a member exceeds its limits by slices that it breaks, whose copies stay",
+		harm:  "a member exceeds its limits by slices that it breaks, whose copies stay",
+		first: "-run=TestScenarios/a_member_breaks_what " + simulation,
 	},
 	{
 		file: "controller/canary/prober.go",
