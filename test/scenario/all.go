@@ -31,7 +31,6 @@ var All = []Scenario{
 
 	{"the life of a service", two, of(life)},
 	{"endpoints are written by hand", two, of(handWrittenEndpoints)},
-	{"Services have node ports and load balancers", two, of(nodePortAndLoadBalancer)},
 	{"clusters are in different networks", three, fault(networks)},
 	{"a headless service is in another network", two, of(headlessNetworks)},
 	{"services are behind load balancers in another network", two, of(balancers)},
@@ -43,7 +42,6 @@ var All = []Scenario{
 	{"a cluster is overloaded for a service", three, fault(overloaded)},
 	{"imports prefer their cluster", two, of(preferCluster)},
 	{"imports prefer their cluster by a flag", two, of(preferByFlag)},
-	{"a preference outlives a Service", two, of(preferenceStays)},
 	{"a member is over its limits", two, of(overItsLimits)},
 	{"a member breaks what it published", two, of(broken)},
 	{"nothing is written at rest", two, of(quiet)},
@@ -60,9 +58,7 @@ var All = []Scenario{
 	{"an import is collected while a member is silent", two, of(collectedWhileSilent)},
 	{"objects of others are left alone", two, of(othersObjects)},
 	{"a published slice is held", two, of(heldSlice)},
-	{"a time does not decode", two, of(unreadable)},
 	{"imports of others are adopted", two, of(adoption)},
-	{"global services of Cilium are exported", two, of(globalServices)},
 
 	{"a Secret has no kubeconfig", three, fault(badSecret)},
 	{"a Secret has another label", three, fault(relabelled)},

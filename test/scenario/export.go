@@ -70,42 +70,15 @@ metadata: {name: vms-by-hand, labels: {kubernetes.io/service-name: vms}}
 addressType: IPv4
 ports: [{name: http, port: 8080}]
 endpoints: [{addresses: [192.168.7.1], hostname: vm-1}, {addresses: [192.168.7.2], conditions: {ready: false}}]
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: vms-by-name, labels: {kubernetes.io/service-name: vms}}
-addressType: FQDN
-ports: [{name: http, port: 8080}]
-endpoints: [{addresses: [vm-3.example.org]}]
 `
 
-// handWrittenEndpoints: endpoints outside of the cluster are exported like pods, and host names are reported.
+// handWrittenEndpoints: endpoints outside of the cluster are exported like pods.
 func handWrittenEndpoints(s *Set, east, west *Cluster) {
 	east.Put(byHandOutside)
 	east.PutExport("vms", "{}")
 	s.Expect(View{"vms": "east/192.168.7.1 east/192.168.7.2(ready false serving true terminating false) -> VIP"})
-	east.problems("east", export.ReasonBadAddressType, 1)
 	east.Put(strings.Replace(byHandOutside, "ready: false", "ready: true", 1))
 	s.Expect(View{"vms": "east/192.168.7.1 east/192.168.7.2 -> VIP"})
-}
-
-// nodePortAndLoadBalancer: Services of these types are exported by their endpoints. Their node ports and external
-// addresses are not, and what is derived has neither.
-func nodePortAndLoadBalancer(s *Set, east, west *Cluster) {
-	east.Export("web:10.64.0.10")
-	west.Export("web:10.65.0.10")
-	s.Expect(web(ofBoth))
-	ips := west.IPs("web")
-	east.PutService("web", "{type: NodePort, externalIPs: [192.0.2.1], ports: [{name: http, port: 80, nodePort: 30080}]}")
-	west.PutService("web", "{type: LoadBalancer, externalTrafficPolicy: Local, ports: [{name: http, port: 80}]}")
-	s.Quiet()
-	s.Expect(web(ofBoth))
-	west.IPs("web", ips...)
-	derived := west.service(west.derived("web")).Spec
-	if derived.Type != corev1.ServiceTypeClusterIP || derived.Ports[0].NodePort != 0 || len(derived.ExternalIPs) > 0 ||
-		derived.ExternalTrafficPolicy != "" {
-		s.Errorf("the derived Service is %v", derived)
-	}
 }
 
 // noService: an export without a Service keeps its import and its IP. One of an ExternalName has nothing to contribute.

@@ -136,30 +136,3 @@ func preferByFlag(s *Set, east, west *Cluster) {
 	west.ExpectHints("plain", "east=- west=- -")
 	east.ExpectHints("refuses", "east=- west=- -")
 }
-
-// preferenceStays: while a Service is replaced, the preferences of its import
-// stay as they were, and the derived Service is not written.
-func preferenceStays(s *Set, east, _ *Cluster) {
-	east.Serve("web:10.64.0.10")
-	east.Prefer("web", placement.PreferCluster)
-	const home = "east=east-a,east-b PreferClose True Hinted"
-	east.ExpectHints("web", home)
-	s.Quiet(east)
-	before := east.service(east.derived("web")).ResourceVersion
-	condition := func() *metav1.Condition {
-		return meta.FindStatusCondition(east.Import("web").Status.Conditions, placement.ConditionPreferCluster)
-	}
-	since := condition().LastTransitionTime
-	east.DeleteService("web")
-	s.Expect(web("-> VIP (Pending) [Conflict=NoConflicts Ready=Failed Valid=NoService]"), east)
-	s.Pass(longest)
-	east.Serve("web:10.64.0.10")
-	east.ExpectHints("web", home)
-	s.Quiet(east)
-	if now := east.service(east.derived("web")).ResourceVersion; now != before {
-		s.Errorf("the derived Service was written: version %s, before %s", now, before)
-	}
-	if now := condition(); !now.LastTransitionTime.Equal(&since) {
-		s.Errorf("the condition changed in between: %v, before %v", now, since)
-	}
-}
