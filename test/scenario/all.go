@@ -14,8 +14,7 @@ var All = []Scenario{
 	{"clocks are wrong", three, steady(wrongClocks)},
 	{"a controller stops", three, stopped.Run},
 
-	{"a member says what is not true", three, lies(untrue)},
-	{"a member has a slice without measure", three, lies(tooLarge)},
+	{"a member says what is not true", three, steady(lies)},
 	{"events of a member are broken", three, steady(brokenEvents)},
 	{"addresses of a member are confined", three, fault(confined)},
 	{"a member has addresses of its reader", two, of(ownAddresses)},

@@ -3,6 +3,8 @@
 package scenario
 
 import (
+	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -24,7 +26,7 @@ func (s *Set) secretOf(p Pair) *corev1.Secret {
 // kubeconfig gives the reader another one.
 func (s *Set) kubeconfig(p Pair, text []byte) {
 	s.Helper()
-	s.Edit(p, func(secret *corev1.Secret) { secret.Data = map[string][]byte{member.KubeconfigKey: text} })
+	s.edit(p, fmt.Sprintf(`{"data":{%q:%q}}`, member.KubeconfigKey, base64.StdEncoding.EncodeToString(text)))
 }
 
 // badSecret is a Secret of a member that cannot be used: it is refused in an Event, and the credential in use stays in
@@ -55,10 +57,10 @@ func badSecret(s *Set, east, west, north *Cluster) {
 func relabelled(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
 	for _, id := range []string{"east", "No.Such.Id"} {
-		s.Edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = id })
+		s.edit(p, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, member.ClusterLabel, id))
 		east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
 		s.Except(east, westGone, healthy)
-		s.Edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = "west" })
+		s.edit(p, fmt.Sprintf(`{"metadata":{"labels":{%q:"west"}}}`, member.ClusterLabel))
 		s.Judged(p, "Heard")
 		s.Expect(healthy)
 	}

@@ -10,12 +10,15 @@ package scenario
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
@@ -228,29 +231,21 @@ func (c *Cluster) PutSecret(name, id string, kubeconfig []byte) *corev1.Secret {
 	return written
 }
 
-// Edit changes the Secret with which a reader reads its member.
-func (s *Set) Edit(p Pair, change func(*corev1.Secret)) {
+// edit changes the Secret with which a reader reads its member by a merge patch.
+func (s *Set) edit(p Pair, patch string) {
 	s.Helper()
-	s.Eventually("edit the Secret", func() error {
-		secret, err := p.Reader.Kube.CoreV1().Secrets(system).Get(s.Context(), p.secret(), metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(secret)
-		_, err = p.Reader.Kube.CoreV1().Secrets(system).Update(s.Context(), secret, metav1.UpdateOptions{})
-		return err
-	})
+	_, err := p.Reader.Kube.CoreV1().Secrets(system).Patch(s.Context(), p.secret(), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	s.must(err)
 }
 
 // Annotate sets an annotation on that Secret, and removes it if the value is empty.
 func (s *Set) Annotate(p Pair, key, value string) {
 	s.Helper()
-	s.Edit(p, func(secret *corev1.Secret) {
-		delete(secret.Annotations, key)
-		if value != "" {
-			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, key, value)
-		}
-	})
+	text := "null"
+	if value != "" {
+		text = strconv.Quote(value)
+	}
+	s.edit(p, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, text))
 }
 
 // patience is how much time of the bed a state may take.

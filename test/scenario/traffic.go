@@ -227,14 +227,6 @@ func inSRV(s *Set, east, west, north *Cluster) {
 	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
 	s.rests()
 
-	// The best tier loses its endpoints, and has them again.
-	north.SetEndpoints("db")
-	s.Expect(ordered.With("db", "west/10.65.0.3 -> 10.65.0.3"))
-	s.ExpectSRV("db", "2 100 10-65-0-3.west")
-	north.SetEndpoints("db", "10.66.0.3")
-	s.Expect(ordered)
-	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
-
 	// What is silent is not listed.
 	p := Pair{east, north}
 	s.silence(p)
