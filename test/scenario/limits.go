@@ -137,5 +137,5 @@ func quiet(s *Set, east, west *Cluster) {
 	}
 	west.Export("web-0:10.65.1.1", "web-2:10.65.1.2")
 	s.Expect(View{"web-0": "east/10.64.1.1 west/10.65.1.1 -> VIP"})
-	s.rests()
+	s.rests(east)
 }

@@ -109,7 +109,7 @@ func preferCluster(s *Set, east, west *Cluster) {
 	west.SetEndpoints("web", "10.65.0.10", "10.65.0.11")
 	east.ExpectHints("web", "east=east-a,east-b west=elsewhere west=elsewhere PreferClose True Hinted")
 
-	s.rests()
+	s.rests(east)
 	east.Stop()
 	east.PutNode("new", "east-c")
 	east.Start()

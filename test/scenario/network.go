@@ -97,7 +97,7 @@ func networks(s *Set, east, west, north *Cluster) {
 	west.targets("web", "east", east.nodePort(derived))
 	east.targets("web", "west", west.nodePort(derived))
 	north.targets("web", "east", func() int32 { return 8080 })
-	s.rests()
+	s.rests(east)
 
 	// Its Service goes, and comes back with another port once nothing refuses it.
 	east.written.refuse("POST services")
@@ -181,7 +181,7 @@ func headlessNetworks(s *Set, east, west *Cluster) {
 	s.Expect(View{"db": "east/192.0.2.11 -> 192.0.2.11"}, west)
 	west.targets("db", "east", func() int32 { return 3000 })
 	east.problems("east", export.ReasonNotExposed, 1)
-	s.rests()
+	s.rests(east)
 }
 
 // balancers: a cluster of another network gets the addresses of the load balancer, also those of a name, which are ready while
@@ -220,5 +220,5 @@ func balancers(s *Set, east, west *Cluster) {
 	s.Expect(web("east/198.51.100.2 east/203.0.113.7 -> VIP"), west)
 	addresses.Store("")
 	s.Holds(time.Minute, web("east/198.51.100.2 east/203.0.113.7 -> VIP"), west)
-	s.rests()
+	s.rests(east)
 }

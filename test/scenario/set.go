@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -108,27 +109,21 @@ func (s Scenario) On(t *testing.T, bed Bed) {
 	}
 	s.Run(set)
 	if bed.Rate() == 1 {
-		set.rests()
+		set.rests(slices.DeleteFunc(slices.Clone(set.clusters), func(c *Cluster) bool { return c.stop == nil })...)
 	}
 }
 
 // rests asserts that controllers which look at everything anew write nothing: what
 // they wrote before is what they decide.
-func (s *Set) rests() {
+func (s *Set) rests(clusters ...*Cluster) {
 	s.Helper()
-	var running []*Cluster
-	for _, c := range s.clusters {
-		if c.stop != nil {
-			running = append(running, c)
-		}
-	}
-	s.Quiet(running...)
-	before := written(running)
-	for _, c := range running {
+	s.Quiet(clusters...)
+	before := written(clusters)
+	for _, c := range clusters {
 		c.Restart()
 	}
 	s.Pass(time.Minute)
-	if after := written(running); before != after {
+	if after := written(clusters); before != after {
 		s.Errorf("a restart wrote:\nbefore:\n%safter:\n%s", before, after)
 	}
 }

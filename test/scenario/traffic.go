@@ -168,7 +168,7 @@ func weighted(s *Set, east, west, north *Cluster) {
 	// More elsewhere is more here; and a restart changes nothing.
 	north.SetEndpoints("web", "10.66.0.1", "10.66.0.2", "10.66.0.3", "10.66.0.4", "10.66.0.5", "10.66.0.6")
 	s.ExpectShares("web", Shares{"west": 2, "north": 6})
-	s.rests()
+	s.rests(east)
 
 	// What is silent has no share, and is the last resort.
 	p := Pair{east, north}
@@ -225,7 +225,7 @@ func inSRV(s *Set, east, west, north *Cluster) {
 	ordered := healthy.With("db", "north/10.66.0.3 west/10.65.0.3~ -> 10.66.0.3")
 	s.Expect(ordered)
 	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
-	s.rests()
+	s.rests(east)
 
 	// What is silent is not listed.
 	p := Pair{east, north}

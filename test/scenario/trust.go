@@ -94,7 +94,7 @@ func rebuilt(s *Set) {
 	s.Judged(p, "Heard")
 	after := westGone.With("solo", "west/10.65.9.2 -> VIP")
 	s.Expect(after, east)
-	s.Holds(3*time.Minute, westDemoted, north) // it was not asked
+	s.Holds(time.Minute, westDemoted, north) // it was not asked
 	s.Judged(other, "Heard")
 	s.Expect(after, north)
 
