@@ -14,6 +14,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -39,14 +40,14 @@ func slowLists(req *http.Request, serve apiserver.Serve) (*http.Response, error)
 }
 
 // withoutHeartbeat returns the longest time without a renewal of a heartbeat since a revision, which was the newest one
-// at some time, and how long the first renewal came after the leader Lease was acquired, 0 if it was not.
+// at some time, and how long the first renewal came after the second replica acquired the leader Lease, 0 if it did not.
 func withoutHeartbeat(cluster *sim.Cluster, revision int64, at time.Time) (longest, first time.Duration) {
 	var led time.Time
 	events, _ := cluster.API.After(revision)
 	for _, each := range events {
 		lease, ok := each.Object.(*coordinationv1.Lease)
 		switch {
-		case ok && lease.Name == controller.LeaderLease && led.IsZero() && lease.Spec.AcquireTime.After(at):
+		case ok && lease.Name == controller.LeaderLease && led.IsZero() && ptr.Deref(lease.Spec.HolderIdentity, "") == "second":
 			led = lease.Spec.AcquireTime.Time
 		case ok && lease.Name == member.HeartbeatLease:
 			renewed := lease.Spec.RenewTime.Time
