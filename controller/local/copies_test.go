@@ -75,11 +75,7 @@ func TestCopies(t *testing.T) {
 	// Some were not used, and do not come back.
 	c.Use(web, copiesOf("c"))
 	pass("", "c")
-	c.Use(web, nil)
-	pass("", "")
-	// The cluster left.
-	pass("d", "d")
-	c.Use(web, nil)
+	c.Use(web, nil) // the cluster left
 	pass("", "")
 	if len(c.used) > 0 {
 		t.Errorf("%v is left", c.used)

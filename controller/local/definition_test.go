@@ -6,55 +6,37 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/mcs-api/config/crd"
+	"sigs.k8s.io/yaml"
 )
 
-// parse reads a CustomResourceDefinition as an API server would have it.
-func parse(t *testing.T, text []byte, conditions ...any) *unstructured.Unstructured {
-	t.Helper()
-	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(text, &object.Object); err != nil {
-		t.Fatal(err)
-	}
-	if len(conditions) == 0 {
-		conditions = []any{map[string]any{"type": "Established", "status": "True"}}
-	}
-	if err := unstructured.SetNestedSlice(object.Object, conditions, "status", "conditions"); err != nil {
-		t.Fatal(err)
-	}
-	return object
-}
-
-func TestToday(t *testing.T) {
-	for name, text := range map[string][]byte{"exports": crd.ServiceExportCRD, "imports": crd.ServiceImportCRD} {
-		definition, err := parseDefinition(parse(t, text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, version := range versions {
-			if !definition.serves(version) {
-				t.Errorf("%s: no version %s", name, version)
+// TestParseDefinition reads the CustomResourceDefinitions of today as an API server may have them.
+func TestParseDefinition(t *testing.T) {
+	for name, test := range map[string]struct {
+		metadata, condition string
+		usable              bool
+	}{
+		"usable":          {"", "{type: Established, status: 'True'}", true},
+		"not established": {"", "{type: Established, status: 'False'}", false},
+		"no condition":    {"", "{type: NamesAccepted, status: 'True'}", false},
+		"being deleted":   {"deletionTimestamp: 2026-01-01T00:00:00Z", "{type: Established, status: 'True'}", false},
+	} {
+		for _, text := range [][]byte{crd.ServiceExportCRD, crd.ServiceImportCRD} {
+			object := &unstructured.Unstructured{}
+			for _, part := range []string{string(text), "{metadata: {" + test.metadata + "}, status: {conditions: [" + test.condition + "]}}"} {
+				if err := yaml.Unmarshal([]byte(part), &object.Object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			parsed, err := parseDefinition(object)
+			if (err == nil) != test.usable || test.usable && (!parsed.serves("v1alpha1") || !parsed.serves("v1beta1")) {
+				t.Errorf("%s: got %+v, %v", name, parsed.Spec, err)
 			}
 		}
 	}
-}
-
-func TestDefinitionsThatCannotBeUsed(t *testing.T) {
-	deleted := parse(t, crd.ServiceExportCRD)
-	now := metav1.Now()
-	deleted.SetDeletionTimestamp(&now)
-	for name, definition := range map[string]*unstructured.Unstructured{
-		"not established": parse(t, crd.ServiceExportCRD, map[string]any{"type": "Established", "status": "False"}),
-		"no conditions":   parse(t, crd.ServiceExportCRD, map[string]any{"type": "NamesAccepted", "status": "True"}),
-		"being deleted":   deleted,
-		"none":            nil,
-	} {
-		if _, err := parseDefinition(definition); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+	if _, err := parseDefinition(nil); err == nil {
+		t.Error("a definition that does not exist is no error")
 	}
 }
 

@@ -93,15 +93,6 @@ func TestProperties(t *testing.T) {
 		stop()
 		running.Wait()
 
-		// The role lacks the right.
-		set(apierrors.NewForbidden(clusterProperties, "", nil), "")
-		p, changes = NewProperties(client, clock.RealClock{}, ""), 0
-		ctx, stop = context.WithCancel(t.Context())
-		running.Go(func() { p.Run(ctx) })
-		expect("at the start, without the right", "", 0)
-		stop()
-		running.Wait()
-
 		// A leader begins.
 		lease := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{
