@@ -27,66 +27,55 @@ func status(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: message}}
 }
 
+// TestRefused: the condition says why the API server refuses the derived Service, once a retry does not help. An import whose
+// IP another Service has by now says which IP that is, and what gives it one.
 func TestRefused(t *testing.T) {
-	long := strings.Repeat("ö", maxMessage)
-	for name, test := range map[string]struct {
-		err    error
-		reason string
-	}{
-		"no error":          {nil, ""},
-		"no answer":         {errors.New("connection refused"), ""},
-		"not now":           {status(503, metav1.StatusReasonServiceUnavailable, ""), ""},
-		"too many requests": {status(429, metav1.StatusReasonTooManyRequests, ""), ""},
-		"a race":            {status(409, metav1.StatusReasonConflict, ""), ""},
-		"expired":           {status(401, metav1.StatusReasonUnauthorized, ""), ""},
-		"forbidden":         {status(403, metav1.StatusReasonForbidden, "exceeded quota"), "Forbidden"},
-		"wrapped": {fmt.Errorf("derived Service: %w",
-			status(422, metav1.StatusReasonInvalid, "taken")), "Invalid"},
-		"a webhook's own reason":         {status(400, "PolicyViolation", ""), "PolicyViolation"},
-		"a reason that cannot be stated": {status(400, "because of: you", ""), reasonRefused},
-		"no reason":                      {status(400, "", long), reasonRefused},
-	} {
-		reason, message, ok := refused(test.err)
-		if reason != test.reason || ok != (test.reason != "") {
-			t.Errorf("%s: got %q %t, want %q", name, reason, ok, test.reason)
-		}
-		if len(message) > maxMessage || strings.ContainsRune(message, '\ufffd') {
-			t.Errorf("%s: the message has %d bytes: %s", name, len(message), message)
-		}
-	}
-}
-
-// TestTakenIPIsExplained: an import whose IP another Service has by now says
-// which IP that is, and what gives it one; other refusals say what they did.
-func TestTakenIPIsExplained(t *testing.T) {
 	invalid := func(path string) error {
-		return fmt.Errorf("derived Service: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "derived-x",
-			field.ErrorList{
-				field.Invalid(field.NewPath("spec", path), []string{"10.96.0.7"},
-					"failed to allocate IP 10.96.0.7: provided IP is already allocated"),
-			}))
+		return fmt.Errorf("derived Service: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "derived-x", field.ErrorList{
+			field.Invalid(field.NewPath("spec", path), []string{"10.96.0.7"}, "failed to allocate IP 10.96.0.7: provided IP is already allocated"),
+		}))
 	}
+	const ip = "10.96.0.7"
 	for name, test := range map[string]struct {
-		ips  []string
-		err  error
-		want bool
+		err       error
+		ips       string
+		reason    string
+		explained bool
 	}{
-		"taken":                {[]string{"10.96.0.7"}, invalid("clusterIPs"), true},
-		"another field":        {[]string{"10.96.0.7"}, invalid("ports"), false},
-		"an import without IP": {nil, invalid("clusterIPs"), false},
-		"forbidden":            {[]string{"10.96.0.7"}, status(403, metav1.StatusReasonForbidden, "quota"), false},
+		"no error":                       {nil, ip, "", false},
+		"no answer":                      {errors.New("connection refused"), ip, "", false},
+		"not now":                        {status(503, metav1.StatusReasonServiceUnavailable, ""), ip, "", false},
+		"too many requests":              {status(429, metav1.StatusReasonTooManyRequests, ""), ip, "", false},
+		"a race":                         {status(409, metav1.StatusReasonConflict, ""), ip, "", false},
+		"expired":                        {status(401, metav1.StatusReasonUnauthorized, ""), ip, "", false},
+		"forbidden":                      {status(403, metav1.StatusReasonForbidden, "exceeded quota"), ip, "Forbidden", false},
+		"a webhook's own reason":         {status(400, "PolicyViolation", ""), ip, "PolicyViolation", false},
+		"a reason that cannot be stated": {status(400, "because of: you", ""), ip, reasonRefused, false},
+		"no reason, a long message":      {status(400, "", strings.Repeat("ö", maxMessage)), ip, reasonRefused, false},
+		"its IP is taken":                {invalid("clusterIPs"), ip, "Invalid", true},
+		"another field":                  {invalid("ports"), ip, "Invalid", false},
+		"an import without IP":           {invalid("clusterIPs"), "", "Invalid", false},
 	} {
 		existing := &v1beta1.ServiceImport{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"},
-			Spec:       v1beta1.ServiceImportSpec{IPs: test.ips},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}, Spec: v1beta1.ServiceImportSpec{IPs: strings.Fields(test.ips)},
 		}
 		var decided []metav1.Condition
 		refuse(&decided, existing, test.err)
+		if test.reason == "" {
+			if len(decided) > 0 {
+				t.Errorf("%s: got %v", name, decided)
+			}
+			continue
+		}
+		if len(decided) != 1 || decided[0].Status != metav1.ConditionFalse || decided[0].Reason != test.reason {
+			t.Errorf("%s: got %v, want the reason %s", name, decided, test.reason)
+			continue
+		}
 		message := decided[0].Message
-		explained := strings.Contains(message, "had 10.96.0.7") &&
-			strings.Contains(message, "kubectl -n demo patch serviceimport web")
-		if explained != test.want || !strings.Contains(message, "was refused") {
-			t.Errorf("%s: got %q", name, message)
+		explained := strings.Contains(message, "had 10.96.0.7") && strings.Contains(message, "kubectl -n demo patch serviceimport web")
+		if explained != test.explained || !strings.Contains(message, "was refused") || len(message) > maxMessage ||
+			strings.ContainsRune(message, '\ufffd') {
+			t.Errorf("%s: the message has %d bytes: %s", name, len(message), message)
 		}
 	}
 }

@@ -14,10 +14,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/diff"
-	"k8s.io/client-go/kubernetes"
-	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -26,69 +27,52 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// sliceServer takes down which slices are written and deleted, and refuses some of them. Which ones are asked for is
-// what is under test; real servers are met in test/controller.
-type sliceServer struct {
-	kubernetes.Interface
-	discoveryclient.DiscoveryV1Interface
-	discoveryclient.EndpointSliceInterface
-	refused []string
-	// gone are not there any more.
-	gone  []string
-	asked []string
-}
+// sliceServer takes down which slices are written and deleted. Some are refused, and some are gone, without the pass having
+// seen that. Which ones are asked for is what is under test; real servers are met in test/controller.
+type sliceServer struct{ refused, gone, asked []string }
 
-func (s *sliceServer) DiscoveryV1() discoveryclient.DiscoveryV1Interface { return s }
-
-func (s *sliceServer) EndpointSlices(string) discoveryclient.EndpointSliceInterface { return s }
-
-func (s *sliceServer) take(verb string, slice *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
-	s.asked = append(s.asked, verb+" "+slice.Name)
-	if slices.Contains(s.gone, slice.Name) && verb == "update" {
-		return nil, apierrors.NewNotFound(discoveryv1.Resource("endpointslices"), slice.Name)
+func (s *sliceServer) answer(action clienttesting.Action) (bool, runtime.Object, error) {
+	var name string
+	var written *discoveryv1.EndpointSlice
+	switch action := action.(type) {
+	case clienttesting.UpdateAction: // or a creation
+		written = action.GetObject().(*discoveryv1.EndpointSlice)
+		name = written.Name
+	case clienttesting.GetAction: // or a deletion
+		name = action.GetName()
 	}
-	if slices.Contains(s.refused, slice.Name) {
-		return nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), slice.Name, context.DeadlineExceeded)
+	verb := action.GetVerb()
+	if verb == "get" {
+		return true, nil, apierrors.NewNotFound(action.GetResource().GroupResource(), name)
 	}
-	written := slice.DeepCopy()
+	s.asked = append(s.asked, verb+" "+name)
+	switch {
+	case verb == "update" && slices.Contains(s.gone, name):
+		return true, nil, apierrors.NewNotFound(action.GetResource().GroupResource(), name)
+	case slices.Contains(s.refused, name):
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), name, context.DeadlineExceeded)
+	case written == nil:
+		return true, nil, nil
+	}
 	written.ResourceVersion = strconv.Itoa(2 * len(s.asked))
-	return written, nil
+	return true, written, nil
 }
 
-func (s *sliceServer) Get(_ context.Context, name string, _ metav1.GetOptions) (*discoveryv1.EndpointSlice, error) {
-	return nil, apierrors.NewNotFound(discoveryv1.Resource("endpointslices"), name)
-}
-
-func (s *sliceServer) Create(_ context.Context, slice *discoveryv1.EndpointSlice,
-	_ metav1.CreateOptions,
-) (*discoveryv1.EndpointSlice, error) {
-	return s.take("create", slice)
-}
-
-func (s *sliceServer) Update(_ context.Context, slice *discoveryv1.EndpointSlice,
-	_ metav1.UpdateOptions,
-) (*discoveryv1.EndpointSlice, error) {
-	return s.take("update", slice)
-}
-
-func (s *sliceServer) Delete(_ context.Context, name string, _ metav1.DeleteOptions) error {
-	s.asked = append(s.asked, "delete "+name)
-	if slices.Contains(s.refused, name) {
-		return apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), name, context.DeadlineExceeded)
-	}
-	return nil
-}
-
-// slicesOf are slices of this controller, whose names begin with their cluster. A "+" after a name gives it a port.
+// slicesOf are slices of this controller, whose names begin with their cluster. A "+" after a name gives it a port, and a
+// "!" makes it another's.
 func slicesOf(names string) []*discoveryv1.EndpointSlice {
 	var result []*discoveryv1.EndpointSlice
 	for _, field := range strings.Fields(names) {
-		name, changed := strings.CutSuffix(field, "+")
+		name, foreign := strings.CutSuffix(field, "!")
+		name, changed := strings.CutSuffix(name, "+")
 		cluster, _, _ := strings.Cut(name, "-")
 		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 			Name:   name,
 			Labels: map[string]string{export.LabelSliceManagedBy: export.Manager, export.LabelSourceCluster: cluster},
 		}}
+		if foreign {
+			delete(slice.Labels, export.LabelSliceManagedBy)
+		}
 		if changed {
 			slice.Ports = []discoveryv1.EndpointPort{{}}
 		}
@@ -111,107 +95,86 @@ func (noMetrics) Written(_, _ *discoveryv1.EndpointSlice) {}
 // slicePass is a pass of cluster east over the slices of a service.
 func slicePass(server *sliceServer, observed merge.Observed, existing, desired string) *pass {
 	observed.Cluster, observed.Service = "east", types.NamespacedName{Namespace: "demo", Name: "web"}
+	client := &fake.Clientset{}
+	client.AddReactor("*", "endpointslices", server.answer)
 	return &pass{
-		Applier:  &Applier{Core: server, Clock: clock.RealClock{}, Metrics: noMetrics{}, Recorder: record.NewFakeRecorder(10)},
+		Applier:  &Applier{Core: client, Clock: clock.RealClock{}, Metrics: noMetrics{}, Recorder: record.NewFakeRecorder(10)},
 		existing: Existing{Observed: observed, EndpointSlices: slicesOf(existing)},
 		observed: observed,
 		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
 	}
 }
 
-// TestFailureKeepsBackItsOwnCluster: a slice that cannot be written keeps what is
-// there of its cluster, and nothing of the others.
-func TestFailureKeepsBackItsOwnCluster(t *testing.T) {
+// TestSlices: a slice that cannot be written keeps what is there of its cluster, and nothing of the others. If it is of the
+// local cluster, this is marked, because the heartbeat stops then. Without an import of this controller, which owns copies, new
+// ones wait, and those that they replace stay; what a cluster withdrew goes. A slice that somebody else made is left alone,
+// with an Event, and keeps nothing back.
+func TestSlices(t *testing.T) {
+	own, ending := ownImport(), ownImport()
+	ending.DeletionTimestamp = &metav1.Time{}
 	for name, test := range map[string]struct {
-		existing, desired, refused string
-		asked                      string
-		// own tells whether the own export has failed.
-		own bool
+		serviceImport           *v1beta1.ServiceImport
+		existing, desired       string
+		refused, gone           string
+		asked                   string
+		unpublished, hasForeign bool
 	}{
 		"no failure": {
-			"east-1 west-1", "east-2 west-2", "",
-			"create east-2, create west-2, delete east-1, delete west-1", false,
+			serviceImport: own, existing: "east-1 west-1 north-1", desired: "east-2 west-2",
+			asked: "create east-2, create west-2, delete east-1, delete west-1, delete north-1",
 		},
-		"a new copy": {
-			"east-1 west-1 north-1", "east-2 west-2 north-2", "west-2",
-			"create east-2, create west-2, create north-2, delete east-1, delete north-1", false,
+		"a new copy fails": {
+			serviceImport: own, existing: "east-1 west-1 north-1", desired: "east-2 west-2 north-2", refused: "west-2",
+			asked: "create east-2, create west-2, create north-2, delete east-1, delete north-1",
 		},
-		"a copy that changed": {
-			"west-1 west-2 north-1", "west-2+", "west-2", "update west-2, delete north-1",
-			false,
+		"a copy that changed fails": {
+			serviceImport: own, existing: "west-1 west-2 north-1", desired: "west-2+", refused: "west-2", asked: "update west-2, delete north-1",
 		},
-		"a new own one":     {"east-1 west-1", "east-2", "east-2", "create east-2, delete west-1", true},
-		"two copies of one": {"west-1", "west-2 west-3", "west-2 west-3", "create west-2, create west-3", false},
-		"one copy of two clusters": {
-			"west-1 north-1", "west-2 north-2", "west-2 north-2",
-			"create west-2, create north-2", false,
+		"a new own one fails": {
+			serviceImport: own, existing: "east-1 west-1", desired: "east-2", refused: "east-2", asked: "create east-2, delete west-1",
+			unpublished: true,
 		},
+		"two copies of one cluster fail": {
+			serviceImport: own, existing: "west-1", desired: "west-2 west-3", refused: "west-2 west-3", asked: "create west-2, create west-3",
+		},
+		"copies of two clusters fail": {
+			serviceImport: own, existing: "west-1 north-1", desired: "west-2 north-2", refused: "west-2 north-2",
+			asked: "create west-2, create north-2",
+		},
+		"a deletion of an own one fails": {serviceImport: own, existing: "east-1", refused: "east-1", asked: "delete east-1", unpublished: true},
+		"a deletion of a copy fails":     {serviceImport: own, existing: "west-1", refused: "west-1", asked: "delete west-1"},
+		"no import":                      {existing: "west-1 north-1", desired: "east-2 west-2", asked: "create east-2, delete north-1"},
+		"no import, a change":            {existing: "west-1 west-2", desired: "west-2+"},
+		"ending": {
+			serviceImport: ending, existing: "west-1 north-1", desired: "east-2 west-2", asked: "create east-2, delete north-1",
+		},
+		"ending, a change": {serviceImport: ending, existing: "west-1 west-2", desired: "west-2+", asked: "update west-2"},
+		"ending, collected before": {
+			serviceImport: ending, existing: "west-1 west-2", desired: "west-2+", gone: "west-2", asked: "update west-2",
+		},
+		"another's": {serviceImport: own, existing: "west-1!", desired: "west-1+ west-2", asked: "create west-2", hasForeign: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &sliceServer{refused: strings.Fields(test.refused)}
-			p := slicePass(server, merge.Observed{ServiceImport: ownImport()}, test.existing, test.desired)
-			failed := p.writeSlices(t.Context())
-			if err := p.removeRest(t.Context(), failed); err != nil {
-				t.Errorf("removing failed: %v", err)
-			}
+			server := &sliceServer{refused: strings.Fields(test.refused), gone: strings.Fields(test.gone)}
+			p := slicePass(server, merge.Observed{ServiceImport: test.serviceImport}, test.existing, test.desired)
+			late := p.writeSlices(t.Context())
+			err := errors.Join(late.err(), p.removeRest(t.Context(), late))
 			if got := strings.Join(server.asked, ", "); got != test.asked {
 				t.Errorf("asked\n%s, want\n%s", got, test.asked)
 			}
+			if err != nil && len(server.refused) == 0 {
+				t.Errorf("got %v", err)
+			}
 			for _, name := range server.refused {
-				if err := failed.err(); err == nil || !strings.Contains(err.Error(), "demo/"+name) {
+				if err == nil || !strings.Contains(err.Error(), name) {
 					t.Errorf("the failure of %s is not told: %v", name, err)
 				}
 			}
-			if got := failed["east"] != nil; got != test.own {
-				t.Errorf("failure of the own export: %v", failed["east"])
+			if got := p.outcome.Unpublished; (got != nil) != test.unpublished {
+				t.Errorf("the local cluster's slices are out of date: %v", got)
 			}
-		})
-	}
-}
-
-// TestOwnFailuresAreMarked: the heartbeat stops for those, and for no others.
-func TestOwnFailuresAreMarked(t *testing.T) {
-	for refused, want := range map[string]bool{"east-2": true, "east-1": true, "west-2": false, "west-1": false} {
-		p := slicePass(&sliceServer{refused: []string{refused}}, merge.Observed{ServiceImport: ownImport()},
-			"east-1 west-1", "east-2 west-2")
-		failed := p.writeSlices(t.Context())
-		err := errors.Join(failed.err(), p.removeRest(t.Context(), failed))
-		if (p.outcome.Unpublished != nil) != want || !strings.Contains(err.Error(), refused) {
-			t.Errorf("%s is refused: got %v, %v", refused, p.outcome.Unpublished, err)
-		}
-	}
-}
-
-// TestCopiesWaitForTheirImport: where no import of ours is there to own new
-// copies, those that they replace stay; what a cluster withdrew goes.
-func TestCopiesWaitForTheirImport(t *testing.T) {
-	ending := ownImport()
-	ending.DeletionTimestamp = &metav1.Time{}
-	for name, test := range map[string]struct {
-		serviceImport     *v1beta1.ServiceImport
-		existing, desired string
-		gone              string
-		asked             string
-	}{
-		"no import":                {nil, "west-1 north-1", "east-2 west-2", "", "create east-2, delete north-1"},
-		"no import, a change":      {nil, "west-1 west-2", "west-2+", "", ""},
-		"ending":                   {ending, "west-1 north-1", "east-2 west-2", "", "create east-2, delete north-1"},
-		"ending, a change":         {ending, "west-1 west-2", "west-2+", "", "update west-2"},
-		"ending, collected before": {ending, "west-1 west-2", "west-2+", "west-2", "update west-2"},
-		"there": {
-			ownImport(), "west-1 north-1", "east-2 west-2", "",
-			"create east-2, create west-2, delete west-1, delete north-1",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server := &sliceServer{gone: strings.Fields(test.gone)}
-			p := slicePass(server, merge.Observed{ServiceImport: test.serviceImport}, test.existing, test.desired)
-			late := p.writeSlices(t.Context())
-			if err := errors.Join(late.err(), p.removeRest(t.Context(), late)); err != nil {
-				t.Errorf("got %v", err)
-			}
-			if got := strings.Join(server.asked, ", "); got != test.asked {
-				t.Errorf("asked\n%s, want\n%s", got, test.asked)
+			if got := len(p.Recorder.(*record.FakeRecorder).Events); got > 1 || (got == 1) != test.hasForeign {
+				t.Errorf("%d objects stand in the way", got)
 			}
 		})
 	}
@@ -229,23 +192,6 @@ func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
 	// It has no access: what is written would be a panic.
 	if err := p.writeExportStatus(t.Context(), late["east"]); err != nil {
 		t.Errorf("the status: %v", err)
-	}
-}
-
-// TestForeignSliceStays: a slice of that name that somebody else made is not
-// written, and no reason to keep anything back.
-func TestForeignSliceStays(t *testing.T) {
-	server := &sliceServer{}
-	p := slicePass(server, merge.Observed{ServiceImport: ownImport()}, "west-1", "west-1+ west-2")
-	delete(p.existing.EndpointSlices[0].Labels, export.LabelSliceManagedBy)
-	if late := p.writeSlices(t.Context()); len(late) > 0 {
-		t.Errorf("behind: %v", late)
-	}
-	if got := strings.Join(server.asked, ", "); got != "create west-2" {
-		t.Errorf("asked %s", got)
-	}
-	if events := p.Recorder.(*record.FakeRecorder).Events; len(events) != 1 {
-		t.Errorf("%d objects stand in the way, want 1", len(events))
 	}
 }
 

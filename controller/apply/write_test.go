@@ -18,20 +18,16 @@ import (
 
 var resource = schema.GroupResource{Resource: "services"}
 
-// server is one name of an API server, and what it was asked. Its answers to
-// stale writes are what is under test; real ones are met in test/controller.
+// server is one name of an API server, and what it was asked. Its answers to stale deletions are what is under test; real
+// ones are met in test/controller.
 type server struct {
+	client[*corev1.Service]
 	live  *corev1.Service
 	asked []string
 }
 
-func webService(version, value string) *corev1.Service {
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "web", UID: "1", ResourceVersion: version,
-			Annotations: map[string]string{"value": value},
-		},
-	}
+func webService(uid types.UID, version string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: uid, ResourceVersion: version}}
 }
 
 func (s *server) Get(context.Context, string, metav1.GetOptions) (*corev1.Service, error) {
@@ -40,27 +36,6 @@ func (s *server) Get(context.Context, string, metav1.GetOptions) (*corev1.Servic
 		return nil, apierrors.NewNotFound(resource, "web")
 	}
 	return s.live.DeepCopy(), nil
-}
-
-func (s *server) Create(_ context.Context, o *corev1.Service, _ metav1.CreateOptions) (*corev1.Service, error) {
-	s.asked = append(s.asked, "create")
-	if s.live != nil {
-		return nil, apierrors.NewAlreadyExists(resource, "web")
-	}
-	s.live = webService("100", o.Annotations["value"])
-	return s.live, nil
-}
-
-func (s *server) Update(_ context.Context, o *corev1.Service, _ metav1.UpdateOptions) (*corev1.Service, error) {
-	s.asked = append(s.asked, "update")
-	switch {
-	case s.live == nil:
-		return nil, apierrors.NewNotFound(resource, "web")
-	case s.live.ResourceVersion != o.ResourceVersion:
-		return nil, apierrors.NewConflict(resource, "web", errors.New("stale"))
-	}
-	s.live = webService(s.live.ResourceVersion+"0", o.Annotations["value"])
-	return s.live, nil
 }
 
 func (s *server) Delete(_ context.Context, _ string, options metav1.DeleteOptions) error {
@@ -79,20 +54,18 @@ func (s *server) Delete(_ context.Context, _ string, options metav1.DeleteOption
 // TestRemove: what was seen is deleted, and what came after it stays.
 func TestRemove(t *testing.T) {
 	const remove1 = "delete 1 of version 1"
-	other := webService("1", "")
-	other.UID = types.UID("2")
 	for name, test := range map[string]struct {
 		live        *corev1.Service
 		gone, fails bool
 		asked       []string
 	}{
-		"the one that was seen": {webService("1", ""), true, false, []string{remove1}},
+		"the one that was seen": {webService("1", "1"), true, false, []string{remove1}},
 		"gone already":          {nil, true, false, []string{remove1}},
-		"another of its name":   {other, false, false, []string{remove1, "get"}},
-		"changed meanwhile":     {webService("2", ""), false, true, []string{remove1, "get"}},
+		"another of its name":   {webService("2", "1"), false, false, []string{remove1, "get"}},
+		"changed meanwhile":     {webService("1", "2"), false, true, []string{remove1, "get"}},
 	} {
 		s := &server{live: test.live}
-		if err := remove(t.Context(), s, webService("1", "")); (err != nil) != test.fails ||
+		if err := remove(t.Context(), s, webService("1", "1")); (err != nil) != test.fails ||
 			(s.live == nil) != test.gone {
 			t.Errorf("%s: got %v, there is %v", name, err, s.live)
 		}
