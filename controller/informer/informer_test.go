@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,92 +17,64 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	cachetesting "k8s.io/client-go/tools/cache/testing"
 )
 
-// A server has the objects of one resource.
+// A server has the objects of one resource, and fails on demand.
 type server struct {
+	*cachetesting.FakeControllerSource
 	mu      sync.Mutex
-	version int
-	objects map[string]*corev1.ConfigMap
 	failure error
-	watch   *watch.RaceFreeFakeWatcher
+	watch   watch.Interface
 	asked   []string
-	history []watch.Event
 }
 
-func (s *server) List(_ context.Context, options metav1.ListOptions) (*corev1.ConfigMapList, error) {
+// newServer returns a server that no informer may use when the test ends.
+func newServer(t *testing.T) *server {
+	s := &server{FakeControllerSource: cachetesting.NewFakeControllerSource()}
+	t.Cleanup(s.Shutdown)
+	return s
+}
+
+func (s *server) List(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failure != nil {
 		return nil, s.failure
 	}
 	s.asked = append(s.asked, "list"+options.ResourceVersion)
-	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}}
-	for _, each := range s.objects {
-		list.Items = append(list.Items, *each.DeepCopy())
-	}
-	return list, nil
+	return s.FakeControllerSource.List(options)
 }
 
-func (s *server) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (s *server) Watch(_ context.Context, options metav1.ListOptions) (w watch.Interface, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if options.SendInitialEvents != nil {
+	switch {
+	case options.SendInitialEvents != nil:
 		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
-	}
-	if s.failure != nil {
+	case s.failure != nil:
 		return nil, s.failure
 	}
 	s.asked = append(s.asked, "watch")
-	s.watch = watch.NewRaceFreeFake()
-	from, err := strconv.Atoi(options.ResourceVersion)
-	if err != nil {
-		return nil, err
-	}
-	for _, event := range s.history {
-		if version, err := strconv.Atoi(event.Object.(*corev1.ConfigMap).ResourceVersion); err == nil &&
-			version > from {
-			s.watch.Action(event.Type, event.Object)
-		}
-	}
-	return s.watch, nil
+	s.watch, err = s.FakeControllerSource.Watch(options)
+	return s.watch, err
 }
 
-// put makes the objects those of the names, and tells the watch.
+// put makes the objects those of the names.
 func (s *server) put(names ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name, object := range s.objects {
-		if !slices.Contains(names, name) {
-			s.version++
-			object.ResourceVersion = strconv.Itoa(s.version)
-			delete(s.objects, name)
-			s.tell(watch.Deleted, object)
+	for _, object := range s.Items {
+		if at := slices.Index(names, object.(*corev1.ConfigMap).Name); at >= 0 {
+			names = slices.Delete(slices.Clone(names), at, at+1)
+		} else {
+			s.Delete(object.DeepCopyObject())
 		}
 	}
 	for _, name := range names {
-		if s.objects[name] == nil {
-			s.version++
-			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-				Name:            name,
-				ResourceVersion: strconv.Itoa(s.version),
-			}}
-			if s.objects == nil {
-				s.objects = map[string]*corev1.ConfigMap{}
-			}
-			s.objects[name] = object
-			s.tell(watch.Added, object)
-		}
-	}
-}
-
-func (s *server) tell(kind watch.EventType, object *corev1.ConfigMap) {
-	s.history = append(s.history, watch.Event{Type: kind, Object: object.DeepCopy()})
-	if s.watch != nil && !s.watch.IsStopped() {
-		s.watch.Action(kind, object.DeepCopy())
+		s.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 }
 
@@ -132,10 +103,10 @@ type pair struct {
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
+	p := &pair{services: newServer(t), slices: newServer(t), changed: make(chan struct{}, 1)}
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)
 	ctx := t.Context() // which ends before
-	p := &pair{services: &server{}, slices: &server{}, changed: make(chan struct{}, 1)}
 	slicesCtx, end := context.WithCancel(ctx)
 	p.endSlices = end
 	contexts := map[*server]context.Context{p.services: ctx, p.slices: slicesCtx}
@@ -257,7 +228,7 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 		},
 		"a watch is too old": {
 			{"it says so", func(p *pair) {
-				p.slices.watch.Action(watch.Error, &metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired})
+				_ = p.slices.Broadcaster.Action(watch.Error, &metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired})
 			}, "old with old"},
 			{"a service comes", func(p *pair) { p.services.put("new") }, "old with old"},
 			{"slices are read", pass(retried), "new with old"},
@@ -382,7 +353,7 @@ func TestLate(t *testing.T) {
 // TestAListComparesContent: a restored etcd may give an object the resourceVersion that another state of it had.
 func TestAListComparesContent(t *testing.T) {
 	told := 0
-	i := New(&FreshnessGate{}, &server{}, Options{Resource: "test", Example: &corev1.ConfigMap{}})
+	i := New(&FreshnessGate{}, newServer(t), Options{Resource: "test", Example: &corev1.ConfigMap{}})
 	i.Handle(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { told++ }})
 	list := func(text string) {
 		t.Helper()

@@ -20,7 +20,7 @@ import (
 // none for objects that the cache had before.
 func TestAHandlerIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{}
+		s := newServer(t)
 		s.put("old")
 		i := New(&FreshnessGate{}, s, Options{Resource: "test", Example: &corev1.ConfigMap{}})
 		ctx, stop := context.WithCancel(t.Context())
