@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -73,7 +72,7 @@ func TestExposed(t *testing.T) {
 	}
 	selects := func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "web"} }
 	headless := func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone }
-	balanced := func(s *corev1.Service) {
+	behind := func(s *corev1.Service) {
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7"}, {Hostname: "lb.example.org"}, {IP: "203.0.113.7"}}
 	}
 	for name, test := range map[string]struct {
@@ -106,9 +105,9 @@ func TestExposed(t *testing.T) {
 		"a node's own address":   {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "10.1.0.1", true, true, false), on("lies", "10.1.0.2", true, true, false)}, want: "TCP/80->30001 192.0.2.1@z1", problem: "127.0.0.1 is not the address"},
 		"a pod's node's own":     {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("lies", "192.0.2.5", true, true, false)}, want: "TCP/80->8080 192.0.2.1", problem: "127.0.0.1 is not the address"},
 		"no address of the type": {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "10.1.0.1", true, true, false), on("none", "10.1.0.2", true, true, false)}, want: "TCP/80->30001 192.0.2.1@z1", problem: "node none has no address"},
-		"a load balancer":        {annotation: "LoadBalancer", service: []func(*corev1.Service){balanced}, ports: "80/TCP", endpoints: pods, want: "TCP/80->80 198.51.100.1 203.0.113.7"},
-		"one that serves":        {annotation: "LoadBalancer", service: []func(*corev1.Service){balanced}, ports: "80/TCP", endpoints: pods[:1], want: "TCP/80->80 ~198.51.100.1 ~203.0.113.7"},
-		"one without pods":       {annotation: "LoadBalancer", service: []func(*corev1.Service){balanced}, ports: "80/TCP", want: "TCP/80->80 !198.51.100.1 !203.0.113.7"},
+		"a load balancer":        {annotation: "LoadBalancer", service: []func(*corev1.Service){behind}, ports: "80/TCP", endpoints: pods, want: "TCP/80->80 198.51.100.1 203.0.113.7"},
+		"one that serves":        {annotation: "LoadBalancer", service: []func(*corev1.Service){behind}, ports: "80/TCP", endpoints: pods[:1], want: "TCP/80->80 ~198.51.100.1 ~203.0.113.7"},
+		"one without pods":       {annotation: "LoadBalancer", service: []func(*corev1.Service){behind}, ports: "80/TCP", want: "TCP/80->80 !198.51.100.1 !203.0.113.7"},
 		"one without address":    {annotation: "LoadBalancer", ports: "80/TCP", endpoints: pods, problem: "no address in status.loadBalancer"},
 		"headless by a balancer": {annotation: "LoadBalancer", service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "one address for all pods"},
 	} {
@@ -144,6 +143,9 @@ func TestExposed(t *testing.T) {
 			}
 			if got := exposedText(view.Exposed); got != test.want || (len(view.Exposed) == 0) != test.missing {
 				t.Errorf("got %q in %d slices, want %q", got, len(view.Exposed), test.want)
+			}
+			if view.KeepExposed != test.unknown {
+				t.Errorf("what was published before stays: %t", view.KeepExposed)
 			}
 			if got := strings.Join(texts(found), "\n"); test.problem == "" && got != "" || !strings.Contains(got, test.problem) {
 				t.Errorf("got the problems %q, want %q", got, test.problem)
@@ -286,27 +288,30 @@ func TestSettles(t *testing.T) {
 	}
 }
 
-// TestNetworks: a reader in the same network reads pods, one in another reads what is exposed, and each sees one of both.
-func TestNetworks(t *testing.T) {
-	from := Exporter{Cluster: "east", Network: "a", Expose: ExposeLoadBalancer}
+// balanced is what a cluster of a network publishes of an export behind a load balancer with two addresses.
+func balanced(network string) (published []*discoveryv1.EndpointSlice) {
+	from := Exporter{Cluster: "east", Network: network, Expose: ExposeLoadBalancer}
 	service := newService("80/TCP", func(s *corev1.Service) {
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7"}, {IP: "203.0.113.8"}}
 	})
-	slice := newSlice("web-x", "8080/TCP", "")
-	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}}
-	view, _, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{slice})
+	view, _, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{newSlice("web-x", "8080/TCP", "10.1.0.1")})
 	exposed := *view
 	exposed.Slices = view.Exposed
-	published := append(publish(view), publish(&exposed)...)
+	return append(publish(view), publish(&exposed)...)
+}
+
+// TestNetworks: a reader in the same network reads pods, one in another reads what is exposed and not its own, and each sees
+// one of both.
+func TestNetworks(t *testing.T) {
+	published := balanced("a")
 	published[1].Labels[LabelExposed] = published[1].Labels[LabelService]
 	delete(published[1].Labels, LabelService)
-	owned := map[string]bool{"203.0.113.8": true}
 	read := func(network string) (*View, []Problem) {
-		return FromSlices(Source{
-			Cluster: "east", Network: network, Owns: func(address string, exposed bool) bool { return exposed && owned[address] },
-		}, view.Service, published, nil)
+		owns := func(address string, exposed bool) bool { return exposed && address == "203.0.113.8" }
+		return FromSlices(Source{Cluster: "east", Network: network, Owns: owns}, web, published, nil)
 	}
-	for network, want := range map[string]string{"a": "TCP/80->8080 10.1.0.1", "b": "TCP/80->80 203.0.113.7", "": "TCP/80->80 203.0.113.7"} {
+	const pods, balancer = "TCP/80->8080 10.1.0.1@zone-a", "TCP/80->80 203.0.113.7"
+	for network, want := range map[string]string{"a": pods, "b": balancer, "": balancer} {
 		if got, _ := read(network); exposedText(got.Slices) != want {
 			t.Errorf("network %q: got %s, want %s", network, exposedText(got.Slices), want)
 		}
@@ -320,23 +325,13 @@ func TestNetworks(t *testing.T) {
 // TestNetworkChanges: while an export changes to another network, slice by slice and in any order, readers in the old, the new
 // and a third network see endpoints at each moment.
 func TestNetworkChanges(t *testing.T) {
-	service := newService("80/TCP", func(s *corev1.Service) {
-		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7"}}
-	})
-	published := func(network string) (all []*discoveryv1.EndpointSlice) {
-		from := Exporter{Cluster: "east", Network: network, Expose: ExposeLoadBalancer}
-		view, _, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{newSlice("web-x", "8080/TCP", "10.1.0.1")})
-		exposed := *view
-		exposed.Slices = view.Exposed
-		return append(publish(view), publish(&exposed)...)
-	}
 	for _, change := range [][2]string{{"", "b"}, {"b", ""}, {"b", "c"}} {
 		for _, reversed := range []bool{false, true} {
-			now, next := map[string]*discoveryv1.EndpointSlice{}, published(change[1])
+			now, next := map[string]*discoveryv1.EndpointSlice{}, balanced(change[1])
 			if reversed {
 				slices.Reverse(next)
 			}
-			for _, slice := range published(change[0]) {
+			for _, slice := range balanced(change[0]) {
 				now[slice.Name] = slice
 			}
 			for _, slice := range next { // those that are not wanted are deleted at the end
@@ -348,13 +343,5 @@ func TestNetworkChanges(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestNodesUnknown: before the nodes are known, what was published of them stays.
-func TestNodesUnknown(t *testing.T) {
-	view, _, _ := FromService(Exporter{Cluster: "east", Expose: ExposeNodePort}, newExport(), newService("80/TCP"), nil)
-	if !view.KeepExposed || len(view.Exposed) == 0 {
-		t.Errorf("got %t, %v", view.KeepExposed, view.Exposed)
 	}
 }

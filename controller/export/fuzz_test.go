@@ -23,7 +23,7 @@ func FuzzDecode(f *testing.F) {
 			slice.AddressType == discoveryv1.AddressTypeIPv6)
 	}
 	for _, clusters := range []string{"west", "region in (eu), tier", "north; *"} {
-		for _, view := range []*View{chosen(f, clusters), absentFor(f, clusters)} {
+		for _, view := range []*View{chosen(f, clusters), absent(f, chosenBy(clusters))} {
 			f.Add(NewEncoder(view).Annotations(&view.Slices[0], nil)[AnnotationSnapshot], "10.1.0.1", "a", "b", false)
 		}
 	}

@@ -116,45 +116,80 @@ func TestFromServiceSpec(t *testing.T) {
 	}
 }
 
+// TestFromServiceMetadata: what is exported, and keys of the project that are where they have no effect.
 func TestFromServiceMetadata(t *testing.T) {
-	view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(func(e *v1beta1.ServiceExport) {
-		e.Spec.ExportedLabels = map[string]string{
-			"team": "red", "example.com/tier": "front",
-			"kubernetes.io/service-name": "x", "service.kubernetes.io/headless": "", "multicluster.x-k8s.io/a": "b",
-			"k8s.io/c":                        "d",
-			"clusterset-dns.github.io/prefer": "cluster", "sub.clusterset-dns.github.io/x": "y",
-			"bad key": "x", "long": strings.Repeat("x", 64),
-		}
-		e.Spec.ExportedAnnotations = map[string]string{
-			"note": "anything, at all\n", "Kubernetes.IO/upper": "x", "service.kubernetes.io/topology-mode": "Auto",
-			"clusterset-dns.github.io/adopt": "true", "notclusterset-dns.github.io/fine": "x",
-		}
-	}), newService("80/TCP"), nil)
-	if invalid != nil {
-		t.Fatal(invalid)
+	const object, moved = " ServiceExport demo/web: ", " has no effect in metadata.annotations: move it to spec.exportedAnnotations"
+	type keys = map[string]string
+	for name, test := range map[string]struct {
+		annotations, labels, exportedAnnotations, exportedLabels keys
+		wantAnnotations, wantLabels                              keys
+		problems                                                 []string
+		toNone                                                   bool
+	}{
+		"of several domains": {
+			exportedLabels: keys{
+				"team": "red", "example.com/tier": "front", "kubernetes.io/service-name": "x", "service.kubernetes.io/headless": "",
+				"multicluster.x-k8s.io/a": "b", "k8s.io/c": "d", AnnotationPrefer: "cluster", "sub.clusterset-dns.github.io/x": "y",
+				"bad key": "x", "long": strings.Repeat("x", 64),
+			},
+			exportedAnnotations: keys{
+				"note": "anything, at all\n", "Kubernetes.IO/upper": "x", "service.kubernetes.io/topology-mode": "Auto",
+				AnnotationAdopt: "true", "notclusterset-dns.github.io/fine": "x", "bad key": "x",
+			},
+			wantLabels:      keys{"team": "red", "example.com/tier": "front"},
+			wantAnnotations: keys{"note": "anything, at all\n", "notclusterset-dns.github.io/fine": "x"},
+			problems: []string{
+				`BadMetadata:` + object + `exported label "bad key" is not valid and left out (3 times)`,
+				`ReservedKey:` + object + `exported label "clusterset-dns.github.io/prefer" is reserved and left out (9 times)`,
+			},
+		},
+		"too large": {
+			exportedLabels: keys{"team": "red"}, exportedAnnotations: keys{"note": strings.Repeat("\x01", 12000)},
+			problems: []string{`TooLarge:` + object + `exported labels and annotations have 72025 bytes and are left out; the limit is 65536`},
+		},
+		"keys in their places": {
+			annotations:         keys{AnnotationClusters: "west", AnnotationSaturated: "true"},
+			exportedAnnotations: keys{AnnotationPrefer: "local", AnnotationWithin: "local", AnnotationWeights: "west=1"},
+			wantAnnotations:     keys{AnnotationPrefer: "local", AnnotationWithin: "local", AnnotationWeights: "west=1"},
+		},
+		"the rules of an import on the ServiceExport": {
+			annotations: keys{AnnotationPrefer: "local", AnnotationWithin: "local", AnnotationWeights: "west=1", "note": "x"},
+			problems: []string{
+				"MisplacedKey:" + object + AnnotationPrefer + moved, "MisplacedKey:" + object + AnnotationWithin + moved,
+				"MisplacedKey:" + object + AnnotationWeights + moved,
+			},
+		},
+		"what is about the ServiceExport among what is exported": {
+			exportedAnnotations: keys{AnnotationSaturated: "true"}, exportedLabels: keys{AnnotationWithin: "local"},
+			problems: []string{`ReservedKey:` + object + `exported label "clusterset-dns.github.io/within" is reserved and left out (2 times)`},
+		},
+		"clusters, exported":          {exportedAnnotations: keys{AnnotationClusters: "*"}, toNone: true},
+		"clusters, an exported label": {exportedLabels: keys{AnnotationClusters: "west"}, toNone: true},
+		"clusters, a label":           {labels: keys{AnnotationClusters: "west"}, toNone: true},
+		"clusters, in both places": {
+			annotations: keys{AnnotationClusters: "west"}, exportedAnnotations: keys{AnnotationClusters: "north"},
+			problems: []string{`ReservedKey:` + object + `exported annotation "clusterset-dns.github.io/clusters" is reserved and left out`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(func(e *v1beta1.ServiceExport) {
+				e.Annotations, e.Labels = test.annotations, test.labels
+				e.Spec.ExportedAnnotations, e.Spec.ExportedLabels = test.exportedAnnotations, test.exportedLabels
+			}), newService("80/TCP"), nil)
+			if test.toNone {
+				if invalid == nil || invalid.Reason != InvalidClusters || !strings.Contains(invalid.Message, "move it to metadata.annotations") {
+					t.Errorf("got %v", invalid)
+				}
+				return
+			}
+			if view == nil {
+				t.Fatal(invalid)
+			}
+			diff(t, "labels", view.Spec.Labels, test.wantLabels)
+			diff(t, "annotations", view.Spec.Annotations, test.wantAnnotations)
+			diff(t, "problems", texts(found), test.problems)
+		})
 	}
-	diff(t, "labels", view.Spec.Labels, map[string]string{"team": "red", "example.com/tier": "front"})
-	diff(t, "annotations", view.Spec.Annotations, map[string]string{
-		"note":                             "anything, at all\n",
-		"notclusterset-dns.github.io/fine": "x",
-	})
-	diff(t, "problems", texts(found), []string{
-		`BadMetadata: ServiceExport demo/web: exported label "bad key" is not valid and left out (2 times)`,
-		`ReservedKey: ServiceExport demo/web: exported label "clusterset-dns.github.io/prefer" is reserved and left out (9 times)`,
-	})
-}
-
-func TestFromServiceMetadataTooLarge(t *testing.T) {
-	view, found, _ := FromService(Exporter{Cluster: "east"}, newExport(func(e *v1beta1.ServiceExport) {
-		e.Spec.ExportedLabels = map[string]string{"team": "red"}
-		e.Spec.ExportedAnnotations = map[string]string{"note": strings.Repeat("\x01", 12000)}
-	}), newService("80/TCP"), nil)
-	if view.Spec.Labels != nil || view.Spec.Annotations != nil {
-		t.Errorf("metadata beyond the limit was kept: %d labels", len(view.Spec.Labels))
-	}
-	diff(t, "problems", texts(found), []string{
-		`TooLarge: ServiceExport demo/web: exported labels and annotations have 72025 bytes and are left out; the limit is 65536`,
-	})
 }
 
 func TestFromServiceSlices(t *testing.T) {
@@ -188,6 +223,10 @@ func TestFromServiceSlices(t *testing.T) {
 		"addresses of no pod": {
 			slices{newSlice("a", "80/TCP", "127.0.0.1 10.1.0.1 169.254.169.254")},
 			"IPv4 [TCP 80 80] [10.1.0.1]", `BadAddress: EndpointSlice demo/a: 127.0.0.1 is not the address of a pod (2 times)`,
+		},
+		"addresses in any form": { // as Kubernetes allows
+			slices{newSlice("a", "80/TCP", "FD00::1 fd00:0::2 FE80::1")},
+			"IPv6 [TCP 80 80] [fd00::1 fd00::2]", `BadAddress: EndpointSlice demo/a: fe80::1 is not the address of a pod`,
 		},
 	} {
 		view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(), newService("80/TCP"), test.slices)

@@ -65,26 +65,24 @@ func TestSnapshotText(t *testing.T) {
 }
 
 // absent is the view of an export whose Service does not exist.
-func absent(t testing.TB) *View {
+func absent(t testing.TB, change ...func(*v1beta1.ServiceExport)) *View {
 	t.Helper()
-	view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(), nil, nil)
+	view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(change...), nil, nil)
 	if view == nil || !view.Absent() || len(found) > 0 || invalid == nil || invalid.Reason != "NoService" {
 		t.Fatalf("FromService: %v %v %v", view, found, invalid)
 	}
 	return view
 }
 
-// TestAbsentText holds the format of a snapshot without a Service.
+// TestAbsentText holds the format of a snapshot without a Service, for chosen clusters and for all.
 func TestAbsentText(t *testing.T) {
-	view := absent(t)
-	diff(t, "annotations", NewEncoder(view).Annotations(&view.Slices[0], nil), map[string]string{
-		AnnotationSnapshot: `{"cluster":"east","absent":true,"slice":{"name":"` + SliceName("east", web, "", "IPv4") + `"}}`,
-	})
-	// A reader does not keep endpoints that are gone.
-	old := abroad(mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1")))
-	read, found := FromSlices(Source{Cluster: "east"}, web, publish(view), old)
-	diff(t, "view", read, view)
-	diff(t, "problems", found, []Problem(nil))
+	for clusters, view := range map[string]*View{
+		``: absent(t), `"clusters":"west; region in (eu)",`: absent(t, chosenBy("west; region in (eu)")),
+	} {
+		diff(t, "annotations", NewEncoder(view).Annotations(&view.Slices[0], nil), map[string]string{
+			AnnotationSnapshot: `{"cluster":"east",` + clusters + `"absent":true,"slice":{"name":"` + SliceName("east", web, "", "IPv4") + `"}}`,
+		})
+	}
 }
 
 // TestAbsentAmongOthers: while a Service goes or comes back its export has
@@ -133,11 +131,14 @@ func TestRoundTrip(t *testing.T) {
 			newSlice("a", "", "10.1.0.1")),
 		"one port":  mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1")),
 		"absent":    absent(t),
+		"chosen":    chosen(t, "west; region in (us)"),
+		"nobody's":  absent(t, chosenBy("nobody; region in (eu)")),
 		"no target": mustView(t, newExport(), newService("80/TCP"), newSlice("a", "", "10.1.0.1")),
 	} {
 		for demotion, demoted := range map[string][]int{"as it is": nil, "demoted": {0, 2, 3}} {
 			t.Run(name+" "+demotion, func(t *testing.T) {
-				read, found := FromSlices(Source{Cluster: "east"}, web, publish(view, demoted...), nil)
+				from := Source{Cluster: "east", Reader: inEU}
+				read, found := FromSlices(from, web, publish(view, demoted...), nil)
 				diff(t, "problems", found, []Problem(nil))
 				diff(t, "view", read, abroad(view))
 
@@ -146,7 +147,7 @@ func TestRoundTrip(t *testing.T) {
 				for _, slice := range copies {
 					slice.Name = SliceName("east", web, slice.Name, slice.AddressType)
 				}
-				again, found := FromSlices(Source{Cluster: "east"}, web, copies, nil)
+				again, found := FromSlices(from, web, copies, nil)
 				diff(t, "problems of copies", found, []Problem(nil))
 				diff(t, "view from copies", again, abroad(view))
 			})
