@@ -15,22 +15,15 @@ import (
 
 // dictionary is what most slices have in common. It is only in memory: another one may replace it at any time.
 var dictionary = sync.OnceValue(func() *s2.Dict {
-	var all []byte
-	for _, example := range []*discoveryv1.EndpointSlice{example(nil), example([]metav1.OwnerReference{{
-		APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceImport", Name: "web",
-		UID: "8f9c2b1e-7d53-4a60-9e18-c0f4a6b2d375", Controller: ptr.To(true),
-	}})} {
-		encoded, err := example.Marshal()
-		if err != nil {
-			panic(fmt.Sprintf("packed: the example cannot be encoded: %v", err))
-		}
-		all = append(all, encoded...)
+	encoded, err := example().Marshal()
+	if err != nil {
+		panic(fmt.Sprintf("packed: the example cannot be encoded: %v", err))
 	}
-	return s2.MakeDict(all, nil)
+	return s2.MakeDict(encoded, nil)
 })
 
 // example is a slice as this controller writes it. Its values do not matter: they only fill the dictionary.
-func example(owners []metav1.OwnerReference) *discoveryv1.EndpointSlice {
+func example() *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web-cluster-1-abcdefghij", Namespace: "default", UID: "8f9c2b1e-7d53-4a60-9e18-c0f4a6b2d375",
@@ -48,7 +41,10 @@ func example(owners []metav1.OwnerReference) *discoveryv1.EndpointSlice {
 					`"ipFamilies":["IPv4"],"sessionAffinity":"None","internalTrafficPolicy":"Cluster"},"slice":{"name":` +
 					`"web-abcdefghij","targets":[{"protocol":"TCP","port":80,"target":8080}]}}`,
 			},
-			OwnerReferences: owners,
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceImport", Name: "web",
+				UID: "8f9c2b1e-7d53-4a60-9e18-c0f4a6b2d375", Controller: ptr.To(true),
+			}},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports: []discoveryv1.EndpointPort{
@@ -64,29 +60,17 @@ func example(owners []metav1.OwnerReference) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// A buffer is scratch memory, which is used again.
-type buffer struct{ bytes []byte }
+// buffers are scratch memory, each a pointer to bytes.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// largest is up to which size a buffer is kept.
-const largest = 1 << 20
-
-var buffers = sync.Pool{New: func() any { return &buffer{} }}
-
-func takeBuffer() *buffer {
-	taken, _ := buffers.Get().(*buffer)
+func takeBuffer() *[]byte {
+	taken, _ := buffers.Get().(*[]byte)
 	return taken
 }
 
-// room returns so many bytes of any content.
-func (b *buffer) room(size int) []byte {
-	if cap(b.bytes) < size {
-		b.bytes = make([]byte, size)
-	}
-	return b.bytes[:size]
-}
-
-func (b *buffer) give() {
-	if cap(b.bytes) <= largest {
-		buffers.Put(b)
+// giveBuffer lets a buffer be used again, unless it is large.
+func giveBuffer(buffer *[]byte) {
+	if cap(*buffer) <= 1<<20 {
+		buffers.Put(buffer)
 	}
 }

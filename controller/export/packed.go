@@ -5,6 +5,7 @@ package export
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/klauspost/compress/s2"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -32,25 +33,26 @@ var (
 // Pack returns a slice as it is now.
 func Pack(slice *discoveryv1.EndpointSlice) *Packed {
 	plain, compressed := takeBuffer(), takeBuffer()
-	defer plain.give()
-	defer compressed.give()
-	encoded := plain.room(slice.Size())
-	if _, err := slice.MarshalToSizedBuffer(encoded); err != nil {
+	defer giveBuffer(plain)
+	defer giveBuffer(compressed)
+	size := slice.Size()
+	*plain = slices.Grow((*plain)[:0], size)[:size]
+	if _, err := slice.MarshalToSizedBuffer(*plain); err != nil {
 		panic(fmt.Sprintf("packed: EndpointSlice %s/%s cannot be encoded: %v", slice.Namespace, slice.Name, err))
 	}
-	compressed.bytes = dictionary().Encode(compressed.room(0), encoded)
-	return &Packed{data: bytes.Clone(compressed.bytes), endpoints: int32(len(slice.Endpoints))}
+	*compressed = dictionary().Encode(*compressed, *plain)
+	return &Packed{data: bytes.Clone(*compressed), endpoints: int32(len(slice.Endpoints))}
 }
 
 // encoded calls read with the encoded slice, which read does not keep.
 func (s *Packed) encoded(read func([]byte)) {
 	buffer := takeBuffer()
-	defer buffer.give()
-	encoded, err := dictionary().Decode(buffer.room(0), s.data)
+	defer giveBuffer(buffer)
+	encoded, err := dictionary().Decode(*buffer, s.data)
 	if err != nil {
 		panic(fmt.Sprintf("packed: an EndpointSlice cannot be decompressed: %v", err))
 	}
-	buffer.bytes = encoded
+	*buffer = encoded
 	read(encoded)
 }
 
@@ -161,8 +163,5 @@ func (l *PackedList) GetObjectKind() schema.ObjectKind { return schema.EmptyObje
 
 // DeepCopyObject implements runtime.Object. Items are immutable.
 func (l *PackedList) DeepCopyObject() runtime.Object {
-	copied := &PackedList{Items: append([]*Packed(nil), l.Items...)}
-	listMeta := l.ListMeta
-	copied.ListMeta = *listMeta.DeepCopy()
-	return copied
+	return &PackedList{ListMeta: *l.ListMeta.DeepCopy(), Items: slices.Clone(l.Items)}
 }

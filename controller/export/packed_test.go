@@ -8,22 +8,21 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // TestASliceIsWhatItWas: an opened slice has all of what it was made from, and OpenMetadata the metadata of it.
 func TestASliceIsWhatItWas(t *testing.T) {
-	mixed := example([]metav1.OwnerReference{{Kind: "ServiceImport", Name: "x", Controller: ptr.To(true)}})
+	mixed := example()
 	mixed.Finalizers, mixed.ManagedFields = []string{"f"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
 	mixed.Endpoints[0].Addresses = []string{"192.0.2.1", "192.0.2.2"}
 	mixed.Endpoints[1].Conditions, mixed.Endpoints[1].Hostname = discoveryv1.EndpointConditions{}, nil
 	mixed.Endpoints[1].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "a"}}}
-	large := example(nil)
+	large := example()
 	for range 900 {
 		large.Endpoints = append(large.Endpoints, mixed.Endpoints...)
 	}
 	for name, slice := range map[string]*discoveryv1.EndpointSlice{
-		"ordinary": example(nil), "mixed": mixed, "large": large, "empty": {},
+		"ordinary": example(), "mixed": mixed, "large": large, "empty": {},
 	} {
 		one := Pack(slice)
 		if got := one.Open(); !equality.Semantic.DeepEqual(got, slice) || !SameSlice(got, slice) {
