@@ -35,7 +35,7 @@ var refused = []netip.Prefix{
 }
 
 // checkAddress parses the address of an endpoint. It returns an error if no pod can have it or if it is not of the
-// slice's type, but not if it is not in canonical form: see isCanonical.
+// slice's type, but not if it is not in canonical form.
 func checkAddress(text string, addressType discoveryv1.AddressType) (netip.Addr, error) {
 	address, err := netip.ParseAddr(text)
 	if err != nil {
@@ -65,12 +65,3 @@ func CheckPodAddress(address netip.Addr) error {
 	}
 	return nil
 }
-
-// isCanonical reports whether the text equals address.String(), without an allocation.
-func isCanonical(address netip.Addr, text string) bool {
-	var buffer [netipMaxLength]byte
-	return string(address.AppendTo(buffer[:0])) == text
-}
-
-// netipMaxLength is enough for every address without a zone.
-const netipMaxLength = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")

@@ -8,6 +8,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 )
 
 // maxEndpoints is the limit of the EndpointSlice API.
@@ -32,14 +33,6 @@ func condition(value bool) *bool {
 		return &yes
 	}
 	return &no
-}
-
-// isTrue returns the value of a condition; whereNil is the API's default.
-func isTrue(value *bool, whereNil bool) bool {
-	if value == nil {
-		return whereNil
-	}
-	return *value
 }
 
 // An endpointReader converts the endpoints of a slice to those of a view.
@@ -80,10 +73,10 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 		}
 		// While an endpoint is ready, also by publishNotReadyAddresses, nobody reads its other conditions.
 		c := in[i].Conditions
-		ready := isTrue(c.Ready, true) || demoted[i]
+		ready := ptr.Deref(c.Ready, true) || demoted[i]
 		endpoint := discoveryv1.Endpoint{
 			Addresses:  addresses,
-			Conditions: Conditions(ready, ready || isTrue(c.Serving, true), !ready && isTrue(c.Terminating, false)),
+			Conditions: Conditions(ready, ready || ptr.Deref(c.Serving, true), !ready && ptr.Deref(c.Terminating, false)),
 			Hostname:   r.text("hostname", in[i].Hostname, validation.IsDNS1123Label),
 			Zone:       r.text("zone", in[i].Zone, r.checkZone),
 		}
@@ -118,7 +111,7 @@ func (r *endpointReader) address(in []string) []string {
 		return refuse(ReasonBadAddress, "%v", err)
 	}
 	canonical := in[:1]
-	if !isCanonical(address, text) {
+	if address.String() != text {
 		// Local slices may have any form; a snapshot has the canonical one.
 		if !r.own {
 			return refuse(ReasonBadAddress, "%q is not in canonical form, %s", text, address)

@@ -210,7 +210,7 @@ func (e Exporter) nodes(view *View, service *corev1.Service, refuse func(format 
 	for _, slice := range view.Slices {
 		for i := range slice.Endpoints {
 			name, conditions := ptr.Deref(slice.Endpoints[i].NodeName, ""), slice.Endpoints[i].Conditions
-			if isTrue(conditions.Ready, false) && e.settles(view, name) {
+			if ptr.Deref(conditions.Ready, false) && e.settles(view, name) {
 				conditions = Conditions(false, false, false)
 			}
 			best[name] = better(best[name], conditions)
@@ -257,7 +257,7 @@ func (e Exporter) settles(view *View, name string) bool {
 
 // better returns the conditions of which clients have more use.
 func better(a, b discoveryv1.EndpointConditions) discoveryv1.EndpointConditions {
-	if isTrue(a.Ready, false) || !isTrue(b.Ready, false) && isTrue(a.Serving, false) {
+	if ptr.Deref(a.Ready, false) || !ptr.Deref(b.Ready, false) && ptr.Deref(a.Serving, false) {
 		return a
 	}
 	return b

@@ -31,28 +31,8 @@ func IsReservedKey(key string) bool {
 func exportedMetadata(labels, annotations map[string]string, object string, found *problems) (exportedLabels,
 	exportedAnnotations map[string]string,
 ) {
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		value := labels[key]
-		switch {
-		case len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0:
-			found.add(ReasonBadMetadata, object, "exported label %.100q is not valid and left out", key)
-		case IsReservedKey(key):
-			found.add(ReasonReservedKey, object, "exported label %q is reserved and left out", key)
-		default:
-			exportedLabels = set(exportedLabels, key, value)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		value := annotations[key]
-		switch {
-		case len(validation.IsQualifiedName(strings.ToLower(key))) > 0 || !utf8.ValidString(value):
-			found.add(ReasonBadMetadata, object, "exported annotation %.100q is not valid and left out", key)
-		case IsReservedKey(key) && !slices.Contains(ExportedKeys, key):
-			found.add(ReasonReservedKey, object, "exported annotation %q is reserved and left out", key)
-		default:
-			exportedAnnotations = set(exportedAnnotations, key, value)
-		}
-	}
+	exportedLabels = exportedEntries("label", labels, object, found)
+	exportedAnnotations = exportedEntries("annotation", annotations, object, found)
 	if size := len(marshal(exportedLabels)) + len(marshal(exportedAnnotations)); size > maxMetadata {
 		found.add(ReasonTooLarge, object,
 			"exported labels and annotations have %d bytes and are left out; the limit is %d", size, maxMetadata)
@@ -61,10 +41,24 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 	return exportedLabels, exportedAnnotations
 }
 
-func set(m map[string]string, key, value string) map[string]string {
-	if m == nil {
-		m = make(map[string]string)
+// exportedEntries is exportedMetadata for a kind, "label" or "annotation", whatever its size.
+func exportedEntries(kind string, entries map[string]string, object string, found *problems) (exported map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		value := entries[key]
+		valid := len(validation.IsQualifiedName(key)) == 0 && len(validation.IsValidLabelValue(value)) == 0
+		if kind == "annotation" {
+			valid = len(validation.IsQualifiedName(strings.ToLower(key))) == 0 && utf8.ValidString(value)
+		}
+		switch {
+		case !valid:
+			found.add(ReasonBadMetadata, object, "exported %s %.100q is not valid and left out", kind, key)
+		case IsReservedKey(key) && (kind == "label" || !slices.Contains(ExportedKeys, key)):
+			found.add(ReasonReservedKey, object, "exported %s %q is reserved and left out", kind, key)
+		case exported == nil:
+			exported = map[string]string{key: value}
+		default:
+			exported[key] = value
+		}
 	}
-	m[key] = value
-	return m
+	return exported
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -39,7 +40,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 		return nil, nil, &Invalid{InvalidClusters, fmt.Sprintf("ServiceExport %s is exported to no cluster: annotation %s: %v.",
 			name, AnnotationClusters, err)}
 	case invalid != nil:
-		view := absentView(cluster, name, clusters)
+		view := &View{Cluster: cluster, Service: name, Slices: []Slice{emptySlice(cluster, name, discoveryv1.AddressTypeIPv4, clusters)}}
 		from.inNetwork(name, view.Slices)
 		if exposure, _ := from.Exposure(serviceExport); exposure != ExposeNone {
 			view.Exposed = from.publish(view, exposure, nil, nil)
@@ -101,14 +102,6 @@ func ownSlice(view *View, slice *discoveryv1.EndpointSlice, clusters string, fou
 		Endpoints:   reader.read(slice.Endpoints),
 		TriggerTime: triggerTime(slice),
 	}, true
-}
-
-// absentView returns the view of an export whose Service does not exist.
-func absentView(cluster string, service types.NamespacedName, clusters string) *View {
-	return &View{
-		Cluster: cluster, Service: service,
-		Slices: []Slice{emptySlice(cluster, service, discoveryv1.AddressTypeIPv4, clusters)},
-	}
 }
 
 // ChosenClusters returns the cluster selector of an export, empty if it is for all clusters. An export whose selector is
@@ -173,12 +166,15 @@ func checkService(serviceExport *v1beta1.ServiceExport, service *corev1.Service)
 
 func specOf(serviceExport *v1beta1.ServiceExport, service *corev1.Service) Spec {
 	spec := Spec{
-		Created:         serviceExport.CreationTimestamp.Time,
-		Type:            v1beta1.ClusterSetIP,
-		IPFamilies:      service.Spec.IPFamilies,
-		SessionAffinity: service.Spec.SessionAffinity,
-		Labels:          serviceExport.Spec.ExportedLabels,
-		Annotations:     serviceExport.Spec.ExportedAnnotations,
+		Created:               serviceExport.CreationTimestamp.Time,
+		Type:                  v1beta1.ClusterSetIP,
+		IPFamilies:            service.Spec.IPFamilies,
+		SessionAffinity:       service.Spec.SessionAffinity,
+		SessionAffinityConfig: service.Spec.SessionAffinityConfig,
+		InternalTrafficPolicy: ptr.Deref(service.Spec.InternalTrafficPolicy, ""),
+		TrafficDistribution:   ptr.Deref(service.Spec.TrafficDistribution, ""),
+		Labels:                serviceExport.Spec.ExportedLabels,
+		Annotations:           serviceExport.Spec.ExportedAnnotations,
 	}
 	if service.Spec.ClusterIP == corev1.ClusterIPNone {
 		spec.Type = v1beta1.Headless
@@ -187,20 +183,10 @@ func specOf(serviceExport *v1beta1.ServiceExport, service *corev1.Service) Spec 
 		// Services older than dual-stack have no families: use that of the IP.
 		spec.IPFamilies = []corev1.IPFamily{cmp.Or(FamilyOf(service.Spec.ClusterIP), corev1.IPv4Protocol)}
 	}
-	spec.SessionAffinityConfig = service.Spec.SessionAffinityConfig
-	if policy := service.Spec.InternalTrafficPolicy; policy != nil {
-		spec.InternalTrafficPolicy = *policy
-	}
-	if distribution := service.Spec.TrafficDistribution; distribution != nil {
-		spec.TrafficDistribution = *distribution
-	}
 	for _, port := range service.Spec.Ports {
-		protocol := cmp.Or(port.Protocol, corev1.ProtocolTCP)
-		exported := Port{Name: port.Name, Protocol: protocol, Number: port.Port}
-		if port.AppProtocol != nil {
-			exported.AppProtocol = *port.AppProtocol
-		}
-		spec.Ports = append(spec.Ports, exported)
+		spec.Ports = append(spec.Ports, Port{
+			Name: port.Name, Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP), Number: port.Port, AppProtocol: ptr.Deref(port.AppProtocol, ""),
+		})
 	}
 	return spec
 }
@@ -209,18 +195,12 @@ func specOf(serviceExport *v1beta1.ServiceExport, service *corev1.Service) Spec 
 func targetsOf(ports []Port, slicePorts []discoveryv1.EndpointPort) []Target {
 	var targets []Target
 	for _, port := range ports {
-		for _, candidate := range slicePorts {
-			name, protocol := "", corev1.ProtocolTCP
-			if candidate.Name != nil {
-				name = *candidate.Name
-			}
-			if candidate.Protocol != nil {
-				protocol = *candidate.Protocol
-			}
-			if name == port.Name && protocol == port.Protocol && candidate.Port != nil && validNumber(*candidate.Port) {
-				targets = append(targets, Target{Protocol: port.Protocol, Number: port.Number, Port: *candidate.Port})
-				break
-			}
+		at := slices.IndexFunc(slicePorts, func(p discoveryv1.EndpointPort) bool {
+			return ptr.Deref(p.Name, "") == port.Name && ptr.Deref(p.Protocol, corev1.ProtocolTCP) == port.Protocol &&
+				validNumber(ptr.Deref(p.Port, 0))
+		})
+		if at >= 0 {
+			targets = append(targets, Target{Protocol: port.Protocol, Number: port.Number, Port: *slicePorts[at].Port})
 		}
 	}
 	sortTargets(targets)

@@ -249,22 +249,12 @@ func (r *viewReader) absentView() *View {
 	return nil
 }
 
-// ofPorts returns the targets of ports that the Service has. Slices of a changing export may disagree for a moment. The
-// result may be the input, which stays unchanged.
-func ofPorts(targets []Target, ports []Port) []Target {
-	has := func(target Target) bool {
-		return slices.ContainsFunc(ports, func(port Port) bool {
-			return port.Protocol == target.Protocol && port.Number == target.Number
-		})
-	}
-	if !slices.ContainsFunc(targets, func(target Target) bool { return !has(target) }) {
-		return targets
-	}
-	var out []Target
+// ofPorts returns the targets of ports that the Service has. Slices of a changing export may disagree for a moment.
+func ofPorts(targets []Target, ports []Port) (has []Target) {
 	for _, target := range targets {
-		if has(target) {
-			out = append(out, target)
+		if slices.ContainsFunc(ports, func(port Port) bool { return port.Protocol == target.Protocol && port.Number == target.Number }) {
+			has = append(has, target)
 		}
 	}
-	return out
+	return has
 }

@@ -50,23 +50,13 @@ func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 		return nil, fmt.Errorf("it has no IP family")
 	}
 
-	out.SessionAffinity = corev1.ServiceAffinityNone
-	switch in.SessionAffinity {
-	case corev1.ServiceAffinityClientIP:
-		out.SessionAffinity = corev1.ServiceAffinityClientIP
+	out.SessionAffinity = known(found, object, "session affinity", in.SessionAffinity, corev1.ServiceAffinityNone,
+		corev1.ServiceAffinityClientIP)
+	if out.SessionAffinity == corev1.ServiceAffinityClientIP {
 		out.SessionAffinityConfig = validAffinityConfig(in.SessionAffinityConfig, object, found)
-	case corev1.ServiceAffinityNone, "":
-	default:
-		found.add(ReasonBadSnapshot, object, "session affinity %.100q is not known", in.SessionAffinity)
 	}
-	out.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyCluster
-	switch in.InternalTrafficPolicy {
-	case corev1.ServiceInternalTrafficPolicyLocal:
-		out.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
-	case corev1.ServiceInternalTrafficPolicyCluster, "":
-	default:
-		found.add(ReasonBadSnapshot, object, "internal traffic policy %.100q is not known", in.InternalTrafficPolicy)
-	}
+	out.InternalTrafficPolicy = known(found, object, "internal traffic policy", in.InternalTrafficPolicy,
+		corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)
 	out.TrafficDistribution = in.TrafficDistribution
 	if in.TrafficDistribution != "" && len(validation.IsQualifiedName(in.TrafficDistribution)) > 0 {
 		found.add(ReasonBadSnapshot, object, "traffic distribution %.100q is not valid", in.TrafficDistribution)
@@ -74,6 +64,17 @@ func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 	}
 	out.Labels, out.Annotations = exportedMetadata(in.Labels, in.Annotations, object, found)
 	return &out, nil
+}
+
+// known returns the value of a field if it is among the known ones, else the first of these, with a problem unless it is empty.
+func known[T ~string](found *problems, object, field string, value T, values ...T) T {
+	if slices.Contains(values, value) {
+		return value
+	}
+	if value != "" {
+		found.add(ReasonBadSnapshot, object, "%s %.100q is not known", field, value)
+	}
+	return values[0]
 }
 
 func validPorts(in []Port, object string, found *problems) []Port {

@@ -151,7 +151,7 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/export/expose.go",
-		text:        `if isTrue(conditions.Ready, false) && e.settles(view, name) {`,
+		text:        `if ptr.Deref(conditions.Ready, false) && e.settles(view, name) {`,
 		replacement: `if false {`,
 		harm:        "clients of other networks connect to a node whose kube-proxy does not serve its first ready pod yet",
 	},
