@@ -28,25 +28,6 @@ const maxMessage = 1024
 // conditionReason is the syntax of a condition's reason in the API.
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// refused reports whether the API server rejected a request for good. A retry succeeds only after another change.
-func refused(err error) (reason, message string, ok bool) {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return "", "", false
-	}
-	code := int(status.Status().Code)
-	if code < http.StatusBadRequest || code >= http.StatusInternalServerError ||
-		code == http.StatusConflict || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout ||
-		code == http.StatusUnauthorized {
-		return "", "", false
-	}
-	reason = string(status.Status().Reason)
-	if !conditionReason.MatchString(reason) {
-		reason = reasonRefused
-	}
-	return reason, truncate("The derived Service was refused: " + status.Status().Message), true
-}
-
 // isAbout reports whether the API server refused an object for the value of a field, or of one whose name begins so.
 func isAbout(err error, field string) bool {
 	var status apierrors.APIStatus
@@ -58,16 +39,27 @@ func isAbout(err error, field string) bool {
 	})
 }
 
-// refuse makes decided conditions of an import say that the API server refused the derived Service, if it did.
+// refuse makes decided conditions of an import say that the API server refused the derived Service, if it did so for good: a
+// retry succeeds only after another change.
 func refuse(decided *[]metav1.Condition, existing *v1beta1.ServiceImport, serviceErr error) {
-	reason, message, ok := refused(serviceErr)
-	if !ok {
+	var status apierrors.APIStatus
+	if !errors.As(serviceErr, &status) {
 		return
 	}
+	switch code := status.Status().Code; {
+	case code < http.StatusBadRequest, code >= http.StatusInternalServerError, code == http.StatusConflict,
+		code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code == http.StatusUnauthorized:
+		return
+	}
+	reason := string(status.Status().Reason)
+	if !conditionReason.MatchString(reason) {
+		reason = reasonRefused
+	}
+	message := "The derived Service was refused: " + status.Status().Message
 	if ips := existing.Spec.IPs; len(ips) > 0 && isAbout(serviceErr, "spec.clusterIP") { // taken or out of range
-		message = truncate(fmt.Sprintf("This import had %s before, which its derived Service cannot get. "+
+		message = fmt.Sprintf("This import had %s before, which its derived Service cannot get. "+
 			"For another IP: kubectl -n %s patch serviceimport %s --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/ips\"}]'. %s",
-			strings.Join(ips, ", "), existing.Namespace, existing.Name, message))
+			strings.Join(ips, ", "), existing.Namespace, existing.Name, message)
 	}
 	notReady(decided, reason, message)
 }
@@ -75,18 +67,17 @@ func refuse(decided *[]metav1.Condition, existing *v1beta1.ServiceImport, servic
 // fail makes decided conditions of an export that is ready say that its slices could not be written, if err is not nil.
 func fail(decided *[]metav1.Condition, err error) {
 	if err != nil && meta.IsStatusConditionTrue(*decided, string(v1beta1.ServiceExportConditionReady)) {
-		notReady(decided, string(v1beta1.ServiceExportReasonFailed), truncate("The endpoints could not be published: "+err.Error()))
+		notReady(decided, string(v1beta1.ServiceExportReasonFailed), "The endpoints could not be published: "+err.Error())
 	}
 }
 
-// notReady sets the condition Ready of an import or an export.
+// notReady sets the condition Ready of an import or an export. The message may be too long for it.
 func notReady(decided *[]metav1.Condition, reason, message string) {
 	meta.SetStatusCondition(decided, metav1.Condition{
-		Type: string(v1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse, Reason: reason, Message: message,
+		Type: string(v1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse, Reason: reason,
+		Message: export.Cut(message, maxMessage),
 	})
 }
-
-func truncate(message string) string { return export.Cut(message, maxMessage) }
 
 // conditions returns the decided conditions of a generation of an object, and those that other writers set. The time of a
 // transition is that of a change of the status, to the second, as the API server keeps it.

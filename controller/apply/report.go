@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,8 +23,15 @@ const EventClusterIPTaken = "ClusterIPTaken"
 // foreign reports an object of another owner that has the name of a desired one, with Events on the object itself and on
 // the ServiceExport of this cluster. The recorder counts repeated ones, and bounds how many it writes.
 func (p *pass) foreign(object reportable) {
+	kind, handOver := "EndpointSlice", "label it "+export.LabelSliceManagedBy+"="+export.Manager
+	switch object.(type) {
+	case *v1beta1.ServiceImport:
+		kind, handOver = v1beta1.ServiceImportKindName, "annotate it "+export.AnnotationAdopt+"=true"
+	case *corev1.Service:
+		kind, handOver = "Service", "label it "+export.LabelManagedBy+"="+export.Manager
+	}
 	message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
-		kindOf(object), object.GetNamespace(), object.GetName(), handOver(object), p.observed.Service)
+		kind, object.GetNamespace(), object.GetName(), handOver, p.observed.Service)
 	p.Recorder.Event(object, corev1.EventTypeWarning, EventForeignObject, message)
 	if p.observed.ServiceExport != nil {
 		p.Recorder.Event(p.observed.ServiceExport, corev1.EventTypeWarning, EventForeignObject, message)
@@ -42,30 +48,6 @@ func (p *pass) reportForeign() {
 		p.result.ServiceImport != nil && p.result.ServiceImport.Spec.Type == v1beta1.ClusterSetIP {
 		p.foreign(service)
 	}
-}
-
-func kindOf(object metav1.Object) string {
-	switch object.(type) {
-	case *v1beta1.ServiceImport:
-		return v1beta1.ServiceImportKindName
-	case *v1beta1.ServiceExport:
-		return v1beta1.ServiceExportKindName
-	case *corev1.Service:
-		return "Service"
-	default:
-		return "EndpointSlice"
-	}
-}
-
-// handOver returns the instruction that hands the object over to this controller.
-func handOver(object metav1.Object) string {
-	switch object.(type) {
-	case *v1beta1.ServiceImport:
-		return "annotate it " + export.AnnotationAdopt + "=true"
-	case *discoveryv1.EndpointSlice:
-		return "label it " + export.LabelSliceManagedBy + "=" + export.Manager
-	}
-	return "label it " + export.LabelManagedBy + "=" + export.Manager
 }
 
 // reportConditions writes an Event for each condition that turned bad or recovered.
