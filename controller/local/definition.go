@@ -5,6 +5,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,14 +20,16 @@ var versions = []string{"v1beta1", "v1alpha1"}
 type definition struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
-		Versions []struct {
-			Name   string `json:"name"`
-			Served bool   `json:"served"`
-		} `json:"versions"`
+		Versions []definedVersion `json:"versions"`
 	} `json:"spec"`
 	Status struct {
 		Conditions []metav1.Condition `json:"conditions"`
 	} `json:"status"`
+}
+
+type definedVersion struct {
+	Name   string `json:"name"`
+	Served bool   `json:"served"`
 }
 
 // parseDefinition reads a CustomResourceDefinition. It is an error if the API server does not serve it (yet).
@@ -45,12 +48,7 @@ func parseDefinition(crd *unstructured.Unstructured) (*definition, error) {
 }
 
 func (d *definition) serves(version string) bool {
-	for _, each := range d.Spec.Versions {
-		if each.Name == version && each.Served {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(d.Spec.Versions, definedVersion{version, true})
 }
 
 // negotiate picks the newest version that both definitions serve.

@@ -44,10 +44,7 @@ func TestNegotiate(t *testing.T) {
 	of := func(served string) *definition {
 		of := &definition{}
 		for _, version := range []string{"v1alpha1", "v1beta1", "v2"} {
-			of.Spec.Versions = append(of.Spec.Versions, struct {
-				Name   string `json:"name"`
-				Served bool   `json:"served"`
-			}{version, strings.Contains(served, version)})
+			of.Spec.Versions = append(of.Spec.Versions, definedVersion{version, strings.Contains(served, version)})
 		}
 		return of
 	}
