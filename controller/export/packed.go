@@ -149,19 +149,3 @@ func EncodedSize(all []*Packed) (size int) {
 	}
 	return size
 }
-
-// A PackedList is a list of slices, which a reflector can store.
-type PackedList struct {
-	metav1.ListMeta
-	Items []*Packed
-}
-
-var _ runtime.Object = (*PackedList)(nil)
-
-// GetObjectKind implements runtime.Object.
-func (l *PackedList) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-
-// DeepCopyObject implements runtime.Object. Items are immutable.
-func (l *PackedList) DeepCopyObject() runtime.Object {
-	return &PackedList{ListMeta: *l.ListMeta.DeepCopy(), Items: slices.Clone(l.Items)}
-}

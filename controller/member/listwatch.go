@@ -108,14 +108,14 @@ func paged(only metav1.ListOptions) metav1.ListOptions {
 // a time. confirm is called with the complete list; without an error, the store is to get the list next.
 func listSelection(ctx context.Context, client informer.Client[*discoveryv1.EndpointSliceList],
 	options metav1.ListOptions, store *sliceStore, confirm func() error,
-) (_ *export.PackedList, err error) {
+) (_ *metav1.List, err error) {
 	selection := store.account.List(store.imported())
 	defer func() {
 		if err != nil {
 			store.account.Abandon()
 		}
 	}()
-	result := &export.PackedList{}
+	result := &metav1.List{}
 	page, fitting := turn{of: store.turns}, 0
 	defer page.end()
 	for {
@@ -151,7 +151,9 @@ func listSelection(ctx context.Context, client informer.Client[*discoveryv1.Endp
 	if err := confirm(); err != nil {
 		return nil, err
 	}
-	result.Items = selection.Slices()
+	for _, each := range selection.Slices() {
+		result.Items = append(result.Items, runtime.RawExtension{Object: each})
+	}
 	store.account.Note(selection)
 	return result, nil
 }

@@ -184,7 +184,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		m.outcome(watchedHeartbeat))
 	published := selected(slices,
 		metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster},
-		func(ctx context.Context, options metav1.ListOptions) (*export.PackedList, error) {
+		func(ctx context.Context, options metav1.ListOptions) (*metav1.List, error) {
 			return listSelection(ctx, slices, options, m.slices, func() error {
 				// The list may be of another cluster than the last heartbeat, which is read before the list is visible.
 				_, uid, err := m.readHeartbeat(ctx, leases)

@@ -74,7 +74,7 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			}
 			objects := make([]any, len(list.Items))
 			for i := range list.Items {
-				objects[i] = list.Items[i]
+				objects[i] = list.Items[i].Object
 			}
 			if err := store.Replace(objects, "1"); err != nil {
 				t.Fatal(err)

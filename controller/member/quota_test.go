@@ -156,11 +156,11 @@ func TestLimits(t *testing.T) {
 				t.Error("z alone is withheld")
 			}
 		case "list":
-			var result *export.PackedList
+			var result *metav1.List
 			if result, err = listSelection(t.Context(), &pages{slices: all, most: 100}, metav1.ListOptions{Limit: pageSize}, store, confirmed); err == nil {
 				objects := make([]any, len(result.Items))
 				for i := range result.Items {
-					objects[i] = result.Items[i]
+					objects[i] = result.Items[i].Object
 				}
 				err = store.Replace(objects, result.ResourceVersion)
 			}
