@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/diff"
@@ -117,18 +116,6 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		}
 		existing.Status.Conditions = got
 		now.SetTime(now.Now().Add(time.Second))
-	}
-}
-
-func TestExportIsNotReadyWhileItCannotBePublished(t *testing.T) {
-	merged := []metav1.Condition{condition("Ready", "True", "Ready", 1), condition("Valid", "True", "Valid", 1)}
-	fail(&merged, nil)
-	if !meta.IsStatusConditionTrue(merged, "Ready") {
-		t.Errorf("without a failure: got %v", merged)
-	}
-	fail(&merged, errors.New("no room"))
-	if got := merged[0]; got.Status != metav1.ConditionFalse || got.Reason != "Failed" || !strings.Contains(got.Message, "no room") {
-		t.Errorf("got %v", got)
 	}
 }
 

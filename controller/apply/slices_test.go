@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -224,5 +225,25 @@ func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 	}
 	if !reflect.DeepEqual(desired, before) {
 		t.Errorf("the desired slice was changed:\n%s", diff.Diff(before, desired))
+	}
+}
+
+// TestDerivedServiceOfAnotherStays: the names of two services' derived Services may be equal. A service that is not exported
+// removes its own and no other.
+func TestDerivedServiceOfAnotherStays(t *testing.T) {
+	service := types.NamespacedName{Namespace: "demo", Name: "s-k1qtda5r7c"}
+	for label, gone := range map[string]bool{service.Name: true, "s-g9sgelsm7d": false, "names-nobody": true} {
+		derived := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+			Namespace: service.Namespace, Name: export.DerivedServiceName(service), UID: "1", ResourceVersion: "1",
+			Labels: map[string]string{export.LabelManagedBy: export.Manager, export.LabelService: label},
+		}}
+		client := fake.NewClientset(derived)
+		p := &pass{Applier: &Applier{Core: client}, observed: merge.Observed{Service: service, DerivedService: derived}}
+		if err := p.removeRest(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if asked := client.Actions(); (len(asked) == 1 && asked[0].GetVerb() == "delete") != gone || len(asked) > 1 {
+			t.Errorf("labelled with %s: asked %v", label, asked)
+		}
 	}
 }
