@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/klauspost/compress/s2"
-	"google.golang.org/protobuf/encoding/protowire"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -91,24 +90,15 @@ func SameSlice(a, b *discoveryv1.EndpointSlice) bool {
 	return a == b || a.ResourceVersion == b.ResourceVersion && Pack(a).Equal(Pack(b))
 }
 
-// metadataField is the number of the field metadata of an EndpointSlice.
-const metadataField = 1
-
 // OpenMetadata returns the slice with nothing but its metadata, which costs less than Open.
 func (s *Packed) OpenMetadata() *discoveryv1.EndpointSlice {
-	slice := &discoveryv1.EndpointSlice{}
+	var partial metav1.PartialObjectMetadata // metadata is its first field, too
 	s.encoded(func(encoded []byte) {
-		// It is the first field, which is always there.
-		number, _, n := protowire.ConsumeTag(encoded)
-		if n < 0 || number != metadataField {
-			panic("packed: an encoded EndpointSlice does not begin with its metadata")
-		}
-		metadata, n := protowire.ConsumeBytes(encoded[n:])
-		if n < 0 || slice.ObjectMeta.Unmarshal(metadata) != nil {
-			panic("packed: the metadata of an encoded EndpointSlice cannot be decoded")
+		if err := partial.Unmarshal(encoded); err != nil {
+			panic(fmt.Sprintf("packed: the metadata of an encoded EndpointSlice cannot be decoded: %v", err))
 		}
 	})
-	return slice
+	return &discoveryv1.EndpointSlice{ObjectMeta: partial.ObjectMeta}
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, so that caches of client-go can hold slices. It is a new object.

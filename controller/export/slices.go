@@ -55,7 +55,7 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices []*dis
 ) (*View, []Problem) {
 	r := viewReader{
 		from: from, service: service, previous: previous,
-		names: make(map[string]bool), refused: make(map[string]bool), badName: !validName(service.Name),
+		names: make(map[string]bool), refused: make(map[string]bool),
 	}
 	// Sort, so that the result does not depend on the order of the input.
 	ordered := slices.SortedStableFunc(slices.Values(endpointSlices), func(a, b *discoveryv1.EndpointSlice) int {
@@ -75,8 +75,6 @@ type viewReader struct {
 	from     Source
 	service  types.NamespacedName
 	previous *View
-	// badName is set if no Service can have the service's name.
-	badName bool
 
 	readable []readableSlice
 	// names are the names of the readable slices.
@@ -144,7 +142,7 @@ func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason,
 		return snapshot{}, ReasonNotOurs, fmt.Errorf(
 			"its namespace or labels are not those of service %s in cluster %q", r.service, r.from.Cluster)
 	}
-	if r.badName {
+	if !validName(r.service.Name) {
 		return snapshot{}, ReasonInvalidName, fmt.Errorf("no Service can have the name %q", r.service.Name)
 	}
 	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
@@ -187,14 +185,16 @@ func (r *viewReader) view() *View {
 		}
 		// The first slice by name has the spec of the service.
 		if view.Spec == nil {
-			spec, err := r.spec(slice)
+			unchecked, err := slice.decoded.spec()
+			if err == nil {
+				view.Spec, err = validSpec(unchecked, slice.object, &r.found)
+			}
 			if err != nil {
 				r.found.add(ReasonBadSnapshot, slice.object, "%v", err)
 				delete(r.names, slice.Name)
 				r.refused[slice.Name] = true
 				continue
 			}
-			view.Spec = spec
 		}
 		view.Slices = append(view.Slices, slice.Slice)
 	}
@@ -210,14 +210,6 @@ func (r *viewReader) view() *View {
 		view.Slices[i].Targets = ofPorts(view.Slices[i].Targets, view.Spec.Ports)
 	}
 	return view
-}
-
-func (r *viewReader) spec(slice readableSlice) (*Spec, error) {
-	unchecked, err := slice.decoded.spec()
-	if err != nil {
-		return nil, err
-	}
-	return validSpec(unchecked, slice.object, &r.found)
 }
 
 // keep adds the slices of the previous view in place of refused ones.

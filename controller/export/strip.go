@@ -18,8 +18,12 @@ func Strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	slice.Finalizers = nil
 	slice.GenerateName = ""
 	slice.Ports = nil
-	slice.Labels = only(slice.Labels, isReadLabel)
-	slice.Annotations = only(slice.Annotations, isReadAnnotation)
+	maps.DeleteFunc(slice.Labels, func(key, _ string) bool {
+		return key != LabelService && key != LabelSourceCluster && key != LabelSliceManagedBy && key != LabelExposed
+	})
+	maps.DeleteFunc(slice.Annotations, func(key, _ string) bool {
+		return !strings.HasPrefix(key, AnnotationSnapshotPrefix) && key != AnnotationTriggerTime
+	})
 	for i := range slice.Endpoints {
 		endpoint := &slice.Endpoints[i]
 		endpoint.NodeName = nil
@@ -31,23 +35,4 @@ func Strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 		}
 	}
 	return slice
-}
-
-func isReadLabel(key string) bool {
-	return key == LabelService || key == LabelSourceCluster || key == LabelSliceManagedBy ||
-		key == LabelExposed
-}
-
-func isReadAnnotation(key string) bool {
-	return strings.HasPrefix(key, AnnotationSnapshotPrefix) ||
-		key == AnnotationTriggerTime
-}
-
-// only returns the entries with the keys that are read, nil if there are none.
-func only(entries map[string]string, isRead func(string) bool) map[string]string {
-	maps.DeleteFunc(entries, func(key, _ string) bool { return !isRead(key) })
-	if len(entries) == 0 {
-		return nil
-	}
-	return entries
 }
