@@ -256,18 +256,12 @@ func TestSettles(t *testing.T) {
 		{5, "192.0.2.1 192.0.2.2+", "192.0.2.1 ~192.0.2.2", 2},
 		{7, "192.0.2.1 192.0.2.2+", "192.0.2.1 192.0.2.2", 0},
 		{7, "restart 192.0.2.1 192.0.2.2 192.0.2.3", "192.0.2.1 192.0.2.2 192.0.2.3", 0},
-		{7, "new 192.0.2.1", "!192.0.2.1", 2},
-		{9, "192.0.2.1", "192.0.2.1", 0},
 	} {
 		from.Now = time.Unix(1, 0).Add(time.Duration(step.at * float64(time.Second)))
 		pods.Endpoints = nil
 		for _, text := range strings.Fields(step.ready) {
-			switch text {
-			case "restart":
+			if text == "restart" {
 				from.Before = Memory{}
-				continue
-			case "new":
-				from.Before = Memory{ReadySince: map[string]time.Time{}}
 				continue
 			}
 			name, terminates := strings.CutSuffix(text, "+")

@@ -26,35 +26,23 @@ func TestDerivedServiceName(t *testing.T) {
 
 func TestSliceName(t *testing.T) {
 	long := strings.Repeat("x", 63)
-	type arguments struct {
-		cluster, namespace, name, source string
-		addressType                      discoveryv1.AddressType
-	}
-	seen := make(map[string]arguments)
-	for _, a := range []arguments{
-		{"east", "demo", "web", "web-1", discoveryv1.AddressTypeIPv4},
-		{"east", "demo", "web", "web-1", discoveryv1.AddressTypeIPv6},
-		{"east", "demo", "web", "web-2", discoveryv1.AddressTypeIPv4},
-		{"east", "demo", "web", "", discoveryv1.AddressTypeIPv4},
-		{"west", "demo", "web", "web-1", discoveryv1.AddressTypeIPv4},
-		{"east", "test", "web", "web-1", discoveryv1.AddressTypeIPv4},
-		{"b-c", "demo", "a", "web-1", discoveryv1.AddressTypeIPv4},
-		{"c", "demo", "a-b", "web-1", discoveryv1.AddressTypeIPv4},
-		{"east.registry", "demo", "web", "web-1", discoveryv1.AddressTypeIPv4},
-		{long, long, long, strings.Repeat("y", 253), discoveryv1.AddressTypeIPv6},
+	seen := make(map[string]string)
+	for _, text := range []string{ // cluster, namespace, name, source and type
+		"east,demo,web,web-1,IPv4", "east,demo,web,web-1,IPv6", "east,demo,web,web-2,IPv4", "east,demo,web,,IPv4", "west,demo,web,web-1,IPv4",
+		"east,test,web,web-1,IPv4", "b-c,demo,a,web-1,IPv4", "c,demo,a-b,web-1,IPv4", "east.registry,demo,web,web-1,IPv4",
+		strings.Join([]string{long, long, long, strings.Repeat("y", 253), "IPv6"}, ","),
 	} {
-		name := SliceName(a.cluster, types.NamespacedName{Namespace: a.namespace, Name: a.name}, a.source,
-			a.addressType)
+		of := strings.Split(text, ",")
+		name := SliceName(of[0], types.NamespacedName{Namespace: of[1], Name: of[2]}, of[3], discoveryv1.AddressType(of[4]))
 		if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-			t.Errorf("SliceName(%v) = %q: %v", a, name, wrong)
+			t.Errorf("%s: the name is %q: %v", text, name, wrong)
 		}
 		if other, taken := seen[name]; taken {
-			t.Errorf("SliceName(%v) = SliceName(%v) = %q", a, other, name)
+			t.Errorf("%s and %s have the name %q", text, other, name)
 		}
-		seen[name] = a
+		seen[name] = text
 	}
-	service := types.NamespacedName{Namespace: "demo", Name: "web"}
-	if got, want := SliceName("east", service, "web-1", discoveryv1.AddressTypeIPv4),
+	if got, want := SliceName("east", web, "web-1", discoveryv1.AddressTypeIPv4),
 		"web-east-stuapkc1dvqa4r8nqlg0"; got != want {
 		t.Errorf("got %q, want %q: another format renames the slices of all clusters", got, want)
 	}

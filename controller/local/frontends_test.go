@@ -90,12 +90,8 @@ metadata: {namespace: shop, name: db}
 spec: {rules: [{backendRefs: [{name: db, port: 53}]}]}
 status: {parents: [{parentRef: {name: shared, namespace: edge, port: 53}, conditions: [{type: Accepted, status: "True"}]}]}`
 
+// TestGateways: Gateways are unknown until they were listed with their routes, and what is known stays if that fails.
 func TestGateways(t *testing.T) {
-	f := &Frontends{Client: gatewayObjects(t, gatewaysText)}
-	got, err := f.readGateways(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	shared := []string{"203.0.113.7", "lb.example.org"}
 	want := map[types.NamespacedName][]export.Frontend{
 		{Namespace: "shop", Name: "db"}: {{Addresses: shared, Targets: []export.Target{
@@ -106,13 +102,6 @@ func TestGateways(t *testing.T) {
 			{Targets: []export.Target{{Protocol: "TCP", Number: 443, Port: 8443}}},
 		},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v\nwant %v", got, want)
-	}
-}
-
-// TestGatewaysStay: Gateways are unknown until they were listed, and what is known stays if that fails.
-func TestGatewaysStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var available atomic.Bool
 		var changes atomic.Int64
@@ -127,9 +116,14 @@ func TestGatewaysStay(t *testing.T) {
 			available.Store(row.available)
 			<-time.After(gatewaysEvery + time.Second)
 			synctest.Wait()
-			frontends, known := f.Gateways(types.NamespacedName{Namespace: "shop", Name: "db"})
-			if known != row.known || (len(frontends) == 1) != row.known || changes.Load() > 1 {
-				t.Errorf("%d: got %v, %v after %d changes", i, frontends, known, changes.Load())
+			for service, want := range want {
+				got, known := f.Gateways(service)
+				if known != row.known || known && !reflect.DeepEqual(got, want) || changes.Load() > 1 {
+					t.Errorf("%d: after %d changes, %s has %v, %t, want %v", i, changes.Load(), service, got, known, want)
+				}
+			}
+			if got, _ := f.Gateways(types.NamespacedName{Namespace: "shop", Name: "refused"}); len(got) > 0 {
+				t.Errorf("%d: a refused route has %v", i, got)
 			}
 		}
 		cancel()
