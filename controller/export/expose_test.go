@@ -45,6 +45,17 @@ func exposedText(all []Slice) string {
 	return strings.Join(texts, " ")
 }
 
+// isExposed checks what a view publishes for other networks, if it does, and a part of its problems.
+func isExposed(t *testing.T, view *View, found []Problem, exposed bool, want, problem string) {
+	t.Helper()
+	if got := exposedText(view.Exposed); got != want || (len(view.Exposed) > 0) != exposed {
+		t.Errorf("got %q in %d slices, want %q", got, len(view.Exposed), want)
+	}
+	if got := strings.Join(texts(found), "\n"); problem == "" && got != "" || !strings.Contains(got, problem) {
+		t.Errorf("got the problems %q, want %q", got, problem)
+	}
+}
+
 func TestExposed(t *testing.T) {
 	nodes := map[string]Node{
 		"a":    {Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}, Own: []string{"192.0.2.1"}, Zone: "z1", Ready: true},
@@ -141,14 +152,9 @@ func TestExposed(t *testing.T) {
 			if invalid != nil {
 				t.Fatal(invalid)
 			}
-			if got := exposedText(view.Exposed); got != test.want || (len(view.Exposed) == 0) != test.missing {
-				t.Errorf("got %q in %d slices, want %q", got, len(view.Exposed), test.want)
-			}
+			isExposed(t, view, found, !test.missing, test.want, test.problem)
 			if view.KeepExposed != test.unknown {
 				t.Errorf("what was published before stays: %t", view.KeepExposed)
-			}
-			if got := strings.Join(texts(found), "\n"); test.problem == "" && got != "" || !strings.Contains(got, test.problem) {
-				t.Errorf("got the problems %q, want %q", got, test.problem)
 			}
 			if got := from.DerivesNodePorts(serviceExport, service); got != test.derives {
 				t.Errorf("derives a Service: %v", got)
@@ -216,12 +222,7 @@ func TestHostPorts(t *testing.T) {
 			before.Endpoints[0].TargetRef = &corev1.ObjectReference{UID: "old"}
 			service := newService(test.ports, func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone })
 			view, found, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{slice, before})
-			if got := exposedText(view.Exposed); got != test.want || (len(view.Exposed) == 0) != (test.want == "") {
-				t.Errorf("got %q in %d slices, want %q", got, len(view.Exposed), test.want)
-			}
-			if got := strings.Join(texts(found), "\n"); test.problem == "" && got != "" || !strings.Contains(got, test.problem) {
-				t.Errorf("got the problems %q, want %q", got, test.problem)
-			}
+			isExposed(t, view, found, test.want != "", test.want, test.problem)
 			if again := strings.Contains(test.pods, "new") || strings.Contains(test.pods, "old"); (view.After > 0) != again {
 				t.Errorf("to be read again after %s", view.After)
 			}

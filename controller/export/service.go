@@ -135,31 +135,22 @@ func emptySlice(cluster string, service types.NamespacedName, addressType discov
 // checkService returns why the export contributes nothing, nil if it does.
 func checkService(serviceExport *v1beta1.ServiceExport, service *corev1.Service) *Invalid {
 	name := serviceExport.Namespace + "/" + serviceExport.Name
+	refuse := func(reason v1beta1.ServiceExportConditionReason, format string, args ...any) *Invalid {
+		return &Invalid{string(reason), fmt.Sprintf(format, args...)}
+	}
 	switch {
 	case serviceExport.DeletionTimestamp != nil:
-		return &Invalid{InvalidDeleted, fmt.Sprintf("ServiceExport %s is being deleted.", name)}
+		return refuse(InvalidDeleted, "ServiceExport %s is being deleted.", name)
 	case service == nil:
-		return &Invalid{
-			string(v1beta1.ServiceExportReasonNoService),
-			fmt.Sprintf("Service %s does not exist. Create it, or delete the ServiceExport.", name),
-		}
+		return refuse(v1beta1.ServiceExportReasonNoService, "Service %s does not exist. Create it, or delete the ServiceExport.", name)
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
-		return &Invalid{
-			string(v1beta1.ServiceExportReasonInvalidServiceType),
-			fmt.Sprintf("Service %s is of type ExternalName, which cannot be exported. Use another type.", name),
-		}
+		return refuse(v1beta1.ServiceExportReasonInvalidServiceType,
+			"Service %s is of type ExternalName, which cannot be exported. Use another type.", name)
 	case IsManaged(service):
-		return &Invalid{
-			string(v1beta1.ServiceExportReasonInvalidServiceType),
-			fmt.Sprintf("Service %s is imported and cannot be exported again. Export the original Service instead.",
-				name),
-		}
+		return refuse(v1beta1.ServiceExportReasonInvalidServiceType,
+			"Service %s is imported and cannot be exported again. Export the original Service instead.", name)
 	case len(service.Spec.Ports) > maxPorts:
-		return &Invalid{
-			InvalidPorts,
-			fmt.Sprintf("Service %s has %d ports. At most %d can be exported.", name, len(service.Spec.Ports),
-				maxPorts),
-		}
+		return refuse(InvalidPorts, "Service %s has %d ports. At most %d can be exported.", name, len(service.Spec.Ports), maxPorts)
 	}
 	return nil
 }
