@@ -97,6 +97,14 @@ func newSlice(name, ports, endpoints string, change ...func(*discoveryv1.Endpoin
 	return s
 }
 
+func labelled(key, value string) func(*discoveryv1.EndpointSlice) {
+	return func(s *discoveryv1.EndpointSlice) { s.Labels[key] = value }
+}
+
+func annotated(annotations map[string]string) func(*discoveryv1.EndpointSlice) {
+	return func(s *discoveryv1.EndpointSlice) { s.Annotations = annotations }
+}
+
 // parsePort reads "http:80/TCP" or "80/TCP".
 func parsePort(text string) (string, int32, corev1.Protocol) {
 	name, rest, named := strings.Cut(text, ":")

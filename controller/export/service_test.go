@@ -194,9 +194,6 @@ func TestFromServiceMetadata(t *testing.T) {
 
 func TestFromServiceSlices(t *testing.T) {
 	type slices = []*discoveryv1.EndpointSlice
-	labelled := func(key, value string) func(*discoveryv1.EndpointSlice) {
-		return func(s *discoveryv1.EndpointSlice) { s.Labels[key] = value }
-	}
 	fqdn := func(s *discoveryv1.EndpointSlice) {
 		s.AddressType, s.Endpoints = discoveryv1.AddressTypeFQDN, []discoveryv1.Endpoint{{Addresses: []string{"example.com"}}}
 	}

@@ -53,31 +53,15 @@ func TestRefusedSlices(t *testing.T) {
 		change func(*discoveryv1.EndpointSlice)
 		want   string // reason and sentence, empty where passed over
 	}
+	const notOurs = `NotOurs: its namespace or labels are not those of service demo/web in cluster "east"`
+	unknown := map[string]string{AnnotationSnapshotPrefix + "v9": "x", AnnotationSnapshotPrefix + "v8": "x"}
 	tests := map[string]refused{
-		"not ours": {func(s *discoveryv1.EndpointSlice) { s.Labels[LabelSliceManagedBy] = "other" }, ""},
-		"another source": {
-			func(s *discoveryv1.EndpointSlice) { s.Labels[LabelSourceCluster] = "west" },
-			`NotOurs: its namespace or labels are not those of service demo/web in cluster "east"`,
-		},
-		"another name": {
-			func(s *discoveryv1.EndpointSlice) { s.Labels[LabelService] = "db" },
-			`NotOurs: its namespace or labels are not those of service demo/web in cluster "east"`,
-		},
-		"FQDN": {
-			func(s *discoveryv1.EndpointSlice) { s.AddressType = "FQDN" },
-			`BadAddressType: address type "FQDN" is not known`,
-		},
-		"no snapshot": {
-			func(s *discoveryv1.EndpointSlice) { s.Annotations = nil },
-			`NoSnapshot: it has no snapshot`,
-		},
-		"unknown versions": {
-			func(s *discoveryv1.EndpointSlice) {
-				s.Annotations = map[string]string{AnnotationSnapshotPrefix + "v9": "x", AnnotationSnapshotPrefix +
-					"v8": "x"}
-			},
-			`UnknownVersion: its snapshot is of unknown version "v8"; upgrade this controller`,
-		},
+		"not ours":         {labelled(LabelSliceManagedBy, "other"), ""},
+		"another source":   {labelled(LabelSourceCluster, "west"), notOurs},
+		"another name":     {labelled(LabelService, "db"), notOurs},
+		"FQDN":             {func(s *discoveryv1.EndpointSlice) { s.AddressType = "FQDN" }, `BadAddressType: address type "FQDN" is not known`},
+		"no snapshot":      {annotated(nil), `NoSnapshot: it has no snapshot`},
+		"unknown versions": {annotated(unknown), `UnknownVersion: its snapshot is of unknown version "v8"; upgrade this controller`},
 	}
 	for _, row := range []struct{ name, old, replacement, want string }{
 		{"no JSON", good, `{"cluster":`, `BadSnapshot: its snapshot does not parse: unexpected end of JSON input`},
