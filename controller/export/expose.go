@@ -150,7 +150,7 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		refuse("Service %s is headless, and a %s has one address for all pods. Use a Service for each pod", view.Service.Name, exposure)
 		return nil
 	case exposure == ExposeLoadBalancer:
-		all = e.frontends(view, Balancer(service))
+		all = e.frontends(view, balancer(service))
 		if len(service.Status.LoadBalancer.Ingress) == 0 {
 			refuse("Service %s has no address in status.loadBalancer. Make it a Service of type LoadBalancer, or wait for the address",
 				view.Service.Name)
@@ -343,8 +343,8 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 	return node.Addresses[at], targets, err
 }
 
-// Balancer returns the Frontend that is the load balancer of a Service.
-func Balancer(service *corev1.Service) (frontend Frontend) {
+// balancer returns the Frontend that is the load balancer of a Service.
+func balancer(service *corev1.Service) (frontend Frontend) {
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
 		frontend.Addresses = append(frontend.Addresses, cmp.Or(ingress.IP, ingress.Hostname))
 	}
