@@ -28,8 +28,11 @@ const derivedPrefix = "derived-"
 
 func (r *Reconciler) enqueue(service types.NamespacedName) { r.queue.Add(service) }
 
-// Retry implements heartbeat.Queue.
-func (r *Reconciler) Retry(service types.NamespacedName) { r.queue.Retry(service) }
+// Retry implements heartbeat.Queue: it enqueues a service without the backoff of its failures.
+func (r *Reconciler) Retry(service types.NamespacedName) {
+	r.queue.Forget(service)
+	r.enqueue(service)
+}
 
 // ServiceChanged implements member.Handler.
 func (r *Reconciler) ServiceChanged(service types.NamespacedName) { r.queue.Add(service) }

@@ -3,7 +3,6 @@
 package reconciler
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -40,10 +39,6 @@ type queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	mu sync.Mutex
-	// rests are until when services rest.
-	rests map[types.NamespacedName]time.Time
-	// purged is the number of rests after the last purge.
-	purged int
 	// others are the passes that other writers caused in the current othersWindow, which began at since.
 	others map[types.NamespacedName]caused
 	since  time.Time
@@ -58,29 +53,9 @@ func newQueue() *queue {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffBase, backoffCap)
 	return &queue{
 		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(limiter),
-		rests:                      map[types.NamespacedName]time.Time{},
 		others:                     map[types.NamespacedName]caused{},
 		since:                      time.Now(),
 	}
-}
-
-// AddNow adds a service without its rest: its last pass made another pass due. That counts as in AddOthers.
-func (q *queue) AddNow(service types.NamespacedName) {
-	q.wake(service)
-	q.AddOthers(service)
-}
-
-// Retry adds a service that does not rest, without the backoff of failures.
-func (q *queue) Retry(service types.NamespacedName) {
-	q.Forget(service)
-	q.wake(service)
-	q.Add(service)
-}
-
-func (q *queue) wake(service types.NamespacedName) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.rests, service)
 }
 
 // AddOthers adds a service of which another writer changed an object.
@@ -104,36 +79,12 @@ func (q *queue) AddOthers(service types.NamespacedName) {
 	}
 }
 
-// Get returns the next service that does not rest.
-func (q *queue) Get() (service types.NamespacedName, shutdown bool) {
-	for {
-		service, shutdown = q.TypedRateLimitingInterface.Get()
-		if shutdown {
-			return service, true
-		}
-		rest := q.rest(service)
-		if rest <= 0 || q.ShuttingDown() {
-			return service, false
-		}
-		q.AddAfter(service, rest)
-		q.Done(service)
-	}
+// Rest ends a pass over a service once it has rested: until then the queue holds back what is added.
+func (q *queue) Rest(service types.NamespacedName, rest time.Duration) {
+	time.AfterFunc(rest, func() { q.Done(service) })
 }
 
-func (q *queue) rest(service types.NamespacedName) time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return time.Until(q.rests[service])
-}
-
-// Rest ends a pass over a service, which took so long. It is followed by Done.
-func (q *queue) Rest(service types.NamespacedName, took time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := time.Now()
-	q.rests[service] = now.Add(min(restAtMost, max(restAtLeast, restTimes*took)))
-	if len(q.rests) > 2*max(q.purged, 512) {
-		maps.DeleteFunc(q.rests, func(_ types.NamespacedName, until time.Time) bool { return until.Before(now) })
-		q.purged = len(q.rests)
-	}
+// restAfter returns how long a service rests after a pass that took so long.
+func restAfter(took time.Duration) time.Duration {
+	return min(restAtMost, max(restAtLeast, restTimes*took))
 }

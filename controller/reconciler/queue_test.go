@@ -15,7 +15,7 @@ func pass(duration time.Duration) {
 	<-time.After(duration)
 }
 
-// TestServicesRest: the first change is due at once, later ones after a rest, together, and what a pass makes due at once.
+// TestServicesRest: the first change is due at once, and later ones after a rest, together.
 func TestServicesRest(t *testing.T) {
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
 	for name, test := range map[string]struct {
@@ -28,8 +28,6 @@ func TestServicesRest(t *testing.T) {
 		"a long pass":        {time.Second / 5, func(q *queue) { q.Add(web); q.Add(web) }, 4 * time.Second / 5},
 		"a pass that waited": {time.Minute, func(q *queue) { q.Add(web) }, time.Second},
 		"another writer":     {time.Millisecond, func(q *queue) { q.AddOthers(web) }, 100 * time.Millisecond},
-		"what it wrote":      {time.Second, func(q *queue) { q.AddNow(web) }, 0},
-		"a retry":            {time.Second, func(q *queue) { q.Retry(web) }, 0},
 		"a failure":          {time.Millisecond, func(q *queue) { q.AddRateLimited(web) }, 100 * time.Millisecond},
 		"a change long ago":  {time.Second, func(q *queue) { pass(time.Hour); q.Add(web) }, time.Hour},
 	} {
@@ -38,7 +36,9 @@ func TestServicesRest(t *testing.T) {
 				q := newQueue()
 				defer q.ShutDown()
 				if test.took >= 0 {
-					q.Rest(web, test.took)
+					q.Add(web)
+					q.Get()
+					q.Rest(web, restAfter(test.took))
 				}
 				begin := time.Now()
 				test.add(q)
@@ -66,8 +66,7 @@ func TestWritersFight(t *testing.T) {
 			begin := time.Now()
 			q.Get()
 			passes++
-			q.Rest(web, time.Millisecond)
-			q.Done(web)
+			q.Rest(web, restAfter(time.Millisecond))
 			return time.Since(begin)
 		}
 		for begin := time.Now(); time.Since(begin) < time.Hour; {
@@ -104,29 +103,13 @@ func TestAnotherDeletesEachCreation(t *testing.T) {
 		defer q.ShutDown()
 		passes := 0
 		for begin := time.Now(); time.Since(begin) < time.Hour; passes++ {
-			q.AddNow(web)
+			q.AddOthers(web)
 			q.Get()
 			pass(restAtLeast / 10)
-			q.Rest(web, restAtLeast/10)
-			q.Done(web)
+			q.Rest(web, 0)
 		}
 		if passes > 15_000 {
 			t.Errorf("%d passes in an hour", passes)
-		}
-	})
-}
-
-// TestRestsEnd: what is kept of services that no longer change is bounded.
-func TestRestsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		defer q.ShutDown()
-		for i := range 10_000 {
-			q.Rest(types.NamespacedName{Name: string(rune('a'+i%26)) + time.Duration(i).String()}, 0)
-			pass(time.Millisecond)
-		}
-		if len(q.rests) > 1100 {
-			t.Errorf("%d services rest", len(q.rests))
 		}
 	})
 }

@@ -116,11 +116,12 @@ func (r *Reconciler) work(ctx context.Context) {
 			return
 		}
 		r.working.Add(1)
+		rest := time.Duration(0)
 		if ctx.Err() == nil { // Get returns what is left before it reports the shutdown
-			r.pass(ctx, service)
+			rest = r.pass(ctx, service)
 		}
-		r.queue.Done(service)
 		r.working.Add(-1)
+		r.queue.Rest(service, rest)
 	}
 }
 
@@ -135,12 +136,12 @@ const retryLarge = 50 * time.Millisecond
 // continues what is not done.
 const passWithin = time.Minute
 
-// pass reconciles a service once, and makes it due again if that is not the end of it.
-func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
+// pass reconciles a service once, and makes it due again if that is not the end of it. It returns how long the service rests.
+func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) time.Duration {
 	if r.Encoded(service) >= large {
 		if !r.large.TryLock() {
 			r.queue.AddAfter(service, retryLarge)
-			return
+			return 0
 		}
 		defer r.large.Unlock()
 	}
@@ -152,14 +153,13 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 	took := time.Since(begin)
 	if errors.Is(err, errBehind) {
 		r.queue.AddAfter(service, min(restAtMost, max(backoffBase, restTimes*took)))
-		return
+		return 0
 	}
-	r.queue.Rest(service, took)
 	if outcome.Due {
 		r.queue.AddOthers(service)
 	}
 	if ctx.Err() != nil {
-		return // the work ends
+		return 0 // the work ends
 	}
 	r.record.Reconciled(service, outcome.Unpublished)
 	switch {
@@ -176,9 +176,11 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) {
 		r.Metrics.Reconciled(took, nil)
 		r.queue.Forget(service)
 		if outcome.Again {
-			r.queue.AddNow(service)
+			r.queue.AddOthers(service) // so that another writer cannot keep it going
+			return 0
 		}
 	}
+	return restAfter(took)
 }
 
 // errBehind is the error of a pass that did nothing, because the caches do not show yet what was written of the service.
