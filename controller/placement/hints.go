@@ -3,6 +3,7 @@
 package placement
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,8 +54,6 @@ type hints struct {
 	all        []string // the zones of this cluster
 	// ready has the ports that ready endpoints of this cluster serve, by zone.
 	ready map[served]bool
-	// made holds the hints made so far: equal ones are shared.
-	made map[made]*discoveryv1.EndpointHints
 }
 
 // served is a port that a ready endpoint in a zone serves.
@@ -63,12 +62,6 @@ type served struct {
 	addressType discoveryv1.AddressType
 	protocol    corev1.Protocol
 	number      int32
-}
-
-// made is what the hints of an endpoint depend on: its zone, its node, and whether it is of this cluster.
-type made struct {
-	own        bool
-	zone, node string
 }
 
 // newHints returns the hints that implement a preference. own is this cluster's view of the service, nil if it does not
@@ -113,26 +106,13 @@ func (h *hints) of(own bool, slice *export.Slice, endpoints []discoveryv1.Endpoi
 	if h == nil || len(endpoints) == 0 {
 		return endpoints
 	}
-	h.made = make(map[made]*discoveryv1.EndpointHints, 1)
 	var bare []string // see without
 	if own {
 		bare = h.without(slice)
 	}
 	endpoints = slices.Clone(endpoints)
 	for i := range endpoints {
-		at := made{own: own}
-		if h.preference.Zone {
-			at.zone = ptr.Deref(endpoints[i].Zone, "")
-		}
-		if h.preference.Node && own {
-			at.node = ptr.Deref(endpoints[i].NodeName, "")
-		}
-		hints := h.made[at]
-		if hints == nil {
-			hints = h.make(at, bare)
-			h.made[at] = hints
-		}
-		endpoints[i].Hints = hints
+		endpoints[i].Hints = h.make(own, &endpoints[i], bare)
 	}
 	return endpoints
 }
@@ -155,18 +135,19 @@ func (h *hints) without(slice *export.Slice) []string {
 }
 
 // make returns the hints of an endpoint. bare is the result of without for its slice.
-func (h *hints) make(at made, bare []string) *discoveryv1.EndpointHints {
+func (h *hints) make(own bool, endpoint *discoveryv1.Endpoint, bare []string) *discoveryv1.EndpointHints {
 	var zones []string
+	zone := ptr.Deref(endpoint.Zone, "")
 	switch {
-	case h.preference.Cluster && !at.own:
+	case h.preference.Cluster && !own:
 	case h.preference.Cluster:
 		zones = bare
-		if at.zone != "" && slices.Contains(h.all, at.zone) && !slices.Contains(bare, at.zone) {
-			zones = append(slices.Clone(bare), at.zone)
+		if slices.Contains(h.all, zone) && !slices.Contains(bare, zone) {
+			zones = append(slices.Clone(bare), zone)
 			slices.Sort(zones)
 		}
-	case at.zone != "":
-		zones = []string{at.zone}
+	case h.preference.Zone && zone != "":
+		zones = []string{zone}
 	}
 	if len(zones) == 0 {
 		zones = []string{elsewhere}
@@ -176,10 +157,11 @@ func (h *hints) make(at made, bare []string) *discoveryv1.EndpointHints {
 		hints.ForZones = append(hints.ForZones, discoveryv1.ForZone{Name: zone})
 	}
 	if h.preference.Node {
-		hints.ForNodes = []discoveryv1.ForNode{{Name: elsewhere}}
-		if at.node != "" {
-			hints.ForNodes[0].Name = at.node
+		node := elsewhere
+		if own {
+			node = cmp.Or(ptr.Deref(endpoint.NodeName, ""), elsewhere)
 		}
+		hints.ForNodes = []discoveryv1.ForNode{{Name: node}}
 	}
 	return hints
 }

@@ -4,7 +4,6 @@ package placement
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -138,22 +137,6 @@ func TestPorts(t *testing.T) {
 		if got := text(hints.of(true, &slice, slice.Endpoints)); got != want {
 			t.Errorf("slice %d: got %s, want %s", i, got, want)
 		}
-	}
-}
-
-// TestHintsAreShared: many endpoints have few hints.
-func TestHintsAreShared(t *testing.T) {
-	own := parse("80:" + strings.Repeat(" a b", 50))
-	hints := newHints(preference{Zone: true}, Nodes{Zones: []string{"a", "b"}}, nil)
-	distinct := map[*discoveryv1.EndpointHints]bool{}
-	for _, endpoint := range hints.of(true, &own, own.Endpoints) {
-		distinct[endpoint.Hints] = true
-	}
-	if len(distinct) != 2 {
-		t.Errorf("%d hints for two zones", len(distinct))
-	}
-	if !slices.Equal(hints.all, []string{"a", "b"}) {
-		t.Errorf("the zones changed: %v", hints.all)
 	}
 }
 
