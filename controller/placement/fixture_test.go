@@ -3,12 +3,12 @@
 package placement
 
 import (
-	"reflect"
+	"fmt"
+	"maps"
+	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
@@ -26,25 +26,28 @@ var (
 	headless  = exporttest.Headless
 	families  = exporttest.Families
 
-	annotations  = exporttest.Annotations
 	distribution = exporttest.Distribution
 	diff         = exporttest.Diff
-	conditionOf  = exporttest.ConditionOf
 )
 
-// Observed is the state of a cluster, with what places endpoints there.
+// regions are the properties of clusters; those of south are not known.
+var regions = map[string]map[string]string{"east": {"region": "eu"}, "near": {"region": "eu"}, "west": {"region": "us"}}
+
+// Observed is the state of cluster east, with what places endpoints there.
 type Observed struct {
 	merge.Observed
-	// Properties are those of all clusters.
-	Properties map[string]map[string]string
-	Prefer     string
-	Nodes      Nodes
+	Prefer string
+	Nodes  Nodes
+}
+
+func newObserved() Observed {
+	return Observed{Observed: merge.Observed{Cluster: "east", Service: web}}
 }
 
 func (o Observed) here() Here {
 	return Here{
-		Cluster:    scope.Cluster{ID: o.Cluster, Properties: o.Properties[o.Cluster]},
-		Properties: func(cluster string) map[string]string { return o.Properties[cluster] },
+		Cluster:    scope.Cluster{ID: o.Cluster, Properties: regions[o.Cluster]},
+		Properties: func(cluster string) map[string]string { return regions[cluster] },
 		Prefer:     o.Prefer, Nodes: o.Nodes,
 	}
 }
@@ -55,48 +58,80 @@ func merged(o Observed, contributions []merge.Contribution) merge.Result {
 	return merge.Merge(o.Observed, contributions)
 }
 
-// newObserved is a cluster with its ServiceExport and nothing else of the service.
-func newObserved(cluster string) Observed {
-	return Observed{Observed: merge.Observed{
-		Cluster:    cluster,
-		Service:    web,
-		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
-		ServiceExport: &v1beta1.ServiceExport{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "uid-of-export", Generation: 3},
-		},
-	}}
+// settled writes what is merged until nothing changes.
+func settled(t *testing.T, o Observed, contributions []merge.Contribution) (Observed, merge.Result) {
+	t.Helper()
+	var result merge.Result
+	for range 3 { // the last sees the IPs
+		result = merged(o, contributions)
+		o.ServiceImport, o.DerivedService = exporttest.Stored(result.ServiceImport, result.DerivedService)
+	}
+	diff(t, "result at rest", merged(o, contributions), result)
+	return o, result
 }
 
-func contribute(views ...*export.View) []merge.Contribution {
-	var all []merge.Contribution
+func contribute(views ...*export.View) (all []merge.Contribution) {
 	for _, view := range views {
 		all = append(all, merge.Contribution{View: view})
 	}
 	return all
 }
 
-// settle is what is observed after the result was written.
-func settle(observed Observed, result merge.Result) Observed {
-	observed.ServiceImport, observed.DerivedService = exporttest.Stored(result.ServiceImport, result.DerivedService)
-	if observed.ServiceExport != nil {
-		observed.ServiceExport = observed.ServiceExport.DeepCopy()
-		observed.ServiceExport.Status.Conditions = result.ExportConditions
+// exporting are the contributions of east, near, west and south, each with so many endpoints as in "east=2 near=1", that
+// all ask for the same, as in "prefer=west > near|weights=west=10". Some are odd: "down", "silent", "saturated", or the
+// second endpoint is "terminating".
+func exporting(t *testing.T, asks, endpoints string, odd map[string]string, change ...func(*export.View)) (all []merge.Contribution) {
+	t.Helper()
+	asked := map[string]string{}
+	for each := range strings.SplitSeq(asks, "|") {
+		key, value, _ := strings.Cut(each, "=")
+		asked[export.Domain+"/"+key] = value
 	}
-	return observed
+	for i, cluster := range []string{"east", "near", "west", "south"} {
+		view := newView(cluster, 1+i, "80/TCP", addresses(1+i, counts(t, endpoints)[cluster]), change...)
+		view.Spec.Annotations, view.Spec.Saturated = maps.Clone(asked), odd[cluster] == "saturated"
+		for j := range view.Slices[0].Endpoints {
+			switch {
+			case odd[cluster] == "down":
+				view.Slices[0].Endpoints[j].Conditions = export.Conditions(false, false, false)
+			case odd[cluster] == "terminating" && j == 1:
+				view.Slices[0].Endpoints[j].Conditions = export.Conditions(false, true, true)
+			}
+		}
+		all = append(all, merge.Contribution{View: view, Demote: odd[cluster] == "silent"})
+	}
+	return all
 }
 
-// settled merges until nothing changes.
-func settled(t testing.TB, observed Observed, contributions []merge.Contribution) (Observed, merge.Result) {
-	t.Helper()
-	result := merged(observed, contributions)
-	for range 4 {
-		observed = settle(observed, result)
-		next := merged(observed, contributions)
-		if reflect.DeepEqual(next, result) {
-			return observed, result
-		}
-		result = next
+// addresses are so many of a cluster.
+func addresses(cluster, n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("10.%d.0.%d", cluster, i+1))
 	}
-	t.Fatal("the merge does not come to rest")
-	return observed, result
+	return strings.Join(all, " ")
+}
+
+// counts reads a text such as "east=9 west=3".
+func counts(t *testing.T, text string) map[string]int {
+	t.Helper()
+	all := map[string]int{}
+	for _, field := range strings.Fields(text) {
+		var n int
+		cluster, count, _ := strings.Cut(field, "=")
+		if _, err := fmt.Sscan(count, &n); err != nil {
+			t.Fatal(err)
+		}
+		all[cluster] = n
+	}
+	return all
+}
+
+// told is a condition of the import as text, empty if it has none of the kind.
+func told(result merge.Result, kind string) string {
+	condition := meta.FindStatusCondition(result.ServiceImport.Status.Conditions, kind)
+	if condition == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %s", condition.Status, condition.Reason, condition.Message)
 }

@@ -44,22 +44,29 @@ func parse(text string) export.Slice {
 	return slice
 }
 
-// text is the hints of endpoints, as in "a,b@node-1 *", where * is elsewhere.
+// text is the hints of endpoints, as in "a,b@node-1 *", where * is for nobody.
 func text(endpoints []discoveryv1.Endpoint) string {
+	shown := func(name string) string {
+		if ForNobody(name) {
+			return "*"
+		}
+		return name
+	}
 	var all []string
 	for _, endpoint := range endpoints {
 		if endpoint.Hints == nil {
 			all = append(all, "none")
 			continue
 		}
-		var zones, nodes []string
+		var zones []string
 		for _, zone := range endpoint.Hints.ForZones {
-			zones = append(zones, strings.ReplaceAll(zone.Name, elsewhere, "*"))
+			zones = append(zones, shown(zone.Name))
 		}
+		each := strings.Join(zones, ",")
 		for _, node := range endpoint.Hints.ForNodes {
-			nodes = append(nodes, "@"+strings.ReplaceAll(node.Name, elsewhere, "*"))
+			each += "@" + shown(node.Name)
 		}
-		all = append(all, strings.Join(zones, ",")+strings.Join(nodes, ","))
+		all = append(all, each)
 	}
 	return strings.Join(all, " ")
 }
@@ -136,14 +143,6 @@ func TestPorts(t *testing.T) {
 		slice := []export.Slice{one, two, six}[i]
 		if got := text(hints.of(true, &slice, slice.Endpoints)); got != want {
 			t.Errorf("slice %d: got %s, want %s", i, got, want)
-		}
-	}
-}
-
-func TestForNobody(t *testing.T) {
-	for name, want := range map[string]bool{elsewhere: true, "a": false, "": false} {
-		if got := ForNobody(name); got != want {
-			t.Errorf("%q: got %v, want %v", name, got, want)
 		}
 	}
 }

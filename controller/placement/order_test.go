@@ -30,9 +30,6 @@ func usedText(result merge.Result) string {
 	return strings.Join(ready, " ")
 }
 
-// regions are the properties of clusters; those of south are not known.
-var regions = map[string]map[string]string{"east": {"region": "eu"}, "near": {"region": "eu"}, "west": {"region": "us"}}
-
 // TestOrder: the endpoints that are used first, and after "~" those that are demoted, as east sees them. The order of
 // contributions does not matter, the merge comes to rest, and what is read of the slices is what was exported.
 func TestOrder(t *testing.T) {
@@ -41,7 +38,7 @@ func TestOrder(t *testing.T) {
 	for name, test := range map[string]struct {
 		prefer string
 		zones  string
-		odd    map[string]string // cluster to "down", "silent" or "saturated"
+		odd    map[string]string
 		want   []string
 	}{
 		"no order":               {"", "", none, []string{e, n, w, s}},
@@ -67,39 +64,21 @@ func TestOrder(t *testing.T) {
 		"invalid":                {"west >", "", none, []string{e, n, w, s}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var contributions []merge.Contribution
-			for i, cluster := range []string{"east", "near", "west", "south"} {
-				address := []string{e, n, w, s}[i]
-				if test.odd[cluster] == "down" {
-					address = "!" + address
-				}
-				view := newView(cluster, 1+i, "80/TCP", address, prefers(test.prefer))
-				view.Spec.Saturated = test.odd[cluster] == "saturated"
-				contributions = append(contributions, merge.Contribution{View: view, Demote: test.odd[cluster] == "silent"})
-			}
-			observed := newObserved("east")
-			observed.Properties = regions
+			contributions := exporting(t, "prefer="+test.prefer, "east=1 near=1 west=1 south=1", test.odd)
+			observed := newObserved()
 			observed.Nodes.Zones = strings.Fields(test.zones)
 			slices.Sort(test.want)
-			_, result := settled(t, observed, contributions)
+			observed, result := settled(t, observed, contributions)
 			diff(t, "used", usedText(result), strings.Join(test.want, " "))
 			checkHints(t, result.EndpointSlices)
 			for _, c := range contributions {
-				diff(t, "view of "+c.View.Cluster, reread(t, c.View.Cluster, result), c.View)
+				view, problems := export.FromSlices(export.Source{Cluster: c.View.Cluster}, web,
+					export.SlicesOf(c.View.Cluster, result.EndpointSlices), nil)
+				diff(t, "view of "+c.View.Cluster, view, c.View)
+				diff(t, "problems", len(problems), 0)
 			}
 			slices.Reverse(contributions)
-			_, again := settled(t, observed, contributions)
-			diff(t, "in another order", again, result)
+			diff(t, "in another order", merged(observed, contributions), result)
 		})
 	}
-}
-
-// reread is the view of a cluster from its slices in a result: those that it publishes, or the copies of them.
-func reread(t testing.TB, cluster string, result merge.Result) *export.View {
-	t.Helper()
-	view, found := export.FromSlices(export.Source{Cluster: cluster}, web, export.SlicesOf(cluster, result.EndpointSlices), nil)
-	if len(found) > 0 {
-		t.Fatalf("slices of %s are read with problems: %v", cluster, found)
-	}
-	return view
 }

@@ -4,12 +4,9 @@ package placement
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -60,88 +57,22 @@ func TestTiersRefuse(t *testing.T) {
 	}
 }
 
-func FuzzTiers(f *testing.F) {
-	for _, seed := range []string{"cluster", "local > same(region) > eu-1; eu-2", ">", "a in (b)>c"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		tiers, err := ParseTiers(text)
-		if err != nil {
-			return
-		}
-		again, err := ParseTiers(tiers.text)
-		if err != nil {
-			t.Fatalf("%q became %q: %v", text, tiers.text, err)
-		}
-		for _, cluster := range clusters {
-			if tiers.Of(cluster, clusters[0]) != again.Of(cluster, clusters[0]) {
-				t.Errorf("%q became %q", text, again.text)
-			}
-		}
-	})
-}
-
-// TestParseBorder: the clusters inside, as east sees them. Of one, the properties are unknown. Errors are bounded.
-func TestParseBorder(t *testing.T) {
-	clusters := append(slices.Clone(clusters), scope.Cluster{ID: "unknown"})
-	for _, test := range []struct {
-		text, inside string
-		wrong        bool
-	}{
-		{"", "east near west bare unknown", false},
-		{"same(region)", "east near", false},
-		{"west", "east west", false},
-		{"region", "east", false}, // an id that no cluster has
-		{"!region", "east bare", false},
-		{"region!=us", "east near bare", false},
-		{"region notin (us)", "east near bare", false},
-		{"unknown; !region", "east bare unknown", false},
-		{"*", "east near west bare unknown", false},
-		{"one two", "east", true},
-		{"east, west", "east", true},
-		{"region, tier; west", "east", true},
-		{" ", "east", true},
-		{"west;", "east", true},
-		{strings.Repeat("x", 1<<16), "east", true},
-		{"region=" + strings.Repeat("x", 500), "east", true},
-	} {
-		border, err := parseBorder(test.text)
-		var inside []string
-		for _, cluster := range clusters {
-			if place := (&placement{Here: Here{Cluster: clusters[0]}}).place(cluster, border, of(cluster.ID)); !place.outside {
-				inside = append(inside, cluster.ID)
-			}
-		}
-		if got := strings.Join(inside, " "); got != test.inside || (err != nil) != test.wrong ||
-			(border != nil) != (test.text != "") || err != nil && len(err.Error()) > 400 {
-			t.Errorf("%.50q: got %s, %v, want %s", test.text, got, err, test.inside)
-		}
-	}
-}
-
-func of(cluster string) merge.Contribution {
-	return merge.Contribution{View: &export.View{Cluster: cluster, Spec: &export.Spec{}}}
-}
-
-// TestRoles: the rules for east, west and north, as east has them.
+// TestRoles: the rules for each cluster, as east has them. West is overloaded.
 func TestRoles(t *testing.T) {
-	for name, test := range map[string]struct{ key, value, zones, want string }{
-		"nothing":   {"", "", "", "east: ; west: saturated; north: "},
-		"tiers":     {export.AnnotationPrefer, "north > west", "", "east: tier 3; west: saturated, tier 2; north: tier 1"},
-		"hints":     {export.AnnotationPrefer, "local", "a", "east: tier 1 by hints; west: saturated, tier 2; north: tier 2"},
-		"border":    {export.AnnotationWithin, "west", "", "east: ; west: saturated; north: outside of the border west"},
-		"weights":   {export.AnnotationWeights, "north=50,west=1", "", "east: ; west: saturated, weight 1 %; north: weight 50 %"},
-		"the whole": {export.AnnotationWeights, "north=100", "", "east: no weight; west: saturated; north: weight 100 %"},
+	for name, test := range map[string]struct{ asks, zones, want string }{
+		"nothing":   {"", "", "east: ; near: ; west: saturated"},
+		"tiers":     {"prefer=near > west", "", "east: tier 3; near: tier 1; west: saturated, tier 2"},
+		"hints":     {"prefer=local", "a", "east: tier 1 by hints; near: tier 2; west: saturated, tier 2"},
+		"border":    {"within=west", "", "east: ; near: outside of the border west; west: saturated"},
+		"weights":   {"weights=near=50,west=1", "", "east: ; near: weight 50 %; west: saturated, weight 1 %"},
+		"the whole": {"weights=near=100", "", "east: no weight; near: weight 100 %; west: saturated"},
 	} {
-		views := contribute(newView("east", 1, "80/TCP", addresses(1, 2), asks(test.key, test.value)),
-			newView("west", 2, "80/TCP", addresses(2, 3)), newView("north", 3, "80/TCP", addresses(3, 3)))
-		views[1].View.Spec.Saturated = true
-		observed := newObserved("east")
+		contributions := exporting(t, test.asks, "east=2 near=3 west=3", map[string]string{"west": "saturated"})
+		observed := newObserved()
 		observed.Nodes.Zones = strings.Fields(test.zones)
-		observed, result := settled(t, observed, views)
-		placement := observed.here().Of(result.ServiceImport, views)
+		placement := observed.here().Of(merged(observed, contributions).ServiceImport, contributions)
 		var all []string
-		for _, cluster := range []string{"east", "west", "north"} {
+		for _, cluster := range []string{"east", "near", "west"} {
 			all = append(all, cluster+": "+strings.Join(placement.Rules(cluster), ", "))
 		}
 		diff(t, name, strings.Join(all, "; "), test.want)

@@ -33,7 +33,7 @@ func srvText(result merge.Result) string {
 
 // TestSRV: what DNS servers in east are told of the slices of east, near, west and south.
 func TestSRV(t *testing.T) {
-	type odd map[string]string // cluster to "down", "silent", "saturated" or "terminating"
+	type odd map[string]string
 	for name, test := range map[string]struct {
 		prefer, weights, within string
 		odd                     odd
@@ -65,35 +65,16 @@ func TestSRV(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var contributions []merge.Contribution
-			for i, cluster := range []string{"east", "near", "west", "south"} {
-				endpoints := addresses(i, 2)
-				if test.odd[cluster] == "down" {
-					endpoints = "!10.1.1.1"
-				}
-				view := newView(cluster, 1+i, "80/TCP", endpoints, headless)
-				view.Spec.Annotations = map[string]string{}
-				for key, value := range map[string]string{
-					export.AnnotationPrefer: test.prefer, export.AnnotationWeights: test.weights, export.AnnotationWithin: test.within,
-				} {
-					if value != "" {
-						view.Spec.Annotations[key] = value
-					}
-				}
-				view.Spec.Saturated = test.odd[cluster] == "saturated"
-				if test.odd[cluster] == "terminating" {
-					view.Slices[0].Endpoints[1].Conditions = export.Conditions(false, true, true)
-				}
-				contributions = append(contributions, merge.Contribution{View: view, Demote: test.odd[cluster] == "silent"})
-			}
-			_, result := settled(t, newObserved("east"), contributions)
+			contributions := exporting(t, "prefer="+test.prefer+"|weights="+test.weights+"|within="+test.within,
+				"east=2 near=2 west=2 south=2", test.odd, headless)
+			_, result := settled(t, newObserved(), contributions)
 			diff(t, "annotations", srvText(result), test.want)
 
 			// kube-proxy does what SRV does for ClusterSetIP imports.
 			for _, c := range contributions {
 				c.View.Spec.Type = v1beta1.ClusterSetIP
 			}
-			if text := srvText(merged(newObserved("east"), contributions)); strings.Contains(text, "(") {
+			if text := srvText(merged(newObserved(), contributions)); strings.Contains(text, "(") {
 				t.Errorf("with a cluster IP: %s", text)
 			}
 		})
