@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -38,38 +38,30 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 		m := &member{
 			observed: Observed{
 				Cluster: cluster, Service: web, IPFamilies: randomFamilies(r),
-				Place: pick(r, nil, nil, somewhere(i)),
+				Place: pick(r, nil, nil, func(imported *v1beta1.ServiceImport, _ []Contribution) Placement {
+					return someOrder{shift: i, hinted: imported.Spec.Type != v1beta1.Headless}
+				}),
 			},
 			demote: r.IntN(4) == 0,
 			rank:   pick(r, 0, 0, 0, -1, 2),
 		}
 		if r.IntN(5) > 0 {
-			m.observed.ServiceExport = randomExport(r)
-			m.own, m.observed.Problems, m.observed.Invalid = export.FromService(export.Exporter{Cluster: cluster}, m.observed.ServiceExport,
-				randomService(r), randomSlices(r, i))
-		}
-		if m.own != nil {
-			m.sees = republished(t, m, Merge(m.observed, contribute(m.own)))
+			m.observed.ServiceExport, m.own = newObserved(cluster).ServiceExport, randomView(r, cluster, i)
+			m.sees = reread(t, cluster, Merge(m.observed, contribute(m.own)))
 		}
 		members = append(members, m)
 	}
 	return members
 }
 
-// somewhere returns a Placing by the names of clusters and the addresses of endpoints, which leaves one cluster out.
-func somewhere(shift int) Placing {
-	return func(imported *v1beta1.ServiceImport, _ []Contribution) Placement {
-		return &someOrder{shift: shift, hinted: imported.Spec.Type != v1beta1.Headless}
-	}
-}
-
+// someOrder is a Placement by the names of clusters and the addresses of endpoints, which leaves one cluster out.
 type someOrder struct {
 	demotedLast
 	shift  int
 	hinted bool
 }
 
-func (o *someOrder) Level(from Contribution, _ *export.Slice, endpoint *discoveryv1.Endpoint) (use, cover Level) {
+func (o someOrder) Level(from Contribution, _ *export.Slice, endpoint *discoveryv1.Endpoint) (use, cover Level) {
 	place := (len(from.View.Cluster) + o.shift) % 5
 	if place == 4 {
 		return Unused, Unused
@@ -81,30 +73,12 @@ func (o *someOrder) Level(from Contribution, _ *export.Slice, endpoint *discover
 	return level, level
 }
 
-func (o *someOrder) Hinted() bool { return o.hinted }
-
-func (o *someOrder) Conditions() []metav1.Condition {
-	return []metav1.Condition{{
-		Type: export.Domain + "/Place", Status: metav1.ConditionTrue, Reason: "Shifted", Message: fmt.Sprint(o.shift),
-	}}
-}
-
-// republished is a member's view as another cluster reads it from the slices that the member publishes.
-func republished(t testing.TB, m *member, result Result) *export.View {
-	t.Helper()
-	return reread(t, m.observed.Cluster, result)
-}
+func (o someOrder) Hinted() bool { return o.hinted }
 
 // reread is the view of a cluster from its slices in a result: those that it publishes, or the copies of them.
 func reread(t testing.TB, cluster string, result Result) *export.View {
 	t.Helper()
-	var published []*discoveryv1.EndpointSlice
-	for _, slice := range result.EndpointSlices {
-		if slice.Labels[export.LabelSourceCluster] == cluster {
-			published = append(published, slice)
-		}
-	}
-	view, found := export.FromSlices(export.Source{Cluster: cluster}, web, published, nil)
+	view, found := export.FromSlices(export.Source{Cluster: cluster}, web, export.SlicesOf(cluster, result.EndpointSlices), nil)
 	if len(found) > 0 {
 		t.Fatalf("slices of %s are read with problems: %v", cluster, found)
 	}
@@ -134,131 +108,56 @@ func randomFamilies(r *rand.Rand) []corev1.IPFamily {
 		[]corev1.IPFamily{"IPv6", "IPv4"})
 }
 
-func randomExport(r *rand.Rand) *v1beta1.ServiceExport {
-	return &v1beta1.ServiceExport{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: web.Namespace, Name: web.Name, UID: "uid-of-export", Generation: r.Int64N(9),
-			Annotations:       pick(r, nil, nil, nil, map[string]string{export.AnnotationSaturated: pick(r, "true", "x")}),
-			CreationTimestamp: metav1.NewTime(day(1 + r.IntN(3)).Add(time.Duration(r.IntN(3)) * time.Second)),
-		},
-		Spec: v1beta1.ServiceExportSpec{
-			ExportedLabels: pick(r, nil, map[string]string{}, map[string]string{"team": "red"},
-				map[string]string{"team": "blue", "k8s.io/x": "y"}),
-			ExportedAnnotations: pick(r, nil, map[string]string{"note": `<"é">`},
-				map[string]string{
-					export.AnnotationWeights: pick(r, "west=10, east=40", "west=100", "east=0", "north.registry=1", "x"),
-					export.AnnotationPrefer:  pick(r, "cluster", "none", "west; east > south"),
-				},
-				map[string]string{export.AnnotationWithin: pick(r, "same(region)", "west; region=eu", "one two", "*")},
-				map[string]string{export.AnnotationPrefer: pick(r, "cluster", "none", "one two", "local > same(region)",
-					"west; south > region=eu > local", "same(region)", "east > *")}),
-		},
-	}
-}
-
-func randomService(r *rand.Rand) *corev1.Service {
+func randomView(r *rand.Rand, cluster string, number int) *export.View {
 	if r.IntN(5) == 0 {
-		return nil
+		return newAbsent(cluster)
 	}
-	service := &corev1.Service{Spec: corev1.ServiceSpec{
-		ClusterIP:       pick(r, "None", "10.96.0.1"),
-		IPFamilies:      randomFamilies(r),
-		SessionAffinity: pick(r, corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP),
-		InternalTrafficPolicy: pick(r, nil, ptr.To(corev1.ServiceInternalTrafficPolicyCluster),
-			ptr.To(corev1.ServiceInternalTrafficPolicyLocal)),
-		TrafficDistribution: pick(r, nil, nil, ptr.To("PreferClose"), ptr.To("PreferSameNode")),
-	}}
-	if service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-		service.Spec.SessionAffinityConfig = pick(r, nil,
-			&corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(1 + r.Int32N(2))}})
+	kind := pick(r, v1beta1.ClusterSetIP, v1beta1.Headless)
+	var ports []string
+	for i, n := range r.Perm(3)[:r.IntN(4)] {
+		name := pick(r, "http", "tcp-80", "dns") + []string{"", "-a", "-b"}[i]
+		ports = append(ports, fmt.Sprintf("%s:%d/%s%s", name, 80+n, pick(r, "TCP", "UDP", "SCTP"), pick(r, "", "", "(http)")))
 	}
-	count := r.IntN(4)
-	if service.Spec.ClusterIP != "None" {
-		count = max(count, 1)
+	if len(ports) == 0 && kind == v1beta1.ClusterSetIP || len(ports) == 1 && r.IntN(2) == 0 {
+		ports = []string{pick(r, "80/TCP", "81/TCP", "80/UDP")}
 	}
-	if r.IntN(20) == 0 {
-		for i, first := 0, pick[int32](r, 1000, 1050, 1200, 1300); i < 100; i++ {
-			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
-				Name: fmt.Sprintf("p%d", first+int32(i)),
-				Port: first + int32(i), Protocol: corev1.ProtocolTCP,
-			})
-		}
-		return service
-	}
-	numbers := make(map[string]bool)
-	for i := range count {
-		port := corev1.ServicePort{
-			Port:     pick[int32](r, 80, 81, 53),
-			Protocol: pick(r, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP),
-		}
-		if key := fmt.Sprint(port.Port, port.Protocol); numbers[key] {
-			continue
-		} else {
-			numbers[key] = true
-		}
-		if count > 1 || r.IntN(2) == 0 {
-			port.Name = pick(r, "http", "tcp-80", "dns") + []string{"", "-a", "-b"}[i]
-		}
-		port.AppProtocol = pick(r, nil, nil, ptr.To("http"))
-		service.Spec.Ports = append(service.Spec.Ports, port)
-	}
-	return service
-}
-
-func randomSlices(r *rand.Rand, cluster int) []*discoveryv1.EndpointSlice {
-	var all []*discoveryv1.EndpointSlice
+	view := newView(cluster, 1+r.IntN(3), strings.Join(ports, " "), "")
+	view.Spec.Type, view.Spec.IPFamilies, view.Spec.Saturated = kind, randomFamilies(r), r.IntN(5) == 0
+	view.Spec.InternalTrafficPolicy = pick(r, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)
+	view.Spec.TrafficDistribution = pick(r, "", "", "PreferClose", "PreferSameNode")
+	view.Spec.Labels = pick(r, nil, map[string]string{"team": "red"}, map[string]string{"team": "blue", "tier": "front"})
+	view.Spec.Annotations = pick(r, nil, map[string]string{"note": `<"é">`}, map[string]string{export.AnnotationPrefer: "cluster"})
+	pick(r, func(*export.View) {}, timeout(1), timeout(2))(view)
 	for i := range r.IntN(4) {
-		slice := &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: fmt.Sprintf("web-%d", i)},
-			AddressType: pick(r, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6,
-				discoveryv1.AddressTypeFQDN),
-		}
-		if r.IntN(2) == 0 {
-			slice.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00.5Z"}
-		}
-		for _, name := range []string{"", "http", "tcp-80", "dns", "http-a", "dns-b"} {
-			if r.IntN(3) > 0 {
-				slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{
-					Name: ptr.To(name), Port: ptr.To(8000 + r.Int32N(2)),
-					Protocol: ptr.To(pick(r, corev1.ProtocolTCP, corev1.ProtocolUDP)),
-				})
-			}
-		}
+		slice := newSlice(fmt.Sprintf("web-%s-%d", cluster, i), strings.Join(ports, " "), "")
+		slice.AddressType = pick(r, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
+		slice.Targets = slices.DeleteFunc(slice.Targets, func(export.Target) bool { return r.IntN(4) == 0 })
+		slice.TriggerTime = pick(r, "", "2026-03-01T12:00:00.5Z")
 		for j := range r.IntN(4) {
-			condition := func() *bool { return pick(r, nil, ptr.To(true), ptr.To(false)) }
-			address := fmt.Sprintf("10.%d.%d.%d", cluster, i, j)
+			address := fmt.Sprintf("10.%d.%d.%d", number, i, j)
 			if slice.AddressType == discoveryv1.AddressTypeIPv6 {
-				address = fmt.Sprintf("fd00:%x::%x:%x", cluster+1, i+1, j+1)
+				address = fmt.Sprintf("fd00:%x::%x:%x", number+1, i+1, j+1)
 			}
 			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-				Addresses: []string{address},
-				Conditions: discoveryv1.EndpointConditions{
-					Ready: condition(), Serving: condition(),
-					Terminating: condition(),
-				},
-				Hostname:  pick(r, nil, ptr.To("web-0")),
-				NodeName:  ptr.To("node-1"),
-				TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web"},
-				Zone:      pick(r, nil, ptr.To("zone-a"), ptr.To("zone-b")),
-				Hints:     &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "zone-a"}}},
+				Addresses:  []string{address},
+				Conditions: pick(r, export.Conditions(true, true, false), export.Conditions(false, true, true), export.Conditions(false, false, false)),
+				Hostname:   pick(r, nil, ptr.To("web-0")),
+				NodeName:   ptr.To("node-1"),
+				TargetRef:  &corev1.ObjectReference{Kind: "Pod", Name: "web"},
+				Zone:       pick(r, nil, ptr.To("zone-a"), ptr.To("zone-b")),
 			})
 		}
-		all = append(all, slice)
+		view.Slices = append(view.Slices, slice)
 	}
-	return all
+	return view
 }
 
-// textOf is all of a value as text.
-func textOf(t *testing.T, value any) string {
+// inputOf is all that a merge reads, as text.
+func inputOf(t *testing.T, o Observed, contributions []Contribution) string {
 	t.Helper()
-	text, err := json.Marshal(value)
+	text, err := json.Marshal([]any{contributions, o.ServiceImport, o.ServiceExport, o.DerivedService, o.IPFamilies})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// objectsOf are what an Observed refers to.
-func objectsOf(o Observed) []any {
-	return []any{o.ServiceImport, o.ServiceExport, o.DerivedService, o.IPFamilies, o.Problems}
 }

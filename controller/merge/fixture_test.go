@@ -21,6 +21,7 @@ var (
 	day       = exporttest.Day
 	newView   = exporttest.View
 	newAbsent = exporttest.Absent
+	newSlice  = exporttest.Slice
 	headless  = exporttest.Headless
 	families  = exporttest.Families
 
@@ -59,10 +60,6 @@ func settle(observed Observed, result Result) Observed {
 	}
 	if derived != nil || observed.DerivedService != nil && export.IsManaged(observed.DerivedService) {
 		observed.DerivedService = derived
-	}
-	if observed.ServiceExport != nil {
-		observed.ServiceExport = observed.ServiceExport.DeepCopy()
-		observed.ServiceExport.Status.Conditions = result.ExportConditions
 	}
 	return observed
 }
