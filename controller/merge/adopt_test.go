@@ -3,80 +3,134 @@
 package merge
 
 import (
-	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
+// Two services whose derived Services have the same name: such a pair takes seconds to find.
+var (
+	first  = types.NamespacedName{Namespace: "demo", Name: "s-k1qtda5r7c"}
+	second = types.NamespacedName{Namespace: "demo", Name: "s-g9sgelsm7d"}
+)
+
+// TestAdopt: an import of another implementation becomes this controller's with its IPs if that is asked for and a cluster
+// exports the service. Its Service does, too, unless it is that of another import. Otherwise it stays as it is, and so do
+// the conditions of the export: Cilium sets them on each change.
 func TestAdopt(t *testing.T) {
-	contributions := []Contribution{{View: newView("west", 1, "http:80/TCP", "10.65.0.1")}}
-	theirService := func(name string) *corev1.Service {
-		return &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name, UID: "uid-of-service"},
-			Spec: corev1.ServiceSpec{
-				ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"},
-				IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
-				Selector:   map[string]string{"app": "web"},
-			},
-		}
-	}
-	for _, tc := range []struct {
-		name          string
-		annotation    string
-		service       *corev1.Service
-		contributions []Contribution
-		// want are the IPs of the import and of the derived Service, nil where nothing of theirs is to be touched.
-		want []string
+	const none = "none"
+	for name, test := range map[string]struct {
+		annotation         string
+		service            string // the import that owns the Service, none if there is no Service
+		exported           bool
+		adopted, noDerived bool
 	}{
-		{"not asked", "", theirService(derivedName), contributions, nil},
-		{"asked otherwise", "false", theirService(derivedName), contributions, nil},
-		{"nobody exports", "true", theirService(derivedName), nil, nil},
-		{"the Service has our name", "true", theirService(derivedName), contributions, []string{"10.96.0.9"}},
-		{"the Service has another name", "true", nil, contributions, []string{"10.96.0.9"}},
+		"not asked":                          {"", "", true, false, true},
+		"asked otherwise":                    {"false", "", true, false, true},
+		"no cluster exports":                 {"true", "", false, false, true},
+		"the Service has our name":           {"true", "", true, true, false},
+		"the Service has our name and owner": {"true", first.Name, true, true, false},
+		"the Service is another import's":    {"true", second.Name, true, true, true},
+		"the Service has another name":       {"true", none, true, true, false},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			observed := newObserved("east")
-			observed.ServiceExport = nil
-			observed.DerivedService = tc.service
+			observed.Service = first
 			observed.ServiceImport = &v1beta1.ServiceImport{
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: "demo", Name: "web", UID: "uid-of-import",
+					Namespace: "demo", Name: first.Name, UID: "uid-of-import",
 					// The reference implementation has the annotation and the name in common with this one.
 					Annotations: map[string]string{
-						export.AnnotationAdopt:          tc.annotation,
-						export.AnnotationDerivedService: derivedName,
+						export.AnnotationAdopt: test.annotation, export.AnnotationDerivedService: export.DerivedServiceName(first),
 					},
 				},
 				Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, IPs: []string{"10.96.0.9"}},
 			}
-			result := Merge(observed, tc.contributions)
-			if tc.want == nil {
-				if result.ServiceImport != nil || result.DerivedService != nil {
-					t.Errorf("the result is %v and %v", result.ServiceImport, result.DerivedService)
+			if test.service != none {
+				observed.DerivedService = &corev1.Service{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: export.DerivedServiceName(first), UID: "uid-of-service"},
+					Spec: corev1.ServiceSpec{
+						ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"}, Selector: map[string]string{"app": "web"},
+					},
 				}
+			}
+			if test.service != none && test.service != "" {
+				observed.DerivedService.OwnerReferences = []metav1.OwnerReference{{
+					APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceImport", Name: test.service, Controller: ptr.To(true),
+				}}
+			}
+			var contributions []Contribution
+			if test.exported {
+				ofFirst := func(v *export.View) { v.Service = first }
+				contributions = contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", ofFirst), newView("west", 2, "http:80/TCP", "10.2.0.1", ofFirst))
+			}
+			result := Merge(observed, contributions)
+			imported, derived := result.ServiceImport, result.DerivedService
+			diff(t, "import of this controller", imported != nil, test.adopted)
+			diff(t, "no derived Service", derived == nil, test.noDerived)
+			diff(t, "the observed import stays as it was", export.IsManaged(observed.ServiceImport), false)
+			if !test.adopted {
+				if len(result.ExportConditions) > 0 {
+					t.Errorf("conditions %v of an export that another implementation reports on", result.ExportConditions)
+				}
+				for _, slice := range result.EndpointSlices { // which members read regardless of the import
+					diff(t, "cluster of a slice", slice.Labels[export.LabelSourceCluster], "east")
+				}
+				diff(t, "slices", len(result.EndpointSlices) > 0, test.exported)
 				return
 			}
-			imported, derived := result.ServiceImport, result.DerivedService
-			if imported == nil || derived == nil {
-				t.Fatalf("the result is %v and %v", imported, derived)
-			}
-			if !export.IsManaged(imported) || !export.IsManaged(derived) || imported.UID != "uid-of-import" ||
-				!slices.Equal(imported.Spec.IPs, tc.want) || !slices.Equal(derived.Spec.ClusterIPs, tc.want) ||
-				derived.Spec.Selector != nil {
-				t.Errorf("the result is %v and %v", imported, derived)
-			}
-			if tc.service != nil && (derived.UID != tc.service.UID || NeedsRecreation(tc.service, derived)) {
-				t.Errorf("the Service is made anew: %v", derived)
-			}
-			diff(t, "the import as it was", export.IsManaged(observed.ServiceImport), false)
-			// What was taken over stays so.
+			diff(t, "conditions", len(result.ExportConditions), 3)
+			diff(t, "UID", string(imported.UID), "uid-of-import")
+			diff(t, "IPs", imported.Spec.IPs, []string{"10.96.0.9"})
 			observed.ServiceImport = imported
-			diff(t, "IPs", Merge(observed, tc.contributions).ServiceImport.Spec.IPs, tc.want)
+			diff(t, "IPs later", Merge(observed, contributions).ServiceImport.Spec.IPs, []string{"10.96.0.9"})
+			if derived == nil {
+				return
+			}
+			diff(t, "IPs of the Service", derived.Spec.ClusterIPs, []string{"10.96.0.9"})
+			diff(t, "selector", len(derived.Spec.Selector), 0)
+			if was := observed.DerivedService; !export.IsManaged(derived) || was != nil && (derived.UID != was.UID || NeedsRecreation(was, derived)) {
+				t.Errorf("the Service is not adopted: %v", derived)
+			}
 		})
+	}
+}
+
+// TestForeignService: if a Service of another owner, or of another import, has the name of the derived one, it stays as it is,
+// and no endpoint gets behind it. A label that names no service of that derived name gives it to nobody, so that it is corrected.
+func TestForeignService(t *testing.T) {
+	for label, ours := range map[string]bool{"": false, first.Name: true, second.Name: false, "changed-by-hand": true} {
+		observed := newObserved("east")
+		observed.Service, observed.ServiceExport = first, nil
+		observed.DerivedService = &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: export.DerivedServiceName(first)},
+			Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.7", ClusterIPs: []string{"10.96.0.7"}},
+		}
+		if label != "" {
+			export.Mark(observed.DerivedService)
+			observed.DerivedService.Labels[export.LabelService] = label
+		}
+		result := Merge(observed, contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", func(v *export.View) { v.Service = first })))
+		want := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "The service is imported."}
+		if !ours {
+			want.Status, want.Reason = metav1.ConditionFalse, ReasonForeignService
+			want.Message = "Service demo/" + export.DerivedServiceName(first) +
+				" was not made for this import by clusterset-controller.clusterset-dns.github.io. Delete it to have the service imported."
+		}
+		diff(t, label+": ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), want)
+		diff(t, label+": the Service", result.DerivedService != nil, ours)
+		diff(t, label+": IPs", len(result.ServiceImport.Spec.IPs) > 0, ours)
+		for _, slice := range result.EndpointSlices {
+			of := slice.Labels[export.LabelKubernetesService]
+			diff(t, label+": slices", of == export.DerivedServiceName(first), ours)
+			diff(t, label+": slices of no Service", of != strings.ToLower(of), !ours)
+		}
 	}
 }

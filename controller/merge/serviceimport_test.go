@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -18,13 +17,6 @@ import (
 )
 
 var derivedName = export.DerivedServiceName(web)
-
-func importOwnerReference(uid string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{
-		APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceImport", Name: "web", UID: types.UID(uid),
-		Controller: ptr.To(true),
-	}}
-}
 
 func TestServiceImport(t *testing.T) {
 	contributions := contribute(
@@ -67,8 +59,10 @@ func TestServiceImport(t *testing.T) {
 	wantService := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: derivedName,
-			Labels:          map[string]string{export.LabelManagedBy: export.Manager, export.LabelService: "web"},
-			OwnerReferences: importOwnerReference(""),
+			Labels: map[string]string{export.LabelManagedBy: export.Manager, export.LabelService: "web"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceImport", Name: "web", Controller: ptr.To(true),
+			}},
 		},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP,
@@ -96,7 +90,7 @@ func TestServiceImport(t *testing.T) {
 		Message: "The service is imported.",
 	}}
 	diff(t, "import at rest", last.ServiceImport, want)
-	wantService.OwnerReferences = importOwnerReference("uid-of-import")
+	wantService.OwnerReferences[0].UID = "uid-of-import"
 	wantService.Spec.ClusterIP, wantService.Spec.ClusterIPs = "10.96.0.7", []string{"10.96.0.7", "fd00:96::7"}
 	diff(t, "derived Service at rest", last.DerivedService, wantService)
 }
@@ -130,10 +124,13 @@ func TestImportMetadata(t *testing.T) {
 		map[string]string{"example.com/mesh": "on"})
 }
 
+// TestTypeChanges: an import with an IP becomes a headless one. That answers until it has an IP again, also if a limit
+// denies it one.
 func TestTypeChanges(t *testing.T) {
-	observed, clusterSetIP := settled(t, newObserved("east"), contribute(newView("east", 1, "80/TCP", "10.1.0.1")))
+	plain, none := contribute(newView("east", 1, "80/TCP", "10.1.0.1")), contribute(newView("east", 1, "80/TCP", "10.1.0.1", headless))
+	observed, clusterSetIP := settled(t, newObserved("east"), plain)
 
-	observed, result := settled(t, observed, contribute(newView("east", 1, "80/TCP", "10.1.0.1", headless)))
+	observed, result := settled(t, observed, none)
 	if result.DerivedService != nil || len(result.ServiceImport.Spec.IPs) > 0 {
 		t.Errorf("a headless import has IPs %v and Service %v", result.ServiceImport.Spec.IPs, result.DerivedService)
 	}
@@ -145,7 +142,17 @@ func TestTypeChanges(t *testing.T) {
 	})
 	diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready").Status, metav1.ConditionTrue)
 
-	_, result = settled(t, observed, contribute(newView("east", 1, "80/TCP", "10.1.0.1")))
+	waits := Merge(observed, plain)
+	if waits.ServiceImport.Spec.Type != v1beta1.Headless || waits.DerivedService == nil {
+		t.Errorf("without an IP it is %s, and asks for %v", waits.ServiceImport.Spec.Type, waits.DerivedService)
+	}
+	denied := observed
+	denied.NoIP = "None is left."
+	limited := Merge(denied, plain).ServiceImport
+	diff(t, "type without an IP", limited.Spec.Type, v1beta1.Headless)
+	diff(t, "ready without an IP", conditionOf(t, limited.Status.Conditions, "Ready").Reason, ReasonClusterIPLimit)
+
+	_, result = settled(t, observed, plain)
 	diff(t, "back again", result, clusterSetIP)
 }
 
@@ -157,14 +164,7 @@ func familiesOf(text string) (all []corev1.IPFamily) {
 	return all
 }
 
-// list are the words of a text, nil if there are none.
-func list(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Fields(text)
-}
-
+// TestIPFamilies: families and IPs of the import and of its derived Service.
 func TestIPFamilies(t *testing.T) {
 	for name, test := range map[string]struct {
 		exports, cluster string // families of each export, and of the cluster
@@ -189,6 +189,7 @@ func TestIPFamilies(t *testing.T) {
 		"the first one goes":                    {"6", "46", "10.0.0.1 fd00::1", "", "6", "fd00::1", "Ready", true},
 		"the other one comes":                   {"6", "46", "10.0.0.1", "", "6", "", "Pending", true},
 		"IPs that are none":                     {"4", "4", "None", "x", "4", "", "Pending", true},
+		"another Service got the IP":            {"4", "4", "", "192.0.2.1", "4", "", "Pending", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var views []*export.View
@@ -196,40 +197,33 @@ func TestIPFamilies(t *testing.T) {
 				views = append(views, newView(fmt.Sprintf("cluster-%d", i+1), i+1, "80/TCP", "", families(familiesOf(exported)...)))
 			}
 			observed := newObserved("cluster-1")
-			observed.IPFamilies = familiesOf(test.cluster)
-			managed := map[string]string{export.LabelManagedBy: export.Manager}
-			want, ips := familiesOf(test.want), list(test.ips)
-			if derived := list(test.derived); derived != nil {
+			observed.IPFamilies, observed.TakenIPs = familiesOf(test.cluster), []string{"192.0.2.1"}
+			managed := metav1.ObjectMeta{Labels: map[string]string{export.LabelManagedBy: export.Manager}}
+			if derived := strings.Fields(test.derived); len(derived) > 0 {
 				observed.DerivedService = &corev1.Service{
-					ObjectMeta: metav1.ObjectMeta{Labels: managed},
-					Spec:       corev1.ServiceSpec{ClusterIP: derived[0], ClusterIPs: derived},
+					ObjectMeta: managed, Spec: corev1.ServiceSpec{ClusterIP: derived[0], ClusterIPs: derived},
 				}
 				for _, ip := range derived {
-					observed.DerivedService.Spec.IPFamilies = append(observed.DerivedService.Spec.IPFamilies,
-						export.FamilyOf(ip))
+					observed.DerivedService.Spec.IPFamilies = append(observed.DerivedService.Spec.IPFamilies, export.FamilyOf(ip))
 				}
 			}
-			if old := list(test.old); old != nil {
+			if test.old != "" {
 				observed.ServiceImport = &v1beta1.ServiceImport{
-					ObjectMeta: metav1.ObjectMeta{Labels: managed},
-					Spec:       v1beta1.ServiceImportSpec{IPs: old},
+					ObjectMeta: managed, Spec: v1beta1.ServiceImportSpec{IPs: strings.Fields(test.old)},
 				}
 			}
 			result := Merge(observed, contribute(views...))
-			diff(t, "families", result.ServiceImport.Spec.IPFamilies, want)
-			diff(t, "IPs", result.ServiceImport.Spec.IPs, ips)
+			diff(t, "families", result.ServiceImport.Spec.IPFamilies, familiesOf(test.want))
+			diff(t, "IPs", strings.Join(result.ServiceImport.Spec.IPs, " "), test.ips)
 			diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready").Reason, test.ready)
-			if want == nil {
-				if result.DerivedService != nil {
-					t.Errorf("a derived Service without a family")
-				}
+			diff(t, "derived Service", result.DerivedService != nil, test.want != "")
+			if result.DerivedService == nil {
 				return
 			}
-			diff(t, "families of the Service", result.DerivedService.Spec.IPFamilies, want)
-			diff(t, "IPs of the Service", result.DerivedService.Spec.ClusterIPs, ips)
-			if first := append(ips, "")[0]; result.DerivedService.Spec.ClusterIP != first {
-				t.Errorf("clusterIP = %q, want %q", result.DerivedService.Spec.ClusterIP, first)
-			}
+			spec := result.DerivedService.Spec
+			diff(t, "families of the Service", spec.IPFamilies, familiesOf(test.want))
+			diff(t, "IPs of the Service", strings.Join(spec.ClusterIPs, " "), test.ips)
+			diff(t, "first IP of the Service", spec.ClusterIP, strings.Split(test.ips, " ")[0])
 			if observed.DerivedService != nil {
 				diff(t, "recreation", NeedsRecreation(observed.DerivedService, result.DerivedService), test.renew)
 			}
@@ -253,51 +247,4 @@ func TestDerivedServiceDefaults(t *testing.T) {
 		ptr.To("example.com/unknown"))
 	plain := Merge(newObserved("east"), contribute(newView("east", 1, "80/TCP", ""))).DerivedService
 	diff(t, "affinity config without affinity, which the API server refuses", plain.Spec.SessionAffinityConfig, (*corev1.SessionAffinityConfig)(nil))
-}
-
-// TestForeign: what this controller did not make stays as it is.
-func TestForeign(t *testing.T) {
-	views := contribute(newView("east", 1, "80/TCP", "10.1.0.1"), newView("west", 2, "80/TCP", "10.2.0.1"))
-
-	t.Run("import", func(t *testing.T) {
-		observed := newObserved("east")
-		observed.ServiceImport = &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}}
-		result := Merge(observed, views)
-		if result.ServiceImport != nil || result.DerivedService != nil {
-			t.Errorf("result %v", result)
-		}
-		if len(result.EndpointSlices) != 1 || result.EndpointSlices[0].Labels[export.LabelSourceCluster] != "east" {
-			t.Errorf("slices %v", result.EndpointSlices)
-		}
-		// Cilium sets the conditions of the export on each change of it.
-		for _, invalid := range []*export.Invalid{nil, {Reason: "NamespaceDenied", Message: "denied"}} {
-			observed.Invalid = invalid
-			if conditions := Merge(observed, views).ExportConditions; len(conditions) > 0 {
-				t.Errorf("conditions %v of an export that another implementation reports on", conditions)
-			}
-		}
-		observed.Invalid, observed.ServiceImport.Annotations = nil, map[string]string{export.AnnotationAdopt: "true"}
-		diff(t, "conditions once it is adopted", len(Merge(observed, views).ExportConditions), 3)
-	})
-	t.Run("Service", func(t *testing.T) {
-		observed := newObserved("east")
-		observed.DerivedService = &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: derivedName},
-			Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"}},
-		}
-		result := Merge(observed, views)
-		if result.DerivedService != nil || len(result.ServiceImport.Spec.IPs) > 0 {
-			t.Errorf("Service %v, IPs %v", result.DerivedService, result.ServiceImport.Spec.IPs)
-		}
-		for _, slice := range result.EndpointSlices {
-			if of := slice.Labels[export.LabelKubernetesService]; of == strings.ToLower(of) && of != "" {
-				t.Errorf("endpoints of %s are behind Service %s", slice.Name, of)
-			}
-		}
-		diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
-			Type: "Ready", Status: metav1.ConditionFalse, Reason: "ForeignService",
-			Message: "Service demo/" + derivedName +
-				" was not made for this import by clusterset-controller.clusterset-dns.github.io. Delete it to have the service imported.",
-		})
-	})
 }
