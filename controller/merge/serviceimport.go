@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,18 +95,12 @@ const (
 	ReasonClusterIPLimit = "ClusterIPLimit"
 )
 
-// maxClusters bounds the clusters in a message.
-const maxClusters = 10
-
 func clustersText(contributions []Contribution) string {
 	var names []string
-	for _, contribution := range contributions[:min(len(contributions), maxClusters)] {
+	for _, contribution := range contributions {
 		names = append(names, strconv.Quote(contribution.View.Cluster))
 	}
-	if more := len(contributions) - maxClusters; more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(names, ", ")
+	return Listed(names)
 }
 
 func importReady(observed Observed, agreed decision, absent []Contribution,

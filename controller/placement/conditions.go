@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // ConditionPreferCluster is the type of the condition of an import that tells in which order clusters are used. Only
@@ -112,7 +113,7 @@ func (p *placement) withinCondition() *metav1.Condition {
 	}
 	text := "all exporting clusters are inside"
 	if len(outside) > 0 {
-		text = "not " + listed(outside)
+		text = "not " + merge.Listed(outside)
 	}
 	return condition(ConditionWithin, metav1.ConditionTrue, ReasonLimited,
 		"Endpoints of these clusters are used: %s; %s.", within, text)
@@ -135,7 +136,7 @@ func (p *placement) weightsCondition() *metav1.Condition {
 	var families []string
 	for _, each := range p.cuts.weighings {
 		if unmet := each.unmet(p.weights, p.noShare); len(unmet) > 0 {
-			families = append(families, string(each.addressType)+": "+listed(unmet))
+			families = append(families, string(each.addressType)+": "+merge.Listed(unmet))
 		}
 	}
 	if len(families) > 0 {
@@ -150,7 +151,7 @@ func (p *placement) weightsCondition() *metav1.Condition {
 		asked = append(asked, text)
 	}
 	return condition(ConditionWeights, metav1.ConditionTrue, ReasonInEffect,
-		"The shares are those asked for, as far as whole endpoints allow: %s.", listed(asked))
+		"The shares are those asked for, as far as whole endpoints allow: %s.", merge.Listed(asked))
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason, format string, args ...any) *metav1.Condition {
@@ -217,15 +218,4 @@ func sum(of map[string]int) (total int) {
 		total += n
 	}
 	return total
-}
-
-// maxListed bounds what a message lists.
-const maxListed = 10
-
-// listed joins texts, at most maxListed of them.
-func listed(texts []string) string {
-	if more := len(texts) - maxListed; more > 0 {
-		texts = append(slices.Clone(texts[:maxListed]), fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(texts, ", ")
 }

@@ -4,11 +4,11 @@ package reconciler
 
 import (
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -40,20 +40,11 @@ func (g *Gatherer) reach(view *export.View) []metav1.Condition {
 	}
 	condition := metav1.Condition{
 		Type: ConditionReach, Status: metav1.ConditionTrue, Reason: ReasonChosenClusters,
-		Message: "The export is for " + named(reached) + ".",
+		Message: "The export is for " + merge.Listed(reached) + ".",
 	}
 	if len(reached) == 0 {
 		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonNoCluster
 		condition.Message = fmt.Sprintf("The cluster selector %q selects no member.", text)
 	}
 	return []metav1.Condition{condition}
-}
-
-// named returns a list of sorted ids as text, of which a message has at most maxNamed.
-func named(ids []string) string {
-	const maxNamed = 20
-	if len(ids) > maxNamed {
-		return fmt.Sprintf("%s and %d more", strings.Join(ids[:maxNamed], ", "), len(ids)-maxNamed)
-	}
-	return strings.Join(ids, ", ")
 }
