@@ -3,18 +3,24 @@
 package reconciler
 
 import (
-	"io"
+	"context"
+	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/yaml"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/mcs-api/config/crd"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
@@ -44,48 +50,72 @@ func newTestReconciler() *Reconciler {
 	return r
 }
 
-// definitionsWith answers lists of the two CustomResourceDefinitions, of ServiceImports and of ServiceExports.
-func definitionsWith(t *testing.T, serviceImport string, exports ...string) http.HandlerFunc {
+// withAPI is the same, and its API runs with these ServiceImports and ServiceExports.
+func withAPI(t *testing.T, imports []v1beta1.ServiceImport, exports []v1beta1.ServiceExport) *Reconciler {
 	t.Helper()
-	definitions := map[string]string{}
-	for name, text := range map[string][]byte{
-		"serviceexports": crd.ServiceExportCRD,
-		"serviceimports": crd.ServiceImportCRD,
-	} {
-		object, err := yaml.ToJSON(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		definitions[name+".multicluster.x-k8s.io"] = strings.TrimSuffix(string(object), "}") +
-			`,"status":{"conditions":[{"type":"Established","status":"True"}]}}`
-	}
-	return func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		var items string
-		kind := "CustomResourceDefinition"
+		list := map[string]any{"metadata": map[string]any{"resourceVersion": "1"}}
+		definition, _ := strings.CutPrefix(request.URL.Query().Get("fieldSelector"), "metadata.name=")
 		switch {
-		case r.URL.Query().Get("sendInitialEvents") == "true":
+		case request.URL.Query().Get("sendInitialEvents") == "true":
 			w.WriteHeader(http.StatusUnprocessableEntity)
-			// the client may hang up
-			_, _ = io.WriteString(w,
-				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+			list = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}
+		case request.URL.Query().Get("watch") == "true":
+			_ = http.NewResponseController(w).Flush() // the client may hang up
+			<-request.Context().Done()
 			return
-		case r.URL.Query().Get("watch") == "true":
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-			return
-		case strings.HasSuffix(r.URL.Path, "/customresourcedefinitions"):
-			items = definitions[strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")]
-		case strings.HasSuffix(r.URL.Path, "/serviceimports"):
-			items, kind = serviceImport, "ServiceImport"
+		case definition != "":
+			list["apiVersion"], list["kind"] = "apiextensions.k8s.io/v1", "CustomResourceDefinitionList"
+			list["items"] = []any{map[string]any{
+				"metadata": map[string]any{"name": definition, "resourceVersion": "1"},
+				"spec":     map[string]any{"versions": []any{map[string]any{"name": "v1beta1", "served": true}}},
+				"status":   map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}},
+			}}
+		case strings.HasSuffix(request.URL.Path, "/serviceimports"):
+			list["apiVersion"], list["kind"], list["items"] = v1beta1.GroupVersion.String(), "ServiceImportList", imports
 		default:
-			items, kind = strings.Join(exports, ","), "ServiceExport"
+			list["apiVersion"], list["kind"], list["items"] = v1beta1.GroupVersion.String(), "ServiceExportList", exports
 		}
-		group := "multicluster.x-k8s.io/v1beta1"
-		if kind == "CustomResourceDefinition" {
-			group = "apiextensions.k8s.io/v1"
-		}
-		_, _ = io.WriteString(w, `{"apiVersion":"`+group+`","kind":"`+kind+
-			`List","metadata":{"resourceVersion":"1"},"items":[`+items+`]}`)
+		_ = json.NewEncoder(w).Encode(list)
+	}))
+	r := newTestReconciler()
+	var err error
+	if r.API, err = local.NewAPI(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = r.API.Run(ctx) })
+	r.API.WaitForSync(ctx)
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+		server.Close()
+	})
+	return r
+}
+
+// queued empties the queue.
+func queued(r *Reconciler) string {
+	var services []string
+	for r.queue.Len() > 0 {
+		service, _ := r.queue.Get()
+		services = append(services, service.String())
+		r.queue.Done(service)
+	}
+	slices.Sort(services)
+	return strings.Join(services, " ")
+}
+
+// addSlice adds a slice that the controller made of what a cluster exports to the cache.
+func addSlice(t *testing.T, r *Reconciler, cluster, namespace, service string) {
+	t.Helper()
+	if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: service, Labels: map[string]string{
+			export.LabelService: service, export.LabelSourceCluster: cluster, export.LabelSliceManagedBy: export.Manager,
+		},
+	}})); err != nil {
+		t.Fatal(err)
 	}
 }

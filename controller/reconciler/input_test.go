@@ -5,16 +5,14 @@ package reconciler
 import (
 	"net/netip"
 	"testing"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // listed is a member of which a list arrives while it is read.
@@ -44,29 +42,9 @@ func (j judged) Verdict(cluster string) liveness.Verdict { return j(cluster) }
 // TestViewIsNotOlderThanItsVerdict: a list that is not believed removes
 // nothing, even where it arrives while the service is looked at.
 func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
-	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "demo", Name: "web-west-1",
-			Labels: map[string]string{
-				export.LabelService: "web", export.LabelSourceCluster: "west",
-				export.LabelSliceManagedBy: export.Manager,
-			},
-		},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.65.0.10"}}},
-	}
-	snapshot := &export.View{
-		Cluster: "west", Service: web,
-		Spec: &export.Spec{
-			Created: time.Unix(1.7e9, 0), Type: v1beta1.ClusterSetIP,
-			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
-			Ports:      []export.Port{{Protocol: corev1.ProtocolTCP, Number: 80}},
-		},
-		Slices: []export.Slice{{Name: slice.Name, AddressType: slice.AddressType, Endpoints: slice.Endpoints}},
-	}
-	slice.Annotations = export.NewEncoder(snapshot).Annotations(&snapshot.Slices[0], nil)
-	copies := []*discoveryv1.EndpointSlice{slice}
+	web := exporttest.Web
+	copies := merge.Merge(merge.Observed{Cluster: "west", Service: web},
+		[]merge.Contribution{{View: exporttest.View("west", 1, "80/TCP", "10.65.0.10")}}).EndpointSlices
 	for name, test := range map[string]struct {
 		synced, keepBefore, keepAfter bool
 		withheldBefore, withheldAfter bool
