@@ -86,13 +86,11 @@ func (l *memoryLock) renewals() int {
 	return l.version
 }
 
-// TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of
-// this one has stopped, however its term ends.
+// quick is an election in which a renewal that fails ends the work soon.
+var quick = Options{LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 20 * time.Millisecond}
+
+// TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of this one has stopped, however its term ends.
 func TestLockIsGivenUpAfterTheWork(t *testing.T) {
-	options := Options{
-		LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond,
-		RetryPeriod: 20 * time.Millisecond,
-	}
 	failure := errors.New("the work failed")
 	for name, test := range map[string]struct {
 		end     func(lock *memoryLock, stop func()) error
@@ -100,32 +98,22 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 		holding string // while the work stops
 		after   string
 	}{
-		"asked to stop": {func(_ *memoryLock, stop func()) error { stop(); return nil }, nil, "first", ""},
-		"cannot renew": {func(lock *memoryLock,
-			_ func(),
-		) error {
-			lock.set(func() { lock.failing = true })
-			return nil
-		}, ErrLost, "first", ""},
+		"asked to stop":  {func(_ *memoryLock, stop func()) error { stop(); return nil }, nil, "first", ""},
+		"cannot renew":   {func(l *memoryLock, _ func()) error { l.set(func() { l.failing = true }); return nil }, ErrLost, "first", ""},
 		"the work fails": {func(*memoryLock, func()) error { return failure }, failure, "first", ""},
-		"somebody else's lock": {func(lock *memoryLock,
-			_ func(),
-		) error {
-			lock.set(func() { lock.record = thief() })
-			return nil
-		}, ErrLost, "thief", "thief"},
-		"somebody takes it while the work stops": {func(lock *memoryLock, stop func()) error {
-			stop()
-			lock.set(func() { lock.record = thief() })
-			return nil
-		}, nil, "thief", "thief"},
+		"somebody else's lock": {
+			func(l *memoryLock, _ func()) error { l.set(func() { l.record = thief() }); return nil }, ErrLost, "thief", "thief",
+		},
+		"somebody takes it while the work stops": {
+			func(l *memoryLock, stop func()) error { stop(); l.set(func() { l.record = thief() }); return nil }, nil, "thief", "thief",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lock := &memoryLock{}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var holding string
-			err := elect(ctx, lock, options, nil, func(ctx context.Context) error {
+			err := elect(ctx, lock, quick, nil, func(ctx context.Context) error {
 				err := test.end(lock, stop)
 				if err == nil {
 					select {
@@ -150,7 +138,8 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 
 // TestLockIsHeldWhileTheWorkStops: what takes long to stop stops under the lock, which is renewed until then.
 func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
-	options := Options{LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 20 * time.Millisecond}
+	options := quick
+	options.RenewDeadline = time.Second
 	lock := &memoryLock{}
 	ctx, stop := context.WithCancel(t.Context())
 	err := elect(ctx, lock, options, nil, func(ctx context.Context) error {
@@ -173,14 +162,10 @@ func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
 
 // TestReplicaThatNeverLed leaves the lock to its holder.
 func TestReplicaThatNeverLed(t *testing.T) {
-	options := Options{
-		LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond,
-		RetryPeriod: 20 * time.Millisecond,
-	}
 	lock := &memoryLock{record: thief()}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	err := elect(ctx, lock, options, nil, func(context.Context) error {
+	err := elect(ctx, lock, quick, nil, func(context.Context) error {
 		t.Error("it leads")
 		return nil
 	})
