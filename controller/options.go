@@ -61,7 +61,7 @@ type Options struct {
 	// Namespace holds the Secrets of the members, the heartbeat and the leader Lease. Empty means
 	// member.DefaultNamespace.
 	Namespace string
-	// Members are the members besides those that Secrets name.
+	// Members are the members besides those that Secrets name, with valid ids.
 	Members []member.Static
 	// MembersFrom are sources of more members, as of member.NewClusterProfiles.
 	MembersFrom []string
@@ -195,16 +195,11 @@ func validateMembers(own string, members []member.Static) error {
 	seen := map[string]bool{}
 	for _, static := range members {
 		id := static.Cluster
-		switch err := member.ValidateID(id); {
-		case err != nil:
-			return fmt.Errorf("member %s=%s: %w", id, static.Kubeconfig, err)
+		switch {
 		case id == own:
-			return fmt.Errorf(
-				"member %s=%s: this is the id of the local cluster: give each cluster an id of its own", id,
-				static.Kubeconfig)
+			return fmt.Errorf("member %s=%s: this is the id of the local cluster: give each cluster an id of its own", id, static.Kubeconfig)
 		case seen[id]:
-			return fmt.Errorf("member %s=%s: another member has the same id: name each cluster once", id,
-				static.Kubeconfig)
+			return fmt.Errorf("member %s=%s: another member has the same id: name each cluster once", id, static.Kubeconfig)
 		}
 		seen[id] = true
 	}

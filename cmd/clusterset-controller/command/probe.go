@@ -43,7 +43,7 @@ func probe(ctx context.Context, out io.Writer, identity string, targets []string
 		}
 		go func() {
 			for last := (state.ProbeResult{}); last.Step != state.ProbeOK && ctx.Err() == nil; <-time.After(interval) {
-				if result := connect(ctx, name, of, state.ProbePort); result != last {
+				if result := connect(ctx, net.DefaultResolver.LookupHost, name, of, state.ProbePort); result != last {
 					last = result
 					// In one write. Without a reader, nobody needs it.
 					_ = json.NewEncoder(out).Encode(state.ProbeLine{Index: i, ProbeResult: result})
@@ -73,10 +73,10 @@ func echo(identity string) http.HandlerFunc {
 }
 
 // connect exchanges payloads with all addresses of a name at a port until one fails.
-func connect(ctx context.Context, name, identity string, port int) state.ProbeResult {
+func connect(ctx context.Context, lookup func(context.Context, string) ([]string, error), name, identity string, port int) state.ProbeResult {
 	resolving, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	addresses, err := net.DefaultResolver.LookupHost(resolving, name)
+	addresses, err := lookup(resolving, name)
 	if err != nil {
 		return state.ProbeResult{Step: state.ProbeUnresolved, Error: err.Error()}
 	}

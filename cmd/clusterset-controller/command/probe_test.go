@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/miekg/dns"
-
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -54,7 +52,7 @@ func TestConnect(t *testing.T) {
 				t.Cleanup(server.Close)
 			}
 			port := server.Listener.Addr().(*net.TCPAddr).Port
-			got := connect(t.Context(), test.name, "west", port)
+			got := connect(t.Context(), net.DefaultResolver.LookupHost, test.name, "west", port)
 			if got.Step != test.want.Step || got.Address != test.want.Address || !strings.Contains(got.Error, test.want.Error) ||
 				got.Step != state.ProbeOK && got.Error == "" {
 				t.Errorf("got %+v, want %+v", got, test.want)
@@ -72,32 +70,9 @@ func TestConnect(t *testing.T) {
 func TestEachAddressIsTried(t *testing.T) {
 	server := httptest.NewServer(echo("west")) // at one of two addresses
 	t.Cleanup(server.Close)
-	socket, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := &dns.Server{PacketConn: socket, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, question *dns.Msg) {
-		reply := new(dns.Msg).SetReply(question)
-		if question.Question[0].Qtype == dns.TypeA {
-			for _, ip := range []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(127, 0, 0, 2)} {
-				header := dns.RR_Header{Name: question.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET}
-				reply.Answer = append(reply.Answer, &dns.A{Hdr: header, A: ip})
-			}
-		}
-		_ = w.WriteMsg(reply)
-	})}
-	ended := make(chan error, 1)
-	go func() { ended <- names.ActivateAndServe() }()
-	before := net.DefaultResolver
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", socket.LocalAddr().String())
-	}}
-	t.Cleanup(func() {
-		net.DefaultResolver = before
-		_, _ = socket.Close(), <-ended
-	})
-	port := server.Listener.Addr().(*net.TCPAddr).Port
-	if got := connect(t.Context(), "two.example.", "west", port); got.Step != state.ProbeFailed || got.Address != "127.0.0.2" {
+	both := func(context.Context, string) ([]string, error) { return []string{"127.0.0.1", "127.0.0.2"}, nil }
+	got := connect(t.Context(), both, "two", "west", server.Listener.Addr().(*net.TCPAddr).Port)
+	if got.Step != state.ProbeFailed || got.Address != "127.0.0.2" {
 		t.Errorf("got %+v", got)
 	}
 }
