@@ -52,6 +52,13 @@ func checkClusterset(t *testing.T, seed uint64) {
 		}
 		diff(t, name+"what all clusters have in common", everywhereOf(result), agreed)
 
+		// Nor does it matter who is silent.
+		heard := slices.Clone(contributions)
+		for i := range heard {
+			heard[i].Demote = false
+		}
+		diff(t, name+"what all clusters have in common if all are heard", everywhereOf(Merge(m.observed, heard)), agreed)
+
 		// Nor does the order matter in one cluster.
 		again := slices.Clone(contributions)
 		r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })

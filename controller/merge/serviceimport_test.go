@@ -24,8 +24,7 @@ func TestServiceImport(t *testing.T) {
 			labels("team=red"), annotations("note=x"), families("IPv4", "IPv6")),
 		newView("east", 2, "http:80/TCP", "10.1.0.1", labels("team=blue"), families("IPv4", "IPv6")),
 	)
-	observed := newObserved("east")
-	first := Merge(observed, contributions)
+	first := Merge(newObserved("east"), contributions)
 	want := &v1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: "web",
@@ -81,18 +80,6 @@ func TestServiceImport(t *testing.T) {
 		},
 	}
 	diff(t, "new derived Service", first.DerivedService, wantService)
-
-	_, last := settled(t, observed, contributions)
-	want.UID = "uid-of-import"
-	want.Spec.IPs = []string{"10.96.0.7", "fd00:96::7"}
-	want.Status.Conditions = []metav1.Condition{{
-		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready",
-		Message: "The service is imported.",
-	}}
-	diff(t, "import at rest", last.ServiceImport, want)
-	wantService.OwnerReferences[0].UID = "uid-of-import"
-	wantService.Spec.ClusterIP, wantService.Spec.ClusterIPs = "10.96.0.7", []string{"10.96.0.7", "fd00:96::7"}
-	diff(t, "derived Service at rest", last.DerivedService, wantService)
 }
 
 // TestImportMetadata: what exports set goes with them, and what others set on an import and its Service stays.
