@@ -45,7 +45,10 @@ clusters: [{name: c, cluster: {server: "https://192.0.2.1"}}], users: [{name: u,
 contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for args, want := range map[string]string{
+		"--kubeconfig= --cluster-id=east":               "set --kubeconfig", // outside of a cluster
 		"--no-such-flag":                                "no-such-flag",
 		"an-argument":                                   "an-argument",
 		"--kubeconfig=/does/not/exist":                  "/does/not/exist",
@@ -83,17 +86,6 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestNoKubeconfig: outside of a cluster the error names the flag.
-func TestNoKubeconfig(t *testing.T) {
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	command := Command("")
-	command.SetArgs([]string{"--cluster-id=east", "--bind-address="})
-	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // TestJSONLog: each line is an object with what a program looks for.
 func TestJSONLog(t *testing.T) {
 	var out bytes.Buffer
@@ -117,26 +109,23 @@ func TestJSONLog(t *testing.T) {
 func TestMemoryLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
-	for name, test := range map[string]struct {
-		environment map[string]string
-		want        int64
-		wrong       bool
+	for _, test := range []struct {
+		limit, gomemlimit string
+		want              int64 // 0 if the limit is refused
 	}{
-		"the chart's": {map[string]string{memoryLimitVariable: "536870912"}, 536870912 / 10 * 9, false},
-		"none":        {nil, math.MaxInt64, false},
-		"GOMEMLIMIT": {
-			map[string]string{memoryLimitVariable: "536870912", "GOMEMLIMIT": "1GiB"},
-			math.MaxInt64,
-			false,
-		},
-		"not a number":   {map[string]string{memoryLimitVariable: "512Mi"}, math.MaxInt64, true},
-		"not a limit":    {map[string]string{memoryLimitVariable: "-1"}, math.MaxInt64, true},
-		"nothing at all": {map[string]string{memoryLimitVariable: "0"}, math.MaxInt64, true},
+		{"536870912", "", 536870912 / 10 * 9}, // the chart's
+		{"", "", math.MaxInt64},
+		{"536870912", "1GiB", math.MaxInt64},
+		{"512Mi", "", 0},
+		{"-1", "", 0},
+		{"0", "", 0},
 	} {
 		debug.SetMemoryLimit(math.MaxInt64)
-		err := limitMemory(func(key string) string { return test.environment[key] })
-		if got := debug.SetMemoryLimit(-1); got != test.want || (err != nil) != test.wrong {
-			t.Errorf("%s: limit %d, error %v", name, got, err)
+		err := limitMemory(func(key string) string {
+			return map[string]string{memoryLimitVariable: test.limit, "GOMEMLIMIT": test.gomemlimit}[key]
+		})
+		if got := debug.SetMemoryLimit(-1); (err != nil) != (test.want == 0) || err == nil && got != test.want {
+			t.Errorf("%q, %q: limit %d, error %v", test.limit, test.gomemlimit, got, err)
 		}
 	}
 }
