@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
 
@@ -18,14 +17,7 @@ import (
 // none, with "!" before those that are not ready and their node behind them.
 func parse(text string) export.Slice {
 	ports, endpoints, _ := strings.Cut(text, ":")
-	slice := export.Slice{AddressType: discoveryv1.AddressTypeIPv4}
-	for _, port := range strings.Fields(ports) {
-		var number int32
-		if _, err := fmt.Sscan(port, &number); err != nil {
-			panic(err)
-		}
-		slice.Targets = append(slice.Targets, export.Target{Protocol: corev1.ProtocolTCP, Number: number, Port: number})
-	}
+	slice := newSlice("web", strings.ReplaceAll(ports, " ", "/TCP ")+"/TCP", "")
 	for i, field := range strings.Fields(endpoints) {
 		zone, unready := strings.CutPrefix(field, "!")
 		zone, node, _ := strings.Cut(zone, "@")

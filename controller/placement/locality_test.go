@@ -84,7 +84,6 @@ func TestLocality(t *testing.T) {
 			diff(t, "trafficDistribution of the import", ptr.Deref(result.ServiceImport.Spec.TrafficDistribution, ""),
 				east.Spec.TrafficDistribution)
 			diff(t, "condition", preferText(result), test.told)
-			checkHints(t, result.EndpointSlices)
 
 			// The Service is replaced: until it is back the preference stays.
 			_, kept := settled(t, observed, contribute(newAbsent("east")))
@@ -113,24 +112,6 @@ func hintsText(result merge.Result) string {
 func preferText(result merge.Result) string {
 	words := strings.Fields(told(result, ConditionPreferCluster))
 	return strings.Join(words[:min(2, len(words))], " ")
-}
-
-// checkHints checks what the API server and kube-proxy ask of hints: at most eight, and all endpoints of the service or none.
-func checkHints(t *testing.T, all []*discoveryv1.EndpointSlice) {
-	t.Helper()
-	found := map[bool]int{}
-	for _, slice := range all {
-		for _, endpoint := range slice.Endpoints {
-			hints := endpoint.Hints
-			found[hints != nil]++
-			if hints != nil && (len(hints.ForZones) < 1 || len(hints.ForZones) > MaxZones || len(hints.ForNodes) > 1) {
-				t.Errorf("hints %v", hints)
-			}
-		}
-	}
-	if len(found) > 1 {
-		t.Errorf("%d endpoints have hints and %d have none", found[true], found[false])
-	}
 }
 
 // TestConditionIsOfTheImport, also while the Service is replaced.

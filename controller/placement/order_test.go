@@ -70,7 +70,6 @@ func TestOrder(t *testing.T) {
 			slices.Sort(test.want)
 			observed, result := settled(t, observed, contributions)
 			diff(t, "used", usedText(result), strings.Join(test.want, " "))
-			checkHints(t, result.EndpointSlices)
 			for _, c := range contributions {
 				view, problems := export.FromSlices(export.Source{Cluster: c.View.Cluster}, web,
 					export.SlicesOf(c.View.Cluster, result.EndpointSlices), nil)
