@@ -33,12 +33,7 @@ func TestServe(t *testing.T) {
 	serve(ctx, &group, listener, health, registry, &ready, states)
 	get := func(at net.Listener, path string, wantStatus int, want string) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at.Addr().String()+path,
-			http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.DefaultClient.Do(request)
+		response, err := http.Get("http://" + at.Addr().String() + path)
 		if err != nil {
 			t.Fatal(err)
 		}
