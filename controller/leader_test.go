@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -74,16 +75,11 @@ func (l *memoryLock) set(change func()) {
 	change()
 }
 
-func (l *memoryLock) holder() string {
+// held returns who holds the lock, and how many renewals there were.
+func (l *memoryLock) held() (by string, renewals int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.record.HolderIdentity
-}
-
-func (l *memoryLock) renewals() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.version
+	return l.record.HolderIdentity, l.version
 }
 
 // quick is an election in which a renewal that fails ends the work soon.
@@ -123,14 +119,14 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 					}
 					err = fmt.Errorf("what was asked for: %w", ctx.Err())
 				}
-				holding = lock.holder()
+				holding, _ = lock.held()
 				return err
 			})
 			if !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
-			if holding != test.holding || lock.holder() != test.after {
-				t.Errorf("held by %q while the work stops, by %q afterwards", holding, lock.holder())
+			if after, _ := lock.held(); holding != test.holding || after != test.after {
+				t.Errorf("held by %q while the work stops, by %q afterwards", holding, after)
 			}
 		})
 	}
@@ -145,18 +141,17 @@ func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
 	err := elect(ctx, lock, options, nil, func(ctx context.Context) error {
 		stop()
 		<-ctx.Done()
-		for begin, late := lock.renewals(), time.After(options.LeaseDuration); lock.renewals() < begin+3; {
-			select {
-			case <-late:
-				t.Error("the lock is not renewed while the work stops")
-				return nil
-			case <-time.After(time.Millisecond):
-			}
+		_, begin := lock.held()
+		if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, options.LeaseDuration, false, func(context.Context) (bool, error) {
+			_, now := lock.held()
+			return now >= begin+3, nil
+		}); err != nil {
+			t.Error("the lock is not renewed while the work stops")
 		}
 		return nil
 	})
-	if err != nil || lock.holder() != "" {
-		t.Errorf("got %v, and the holder is %q", err, lock.holder())
+	if by, _ := lock.held(); err != nil || by != "" {
+		t.Errorf("got %v, and the holder is %q", err, by)
 	}
 }
 
@@ -169,8 +164,8 @@ func TestReplicaThatNeverLed(t *testing.T) {
 		t.Error("it leads")
 		return nil
 	})
-	if err != nil || lock.holder() != "thief" {
-		t.Errorf("got %v, and the holder is %q", err, lock.holder())
+	if by, _ := lock.held(); err != nil || by != "thief" {
+		t.Errorf("got %v, and the holder is %q", err, by)
 	}
 }
 
