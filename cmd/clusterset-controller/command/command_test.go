@@ -75,17 +75,6 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 	}
 }
 
-func TestVersion(t *testing.T) {
-	var out strings.Builder
-	command := Command("")
-	command.SetOut(&out)
-	command.SetArgs([]string{"--version"})
-	if err := command.ExecuteContext(t.Context()); err != nil || out.String() != "clusterset-controller version "+
-		command.Version+"\n" {
-		t.Errorf("--version: %q, %v", out.String(), err)
-	}
-}
-
 // TestJSONLog: each line is an object with what a program looks for.
 func TestJSONLog(t *testing.T) {
 	var out bytes.Buffer
