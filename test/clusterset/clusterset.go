@@ -28,7 +28,6 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
@@ -123,7 +122,7 @@ func StartDNS(plane Cluster, path string, credential Credential) (*Program, erro
 // StartCorefile starts a CoreDNS with a Corefile, in which PORT stands for its port of 127.0.0.1. It does not wait for
 // it.
 func StartCorefile(plane Cluster, path, corefile string) (*Program, error) {
-	address, err := port.Free()
+	address, err := process.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +139,7 @@ func StartCorefile(plane Cluster, path, corefile string) (*Program, error) {
 func StartController(plane Cluster, path string, credential Credential,
 	flags ...string,
 ) (*Program, error) {
-	address, err := port.Free()
+	address, err := process.FreePort()
 	if err != nil {
 		return nil, err
 	}

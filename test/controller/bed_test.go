@@ -19,7 +19,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
@@ -120,7 +119,7 @@ func (b *realBed) remote(reader, source string) *controlplane.Remote {
 }
 
 func (b *realBed) Cut(reader, source string, direction scenario.Direction) {
-	b.remote(reader, source).CutOff(link.Direction(direction))
+	b.remote(reader, source).CutOff(controlplane.Direction(direction))
 }
 
 func (b *realBed) Restore(reader, source string) { b.remote(reader, source).Reconnect() }

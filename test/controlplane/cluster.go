@@ -16,7 +16,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -25,8 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/scratch"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 // Cluster is a running control plane. Its methods may be called from any goroutine.
@@ -36,7 +34,8 @@ type Cluster struct {
 	*Access
 
 	options   Options
-	scratch   *scratch.Directory
+	directory string
+	remove    func() error   // the directory
 	authority []byte         // the certificate of the API server, in PEM
 	admin     string         // the token of an administrator
 	address   netip.AddrPort // of the API server
@@ -51,19 +50,10 @@ type Cluster struct {
 	remotes map[string]*Remote
 }
 
-// Start starts a cluster and returns once the API is served with its CRDs, and the nodes are ready. Programs that are
-// missing are built first. ctx bounds the start alone; the cluster runs until Stop, or until this process ends.
-// Where the start fails, nothing is left of it, and the error quotes the log of the component in question.
-func Start(ctx context.Context, options Options) (*Cluster, error) {
-	clusters, err := StartAll(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	return clusters[0], nil
-}
-
-// StartAll starts one cluster for each of the options, all at once, and returns them in that order. Where one
-// start fails, none is left running.
+// StartAll starts one cluster for each of the options, all at once, and returns them in that order once their APIs are
+// served with the CRDs, and the nodes are ready. Programs that are missing are built first. ctx bounds the start alone; a
+// cluster runs until Stop, or until this process ends. Where one start fails, nothing is left of any, and the error quotes
+// the logs.
 func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error) {
 	clusters := make([]*Cluster, len(options))
 	defer func() {
@@ -76,15 +66,7 @@ func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error)
 			return nil, err
 		}
 	}
-	if len(clusters) == 0 {
-		return nil, nil
-	}
-	var needed []assets.Program
-	for _, cluster := range clusters {
-		needed = append(needed, cluster.programs()...)
-	}
-	slices.Sort(needed)
-	programs, err := assets.Ensure(ctx, os.Stderr, slices.Compact(needed)...)
+	programs, err := assets.Ensure(ctx, os.Stderr, assets.Cluster()...)
 	if err != nil {
 		return nil, fmt.Errorf("provide the control plane's programs: %w", err)
 	}
@@ -118,10 +100,10 @@ func newCluster(options Options) (_ *Cluster, err error) {
 			err = errors.Join(fmt.Errorf("start control plane %s: %w", options.Name, err), c.Stop())
 		}
 	}()
-	if c.scratch, err = scratch.Make(options.Name); err != nil {
+	if c.directory, c.remove, err = process.Scratch(options.Name); err != nil {
 		return nil, err
 	}
-	if c.address, err = port.Free(); err != nil {
+	if c.address, err = process.FreePort(); err != nil {
 		return nil, err
 	}
 	c.Access = &Access{cluster: c, url: "https://" + c.address.String()}
@@ -186,10 +168,10 @@ func (c *Cluster) Stop() error {
 		failures = append(failures, component.Kill())
 	}
 	for _, remote := range c.remotes {
-		failures = append(failures, remote.link.Close())
+		failures = append(failures, remote.close())
 	}
-	if c.scratch != nil {
-		failures = append(failures, c.scratch.Remove())
+	if c.remove != nil {
+		failures = append(failures, c.remove())
 	}
 	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("stop control plane %s: %w", c.options.Name, err)
@@ -215,7 +197,7 @@ func (c *Cluster) Name() string { return c.options.Name }
 func (c *Cluster) Options() Options { return c.options }
 
 // Directory is the cluster's temporary directory: it holds the data, the credentials and the components' logs.
-func (c *Cluster) Directory() string { return c.scratch.Path() }
+func (c *Cluster) Directory() string { return c.directory }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Directory(), name) }
 

@@ -21,9 +21,6 @@ func (c *Cluster) APIServer() *Component { return c.components[assets.APIServer]
 // Controllers is what makes EndpointSlices, pods of Deployments, and deletes what is in a deleted namespace.
 func (c *Cluster) Controllers() *Component { return c.components[assets.Controllers] }
 
-// Scheduler is what gives pods their node.
-func (c *Cluster) Scheduler() *Component { return c.components[assets.Scheduler] }
-
 // Kwok is what plays the nodes: it makes pods ready, and lets deleted ones go. It ends by itself where the API server
 // does not answer within half a minute of its start.
 func (c *Cluster) Kwok() *Component { return c.components[assets.Kwok] }
@@ -96,7 +93,7 @@ func (c *Component) Kill() error {
 
 // Freeze stops the component's execution (SIGSTOP). A frozen API server still accepts connections, and answers nothing.
 func (c *Component) Freeze() error {
-	if process := c.current(); process != nil {
+	if process := c.Process(); process != nil {
 		return process.Freeze()
 	}
 	return fmt.Errorf("freeze %s: it was never started", c.spec.Name)
@@ -104,7 +101,7 @@ func (c *Component) Freeze() error {
 
 // Thaw lets a frozen component go on.
 func (c *Component) Thaw() error {
-	if process := c.current(); process != nil {
+	if process := c.Process(); process != nil {
 		return process.Thaw()
 	}
 	return nil
@@ -112,19 +109,16 @@ func (c *Component) Thaw() error {
 
 // Running tells whether the component was started and has not ended. A frozen one runs.
 func (c *Component) Running() bool {
-	process := c.current()
+	process := c.Process()
 	return process != nil && process.Running()
 }
-
-// Process is the process of the component that was started last, nil if none was.
-func (c *Component) Process() *process.Process { return c.current() }
 
 // LogFile is where the component writes its log: a file in the cluster's directory, which goes with it.
 func (c *Component) LogFile() string { return c.spec.LogFile }
 
 // LogTail is the end of its log: whole lines, at most limit bytes.
-func (c *Component) LogTail(limit int64) string {
-	if process := c.current(); process != nil {
+func (c *Component) LogTail(limit int) string {
+	if process := c.Process(); process != nil {
 		return process.LogTail(limit)
 	}
 	return ""
@@ -140,8 +134,8 @@ func (c *Component) Err() error {
 	return c.process.Err()
 }
 
-// current is the process that was started last, or nil.
-func (c *Component) current() *process.Process {
+// Process is the process of the component that was started last, nil if none was.
+func (c *Component) Process() *process.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.process

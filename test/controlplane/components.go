@@ -58,7 +58,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			"--etcd-servers=unix://etcd:0",
 			"--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", c.address.Port()),
-			"--advertise-address=" + advertise(c.options.ServiceCIDRs),
+			"--advertise-address=127.0.0.1",
 			"--endpoint-reconciler-type=none", // a loopback address is no valid endpoint
 			"--cert-dir=.",
 			"--tls-cert-file=" + servingFile,
@@ -114,14 +114,6 @@ func (c *Cluster) environment() []string {
 		"HOME=" + c.Directory(), "TMPDIR=" + os.TempDir(), "PATH=" + os.Getenv("PATH"),
 		"GOGC=400", // a fifth less processor time of an API server, for 100 MiB of memory
 	}
-}
-
-// advertise is a loopback address of the primary family, which is what the API server checks of it.
-func advertise(services []netip.Prefix) string {
-	if len(services) > 0 && services[0].Addr().Is6() {
-		return "::1"
-	}
-	return "127.0.0.1"
 }
 
 func join(prefixes []netip.Prefix) string {

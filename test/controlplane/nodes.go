@@ -5,7 +5,6 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"math/bits"
 	"net/netip"
 	"strings"
 	"time"
@@ -19,10 +18,7 @@ import (
 // createNodes creates one node for each zone of the options. kwok makes them ready.
 func (c *Cluster) createNodes(ctx context.Context) error {
 	for i := range c.options.Zones {
-		node, err := c.node(i)
-		if err != nil {
-			return err
-		}
+		node := c.node(i)
 		if _, err := c.clientset.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create node %s: %w", node.Name, err)
 		}
@@ -31,7 +27,7 @@ func (c *Cluster) createNodes(ctx context.Context) error {
 }
 
 // node is the i-th node: it has its share of the cluster's pod ranges, and room for any pod.
-func (c *Cluster) node(i int) (*corev1.Node, error) {
+func (c *Cluster) node(i int) *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("1k"),
 		corev1.ResourceMemory: resource.MustParse("1Ti"),
@@ -55,24 +51,17 @@ func (c *Cluster) node(i int) (*corev1.Node, error) {
 		node.Labels[corev1.LabelTopologyZone] = zone
 	}
 	for family, pods := range c.options.PodCIDRs {
-		share, err := subnet(pods, len(c.options.Zones), i)
-		if err != nil {
-			return nil, err
-		}
+		share := part(pods, i)
 		from := share
 		if c.options.NodeCIDRs != nil {
-			if from, err = subnet(c.options.NodeCIDRs[family], len(c.options.Zones), i); err != nil {
-				return nil, err
-			}
+			from = part(c.options.NodeCIDRs[family], i)
 		}
 		node.Spec.PodCIDRs = append(node.Spec.PodCIDRs, share.String())
 		node.Status.Addresses = append(node.Status.Addresses,
 			corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: nodeAddress(from).String()})
 	}
-	if len(node.Spec.PodCIDRs) > 0 {
-		node.Spec.PodCIDR = node.Spec.PodCIDRs[0]
-	}
-	return node, nil
+	node.Spec.PodCIDR = node.Spec.PodCIDRs[0]
+	return node
 }
 
 // SetNodeReady sets the condition Ready of a node, as its kubelet would.
@@ -103,28 +92,18 @@ func conditions(to bool, kinds ...string) []byte {
 
 // nodeAddress is the last but one address of a node's share, far from those that kwok gives to pods.
 func nodeAddress(share netip.Prefix) netip.Addr {
-	address := share.Masked().Addr().AsSlice()
-	for position := share.Bits(); position < len(address)*8-1; position++ {
-		address[position/8] |= 1 << (7 - position%8)
+	address := share.Addr().AsSlice()
+	for i := share.Bits() / 8; i < len(address); i++ {
+		address[i] = 0xff
 	}
-	node, _ := netip.AddrFromSlice(address)
-	return node
+	last, _ := netip.AddrFromSlice(address)
+	return last.Prev()
 }
 
-// subnet is the i-th of count equal parts of prefix, count being rounded up to a power of two.
-func subnet(prefix netip.Prefix, count, i int) (netip.Prefix, error) {
-	added := bits.Len(uint(count - 1))
-	length := prefix.Bits() + added
-	address := prefix.Masked().Addr().AsSlice()
-	if length > len(address)*8 {
-		return netip.Prefix{}, fmt.Errorf("pod range %s is too small for %d nodes", prefix, count)
-	}
-	for bit := range added {
-		if i>>bit&1 == 1 {
-			position := length - 1 - bit
-			address[position/8] |= 1 << (7 - position%8)
-		}
-	}
-	part, _ := netip.AddrFromSlice(address)
-	return netip.PrefixFrom(part, length), nil
+// part is the i-th of the 256 parts of a range that ends with a whole byte.
+func part(of netip.Prefix, i int) netip.Prefix {
+	address := of.Masked().Addr().AsSlice()
+	address[of.Bits()/8] = byte(i)
+	first, _ := netip.AddrFromSlice(address)
+	return netip.PrefixFrom(first, of.Bits()+8)
 }

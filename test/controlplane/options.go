@@ -16,11 +16,12 @@ import (
 type Options struct {
 	// Name names the cluster: in its nodes, its kubeconfigs, its logs. A DNS label.
 	Name string
-	// IPFamilies are the families of pods and Services, one or two, the first being the primary. Default: IPv4.
+	// IPFamilies are the families of pods and Services: IPv4, which is the default, or IPv4 and IPv6.
 	// They are not looked at where both PodCIDRs and ServiceCIDRs are given.
 	IPFamilies []corev1.IPFamily
 	// PodCIDRs are the ranges of pod addresses, one for each family. By default each
-	// cluster of this process gets ranges of its own, so that clusters form a flat network.
+	// cluster of this process gets ranges of its own, so that clusters form a flat network. The length of these and of
+	// NodeCIDRs is in whole bytes: the next byte is the number of a node.
 	PodCIDRs []netip.Prefix
 	// NodeCIDRs are the ranges of node addresses, one for each of PodCIDRs. By default nodes have addresses of those.
 	NodeCIDRs []netip.Prefix

@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 )
 
 const (
@@ -25,61 +23,33 @@ const (
 )
 
 // poll calls check until it is nil. It fails where a component ends, or the time is up; the error says what was
-// waited for, what check said last, and how the logs of the components in question end.
-func (c *Cluster) poll(ctx context.Context, what string, check func(context.Context) error,
-	suspects ...assets.Program,
-) error {
-	running, cancel := c.whileRunning(ctx)
-	defer cancel()
+// waited for, what check said last, and how the logs of the components end.
+func (c *Cluster) poll(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(running, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
-		request, cancel := context.WithTimeout(ctx, requestTimeout)
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		last = check(request)
-		return last == nil, nil
+		last = check(ctx)
+		return last == nil, c.Err()
 	})
 	switch {
 	case err == nil:
 		return nil
-	case running.Err() != nil:
-		return fmt.Errorf("wait for %s: %w", what, context.Cause(running))
+	case !wait.Interrupted(err):
+		return fmt.Errorf("wait for %s: %w", what, err)
 	}
-	return fmt.Errorf("wait for %s: not within %s: %w%s", what, readyTimeout, last, c.logTails(suspects))
-}
-
-// whileRunning returns a context that ends when a component does that runs now, with its end as the cause.
-func (c *Cluster) whileRunning(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	for _, component := range c.components {
-		process := component.current()
-		if process == nil || !process.Running() {
-			continue
-		}
-		go func() {
-			select {
-			case <-process.Done():
-				cancel(process.Err())
-			case <-ctx.Done():
-			}
-		}()
-	}
-	return ctx, func() { cancel(nil) }
-}
-
-func (c *Cluster) logTails(programs []assets.Program) string {
 	var tails strings.Builder
-	for _, program := range programs {
-		fmt.Fprintf(&tails, "\nthe end of %s:\n%s", c.components[program].LogFile(),
-			c.components[program].LogTail(4096))
+	for _, component := range c.components {
+		fmt.Fprintf(&tails, "\nthe end of %s:\n%s", component.LogFile(), component.LogTail(4096))
 	}
-	return tails.String()
+	return fmt.Errorf("wait for %s: not within %s: %w%s", what, readyTimeout, last, tails.String())
 }
 
 // waitReady waits until the API server says that it is ready.
 func (c *Cluster) waitReady(ctx context.Context) error {
 	return c.poll(ctx, "the API server to be ready", func(ctx context.Context) error {
 		return c.clientset.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-	}, assets.Etcd, assets.APIServer)
+	})
 }
 
 // waitWorking waits until the controllers have made the service account of the namespace default, and until all nodes are
@@ -88,11 +58,11 @@ func (c *Cluster) waitWorking(ctx context.Context) error {
 	err := c.poll(ctx, "the service account of namespace default", func(ctx context.Context) error {
 		_, err := c.clientset.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
-	}, assets.Controllers)
+	})
 	if err != nil || len(c.options.Zones) == 0 {
 		return err
 	}
-	return c.poll(ctx, "the nodes to be ready", c.nodesReady, assets.Kwok)
+	return c.poll(ctx, "the nodes to be ready", c.nodesReady)
 }
 
 // nodesReady is nil once all nodes are ready.

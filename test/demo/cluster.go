@@ -21,7 +21,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/demo/plane"
 )
@@ -49,7 +48,7 @@ func (c *cluster) start(ctx context.Context, folder string) {
 	program := get(clusterset.StartDNS(c.plane, filepath.Join(folder, "coredns"), credential))
 	c.dns, c.processes = program.Address, append(c.processes, program.Process)
 	credential = get(clusterset.WriteCredential(ctx, c.plane, clusterset.Namespace, "clusterset-controller"))
-	probes := get(port.Free()).String()
+	probes := get(process.FreePort()).String()
 	c.pods = newPodNetwork(ctx, c, probes)
 	flags := []string{"--canary-address=" + probes, "--expose=NodePort"}
 	if c.name == "north" {

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
@@ -268,7 +268,7 @@ func here(t testing.TB, corefile, kubeconfig, upstream string) string {
 	corefile = sideLine.ReplaceAllString(corefile, "${1}${2} 127.0.0.1:0")
 	// It would find itself in a loop, as it asks a server of this machine.
 	corefile = strings.ReplaceAll(corefile, "    loop\n", "")
-	second, err := port.Free()
+	second, err := process.FreePort()
 	must(t, err)
 	corefile = blockLine.ReplaceAllStringFunc(corefile, func(line string) string {
 		if strings.Contains(line, ":53 ") {

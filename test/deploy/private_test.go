@@ -26,7 +26,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
@@ -346,7 +345,7 @@ func dialed(ctx context.Context, address string) error {
 
 func free(t *testing.T) string {
 	t.Helper()
-	address, err := port.Free()
+	address, err := process.FreePort()
 	must(t, err)
 	return address.String()
 }

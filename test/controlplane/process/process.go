@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs child processes that cannot outlive this one.
+// Package process runs child processes that cannot outlive this one, and has what such processes share a machine by: ports,
+// locks, and directories that do not pile up.
 //
 // Every child gets SIGKILL from the kernel when this process dies, whatever it dies of (prctl(2), PR_SET_PDEATHSIG).
 // The kernel binds that promise to the thread that forked, so all children are forked from one thread that lives as
@@ -15,11 +16,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Spec says what to run. It is not changed by Start.
@@ -130,10 +132,16 @@ func (p *Process) Freeze() error {
 	if err := p.send(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	if err := waitStopped(p.cmd.Process); err != nil {
-		return fmt.Errorf("wait for %s (process %d) to stop: %w", p.spec.Name, p.PID(), err)
+	for {
+		// The state stays to be waited for. A child that has ended is not there any more.
+		err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		switch {
+		case err == nil, errors.Is(err, unix.ECHILD):
+			return nil
+		case !errors.Is(err, unix.EINTR):
+			return fmt.Errorf("wait for %s (process %d) to stop: %w", p.spec.Name, p.PID(), err)
+		}
 	}
-	return nil
 }
 
 // Thaw lets a frozen child go on (SIGCONT).
@@ -150,25 +158,13 @@ func (p *Process) send(signals ...syscall.Signal) error {
 }
 
 // LogTail is the end of the child's log: whole lines, at most limit bytes.
-func (p *Process) LogTail(limit int64) string {
-	log, err := os.Open(p.spec.LogFile)
+func (p *Process) LogTail(limit int) string {
+	log, err := os.ReadFile(p.spec.LogFile)
 	if err != nil {
 		return err.Error()
 	}
-	defer log.Close()
-	size, err := log.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err.Error()
+	if long := len(log) - limit; long > 0 {
+		_, log, _ = bytes.Cut(log[long:], []byte("\n"))
 	}
-	start := max(0, size-limit)
-	tail, err := io.ReadAll(io.NewSectionReader(log, start, size-start))
-	if err != nil {
-		return err.Error()
-	}
-	if start > 0 {
-		if newline := bytes.IndexByte(tail, '\n'); newline >= 0 {
-			tail = tail[newline+1:]
-		}
-	}
-	return string(tail)
+	return string(log)
 }

@@ -16,47 +16,31 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// helperVariable makes the test binary one of the programs of runHelper.
+// helperVariable makes the test binary a child that ties itself to its parent, and starts a child of its own, which does
+// nothing to be tied.
 const helperVariable = "PROCESS_TEST_HELPER"
 
 func TestMain(m *testing.M) {
-	if helper := os.Getenv(helperVariable); helper != "" {
-		if err := runHelper(helper); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
+	if os.Getenv(helperVariable) == "" {
+		os.Exit(m.Run())
+	}
+	err := process.TieToParent()
+	if err == nil {
+		var last *process.Process
+		last, err = process.Start(process.Spec{Name: "last", Path: "/bin/sleep", Args: []string{"1000"}, LogFile: os.DevNull})
+		if err == nil {
+			fmt.Println(last.PID())
+			select {}
 		}
-		return
 	}
-	os.Exit(m.Run())
-}
-
-// runHelper is a parent, whose child ties itself to it and starts a child of its own, which does nothing to be tied.
-func runHelper(helper string) error {
-	if helper == "parent" {
-		child := exec.Command(os.Args[0])
-		child.Env, child.Stdout = append(os.Environ(), helperVariable+"=child"), os.Stdout
-		if err := child.Start(); err != nil {
-			return err
-		}
-		return child.Wait()
-	}
-	if err := process.TieToParent(); err != nil {
-		return err
-	}
-	last, err := process.Start(process.Spec{
-		Name: "last", Path: "/bin/sh", Args: []string{"-c", "exec sleep 1000"}, LogFile: os.DevNull,
-	})
-	if err != nil {
-		return err
-	}
-	fmt.Println(last.PID())
-	select {}
+	fmt.Println(err)
+	os.Exit(1)
 }
 
 // A child dies with its parent, tied by the parent or by itself.
 func TestChildDiesWithItsParent(t *testing.T) {
-	parent := exec.Command(os.Args[0])
-	parent.Env = append(os.Environ(), helperVariable+"=parent")
+	parent := exec.Command("/bin/sh", "-c", `"$0"; exit`, os.Args[0])
+	parent.Env = append(os.Environ(), helperVariable+"=1")
 	// Not StdoutPipe: it would wait for the child to close it, too.
 	reader, writer, err := os.Pipe()
 	if err != nil {

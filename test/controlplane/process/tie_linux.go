@@ -3,7 +3,6 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,24 +56,4 @@ func TieToParent() error {
 		return fmt.Errorf("tie to the parent process: process %d ended meanwhile", parent)
 	}
 	return nil
-}
-
-// waitStopped returns once the child is stopped as a whole, or has ended. It leaves its state to be waited for.
-func waitStopped(child *os.Process) error {
-	var failed error
-	err := child.WithHandle(func(descriptor uintptr) {
-		for {
-			failed = unix.Waitid(unix.P_PIDFD, int(descriptor), nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
-			if !errors.Is(failed, unix.EINTR) {
-				return
-			}
-		}
-	})
-	if err == nil {
-		err = failed
-	}
-	if errors.Is(err, os.ErrProcessDone) || errors.Is(err, unix.ECHILD) { // it has ended and is reaped
-		return nil
-	}
-	return err
 }

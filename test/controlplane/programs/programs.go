@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/flock"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
@@ -39,7 +38,7 @@ func BuildIn(ctx context.Context, module string, environment []string, args ...s
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", err
 	}
-	unlock, err := flock.Wait(ctx, bin+".lock")
+	unlock, err := process.Lock(bin, true)
 	if err != nil {
 		return "", err
 	}

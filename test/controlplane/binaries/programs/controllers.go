@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"os/signal"
@@ -103,47 +104,23 @@ func startControllers(ctx context.Context, kubeconfig, rootCAFile, keyFile strin
 			factory.Networking().V1().IPAddresses(), client),
 		clusterroleaggregation.NewClusterRoleAggregation(factory.Rbac().V1().ClusterRoles(), client.RbacV1()),
 	}
-	add := func(controller runner, err error) error {
-		controllers = append(controllers, controller)
-		return err
+	rootCA, err1 := os.ReadFile(rootCAFile)
+	signingKey, err2 := keyutil.PrivateKeyFromFile(keyFile)
+	generator, err3 := serviceaccount.JWTTokenGenerator(serviceaccount.LegacyIssuer, signingKey)
+	failed := errors.Join(err1, err2, err3)
+	add := func(controller runner, err error) {
+		controllers, failed = append(controllers, controller), errors.Join(failed, err)
 	}
-	if err := add(
-		deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), client)); err !=
-		nil {
-		return err
-	}
-	if err := add(
-		daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(),
-			client,
-			flowcontrol.NewBackOff(time.Second, 15*time.Minute))); err != nil {
-		return err
-	}
-	rootCA, err := os.ReadFile(rootCAFile)
-	if err != nil {
-		return err
-	}
-	if err := add(rootcacertpublisher.NewPublisher(core.ConfigMaps(), core.Namespaces(), client, rootCA)); err != nil {
-		return err
-	}
-	if err := add(
-		serviceaccountcontroller.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(),
-			core.Namespaces(), client,
-			serviceaccountcontroller.DefaultServiceAccountsControllerOptions())); err != nil {
-		return err
-	}
-	signingKey, err := keyutil.PrivateKeyFromFile(keyFile)
-	if err != nil {
-		return err
-	}
-	generator, err := serviceaccount.JWTTokenGenerator(serviceaccount.LegacyIssuer, signingKey)
-	if err != nil {
-		return err
-	}
-	if err := add(
-		serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(), core.Secrets(),
-			client,
-			serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: rootCA})); err != nil {
-		return err
+	add(deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), client))
+	add(daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(), client,
+		flowcontrol.NewBackOff(time.Second, 15*time.Minute)))
+	add(rootcacertpublisher.NewPublisher(core.ConfigMaps(), core.Namespaces(), client, rootCA))
+	add(serviceaccountcontroller.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(),
+		client, serviceaccountcontroller.DefaultServiceAccountsControllerOptions()))
+	add(serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(), core.Secrets(), client,
+		serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: rootCA}))
+	if failed != nil {
+		return failed
 	}
 
 	// The garbage collector watches all there is, and looks for new kinds from time to time.

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// The ports of programs are below those that Linux gives to connections, one of which would else take a port between the
+	// moment in which it is found to be free and that in which its program listens, or while its program is stopped.
+	firstPort, portCount = 10240, 32768 - 10240
+	// stride is how many ports are between those with which two processes begin that were started one after the other.
+	// It is a prime, so that no two processes begin with the same one soon.
+	stride = 61
+)
+
+var taken atomic.Int64
+
+// FreePort finds a port of 127.0.0.1 that is free for UDP and TCP, and that no other call of this process got.
+func FreePort() (netip.AddrPort, error) {
+	var err error
+	for range portCount {
+		next := (int64(os.Getpid())*stride + taken.Add(1)) % portCount
+		address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+next))
+		if err = isFree(address.String()); err == nil {
+			return address, nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("find a port of 127.0.0.1 that is free for UDP and TCP: %w", err)
+}
+
+func isFree(address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	packets, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	return packets.Close()
+}
+
+// Lock takes the lock of a file or directory that exists (flock(2)), which the kernel gives back where its holder dies. It
+// waits while somebody else holds the lock, or else fails.
+func Lock(path string, wait bool) (unlock func(), err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	how := unix.LOCK_EX
+	if !wait {
+		how |= unix.LOCK_NB
+	}
+	for err = unix.EINTR; err == unix.EINTR; {
+		err = unix.Flock(int(file.Fd()), how)
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { file.Close() }, nil
+}
+
+// scratch begins the names of the directories of Scratch. All of them are locked, but for those whose process has ended.
+const scratch = "clusterset-dns-plane-"
+
+// Scratch makes a temporary directory that only the user can open, with a name that contains name, and removes those that
+// processes left which have ended. What it cannot open or remove, of another user for instance, it leaves.
+func Scratch(name string) (path string, remove func() error, err error) {
+	// Nobody is to take a directory for left that is not locked yet.
+	unlock, err := Lock(os.TempDir(), true)
+	if err != nil {
+		return "", nil, err
+	}
+	defer unlock()
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), scratch+"*"))
+	for _, each := range left {
+		if unlock, err := Lock(each, false); err == nil {
+			_ = os.RemoveAll(each)
+			unlock()
+		}
+	}
+	if path, err = os.MkdirTemp("", scratch+name+"-"); err != nil {
+		return "", nil, err
+	}
+	release, err := Lock(path, true)
+	return path, func() error {
+		defer release()
+		return os.RemoveAll(path)
+	}, err
+}
