@@ -73,7 +73,7 @@ func run(ctx context.Context, n *narrator, hold bool) (err error) {
 		}
 	}()
 	n.chapter("three clusters, joined")
-	n.say("real:  clusterset-controller, CoreDNS, kubectl-clusterset, each a process; TLS, tokens and RBAC between them")
+	n.say("real:  clusterset-controller, CoreDNS, kubectl-clusterset, each a process; TLS and tokens between them")
 	n.say("model: the Kubernetes API, held to kube-apiserver by contract tests, and its controllers; pods run nothing")
 	planes, stop, err := plane.Start(ctx, "east", "west", "north")
 	must(err)

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -62,18 +61,6 @@ func (k *kind) empty() runtime.Object {
 	}
 	object.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
 	return object
-}
-
-// fieldsOf are the fields that a field selector may name.
-func fieldsOf(object runtime.Object) fields.Set {
-	m := access(object)
-	set := fields.Set{"metadata.name": m.GetName(), "metadata.namespace": m.GetNamespace()}
-	if event, ok := object.(*corev1.Event); ok { // kubectl describe asks for those of its object
-		involved := event.InvolvedObject
-		set["involvedObject.name"], set["involvedObject.namespace"] = involved.Name, involved.Namespace
-		set["involvedObject.kind"], set["involvedObject.uid"] = involved.Kind, string(involved.UID)
-	}
-	return set
 }
 
 // admitCreate fills in what the server gives to a new object, or refuses it.

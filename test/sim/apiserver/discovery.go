@@ -16,9 +16,6 @@ import (
 
 // document returns what a path tells of the server and its resources, nil if that is no such path. The lock is held.
 func (s *Server) document(path string) any {
-	if path == "/version" {
-		return version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"}
-	}
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
 	case path == "/api":
@@ -26,30 +23,9 @@ func (s *Server) document(path string) any {
 	case len(parts) == 2 && parts[0] == "api":
 		return s.resources(schema.GroupVersion{Version: parts[1]})
 	case path == "/apis":
-		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}}
-		for _, each := range s.groups() {
-			list.Groups = append(list.Groups, *each)
-		}
-		return list
-	case len(parts) == 2 && parts[0] == "apis":
-		for _, each := range s.groups() {
-			if each.Name == parts[1] {
-				return each
-			}
-		}
+		return metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}, Groups: s.groups()}
 	case len(parts) == 3 && parts[0] == "apis":
 		return s.resources(schema.GroupVersion{Group: parts[1], Version: parts[2]})
-	case path == "/openapi/v3":
-		paths := map[string]any{}
-		for _, each := range s.served() {
-			under := cmp.Or(strings.TrimSuffix("apis/"+each.Group, "apis/"), "api") + "/" + each.Version
-			paths[under] = map[string]string{"serverRelativeURL": "/openapi/v3/" + under}
-		}
-		return map[string]any{"paths": paths}
-	case len(parts) == 4 && parts[0] == "openapi":
-		return s.openAPI(schema.GroupVersion{Version: parts[3]})
-	case len(parts) == 5 && parts[0] == "openapi":
-		return s.openAPI(schema.GroupVersion{Group: parts[3], Version: parts[4]})
 	}
 	return nil
 }
@@ -78,27 +54,22 @@ func (s *Server) served() (kinds []*kind) {
 }
 
 // groups are those of APIs, but for the one that has no name.
-func (s *Server) groups() (groups []*metav1.APIGroup) {
+func (s *Server) groups() (groups []metav1.APIGroup) {
 	for _, each := range s.served() {
 		if each.Group == "" {
 			continue
 		}
 		served := metav1.GroupVersionForDiscovery{GroupVersion: each.GroupVersion().String(), Version: each.Version}
 		if last := len(groups) - 1; last < 0 || groups[last].Name != each.Group {
-			groups = append(groups, &metav1.APIGroup{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroup"}, Name: each.Group, PreferredVersion: served,
-			})
+			groups = append(groups, metav1.APIGroup{Name: each.Group, PreferredVersion: served})
 		}
-		group := groups[len(groups)-1]
+		group := &groups[len(groups)-1]
 		if !slices.Contains(group.Versions, served) {
 			group.Versions = append(group.Versions, served)
 		}
 	}
 	return groups
 }
-
-// categoryAll are the resources that `kubectl get all` shows.
-const categoryAll = " pods services deployments statefulsets "
 
 // resources lists those of a version of a group, nil if it is not served.
 func (s *Server) resources(version schema.GroupVersion) any {
@@ -111,11 +82,7 @@ func (s *Server) resources(version schema.GroupVersion) any {
 		}
 		resource := metav1.APIResource{
 			Name: each.resource, SingularName: strings.ToLower(each.Kind), Namespaced: each.namespaced, Kind: each.Kind,
-			ShortNames: each.short,
-			Verbs:      metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
-		}
-		if strings.Contains(categoryAll, " "+each.resource+" ") {
-			resource.Categories = []string{"all"}
+			Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 		}
 		list.APIResources = append(list.APIResources, resource)
 		for _, name := range each.subresources() {
@@ -137,26 +104,4 @@ func (s *Server) resources(version schema.GroupVersion) any {
 		return nil
 	}
 	return list
-}
-
-// openAPI describes a version of a group, nil if it is not served: that each kind can be patched and that fieldValidation
-// is known, which is what kubectl asks before it applies an object. It has no schemas.
-func (s *Server) openAPI(version schema.GroupVersion) any {
-	type object = map[string]any
-	paths := object{}
-	for _, each := range s.served() {
-		if each.GroupVersion() == version {
-			paths["/"+each.resource+"/{name}"] = object{"patch": object{
-				"parameters": []object{{"name": "fieldValidation", "in": "query"}},
-				"responses":  object{},
-				"x-kubernetes-group-version-kind": object{
-					"group": each.Group, "version": each.Version, "kind": each.Kind,
-				},
-			}}
-		}
-	}
-	if len(paths) == 0 {
-		return nil
-	}
-	return object{"openapi": "3.0.0", "info": object{"title": "Kubernetes", "version": "v1.36.3"}, "paths": paths}
 }

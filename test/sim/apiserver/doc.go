@@ -7,12 +7,11 @@
 // a revision with pages, watches by revision with bookmarks, streamed lists and 410 after compaction, label and field
 // selectors, the status subresource, finalizers, owner references and garbage collection, the life of namespaces,
 // Services with allocated cluster IPs, custom resources in the versions that their CustomResourceDefinition serves, dry
-// runs, preconditions, refusals, JSON and protobuf, tokens of service accounts, RBAC, and what kubectl needs of
-// discovery, OpenAPI and patches.
+// runs, preconditions, refusals, JSON and protobuf, and for the demo tokens of service accounts, discovery and all patches.
 //
-// It has no tables, metadata alone, schemas in its OpenAPI, defaulting or validation of custom resources, ownership of fields in server-side
-// apply, aggregation, nor built-in resources besides those of kinds. The contract test holds it to a real
-// kube-apiserver.
+// It has no rights (RBAC), tables, metadata alone, OpenAPI, defaulting or validation of custom resources, ownership of
+// fields in server-side apply, aggregation, nor built-in resources besides those of kinds. The contract test holds it to
+// a real kube-apiserver.
 //
 //	resources  which resources there are, and what is special about each
 //	store      revisions: what exists, what existed, what happened
@@ -22,6 +21,6 @@
 //	collect    what follows a deletion: finalizers, dependents, namespaces
 //	watch      streams of events
 //	encode     JSON and protobuf
-//	access     who asks, and what roles allow
+//	access     tokens
 //	discovery  which resources there are, for clients
 package apiserver

@@ -4,7 +4,6 @@ package apiserver
 
 import (
 	"encoding/json"
-	"net/http"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,29 +35,16 @@ func (s *Server) patch(t *target, body []byte) (runtime.Object, *apierrors.Statu
 	if failure != nil {
 		return nil, failure
 	}
-	plain := format{kind: t.kind}
+	plain, typed := format{kind: t.kind}, t.kind.empty()
 	text := plain.encode(plain.present(old))
-	strategic := applied || types.PatchType(t.media) == types.StrategicMergePatchType
-	switch typed := t.kind.empty(); typed.(type) {
-	case *unstructured.Unstructured:
-		if strategic && !applied {
-			return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", t.Resource, t.name,
-				"the body of the request was in an unknown format", 0, true)
-		}
-		strategic = false
-	default:
-		if strategic {
-			var err error
-			if text, err = strategicpatch.StrategicMergePatch(text, body, typed); err != nil {
-				return nil, apierrors.NewBadRequest(err.Error())
-			}
-		}
+	var err error
+	if _, custom := typed.(*unstructured.Unstructured); custom || types.PatchType(t.media) == types.MergePatchType {
+		text, err = jsonpatch.MergePatch(text, body)
+	} else {
+		text, err = strategicpatch.StrategicMergePatch(text, body, typed)
 	}
-	if !strategic {
-		var err error
-		if text, err = jsonpatch.MergePatch(text, body); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	object, failure := decode(t.kind, text)
 	if failure != nil {
@@ -83,10 +69,8 @@ func (s *Server) scale(t *target, body []byte) (runtime.Object, *apierrors.Statu
 	}
 	if t.Verb != "get" {
 		wanted := autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: ptr.Deref(*replicas, 1)}}
-		if _, _, err := codecs.UniversalDeserializer().Decode(body, nil, &wanted); err != nil {
-			if err := json.Unmarshal(body, &wanted); err != nil {
-				return nil, apierrors.NewBadRequest(err.Error())
-			}
+		if err := json.Unmarshal(body, &wanted); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		*replicas = &wanted.Spec.Replicas
 		if object, failure = s.replace(t, object); failure != nil {
@@ -95,12 +79,9 @@ func (s *Server) scale(t *target, body []byte) (runtime.Object, *apierrors.Statu
 	}
 	m := access(object)
 	return &autoscalingv1.Scale{
-		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: m.GetName(), Namespace: m.GetNamespace(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion(),
-			CreationTimestamp: m.GetCreationTimestamp(),
-		},
-		Spec:   autoscalingv1.ScaleSpec{Replicas: ptr.Deref(*replicas, 1)},
-		Status: autoscalingv1.ScaleStatus{Selector: metav1.FormatLabelSelector(selector)},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
+		ObjectMeta: metav1.ObjectMeta{Name: m.GetName(), Namespace: m.GetNamespace(), ResourceVersion: m.GetResourceVersion()},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: ptr.Deref(*replicas, 1)},
+		Status:     autoscalingv1.ScaleStatus{Selector: metav1.FormatLabelSelector(selector)},
 	}, nil
 }

@@ -25,8 +25,6 @@ type kind struct {
 	schema.GroupVersionKind
 	// resource is the plural name; it and the group identify the kind.
 	resource string
-	// short are shorter names that kubectl takes for it.
-	short []string
 	// namespaced tells that objects are in namespaces.
 	namespaced bool
 	// status tells that there is the subresource status.
@@ -67,20 +65,20 @@ var builtIn = func() map[schema.GroupVersionResource]*kind {
 	discovery, networking := discoveryv1.SchemeGroupVersion, networkingv1.SchemeGroupVersion
 	admission := admissionregistrationv1.SchemeGroupVersion
 	for _, each := range []kind{
-		{GroupVersionKind: core.WithKind("Namespace"), resource: "namespaces", short: []string{"ns"}, status: true},
-		{GroupVersionKind: core.WithKind("Node"), resource: "nodes", short: []string{"no"}, status: true},
-		{GroupVersionKind: core.WithKind("Pod"), resource: "pods", short: []string{"po"}, namespaced: true, status: true},
-		{GroupVersionKind: core.WithKind("Service"), resource: "services", short: []string{"svc"}, namespaced: true, status: true},
-		{GroupVersionKind: core.WithKind("ServiceAccount"), resource: "serviceaccounts", short: []string{"sa"}, namespaced: true},
+		{GroupVersionKind: core.WithKind("Namespace"), resource: "namespaces", status: true},
+		{GroupVersionKind: core.WithKind("Node"), resource: "nodes", status: true},
+		{GroupVersionKind: core.WithKind("Pod"), resource: "pods", namespaced: true, status: true},
+		{GroupVersionKind: core.WithKind("Service"), resource: "services", namespaced: true, status: true},
+		{GroupVersionKind: core.WithKind("ServiceAccount"), resource: "serviceaccounts", namespaced: true},
 		{GroupVersionKind: core.WithKind("Secret"), resource: "secrets", namespaced: true},
-		{GroupVersionKind: core.WithKind("ConfigMap"), resource: "configmaps", short: []string{"cm"}, namespaced: true},
-		{GroupVersionKind: core.WithKind("Event"), resource: "events", short: []string{"ev"}, namespaced: true},
+		{GroupVersionKind: core.WithKind("ConfigMap"), resource: "configmaps", namespaced: true},
+		{GroupVersionKind: core.WithKind("Event"), resource: "events", namespaced: true},
 		{
-			GroupVersionKind: apps.WithKind("Deployment"), resource: "deployments", short: []string{"deploy"}, namespaced: true,
+			GroupVersionKind: apps.WithKind("Deployment"), resource: "deployments", namespaced: true,
 			status: true, generations: true,
 		},
 		{
-			GroupVersionKind: apps.WithKind("StatefulSet"), resource: "statefulsets", short: []string{"sts"}, namespaced: true,
+			GroupVersionKind: apps.WithKind("StatefulSet"), resource: "statefulsets", namespaced: true,
 			status: true, generations: true,
 		},
 		{
@@ -103,7 +101,7 @@ var builtIn = func() map[schema.GroupVersionResource]*kind {
 		{GroupVersionKind: admission.WithKind("ValidatingAdmissionPolicyBinding"), resource: "validatingadmissionpolicybindings"},
 		{
 			GroupVersionKind: definitions.GroupVersion().WithKind("CustomResourceDefinition"),
-			resource:         definitions.Resource, short: []string{"crd"}, status: true, generations: true,
+			resource:         definitions.Resource, status: true, generations: true,
 		},
 	} {
 		kinds[each.GroupVersion().WithResource(each.resource)] = &each
@@ -156,11 +154,9 @@ func kindIn(definition *unstructured.Unstructured, resource schema.GroupVersionR
 		}
 		openAPI, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
 		_, status, _ := unstructured.NestedFieldNoCopy(version, "subresources", "status")
-		short, _, _ := unstructured.NestedStringSlice(definition.Object, "spec", "names", "shortNames")
 		return &kind{
 			GroupVersionKind: resource.GroupVersion().WithKind(text("spec", "names", "kind")),
 			resource:         resource.Resource,
-			short:            short,
 			namespaced:       text("spec", "scope") == "Namespaced",
 			status:           status,
 			generations:      true,

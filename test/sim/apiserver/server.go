@@ -4,8 +4,11 @@ package apiserver
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"maps"
 	"net/http"
+	"net/http/httputil"
 	"net/netip"
 	"sync"
 	"time"
@@ -21,7 +24,8 @@ type Options struct {
 	Name string
 	// ServiceCIDRs are the ranges of cluster IPs, the first family first. None means 10.96.0.0/16.
 	ServiceCIDRs []netip.Prefix
-	// Administrator is the bearer token that has all rights. Empty means that the server knows nobody and allows all.
+	// Administrator is a bearer token. Empty means that the server asks nobody for one. There are no rights: who has a token
+	// may do all.
 	Administrator string
 }
 
@@ -39,7 +43,7 @@ type Server struct {
 	names   int
 	// nodePorts is how many node ports were allocated.
 	nodePorts int32
-	tokens    map[string]account
+	tokens    map[string]time.Time // when those that were issued expire
 	// kinds are those of custom resources that were asked for.
 	kinds    map[schema.GroupVersionResource]customKind
 	requests map[Request]int
@@ -63,7 +67,7 @@ func New(options Options) *Server {
 	s := &Server{
 		options: options, store: newStore(), kinds: map[schema.GroupVersionResource]customKind{},
 		requests: map[Request]int{}, faults: map[string]Fault{},
-		tokens: map[string]account{},
+		tokens: map[string]time.Time{},
 	}
 	s.begin()
 	return s
@@ -71,6 +75,18 @@ func New(options Options) *Server {
 
 // RoundTrip serves a request. What is wrong with it is in the response: the error is that of an outage or a fault.
 func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) { return s.faulty(req) }
+
+// ServeHTTP serves clients that connect over a network. Their address is the Host of their requests.
+func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Host = r.In.RemoteAddr },
+		// Nobody waits for the answer, or it is to see none.
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		Transport:     s,
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+	}).ServeHTTP(w, req)
+}
 
 // answer answers as a server that works.
 func (s *Server) answer(req *http.Request) (*http.Response, error) {

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -53,13 +52,6 @@ func (s *Server) watch(req *http.Request, t *target) *http.Response {
 	}
 	bookmarks, _ := strconv.ParseBool(t.query.Get("allowWatchBookmarks"))
 	streamed, _ := strconv.ParseBool(t.query.Get("sendInitialEvents"))
-	if streamed && t.query.Get("resourceVersionMatch") != string(metav1.ResourceVersionMatchNotOlderThan) {
-		return refuse(req,
-			apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", field.ErrorList{
-				field.Forbidden(field.NewPath("resourceVersionMatch"),
-					"sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
-			}))
-	}
 	if streamed {
 		if failure := s.tooNew(t); failure != nil {
 			return refuse(req, failure)

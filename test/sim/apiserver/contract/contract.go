@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,15 +49,6 @@ var (
 	imports = mcs.WithResource("serviceimports")
 )
 
-// Operations are all of them: of objects, of lists and watches, of deletions, of rights, and what kubectl makes.
-func Operations() []Operation {
-	var all []Operation
-	for _, each := range [][]Operation{objects, custom, lists, watches, deletions, access, kubectl} {
-		all = append(all, each...)
-	}
-	return all
-}
-
 // Test runs every operation against the API server that config reaches. The server has the CustomResourceDefinitions of
 // the MCS API, a garbage collector and a namespace controller.
 func Test(t *testing.T, config *rest.Config) {
@@ -68,7 +60,7 @@ func Test(t *testing.T, config *rest.Config) {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	for i, each := range Operations() {
+	for i, each := range slices.Concat(objects, custom, lists, watches, deletions, demo) {
 		c := &Client{typed, untyped, fmt.Sprintf("contract-%d", i), config}
 		if _, err := typed.CoreV1().Namespaces().Create(ctx,
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{}); err != nil {

@@ -4,36 +4,22 @@ package contract
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/openapi"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
-// kubectl are the operations that kubectl is made of, and that no controller of ours does.
-var kubectl = []Operation{
-	{"a strategic merge patch", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().Services(c.Namespace)
-		need(client.Create(ctx, service("one"), metav1.CreateOptions{}))
-		patched := need(client.Patch(ctx, "one", types.StrategicMergePatchType,
-			[]byte(`{"spec":{"ports":[{"name":"more","port":81}]}}`), metav1.PatchOptions{}))
-		var names []string
-		for _, each := range patched.Spec.Ports {
-			names = append(names, each.Name)
-		}
-		exported := c.Dynamic.Resource(exports).Namespace(c.Namespace)
-		need(exported.Create(ctx, export("one"), metav1.CreateOptions{}))
-		_, err := exported.Patch(ctx, "one", types.StrategicMergePatchType, []byte(`{}`), metav1.PatchOptions{})
-		slices.Sort(names)
-		return words(names, result(err))
-	}, "[http more] UnsupportedMediaType 415"},
+// demo are the operations that the demo and kubectl clusterset make in it, and no controller of ours.
+var demo = []Operation{
 	{"the status of a pod is patched by the type of a condition", func(ctx context.Context, c *Client) string {
 		client := c.CoreV1().Pods(c.Namespace)
 		pod := &corev1.Pod{
@@ -104,7 +90,7 @@ var kubectl = []Operation{
 			list := need(c.Discovery().ServerResourcesForGroupVersion(version))
 			for _, each := range list.APIResources {
 				if name, _, _ := strings.Cut(each.Name, "/"); name == "serviceexports" || name == "deployments" {
-					texts = append(texts, words(each.Name, each.Kind, each.Namespaced, each.ShortNames, each.Categories))
+					texts = append(texts, words(each.Name, each.SingularName, each.Kind, each.Namespaced))
 				}
 			}
 		}
@@ -116,47 +102,23 @@ var kubectl = []Operation{
 			}
 		}
 		return strings.Join(texts, "\n")
-	}, `deployments Deployment true [deploy] [all]
-deployments/scale Scale true [] []
-deployments/status Deployment true [] []
-serviceexports ServiceExport true [svcex svcexport] []
-serviceexports/status ServiceExport true [] []
+	}, `deployments deployment Deployment true
+deployments/scale  Scale true
+deployments/status  Deployment true
+serviceexports serviceexport ServiceExport true
+serviceexports/status  ServiceExport true
 v1beta1`},
-	{"OpenAPI says that fields of patches are validated", func(_ context.Context, c *Client) string {
-		paths := need(c.Discovery().OpenAPIV3().Paths())
-		var texts []string
-		for _, each := range []struct{ path, kind string }{
-			{"api/v1", "Service"}, {"apis/apps/v1", "Deployment"}, {"apis/" + mcs.String(), "ServiceExport"},
-		} {
-			texts = append(texts, words(each.kind, validates(paths[each.path], each.kind)))
+	{"a token that is issued, and one that is unknown", func(ctx context.Context, c *Client) string {
+		accounts := c.CoreV1().ServiceAccounts(c.Namespace)
+		need(accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, metav1.CreateOptions{}))
+		issued := need(accounts.CreateToken(ctx, "one", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))
+		var errs []error
+		for _, token := range []string{issued.Status.Token, "nobody's"} {
+			config := rest.CopyConfig(c.Config)
+			config.BearerToken = token
+			_, err := need(kubernetes.NewForConfig(config)).Discovery().ServerResourcesForGroupVersion("v1")
+			errs = append(errs, err)
 		}
-		return strings.Join(texts, ", ")
-	}, "Service true, Deployment true, ServiceExport true"},
-}
-
-// validates reports whether the document of a version says that patches of a kind know the parameter fieldValidation.
-func validates(version openapi.GroupVersion, kind string) bool {
-	if version == nil {
-		return false
-	}
-	document := struct {
-		Paths map[string]struct {
-			Patch *struct {
-				Parameters []struct{ Name, In string }
-				Of         struct{ Kind string } `json:"x-kubernetes-group-version-kind"`
-			}
-		}
-	}{}
-	must(json.Unmarshal(need(version.Schema("application/json")), &document))
-	for _, each := range document.Paths {
-		if each.Patch == nil || each.Patch.Of.Kind != kind {
-			continue
-		}
-		for _, parameter := range each.Patch.Parameters {
-			if parameter.Name == "fieldValidation" && parameter.In == "query" {
-				return true
-			}
-		}
-	}
-	return false
+		return results(errs...)
+	}, "ok, Unauthorized 401"},
 }
