@@ -144,20 +144,6 @@ var faults = []fault{
 			}
 		},
 	},
-	{
-		kind: partition, pair: true, silences: true, targets: nothing, ways: acrossParts,
-		begin: func(h *happening) func() {
-			across := acrossParts(h)
-			for _, way := range across {
-				h.run.network.Cut(way.To, way.From, network.Both)
-			}
-			return func() {
-				for _, way := range across {
-					h.run.network.Restore(way.To, way.From)
-				}
-			}
-		},
-	},
 	within("controller", "the controller is down", 12, true, func(h *happening) func() {
 		h.c.StopController()
 		return func() { h.c.StartController() }

@@ -37,9 +37,9 @@ type limits struct {
 	tiers          [][]string // nil for none
 }
 
-// newLimits draws them with random numbers of their own, for every second schedule and for large sets.
+// newLimits draws them with random numbers of their own, for every second schedule.
 func newLimits(s Schedule) limits {
-	if s.Seed%2 > 0 && s.Clusters <= small {
+	if s.Seed%2 > 0 {
 		return limits{chosen: s.names(), inside: s.names()}
 	}
 	random := rand.New(rand.NewPCG(s.Seed, 4))

@@ -58,13 +58,12 @@ type Event struct {
 	Random uint64
 }
 
-// The kind of an Event that changes a service, of one that changes the shares of clusters, of the fault that forgets old revisions, and of the one that cuts off the
-// clusters from one up to another.
+// The kind of an Event that changes a service, of one that changes the shares of clusters, and of the fault that forgets
+// old revisions.
 const (
 	operation  = "operation"
 	reweigh    = "the shares of clusters change"
 	compaction = "the API server compacts"
-	partition  = "a partition of the clusters up to"
 )
 
 const (
@@ -83,7 +82,7 @@ func New(seed uint64) Schedule {
 		Clusters: []int{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5 + random.IntN(4)}[random.IntN(20)],
 	}
 	for range 5 + random.IntN(20) {
-		s.draw(random, storm, longest)
+		s.draw(random)
 	}
 	s.reweighs()
 	s.network()
@@ -91,14 +90,14 @@ func New(seed uint64) Schedule {
 	return s
 }
 
-// draw adds an operation or a fault, which begins before an end and lasts for some time at most.
-func (s *Schedule) draw(random *rand.Rand, before, longest time.Duration) {
+// draw adds an operation or a fault.
+func (s *Schedule) draw(random *rand.Rand) {
 	total := 0
 	for _, each := range faults {
 		total += each.weight
 	}
 	e := Event{
-		At: time.Duration(random.Int64N(int64(before))).Round(time.Millisecond), Kind: operation,
+		At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: operation,
 		Random: random.Uint64(),
 	}
 	e.Cluster = random.IntN(s.Clusters)

@@ -74,21 +74,6 @@ func Abroad(cluster string, all []string) []Way {
 	return slices.DeleteFunc(Of(cluster, all), func(way Way) bool { return way.From != cluster || way.To == cluster })
 }
 
-// Figures say how much was judged.
-type Figures struct {
-	// Queries are all, and Owed those that had to be answered.
-	Queries, Owed int
-	// Bounded are the addresses in answers that had been withdrawn and were looked at for how long ago.
-	Bounded int
-}
-
-// Add adds those of another judge.
-func (f *Figures) Add(other Figures) {
-	f.Queries += other.Queries
-	f.Owed += other.Owed
-	f.Bounded += other.Bounded
-}
-
 // forever is the end of what has none yet.
 var forever = time.Unix(1<<40, 0)
 
@@ -129,7 +114,6 @@ type way struct {
 
 // A Judge judges what one cluster has and answers, the reader.
 type Judge struct {
-	Figures
 	reader   string
 	bound    time.Duration
 	clusters []string

@@ -32,7 +32,6 @@ type Reply struct {
 
 // Reply judges a reply of the reader's DNS server, and returns what is wrong with it.
 func (j *Judge) Reply(reply Reply) (wrong []string) {
-	j.Queries++
 	fault := func(format string, args ...any) {
 		wrong = append(wrong,
 			fmt.Sprintf("%s, %s in %s: %s %v: ", reply.At.Format(clockFormat), reply.Name, j.reader, reply.Outcome,
@@ -40,9 +39,6 @@ func (j *Judge) Reply(reply Reply) (wrong []string) {
 	}
 	j.serves = j.serves || reply.Outcome != Failed
 	owed := j.owed(reply)
-	if owed != "" {
-		j.Owed++
-	}
 	for _, each := range reply.Addresses {
 		j.judgeAddress(reply, each, fault)
 	}
@@ -53,12 +49,9 @@ func (j *Judge) Reply(reply Reply) (wrong []string) {
 		j.learn(reply)
 		return wrong
 	}
-	switch {
-	case owed == "":
-	case j.serves || j.ClearSince(j.reader, reply.At.Add(-j.bound)):
+	// A server that has only begun need not answer.
+	if owed != "" && (j.serves || j.ClearSince(j.reader, reply.At.Add(-j.bound))) {
 		fault("it is healthy: %s", owed)
-	default: // the server has only begun
-		j.Owed--
 	}
 	return wrong
 }
@@ -87,10 +80,6 @@ func (j *Judge) owed(reply Reply) string {
 func (j *Judge) judgeAddress(reply Reply, held netip.Addr, fault func(string, ...any)) {
 	long := reply.At.Add(-j.bound)
 	if known := j.addresses[reply.Name][held]; known != nil {
-		if known.until.Equal(forever) {
-			return
-		}
-		j.Bounded++
 		if known.until.Before(long) && j.ClearSince(known.cluster, long) {
 			fault("%s withdrew %s at %s, and nothing stood in the way for %s", known.cluster, held,
 				known.until.Format(clockFormat), j.bound)
@@ -107,13 +96,9 @@ func (j *Judge) judgeAddress(reply Reply, held netip.Addr, fault func(string, ..
 	switch {
 	case !ok:
 		fault("%s was never exported for it, nor the IP of its import", held)
-	case until.Equal(forever):
-	default:
-		j.Bounded++
-		if until.Before(long) && j.ClearSince(j.reader, long) {
-			fault("the import lost the IP %s at %s, and nothing stood in the way for %s", held,
-				until.Format(clockFormat), j.bound)
-		}
+	case until.Before(long) && j.ClearSince(j.reader, long):
+		fault("the import lost the IP %s at %s, and nothing stood in the way for %s", held, until.Format(clockFormat),
+			j.bound)
 	}
 }
 

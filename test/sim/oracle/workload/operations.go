@@ -16,6 +16,10 @@ import (
 // mostEndpoints are those of one Service.
 const mostEndpoints = 4
 
+// leastExported is how many services of a cluster stay exported: a member whose list lacks more than half of them is held,
+// and that takes minutes.
+const leastExported = 3
+
 // Nodes is on how many nodes pods are, n0 and so on, whether they exist or not.
 const Nodes = 3
 
@@ -24,10 +28,6 @@ type Cluster struct {
 	Services map[string]Service
 	// Number tells the clusters apart: it is part of the addresses.
 	Number int
-	// LeastExported is how many services stay exported: a member whose list
-	// lacks more than half of them is held, and that takes minutes.
-	LeastExported int
-
 	serial int // of the last endpoint
 }
 
@@ -59,7 +59,7 @@ func (c *Cluster) Begin(random *rand.Rand, names []string) []Service {
 	var all []Service
 	for i, name := range names {
 		s := Service{
-			Name: name, Present: true, Exported: random.IntN(10) < 9 || c.shared()+len(names)-i <= c.LeastExported,
+			Name: name, Present: true, Exported: random.IntN(10) < 9 || c.shared()+len(names)-i <= leastExported,
 			Headless: i%2 == 0, Ports: slices.Clone(portSets[0]), Affinity: "None",
 			Endpoints: []truth.Endpoint{c.Fresh(), c.Fresh()},
 		}
@@ -165,14 +165,14 @@ var operations = []operation{
 		return true
 	}},
 	{"withdraw", 6, func(c *Cluster, _ *rand.Rand, s *Service) bool {
-		if !s.Exported || c.shared() <= c.LeastExported {
+		if !s.Exported || c.shared() <= leastExported {
 			return false
 		}
 		s.Exported = false
 		return true
 	}},
 	{"delete Service", 2, func(c *Cluster, _ *rand.Rand, s *Service) bool {
-		if !s.Present || c.shared() <= c.LeastExported {
+		if !s.Present || c.shared() <= leastExported {
 			return false
 		}
 		s.Present = false
@@ -184,7 +184,7 @@ var operations = []operation{
 		return !was
 	}},
 	{"type", 3, func(c *Cluster, _ *rand.Rand, s *Service) bool {
-		if !s.Present || c.shared() <= c.LeastExported {
+		if !s.Present || c.shared() <= leastExported {
 			return false
 		}
 		s.Headless = !s.Headless
