@@ -36,17 +36,11 @@ type cluster struct {
 	// late is when its controller was last hindered in following such a change.
 	late time.Time
 	down bool // DNS
-	// placed is what is decided about the service of that name. contribution is what the API server has of it unless
-	// that is unread, and contributed are the times when it changed.
-	placed       placed
-	contribution contribution
-	contributed  []time.Time
-	unread       bool
+	// placed is what is decided about the service of that name.
+	placed placed
 	// nodes are those that exist: see networks.go. The map never changes.
 	nodes    map[string]truth.Node
 	lastNode byte // number of the last node
-	// ever are all endpoints that services had, by name, with those by which they were exposed.
-	ever map[string][]truth.Endpoint
 	// shown is when a slice of that service was last seen to change.
 	shown time.Time
 }
@@ -56,13 +50,11 @@ type backup struct {
 	server   *apiserver.Backup
 	services map[string]workload.Service
 	nodes    map[string]truth.Node
-	network  string
 }
 
 func newCluster(r *run, c *sim.Cluster, number int) *cluster {
 	return &cluster{
 		Cluster: c, r: r, left: map[string]*corev1.Secret{}, since: map[string]time.Time{},
-		ever: map[string][]truth.Endpoint{},
 		load: workload.Cluster{Number: number}, revision: c.API.Revision(), changed: true,
 	}
 }
@@ -111,7 +103,7 @@ func (c *cluster) join(other string) {
 
 // backup keeps what the API server holds.
 func (c *cluster) backup() backup {
-	return backup{c.API.Backup(), maps.Clone(c.load.Services), c.nodes, c.r.networks[c.Name]}
+	return backup{c.API.Backup(), maps.Clone(c.load.Services), c.nodes}
 }
 
 // restore goes back to a backup, as etcd recommends, and ends connections in order or resets them.
@@ -122,8 +114,6 @@ func (c *cluster) restore(kept backup, reset bool) {
 	defer func() { c.r.judge.Clear(time.Now(), ways...) }()
 	c.r.drain()
 	c.nodes, c.load.Services = kept.nodes, maps.Clone(kept.services)
-	network := c.r.networks[c.Name]
-	c.r.networks[c.Name] = kept.network // so say its slices, until its controller wrote them anew
 	if reset {
 		c.StopAPI()
 	}
@@ -135,10 +125,7 @@ func (c *cluster) restore(kept backup, reset bool) {
 		c.Delete(secret)
 	}
 	c.change(c.services()...)
-	c.r.networks[c.Name] = network
-	c.change(c.services()...)
 	c.judge().Forget()
 	c.revision = c.API.Revision()
-	c.unread = true
 	c.seeAll()
 }

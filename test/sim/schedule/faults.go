@@ -234,12 +234,6 @@ var faults = []fault{
 		},
 	},
 	within("API", "somebody deletes an object of the controller", 8, false, deleteDerived),
-	within("controller", moves, 0, false, func(h *happening) func() {
-		h.c.StopController()
-		h.c.move(networkNames[h.random.IntN(len(networkNames))])
-		h.c.StartController()
-		return nil
-	}),
 	within("API", "the namespace is deleted", 2, false, deleteNamespace),
 }
 

@@ -22,16 +22,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
 )
 
-// Kinds of events in schedules with networks: a node is added, removed or changed, and the controller restarts with the name
-// of another network.
-const (
-	renode = "a node changes"
-	moves  = "moves to another network"
-)
+// renode is the kind of events in schedules with networks: a node is added, removed or changed.
+const renode = "a node changes"
 
 var networkNames = []string{"", "a", "b"}
 
-// network puts the clusters of every third schedule in networks, at first at least two, and adds what changes there. It has
+// network puts the clusters of every third schedule in networks, at least two, and adds what changes there. It has
 // random numbers of its own.
 func (s *Schedule) network() {
 	if s.Seed%3 > 0 {
@@ -44,10 +40,9 @@ func (s *Schedule) network() {
 	if len(slices.Compact(slices.Clone(s.Networks))) == 1 {
 		s.Networks[0] = networkNames[(1+slices.Index(networkNames, s.Networks[0]))%len(networkNames)]
 	}
-	kinds := slices.Concat(slices.Repeat([]string{renode}, random.IntN(12)), slices.Repeat([]string{moves}, random.IntN(4)))
-	for _, kind := range kinds {
+	for range random.IntN(12) {
 		s.Events = append(s.Events, Event{
-			At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: kind,
+			At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: renode,
 			Cluster: random.IntN(s.Clusters), Random: random.Uint64(),
 		})
 	}
@@ -76,10 +71,6 @@ func (c *cluster) judge() *judge.Judge { return c.r.judge[c.Name] }
 // change tells the judges which states services of the cluster got.
 func (c *cluster) change(services ...workload.Service) {
 	for _, service := range services {
-		exposed, _ := truth.Exposed(false, service.Endpoints, c.nodes)
-		for _, each := range slices.Concat(service.Endpoints, exposed) {
-			c.ever[service.Name] = append(c.ever[service.Name], truth.Endpoint{Address: each.Address, Serving: true, Terminating: true})
-		}
 		for reader, judge := range c.r.judge {
 			judge.Change(c.Name, service.Name, c.seen(service, reader), time.Now())
 		}
@@ -114,7 +105,9 @@ func (c *cluster) enter(s Schedule) {
 		return
 	}
 	c.StopController()
-	c.setNetwork(s.Networks[c.load.Number])
+	c.Always = []func(*controller.Options){func(o *controller.Options) {
+		o.Network, o.Expose = s.Networks[c.load.Number], string(export.ExposeNodePort)
+	}}
 	c.nodes = map[string]truth.Node{}
 	for i := range workload.Nodes - 1 {
 		c.nodes[fmt.Sprintf("n%d", i)] = truth.Node{Address: c.freshNode(), Ready: true}
@@ -126,38 +119,6 @@ func (c *cluster) enter(s Schedule) {
 		c.writeNode(name)
 	}
 	c.StartController()
-}
-
-// setNetwork has processes of the controller that start from now on be in a network.
-func (c *cluster) setNetwork(name string) {
-	c.r.networks[c.Name], c.changed = name, true
-	c.Always = []func(*controller.Options){func(o *controller.Options) {
-		o.Network, o.Expose = name, string(export.ExposeNodePort)
-	}}
-}
-
-// move has the cluster be in another network from the next start of its controller on. What it and others see of each other
-// changes without a gap. It may then see what a cluster had in the old network, or last had in the new one, where the slices of
-// a cluster that moved away may still be.
-func (c *cluster) move(network string) {
-	c.r.note("%s: from network %q to %q", c.Name, c.r.networks[c.Name], network)
-	c.r.Changes += len(c.r.services) * len(c.r.clusters)
-	for _, other := range c.r.clusters {
-		if other == c {
-			continue
-		}
-		for _, service := range other.services() {
-			state := other.seen(service, c.Name)
-			state.Exported, state.Present = true, true
-			state.Endpoints = slices.Concat(state.Endpoints, other.ever[service.Name])
-			c.judge().Change(other.Name, service.Name, state, time.Now())
-		}
-	}
-	c.setNetwork(network)
-	for _, other := range c.r.clusters {
-		delete(c.r.sharing.known, judge.Way{From: other.Name, To: c.Name})
-		other.change(other.services()...)
-	}
 }
 
 // freshNode is an address that no node ever had.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/miekg/dns"
@@ -28,7 +27,6 @@ import (
 func (r *run) look() {
 	r.looked = time.Now()
 	r.drain()
-	r.lookAtTruth()
 	for _, c := range r.clusters {
 		if c.hindered() {
 			c.late = time.Now()
@@ -136,7 +134,6 @@ func (c *cluster) see(e apiserver.Event) {
 		c.r.touched = append(c.r.touched,
 			fmt.Sprintf("%s: %s %s %s", c.Name, e.Type, e.Resource.Resource, e.Object.(metav1.Object).GetName()))
 	}
-	c.unread = c.unread || strings.HasPrefix(e.Object.(metav1.Object).GetName(), placedName)
 	derived := false
 	switch object := e.Object.(type) {
 	case *discoveryv1.EndpointSlice:

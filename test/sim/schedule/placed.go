@@ -26,9 +26,9 @@ import (
 
 // placedName is a headless service that all clusters export: in every second schedule for some clusters, with a border and
 // tiers. Its weights, what says that clusters are saturated, and its endpoints change (kind reweigh). Whatever happens, no
-// endpoint is copied to a cluster that the exports are not for, and none outside of the border is used or answered. At any
-// moment those that are used must be those that tiers, weights and saturation have, as far as what a cluster knows is
-// certain. The oracle follows the rules of docs/use/export-services.md, and shares no code with the controller.
+// endpoint is copied to a cluster that the exports are not for, and none outside of the border is used or answered. Once
+// all is whole, those that are used must be those that tiers, weights and saturation have. The oracle follows the rules of
+// docs/use/export-services.md, and shares no code with the controller.
 const placedName = "placed"
 
 // limits are what all exports of the service ask for in a schedule.

@@ -18,15 +18,11 @@ type contribution struct {
 }
 
 // inUse returns how many endpoints of each cluster a reader uses.
-func inUse(reader string, limits limits, all map[string]contribution, silent map[string]bool) map[string]int {
-	// The oldest export decides. A level is the better the lower: what is silent comes last, and what is saturated before it,
-	// whatever its tier.
+func inUse(reader string, limits limits, all map[string]contribution) map[string]int {
+	// The oldest export decides. A level is the better the lower: what is saturated comes last, whatever its tier.
 	oldest, best := "", math.MaxInt
 	level := func(name string) int {
 		level := limits.tier(name)
-		if silent[name] {
-			level += 200
-		}
 		if all[name].saturated {
 			level += 100
 		}

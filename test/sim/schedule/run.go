@@ -25,6 +25,8 @@ const (
 	patience = 8 * time.Minute
 	// often is how often all that clients see is judged, and calm how long nothing is to be written in the end.
 	often, calm = time.Second, 90 * time.Second
+	// quick is after how long a change has surely arrived while all is whole.
+	quick = 10 * time.Second
 )
 
 // A Result is the outcome of a schedule.
@@ -35,8 +37,6 @@ type Result struct {
 	Findings []string
 	// Writes are those of the controllers without Leases, and Changes what they were for.
 	Writes, Changes int
-	// Weighed is how often it was certain which endpoints a cluster uses.
-	Weighed int
 }
 
 // A run carries out a schedule. All of it happens in one goroutine.
@@ -61,10 +61,9 @@ type run struct {
 	calm    bool
 	touched []string
 	limits  limits
-	// began is when the schedule did, and weighs is set from then on.
-	began   time.Time
-	weighs  bool
-	sharing sharing
+	// used has pairs of addresses of the placed service of which the second one was left out although the first was used,
+	// and where.
+	used map[[2]string]string
 }
 
 // A heal ends a fault.
@@ -83,7 +82,7 @@ func Run(t *testing.T, s Schedule) (result Result) {
 		r := &run{
 			network: set.Network, names: s.names(), busy: map[string]time.Time{}, silent: map[judge.Way]time.Time{},
 			networks: map[string]string{}, judge: judges{}, lookEvery: often,
-			sharing: sharing{used: map[[2]string]string{}, known: map[judge.Way]known{}},
+			used: map[[2]string]string{},
 		}
 		defer func() { result = r.Result }()
 		for i, name := range r.names {
@@ -115,16 +114,16 @@ func Run(t *testing.T, s Schedule) (result Result) {
 			return
 		}
 		r.note("the schedule begins")
-		r.began, r.weighs = time.Now(), true
+		began := time.Now()
 		for _, e := range s.Events {
-			r.until(r.began.Add(e.At))
+			r.until(began.Add(e.At))
 			r.happen(e)
 		}
 		for len(r.pending) > 0 {
 			r.until(r.pending[0].at)
 		}
 		r.until(time.Now().Add(bound)) // what is owed by now is judged
-		r.settle()
+		r.settle(s)
 	})
 	return result
 }
@@ -250,7 +249,7 @@ func (r *run) fault(f fault, h *happening) {
 }
 
 // settle asserts what holds once all is whole.
-func (r *run) settle() {
+func (r *run) settle(s Schedule) {
 	r.note("all is whole")
 	for _, c := range r.clusters {
 		for _, service := range c.load.Missing() {
@@ -274,7 +273,13 @@ func (r *run) settle() {
 		r.find("%d writes while nothing happened for %s, want none but Leases: %v", len(r.touched), calm,
 			r.touched[:min(10, len(r.touched))])
 	}
+	random := rand.New(rand.NewPCG(s.Seed, 8))
 	r.weighed()
+	for range 3 {
+		r.clusters[random.IntN(len(r.clusters))].reweigh(random)
+		r.until(time.Now().Add(quick))
+		r.weighed()
+	}
 	r.lookEvery = often
 	r.restart()
 	r.proportion()

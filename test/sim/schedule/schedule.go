@@ -9,8 +9,8 @@
 //   - no healthy endpoint is lost: those of a cluster in reach arrive, those of a
 //     silent cluster stay, and get no traffic if another cluster has the service;
 //   - no cluster gets what is not for it, and nothing outside of a border is used or answered (placed.go);
-//   - the endpoints in use are those that tiers, weights and saturation have, as far as it is certain what a cluster
-//     knows, and in one order for all clusters at any moment (shares.go, rules.go);
+//   - endpoints are used in one order, for all clusters at any moment, and once all is whole they are those that tiers,
+//     weights and saturation have (shares.go, rules.go);
 //   - all clusters have what the exports come to once all is whole (package outcome);
 //   - in every third schedule: a cluster sees pods of its own network, and the nodes of others (networks.go);
 //   - nothing but Leases is written then;

@@ -4,7 +4,6 @@ package schedule
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -12,22 +11,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
 )
-
-// A known is a contribution that surely arrived at a reader, and when that was certain.
-type known struct {
-	contribution
-	at time.Time
-}
-
-// A sharing is what a run knows of the service in all clusters.
-type sharing struct {
-	// used has pairs of addresses of which the second one was left out although the first was used, and where.
-	used map[[2]string]string
-	// known has what surely arrived.
-	known map[judge.Way]known
-}
 
 // seePlaced asserts of each state of a slice that it has no endpoint that is not for the cluster, uses none outside of the
 // border, and uses endpoints in one order, which is the same in all clusters and at all times.
@@ -46,85 +30,35 @@ func (c *cluster) seePlaced(slice *discoveryv1.EndpointSlice, deleted bool) {
 	ready, demoted := conditions(slice)
 	for _, one := range ready {
 		for _, other := range demoted {
-			if where, wrong := c.r.sharing.used[[2]string{other, one}]; wrong {
+			if where, wrong := c.r.used[[2]string{other, one}]; wrong {
 				c.r.find("%s: a slice in %s uses %s before %s, which was used before it in %s",
 					time.Now().Format(time.TimeOnly), c.Name, one, other, where)
 			}
-			c.r.sharing.used[[2]string{one, other}] = c.Name
+			c.r.used[[2]string{one, other}] = c.Name
 		}
 	}
-}
-
-// lookAtTruth notes what the clusters contribute, and since when.
-func (r *run) lookAtTruth() {
-	for _, c := range r.clusters {
-		if !c.unread {
-			continue
-		}
-		c.unread = false
-		if is := c.contributes(); !reflect.DeepEqual(is, c.contribution) {
-			c.contribution, c.contributed = is, append(c.contributed, time.Now())
-		}
-	}
-}
-
-// quick is after how long a change has surely arrived over a way that is clear.
-const quick = 10 * time.Second
-
-// clearFor tells whether a way is clear, and was for so long or since the schedule began.
-func (r *run) clearFor(way judge.Way, long time.Duration) bool {
-	since := time.Now().Add(-long)
-	if since.Before(r.began) {
-		since = r.began
-	}
-	return r.judge.ClearSince(way.From, way.To, since)
-}
-
-// knows returns what the cluster surely knows of another, and whether it surely takes it for silent.
-func (c *cluster) knows(other *cluster) (is contribution, silent, certain bool) {
-	way, now := judge.Way{From: other.Name, To: c.Name}, time.Now()
-	if c.r.clearFor(way, bound) {
-		if len(other.contributed) > 0 && now.Sub(other.contributed[len(other.contributed)-1]) < quick {
-			return contribution{}, false, false
-		}
-		c.r.sharing.known[way] = known{other.contribution, now}
-		// A member that failed often is taken for silent for longer.
-		return other.contribution, false, other == c || c.r.clearFor(way, 2*bound)
-	}
-	began, told := c.r.silent[way], c.r.sharing.known[way]
-	if began.IsZero() || now.Sub(began) < bound || began.Sub(told.at) > 2*c.r.lookEvery ||
-		slices.ContainsFunc(other.contributed, func(at time.Time) bool {
-			return at.After(told.at) && at.Before(began.Add(2*c.r.lookEvery))
-		}) {
-		return contribution{}, false, false
-	}
-	return told.contribution, true, true
 }
 
 // publishes is more than the time between two answers of DNS while a service changes all the time.
 const publishes = 200 * time.Millisecond
 
-// askPlaced asserts of a cluster what is used and answered now.
+// askPlaced asserts of a cluster that it answers nothing from outside of the border, and, if it can write, that it answers
+// what is in use, and uses something if there is anything.
 func (c *cluster) askPlaced() {
-	limits := c.r.limits
 	answers := c.ask(placedName).Addresses // none of a DNS that is down
 	for _, address := range answers {
-		if other := c.r.names[address.As4()[2]]; !limits.admits(c.Name, other) {
-			c.r.find("%s: %s answers the address %s of %s: %+v", time.Now().Format(time.TimeOnly), c.Name, address, other, limits)
+		if other := c.r.names[address.As4()[2]]; !c.r.limits.admits(c.Name, other) {
+			c.r.find("%s: %s answers the address %s of %s: %+v", time.Now().Format(time.TimeOnly), c.Name, address, other, c.r.limits)
 		}
 	}
-	if !c.r.weighs || len(c.left) > 0 || c.away || !c.r.clearFor(judge.Way{From: c.Name, To: c.Name}, bound) {
+	if len(c.left) > 0 || c.away || !c.r.judge.ClearSince(c.Name, c.Name, time.Now().Add(-bound)) {
 		return
 	}
-	got, ready, demoted := map[string]int{}, []string{}, []string{}
-	for _, slice := range apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")) {
-		if slice.Labels[v1beta1.LabelServiceName] == placedName {
-			used, left := conditions(slice)
-			ready, demoted = append(ready, used...), append(demoted, left...)
-			got[slice.Labels[v1beta1.LabelSourceCluster]] += len(used)
-		}
+	var ready, demoted []string
+	for _, slice := range c.placedSlices() {
+		used, left := conditions(slice)
+		ready, demoted = append(ready, used...), append(demoted, left...)
 	}
-	maps.DeleteFunc(got, func(_ string, n int) bool { return n == 0 })
 	if len(ready) == 0 && len(demoted) > 0 {
 		c.r.find("%s: %s demotes all endpoints of %s: %v", time.Now().Format(time.TimeOnly), c.Name, placedName, demoted)
 	}
@@ -136,37 +70,36 @@ func (c *cluster) askPlaced() {
 			}
 		}
 	}
-	all, heard, silent := map[string]contribution{}, 0, map[string]bool{}
-	for _, other := range c.r.clusters {
-		is, isSilent, certain := c.knows(other)
-		switch {
-		case !certain:
-			return
-		case isSilent:
-			silent[other.Name] = true
-		case other != c:
-			heard++
-		}
-		if other == c || slices.Contains(limits.chosen, c.Name) {
-			all[other.Name] = is
-		}
-	}
-	if len(silent) > 1 && heard == 0 {
-		return // it takes itself for cut off
-	}
-	c.r.Weighed++
-	if want := inUse(c.Name, limits, all, silent); !maps.Equal(want, got) {
-		c.r.find("%s: %s uses %v of %s, want %v of %+v, silent %v, %+v", time.Now().Format(time.TimeOnly), c.Name, got,
-			placedName, want, all, silent, limits)
-	}
 }
 
-// weighed asserts that the shares are right in each cluster once all is whole.
+// placedSlices are the copies in the cluster.
+func (c *cluster) placedSlices() []*discoveryv1.EndpointSlice {
+	return slices.DeleteFunc(apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")),
+		func(slice *discoveryv1.EndpointSlice) bool {
+			return slice.Labels[v1beta1.LabelServiceName] != placedName
+		})
+}
+
+// weighed asserts that each cluster uses the endpoints that it is to use, once all is whole.
 func (r *run) weighed() {
+	all := map[string]contribution{}
 	for _, c := range r.clusters {
-		before := r.Weighed
-		if c.askPlaced(); r.Weighed == before {
-			r.find("it is not certain what %s knows of %s although all is whole", c.Name, placedName)
+		all[c.Name] = c.contributes()
+	}
+	for _, c := range r.clusters {
+		seen := all
+		if !slices.Contains(r.limits.chosen, c.Name) {
+			seen = map[string]contribution{c.Name: all[c.Name]}
+		}
+		got := map[string]int{}
+		for _, slice := range c.placedSlices() {
+			if used, _ := conditions(slice); len(used) > 0 {
+				got[slice.Labels[v1beta1.LabelSourceCluster]] += len(used)
+			}
+		}
+		if want := inUse(c.Name, r.limits, seen); !maps.Equal(want, got) {
+			r.find("%s: %s uses %v of %s, want %v of %+v, %+v", time.Now().Format(time.TimeOnly), c.Name, got, placedName, want, all,
+				r.limits)
 		}
 	}
 }
