@@ -23,19 +23,18 @@ func (c *Cluster) installCRDs(ctx context.Context) error {
 		"serviceexports": crd.ServiceExportCRD, "serviceimports": crd.ServiceImportCRD,
 	} {
 		definition := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(encoded, &definition.Object); err != nil {
-			return fmt.Errorf("decode a CRD of the mcs-api module: %w", err)
+		err := yaml.Unmarshal(encoded, &definition.Object)
+		if err == nil {
+			_, err = c.dynamic.Resource(definitions).Create(ctx, definition, metav1.CreateOptions{})
 		}
-		if _, err := c.dynamic.Resource(definitions).Create(ctx, definition, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create CRD %s: %w", definition.GetName(), err)
+		if err == nil {
+			err = c.poll(ctx, "the CRD", func(ctx context.Context) error {
+				_, err := c.dynamic.Resource(v1beta1.SchemeGroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{Limit: 1})
+				return err
+			})
 		}
-		err := c.poll(ctx, "CRD "+definition.GetName(), func(ctx context.Context) error {
-			_, err := c.dynamic.Resource(v1beta1.SchemeGroupVersion.WithResource(resource)).List(ctx,
-				metav1.ListOptions{Limit: 1})
-			return err
-		})
 		if err != nil {
-			return err
+			return fmt.Errorf("install the CRD of %s: %w", resource, err)
 		}
 	}
 	return nil

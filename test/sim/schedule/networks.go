@@ -40,12 +40,7 @@ func (s *Schedule) network() {
 	if len(slices.Compact(slices.Clone(s.Networks))) == 1 {
 		s.Networks[0] = networkNames[(1+slices.Index(networkNames, s.Networks[0]))%len(networkNames)]
 	}
-	for range random.IntN(12) {
-		s.Events = append(s.Events, Event{
-			At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: renode,
-			Cluster: random.IntN(s.Clusters), Random: random.Uint64(),
-		})
-	}
+	s.some(renode, random)
 }
 
 // judges are those of what each cluster sees, by its name. They agree on each way: its end judges it.

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -95,17 +94,6 @@ type placed struct {
 	weights   int // of weighings
 	saturated bool
 	endpoints []truth.Endpoint
-}
-
-// reweighs adds changes of the service to a schedule. They have random numbers of their own.
-func (s *Schedule) reweighs() {
-	random := rand.New(rand.NewPCG(s.Seed, 6))
-	for range random.IntN(12) {
-		s.Events = append(s.Events, Event{
-			At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: reweigh,
-			Cluster: random.IntN(s.Clusters), Random: random.Uint64(),
-		})
-	}
 }
 
 // reweigh changes the service.

@@ -84,9 +84,9 @@ func New(seed uint64) Schedule {
 	for range 5 + random.IntN(20) {
 		s.draw(random)
 	}
-	s.reweighs()
+	s.some(reweigh, rand.New(rand.NewPCG(seed, 6))) // with random numbers of their own
 	s.network()
-	s.sort()
+	slices.SortStableFunc(s.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	return s
 }
 
@@ -116,8 +116,14 @@ func (s *Schedule) draw(random *rand.Rand) {
 	s.Events = append(s.Events, e)
 }
 
-func (s *Schedule) sort() {
-	slices.SortStableFunc(s.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+// some adds up to eleven events of a kind.
+func (s *Schedule) some(kind string, random *rand.Rand) {
+	for range random.IntN(12) {
+		s.Events = append(s.Events, Event{
+			At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: kind,
+			Cluster: random.IntN(s.Clusters), Random: random.Uint64(),
+		})
+	}
 }
 
 // meanwhile returns what changes where nobody may notice because of a fault, and is to be noticed afterwards: up to

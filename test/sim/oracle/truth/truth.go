@@ -81,30 +81,25 @@ func Merge(exports []Export) (Import, bool) {
 		Labels: oldest.Labels, Annotations: oldest.Annotations,
 		Ports: union(ordered),
 	}
-	reasons := map[string]bool{}
+	conflict := func(is bool, reasons ...string) {
+		if is {
+			merged.Conflicts = append(merged.Conflicts, reasons...)
+		}
+	}
 	for _, export := range ordered {
 		merged.Clusters = append(merged.Clusters, export.Cluster)
-		reasons["TypeConflict"] = reasons["TypeConflict"] || export.Headless != oldest.Headless
+		conflict(export.Headless != oldest.Headless, "TypeConflict")
 		// A headless name needs an address of each family of every backend.
-		reasons["IPFamilyConflict"] = reasons["IPFamilyConflict"] ||
-			oldest.Headless && export.DualStack != oldest.DualStack
+		conflict(oldest.Headless && export.DualStack != oldest.DualStack, "IPFamilyConflict")
 		// The timeout is there with the affinity alone.
-		for _, reason := range []string{"SessionAffinityConflict", "SessionAffinityConfigConflict"} {
-			reasons[reason] = reasons[reason] || export.Affinity != oldest.Affinity
-		}
-		reasons["LabelsConflict"] = reasons["LabelsConflict"] || !maps.Equal(export.Labels, oldest.Labels)
-		reasons["AnnotationsConflict"] = reasons["AnnotationsConflict"] ||
-			!maps.Equal(export.Annotations, oldest.Annotations)
-		reasons["PortConflict"] = reasons["PortConflict"] ||
-			!slices.Equal(sortedPorts(export.Ports), sortedPorts(oldest.Ports))
+		conflict(export.Affinity != oldest.Affinity, "SessionAffinityConflict", "SessionAffinityConfigConflict")
+		conflict(!maps.Equal(export.Labels, oldest.Labels), "LabelsConflict")
+		conflict(!maps.Equal(export.Annotations, oldest.Annotations), "AnnotationsConflict")
+		conflict(!slices.Equal(sortedPorts(export.Ports), sortedPorts(oldest.Ports)), "PortConflict")
 	}
 	slices.Sort(merged.Clusters)
-	for reason, conflict := range reasons {
-		if conflict {
-			merged.Conflicts = append(merged.Conflicts, reason)
-		}
-	}
 	slices.Sort(merged.Conflicts)
+	merged.Conflicts = slices.Compact(merged.Conflicts)
 	return merged, true
 }
 
