@@ -84,10 +84,8 @@ func (f format) encode(object runtime.Object) []byte {
 }
 
 // list encodes a list of objects in a revision.
-func (f format) list(objects []runtime.Object, revision int64, next string, remaining *int64) []byte {
-	listMeta := metav1.ListMeta{
-		ResourceVersion: strconv.FormatInt(revision, 10), Continue: next, RemainingItemCount: remaining,
-	}
+func (f format) list(objects []runtime.Object, revision int64, next string) []byte {
+	listMeta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(revision, 10), Continue: next}
 	items := make([]runtime.Object, len(objects))
 	for i, each := range objects {
 		items[i] = f.present(each)
@@ -115,7 +113,6 @@ func (f format) list(objects []runtime.Object, revision int64, next string, rema
 	}
 	accessor.SetResourceVersion(listMeta.ResourceVersion)
 	accessor.SetContinue(next)
-	accessor.SetRemainingItemCount(remaining)
 	list.GetObjectKind().SetGroupVersionKind(f.kind.GroupVersion().WithKind(f.kind.Kind + "List"))
 	return f.encode(list)
 }

@@ -332,16 +332,11 @@ func (s *Server) list(req *http.Request, t *target) *http.Response {
 		}
 	}
 	var next string
-	var remaining *int64
 	if limit, err := strconv.Atoi(t.query.Get("limit")); err == nil && limit > 0 && len(found) > limit {
-		if t.query.Get("labelSelector") == "" && t.query.Get("fieldSelector") == "" {
-			left := int64(len(found) - limit)
-			remaining = &left
-		}
 		found = found[:limit]
 		next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", revision, keyOf(found[limit-1])))
 	}
-	return respond(req, http.StatusOK, t.format.contentType(), t.format.list(found, revision, next, remaining))
+	return respond(req, http.StatusOK, t.format.contentType(), t.format.list(found, revision, next))
 }
 
 // tooNew refuses a list at a revision that the server has not come to.
