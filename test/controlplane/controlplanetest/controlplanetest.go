@@ -11,7 +11,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -96,26 +95,13 @@ func watch(t testing.TB, clusters []*controlplane.Cluster) {
 			if err := cluster.Err(); err != nil {
 				t.Error(err)
 			}
-			if t.Failed() {
-				showLogs(t, cluster)
+			for program, component := range cluster.Components() {
+				if t.Failed() && component.Process() != nil { // without nodes some were never started
+					t.Logf("the log of %s's %s ends:\n%s", cluster.Name(), program, component.LogTail(logLimit))
+				}
 			}
 		}
 	})
-}
-
-// showLogs logs how the cluster's logs end, and keeps them whole in the test's artifacts (go test -artifacts).
-func showLogs(t testing.TB, cluster *controlplane.Cluster) {
-	for program, component := range cluster.Components() {
-		content, err := os.ReadFile(component.LogFile())
-		if err != nil {
-			continue // never started: the cluster has no nodes
-		}
-		t.Logf("the log of %s's %s ends:\n%s", cluster.Name(), program, component.LogTail(logLimit))
-		name := filepath.Join(t.ArtifactDir(), cluster.Name()+"-"+string(program)+".log")
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Log(err)
-		}
-	}
 }
 
 // patience bounds each wait for a state. Nothing waits that long on purpose.
