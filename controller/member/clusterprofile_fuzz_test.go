@@ -5,6 +5,7 @@ package member
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,18 @@ func FuzzClusterProfiles(f *testing.F) {
 		}
 		if !harmless(credential) || credential.Namespace != "n" {
 			t.Fatalf("%s has %v", each, config)
+		}
+	})
+}
+
+// FuzzProfilesForm: a value of --members-from that is accepted has no spaces, so that it can be a part of an annotation.
+func FuzzProfilesForm(f *testing.F) {
+	for _, seed := range []string{"clusterprofile:a", "clusterprofile:a:b in (c,d)", "clusterprofile:a:b=c:d/e"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if source, err := NewClusterProfiles(text, "", nil, nil); err == nil && (source.String() != text || strings.Contains(text, " ")) {
+			t.Fatalf("%q is %q", text, source)
 		}
 	})
 }

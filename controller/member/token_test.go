@@ -75,3 +75,14 @@ func TestEnding(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParseToken: whatever a member hands over, what is accepted has only the characters of a token.
+func FuzzParseToken(f *testing.F) {
+	f.Add(tokenOf("system:serviceaccount:a:clusterset-member-east", noon, noon.Add(time.Hour)))
+	f.Add("e30.e30.e30")
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, ok := ParseToken(text); ok && strings.ContainsAny(text, " \n\r\t\"':{}[]#&*!|>%@`") {
+			t.Errorf("accepted %q", text)
+		}
+	})
+}

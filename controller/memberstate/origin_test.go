@@ -42,3 +42,18 @@ func TestOrigin(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParseOrigin: a valid origin has all parts.
+func FuzzParseOrigin(f *testing.F) {
+	f.Add("clusterprofile:fleet ClusterProfile fleet/west")
+	f.Add("a b")
+	f.Fuzz(func(t *testing.T, text string) {
+		source, kind, name := ParseOrigin(text)
+		if (source == "") != (kind == "") || (source == "") != (name == "") {
+			t.Errorf("%q is %q, %q, %q", text, source, kind, name)
+		}
+		if source != "" && source+" "+kind+" "+name != text {
+			t.Errorf("%q is %q, %q, %q", text, source, kind, name)
+		}
+	})
+}

@@ -78,3 +78,24 @@ func TestRoles(t *testing.T) {
 		diff(t, name, strings.Join(all, "; "), test.want)
 	}
 }
+
+func FuzzTiers(f *testing.F) {
+	for _, seed := range []string{"cluster", "local > same(region) > eu-1; eu-2", ">", "a in (b)>c"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		tiers, err := ParseTiers(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseTiers(tiers.text)
+		if err != nil {
+			t.Fatalf("%q became %q: %v", text, tiers.text, err)
+		}
+		for _, cluster := range clusters {
+			if tiers.Of(cluster, clusters[0]) != again.Of(cluster, clusters[0]) {
+				t.Errorf("%q became %q", text, again.text)
+			}
+		}
+	})
+}

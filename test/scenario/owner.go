@@ -216,3 +216,26 @@ func heldSlice(s *Set, east, west *Cluster) {
 	s.hear(p)
 	hold("null")
 }
+
+// unreadable: the schema accepts "t" in a time, and Go does not. Neither a
+// controller that runs nor one that starts is stopped by that.
+func unreadable(s *Set, east, _ *Cluster) {
+	spoil := func() {
+		for _, resource := range []string{"serviceexports", "serviceimports"} {
+			east.Patch(mcsResource(resource), "web", `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"","lastTransitionTime":"2026-01-01t00:00:00Z"}]}}`, "status")
+		}
+	}
+	east.Export("web:10.64.0.10", "db:10.64.0.11")
+	seen := View{"web": ofEast, "db": "east/10.64.0.11 -> VIP"}
+	s.Expect(seen)
+	spoil()
+	s.Pass(5 * time.Second)
+	east.SetEndpoints("db", "10.64.0.12")
+	seen = seen.With("db", "east/10.64.0.12 -> VIP")
+	s.Expect(seen)
+	east.Stop()
+	spoil()
+	east.Start()
+	s.Pass(5 * time.Second)
+	s.Expect(seen)
+}

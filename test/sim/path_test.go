@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -280,4 +281,33 @@ func inUse(c *sim.Cluster) string {
 		}
 	}
 	return strings.Join(ready, " ")
+}
+
+// TestNoCanary: a member without canaries is not probed, and what was known of them is forgotten.
+func TestNoCanary(t *testing.T) {
+	onPaths(t, three, func(p *paths) {
+		p.cut("east", "west", network.Both)
+		p.until("east", "west", true, 5*time.Second)
+		// Its replicas are unready for a moment.
+		p.Cluster("west").OfferCanaries()
+		p.never("east", "west", false, 4*member.HeartbeatInterval)
+		p.Cluster("west").OfferCanaries(canariesOf("west")...)
+		p.never("east", "west", false, time.Minute)
+		p.Cluster("west").OfferCanaries()
+		p.until("east", "west", false, 30*time.Second+2*member.HeartbeatInterval)
+		if got := p.path(p.Cluster("east"), "west"); got != "" {
+			t.Errorf("the path is %q", got)
+		}
+		p.never("east", "west", true, 2*controller.DefaultStaleAfter)
+		// A controller without probes.
+		for _, address := range canariesOf("west") {
+			p.replicas[address].Stop()
+		}
+		p.Cluster("west").OfferCanaries(canariesOf("west")...)
+		p.Cluster("west").StartController()
+		p.never("east", "west", true, 2*controller.DefaultStaleAfter)
+		if got := p.path(p.Cluster("west"), "east"); got != "" {
+			t.Errorf("the path from a cluster that takes no part is %q", got)
+		}
+	})
 }

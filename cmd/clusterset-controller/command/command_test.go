@@ -118,3 +118,14 @@ func TestMemoryLimit(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseMember(f *testing.F) {
+	f.Add("west=/etc/west")
+	f.Fuzz(func(t *testing.T, text string) {
+		static, err := parseMember(text)
+		if err == nil && (member.ValidateID(static.Cluster) != nil ||
+			text != static.Cluster+"="+static.Kubeconfig) {
+			t.Errorf("%q: got %v", text, static)
+		}
+	})
+}
