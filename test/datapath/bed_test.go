@@ -33,7 +33,6 @@ type bed struct {
 	paths             assets.Paths
 	programs          string // the folder of those that are built from this tree
 	east, west, north *cluster
-	figures           table
 }
 
 // zones are those of the nodes, in the order of the nodes.
@@ -66,12 +65,8 @@ func startBed(t *testing.T, b *bed) *bed {
 	planes := controlplanetest.Start(t, options...)
 	b.east, b.west, b.north = newCluster(t, b, planes[0]), newCluster(t, b, planes[1]), newCluster(t, b, planes[2])
 	b.west.joinBoth(t, b.east)
-	if b.networks {
-		t.Run("two clusters", func(t *testing.T) { twoClusters(t, b) })
-	}
 	b.north.joinBoth(t, b.east)
 	b.north.joinBoth(t, b.west)
-	t.Cleanup(func() { t.Logf("kube-proxy in %s mode:\n%s", b.mode, b.figures.String()) })
 	return b
 }
 

@@ -76,9 +76,9 @@ func (p *pod) reaches(t testing.TB, count int, network, address string, by ...*p
 	t.Helper()
 	p.settled(t, network, address, by...)
 	counted := p.connect(t, count, network, address)
+	t.Logf("%s at %s over %s: %s", p.identity(), address, network, counted)
 	if counted.Lost() > 0 || !slices.Equal(counted.Who(), identities(by)) {
-		t.Errorf("%s at %s over %s: %s; %v answered, want %v", p.identity(), address, network, counted, counted.Who(),
-			identities(by))
+		t.Errorf("connections were lost, or others answered than %v: %v", identities(by), counted.Answers)
 	}
 	return counted
 }
@@ -88,17 +88,18 @@ type stream struct {
 	input  io.WriteCloser
 	client *exec.Cmd
 	fresh  *sync.Cond
+	ended  chan struct{}
 
 	mu       sync.Mutex
 	attempts []tally.Attempt
 	err      error // why there will be no more
 }
 
-// stream starts a client whose attempts come as lines.
-func (p *pod) stream(t testing.TB, args ...string) *stream {
+// stream starts a client whose attempts come as lines. Those that do not say when they began have ended when they come.
+func (p *pod) stream(t testing.TB, program string, args ...string) *stream {
 	t.Helper()
-	line := p.Command(p.resolvConf, p.cluster.bed.program("pod"), args...)
-	s := &stream{client: exec.Command(line[0], line[1:]...)}
+	line := p.Command(p.resolvConf, program, args...)
+	s := &stream{client: exec.Command(line[0], line[1:]...), ended: make(chan struct{})}
 	s.fresh = sync.NewCond(&s.mu)
 	var err error
 	s.input, err = s.client.StdinPipe()
@@ -112,9 +113,10 @@ func (p *pod) stream(t testing.TB, args ...string) *stream {
 }
 
 func (s *stream) read(output io.Reader) {
+	defer close(s.ended)
 	var err error
 	for scanner := bufio.NewScanner(output); scanner.Scan() && err == nil; {
-		var attempt tally.Attempt
+		attempt := tally.Attempt{At: time.Now()}
 		if err = json.Unmarshal(scanner.Bytes(), &attempt); err == nil {
 			s.mu.Lock()
 			s.attempts = append(s.attempts, attempt)
@@ -134,6 +136,7 @@ func (s *stream) read(output io.Reader) {
 // stop ends the client. What it has seen stays.
 func (s *stream) stop() {
 	_ = s.client.Process.Kill()
+	<-s.ended
 	_ = s.client.Wait()
 }
 
@@ -165,8 +168,26 @@ func (s *stream) next(t testing.TB, index int) tally.Attempt {
 // watch makes connections from the pod, one after the other, until the test ends.
 func (p *pod) watch(t testing.TB, network, address string) *stream {
 	t.Helper()
-	return p.stream(t, "watch", "-network", network, "-timeout", lossless.String(), address)
+	return p.watchWithin(t, lossless, network, address)
 }
+
+// watchWithin is watch for connections that may be lost: they end after a time.
+func (p *pod) watchWithin(t testing.TB, timeout time.Duration, network, address string) *stream {
+	t.Helper()
+	return p.stream(t, p.cluster.bed.program("pod"), "watch", "-network", network, "-timeout", timeout.String(), address)
+}
+
+// intact fails if a connection since a time was lost while something was done.
+func (s *stream) intact(t testing.TB, since time.Time, what string) {
+	t.Helper()
+	counted := tally.New(s.since(since)...)
+	t.Logf("%s: %s, in %s", what, counted, seconds(time.Since(since)))
+	if counted.Lost() > 0 {
+		t.Errorf("%s: connections were lost", what)
+	}
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 // calm is how long it must stay as it is before a watch counts as settled: longer than kube-proxy waits between two
 // syncs.
@@ -219,7 +240,7 @@ type connection struct {
 // keep opens a connection from the pod, and waits for its first answer.
 func (p *pod) keep(t testing.TB, network, address string) (*connection, tally.Attempt) {
 	t.Helper()
-	c := &connection{stream: p.stream(t, "keep", "-network", network, "-timeout", lossless.String(), address)}
+	c := &connection{stream: p.stream(t, p.cluster.bed.program("pod"), "keep", "-network", network, "-timeout", lossless.String(), address)}
 	return c, c.next(t, 0)
 }
 
@@ -230,6 +251,18 @@ func (c *connection) ask(t testing.TB) tally.Attempt {
 	_, err := io.WriteString(c.input, "\n")
 	must(t, err)
 	return c.next(t, c.asked)
+}
+
+// stays fails if questions over the connection are answered by another cluster, or by none.
+func (c *connection) stays(t testing.TB, cluster *cluster, what string) {
+	t.Helper()
+	asked := tally.New()
+	for range 50 {
+		asked.Add(c.ask(t))
+	}
+	if asked.Clusters()[cluster.Name()] != 50 {
+		t.Errorf("%s: 50 questions over an open connection to %s: %s", what, cluster.Name(), asked)
+	}
 }
 
 // keepWith opens connections until one is answered by the cluster.

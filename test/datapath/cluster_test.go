@@ -10,9 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -264,8 +262,7 @@ func (c *cluster) runDNS(t testing.TB, spec podSpec, option string) *pod {
 	return p
 }
 
-// startControllers starts a replica of the controller in a pod on each node. It is started again where it ends, as a
-// kubelet would.
+// startControllers starts a replica of the controller in a pod on each node.
 func (c *cluster) startControllers(t testing.TB) {
 	t.Helper()
 	c.offerCanaries(t)
@@ -284,51 +281,10 @@ func (c *cluster) startController(t testing.TB, node int, credential string) {
 		"--cluster-id="+c.Name(), "--kubeconfig="+credential,
 		"--namespace="+system, fmt.Sprintf("--canary-address=:%d", canaryPort),
 		"--stale-after="+staleAfter.String())
-	r := &replica{pod: p}
 	if c.bed.networks {
 		spec.Args = append(spec.Args, "--expose=NodePort", "--network="+c.Name())
 	}
-	r.spec.Store(&spec)
-	c.replicas = append(c.replicas, r)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.supervise(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		must(t, <-ended)
-		if log, err := os.ReadFile(spec.LogFile); t.Failed() {
-			t.Logf("the log of %s ends: %v\n%s", spec.Name, err, log[max(0, len(log)-8192):])
-		}
-	})
-}
-
-// replica is one of the controller, in a pod.
-type replica struct {
-	*pod
-	// spec is what is started, and running the process that was started last.
-	spec    atomic.Pointer[process.Spec]
-	running atomic.Pointer[process.Process]
-}
-
-// supervise runs the program until ctx ends. Where it ends before, it is started again after a second.
-func (r *replica) supervise(ctx context.Context) error {
-	for {
-		p, err := process.Start(*r.spec.Load())
-		if err != nil {
-			return err
-		}
-		r.running.Store(p)
-		select {
-		case <-p.Done():
-		case <-ctx.Done():
-			return p.Kill()
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	c.replicas = append(c.replicas, p.supervise(t, spec))
 }
 
 // join makes other a member of c.

@@ -16,9 +16,7 @@ var stories = []story{
 	{"ports", ports},
 	{"dual stack", dualStack},
 	{"prefer the local cluster", preferCluster},
-	{"prefer the same zone", preferZone},
 	{"tiers of clusters", tiers},
-	{"border", border},
 	{"weights", weights},
 	{"drain", drain},
 }

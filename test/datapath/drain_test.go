@@ -13,7 +13,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
 // drain: an administrator takes the traffic away from a healthy cluster.
@@ -34,30 +33,15 @@ func drain(t *testing.T, b *bed) {
 	drained := time.Now()
 	away := watched.only(t, drained, "west")
 	client.reaches(t, 200, "tcp4", s.at(80), west...)
-	udp := client.reaches(t, 200, "udp4", s.at(80), west...)
-	b.figures.add("east is drained: new UDP flows", udp, "")
+	client.reaches(t, 200, "udp4", s.at(80), west...)
 	// What is open stays where it is: connections, and likewise the flows of sockets that go on sending.
-	asked := map[string]*tally.Tally{"an open TCP connection": tally.New(), "a UDP flow that goes on": tally.New()}
-	for range 50 {
-		asked["an open TCP connection"].Add(open.ask(t))
-		asked["a UDP flow that goes on"].Add(flow.ask(t))
-	}
-	for what, counted := range asked {
-		if counted.Clusters()["east"] != 50 {
-			t.Errorf("%s while east is drained: %s", what, counted)
-		}
-		b.figures.add("east is drained: "+what, counted, "50 questions over one")
-	}
+	open.stays(t, b.east, "east is drained")
+	flow.stays(t, b.east, "east is drained, over UDP")
 
 	b.west.annotateMember(t, b.east, memberstate.AnnotationDrain, "false")
 	restored := time.Now()
 	back := watched.only(t, restored, "east", "west")
-	counted := tally.New(watched.since(drained)...)
-	if counted.Lost() > 0 {
-		t.Errorf("connections were lost: %s", counted)
-	}
-	b.figures.add("east is drained and restored: new TCP connections", counted,
-		fmt.Sprintf("away after %s, back after %s", seconds(away), seconds(back)))
+	watched.intact(t, drained, fmt.Sprintf("east is drained: away after %s, back after %s", seconds(away), seconds(back)))
 }
 
 // annotateMember sets an annotation on the Secret of a member.

@@ -7,17 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
@@ -44,18 +49,29 @@ spec:
   rules: [{backendRefs: [{name: queue, port: 53}]}]
 `
 
+// gatewayCRD has the names and the version of upstream, but not the schema.
+const gatewayCRD = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %[1]s.gateway.networking.k8s.io
+  annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes-sigs/gateway-api"}
+spec:
+  group: gateway.networking.k8s.io
+  scope: Namespaced
+  names: {kind: %[2]s, plural: %[1]s}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
 // frontends: clients of north reach services of east by a load balancer, and by Gateways with the objects of the
 // documentation, and those of west by node ports.
 func frontends(t *testing.T, b *bed) {
 	const shop = "shop" // as in the documentation
-	page, err := os.ReadFile("../../docs/operate/networks.md")
-	must(t, err)
-	_, example, _ := strings.Cut(string(page), "## Encryption")
-	_, example, _ = strings.Cut(example, "```yaml\n")
-	example, _, found := strings.Cut(example, "```")
-	if !found {
-		t.Fatal("docs/operate/networks.md has no example of encryption")
-	}
+	example := documented(t, "operate/networks.md", "Passthrough")
 	for _, c := range b.all() {
 		c.createNamespace(t, shop)
 	}
@@ -72,7 +88,7 @@ func frontends(t *testing.T, b *bed) {
 		})
 	}
 	for _, kind := range []string{"Gateway", "TCPRoute", "TLSRoute", "UDPRoute"} {
-		apply(fmt.Sprintf(gatewayCRD, gatewayResource(kind).Resource, kind))
+		apply(fmt.Sprintf(gatewayCRD, strings.ToLower(kind)+"s", kind))
 	}
 	apply(plainRoutes)
 
@@ -80,8 +96,7 @@ func frontends(t *testing.T, b *bed) {
 	secure := []corev1.ServicePort{port("tls", corev1.ProtocolTCP, 443, 8443)}
 	balanced := service{namespace: shop, name: "balanced", ports: plain, expose: export.ExposeLoadBalancer}
 	queue := service{namespace: shop, name: "queue", ports: plain, expose: export.ExposeGateway}
-	pods := map[string][]*pod{}
-	var east []*pod
+	east, west := map[string]*pod{}, map[string]*pod{}
 	for _, s := range []service{
 		balanced, queue, {namespace: shop, name: "db", ports: secure}, {namespace: shop, name: "cache", ports: secure},
 	} {
@@ -92,55 +107,57 @@ func frontends(t *testing.T, b *bed) {
 		case "db", "cache":
 			serve = []string{"tls:8443"}
 		}
-		pods[s.name] = b.east.pods(t, s, 1, serve...)
+		east[s.name] = b.east.pods(t, s, 1, serve...)[0]
 		if s.expose != "" {
 			b.east.export(t, s)
 		} else {
 			b.east.serve(t, s)
 			apply(strings.ReplaceAll(example, "db", s.name))
 		}
-		east = append(east, pods[s.name]...)
 		s.change, s.expose = nil, ""
-		pods[s.name] = append(pods[s.name], b.west.deploy(t, s, 1, serve...)...)
+		west[s.name] = b.west.deploy(t, s, 1, serve...)[0]
 	}
-	l := b.east.balance(t, "balanced", "clusters", "plain")
+	l := b.east.balance(t, east)
 	client := b.north.client(t, shop, 0)
 	// settled waits until the pods of both clusters answer, or only those of west.
 	settled := func(both bool) {
-		for name, of := range pods {
+		t.Helper()
+		for name, of := range west {
 			ports := map[string]int{"tcp4": 80, "udp4": 53}
 			if name == "db" || name == "cache" {
 				ports = map[string]int{"tls": 443}
 			}
-			of = slices.DeleteFunc(slices.Clone(of), func(p *pod) bool { return !both && p.cluster == b.east })
 			for network, port := range ports {
-				client.settled(t, network, service{namespace: shop, name: name}.at(port), of...)
+				by := []*pod{of, east[name]}
+				client.settled(t, network, service{namespace: shop, name: name}.at(port), by[:map[bool]int{false: 1, true: 2}[both]]...)
 			}
 		}
 	}
-	client.settled(t, "tcp4", balanced.at(80), pods["balanced"]...)
+	client.settled(t, "tcp4", balanced.at(80), east["balanced"], west["balanced"])
 
 	// Each address counts as one endpoint, as does the node of west.
 	const count = 900
-	var counted *tally.Tally
-	addresses := l.connections(t, "balanced", func() { counted = client.connect(t, count, "tcp4", balanced.at(80)) })
+	addresses := l.connections(t, "balanced", func() {
+		if counted := client.connect(t, count, "tcp4", balanced.at(80)); counted.Lost() > 0 {
+			t.Errorf("connections were lost: %s", counted)
+		}
+	})
 	for _, address := range l.pairs["balanced"] {
 		// A share is as asked to six standard deviations of as many choices.
-		if share := float64(addresses[address]) / count; math.Abs(share-1./3) > 6*math.Sqrt(2./9/count) || counted.Lost() > 0 {
-			t.Errorf("%s has %.2f: %s; %v", address, share, counted, addresses)
+		if share := float64(addresses[address]) / count; math.Abs(share-1./3) > 6*math.Sqrt(2./9/count) {
+			t.Errorf("%s has %.2f of the connections: %v", address, share, addresses)
 		}
 	}
-	b.figures.add("load balancer with 2 addresses, and 1 node", counted, fmt.Sprint(addresses))
 
 	watched := client.watch(t, "tcp4", balanced.at(80))
 	watched.only(t, time.Now(), "east", "west")
-	// change has the name of the load balancer, and the Gateway, other addresses.
+	// change has the load balancer, by a name, and the Gateways one address each.
 	change := func(at int) {
 		begin := time.Now()
-		b.east.writeFile(t, "hosts", l.pairs["balanced"][at-1].String()+" balanced.lb.example\n")
-		l.reconcile(t, at)
+		b.east.writeFile(t, "hosts", l.pairs["balanced"][at].String()+" balanced.lb.example\n")
+		l.publish(t, `[{"hostname":"balanced.lb.example"}]`, at)
 		for name, s := range map[string]service{"balanced": balanced, "plain": queue} {
-			to, other := l.pairs[name][at-1], l.pairs[name][2-at]
+			to, other := l.pairs[name][at], l.pairs[name][1-at]
 			eventually(t, fmt.Sprintf("%s is reached at %s alone", s.name, to), func(ctx context.Context) error {
 				var err error
 				addresses := l.connections(t, name, func() { _, err = client.tryConnect(ctx, 30, "tcp4", s.at(80)) })
@@ -150,23 +167,122 @@ func frontends(t *testing.T, b *bed) {
 				return err
 			})
 		}
-		counted := tally.New(watched.since(begin)...)
-		if counted.Lost() > 0 {
-			t.Errorf("connections were lost while addresses changed: %s", counted)
-		}
-		b.figures.add("load balancer and Gateway have other addresses", counted, "after "+seconds(time.Since(begin)))
+		watched.intact(t, begin, "load balancer and Gateways have other addresses")
 		settled(true)
 	}
-	change(1)
-	for ready, clusters := range [][]string{{"west"}, {"east", "west"}} {
-		begin := time.Now()
+	change(0)
+	for _, ready := range []bool{false, true} {
 		for _, p := range east {
-			p.setReady(t, ready > 0)
+			p.setReady(t, ready)
 		}
-		took := watched.only(t, begin, clusters...)
-		counted := tally.New(watched.since(begin)...)
-		b.figures.add(fmt.Sprintf("load balancer, pods of %v are ready", clusters), counted, "after "+seconds(took))
-		settled(ready > 0)
+		settled(ready)
 	}
-	change(2)
+	change(1)
+}
+
+// balancer is a host beside the nodes of a cluster with the addresses of a load balancer and of Gateways, whose nginx
+// passes connections on to pods. The test writes what is known of it in the API.
+type balancer struct {
+	*network.Namespace
+	cluster *cluster
+	log     string
+	// pairs are two addresses for the load balancer and for each Gateway, by its name. They always work.
+	pairs map[string][]netip.Addr
+}
+
+// streams is the configuration of nginx, which logs the address of each connection that ended.
+const streams = `load_module /usr/lib/nginx/modules/ngx_stream_module.so;
+events {}
+stream {
+log_format address $server_addr;
+access_log connections.log address;
+map $ssl_preread_server_name $secure { db.shop.svc.clusterset.local DB:8443; cache.shop.svc.clusterset.local CACHE:8443; }
+server { listen BALANCED1:80; listen BALANCED2:80; proxy_pass NODE:TCP; }
+server { listen BALANCED1:53 udp; listen BALANCED2:53 udp; proxy_pass NODE:UDP; proxy_responses 1; }
+server { listen PLAIN1:5672; listen PLAIN2:5672; proxy_pass QUEUE:8080; }
+server { listen PLAIN1:5672 udp; listen PLAIN2:5672 udp; proxy_pass QUEUE:8080; proxy_responses 1; }
+server { listen CLUSTERS1:443; listen CLUSTERS2:443; proxy_pass $secure; ssl_preread on; }
+}
+`
+
+// balance makes a balancer for pods of services, with both of its addresses in the API, and starts its nginx.
+func (c *cluster) balance(t testing.TB, pods map[string]*pod) *balancer {
+	t.Helper()
+	folder := t.TempDir()
+	l := &balancer{cluster: c, log: filepath.Join(folder, "connections.log"), pairs: map[string][]netip.Addr{}}
+	base := c.reached[0].Masked().Addr().As4()
+	base[2] = 200 // far from the router and the nodes
+	own := netip.AddrFrom4(base)
+	l.Namespace = c.attach(t, c.uplink, []netip.Addr{own})
+	balanced, err := c.CoreV1().Services("shop").Get(t.Context(), "balanced", metav1.GetOptions{})
+	must(t, err)
+	replacements := []string{
+		"NODE:TCP", fmt.Sprintf("%s:%d", c.nodes[0].addresses[0], balanced.Spec.Ports[0].NodePort),
+		"NODE:UDP", fmt.Sprintf("%s:%d", c.nodes[0].addresses[0], balanced.Spec.Ports[1].NodePort),
+	}
+	for name, p := range pods {
+		replacements = append(replacements, strings.ToUpper(name)+":", p.addresses[0].String()+":")
+	}
+	address := own
+	for _, name := range []string{"balanced", "plain", "clusters"} {
+		for i := range 2 {
+			address = address.Next()
+			must(t, l.AddAddress(address))
+			must(t, c.uplink.Route(own, netip.PrefixFrom(address, address.BitLen())))
+			l.pairs[name] = append(l.pairs[name], address)
+			replacements = append(replacements, fmt.Sprintf("%s%d:", strings.ToUpper(name), i+1), address.String()+":")
+		}
+	}
+	config := filepath.Join(folder, "nginx.conf")
+	must(t, os.WriteFile(config, []byte(strings.NewReplacer(replacements...).Replace(streams)), 0o600))
+	c.bed.start(t, l.In("", process.Spec{
+		Name: "nginx of " + c.Name(), Path: "nginx", LogFile: filepath.Join(folder, "nginx.log"),
+		Args: []string{
+			"-p", folder, "-c", config, "-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;",
+		},
+	}))
+	l.publish(t, fmt.Sprintf(`[{"ip":%q},{"ip":%q}]`, l.pairs["balanced"][0], l.pairs["balanced"][1]), 0)
+	for resource, gateways := range map[string][]string{
+		"tcproutes/queue": {"plain", "tcp"}, "udproutes/queue": {"plain", "udp"},
+		"tlsroutes/db": {"clusters", "tls"}, "tlsroutes/cache": {"clusters", "tls"},
+	} {
+		l.setStatus(t, "gateway.networking.k8s.io/v1", resource, fmt.Sprintf(`{"parents":[{"parentRef":{"name":%q,"sectionName":%q},
+"controllerName":"example.org/nginx","conditions":[{"type":"Accepted","status":"True"}]}]}`, gateways[0], gateways[1]))
+	}
+	return l
+}
+
+// publish writes the status of the load balancer, and gives the Gateways one of their addresses.
+func (l *balancer) publish(t testing.TB, ingress string, at int) {
+	t.Helper()
+	l.setStatus(t, "v1", "services/balanced", `{"loadBalancer":{"ingress":`+ingress+`}}`)
+	for _, gateway := range []string{"plain", "clusters"} {
+		l.setStatus(t, "gateway.networking.k8s.io/v1", "gateways/"+gateway,
+			fmt.Sprintf(`{"addresses":[{"type":"IPAddress","value":%q}]}`, l.pairs[gateway][at]))
+	}
+}
+
+// setStatus writes fields of the status of an object in the namespace shop.
+func (l *balancer) setStatus(t testing.TB, version, object, status string) {
+	t.Helper()
+	group, err := schema.ParseGroupVersion(version)
+	must(t, err)
+	resource, name, _ := strings.Cut(object, "/")
+	_, err = l.cluster.Dynamic().Resource(group.WithResource(resource)).Namespace("shop").Patch(t.Context(), name,
+		types.MergePatchType, []byte(`{"status":`+status+`}`), metav1.PatchOptions{}, "status")
+	must(t, err)
+}
+
+// connections counts the connections to each address of a load balancer or Gateway that end while a function runs.
+func (l *balancer) connections(t testing.TB, name string, do func()) map[netip.Addr]int {
+	t.Helper()
+	must(t, os.Truncate(l.log, 0))
+	do()
+	text, err := os.ReadFile(l.log)
+	must(t, err)
+	counts := map[netip.Addr]int{}
+	for _, address := range l.pairs[name] {
+		counts[address] = strings.Count(string(text), address.String()+"\n")
+	}
+	return counts
 }

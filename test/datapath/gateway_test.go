@@ -8,8 +8,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
@@ -31,31 +29,9 @@ func haproxy(t *testing.T, b *bed) {
 	client := b.north.client(t, namespace, 0)
 	b.north.awaitEndpoints(t, s, 2)
 
-	text, err := os.ReadFile("../../docs/use/ingress.md")
-	must(t, err)
-	_, block, _ := strings.Cut(string(text), "```haproxy\n")
-	configuration, _, found := strings.Cut(block, "```")
-	if !found {
-		t.Fatal("docs/use/ingress.md has no configuration of haproxy")
-	}
-	proxy := b.north.pod(t, podSpec{namespace: namespace, name: "haproxy", labels: map[string]string{"app": "haproxy"}})
-	proxy.run(t, "haproxy", "-db", "-f", b.north.writeFile(t, "haproxy.cfg", configuration))
-	url := fmt.Sprintf("http://%s/jack?[1-%%d]", proxy.addresses[0])
-	get := func(ctx context.Context, count int) (*tally.Tally, error) {
-		counted := tally.New()
-		out, err := client.command(ctx, "curl", "--silent", "--show-error", fmt.Sprintf(url, count))
-		for line := range strings.Lines(out) {
-			attempt := tally.Attempt{Who: strings.TrimSpace(line)}
-			if !strings.Contains(attempt.Who, "/") || strings.Contains(attempt.Who, "<") {
-				attempt = tally.Attempt{Failure: attempt.Who}
-			}
-			counted.Add(attempt)
-		}
-		if err == nil && counted.Total() != count {
-			err = fmt.Errorf("%d of %d requests have a reply", counted.Total(), count)
-		}
-		return counted, err
-	}
+	proxy := b.north.pod(t, podSpec{namespace: namespace, name: "haproxy"})
+	proxy.run(t, "haproxy", "-db", "-f", b.north.writeFile(t, "haproxy.cfg", documented(t, "use/ingress.md", "resolvers cluster")))
+	url := fmt.Sprintf("http://%s/jack", proxy.addresses[0])
 	// A share is as asked to six standard deviations of as many choices.
 	const count, abroad = 1000, 0.1
 	off := 6 * math.Sqrt(abroad*(1-abroad)/count)
@@ -63,7 +39,7 @@ func haproxy(t *testing.T, b *bed) {
 		t.Helper()
 		var counted *tally.Tally
 		eventually(t, what, func(ctx context.Context) (err error) {
-			if counted, err = get(ctx, count); err != nil {
+			if counted, err = client.get(ctx, count, url); err != nil {
 				return err
 			}
 			by := counted.Clusters()
@@ -73,7 +49,7 @@ func haproxy(t *testing.T, b *bed) {
 			}
 			return nil
 		})
-		b.figures.add("haproxy in north: "+what, counted, "")
+		t.Logf("%s: %s", what, counted)
 	}
 	shared("10 % to the import", abroad)
 	local[0].setReady(t, false)

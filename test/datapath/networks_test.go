@@ -135,25 +135,13 @@ func (c *cluster) addNodes(t testing.TB) []string {
 	return names
 }
 
-// twoClusters: there is no third one yet.
-func twoClusters(t *testing.T, b *bed) {
-	s := service{namespace: b.namespace(t), name: "pair", ports: http80}
-	east, west := b.east.deploy(t, s, 1), b.west.deploy(t, s, 1)
-	for _, c := range []*cluster{b.east, b.west} {
-		client := c.client(t, s.namespace, 0)
-		b.figures.add("two clusters, from "+c.Name(), client.reaches(t, 200, "tcp4", s.at(80), east[0], west[0]), "1 pod each")
-	}
-	west[0].setReady(t, false)
-	b.west.client(t, s.namespace, 1).settled(t, "tcp4", s.at(80), east...)
-}
-
 // failures: a node serves clients of other clusters while it is ready and has a pod that is ready or terminates. If its
 // only pod becomes unready, its kube-proxy may be earlier than theirs: until they have synced, the node drops connections.
 func failures(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "failing", ports: http80}
 	east, west := b.east.deploy(t, s, 2), b.west.deploy(t, s, 1)
 	client := b.north.client(t, s.namespace, 0)
-	watched := client.stream(t, "watch", "-network", "tcp4", "-timeout", "300ms", s.at(80))
+	watched := client.watchWithin(t, 300*time.Millisecond, "tcp4", s.at(80))
 	watched.only(t, time.Now(), "east", "west")
 	client.settled(t, "tcp4", s.at(80), slices.Concat(east, west)...)
 	setNode := func(ready bool) { must(t, b.east.SetNodeReady(t.Context(), b.east.nodes[0].name, ready)) }
@@ -177,10 +165,10 @@ func failures(t *testing.T, b *bed) {
 		}
 		took = max(took, client.settled(t, "tcp4", s.at(80), step.by...))
 		counted := tally.New(watched.since(begin)...)
+		t.Logf("%s: after %s, %s", step.name, seconds(took), counted)
 		if counted.Lost() > 0 && step.only == nil {
-			t.Errorf("%s: after %s, %s", step.name, took, counted)
+			t.Errorf("%s: connections were lost", step.name)
 		}
-		b.figures.add(step.name, counted, "after "+seconds(took))
 	}
 }
 
@@ -201,7 +189,14 @@ func (c *cluster) setNetwork(t testing.TB, network string) {
 		spec := *r.spec.Load()
 		spec.Args = append(slices.Clip(spec.Args), "--network="+network) // the last one counts
 		r.spec.Store(&spec)
-		r.stop(t)()
+		old := r.running.Load()
+		must(t, old.Stop(t.Context(), patience))
+		eventually(t, r.identity()+" to run again", func(context.Context) error {
+			if r.running.Load() == old {
+				return errors.New("it does not")
+			}
+			return nil
+		})
 	}
 }
 
@@ -272,38 +267,15 @@ func changeNetwork(t *testing.T, b *bed) {
 		b.north.awaitImported(t, s, b.west, b.west.reached[0])
 		for _, c := range b.all() {
 			watched[c].only(t, time.Now(), "east", "west", "north")
-			counted := tally.New(watched[c].since(begin)...)
-			asked := tally.New()
-			for range 50 {
-				asked.Add(open[c].ask(t))
-			}
-			if counted.Lost() > 0 || asked.Clusters()["north"] != 50 {
-				t.Errorf("north moves to network %s, from %s: %s; over an open connection: %s", step.network, c.Name(), counted, asked)
-			}
-			b.figures.add("north moves to network "+step.network+", from "+c.Name(), counted, "an open connection stays")
+			what := fmt.Sprintf("north moves to network %s, from %s", step.network, c.Name())
+			watched[c].intact(t, begin, what)
+			open[c].stays(t, b.north, what)
 		}
 		// Packets take the new way alone.
 		undo, _ := b.drop(t, step.cut)
 		for _, c := range []*cluster{b.east, b.north} {
-			counted := clients[c].reaches(t, 200, "tcp4", s.at(80), pods...)
-			b.figures.add("the other way is cut, from "+c.Name(), counted, "network "+step.network)
+			clients[c].reaches(t, 200, "tcp4", s.at(80), pods...)
 		}
 		undo()
-	}
-}
-
-// stop ends the replica, and returns what waits until it runs again.
-func (r *replica) stop(t testing.TB) (await func()) {
-	t.Helper()
-	old := r.running.Load()
-	must(t, old.Stop(t.Context(), patience))
-	return func() {
-		t.Helper()
-		eventually(t, r.identity()+" to run again", func(context.Context) error {
-			if r.running.Load() == old {
-				return errors.New("it does not")
-			}
-			return nil
-		})
 	}
 }

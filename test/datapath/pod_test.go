@@ -7,9 +7,12 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,6 +123,56 @@ func (p *pod) spec(program string, args ...string) process.Spec {
 func (p *pod) run(t testing.TB, program string, args ...string) *program {
 	t.Helper()
 	return p.cluster.bed.start(t, p.spec(program, args...))
+}
+
+// replica is a program in a pod that is started again a second after it ended, as a kubelet would.
+type replica struct {
+	*pod
+	// spec is what is started, and running the process that was started last.
+	spec    atomic.Pointer[process.Spec]
+	running atomic.Pointer[process.Process]
+	end     func() error
+}
+
+// supervise keeps a program running until the test ends, or end is called.
+func (p *pod) supervise(t testing.TB, spec process.Spec) *replica {
+	t.Helper()
+	r := &replica{pod: p}
+	r.spec.Store(&spec)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.loop(ctx) }()
+	r.end = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() {
+		must(t, r.end())
+		if log, err := os.ReadFile(spec.LogFile); t.Failed() {
+			t.Logf("the log of %s ends: %v\n%s", spec.Name, err, log[max(0, len(log)-8192):])
+		}
+	})
+	return r
+}
+
+func (r *replica) loop(ctx context.Context) error {
+	for {
+		p, err := process.Start(*r.spec.Load())
+		if err != nil {
+			return err
+		}
+		r.running.Store(p)
+		select {
+		case <-p.Done():
+		case <-ctx.Done():
+			return p.Stop(context.Background(), 20*time.Second)
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // serve starts the pod's server and returns once it listens.

@@ -86,14 +86,12 @@ func rollOut(t *testing.T, b *bed) {
 				w.only(t, time.Now(), "east", "west")
 			}
 		}
-		took := time.Since(began)
 		for from, w := range map[string]*stream{"north": watched, "east": local} {
-			counted := tally.New(w.since(began)...)
-			if recipe && counted.Lost() > 0 {
-				t.Errorf("connections from %s were lost: %s", from, counted)
+			if recipe {
+				w.intact(t, began, "a new version with the annotation, from "+from)
+			} else {
+				t.Logf("a new version without the annotation, from %s: %s", from, tally.New(w.since(began)...))
 			}
-			b.figures.add(fmt.Sprintf("new version in east, then west, saturated %t, from %s", recipe, from), counted,
-				"took "+seconds(took))
 		}
 	}
 }
@@ -121,9 +119,5 @@ func upgradeClusters(t *testing.T, b *bed) {
 		}
 		watched.only(t, time.Now(), "east", "west")
 	}
-	counted := tally.New(watched.since(began)...)
-	if counted.Lost() > 0 {
-		t.Errorf("connections were lost: %s", counted)
-	}
-	b.figures.add("east, then west is drained and upgraded, from north", counted, "took "+seconds(time.Since(began)))
+	watched.intact(t, began, "east, then west is drained and upgraded")
 }

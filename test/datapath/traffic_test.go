@@ -32,52 +32,17 @@ func tiers(t *testing.T, b *bed) {
 		pods = append(pods, c.deploy(t, s, 1)...)
 	}
 	for _, c := range []*cluster{b.east, b.west} {
-		counted := c.client(t, s.namespace, 0).reaches(t, 200, "tcp4", s.at(80), pods[0])
-		b.figures.add("east > west, from "+c.Name(), counted, "1 pod each")
+		c.client(t, s.namespace, 0).reaches(t, 200, "tcp4", s.at(80), pods[0])
 	}
-	client := b.north.client(t, s.namespace, 0)
-	watched := client.watch(t, "tcp4", s.at(80))
+	watched := b.north.client(t, s.namespace, 0).watch(t, "tcp4", s.at(80))
 	watched.only(t, time.Now(), "east")
 	for i, next := range []string{"west", "north"} {
 		failed := pods[i].setReady(t, false)
 		away := watched.only(t, failed, next)
-		counted := tally.New(watched.since(failed)...)
-		if counted.Lost() > 0 {
-			t.Errorf("connections were lost: %s", counted)
-		}
-		b.figures.add("east > west: "+b.all()[i].Name()+" is not ready", counted, "only "+next+" after "+seconds(away))
+		watched.intact(t, failed, "only "+next+" after "+seconds(away))
 	}
 	pods[0].setReady(t, true)
-	back := watched.only(t, time.Now(), "east")
-	b.figures.add("east > west: east is ready again", client.connect(t, 200, "tcp4", s.at(80)), "after "+seconds(back))
-}
-
-// border: north is not used by others, not even if nothing else is left.
-func border(t *testing.T, b *bed) {
-	s := service{
-		namespace: b.namespace(t), name: "inside", ports: http80,
-		annotations: map[string]string{"clusterset-dns.github.io/within": "east; west"},
-	}
-	east, north := b.east.deploy(t, s, 1), b.north.deploy(t, s, 1)
-	b.north.client(t, s.namespace, 0).settled(t, "tcp4", s.at(80), east[0], north[0])
-	client := b.west.client(t, s.namespace, 0)
-	b.figures.add("within east; west, from west", client.reaches(t, 200, "tcp4", s.at(80), east...), "pods in east, north")
-	east[0].setReady(t, false)
-	eventually(t, "nothing to answer", func(ctx context.Context) error {
-		counted, err := client.tryConnect(ctx, 10, "tcp4", s.at(80), "-timeout", "2s")
-		if err == nil && counted.Answered() > 0 {
-			err = fmt.Errorf("%s", counted)
-		}
-		return err
-	})
-	counted, err := client.tryConnect(t.Context(), 50, "tcp4", s.at(80), "-timeout", "2s")
-	must(t, err)
-	if counted.Answered() > 0 {
-		t.Errorf("with nothing left inside: %s", counted)
-	}
-	b.figures.add("within east; west: nothing is left", counted, "")
-	east[0].setReady(t, true)
-	client.settled(t, "tcp4", s.at(80), east...)
+	watched.only(t, time.Now(), "east")
 }
 
 // many is how many endpoints of a cluster a share of one percent takes beside one of another.
@@ -115,27 +80,15 @@ func weights(t *testing.T, b *bed) {
 			}
 			return nil
 		})
-		b.figures.add(fmt.Sprintf("weights west=%d", step.percent), counted,
-			fmt.Sprintf("asked %d.0 %%, has %.1f %%", step.percent, 100*share))
+		t.Logf("weights west=%d: west has %.1f %%: %s", step.percent, 100*share, counted)
 		if step.percent == 50 {
 			open = client.keepWith(t, b.east, "tcp4", s.at(80))
 		}
 		if step.percent == 100 {
-			asked := tally.New()
-			for range 50 {
-				asked.Add(open.ask(t))
-			}
-			if asked.Clusters()["east"] != 50 {
-				t.Errorf("a connection to east is open while new ones go to west: %s", asked)
-			}
-			b.figures.add("weights west=100: an open connection to east", asked, "50 questions over one")
+			open.stays(t, b.east, "new connections go to west")
 		}
 	}
-	counted := tally.New(watched.since(begin)...)
-	if counted.Lost() > 0 {
-		t.Errorf("connections were lost while weights changed: %s", counted)
-	}
-	b.figures.add("weights, 1 % to 100 % and back", counted, "")
+	watched.intact(t, begin, "weights from 1 % to 100 % and back")
 }
 
 // deployMany exports a Service whose endpoints are many addresses of one pod.
