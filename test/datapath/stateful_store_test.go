@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,8 +23,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
 // store is a workload that runs.
@@ -33,18 +34,13 @@ type store struct {
 	bed      *bed
 	recipe   string // the file
 	data     string // the folder of the volumes
-	replicas map[*cluster]*storePod
+	replicas map[*cluster]*replica
 	clients  map[*cluster]*pod
-	client   *pod // in which the writer runs and verbs are called
-	writer   *writer
+	client   *pod    // in which the writer runs and verbs are called
+	writer   *stream // of numbers, one at a time
+	next     int     // number that it writes first
+	written  []tally.Attempt
 	fillers  int
-}
-
-// storePod is the pod of a replica. Its programs are started again where they end, as a kubelet would.
-type storePod struct {
-	*pod
-	cancel context.CancelFunc
-	ended  chan error
 }
 
 // replicaName is the name of the replica in each cluster: that of the first pod of a StatefulSet.
@@ -56,8 +52,8 @@ func newStore(t testing.TB, b *bed, w workload) *store {
 	must(t, err)
 	namespace := b.namespace(t)
 	s := &store{
-		workload: w, bed: b, recipe: recipe, data: t.TempDir(), replicas: map[*cluster]*storePod{},
-		clients: map[*cluster]*pod{}, writer: &writer{next: 1},
+		workload: w, bed: b, recipe: recipe, data: t.TempDir(), replicas: map[*cluster]*replica{},
+		clients: map[*cluster]*pod{}, next: 1,
 		service: service{
 			namespace: namespace, name: "db", ports: w.ports,
 			change: func(s *corev1.Service) {
@@ -145,61 +141,36 @@ func (s *store) create(t testing.TB, c *cluster) {
 		s.fillers++ // another pod gets the address
 		c.pod(t, podSpec{namespace: s.namespace, name: fmt.Sprintf("filler-%d", s.fillers)})
 	}
-	r := &storePod{pod: c.pod(t, podSpec{
+	p := c.pod(t, podSpec{
 		namespace: s.namespace, name: replicaName, subdomain: s.service.name,
 		labels: map[string]string{"app": s.service.name},
-	})}
-	r.setReady(t, false)
-	s.replicas[c] = r
+	})
+	p.setReady(t, false)
+	s.replicas[c] = &replica{pod: p}
 }
 
 // start starts the programs of a cluster's replica.
 func (s *store) start(t testing.TB, c *cluster) {
 	t.Helper()
-	r := s.replicas[c]
-	program, arguments := s.bash(r.pod, "run")
-	spec := r.spec(program, arguments...)
+	p := s.replicas[c].pod
+	program, arguments := s.bash(p, "run")
+	spec := p.spec(program, arguments...)
 	spec.Name = s.workload.name + " in " + c.Name()
 	spec.LogFile = filepath.Join(c.Directory(), "store-"+s.workload.name+".log")
-	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel, r.ended = cancel, make(chan error, 1)
-	go func() { r.ended <- keepRunning(ctx, spec) }()
+	r := p.supervise(t, spec)
+	s.replicas[c] = r
 	t.Cleanup(func() {
 		if s.replicas[c] == r {
 			s.crash(t, c)
 		}
-		if log, err := os.ReadFile(spec.LogFile); t.Failed() {
-			t.Logf("the log of %s ends: %v\n%s", spec.Name, err, log[max(0, len(log)-4096):])
-		}
 	})
-}
-
-// keepRunning runs a program until ctx ends, and stops it then as a kubelet does.
-func keepRunning(ctx context.Context, spec process.Spec) error {
-	for {
-		p, err := process.Start(spec)
-		if err != nil {
-			return err
-		}
-		select {
-		case <-p.Done():
-		case <-ctx.Done():
-			return p.Stop(context.Background(), 20*time.Second)
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }
 
 // stop stops the programs of a cluster's replica as planned, and removes its network.
 func (s *store) stop(t testing.TB, c *cluster) {
 	t.Helper()
 	r := s.replicas[c]
-	r.cancel()
-	must(t, <-r.ended)
+	must(t, r.end())
 	must(t, killAll(r.Namespace))
 	must(t, r.Namespace.Close())
 	s.replicas[c] = nil
@@ -247,4 +218,51 @@ func killAll(n *network.Namespace) error {
 		}
 	}
 	return nil
+}
+
+// write starts the writer in a cluster that is not the leader's, and returns once writes are acknowledged.
+func (s *store) write(t testing.TB, leader *cluster) {
+	t.Helper()
+	for _, c := range s.bed.all() {
+		if c != leader {
+			s.client = s.clients[c]
+			break
+		}
+	}
+	program, arguments := s.bash(s.client, "writer", fmt.Sprint(s.next))
+	s.writer = s.client.stream(t, program, arguments...)
+	t.Cleanup(func() { must(t, killAll(s.client.Namespace)) }) // and its clients
+	s.awaitWrites(t)
+}
+
+// acknowledged are the writes that were, since a time.
+func (s *store) acknowledged(since time.Time) []tally.Attempt {
+	return slices.DeleteFunc(s.writer.since(since), func(a tally.Attempt) bool { return a.Failure != "" })
+}
+
+// awaitWrites waits for acknowledged writes after now.
+func (s *store) awaitWrites(t testing.TB) {
+	t.Helper()
+	now := time.Now()
+	s.await(t, "acknowledged writes", func(context.Context) error {
+		if found := len(s.acknowledged(now)); found < rounds {
+			return fmt.Errorf("there are %d since %s", found, now.Format(time.TimeOnly))
+		}
+		return nil
+	})
+}
+
+// stopWriting ends the writer, and returns the longest time between two acknowledged writes.
+func (s *store) stopWriting(t testing.TB) (longest time.Duration) {
+	t.Helper()
+	must(t, killAll(s.client.Namespace))
+	s.writer.stop()
+	all, acknowledged := s.writer.since(time.Time{}), s.acknowledged(time.Time{})
+	last, err := strconv.Atoi(all[len(all)-1].Who)
+	must(t, err)
+	s.next, s.written = last+2, append(s.written, acknowledged...) // it may have written one more
+	for i, write := range acknowledged[1:] {
+		longest = max(longest, write.At.Sub(acknowledged[i].At))
+	}
+	return longest
 }

@@ -8,13 +8,16 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
 // workload is a store of which each cluster has one replica. stateful/<name>.bash says how it is run.
@@ -125,40 +128,27 @@ func tellStore(t *testing.T, b *bed, w workload) {
 	} {
 		leader := s.leader(t)
 		s.write(t, leader)
-		began := time.Now()
 		fault.do(leader)
 		s.awaitMembers(t)
-		s.writer.await(t, time.Now(), rounds)
+		s.awaitWrites(t)
 		t.Logf("%s: all replicas are back; no acknowledged write for %v at most", fault.name,
-			s.writer.longest(began).Round(100*time.Millisecond))
-		s.writer.stop(t)
+			s.stopWriting(t).Round(100*time.Millisecond))
 	}
-	stored := map[int]bool{}
-	for _, text := range strings.Fields(s.verb(t, "numbers")) {
-		n, err := strconv.Atoi(text)
-		must(t, err)
-		stored[n] = true
-	}
-	var lost []write
-	for _, write := range s.writer.acknowledged {
-		if !stored[write.n] {
-			lost = append(lost, write)
-		}
-	}
+	stored := sets.New(strings.Fields(s.verb(t, "numbers"))...)
+	lost := slices.DeleteFunc(slices.Clone(s.written), func(write tally.Attempt) bool { return stored.Has(write.Who) })
 	if len(lost) > 0 {
-		t.Errorf("%d of %d acknowledged writes are lost, the first of %s, the last of %s", len(lost),
-			len(s.writer.acknowledged), lost[0].at, lost[len(lost)-1].at)
+		t.Errorf("%d of %d acknowledged writes are lost, the first of %s, the last of %s", len(lost), len(s.written),
+			lost[0].At, lost[len(lost)-1].At)
 	}
 }
 
 // recover waits until writes are acknowledged without the replica of a cluster, and a while longer.
 func (s *store) recover(t testing.TB, without *cluster) {
 	t.Helper()
-	at := time.Now()
 	if s.promoted {
 		s.verb(t, "failover", without.Name())
 	}
-	s.writer.await(t, at, rounds)
+	s.awaitWrites(t)
 	select {
 	case <-time.After(held):
 	case <-t.Context().Done():

@@ -24,7 +24,7 @@ others() { tr ' ' '\n' <<<"$NAMES" | grep -vxF "$SELF"; }
 # cluster_of prints the cluster in the name of a replica.
 cluster_of() { cut -d. -f2 <<<"$1"; }
 
-# writer writes numbers from $1 on, one at a time and each once. A client that fails, or does not answer for 4 seconds, is
+# writer writes numbers from $1 on, one at a time and each once, and prints each as ../tally reads it. A client that fails, or does not answer for 4 seconds, is
 # replaced; the first answer may take longer, since the client looks for the leader before.
 writer() {
   local n=$1 got limit
@@ -33,10 +33,10 @@ writer() {
     local pid=$CLIENT_PID in=${CLIENT[1]} out=${CLIENT[0]}
     limit=12
     while echo "$n" >&"$in" && read -t $limit -r got <&"$out" && [ "$got" = "$n" ]; do
-      echo "$n ok"
+      echo "{\"who\": \"$n\"}"
       n=$((n + 1)) limit=4
     done
-    echo "$n failed"
+    echo "{\"who\": \"$n\", \"failure\": \"no answer\"}"
     n=$((n + 1))
     { pkill -KILL -P "$pid"; kill -KILL "$pid"; wait "$pid"; } 2>/dev/null
     sleep 0.05
