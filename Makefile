@@ -128,7 +128,7 @@ LONGEST  := $(addprefix ./test/,datapath dns deploy controller bench)
 test-bed: bed tools ## Run the tests on real control planes, but for the scenarios and networks with iptables (make test-datapath).
 	@echo '== tests on real control planes: each package reports when all before it have ended'
 	@$(GO_RACE) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test((Contract)?Scenarios|NetworksIPTables)$$' \
-	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(images|quickstart|conventions|demo)$$|/test/sim')
+	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(quickstart|conventions|demo)$$|/test/sim')
 
 # Alone, since their clocks are six times as fast.
 .PHONY: test-scenarios
@@ -148,7 +148,7 @@ test-gateway: ## Run conformance tests of Gateway API with imports as backends; 
 test-release: bed ## Build the images twice, do what the quickstart says with a release, upgrade, and break the clusters.
 	@echo '== the images, and a release from its files'
 	@cd test/tools/images && GOWORK=off $(BOUND) go test -vet=off ./...
-	@$(GO_RACE) -count=1 -v -timeout 45m ./test/images ./test/quickstart
+	@$(GO_RACE) -count=1 -v -timeout 45m ./test/quickstart
 
 .PHONY: test-datapath
 test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images opens the images that are built for a release.
+// Package images opens the images that are built for a release, as a node does. The tests of tools/images hold what is in
+// them.
 package images
 
 import (
 	"archive/tar"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -23,41 +22,23 @@ type Layout string
 
 // A Descriptor refers to a part of a layout.
 type Descriptor struct {
-	MediaType, Digest string
-	Annotations       map[string]string
-	Platform          *struct{ OS, Architecture string }
+	Digest      string
+	Annotations map[string]string
+	Platform    *struct{ OS, Architecture string }
 }
 
 // A Manifest is an index of others, or that of an image.
 type Manifest struct {
 	Manifests, Layers []Descriptor
 	Config            Descriptor
-	Subject           *Descriptor
 }
 
 // A Configuration is that of an image.
-type Configuration struct {
-	OS, Architecture string
-	Config           struct {
-		User         string
-		Entrypoint   []string
-		Labels       map[string]string
-		ExposedPorts map[string]any
-	}
-	RootFS struct {
-		DiffIDs []string `json:"diff_ids"`
-	} `json:"rootfs"`
-}
+type Configuration struct{ Config struct{ Entrypoint []string } }
 
-// Blob is a part of the layout, whose digest is right.
-func (l Layout) Blob(t testing.TB, d Descriptor) []byte {
+func (l Layout) blob(t testing.TB, d Descriptor) []byte {
 	t.Helper()
-	algorithm, digest, _ := strings.Cut(d.Digest, ":")
-	content := read(t, filepath.Join(string(l), "blobs", algorithm, digest))
-	if sum := sha256.Sum256(content); algorithm != "sha256" || hex.EncodeToString(sum[:]) != digest {
-		t.Fatalf("blob %s has another digest", d.Digest)
-	}
-	return content
+	return read(t, filepath.Join(string(l), "blobs", strings.Replace(d.Digest, ":", "/", 1)))
 }
 
 // Index is what the layout begins with.
@@ -69,13 +50,13 @@ func (l Layout) Index(t testing.TB) Manifest {
 // Manifest is the one that a descriptor refers to.
 func (l Layout) Manifest(t testing.TB, d Descriptor) Manifest {
 	t.Helper()
-	return decode[Manifest](t, l.Blob(t, d))
+	return decode[Manifest](t, l.blob(t, d))
 }
 
 // Configuration is that of the image that has a manifest.
 func (l Layout) Configuration(t testing.TB, m Manifest) Configuration {
 	t.Helper()
-	return decode[Configuration](t, l.Blob(t, m.Config))
+	return decode[Configuration](t, l.blob(t, m.Config))
 }
 
 // A File is one of an image.
@@ -84,24 +65,17 @@ type File struct {
 	Data []byte
 }
 
-// Files are those of all layers of an image, by their paths. The digests of the layers must be the configuration's.
+// Files are those of all layers of an image, by their paths.
 func (l Layout) Files(t testing.TB, m Manifest) map[string]File {
 	t.Helper()
-	ids := l.Configuration(t, m).RootFS.DiffIDs
-	if len(m.Layers) != len(ids) {
-		t.Fatalf("%d layers, %d in the configuration", len(m.Layers), len(ids))
-	}
 	all := map[string]File{}
 	for i, d := range m.Layers {
 		// The race detector makes Go's own decompression take a minute.
 		gzip := exec.CommandContext(t.Context(), "gzip", "--decompress", "--stdout")
-		gzip.Stdin, gzip.Stderr = bytes.NewReader(l.Blob(t, d)), os.Stderr
+		gzip.Stdin, gzip.Stderr = bytes.NewReader(l.blob(t, d)), os.Stderr
 		unpacked, err := gzip.Output()
 		if err != nil {
 			t.Fatalf("unpack layer %d: %v", i, err)
-		}
-		if sum := sha256.Sum256(unpacked); "sha256:"+hex.EncodeToString(sum[:]) != ids[i] {
-			t.Errorf("layer %d has another digest than in the configuration", i)
 		}
 		archive := tar.NewReader(bytes.NewReader(unpacked))
 		for {

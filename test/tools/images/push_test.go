@@ -23,12 +23,6 @@ import (
 
 // TestPush pushes a layout with an index and an SBOM, and reads the registry.
 func TestPush(t *testing.T) {
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	silent := registry.Logger(log.New(io.Discard, "", 0))
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), silent))
 	t.Cleanup(server.Close)
@@ -36,27 +30,27 @@ func TestPush(t *testing.T) {
 	o.registry = strings.TrimPrefix(server.URL, "http://") + "/clusterset-dns"
 
 	image, err := random.Image(10, 1)
-	must(err)
+	must(t, err)
 	subject, err := partial.Descriptor(image)
-	must(err)
+	must(t, err)
 	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: image})
 	written, err := layout.Write(filepath.Join(o.out, "coredns"), empty.Index)
-	must(err)
-	must(written.AppendIndex(index))
-	must(written.AppendImage(mutate.Subject(mutate.ConfigMediaType(empty.Image, sbomType), *subject).(v1.Image)))
-	must(push(t.Context(), o, program{name: "coredns"}))
+	must(t, err)
+	must(t, written.AppendIndex(index))
+	must(t, written.AppendImage(mutate.Subject(mutate.ConfigMediaType(empty.Image, sbomType), *subject).(v1.Image)))
+	must(t, push(t.Context(), o, program{name: "coredns"}))
 
 	repository, err := name.NewRepository(o.registry + "/coredns")
-	must(err)
+	must(t, err)
 	got, err := remote.Index(repository.Tag("1.2.3"))
-	must(err)
+	must(t, err)
 	want, err := index.Digest()
-	must(err)
+	must(t, err)
 	if digest, err := got.Digest(); err != nil || digest != want {
 		t.Errorf("the tag is %s, %v; want %s", digest, err, want)
 	}
 	referrers, err := remote.Referrers(repository.Digest(subject.Digest.String()))
-	must(err)
+	must(t, err)
 	if manifest, err := referrers.IndexManifest(); err != nil || len(manifest.Manifests) != 1 ||
 		manifest.Manifests[0].ArtifactType != string(sbomType) {
 		t.Errorf("SBOMs: %v, %v", manifest, err)

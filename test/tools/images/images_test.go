@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/x509"
+	"debug/elf"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+var source = filepath.Join("..", "..", "..")
+
+// built builds a program, and returns the images by platform, and the SBOM of each. The digests of all parts are right.
+func built(t *testing.T, p program, platforms ...string) (images map[string]v1.Image, sboms map[string]v1.Image) {
+	t.Helper()
+	o := options{
+		source: source, out: t.TempDir(), version: "v9.9.9", revision: "abc", created: time.Unix(1700000000, 0), platforms: platforms,
+	}
+	must(t, build(t.Context(), o, p))
+	top, err := layout.ImageIndexFromPath(filepath.Join(o.out, p.name))
+	must(t, err)
+	must(t, validate.Index(top))
+	manifest, err := top.IndexManifest()
+	must(t, err)
+	if manifest.Manifests[0].Annotations[refName] != o.version {
+		t.Errorf("the layout has %v, want an index called %s", manifest.Manifests, o.version)
+	}
+	index, err := top.ImageIndex(manifest.Manifests[0].Digest)
+	must(t, err)
+	all, err := index.IndexManifest()
+	must(t, err)
+	images, sboms = map[string]v1.Image{}, map[string]v1.Image{}
+	for _, d := range all.Manifests {
+		images[d.Platform.String()], err = index.Image(d.Digest)
+		must(t, err)
+		for _, other := range manifest.Manifests[1:] {
+			sbom, err := top.Image(other.Digest)
+			must(t, err)
+			if m, err := sbom.Manifest(); err == nil && m.Subject.Digest == d.Digest && m.Config.MediaType == sbomType {
+				sboms[d.Platform.String()] = sbom
+			}
+		}
+	}
+	if got := slices.Sorted(maps.Keys(sboms)); !slices.Equal(got, platforms) || len(images) != len(platforms) {
+		t.Fatalf("SBOMs for %v of %d images, want both for %v", got, len(images), platforms)
+	}
+	return images, sboms
+}
+
+// TestImages builds the images, and opens what was written.
+func TestImages(t *testing.T) {
+	digests := map[string]v1.Hash{}
+	for _, p := range programs {
+		t.Run(p.name, func(t *testing.T) {
+			images, sboms := built(t, p, "linux/amd64", "linux/arm64")
+			for platform, image := range images {
+				config, err := image.ConfigFile()
+				must(t, err)
+				if c := config.Config; config.Platform().String() != platform || c.User != "65532:65532" ||
+					!slices.Equal(c.Entrypoint, []string{"/" + p.folder}) ||
+					!slices.Equal(slices.Sorted(maps.Keys(c.ExposedPorts)), p.ports) ||
+					c.Labels["org.opencontainers.image.version"] != "v9.9.9" ||
+					c.Labels["org.opencontainers.image.revision"] != "abc" {
+					t.Errorf("configuration of %s: %+v", platform, config)
+				}
+				checkFiles(t, p, image, config.Architecture)
+				checkSBOM(t, sboms[platform], p.name)
+			}
+			digests[p.name], _ = images["linux/"+runtime.GOARCH].Digest()
+			digests["SBOM of "+p.name], _ = sboms["linux/"+runtime.GOARCH].Digest()
+		})
+	}
+	t.Run("the same source gives the same bytes", func(t *testing.T) {
+		platform := "linux/" + runtime.GOARCH
+		images, sboms := built(t, programs[0], platform)
+		for what, again := range map[string]v1.Image{programs[0].name: images[platform], "SBOM of " + programs[0].name: sboms[platform]} {
+			if digest, err := again.Digest(); err != nil || digest != digests[what] {
+				t.Errorf("the second %s is %s, %v; the first was %s", what, digest, err, digests[what])
+			}
+		}
+	})
+}
+
+// checkFiles looks at what the image holds: the program, and little else.
+func checkFiles(t *testing.T, p program, image v1.Image, architecture string) {
+	t.Helper()
+	content, headers := map[string][]byte{}, map[string]*tar.Header{}
+	layers, err := image.Layers()
+	must(t, err)
+	for _, layer := range layers {
+		unpacked, err := layer.Uncompressed()
+		must(t, err)
+		for archive := tar.NewReader(unpacked); ; {
+			header, err := archive.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			must(t, err)
+			headers[header.Name] = header
+			content[header.Name], err = io.ReadAll(archive)
+			must(t, err)
+			if header.Uid != 0 || header.Gid != 0 || header.Mode&0o022 != 0 || header.ModTime.Unix() != 1700000000 {
+				t.Errorf("%s: %+v", header.Name, header)
+			}
+		}
+	}
+	want := []string{p.folder, "etc/", "etc/group", "etc/passwd", "etc/ssl/", "etc/ssl/certs/", "etc/ssl/certs/ca-certificates.crt"}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(content)); !slices.Equal(got, want) {
+		t.Fatalf("files %v, want %v", got, want)
+	}
+	authorities := 0
+	for rest := content["etc/ssl/certs/ca-certificates.crt"]; ; authorities++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		_, err := x509.ParseCertificate(block.Bytes)
+		must(t, err)
+	}
+	if authorities < 50 {
+		t.Errorf("%d CA certificates", authorities)
+	}
+	if header := headers[p.folder]; header.PAXRecords["SCHILY.xattr.security.capability"] != string(p.capabilities) || header.Mode != 0o755 {
+		t.Errorf("%s: %+v", p.folder, header)
+	}
+	parsed, err := elf.NewFile(bytes.NewReader(content[p.folder]))
+	must(t, err)
+	if machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[architecture]; parsed.Machine != machine {
+		t.Errorf("%s is for %s, the image for %s", p.folder, parsed.Machine, architecture)
+	}
+	if libraries, err := parsed.ImportedLibraries(); len(libraries) > 0 ||
+		slices.ContainsFunc(parsed.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		t.Errorf("%s is not static: %v, %v", p.folder, libraries, err)
+	}
+	if architecture != runtime.GOARCH {
+		return
+	}
+	path := filepath.Join(t.TempDir(), p.folder)
+	must(t, os.WriteFile(path, content[p.folder], 0o700))
+	says(t, "v9.9.9", path, "--version")
+	if p.folder == "coredns" {
+		// It knows all directives of the chart's Corefile if it misses only the credentials of a pod.
+		values, err := os.ReadFile(filepath.Join(source, "deploy", "chart", "values.yaml"))
+		must(t, err)
+		_, corefile, _ := strings.Cut(string(values), "\n  corefile: |\n")
+		corefile, _, _ = strings.Cut(corefile, "\n  resources:")
+		must(t, os.WriteFile(path+".Corefile", []byte("(multicluster-options) {\n}\n"+corefile), 0o600))
+		says(t, "this runs in no pod", path, "-conf", path+".Corefile")
+	}
+}
+
+// says checks what a program prints, whether it fails or not.
+func says(t *testing.T, want, path string, args ...string) {
+	t.Helper()
+	if output, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput(); !bytes.Contains(output, []byte(want)) {
+		t.Errorf("%s %v says %q, %v; want %q", path, args, output, err, want)
+	}
+}
+
+// checkSBOM looks for what every one of the programs is made of.
+func checkSBOM(t *testing.T, image v1.Image, program string) {
+	t.Helper()
+	layers, err := image.Layers()
+	must(t, err)
+	text, err := layers[0].Uncompressed()
+	must(t, err)
+	var sbom cyclonedx.BOM
+	must(t, json.NewDecoder(text).Decode(&sbom))
+	if c := sbom.Metadata.Component; sbom.BOMFormat != "CycloneDX" || c.Name != program || c.Version != "v9.9.9" {
+		t.Errorf("the SBOM is a %s of %v", sbom.BOMFormat, c)
+	}
+	names, clouds := map[string]bool{}, 0
+	for _, c := range *sbom.Components {
+		if names[c.Name] = true; c.Version == "" || c.PackageURL != "pkg:golang/"+c.Name+"@"+c.Version {
+			t.Errorf("component %v", c)
+		}
+		if strings.Contains(c.Name, "aws") || strings.Contains(c.Name, "Azure") || strings.HasPrefix(c.Name, "cloud.google.com/") {
+			clouds++
+		}
+	}
+	if (clouds > 0) != (program == "coredns") {
+		t.Errorf("%s has %d modules of SDKs of clouds", program, clouds)
+	}
+	for _, module := range []string{"stdlib", "k8s.io/client-go", "sigs.k8s.io/mcs-api", roots} {
+		if !names[module] {
+			t.Errorf("%s is not in the SBOM", module)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
