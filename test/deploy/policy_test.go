@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -25,7 +25,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
-var shared = controlplanetest.Shared(controlplane.Options{Name: "deploy"})
+var shared = controlplanetest.Shared(controlplane.Options{Name: "deploy", APIServerArgs: audit.Args()})
 
 var install sync.Once
 
@@ -49,16 +49,6 @@ type user struct {
 func account(namespace, name string) (user user) {
 	user.name, user.groups = audit.Account(namespace, name)
 	return user
-}
-
-// as is a client with the rights of a user.
-func as(t testing.TB, cluster *controlplane.Cluster, who user) dynamic.Interface {
-	t.Helper()
-	config := cluster.Config()
-	config.Impersonate = rest.ImpersonationConfig{UserName: who.name, Groups: who.groups}
-	client, err := dynamic.NewForConfig(config)
-	must(t, err)
-	return client
 }
 
 // namespaceOf makes a namespace with that prefix for a test.
@@ -85,36 +75,21 @@ func grant(t testing.TB, cluster *controlplane.Cluster, namespace, role string, 
 	meta := metav1.ObjectMeta{GenerateName: "test-"}
 	rbac := cluster.Client().RbacV1()
 	if namespace != "" {
-		if _, err := rbac.RoleBindings(namespace).Create(t.Context(),
-			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects},
-			metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rbac.RoleBindings(namespace).Create(t.Context(),
+			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
+		must(t, err)
 		return
 	}
 	made, err := rbac.ClusterRoleBindings().Create(t.Context(),
 		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
 	must(t, err)
 	t.Cleanup(func() {
-		if err := rbac.ClusterRoleBindings().Delete(context.Background(), made.Name,
-			metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		must(t, rbac.ClusterRoleBindings().Delete(context.Background(), made.Name, metav1.DeleteOptions{}))
 	})
 }
 
 func mcs(resource, version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: version, Resource: resource}
-}
-
-func newObject(version, kind, name string) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: map[string]any{}}
-	object.SetGroupVersionKind(schema.GroupVersionKind{Group: "multicluster.x-k8s.io", Version: version, Kind: kind})
-	object.SetName(name)
-	if kind == "ServiceImport" {
-		object.Object["spec"] = map[string]any{"type": "Headless", "ports": []any{}}
-	}
-	return object
 }
 
 // deniedBy is nil where the error is the refusal of that policy, or of RBAC where that is empty.
@@ -129,96 +104,185 @@ func deniedBy(err error, policy string) error {
 }
 
 const (
-	importsPolicy = "clusterset-imports"
-	exportsPolicy = "clusterset-denied-namespaces"
+	importsPolicy    = "clusterset-imports"
+	exportsPolicy    = "clusterset-denied-namespaces"
+	controllerPolicy = "clusterset-controller"
 )
 
-// TestWhoWritesServiceImports tries it as everybody who might.
-func TestWhoWritesServiceImports(t *testing.T) {
+var (
+	servicesOf = corev1.SchemeGroupVersion.WithResource("services")
+	dry        = []string{metav1.DryRunAll}
+	// ours are the labels of Services and EndpointSlices that the controller makes.
+	ours = map[string]string{export.LabelManagedBy: export.Manager, export.LabelSliceManagedBy: export.Manager}
+)
+
+// An object is one that the policies are about.
+type object struct {
+	schema.GroupVersionResource
+	*unstructured.Unstructured
+}
+
+func serviceOf(name string, labels map[string]string) object {
+	return objectOf(servicesOf, "Service", name, labels, "spec", map[string]any{"ports": []any{map[string]any{"port": int64(80)}}})
+}
+
+func sliceOf(name string, labels map[string]string) object {
+	all := objectOf(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), "EndpointSlice", name, labels, "addressType", "IPv4")
+	all.Object["endpoints"] = []any{map[string]any{"addresses": []any{"10.0.0.1"}}}
+	return all
+}
+
+func importOfVersion(version string) object {
+	return objectOf(mcs("serviceimports", version), "ServiceImport", "web", nil, "spec", map[string]any{"type": "Headless", "ports": []any{}})
+}
+
+func exportOf(version, name string) object {
+	return objectOf(mcs("serviceexports", version), "ServiceExport", name, nil, "spec", map[string]any{})
+}
+
+func objectOf(resource schema.GroupVersionResource, kind, name string, labels map[string]string, field string, value any) object {
+	made := &unstructured.Unstructured{Object: map[string]any{field: value}}
+	made.SetGroupVersionKind(resource.GroupVersion().WithKind(kind))
+	made.SetName(name)
+	made.SetLabels(labels)
+	return object{resource, made}
+}
+
+// in is the object's resource in a namespace, with the rights of a user.
+func (o object) in(t testing.TB, cluster *controlplane.Cluster, who user, namespace string) dynamic.ResourceInterface {
+	t.Helper()
+	config := cluster.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: who.name, Groups: who.groups}
+	client, err := dynamic.NewForConfig(config)
+	must(t, err)
+	return client.Resource(o.GroupVersionResource).Namespace(namespace)
+}
+
+// An attempt is what a user tries with an object: to create one more, to update it and its status, and to delete it.
+type attempt struct {
+	what      string
+	who       user
+	namespace string
+	object    object
+	change    func(*unstructured.Unstructured) // of the update
+	// denied maps operations to the policy that denies them, empty for RBAC. The others are allowed.
+	denied map[string]string
+}
+
+// try creates the object as an administrator, tries each operation by a dry run, and deletes the object.
+func (a attempt) try(t *testing.T, cluster *controlplane.Cluster) {
+	t.Helper()
+	all := a.object.in(t, cluster, user{}, a.namespace)
+	existing, err := all.Create(t.Context(), a.object.DeepCopy(), metav1.CreateOptions{})
+	must(t, err)
+	client := a.object.in(t, cluster, a.who, a.namespace)
+	results := map[string]error{}
+	created := a.object.DeepCopy()
+	created.SetName(a.object.GetName() + "-2")
+	_, results["create"] = client.Create(t.Context(), created, metav1.CreateOptions{DryRun: dry})
+	a.change(existing)
+	_, results["update"] = client.Update(t.Context(), existing, metav1.UpdateOptions{DryRun: dry})
+	if existing.GetKind() == "ServiceImport" {
+		_, results["status"] = client.Update(t.Context(), existing, metav1.UpdateOptions{DryRun: dry}, "status")
+	}
+	results["delete"] = client.Delete(t.Context(), a.object.GetName(), metav1.DeleteOptions{DryRun: dry})
+	must(t, all.Delete(t.Context(), a.object.GetName(), metav1.DeleteOptions{}))
+	for operation, err := range results {
+		if policy, denied := a.denied[operation]; denied {
+			err = deniedBy(err, policy)
+		}
+		if err != nil {
+			t.Errorf("%s: %s of %s: %v", a.who.name, operation, a.what, err)
+		}
+	}
+}
+
+func annotate(object *unstructured.Unstructured) { object.SetAnnotations(map[string]string{"a": "b"}) }
+func unlabel(object *unstructured.Unstructured)  { object.SetLabels(nil) }
+func adopt(object *unstructured.Unstructured)    { object.SetLabels(ours) }
+
+// by maps the operations to what denies them.
+func by(policy string, operations ...string) map[string]string {
+	denied := map[string]string{}
+	for _, operation := range operations {
+		denied[operation] = policy
+	}
+	return denied
+}
+
+// TestWhoWritesObjectsOfTheController tries to write imports, to redirect an imported name, and to publish without a
+// ServiceExport, as everybody who might.
+func TestWhoWritesObjectsOfTheController(t *testing.T) {
 	cluster := installed(t)
 	team := namespaceOf(t, cluster, "team-")
 	// Kubernetes' own role for a namespace's administrator has no right on ServiceImports. Many give cluster-admin in a
 	// namespace instead, which has.
-	admin, owner, everywhere := user{name: "admin-of-" + team}, user{name: "owner-of-" + team},
-		user{name: "everywhere-" + team}
+	admin, owner, everywhere := user{name: "admin-of-" + team}, user{name: "owner-of-" + team}, user{name: "everywhere-" + team}
 	grant(t, cluster, team, "admin", admin)
 	grant(t, cluster, team, "cluster-admin", owner)
 	grant(t, cluster, "", "cluster-admin", everywhere)
-	controller := account(system, "clusterset-controller")
-
-	// The policy works from soon after it was applied.
+	controller, dns := account(system, "clusterset-controller"), account("kube-system", "clusterset-coredns")
+	collector, namespaces := account("kube-system", "generic-garbage-collector"), account("kube-system", "namespace-controller")
+	service, slice := serviceOf("derived", ours), sliceOf("copy", ours)
+	published := sliceOf("published", map[string]string{export.LabelService: "web", export.LabelSourceCluster: "east"})
+	handMade := sliceOf("hand-made", map[string]string{export.LabelService: "web"})
+	other := serviceOf("web", map[string]string{export.LabelManagedBy: "Helm"})
+	denied := by(importsPolicy, "create", "update", "delete")
 	eventually(t, "the policy works", func(ctx context.Context) error {
-		_, err := as(t, cluster, owner).Resource(mcs("serviceimports", "v1beta1")).Namespace(team).Create(ctx,
-			newObject("v1beta1", "ServiceImport", "early"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := service.in(t, cluster, owner, team).Create(ctx, service.DeepCopy(), metav1.CreateOptions{DryRun: dry})
 		return deniedBy(err, importsPolicy)
 	})
+	attempts := []attempt{
+		{"a derived Service", owner, team, service, annotate, denied},
+		{"the label of a derived Service", owner, team, service, unlabel, denied},
+		{"a copy", owner, team, slice, annotate, denied},
+		{"a published slice", owner, team, published, annotate, denied},
+		{"a hand-made slice", owner, team, handMade, annotate, nil},
+		{"a Service", owner, team, other, annotate, nil},
+		{"a derived Service", controller, team, service, annotate, nil},
+		{"a copy", controller, team, slice, annotate, nil},
+		{"a derived Service", collector, team, service, annotate, by("", "create")},
+		{"a copy", collector, team, slice, annotate, by("", "create")},
+		{"a derived Service", namespaces, team, service, annotate, by("", "create", "update")},
+		{"a copy", namespaces, team, slice, annotate, by("", "create", "update")},
+	}
 	for _, version := range []string{"v1beta1", "v1alpha1"} {
-		imports := mcs("serviceimports", version)
-		for _, test := range []struct {
-			who     user
-			allowed bool
-			policy  string
-		}{
-			{who: controller, allowed: true},
-			{who: everywhere, allowed: true},
-			{who: owner, policy: importsPolicy},
-			{who: admin, policy: ""},
-			{who: account(system, "clusterset-member"), policy: ""},
-			{who: account("kube-system", "clusterset-coredns"), policy: ""},
-		} {
-			client := as(t, cluster, test.who).Resource(imports).Namespace(team)
-			_, err := client.Create(t.Context(), newObject(version, "ServiceImport", "web"), metav1.CreateOptions{})
-			if test.allowed {
-				if err != nil {
-					t.Errorf("%s creates %s: %v", test.who.name, version, err)
-				}
-			} else if err := deniedBy(err, test.policy); err != nil {
-				t.Errorf("%s creates %s: %v", test.who.name, version, err)
-			}
-			// Update the one that the controller made.
-			current, err := cluster.Dynamic().Resource(imports).Namespace(team).Get(t.Context(), "web",
-				metav1.GetOptions{})
-			must(t, err)
-			current.SetAnnotations(map[string]string{"by": test.who.name})
-			for _, subresource := range [][]string{nil, {"status"}} {
-				updated, err := client.Update(t.Context(), current, metav1.UpdateOptions{}, subresource...)
-				if test.allowed {
-					if err != nil {
-						t.Errorf("%s updates %s %v: %v", test.who.name, version, subresource, err)
-						continue
-					}
-					current = updated
-				} else if err := deniedBy(err, test.policy); err != nil {
-					t.Errorf("%s updates %s %v: %v", test.who.name, version, subresource, err)
-				}
-			}
-			if test.who.name == everywhere.name || !test.allowed {
-				_, err = client.Patch(t.Context(), "web", types.MergePatchType,
-					[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
-				if test.allowed != (err == nil) {
-					t.Errorf("%s patches %s: %v", test.who.name, version, err)
-				}
-			}
-			if test.who.name == controller.name {
-				// The next one creates it again.
-				if err := client.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-					t.Errorf("%s deletes %s: %v", test.who.name, version, err)
-				}
-			}
-		}
-		// Deleting is free for every account with the right, in the way that leaves work to the garbage collector, too.
-		foreground := metav1.DeletePropagationForeground
-		client := as(t, cluster, owner).Resource(imports).Namespace(team)
-		if err := client.Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
-			t.Errorf("%s deletes: %v", owner.name, err)
-		}
-		eventually(t, "the import is gone", func(ctx context.Context) error {
-			_, err := client.Get(ctx, "web", metav1.GetOptions{})
-			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("it is there: %w", err)
-			}
-			return nil
-		})
+		what, imported := "an import "+version, importOfVersion(version)
+		attempts = append(attempts,
+			attempt{what, controller, team, imported, annotate, nil},
+			attempt{what, everywhere, team, imported, annotate, nil},
+			attempt{what, owner, team, imported, annotate, by(importsPolicy, "create", "update", "status")}, // deleting is free
+			attempt{what, admin, team, imported, annotate, by("", "create", "update", "status", "delete")},
+			attempt{what, dns, team, imported, annotate, by("", "create", "update", "status", "delete")})
+	}
+	for _, each := range attempts {
+		each.try(t, cluster)
+	}
+}
+
+// TestTheControllerIsConfined tries as the controller what RBAC cannot refuse to it.
+func TestTheControllerIsConfined(t *testing.T) {
+	cluster := installed(t)
+	team, denied := namespaceOf(t, cluster, "team-"), namespaceOf(t, cluster, "kube-test-")
+	controller := account(system, "clusterset-controller")
+	all := by(controllerPolicy, "create", "update", "delete")
+	eventually(t, "the policy works", func(ctx context.Context) error {
+		return deniedBy(serviceOf("", nil).in(t, cluster, controller, "default").
+			Delete(ctx, "kubernetes", metav1.DeleteOptions{DryRun: dry}), controllerPolicy)
+	})
+	for _, each := range []attempt{
+		{"a Service", controller, team, serviceOf("web", nil), annotate, all},
+		{"a Service that becomes its own", controller, team, serviceOf("web", nil), adopt, all},
+		{"a derived Service that it adopts", controller, team, serviceOf("derived-web", nil), adopt, by(controllerPolicy, "create", "delete")},
+		{"a derived Service that it leaves to others", controller, team, serviceOf("derived-web", nil), annotate, all},
+		{"a slice", controller, team, sliceOf("web", map[string]string{export.LabelKubernetesService: "web"}), annotate, all},
+		{"its own Service", controller, team, serviceOf("web", ours), annotate, nil},
+		{"its own slice", controller, team, sliceOf("web", ours), annotate, nil},
+		{"a hand-made slice", controller, team, sliceOf("hand-made", map[string]string{export.LabelService: "web"}), annotate, all},
+		{"its own Service in a denied namespace", controller, denied, serviceOf("web", ours), annotate, by(controllerPolicy, "create", "update")},
+		{"its own slice in a denied namespace", controller, denied, sliceOf("web", ours), annotate, by(controllerPolicy, "create", "update")},
+	} {
+		each.try(t, cluster)
 	}
 }
 
@@ -227,27 +291,16 @@ func TestWhoWritesServiceImports(t *testing.T) {
 func TestNamespacesWithImportsGo(t *testing.T) {
 	cluster := installed(t)
 	team := namespaceOf(t, cluster, "team-")
-	for _, kind := range []struct{ kind, resource string }{
-		{"ServiceImport", "serviceimports"}, {"ServiceExport", "serviceexports"},
+	for i, each := range []object{
+		importOfVersion("v1beta1"), exportOf("v1beta1", "web"), serviceOf("derived", ours), sliceOf("copy", ours),
+		importOfVersion("v1beta1"), exportOf("v1beta1", "web"),
 	} {
-		for i := range 3 {
-			object := newObject("v1beta1", kind.kind, fmt.Sprintf("s%d", i))
-			if i == 0 {
-				object.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
-			}
-			if _, err := cluster.Dynamic().Resource(mcs(kind.resource, "v1beta1")).Namespace(team).Create(t.Context(),
-				object, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+		if i < 4 {
+			each.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
+		} else {
+			each.SetName("without-finalizer")
 		}
-	}
-	for _, object := range []owned{
-		serviceOf(t, "derived", map[string]string{export.LabelManagedBy: export.Manager}),
-		sliceOf(t, "copy", map[string]string{export.LabelSliceManagedBy: export.Manager}),
-	} {
-		object.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
-		_, err := cluster.Dynamic().Resource(object.GroupVersionResource).Namespace(team).Create(t.Context(),
-			object.Unstructured, metav1.CreateOptions{})
+		_, err := each.in(t, cluster, user{}, team).Create(t.Context(), each.Unstructured, metav1.CreateOptions{})
 		must(t, err)
 	}
 	namespaces := cluster.Client().CoreV1().Namespaces()
@@ -261,27 +314,26 @@ func TestNamespacesWithImportsGo(t *testing.T) {
 	})
 }
 
-// TestExportsOfDeniedNamespaces tries to export from namespaces that take no part in the set.
+// TestExportsOfDeniedNamespaces tries to export from namespaces that take no part in the set, as an administrator.
 func TestExportsOfDeniedNamespaces(t *testing.T) {
 	cluster := installed(t)
-	everywhere := user{name: "administrator", groups: []string{"system:masters"}}
 	team, denied := namespaceOf(t, cluster, "team-"), namespaceOf(t, cluster, "kube-test-")
-	export := func(ctx context.Context, namespace, version string, dry ...string) error {
-		_, err := as(t, cluster, everywhere).Resource(mcs("serviceexports", version)).Namespace(namespace).
-			Create(ctx, newObject(version, "ServiceExport", "web-"+version), metav1.CreateOptions{DryRun: dry})
+	try := func(ctx context.Context, namespace, version string) error {
+		object := exportOf(version, "web")
+		_, err := object.in(t, cluster, user{}, namespace).Create(ctx, object.Unstructured, metav1.CreateOptions{DryRun: dry})
 		return err
 	}
 	eventually(t, "the policy works", func(ctx context.Context) error {
-		return deniedBy(export(ctx, "kube-system", "v1beta1", metav1.DryRunAll), exportsPolicy)
+		return deniedBy(try(ctx, "kube-system", "v1beta1"), exportsPolicy)
 	})
 	for _, version := range []string{"v1beta1", "v1alpha1"} {
 		for _, namespace := range []string{"kube-system", "kube-public", denied} {
-			if err := deniedBy(export(t.Context(), namespace, version), exportsPolicy); err != nil {
+			if err := deniedBy(try(t.Context(), namespace, version), exportsPolicy); err != nil {
 				t.Errorf("export %s from %s: %v", version, namespace, err)
 			}
 		}
 		for _, namespace := range []string{team, "default"} {
-			if err := export(t.Context(), namespace, version, metav1.DryRunAll); err != nil {
+			if err := try(t.Context(), namespace, version); err != nil {
 				t.Errorf("export %s from %s: %v", version, namespace, err)
 			}
 		}
