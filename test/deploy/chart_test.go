@@ -5,16 +5,15 @@ package deploy
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/mcs-api/config/crd"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -22,7 +21,40 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
-// TestMembersFromValues reads what the chart renders of members as the controller does.
+// TestManifestsAreCurrent renders the plain manifests anew.
+func TestManifestsAreCurrent(t *testing.T) {
+	into := t.TempDir()
+	t.Setenv("HELM", helm(t))
+	run(t, "", root+"/deploy/render", into)
+	for _, file := range []string{"manifest.yaml", "rbac.yaml", "coredns-rbac.yaml"} {
+		want, got := read(t, filepath.Join(into, file)), read(t, filepath.Join(root, "deploy", file))
+		if difference := cmp.Diff(want, got); difference != "" {
+			t.Errorf("deploy/%s is not what the chart gives: run `make manifest` (- chart, + file):\n%s", file, difference)
+		}
+	}
+}
+
+// TestCRDsAreCurrent holds the chart's copies against the module's files.
+func TestCRDsAreCurrent(t *testing.T) {
+	for file, want := range map[string][]byte{
+		"multicluster.x-k8s.io_serviceexports.yaml": crd.ServiceExportCRD,
+		"multicluster.x-k8s.io_serviceimports.yaml": crd.ServiceImportCRD,
+	} {
+		if got := read(t, filepath.Join(chart, "files", "crds", file)); got != string(want) {
+			t.Errorf("deploy/chart/files/crds/%s is not that of sigs.k8s.io/mcs-api: run `make manifest`", file)
+		}
+	}
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	return string(text)
+}
+
+// TestMembersFromValues reads what the chart renders of members as the controller does. TestProjectedToken has one with an
+// audience.
 func TestMembersFromValues(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")
 	certificate, _, err := pki.SelfSigned([]string{"west"})
@@ -35,73 +67,36 @@ func TestMembersFromValues(t *testing.T) {
   accept: [shop, team-*/db]}
 `), 0o600))
 	rendered := template(t, "--values", values)
-	if strings.Count(rendered, "secret\n") != 1 {
-		t.Errorf("the token is not in one place:\n%s", rendered)
+	if strings.Count(rendered, "secret\n") != 1 || !strings.Contains(rendered, "- --member=north=/etc/clusterset-dns/members/north\n") {
+		t.Errorf("the token is not in one place, or the controller does not read north:\n%s", rendered)
 	}
-	found := 0
+	found := map[string]*unstructured.Unstructured{}
 	for _, object := range objects(t, rendered) {
-		switch object.GetName() {
-		case "member-west.example":
-			found++
-			text, _, _ := unstructured.NestedString(object.Object, "stringData", member.KubeconfigKey)
-			credential, err := member.ParseKubeconfig([]byte(text))
-			must(t, err)
-			if c := credential.Config; c.Host != "https://west:6443" || c.BearerToken != "secret" || string(c.CAData) != ca ||
-				credential.Namespace != system {
-				t.Errorf("credential %v from\n%s", credential, text)
-			}
-			if object.GetLabels()[member.ClusterLabel] != "west.example" ||
-				object.GetAnnotations()[member.RankAnnotation] != "5" {
-				t.Errorf("metadata %v", object.Object["metadata"])
-			}
-		case "clusterset-members":
-			found++
-			text, _, _ := unstructured.NestedString(object.Object, "data", "north")
-			text = strings.Replace(text, "/tokens/north", values, 1)
-			path := filepath.Join(t.TempDir(), "north")
-			must(t, os.WriteFile(path, []byte(text), 0o600))
-			credential, err := member.LoadKubeconfig(path)
-			must(t, err)
-			if credential.Config.Host != "https://north" || credential.Config.BearerTokenFile != values ||
-				credential.Namespace != system || credential.Annotations[member.CIDRsAnnotation] != "10.3.0.0/16" ||
-				credential.Annotations[scope.AcceptAnnotation] != "shop,team-*/db" {
-				t.Errorf("credential %v from\n%s", credential, text)
-			}
-		}
+		found[object.GetName()] = object
 	}
-	if found != 2 || !slices.Contains(arguments(t, rendered, "clusterset-controller"),
-		"--member=north=/etc/clusterset-dns/members/north") {
-		t.Errorf("%d objects in\n%s", found, rendered)
+	west := found["member-west.example"]
+	text, _, _ := unstructured.NestedString(west.Object, "stringData", member.KubeconfigKey)
+	credential, err := member.ParseKubeconfig([]byte(text))
+	must(t, err)
+	if c := credential.Config; c.Host != "https://west:6443" || c.BearerToken != "secret" || string(c.CAData) != ca ||
+		credential.Namespace != system || west.GetLabels()[member.ClusterLabel] != "west.example" ||
+		west.GetAnnotations()[member.RankAnnotation] != "5" {
+		t.Errorf("credential %v from\n%v", credential, west)
+	}
+	text, _, _ = unstructured.NestedString(found["clusterset-members"].Object, "data", "north")
+	path := filepath.Join(t.TempDir(), "north")
+	must(t, os.WriteFile(path, []byte(strings.Replace(text, "/tokens/north", values, 1)), 0o600))
+	credential, err = member.LoadKubeconfig(path)
+	must(t, err)
+	if credential.Config.Host != "https://north" || credential.Config.BearerTokenFile != values ||
+		credential.Namespace != system || credential.Annotations[member.CIDRsAnnotation] != "10.3.0.0/16" ||
+		credential.Annotations[scope.AcceptAnnotation] != "shop,team-*/db" {
+		t.Errorf("credential %v from\n%s", credential, text)
 	}
 }
 
-// TestMonitoringObjects holds the rule and the dashboard against their files.
-func TestMonitoringObjects(t *testing.T) {
-	found := 0
-	for _, object := range objects(t, template(t, "--set", "metrics.prometheusRule.enabled=true,"+
-		"metrics.dashboard.enabled=true,metrics.dashboard.namespace=grafana")) {
-		switch object.GetKind() + " " + object.GetName() {
-		case "PrometheusRule clusterset-dns":
-			found++
-			if difference := cmp.Diff(any(parse(t, read(t, monitoring+"alerts.yaml"))),
-				object.Object["spec"]); difference != "" {
-				t.Error(difference)
-			}
-		case "ConfigMap clusterset-dns-dashboard":
-			found++
-			text, _, _ := unstructured.NestedString(object.Object, "data", "clusterset-dns.json")
-			if text != read(t, monitoring+"dashboard.json") || object.GetNamespace() != "grafana" ||
-				object.GetLabels()["grafana_dashboard"] != "1" {
-				t.Errorf("dashboard %v", object.Object)
-			}
-		}
-	}
-	if found != 2 {
-		t.Errorf("%d objects, want 2", found)
-	}
-}
-
-// TestPodsAreConfined looks at every container of the chart.
+// TestPodsAreConfined looks at every container of the chart for what Pod security admission does not ask for in
+// TestInstallUpgradeUninstall.
 func TestPodsAreConfined(t *testing.T) {
 	deployments := 0
 	for _, object := range objects(t, template(t, "--set", "coredns.enabled=true")) {
@@ -111,33 +106,14 @@ func TestPodsAreConfined(t *testing.T) {
 		deployments++
 		var deployment appsv1.Deployment
 		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &deployment))
-		name, pod := deployment.Name, deployment.Spec.Template.Spec
 		if *deployment.Spec.Replicas != 2 {
-			t.Errorf("%s has %d replicas", name, *deployment.Spec.Replicas)
+			t.Errorf("%s has %d replicas", deployment.Name, *deployment.Spec.Replicas)
 		}
-		// The images have a user that is not root, as another test sees.
-		if c := pod.SecurityContext; !*c.RunAsNonRoot || c.RunAsUser != nil ||
-			c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-			t.Errorf("%s: pod security context %v", name, c)
-		}
-		// CoreDNS listens on port 53.
-		var capabilities []corev1.Capability
-		if name == "clusterset-coredns" {
-			capabilities = []corev1.Capability{"NET_BIND_SERVICE"}
-		}
-		for _, container := range pod.Containers {
-			c := container.SecurityContext
-			if *c.AllowPrivilegeEscalation || !*c.ReadOnlyRootFilesystem ||
-				!slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) ||
-				!slices.Equal(c.Capabilities.Add, capabilities) {
-				t.Errorf("%s: security context %v", name, c)
-			}
-			if container.Resources.Requests.Cpu().IsZero() || container.Resources.Requests.Memory().IsZero() ||
-				container.Resources.Limits.Memory().IsZero() {
-				t.Errorf("%s: resources %v", name, container.Resources)
-			}
-			if container.LivenessProbe == nil || container.ReadinessProbe == nil {
-				t.Errorf("%s has no probes", name)
+		for _, c := range deployment.Spec.Template.Spec.Containers {
+			if !*c.SecurityContext.ReadOnlyRootFilesystem || c.Resources.Requests.Cpu().IsZero() ||
+				c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() || c.LivenessProbe == nil ||
+				c.ReadinessProbe == nil {
+				t.Errorf("%s lacks a read-only file system, resources or probes: %v", deployment.Name, c)
 			}
 		}
 	}
@@ -148,25 +124,8 @@ func TestPodsAreConfined(t *testing.T) {
 
 // TestDeniedNamespacesAreTheControllersOwn holds the chart's default against the controller's.
 func TestDeniedNamespacesAreTheControllersOwn(t *testing.T) {
-	want := "--denied-namespaces=" + strings.Join(controller.DefaultDeniedNamespaces, ",")
-	if !slices.Contains(arguments(t, template(t), "clusterset-controller"), want) {
+	want := "- --denied-namespaces=" + strings.Join(controller.DefaultDeniedNamespaces, ",") + "\n"
+	if !strings.Contains(template(t), want) {
 		t.Errorf("the chart does not run the controller with %s", want)
 	}
-}
-
-// arguments are those of the first container of a Deployment.
-func arguments(t testing.TB, rendered, name string) []string {
-	t.Helper()
-	for _, object := range objects(t, rendered) {
-		if object.GetKind() != "Deployment" || object.GetName() != name {
-			continue
-		}
-		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-		must(t, err)
-		args, _, err := unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
-		must(t, err)
-		return args
-	}
-	t.Fatalf("no Deployment %s", name)
-	return nil
 }

@@ -64,42 +64,29 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	cli("delete", "namespace", system)
 }
 
-// TestServerTakesTheManifests gives all that can be rendered to a real API
-// server, which checks it against its schemas and writes nothing.
-func TestServerTakesTheManifests(t *testing.T) {
+// TestServerTakesAllValues gives the chart with values to a real API server, which checks it against its schemas and writes
+// nothing. The manifests are applied by other tests, and the chart with its defaults by test/quickstart.
+func TestServerTakesAllValues(t *testing.T) {
 	cluster := bare(t)[0]
 	admin := kubeconfig(t, cluster)
 	run(t, "", kubectl(t), "--kubeconfig", admin, "create", "namespace", system)
 	defer run(t, "", kubectl(t), "--kubeconfig", admin, "delete", "namespace", system)
-	texts := map[string]string{
-		"the chart": template(t),
-		"the chart with values": template(t, "--set", "clusterId=east,namespace.create=true,coredns.enabled=true,"+
-			"coredns.clusterIP=10.96.0.99,imagePullSecrets[0].name=a,controller.nodeSelector.a=b,"+
-			"controller.tolerations[0].operator=Exists,"+
-			"controller.extraEnv[0].name=A,controller.extraVolumes[0].name=a,controller.extraVolumeMounts[0].name=a,"+
-			"controller.extraVolumeMounts[0].mountPath=/a,"+
-			"controller.podLabels.a=b,controller.serviceAccount.annotations.a=b,controller.updateStrategy.type=Recreate,"+
-			"coredns.updateStrategy.type=Recreate,"+
-			"coredns.service.type=LoadBalancer,coredns.service.loadBalancerClass=example.org/internal,"+
-			"networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b,"+
-			"networkPolicy.canaryFrom[0].ipBlock.cidr=10.2.0.0/16,metrics.dashboard.enabled=true,"+
-			"members[0].id=west,members[0].server=https://west,members[0].token=a,members[1].id=north,"+
-			"members[1].server=https://north,members[1].tokenFile=/a,members[1].accept={shop}"),
-	}
-	for _, file := range []string{"manifest.yaml", "rbac.yaml", "coredns-rbac.yaml"} {
-		texts[file] = read(t, root+"/deploy/"+file)
-	}
-	for name, text := range texts {
-		// The address must be one of the cluster's range.
-		text = strings.ReplaceAll(text, "10.96.0.99",
-			cluster.Options().ServiceCIDRs[0].Addr().Next().Next().Next().String())
-		output, err := try(t.Context(), t, text, kubectl(t), "--kubeconfig", admin, "apply", "--dry-run=server",
-			"--validate=strict", "-f", "-")
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if count := strings.Count(output, "(server dry run)"); count != len(objects(t, text)) {
-			t.Errorf("%s: %d objects were taken of %d:\n%s", name, count, len(objects(t, text)), output)
-		}
+	text := template(t, "--set", "clusterId=east,namespace.create=true,coredns.enabled=true,"+
+		"coredns.clusterIP=10.96.0.99,imagePullSecrets[0].name=a,controller.nodeSelector.a=b,"+
+		"controller.tolerations[0].operator=Exists,"+
+		"controller.extraEnv[0].name=A,controller.extraVolumes[0].name=a,controller.extraVolumeMounts[0].name=a,"+
+		"controller.extraVolumeMounts[0].mountPath=/a,"+
+		"controller.podLabels.a=b,controller.serviceAccount.annotations.a=b,controller.updateStrategy.type=Recreate,"+
+		"coredns.updateStrategy.type=Recreate,"+
+		"coredns.service.type=LoadBalancer,coredns.service.loadBalancerClass=example.org/internal,"+
+		"networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b,"+
+		"networkPolicy.canaryFrom[0].ipBlock.cidr=10.2.0.0/16,metrics.dashboard.enabled=true,"+
+		"members[0].id=west,members[0].server=https://west,members[0].token=a,members[1].id=north,"+
+		"members[1].server=https://north,members[1].tokenFile=/a,members[1].accept={shop}")
+	// The address must be one of the cluster's range.
+	text = strings.ReplaceAll(text, "10.96.0.99", cluster.Options().ServiceCIDRs[0].Addr().Next().Next().Next().String())
+	output := run(t, text, kubectl(t), "--kubeconfig", admin, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+	if count := strings.Count(output, "(server dry run)"); count != len(objects(t, text)) {
+		t.Errorf("%d objects were taken of %d:\n%s", count, len(objects(t, text)), output)
 	}
 }

@@ -77,14 +77,13 @@ func TestValuesThatAreMissing(t *testing.T) {
 	}
 }
 
-// TestWhatValuesDo renders the chart with values, and looks for what they must change.
+// TestWhatValuesDo renders the chart with values, and looks for what they must change. TestManifestsAreCurrent holds what the
+// defaults give.
 func TestWhatValuesDo(t *testing.T) {
 	for _, test := range []struct{ set, contains, lacks string }{
 		{"clusterId=east", "- --cluster-id=east\n", ""},
 		{"clusterId=east.registry", "- --cluster-id=east.registry\n", ""},
-		{"clusterId=fromClusterProperty", "", "--cluster-id"},
 		{"image.registry=example.org/mirror/", `image: "example.org/mirror/clusterset-dns/clusterset-controller:0.1.0"`, ""},
-		{"clusterId=east", `image: "ghcr.io/clusterset-dns/clusterset-controller:0.1.0"`, ""},
 		{"coredns.enabled=true", `image: "ghcr.io/clusterset-dns/coredns-slim:0.1.0"`, "clusterset-dns/coredns:"},
 		{"image.registry=", `image: "clusterset-dns/clusterset-controller:0.1.0"`, ""},
 		{
@@ -96,10 +95,6 @@ func TestWhatValuesDo(t *testing.T) {
 		{"imagePullSecrets[0].name=one", "imagePullSecrets:\n        - name: one\n", ""},
 		{"coredns.enabled=true,coredns.replicas=null", "  name: clusterset-coredns\n", "spec:\n  replicas: 0"},
 		{"crds.install=false", "", "kind: CustomResourceDefinition"},
-		{"crds.keep=false", "kind: CustomResourceDefinition", "helm.sh/resource-policy"},
-		{"crds.keep=true", "helm.sh/resource-policy: keep", ""},
-		{"namespace.create=true", "kind: Namespace", ""},
-		{"namespace.create=false", "", "kind: Namespace"},
 		{"deniedNamespaces={kube-*,test-?[a-c]}", `matches("^(kube-.*|test-.[a-c])$")`, ""},
 		{"deniedNamespaces={kube-*,test-?[a-c]}", "--denied-namespaces=kube-*,test-?[a-c]\n", ""},
 		{"deniedNamespaces=null", "", "clusterset-denied-namespaces"},
@@ -112,7 +107,6 @@ func TestWhatValuesDo(t *testing.T) {
 		{"controller.prefer=cluster", "- --prefer=cluster\n", ""},
 		{"controller.podDisruptionBudget.enabled=false", "", "kind: PodDisruptionBudget"},
 		{"controller.priorityClassName=", "", "priorityClassName"},
-		{"clusterId=east", "priorityClassName: system-cluster-critical", ""},
 		// OpenShift assigns it
 		{"coredns.enabled=true", "securityContext:\n        runAsNonRoot: true\n        seccompProfile:", "runAsUser"},
 		{"podSecurityContext.runAsUser=1000650000", "runAsNonRoot: true\n        runAsUser: 1000650000\n", ""},
@@ -126,9 +120,6 @@ func TestWhatValuesDo(t *testing.T) {
 		{"commonLabels.app\\.kubernetes\\.io/name=a", "    app.kubernetes.io/name: clusterset-dns\n", "io/name: a\n"},
 		{"controller.podLabels.team=a", "        team: a\n", "\n    team: a\n"},
 		{"controller.affinity.podAffinity.a=b", "      affinity:\n        podAffinity:\n          a: b\n", ""},
-		{"clusterId=east", "        - labelSelector:\n            matchLabels:\n              " +
-			"app.kubernetes.io/component: controller\n              app.kubernetes.io/name: clusterset-dns\n          " +
-			"maxSkew: 1\n          topologyKey: kubernetes.io/hostname\n", ""},
 		{"controller.topologySpreadConstraints=null", "", "topologyKey"},
 		{
 			"controller.topologySpreadConstraints[0].labelSelector.matchLabels.a=b",
@@ -142,7 +133,6 @@ func TestWhatValuesDo(t *testing.T) {
 			"controller.extraVolumes[0].name=a,controller.extraVolumeMounts[0].name=a",
 			"          volumeMounts:\n            - name: a\n      volumes:\n        - name: a\n", "",
 		},
-		{"clusterId=east", "", "volumes:"},
 		{"controller.initContainers[0].name=a", "      initContainers:\n        - name: a\n      containers:\n", ""},
 		{"controller.serviceAccount.annotations.a=b", "  annotations:\n    a: b\n", ""},
 		{"controller.updateStrategy.type=Recreate", "  strategy:\n    type: Recreate\n", "rollingUpdate"},
@@ -161,7 +151,6 @@ func TestWhatValuesDo(t *testing.T) {
 			"coredns.enabled=true,metrics.serviceMonitor.enabled=true",
 			"kind: ServiceMonitor\nmetadata:\n  name: clusterset-coredns\n  namespace: kube-system\n", "",
 		},
-		{"clusterId=east", "", "monitoring.coreos.com"},
 		{"policies.controller=false", "name: clusterset-imports\n", "by-the-controller"},
 		{
 			policy + ",networkPolicy.apiServerPorts={8443}", "        - {port: 8443, protocol: TCP}\n",
@@ -172,12 +161,10 @@ func TestWhatValuesDo(t *testing.T) {
 		{"metrics.service.enabled=false", "name: clusterset-canary\n", "-metrics\n"},
 		{"metrics.service.enabled=false,canary.enabled=false", "", "kind: Service\n"},
 		{"canary.enabled=false", "", "canary"},
-		{"clusterId=east", "clusterset-canary\n", "canary-exposed"},
 		{"controller.expose=NodePort", "  type: NodePort\n  externalTrafficPolicy: Local\n  selector:\n", "    resources: [pods]\n    verbs: [get]\n"},
 		{"controller.expose=Gateway", "clusterset-canary-exposed\n", "externalTrafficPolicy"},
 		{"controller.readPods=true", "    resources: [pods]\n    verbs: [get]\n", "resources: [pods, "},
 		{"canary.port=9000", "--canary-address=:9000\n", "8081"},
-		{"clusterId=east", "              sleep: {seconds: 10}\n", ""},
 		{"controller.replicas=1", "--canary-address=:8081\n", "preStop"},
 		{"controller.leaderElect=false,controller.replicas=1", "--canary-address=:8081\n", "preStop"},
 		{policy, "    - from:\n        - ipBlock:\n            cidr: 10.2.0.0/16\n      ports:\n        - {port: canary, protocol: TCP}\n", "port: metrics, p"},
@@ -187,9 +174,7 @@ func TestWhatValuesDo(t *testing.T) {
 		},
 		{"networkPolicy.enabled=true,canary.enabled=false", "        - {port: health, protocol: TCP}\n", "canary"},
 		{policy + ",canary.port=9000", "        - {port: 9000, protocol: TCP}\n", ""},
-		{"coredns.enabled=false", "", "clusterset-coredns"},
 		{"coredns.enabled=true,coredns.clusterIP=10.0.0.9", `clusterIP: "10.0.0.9"`, ""},
-		{"coredns.enabled=true", "kind: ClusterRole\n", "net.gke.io"},
 		{"coredns.enabled=true,clusterId=east", "  Corefile: |\n    (multicluster-options) {\n        cluster east\n    }\n    clusterset.local:53 {\n", ""},
 		{"coredns.enabled=true,coredns.readGKEImports=true", "  - apiGroups: [net.gke.io]\n", ""},
 		{
