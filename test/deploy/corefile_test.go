@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -139,14 +140,7 @@ func TestExamples(t *testing.T) {
 				for placeholder, address := range addresses {
 					want = strings.ReplaceAll(want, placeholder, address)
 				}
-				qname, qtype, _ := strings.Cut(question[0], " ")
-				eventually(t, question[0], func(ctx context.Context) error {
-					got, err := ask(ctx, server, qname, qtype)
-					if err == nil && got != want {
-						err = fmt.Errorf("got %s, want %s", got, want)
-					}
-					return err
-				})
+				answers(t, server, question[0], want)
 			}
 		})
 	}
@@ -165,14 +159,42 @@ func TestMigrationWithoutTheCRD(t *testing.T) {
 		"web.default.svc.cluster.local.":         "NXDOMAIN",
 		"example.org.default.svc.cluster.local.": "NXDOMAIN",
 	} {
-		eventually(t, qname, func(ctx context.Context) error {
-			got, err := ask(ctx, server, qname, "A")
-			if err == nil && got != want {
-				err = fmt.Errorf("got %s, want %s", got, want)
-			}
-			return err
-		})
+		answers(t, server, qname+" A", want)
 	}
+}
+
+// TestCoreDNSUsesEveryRight compares what CoreDNS calls with the rights that the chart gives it where it is asked to.
+// Those of the controller and of members are proved by test/controller.
+func TestCoreDNSUsesEveryRight(t *testing.T) {
+	cluster := installed(t)
+	log := audit.Of(t, cluster)
+	rights := template(t, "--show-only", "templates/coredns-rights.yaml",
+		"--set", "coredns.enabled=true,coredns.readNodes=true,coredns.readGKEImports=true")
+	apply(t, cluster, rights)
+	credential, err := clusterset.WriteCredential(t.Context(), cluster, "kube-system", "clusterset-coredns")
+	must(t, err)
+	start(t, cluster, strings.NewReplacer("FILE", string(credential), "CLUSTER", cluster.Name()).Replace(`
+.:PORT {
+  bind 127.0.0.1
+  multicluster clusterset.local {
+    kubeconfig FILE
+    namespace_labels kubernetes.io/metadata.name
+    groups multicluster.x-k8s.io net.gke.io
+    cluster CLUSTER
+    prefer zone
+  }
+  kubernetes cluster.local {
+    kubeconfig FILE
+    pods verified
+    endpoint_pod_names
+  }
+}`))
+	eventually(t, "every right is used", func(context.Context) error {
+		if problems := audit.Compare(t, rights, nil, log); len(problems) > 0 {
+			return fmt.Errorf("%q", problems)
+		}
+		return nil
+	})
 }
 
 // shop writes what the examples serve, and returns the addresses in it.
@@ -221,20 +243,7 @@ addressType: IPv4
 ports: [{name: sql, port: 5432}]
 endpoints:
 ` + endpoints.String()
-	admin, program := kubeconfig(t, cluster), kubectl(t)
-	// The namespaces of the test before may still be going.
-	eventually(t, "the objects of the shop", func(ctx context.Context) error {
-		_, err := try(ctx, t, text, program, "--kubeconfig", admin, "apply", "-f", "-")
-		return err
-	})
-	t.Cleanup(func() {
-		for _, name := range []string{"shop", "back"} {
-			if err := cluster.Client().CoreV1().Namespaces().Delete(context.Background(), name,
-				metav1.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	apply(t, cluster, text)
 	addresses := map[string]string{"WEB": "10.9.9.9"}
 	for placeholder, service := range map[string][2]string{
 		"OWN": {"shop", "own"}, "KUBERNETES": {"default", "kubernetes"},
@@ -296,6 +305,19 @@ func start(t testing.TB, cluster *controlplane.Cluster, corefile string) string 
 		}
 	})
 	return server.Address
+}
+
+// answers waits until a question, a name and a type, has an answer.
+func answers(t *testing.T, server, question, want string) {
+	t.Helper()
+	qname, qtype, _ := strings.Cut(question, " ")
+	eventually(t, question, func(ctx context.Context) error {
+		got, err := ask(ctx, server, qname, qtype)
+		if err == nil && got != want {
+			err = fmt.Errorf("got %s, want %s", got, want)
+		}
+		return err
+	})
 }
 
 // ask puts a question over UDP, or asks for the transfer of the zone of the set, and looks whether the name is in it.
