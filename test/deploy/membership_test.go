@@ -4,12 +4,12 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -43,23 +43,15 @@ kind: ClusterProfile
 metadata: {name: spoke-7, namespace: other, labels: {env: prod, example.org/id: labeled}}
 `
 
-// TestMembersFromInventories: with the rights of the chart, clusters join and leave with their objects of an API server,
-// and stay while a right or a resource is missing. No object takes the id of a member that a Secret joined.
+// TestMembersFromInventories: with the rights of the chart, clusters join with their objects of an API server, and stay while
+// a right or a resource is missing. The tests of controller/member have what else a source does.
 func TestMembersFromInventories(t *testing.T) {
 	cluster := controlplanetest.Start(t, controlplane.Options{Name: "hub", Zones: []string{}})[0]
 	sources := []string{"clusterprofile:fleet", "clusterprofile:other:env=prod:example.org/id"}
-	apply(t, cluster, `{apiVersion: v1, kind: Namespace, metadata: {name: fleet}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: other}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: `+system+`}}`)
-	apply(t, cluster, template(t, "--set", "clusterId=hub", "--set", "membersFrom={"+strings.Join(sources, ",")+"}"))
-	var flags []string
-	for _, source := range sources {
-		flags = append(flags, "--members-from", source)
-	}
-	controllerOf(t, cluster, system, flags...)
-
+	apply(t, cluster, "{apiVersion: v1, kind: Namespace, metadata: {name: fleet}}\n---\n"+
+		"{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
+	apply(t, cluster, template(t, "--set", "clusterId=hub,namespace.create=true", "--set", "membersFrom={"+strings.Join(sources, ",")+"}"))
+	controllerOf(t, cluster, system, "--members-from", sources[0], "--members-from", sources[1])
 	members := func(want ...string) {
 		t.Helper()
 		eventually(t, "members "+strings.Join(want, " "), func(ctx context.Context) error {
@@ -69,63 +61,45 @@ func TestMembersFromInventories(t *testing.T) {
 			}
 			var got []string
 			for i := range leases.Items {
-				lease := &leases.Items[i]
-				if id, is := strings.CutPrefix(lease.Name, memberstate.LeasePrefix); is {
-					source, _, _ := memberstate.ParseOrigin(lease.Annotations[memberstate.OriginAnnotation])
-					kind, _, _ := strings.Cut(source, ":")
-					got = append(got, id+"="+kind)
+				if id, is := strings.CutPrefix(leases.Items[i].Name, memberstate.LeasePrefix); is {
+					got = append(got, id)
 				}
 			}
-			if fmt.Sprint(got) != fmt.Sprint(want) {
+			if !slices.Equal(got, want) {
 				return fmt.Errorf("members are %v", got)
 			}
 			return nil
 		})
 	}
-	event := func(reason, message string) {
+	unreadable := func(why string) {
 		t.Helper()
-		eventually(t, "an Event "+reason+" with "+message, func(ctx context.Context) error {
-			events, err := cluster.Client().CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return err
+		eventually(t, "an Event with "+why, func(ctx context.Context) error {
+			events, err := cluster.Client().CoreV1().Events(metav1.NamespaceAll).List(ctx,
+				metav1.ListOptions{FieldSelector: "reason=" + memberstate.EventMemberSourceUnreadable})
+			if err == nil && !slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+				return strings.Contains(e.Message, "--members-from="+sources[0]+",") && strings.Contains(e.Message, why)
+			}) {
+				err = fmt.Errorf("there is none among %d", len(events.Items))
 			}
-			for i := range events.Items {
-				if e := &events.Items[i]; e.Reason == reason && regexp.MustCompile(message).MatchString(e.Message) {
-					return nil
-				}
-			}
-			return errors.New("there is none")
+			return err
 		})
 	}
-	unreadable := func(source, why string) {
-		t.Helper()
-		event(memberstate.EventMemberSourceUnreadable, "--members-from="+source+",.*"+why)
-	}
-	unreadable("clusterprofile:fleet", "could not find")
-	apply(t, cluster, profileCRD)
+	unreadable("could not find")
 	client, credentials := kubectl(t), kubeconfig(t, cluster)
 	eventually(t, "the resources are served", func(ctx context.Context) error {
-		_, err := try(ctx, t, profiles, client, "--kubeconfig", credentials, "apply", "--server-side", "-f", "-")
+		_, err := try(ctx, t, profileCRD+"---\n"+profiles, client, "--kubeconfig", credentials, "apply", "--server-side", "-f", "-")
 		return err
 	})
-	members("labeled=clusterprofile", "profile=clusterprofile")
-
-	// A Secret takes the id of an older object, which has an Event.
-	const secret = `{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: ` + system + `,
-labels: {clusterset-dns.github.io/cluster: %s}}, stringData: {kubeconfig: none}}`
-	apply(t, cluster, fmt.Sprintf(secret, "member-labeled", "labeled"))
-	members("labeled=-", "profile=clusterprofile")
-	event(memberstate.EventMemberCredentialInvalid, "labeled is already that of Secret "+system+"/member-labeled")
+	members("labeled", "profile")
 
 	// Without the right to list the ClusterProfiles of fleet, its member stays although the object is gone.
-	remove := func(args ...string) {
+	remove := func(namespace, resource, name string) {
 		t.Helper()
-		run(t, "", kubectl(t), append([]string{"--kubeconfig", kubeconfig(t, cluster), "delete"}, args...)...)
+		run(t, "", client, "--kubeconfig", credentials, "delete", "-n", namespace, resource, name)
 	}
-	remove("-n", "fleet", "rolebinding", "clusterset-members-0")
-	unreadable("clusterprofile:fleet", "forbidden")
-	remove("-n", "fleet", "clusterprofiles.multicluster.x-k8s.io", "profile")
-	remove("-n", "other", "clusterprofiles.multicluster.x-k8s.io", "spoke-7")
-	remove("-n", system, "secret", "member-labeled")
-	members("profile=clusterprofile")
+	remove("fleet", "rolebinding", "clusterset-members-0")
+	unreadable("forbidden")
+	remove("fleet", "clusterprofiles.multicluster.x-k8s.io", "profile")
+	remove("other", "clusterprofiles.multicluster.x-k8s.io", "spoke-7")
+	members("profile")
 }
