@@ -115,9 +115,14 @@ func exported(name string) string {
 {apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: ` + name + `, namespace: default}}`
 }
 
-// importOf returns an import of a cluster.
-func importOf(ctx context.Context, cluster *controlplane.Cluster, namespace, name string) (*unstructured.Unstructured, error) {
-	return cluster.Dynamic().Resource(mcs("serviceimports", "v1beta1")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+// imports has a cluster export a Service, and waits until another one imports it.
+func imports(t testing.TB, from, to *controlplane.Cluster, name string) {
+	t.Helper()
+	apply(t, from, exported(name))
+	eventually(t, to.Name()+" imports "+name, func(ctx context.Context) error {
+		_, err := to.Dynamic().Resource(mcs("serviceimports", "v1beta1")).Namespace("default").Get(ctx, name, metav1.GetOptions{})
+		return err
+	})
 }
 
 // controllerOf starts a controller with the rights that its account has in a namespace of a cluster, until the test ends.

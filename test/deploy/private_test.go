@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	osuser "os/user"
@@ -37,39 +38,37 @@ const privatePage = root + "/docs/operate/members.md"
 func TestReverseTunnel(t *testing.T) {
 	sshd, ssh := debian(t, "sshd", "openssh-server"), debian(t, "ssh", "openssh-client")
 	keygen := debian(t, "ssh-keygen", "openssh-client")
-	clusters := privateSet(t, "west", "east", "north")
+	clusters, shell := privateSet(t, "west", "east", "north")
 	west, readers := clusters[0], clusters[1:]
 
 	// The bastion, and the tunnel of the page with the addresses of the test.
-	folder, me := t.TempDir(), current(t)
+	folder := t.TempDir()
+	me, err := osuser.Current()
+	must(t, err)
 	for _, key := range []string{"bastion-key", "west"} {
 		run(t, "", keygen, "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(folder, key))
 	}
-	bastion, end := free(t), free(t)
-	place := strings.NewReplacer("0.0.0.0:16443", end, "bastion.example.org:16443", end,
-		"west-api.internal:6443", strings.TrimPrefix(west.URL(), "https://"),
+	bastion, end, api := free(t), free(t).String(), strings.TrimPrefix(west.URL(), "https://")
+	place := strings.NewReplacer("0.0.0.0:16443", end, "bastion.example.org:16443", end, "west-api.internal:6443", api,
 		"-i west", "-i "+folder+"/west", "=bastion ", "="+folder+"/bastion ",
-		"tunnel@bastion.example.org", me+"@"+hostOf(bastion), "User tunnel", "User "+me)
+		"tunnel@bastion.example.org", me.Username+"@"+bastion.Addr().String(), "User tunnel", "User "+me.Username)
 	written(t, folder, "authorized_keys", strings.ReplaceAll(place.Replace(pageBlock(t, "permitlisten")),
 		"<content of west.pub>", strings.TrimSpace(read(t, folder+"/west.pub"))))
-	written(t, folder, "bastion", "["+hostOf(bastion)+"]:"+portOf(bastion)+" "+read(t, folder+"/bastion-key.pub"))
+	written(t, folder, "bastion", fmt.Sprintf("[%s]:%d %s", bastion.Addr(), bastion.Port(), read(t, folder+"/bastion-key.pub")))
 	configuration := written(t, folder, "sshd_config", fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile %s\n"+
 		"PidFile none\nStrictModes no\nUsePAM no\n%s", bastion, folder+"/bastion-key", folder+"/authorized_keys",
 		place.Replace(pageBlock(t, "Match User"))))
 	if os.Geteuid() == 0 {
 		must(t, os.MkdirAll("/run/sshd", 0o755)) // as the service of the package does
 	}
-	showLog(t, folder, "sshd")
-	showLog(t, folder, "ssh")
 	background(t, folder, sshd, "-D", "-e", "-f", configuration)
-	eventually(t, "the bastion", func(ctx context.Context) error { return dialed(ctx, bastion) })
-	flags := append([]string{"-F", "none", "-p", portOf(bastion)},
+	eventually(t, "the bastion", func(ctx context.Context) error { return dialed(ctx, bastion.String()) })
+	flags := append([]string{"-F", "none", "-p", fmt.Sprint(bastion.Port())},
 		strings.Fields(strings.ReplaceAll(place.Replace(pageBlock(t, "ssh -N")), "\\\n", ""))[1:]...)
-	expectKeyRestricted(t, ssh, flags, end, free(t), strings.TrimPrefix(west.URL(), "https://"))
+	expectKeyRestricted(t, ssh, flags, end, free(t).String(), api)
 	tunnel := background(t, folder, ssh, flags...)
 	eventually(t, "the tunnel", func(ctx context.Context) error { return errors.Join(tunnel.Err(), dialed(ctx, end)) })
 
-	shell := pageShell(t, clusters...)
 	publish(t, west, "10.2.0.1")
 	shell(place.Replace(pageBlock(t, "--tls-server-name")))
 	for i, reader := range readers {
@@ -82,7 +81,7 @@ func TestReverseTunnel(t *testing.T) {
 		}
 	}
 	read("joined", fresh, "10.2.0.1")
-	if got := shell("kubectl clusterset status --contexts east -o wide --controller $CONTROLLER_EAST"); !strings.Contains(got, "https://"+end+"   kubernetes.default.svc") {
+	if got := shell(showMembers); !strings.Contains(got, "https://"+end+"   kubernetes.default.svc") {
 		t.Errorf("status does not show how west is read:\n%s", got)
 	}
 
@@ -110,37 +109,34 @@ func TestReverseTunnel(t *testing.T) {
 // TestConnectProxy follows the page, too: a cluster reads another through tinyproxy, which ends while exports change.
 func TestConnectProxy(t *testing.T) {
 	tinyproxy := debian(t, "tinyproxy", "tinyproxy")
-	clusters := privateSet(t, "west", "east")
+	clusters, shell := privateSet(t, "west", "east")
 	west, east := clusters[0], clusters[1]
-	folder, proxy := t.TempDir(), free(t)
-	showLog(t, folder, "tinyproxy")
-	api := strings.TrimPrefix(west.URL(), "https://")
+	folder, proxy, api := t.TempDir(), free(t), netip.MustParseAddrPort(strings.TrimPrefix(west.URL(), "https://"))
 	written(t, folder, "filter", strings.ReplaceAll(pageBlock(t, "^west-api"), `west-api\.example\.org`,
-		regexp.QuoteMeta(hostOf(api))))
+		regexp.QuoteMeta(api.Addr().String())))
 	configuration := written(t, folder, "tinyproxy.conf", strings.NewReplacer(
-		"Port 8888", "Port "+portOf(proxy)+"\nListen 127.0.0.1", "192.0.2.0/24", "127.0.0.1",
-		"ConnectPort 6443", "ConnectPort "+portOf(api), "/etc/tinyproxy/filter", folder+"/filter",
+		"Port 8888", fmt.Sprintf("Port %d\nListen 127.0.0.1", proxy.Port()), "192.0.2.0/24", "127.0.0.1",
+		"ConnectPort 6443", fmt.Sprint("ConnectPort ", api.Port()), "/etc/tinyproxy/filter", folder+"/filter",
 	).Replace(pageBlock(t, "ConnectPort")))
 	begin := func() *process.Process {
 		t.Helper()
 		started := background(t, folder, tinyproxy, "-d", "-c", configuration)
-		eventually(t, "the proxy", func(ctx context.Context) error { return errors.Join(started.Err(), dialed(ctx, proxy)) })
+		eventually(t, "the proxy", func(ctx context.Context) error { return errors.Join(started.Err(), dialed(ctx, proxy.String())) })
 		return started
 	}
 	running := begin()
 	for target, want := range map[string]int{
-		api: http.StatusOK, net.JoinHostPort("localhost", portOf(api)): http.StatusForbidden, free(t): http.StatusForbidden,
+		api.String(): http.StatusOK, fmt.Sprint("localhost:", api.Port()): http.StatusForbidden, free(t).String(): http.StatusForbidden,
 	} {
-		if got := connectStatus(t, proxy, target); got != want {
+		if got := connectStatus(t, proxy.String(), target); got != want {
 			t.Errorf("CONNECT %s: got %d, want %d", target, got, want)
 		}
 	}
 
-	shell := pageShell(t, clusters...)
 	publish(t, west, "10.2.0.1")
-	shell(strings.ReplaceAll(pageBlock(t, "--proxy-url"), "proxy.example.org:8888", proxy))
+	shell(strings.ReplaceAll(pageBlock(t, "--proxy-url"), "proxy.example.org:8888", proxy.String()))
 	reads(t, "joined", east, "west", fresh, "10.2.0.1")
-	if got := shell("kubectl clusterset status --contexts east -o wide --controller $CONTROLLER_EAST"); !strings.Contains(got, "http://"+proxy) {
+	if got := shell(showMembers); !strings.Contains(got, "http://"+proxy.String()) {
 		t.Errorf("status does not show the proxy:\n%s", got)
 	}
 
@@ -165,25 +161,29 @@ func debian(t *testing.T, name, from string) string {
 	return ""
 }
 
-// privateSet starts clusters with a controller each.
-func privateSet(t *testing.T, names ...string) []*controlplane.Cluster {
+// showMembers shows how east reads its members.
+const showMembers = "kubectl clusterset status --contexts east -o wide --controller $CONTROLLER_east"
+
+// privateSet starts clusters with a controller each. The function runs commands of the page, with a context for each.
+func privateSet(t *testing.T, names ...string) ([]*controlplane.Cluster, func(string) string) {
 	t.Helper()
 	options := make([]controlplane.Options, len(names))
 	for i, name := range names {
 		options[i] = controlplane.Options{Name: name, Zones: []string{}}
 	}
+	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
+	must(t, err)
+	preamble, files := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH", bin, filepath.Dir(kubectl(t))), ""
 	clusters := controlplanetest.Start(t, options...)
 	for _, cluster := range clusters {
 		apply(t, cluster, template(t, "--set", "clusterId="+cluster.Name()+",namespace.create=true"))
-		running := controllerOf(t, cluster, system, "--stale-after=20s")
-		t.Setenv("CONTROLLER_"+strings.ToUpper(cluster.Name()), running.Address)
-		t.Cleanup(func() {
-			if err := running.Err(); err != nil {
-				t.Error(err)
-			}
-		})
+		preamble += " CONTROLLER_" + cluster.Name() + "=" + controllerOf(t, cluster, system, "--stale-after=20s").Address
+		files += ":" + kubeconfig(t, cluster)
 	}
-	return clusters
+	return clusters, func(commands string) string {
+		t.Helper()
+		return run(t, preamble+" KUBECONFIG="+files+"\n"+commands, "bash", "-s")
+	}
 }
 
 // pageBlock returns the only block of the page that has a text.
@@ -198,46 +198,19 @@ func pageBlock(t *testing.T, text string) string {
 	return ""
 }
 
-// pageShell returns a function that runs commands of the page, with a context for each cluster.
-func pageShell(t *testing.T, clusters ...*controlplane.Cluster) func(string) string {
-	t.Helper()
-	var controllers string
-	for _, cluster := range clusters {
-		name := "CONTROLLER_" + strings.ToUpper(cluster.Name())
-		controllers += " " + name + "=" + os.Getenv(name)
-	}
-	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
-	must(t, err)
-	var files []string
-	for _, cluster := range clusters {
-		files = append(files, kubeconfig(t, cluster))
-	}
-	preamble := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH KUBECONFIG=%s%s\n", bin, filepath.Dir(kubectl(t)),
-		strings.Join(files, ":"), controllers)
-	return func(commands string) string {
-		t.Helper()
-		return run(t, preamble+commands, "bash", "-s")
-	}
-}
-
-// background runs a program that ends with the test.
+// background runs a program that ends with the test, and shows its log if the test fails.
 func background(t *testing.T, folder, path string, args ...string) *process.Process {
 	t.Helper()
 	name := filepath.Base(path)
 	started, err := process.Start(process.Spec{Name: name, Path: path, Args: args, LogFile: filepath.Join(folder, name+".log")})
 	must(t, err)
-	t.Cleanup(func() { must(t, started.Kill()) })
-	return started
-}
-
-// showLog logs what a program of background said if the test fails.
-func showLog(t *testing.T, folder, name string) {
-	t.Helper()
 	t.Cleanup(func() {
-		if log, err := os.ReadFile(filepath.Join(folder, name+".log")); t.Failed() && err == nil {
-			t.Logf("%s ends\n%s", name, log[max(0, len(log)-4096):])
+		if t.Failed() {
+			t.Logf("%s ends\n%s", name, started.LogTail(4096))
 		}
+		must(t, started.Kill())
 	})
+	return started
 }
 
 // publish has a cluster export a Service with these endpoints.
@@ -343,28 +316,11 @@ func dialed(ctx context.Context, address string) error {
 	return err
 }
 
-func free(t *testing.T) string {
+func free(t *testing.T) netip.AddrPort {
 	t.Helper()
 	address, err := process.FreePort()
 	must(t, err)
-	return address.String()
-}
-
-func hostOf(address string) string {
-	host, _, _ := strings.Cut(address, ":")
-	return host
-}
-
-func portOf(address string) string {
-	_, number, _ := strings.Cut(address, ":")
-	return number
-}
-
-func current(t *testing.T) string {
-	t.Helper()
-	me, err := osuser.Current()
-	must(t, err)
-	return me.Username
+	return address
 }
 
 func written(t *testing.T, folder, name, text string) string {

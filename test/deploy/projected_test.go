@@ -29,9 +29,7 @@ func TestProjectedToken(t *testing.T) {
 	})[0]
 	for cluster, values := range map[*controlplane.Cluster]string{east: pageBlock(t, "clusterId: east"), west: pageBlock(t, "clusterId: west")} {
 		values = strings.ReplaceAll(values, "https://west.example.org:6443", west.URL())
-		file := filepath.Join(t.TempDir(), "values.yaml")
-		must(t, os.WriteFile(file, []byte(values), 0o600))
-		apply(t, cluster, template(t, "--values", file, "--set", "namespace.create=true"))
+		apply(t, cluster, template(t, "--values", written(t, t.TempDir(), "values.yaml", values), "--set", "namespace.create=true"))
 	}
 	command := regexp.MustCompile(`kubectl --context east (create clusterrolebinding [^\n]+)`).FindStringSubmatch(
 		read(t, root+"/docs/operate/members.md"))[1]
@@ -47,39 +45,24 @@ func TestProjectedToken(t *testing.T) {
 		return token
 	}
 	first := renew()
-	mayRead := func(token string) error {
-		_, err := reading(t, west, token).DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
-		return err
-	}
-	eventually(t, "west trusts tokens of east", func(context.Context) error { return mayRead(first) })
+	eventually(t, "west trusts tokens of east", func(context.Context) error { return mayRead(t, west, first) })
 	for name, token := range map[string]string{
 		"another audience": tokenOf(t, east, account, "https://north.example.org"),
 		"another account":  tokenOf(t, east, "clusterset-member", audience),
 	} {
-		if err := mayRead(token); !apierrors.IsUnauthorized(err) {
+		if err := mayRead(t, west, token); !apierrors.IsUnauthorized(err) {
 			t.Errorf("%s: %v, want Unauthorized", name, err)
 		}
 	}
 
-	member := filepath.Join(t.TempDir(), "kubeconfig")
 	members, err := east.Client().CoreV1().ConfigMaps(system).Get(t.Context(), "clusterset-members", metav1.GetOptions{})
 	must(t, err)
-	authority := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(authority, west.Config().CAData, 0o600))
+	authority := written(t, t.TempDir(), "ca.pem", string(west.Config().CAData))
 	data := strings.ReplaceAll(members.Data["west"], "/var/run/secrets/clusterset-dns/members/west", path)
 	data = strings.Replace(data, "server:", "certificate-authority: "+authority+"\n      server:", 1)
-	must(t, os.WriteFile(member, []byte(data), 0o600))
-	controllerOf(t, east, system, "--member", "west="+member)
+	controllerOf(t, east, system, "--member", "west="+written(t, t.TempDir(), "kubeconfig", data))
 	controllerOf(t, west, system)
-	imported := func(name string) {
-		t.Helper()
-		apply(t, west, exported(name))
-		eventually(t, name+" is imported in east", func(ctx context.Context) error {
-			_, err := importOf(ctx, east, "default", name)
-			return err
-		})
-	}
-	imported("first")
+	imports(t, west, east, "first")
 
 	// A renewed file, and connections made anew.
 	if renew() == first {
@@ -87,12 +70,12 @@ func TestProjectedToken(t *testing.T) {
 	}
 	must(t, west.APIServer().Stop(t.Context()))
 	must(t, west.APIServer().Start(t.Context()))
-	imported("second")
+	imports(t, west, east, "second")
 
 	// Revoked as documented: without a reader nothing is read any more.
 	run(t, "", kubectl(t), "--kubeconfig", kubeconfig(t, west), "delete", "clusterrolebinding", "clusterset-member")
 	eventually(t, "west does not serve east", func(context.Context) error {
-		if err := mayRead(renew()); !apierrors.IsForbidden(err) {
+		if err := mayRead(t, west, renew()); !apierrors.IsForbidden(err) {
 			return errors.Join(errors.New("not forbidden"), err)
 		}
 		return nil
@@ -106,9 +89,7 @@ func authentication(t *testing.T, east *controlplane.Cluster) string {
 	text = strings.ReplaceAll(text, "https://east-api.example.org:6443", east.URL())
 	certificate := strings.ReplaceAll(strings.TrimSpace(string(east.Config().CAData)), "\n", "\n        ")
 	text = regexp.MustCompile(`(?s)-----BEGIN CERTIFICATE-----\n\s+\.\.\.`).ReplaceAllString(text, certificate)
-	file := filepath.Join(t.TempDir(), "authentication.yaml")
-	must(t, os.WriteFile(file, []byte(text), 0o600))
-	return file
+	return written(t, t.TempDir(), "authentication.yaml", text)
 }
 
 // tokenOf requests a token as the kubelet does for a projected volume.

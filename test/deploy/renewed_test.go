@@ -109,10 +109,6 @@ func TestRenewedToken(t *testing.T) {
 		must(t, err)
 		return made.Status.Token
 	}
-	mayRead := func(token string) error {
-		_, err := reading(t, west, token).DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
-		return err
-	}
 	var tokens []string // of east
 	// Each at half of the life.
 	for name := range readers {
@@ -131,7 +127,7 @@ func TestRenewedToken(t *testing.T) {
 		if is.Account != member.AccountPrefix+name || is.Expires.Sub(is.Issued) != was.Expires.Sub(was.Issued) {
 			t.Errorf("%s has a token of %s for %v", name, is.Account, is.Expires.Sub(is.Issued))
 		}
-		must(t, mayRead(after))
+		must(t, mayRead(t, west, after))
 		if name == "east" {
 			tokens = append(tokens, before, after)
 		}
@@ -139,11 +135,7 @@ func TestRenewedToken(t *testing.T) {
 			t.Error("that is before the half of its life")
 		}
 	}
-	apply(t, west, exported("web"))
-	eventually(t, "east imports what west exports", func(ctx context.Context) error {
-		_, err := importOf(ctx, planes["east"], "default", "web")
-		return err
-	})
+	imports(t, west, planes["east"], "web")
 	// What the account of a reader may do, and what the controller of the reader may.
 	client := reading(t, west, held("east")).CoreV1()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)}}
@@ -177,7 +169,7 @@ func TestRenewedToken(t *testing.T) {
 	must(t, west.Client().CoreV1().ServiceAccounts(system).Delete(t.Context(), member.AccountPrefix+"east", metav1.DeleteOptions{}))
 	for i, token := range tokens {
 		eventually(t, "the token is rejected", func(context.Context) error {
-			if err := mayRead(token); !apierrors.IsUnauthorized(err) {
+			if err := mayRead(t, west, token); !apierrors.IsUnauthorized(err) {
 				return errors.Join(errors.New("not unauthorized"), err)
 			}
 			return nil
@@ -196,7 +188,7 @@ func TestRenewedToken(t *testing.T) {
 			return ctx.Err()
 		}
 	})
-	must(t, mayRead(held("north")))
+	must(t, mayRead(t, west, held("north")))
 	eventually(t, "the Role of the account is gone", func(ctx context.Context) error {
 		_, err := west.Client().RbacV1().Roles(system).Get(ctx, member.AccountPrefix+"east", metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
@@ -204,6 +196,13 @@ func TestRenewedToken(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// mayRead is nil if a member serves the holder of a token.
+func mayRead(t *testing.T, cluster *controlplane.Cluster, token string) error {
+	t.Helper()
+	_, err := reading(t, cluster, token).DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
+	return err
 }
 
 // reading returns a client with a token.
