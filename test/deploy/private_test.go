@@ -164,25 +164,47 @@ func debian(t *testing.T, name, from string) string {
 // showMembers shows how east reads its members.
 const showMembers = "kubectl clusterset status --contexts east -o wide --controller $CONTROLLER_east"
 
-// privateSet starts clusters with a controller each. The function runs commands of the page, with a context for each.
+// privateSet starts clusters with a controller each. The function is that of shellOf.
 func privateSet(t *testing.T, names ...string) ([]*controlplane.Cluster, func(string) string) {
+	t.Helper()
+	clusters := planes(t, names...)
+	shell, controllers := shellOf(t, clusters...), ""
+	for _, cluster := range clusters {
+		controllers += "CONTROLLER_" + cluster.Name() + "=" + controllerOf(t, cluster, system, "--stale-after=20s").Address + "\n"
+	}
+	return clusters, func(commands string) string {
+		t.Helper()
+		return shell(controllers + commands)
+	}
+}
+
+// planes starts control planes with the chart's objects.
+func planes(t *testing.T, names ...string) []*controlplane.Cluster {
 	t.Helper()
 	options := make([]controlplane.Options, len(names))
 	for i, name := range names {
 		options[i] = controlplane.Options{Name: name, Zones: []string{}}
 	}
-	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
-	must(t, err)
-	preamble, files := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH", bin, filepath.Dir(kubectl(t))), ""
 	clusters := controlplanetest.Start(t, options...)
 	for _, cluster := range clusters {
 		apply(t, cluster, template(t, "--set", "clusterId="+cluster.Name()+",namespace.create=true"))
-		preamble += " CONTROLLER_" + cluster.Name() + "=" + controllerOf(t, cluster, system, "--stale-after=20s").Address
-		files += ":" + kubeconfig(t, cluster)
 	}
-	return clusters, func(commands string) string {
+	return clusters
+}
+
+// shellOf returns a function that runs commands of a user, who has a context for each cluster.
+func shellOf(t *testing.T, clusters ...*controlplane.Cluster) func(string) string {
+	t.Helper()
+	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
+	must(t, err)
+	var files []string
+	for _, cluster := range clusters {
+		files = append(files, kubeconfig(t, cluster))
+	}
+	preamble := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH KUBECONFIG=%s\n", bin, filepath.Dir(kubectl(t)), strings.Join(files, ":"))
+	return func(commands string) string {
 		t.Helper()
-		return run(t, preamble+" KUBECONFIG="+files+"\n"+commands, "bash", "-s")
+		return run(t, preamble+commands, "bash", "-s")
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
@@ -27,8 +25,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
@@ -41,19 +37,9 @@ const (
 // TestRenewedToken joins west with two readers, whose tokens live for ten minutes: each renews its own, with the rights that
 // it has, until the account of one is deleted; an open watch continues. The simulation tests what becomes of what a reader imported.
 func TestRenewedToken(t *testing.T) {
-	planes := map[string]*controlplane.Cluster{}
-	merged := clientcmdapi.NewConfig()
-	for _, name := range []string{"east", "north", "west"} {
-		cluster := controlplanetest.Start(t, controlplane.Options{Name: name, Zones: []string{}})[0]
-		planes[name] = cluster
-		config, err := clientcmd.LoadFromFile(kubeconfig(t, cluster))
-		must(t, err)
-		used := config.Contexts[config.CurrentContext]
-		merged.Clusters[name], merged.AuthInfos[name] = config.Clusters[used.Cluster], config.AuthInfos[used.AuthInfo]
-		merged.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-		apply(t, cluster, template(t, "--set", "clusterId="+name+",namespace.create=true"))
-	}
-	west := planes["west"]
+	clusters := planes(t, "east", "north", "west")
+	east, west := clusters[0], clusters[2]
+	named := map[string]*controlplane.Cluster{"east": east, "north": clusters[1]}
 	type reader struct {
 		clock interface{ Now() time.Time }
 		stop  func()
@@ -61,7 +47,7 @@ func TestRenewedToken(t *testing.T) {
 	readers := map[string]reader{}
 	// start starts the controller of a reader, whose clock begins now.
 	start := func(name string) {
-		credential, err := clusterset.WriteCredential(t.Context(), planes[name], system, "clusterset-controller")
+		credential, err := clusterset.WriteCredential(t.Context(), named[name], system, "clusterset-controller")
 		must(t, err)
 		config, err := clientcmd.BuildConfigFromFlags("", string(credential))
 		must(t, err)
@@ -80,14 +66,10 @@ func TestRenewedToken(t *testing.T) {
 	start("east")
 	start("north")
 	controllerOf(t, west, system)
-	program, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
-	must(t, err)
-	contexts := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, clientcmd.WriteToFile(*merged, contexts))
-	t.Log(run(t, "", filepath.Join(program, "kubectl-clusterset"), "join", "east", "north", "west", "--kubeconfig", contexts))
+	t.Log(shellOf(t, clusters...)("kubectl clusterset join east north west"))
 
 	held := func(reader string) string {
-		secret, err := planes[reader].Client().CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
+		secret, err := named[reader].Client().CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
 		must(t, err)
 		config, err := clientcmd.Load(secret.Data[member.KubeconfigKey])
 		must(t, err)
@@ -100,7 +82,7 @@ func TestRenewedToken(t *testing.T) {
 				ExpirationSeconds: ptr.To(int64(life / time.Second)),
 			}}, metav1.CreateOptions{})
 		must(t, err)
-		secrets := planes[reader].Client().CoreV1().Secrets(system)
+		secrets := named[reader].Client().CoreV1().Secrets(system)
 		secret, err := secrets.Get(t.Context(), "member-west", metav1.GetOptions{})
 		must(t, err)
 		secret.Data[member.KubeconfigKey], err = member.ReplaceToken(secret.Data[member.KubeconfigKey], made.Status.Token)
@@ -135,11 +117,11 @@ func TestRenewedToken(t *testing.T) {
 			t.Error("that is before the half of its life")
 		}
 	}
-	imports(t, west, planes["east"], "web")
+	imports(t, west, east, "web")
 	// What the account of a reader may do, and what the controller of the reader may.
 	client := reading(t, west, held("east")).CoreV1()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)}}
-	_, err = client.Secrets(system).List(t.Context(), metav1.ListOptions{})
+	_, err := client.Secrets(system).List(t.Context(), metav1.ListOptions{})
 	refused := map[string]error{"Secrets": err}
 	for _, account := range []string{"clusterset-member-north", "clusterset-controller", "clusterset-member"} {
 		_, refused["a token of "+account] = client.ServiceAccounts(system).CreateToken(t.Context(), account, request, metav1.CreateOptions{})
@@ -151,7 +133,7 @@ func TestRenewedToken(t *testing.T) {
 	}
 	user := account(system, "clusterset-controller")
 	for name, want := range map[string]bool{"member-west": true, "member-north": true, "another": false} {
-		allowed, err := audit.Allowed(t.Context(), planes["east"], user.name, user.groups, audit.Call("update secrets "+system+"/"+name))
+		allowed, err := audit.Allowed(t.Context(), east, user.name, user.groups, audit.Call("update secrets "+system+"/"+name))
 		must(t, err)
 		if allowed != want {
 			t.Errorf("the controller may update Secret %s: %t, want %t", name, allowed, want)
