@@ -161,22 +161,14 @@ var wires atomic.Uint32
 // default routes to here. From here the addresses are reached over the wire, and so are the ranges, each by the address
 // of its family.
 func (n *Namespace) Attach(other *Namespace, addresses []netip.Addr, ranges ...netip.Prefix) error {
-	name := fmt.Sprintf("wire%d", wires.Add(1))
-	if err := n.attach(name, other, addresses, ranges); err != nil {
-		return fmt.Errorf("attach %v: %w", addresses, err)
-	}
-	return nil
-}
-
-func (n *Namespace) attach(name string, other *Namespace, addresses []netip.Addr, ranges []netip.Prefix) error {
 	attributes := netlink.NewLinkAttrs()
-	attributes.Name = name
+	attributes.Name = fmt.Sprintf("wire%d", wires.Add(1))
 	err := n.netlink.LinkAdd(
 		&netlink.Veth{LinkAttrs: attributes, PeerName: "eth0", PeerNamespace: netlink.NsFd(other.descriptor)})
 	if err != nil {
 		return fmt.Errorf("make a veth pair, which takes a kernel with CONFIG_VETH: %w", err)
 	}
-	here, err := n.netlink.LinkByName(name)
+	here, err := n.netlink.LinkByName(attributes.Name)
 	if err != nil {
 		return err
 	}
@@ -184,44 +176,35 @@ func (n *Namespace) attach(name string, other *Namespace, addresses []netip.Addr
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(n.netlink.LinkSetUp(here), other.netlink.LinkSetUp(there)); err != nil {
-		return fmt.Errorf("set the ends up: %w", err)
-	}
+	errs := []error{n.netlink.LinkSetUp(here), other.netlink.LinkSetUp(there)}
 	for _, address := range addresses {
 		gateway := gatewayOf(address)
-		if err := errors.Join(
+		errs = append(errs,
 			n.netlink.AddrAdd(here, &netlink.Addr{IPNet: single(gateway)}),
 			other.netlink.AddrAdd(there, &netlink.Addr{IPNet: single(address)}),
-		); err != nil {
-			return fmt.Errorf("give the ends their addresses: %w", err)
-		}
-		if err := errors.Join(
-			n.netlink.RouteReplace(
-				&netlink.Route{LinkIndex: here.Attrs().Index, Dst: single(address), Scope: netlink.SCOPE_LINK}),
-			other.netlink.RouteReplace(
-				&netlink.Route{LinkIndex: there.Attrs().Index, Dst: single(gateway), Scope: netlink.SCOPE_LINK}),
-		); err != nil {
-			return fmt.Errorf("make the ends reach each other: %w", err)
-		}
-		err := other.netlink.RouteReplace(&netlink.Route{
-			LinkIndex: there.Attrs().Index, Dst: everywhere(gateway), Gw: gateway.AsSlice(),
-			Flags: int(netlink.FLAG_ONLINK),
-		})
-		if err != nil {
-			return fmt.Errorf("make the default route: %w", err)
-		}
+			n.route(here.Attrs().Index, single(address), netip.Addr{}),
+			other.route(there.Attrs().Index, single(gateway), netip.Addr{}),
+			other.route(there.Attrs().Index, prefix(netip.PrefixFrom(gateway, 0).Masked()), gateway))
 		for _, behind := range ranges {
-			if behind.Addr().Is4() != address.Is4() {
-				continue
-			}
-			err := n.netlink.RouteReplace(&netlink.Route{
-				LinkIndex: here.Attrs().Index, Dst: prefix(behind), Gw: address.AsSlice(),
-				Flags: int(netlink.FLAG_ONLINK),
-			})
-			if err != nil {
-				return fmt.Errorf("make the route to %s: %w", behind, err)
+			if behind.Addr().Is4() == address.Is4() {
+				errs = append(errs, n.route(here.Attrs().Index, prefix(behind), address))
 			}
 		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("attach %v: %w", addresses, err)
+	}
+	return nil
+}
+
+// route makes a route over a link, by way of an address if it is valid.
+func (n *Namespace) route(link int, to *net.IPNet, by netip.Addr) error {
+	route := &netlink.Route{LinkIndex: link, Dst: to, Scope: netlink.SCOPE_LINK}
+	if by.IsValid() {
+		route.Gw, route.Flags, route.Scope = by.AsSlice(), int(netlink.FLAG_ONLINK), netlink.SCOPE_UNIVERSE
+	}
+	if err := n.netlink.RouteReplace(route); err != nil {
+		return fmt.Errorf("make the route to %s: %w", to, err)
 	}
 	return nil
 }
@@ -229,15 +212,10 @@ func (n *Namespace) attach(name string, other *Namespace, addresses []netip.Addr
 // Route has the namespace reach a range by way of an address that is attached to it.
 func (n *Namespace) Route(by netip.Addr, behind netip.Prefix) error {
 	routes, err := n.netlink.RouteGet(by.AsSlice())
-	if err == nil {
-		err = n.netlink.RouteReplace(&netlink.Route{
-			LinkIndex: routes[0].LinkIndex, Dst: prefix(behind), Gw: by.AsSlice(), Flags: int(netlink.FLAG_ONLINK),
-		})
-	}
 	if err != nil {
-		return fmt.Errorf("make the route to %s: %w", behind, err)
+		return fmt.Errorf("find the route to %s: %w", by, err)
 	}
-	return nil
+	return n.route(routes[0].LinkIndex, prefix(behind), by)
 }
 
 // Refuse has the namespace refuse packets that it would forward to the ranges, and answer that these are unreachable.
@@ -281,10 +259,6 @@ func gatewayOf(address netip.Addr) netip.Addr {
 
 func single(address netip.Addr) *net.IPNet {
 	return prefix(netip.PrefixFrom(address, address.BitLen()))
-}
-
-func everywhere(like netip.Addr) *net.IPNet {
-	return prefix(netip.PrefixFrom(like, 0).Masked())
 }
 
 func prefix(p netip.Prefix) *net.IPNet {

@@ -107,7 +107,6 @@ func reason(err error) string {
 func connect(args []string) error {
 	c := newClient("connect")
 	count := c.flags.Int("count", 1, "number of connections")
-	parallel := c.flags.Int("parallel", 16, "how many at once")
 	address, err := c.parse(args)
 	if err != nil {
 		return err
@@ -115,7 +114,7 @@ func connect(args []string) error {
 	counted := tally.New()
 	var mu sync.Mutex
 	var group sync.WaitGroup
-	slots := make(chan struct{}, *parallel)
+	slots := make(chan struct{}, 16)
 	for range *count {
 		slots <- struct{}{}
 		group.Go(func() {
@@ -132,13 +131,12 @@ func connect(args []string) error {
 
 func watch(args []string) error {
 	c := newClient("watch")
-	interval := c.flags.Duration("interval", 10*time.Millisecond, "time from one attempt to the next")
 	address, err := c.parse(args)
 	if err != nil {
 		return err
 	}
 	encoder := json.NewEncoder(os.Stdout)
-	for ticker := time.NewTicker(*interval); ; <-ticker.C {
+	for ticker := time.NewTicker(10 * time.Millisecond); ; <-ticker.C {
 		if err := encoder.Encode(c.attempt(address)); err != nil {
 			return err
 		}

@@ -3,9 +3,9 @@
 // Command pod is what runs in the pods of the packet bed: a server that says who it is, or a client that asks.
 //
 //	pod serve -identity CLUSTER/POD tcp:8080 tls:8443 udp:8080 http:80 …
-//	pod connect [-network tcp|tcp4|tcp6|tls|udp|udp4|udp6] [-count N] [-parallel N] HOST:PORT
-//	pod watch [-network …] [-interval DURATION] HOST:PORT
-//	pod keep [-network …] HOST:PORT
+//	pod connect [-network tcp|tcp4|tcp6|tls|udp|udp4|udp6] [-timeout DURATION] [-count N] HOST:PORT
+//	pod watch [-network …] [-timeout …] HOST:PORT
+//	pod keep [-network …] [-timeout …] HOST:PORT
 //	pod srv SERVICE PROTOCOL NAME
 //
 // A server answers each TCP connection with a line that is its identity, and again to each line that it gets; and each

@@ -7,7 +7,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -25,9 +24,6 @@ import (
 // gets an error, for not being the first process of a process namespace.
 const variable = "CLUSTERSET_DNS_SANDBOX"
 
-// Inside tells whether this process is the first one of a sandbox.
-func Inside() bool { return os.Getenv(variable) != "" && os.Getpid() == 1 }
-
 // Main runs the tests of a package in a sandbox. What may take the network is done outside, before; what that returns
 // is called at the end. It ends the process.
 func Main(m *testing.M, outside func() (clean func(), err error), inside func() error) {
@@ -37,23 +33,23 @@ func Main(m *testing.M, outside func() (clean func(), err error), inside func() 
 			os.Exit(1)
 		}
 	}
-	if Inside() {
+	if os.Getenv(variable) != "" && os.Getpid() == 1 {
 		fail(inside())
 		controlplanetest.Main(m)
 	}
 	fail(process.TieToParent())
 	clean, err := outside()
 	fail(err)
-	code, err := Enter()
+	code, err := enter()
 	clean()
 	fail(err)
 	os.Exit(code)
 }
 
-// Enter runs this program once more, with the same arguments, in a network, a mount and a process namespace of its own,
+// enter runs this program once more, with the same arguments, in a network, a mount and a process namespace of its own,
 // and returns its exit code once all processes inside have ended. Where this process is not root, or is root without
 // its rights, there is a user namespace around them. The program calls Setup first thing inside.
-func Enter() (code int, err error) {
+func enter() (code int, err error) {
 	all := syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID
 	var inside *exec.Cmd
 	if os.Geteuid() == 0 {
@@ -116,21 +112,18 @@ func Setup(programs ...string) error {
 	if len(missing) > 0 {
 		return fmt.Errorf("programs are not installed: %s; on Debian they are in nftables, iptables, iproute2, util-linux, mount, curl and nginx", strings.Join(missing, ", "))
 	}
-	for _, mount := range []struct {
-		what   string
-		source string
-		target string
-		kind   string
-		flags  uintptr
-	}{
-		{"keep mounts inside", "none", "/", "", unix.MS_REC | unix.MS_PRIVATE},
-		{"mount the /proc of the process namespace", "proc", "/proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
-	} {
-		if err := unix.Mount(mount.source, mount.target, mount.kind, mount.flags, ""); err != nil {
-			return fmt.Errorf("%s: %w; a container runtime that masks parts of /proc forbids it", mount.what, err)
-		}
+	if err := errors.Join(
+		unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), // mounts stay inside
+		unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""),
+	); err != nil {
+		return fmt.Errorf("mount the /proc of the process namespace: %w; a container runtime that masks parts of /proc forbids it", err)
 	}
-	return writable("/proc/sys/net/ipv4/ip_forward")
+	// It is read-only in a container.
+	file, err := os.OpenFile("/proc/sys/net/ipv4/ip_forward", os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("make the sandbox a router: %w", err)
+	}
+	return file.Close()
 }
 
 // Empty puts an empty directory in the place of each of the given ones, so that what programs read and write there is
@@ -142,16 +135,4 @@ func Empty(directories ...string) error {
 		}
 	}
 	return nil
-}
-
-// writable fails where /proc/sys is read-only, as it is in a container.
-func writable(name string) error {
-	file, err := os.OpenFile(name, os.O_WRONLY, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: this kernel has no IPv4", err)
-	}
-	if err != nil {
-		return fmt.Errorf("make the sandbox a router: %w", err)
-	}
-	return file.Close()
 }
