@@ -15,11 +15,9 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// TestRollouts runs the recipes of docs/operate/operations.md, docs/use/export-services.md and docs/use/ingress.md, and
-// a rollout without its recipe.
+// TestRollouts runs the recipes of docs/operate/operations.md, docs/use/export-services.md and docs/use/ingress.md.
 func TestRollouts(t *testing.T) {
 	if _, err := exec.LookPath("haproxy"); err != nil {
 		t.Fatal("it needs haproxy: apt-get install --no-install-recommends haproxy")
@@ -32,7 +30,7 @@ func TestRollouts(t *testing.T) {
 
 // replace replaces the pods of a service in a cluster, as a Deployment of strategy Recreate does, or an eviction: all
 // are gone before new ones are ready.
-func (c *cluster) replace(t *testing.T, s service, old []*pod, version int) []*pod {
+func (c *cluster) replace(t *testing.T, s service, old []*pod) {
 	t.Helper()
 	for _, p := range old {
 		p.setReady(t, false)
@@ -40,14 +38,12 @@ func (c *cluster) replace(t *testing.T, s service, old []*pod, version int) []*p
 		must(t, c.CoreV1().Pods(s.namespace).Delete(t.Context(), p.name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 		p.server.stop(t)
 	}
-	made := make([]*pod, len(old))
-	for i := range made {
-		made[i] = c.pod(t, podSpec{
-			namespace: s.namespace, name: fmt.Sprintf("%s-v%d-%d", s.name, version, i),
+	for i := range old {
+		c.pod(t, podSpec{
+			namespace: s.namespace, name: fmt.Sprintf("%s-new-%d", s.name, i),
 			labels: map[string]string{"app": s.name}, node: i % len(c.nodes), serve: []string{"tcp:8080"},
 		})
 	}
-	return made
 }
 
 // saturate sets or removes the annotation that moves a service away from the cluster.
@@ -60,39 +56,30 @@ func (c *cluster) saturate(t *testing.T, s service, value string) {
 }
 
 // rollOut: east and west get a new version of a service, one after the other. Its pods leave before their replacements
-// are ready. Without the annotation, connections are lost; with it, none is.
+// are ready, and no connection is lost, because an annotation moves the traffic away before.
 func rollOut(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "rolled", ports: http80}
 	pods := map[*cluster][]*pod{b.east: b.east.deploy(t, s, 2), b.west: b.west.deploy(t, s, 2)}
-	watched := b.north.client(t, s.namespace, 0).watch(t, "tcp4", s.at(80))
-	local := b.east.client(t, s.namespace, 0).watch(t, "tcp4", s.at(80))
-	for _, w := range []*stream{watched, local} {
-		w.only(t, time.Now(), "east", "west")
+	watched := []*stream{
+		b.north.client(t, s.namespace, 0).watch(t, "tcp4", s.at(80)), b.east.client(t, s.namespace, 0).watch(t, "tcp4", s.at(80)),
 	}
-	for version, recipe := range []bool{false, true} {
-		began := time.Now()
-		for _, each := range []struct{ leaves, stays *cluster }{{b.east, b.west}, {b.west, b.east}} {
-			if recipe {
-				each.leaves.saturate(t, s, `"true"`)
-				for _, w := range []*stream{watched, local} {
-					w.only(t, time.Now(), each.stays.Name())
-				}
-			}
-			pods[each.leaves] = each.leaves.replace(t, s, pods[each.leaves], version+2)
-			if recipe {
-				each.leaves.saturate(t, s, "null")
-			}
-			for _, w := range []*stream{watched, local} {
-				w.only(t, time.Now(), "east", "west")
-			}
+	answered := func(by ...string) {
+		t.Helper()
+		for _, w := range watched {
+			w.only(t, time.Now(), by...)
 		}
-		for from, w := range map[string]*stream{"north": watched, "east": local} {
-			if recipe {
-				w.intact(t, began, "a new version with the annotation, from "+from)
-			} else {
-				t.Logf("a new version without the annotation, from %s: %s", from, tally.New(w.since(began)...))
-			}
-		}
+	}
+	answered("east", "west")
+	began := time.Now()
+	for _, each := range []struct{ leaves, stays *cluster }{{b.east, b.west}, {b.west, b.east}} {
+		each.leaves.saturate(t, s, `"true"`)
+		answered(each.stays.Name())
+		each.leaves.replace(t, s, pods[each.leaves])
+		each.leaves.saturate(t, s, "null")
+		answered("east", "west")
+	}
+	for i, from := range []string{"north", "east"} {
+		watched[i].intact(t, began, "a new version in east, then west, from "+from)
 	}
 }
 
@@ -112,7 +99,7 @@ func upgradeClusters(t *testing.T, b *bed) {
 		server := each.leaves.APIServer()
 		must(t, server.Kill())
 		must(t, server.Start(t.Context()))
-		pods[each.leaves] = each.leaves.replace(t, s, pods[each.leaves], 2)
+		each.leaves.replace(t, s, pods[each.leaves])
 		each.leaves.awaitEndpoints(t, s, 4)
 		for _, other := range others {
 			other.annotateMember(t, each.leaves, memberstate.AnnotationDrain, "false")
