@@ -4,10 +4,12 @@
 package external
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,32 +36,10 @@ func run(t *testing.T, folder, line string) string {
 	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOGC=")
 	var output, problems strings.Builder
 	command.Stdout, command.Stderr = &output, &problems
-	err := process.StartTied(command)
-	if err == nil {
-		err = command.Wait()
-	}
-	if err != nil {
+	if err := errors.Join(process.StartTied(command), command.Wait()); err != nil {
 		t.Fatalf("%s: %v\n%s%s", line, err, output.String(), problems.String())
 	}
 	return strings.TrimSpace(output.String())
-}
-
-// documented are the commands of the documented Dockerfile that build CoreDNS, without those that fetch its source and
-// that need a container.
-func documented(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	must(t, err)
-	_, stage, _ := strings.Cut(string(text), "WORKDIR /coredns\n")
-	stage, _, found := strings.Cut(stage, "RUN setcap ")
-	if !found {
-		t.Fatalf("%s has no stage from WORKDIR to setcap", page)
-	}
-	var lines []string
-	for _, match := range regexp.MustCompile(`(?m)^RUN (.*)$`).FindAllStringSubmatch(stage, -1) {
-		lines = append(lines, match[1])
-	}
-	return lines
 }
 
 // TestThePluginInAnotherCoreDNS builds a CoreDNS from its own source as documented.
@@ -76,8 +56,14 @@ func TestThePluginInAnotherCoreDNS(t *testing.T) {
 	must(t, os.CopyFS(folder, os.DirFS(source)))
 	before := requirements(t, folder)
 	run(t, folder, "go mod edit -replace "+module+"="+checkout)
-	for _, line := range documented(t) {
-		run(t, folder, line)
+	// What fetches the source comes before, and what needs a container after.
+	_, stage, _ := strings.Cut(string(text), "WORKDIR /coredns\n")
+	stage, _, found := strings.Cut(stage, "RUN setcap ")
+	if !found {
+		t.Fatalf("%s has no stage from WORKDIR to setcap", page)
+	}
+	for _, match := range regexp.MustCompile(`(?m)^RUN (.*)$`).FindAllStringSubmatch(stage, -1) {
+		run(t, folder, match[1])
 	}
 	if after := requirements(t, folder); after != before {
 		t.Errorf("go.mod was\n%s\nand is\n%s", before, after)
@@ -101,11 +87,6 @@ func requirements(t *testing.T, folder string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
 	must(t, err)
-	var others strings.Builder
-	for line := range strings.Lines(string(text)) {
-		if !strings.Contains(line, module) {
-			others.WriteString(line)
-		}
-	}
-	return strings.TrimSpace(others.String())
+	others := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.Contains(line, module) })
+	return strings.TrimSpace(strings.Join(others, "\n"))
 }
