@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,38 +53,21 @@ func account(namespace, name string) (user user) {
 // namespaceOf makes a namespace with that prefix for a test.
 func namespaceOf(t testing.TB, cluster *controlplane.Cluster, prefix string) string {
 	t.Helper()
-	namespaces := cluster.Client().CoreV1().Namespaces()
-	made, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}},
-		metav1.CreateOptions{})
+	made, err := cluster.Client().CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}, metav1.CreateOptions{})
 	must(t, err)
-	t.Cleanup(func() {
-		if err := namespaces.Delete(context.Background(), made.Name, metav1.DeleteOptions{}); err != nil &&
-			!apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			t.Error(err)
-		}
-	})
 	return made.Name
 }
 
 // grant binds a ClusterRole to a user in one namespace, or in all where it is empty.
 func grant(t testing.TB, cluster *controlplane.Cluster, namespace, role string, who user) {
 	t.Helper()
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: who.name}}
-	meta := metav1.ObjectMeta{GenerateName: "test-"}
-	rbac := cluster.Client().RbacV1()
+	args := []string{"clusterrolebinding", who.name}
 	if namespace != "" {
-		_, err := rbac.RoleBindings(namespace).Create(t.Context(),
-			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
-		must(t, err)
-		return
+		args = []string{"rolebinding", who.name, "--namespace", namespace}
 	}
-	made, err := rbac.ClusterRoleBindings().Create(t.Context(),
-		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
-	must(t, err)
-	t.Cleanup(func() {
-		must(t, rbac.ClusterRoleBindings().Delete(context.Background(), made.Name, metav1.DeleteOptions{}))
-	})
+	args = append(args, "--clusterrole", role, "--user", who.name)
+	run(t, "", kubectl(t), append([]string{"--kubeconfig", kubeconfig(t, cluster), "create"}, args...)...)
 }
 
 func mcs(resource, version string) schema.GroupVersionResource {

@@ -16,8 +16,7 @@ import (
 // which also has what the controller and members must not.
 func TestRights(t *testing.T) {
 	cluster := installed(t)
-	viewer, reader, editor, owner := user{name: "viewer"}, user{name: "reader"}, user{name: "editor"},
-		user{name: "owner"}
+	viewer, reader, editor, owner := user{name: "viewer"}, user{name: "reader"}, user{name: "editor"}, user{name: "owner"}
 	team := namespaceOf(t, cluster, "team-")
 	grant(t, cluster, "", "clusterset-viewer", viewer)
 	grant(t, cluster, team, "view", reader)
