@@ -4,19 +4,17 @@ package datapath
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
@@ -104,17 +102,14 @@ func (c *cluster) writeFile(t testing.TB, name, text string) (file string) {
 // startNodes builds the network of the nodes, and starts their kube-proxies.
 func (c *cluster) startNodes(t testing.TB) {
 	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "kube-proxy"}}
-	_, err := c.CoreV1().ServiceAccounts(metav1.NamespaceSystem).Create(t.Context(), account, metav1.CreateOptions{})
-	must(t, err)
-	_, err = c.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "kube-proxy"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-proxier"},
-		Subjects: []rbacv1.Subject{
-			{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: "kube-proxy"},
-		},
-	}, metav1.CreateOptions{})
-	must(t, err)
+	c.apply(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: kube-proxy, namespace: kube-system}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kube-proxy}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:node-proxier"}
+subjects: [{kind: ServiceAccount, name: kube-proxy, namespace: kube-system}]
+`)
 	credential := c.writeCredential(t, metav1.NamespaceSystem, "kube-proxy")
 
 	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -187,11 +182,9 @@ func (c *cluster) tellZone(t testing.TB, n *node) {
 	})
 	node, err := c.CoreV1().Nodes().Get(t.Context(), n.name, metav1.GetOptions{})
 	must(t, err)
-	for _, zone := range []any{nil, node.Labels[corev1.LabelTopologyZone]} {
-		patch, err := json.Marshal(
-			map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelTopologyZone: zone}}})
-		must(t, err)
-		_, err = c.CoreV1().Nodes().Patch(t.Context(), n.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	for _, zone := range []string{"null", strconv.Quote(node.Labels[corev1.LabelTopologyZone])} {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, corev1.LabelTopologyZone, zone)
+		_, err = c.CoreV1().Nodes().Patch(t.Context(), n.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		must(t, err)
 	}
 }
@@ -219,13 +212,12 @@ func (c *cluster) attach(t testing.TB, to *network.Namespace, addresses []netip.
 // corefile is that of a cluster's CoreDNS, which has nobody to forward to. The names of load balancers are in a file.
 const corefile = `.:53 {
     errors
-    hosts %[3]s lb.example {
+    hosts %[2]s lb.example {
         reload 200ms
         ttl 1
     }
     multicluster clusterset.local {
         kubeconfig %[1]s
-        %[2]s
     }
     kubernetes cluster.local in-addr.arpa ip6.arpa {
         kubeconfig %[1]s
@@ -240,26 +232,21 @@ func (c *cluster) startDNS(t testing.TB) {
 	services := c.Options().ServiceCIDRs[0].Masked().Addr().As4()
 	services[3] = 10
 	c.dns = netip.AddrFrom4(services).String()
-	labels := map[string]string{"k8s-app": "kube-dns"}
-	c.runDNS(t, podSpec{namespace: metav1.NamespaceSystem, name: "coredns", labels: labels}, "")
-	_, err := c.CoreV1().Services(metav1.NamespaceSystem).Create(t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "kube-dns"},
-		Spec: corev1.ServiceSpec{ClusterIP: c.dns, Selector: labels, Ports: []corev1.ServicePort{
-			{Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53, TargetPort: intstr.FromInt32(53)},
-			{Name: "dns-tcp", Protocol: corev1.ProtocolTCP, Port: 53, TargetPort: intstr.FromInt32(53)},
-		}},
-	}, metav1.CreateOptions{})
-	must(t, err)
+	credential := c.writeCredential(t, metav1.NamespaceSystem, "clusterset-coredns")
+	p := c.pod(t, podSpec{namespace: metav1.NamespaceSystem, name: "coredns", labels: map[string]string{"app": "coredns"}})
+	p.run(t, c.bed.program("coredns"), "-conf",
+		c.writeFile(t, "Corefile", fmt.Sprintf(corefile, credential, filepath.Join(c.Directory(), "hosts"))))
+	c.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: kube-dns, namespace: kube-system}, spec: {
+  clusterIP: `+c.dns+`, selector: {app: coredns},
+  ports: [{name: dns, protocol: UDP, port: 53}, {name: dns-tcp, protocol: TCP, port: 53}]}}`)
 }
 
-// runDNS starts a CoreDNS in a pod, with one more option for the clusterset's zone where there is one.
-func (c *cluster) runDNS(t testing.TB, spec podSpec, option string) *pod {
+// apply writes objects.
+func (c *cluster) apply(t testing.TB, objects string) {
 	t.Helper()
-	credential := c.writeCredential(t, metav1.NamespaceSystem, "clusterset-coredns")
-	p := c.pod(t, spec)
-	p.run(t, c.bed.program("coredns"), "-conf",
-		c.writeFile(t, "Corefile-"+spec.namespace, fmt.Sprintf(corefile, credential, option, filepath.Join(c.Directory(), "hosts"))))
-	return p
+	eventually(t, "apply objects", func(ctx context.Context) error {
+		return clusterset.Apply(ctx, c.Cluster, []byte(objects))
+	})
 }
 
 // startControllers starts a replica of the controller in a pod on each node.

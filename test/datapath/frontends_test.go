@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
@@ -82,15 +81,10 @@ func frontends(t *testing.T, b *bed) {
 		c.writeFile(t, "tls.key", string(key))
 	}
 	t.Setenv("SSL_CERT_FILE", b.north.writeFile(t, "ca.crt", string(certificate))) // of clients
-	apply := func(objects string) {
-		eventually(t, "apply objects", func(ctx context.Context) error {
-			return clusterset.Apply(ctx, b.east.Cluster, []byte(objects))
-		})
-	}
 	for _, kind := range []string{"Gateway", "TCPRoute", "TLSRoute", "UDPRoute"} {
-		apply(fmt.Sprintf(gatewayCRD, strings.ToLower(kind)+"s", kind))
+		b.east.apply(t, fmt.Sprintf(gatewayCRD, strings.ToLower(kind)+"s", kind))
 	}
-	apply(plainRoutes)
+	b.east.apply(t, plainRoutes)
 
 	plain := []corev1.ServicePort{port("tcp", corev1.ProtocolTCP, 80, 8080), port("udp", corev1.ProtocolUDP, 53, 8080)}
 	secure := []corev1.ServicePort{port("tls", corev1.ProtocolTCP, 443, 8443)}
@@ -112,7 +106,7 @@ func frontends(t *testing.T, b *bed) {
 			b.east.export(t, s)
 		} else {
 			b.east.serve(t, s)
-			apply(strings.ReplaceAll(example, "db", s.name))
+			b.east.apply(t, strings.ReplaceAll(example, "db", s.name))
 		}
 		s.change, s.expose = nil, ""
 		west[s.name] = b.west.deploy(t, s, 1, serve...)[0]

@@ -11,9 +11,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -30,21 +28,13 @@ const canaryPort = 8081
 // offerCanaries makes the Service of the canaries, as the chart does.
 func (c *cluster) offerCanaries(t testing.TB) {
 	t.Helper()
-	ports := []corev1.ServicePort{{Name: canary.Port, Port: canaryPort, TargetPort: intstr.FromInt32(canaryPort)}}
-	services := map[string]corev1.ServiceSpec{
-		canary.Service: {ClusterIP: corev1.ClusterIPNone, Selector: canaryLabels, Ports: ports},
-	}
+	const text = "{apiVersion: v1, kind: Service, metadata: {name: %s, namespace: clusterset-dns}, spec: {%s" +
+		"selector: {app: clusterset-controller}, ports: [{name: %s, port: %d}]}}\n---\n"
+	objects := fmt.Sprintf(text, canary.Service, "clusterIP: None, ", canary.Port, canaryPort)
 	if c.bed.networks {
-		services[canary.ExposedService] = corev1.ServiceSpec{
-			Type: corev1.ServiceTypeNodePort, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
-			Selector: canaryLabels, Ports: ports,
-		}
+		objects += fmt.Sprintf(text, canary.ExposedService, "type: NodePort, externalTrafficPolicy: Local, ", canary.Port, canaryPort)
 	}
-	for name, spec := range services {
-		_, err := c.CoreV1().Services(system).Create(t.Context(),
-			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
-		must(t, err)
-	}
+	c.apply(t, objects)
 }
 
 // memberPath returns the path to the pods of a member, as the controller shows it.
