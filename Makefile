@@ -90,7 +90,7 @@ test-unit: ## Run the tests that need no cluster.
 
 # Memory is not short, and collecting garbage takes time.
 .PHONY: test-sim
-test-sim: ## Run the simulation: scenarios, 100 random schedules, and one on 16 clusters.
+test-sim: ## Run the simulation: scenarios, and 100 random schedules.
 	@echo '== simulation'
 	@$(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -timeout 45m ./test/sim/...
 

@@ -32,12 +32,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_999},
-		{"lines of controller/", lines["controller"], 18_174},
-		{"lines of cmd/", lines["cmd"], 5_395},
-		{"lines of " + units, lines[units], 64_487},
+		{"lines of plugin/", lines["plugin"], 4_995},
+		{"lines of controller/", lines["controller"], 17_875},
+		{"lines of cmd/", lines["cmd"], 5_399},
+		{"lines of " + units, lines[units], 56_279},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_410},
+		{"words of Markdown", words, 24_495},
 	} {
 		switch {
 		case each.is > each.most:

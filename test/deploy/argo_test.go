@@ -95,9 +95,8 @@ subjects: [{kind: ServiceAccount, name: rollout, namespace: demo}]
 		apply(t, west, read(t, file))
 	}
 	logs := t.TempDir()
-	showLog(t, logs, "rollouts-controller")
 	background(t, logs, filepath.Join(source, "rollouts-controller"), "--kubeconfig", kubeconfig(t, west),
-		"--leader-elect=false", "--metricsPort", portOf(free(t)), "--healthzPort", portOf(free(t)))
+		"--leader-elect=false", "--metricsPort", fmt.Sprint(free(t).Port()), "--healthzPort", fmt.Sprint(free(t).Port()))
 	playJobs(t, west, folder)
 	apply(t, west, analysis)
 	apply(t, west, "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: web, namespace: demo}\nspec:"+pods+
