@@ -142,7 +142,7 @@ func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
 		stop()
 		<-ctx.Done()
 		_, begin := lock.held()
-		if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, options.LeaseDuration, false, func(context.Context) (bool, error) {
+		if err := wait.PollUntilContextTimeout(context.WithoutCancel(ctx), time.Millisecond, options.LeaseDuration, false, func(context.Context) (bool, error) {
 			_, now := lock.held()
 			return now >= begin+3, nil
 		}); err != nil {

@@ -119,7 +119,7 @@ func TestChangedFilesReconnect(t *testing.T) {
 		} {
 			joined = 0
 			write(t, path(step.file), step.content)
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute) // of virtual time
 			synctest.Wait()
 			if joined != step.joined {
 				t.Errorf("%s: it connected %d times, want %d", step.name, joined, step.joined)

@@ -18,7 +18,6 @@ var web = exporttest.Web
 
 // Exports of web.
 var (
-	day       = exporttest.Day
 	newView   = exporttest.View
 	newAbsent = exporttest.Absent
 	newSlice  = exporttest.Slice

@@ -48,7 +48,8 @@ func withServices(t *testing.T) *Reconciler {
 		ObjectMeta: named("demo/free", adopt), Spec: v1beta1.ServiceImportSpec{IPs: []string{"192.0.2.2"}},
 	})
 	r := withAPI(t, imports, []v1beta1.ServiceExport{
-		{ObjectMeta: named("demo/web", nil)}, {ObjectMeta: named("other/web", nil)},
+		{ObjectMeta: named("demo/web", nil)},
+		{ObjectMeta: named("other/web", nil)},
 		{ObjectMeta: named("demo/chosen", map[string]string{export.AnnotationClusters: "region in (eu)"})},
 	})
 	addSlice(t, r, "east", "demo", "cache")

@@ -33,8 +33,11 @@ import (
 // podsPatience bounds for how long a pass reads pods.
 const podsPatience = 2 * time.Second
 
-// InvalidDenied: the namespace matches --denied-namespaces.
-const InvalidDenied = "NamespaceDenied"
+// Reasons of the condition Valid of an export, besides those of package export.
+const (
+	// InvalidDenied: the namespace matches --denied-namespaces.
+	InvalidDenied = "NamespaceDenied"
+)
 
 // A Gatherer gathers input. It is safe for concurrent use for different services.
 type Gatherer struct {

@@ -165,7 +165,7 @@ func (r *replica) loop(ctx context.Context) error {
 		select {
 		case <-p.Done():
 		case <-ctx.Done():
-			return p.Stop(context.Background(), 20*time.Second)
+			return p.Stop(context.WithoutCancel(ctx), 20*time.Second)
 		}
 		select {
 		case <-time.After(time.Second):

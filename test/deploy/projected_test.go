@@ -45,12 +45,12 @@ func TestProjectedToken(t *testing.T) {
 		return token
 	}
 	first := renew()
-	eventually(t, "west trusts tokens of east", func(context.Context) error { return mayRead(t, west, first) })
+	eventually(t, "west trusts tokens of east", func(ctx context.Context) error { return mayRead(ctx, t, west, first) })
 	for name, token := range map[string]string{
 		"another audience": tokenOf(t, east, account, "https://north.example.org"),
 		"another account":  tokenOf(t, east, "clusterset-member", audience),
 	} {
-		if err := mayRead(t, west, token); !apierrors.IsUnauthorized(err) {
+		if err := mayRead(t.Context(), t, west, token); !apierrors.IsUnauthorized(err) {
 			t.Errorf("%s: %v, want Unauthorized", name, err)
 		}
 	}
@@ -74,8 +74,8 @@ func TestProjectedToken(t *testing.T) {
 
 	// Revoked as documented: without a reader nothing is read any more.
 	run(t, "", kubectl(t), "--kubeconfig", kubeconfig(t, west), "delete", "clusterrolebinding", "clusterset-member")
-	eventually(t, "west does not serve east", func(context.Context) error {
-		if err := mayRead(t, west, renew()); !apierrors.IsForbidden(err) {
+	eventually(t, "west does not serve east", func(ctx context.Context) error {
+		if err := mayRead(ctx, t, west, renew()); !apierrors.IsForbidden(err) {
 			return errors.Join(errors.New("not forbidden"), err)
 		}
 		return nil

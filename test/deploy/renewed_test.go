@@ -109,7 +109,7 @@ func TestRenewedToken(t *testing.T) {
 		if is.Account != member.AccountPrefix+name || is.Expires.Sub(is.Issued) != was.Expires.Sub(was.Issued) {
 			t.Errorf("%s has a token of %s for %v", name, is.Account, is.Expires.Sub(is.Issued))
 		}
-		must(t, mayRead(t, west, after))
+		must(t, mayRead(t.Context(), t, west, after))
 		if name == "east" {
 			tokens = append(tokens, before, after)
 		}
@@ -150,8 +150,8 @@ func TestRenewedToken(t *testing.T) {
 	deleted := time.Now()
 	must(t, west.Client().CoreV1().ServiceAccounts(system).Delete(t.Context(), member.AccountPrefix+"east", metav1.DeleteOptions{}))
 	for i, token := range tokens {
-		eventually(t, "the token is rejected", func(context.Context) error {
-			if err := mayRead(t, west, token); !apierrors.IsUnauthorized(err) {
+		eventually(t, "the token is rejected", func(ctx context.Context) error {
+			if err := mayRead(ctx, t, west, token); !apierrors.IsUnauthorized(err) {
 				return errors.Join(errors.New("not unauthorized"), err)
 			}
 			return nil
@@ -170,7 +170,7 @@ func TestRenewedToken(t *testing.T) {
 			return ctx.Err()
 		}
 	})
-	must(t, mayRead(t, west, held("north")))
+	must(t, mayRead(t.Context(), t, west, held("north")))
 	eventually(t, "the Role of the account is gone", func(ctx context.Context) error {
 		_, err := west.Client().RbacV1().Roles(system).Get(ctx, member.AccountPrefix+"east", metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
@@ -181,9 +181,9 @@ func TestRenewedToken(t *testing.T) {
 }
 
 // mayRead is nil if a member serves the holder of a token.
-func mayRead(t *testing.T, cluster *controlplane.Cluster, token string) error {
+func mayRead(ctx context.Context, t *testing.T, cluster *controlplane.Cluster, token string) error {
 	t.Helper()
-	_, err := reading(t, cluster, token).DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
+	_, err := reading(t, cluster, token).DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
 	return err
 }
 

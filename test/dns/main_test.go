@@ -5,6 +5,7 @@ package dns
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,7 +81,7 @@ func (s server) until(t *testing.T, question, want string) {
 	t.Helper()
 	controlplanetest.Eventually(t, "an answer", func(ctx context.Context) error {
 		if got, err := s.ask(ctx, question); got != want {
-			return fmt.Errorf("%s is answered with %s, %v, want %s", question, got, err, want)
+			return errors.Join(err, fmt.Errorf("%s is answered with %s, want %s", question, got, want))
 		}
 		return nil
 	})

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -61,7 +62,7 @@ func Lock(path string, wait bool) (unlock func(), err error) {
 	if !wait {
 		how |= unix.LOCK_NB
 	}
-	for err = unix.EINTR; err == unix.EINTR; {
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
 		err = unix.Flock(int(file.Fd()), how)
 	}
 	if err != nil {
