@@ -5,10 +5,12 @@ package export
 import (
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -308,12 +310,23 @@ func TestKeptSlices(t *testing.T) {
 	}
 }
 
-// TestStripKeepsSnapshotsOnly: how the DNS of a cluster answers is not part of its snapshot.
-func TestStripKeepsSnapshotsOnly(t *testing.T) {
-	stripped := Strip(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		AnnotationSRV: "x", AnnotationSnapshotPrefix + "v1": "{}", "other": "x",
-	}}})
-	if len(stripped.Annotations) != 1 || stripped.Annotations[AnnotationSnapshotPrefix+"v1"] == "" {
-		t.Errorf("kept %v", stripped.Annotations)
+// TestStrip: how the DNS of a cluster answers is not part of its snapshot, and a hostile member cannot fill memory with
+// what nobody reads.
+func TestStrip(t *testing.T) {
+	kept := map[string]string{AnnotationSnapshotPrefix + "v1": "{}"}
+	want := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: kept, Labels: map[string]string{LabelService: "web"}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}, Hostname: ptr.To("web-0"), Zone: ptr.To("a")}},
+	}
+	full := want.DeepCopy()
+	full.Annotations[AnnotationSRV], full.Annotations["other"], full.Labels["other"] = "x", "x", "x"
+	full.GenerateName, full.Finalizers, full.OwnerReferences = "web-", []string{"x"}, []metav1.OwnerReference{{Name: "x"}}
+	full.ManagedFields, full.Ports = []metav1.ManagedFieldsEntry{{Manager: "x"}}, []discoveryv1.EndpointPort{{}}
+	endpoint := &full.Endpoints[0]
+	endpoint.Addresses, endpoint.NodeName = append(endpoint.Addresses, "10.1.0.2"), ptr.To("node")
+	endpoint.TargetRef, endpoint.Hints = &corev1.ObjectReference{Name: "x"}, &discoveryv1.EndpointHints{}
+	endpoint.DeprecatedTopology = map[string]string{"a": "b"}
+	if got := Strip(full); !reflect.DeepEqual(got, want) {
+		t.Errorf("kept %v, want %v", got, want)
 	}
 }

@@ -186,6 +186,7 @@ func TestJudge(t *testing.T) {
 		{"that is no heartbeat", 30, "west", "seen=20", "west stale Silent demote"},
 		{"a Lease of another cluster", 29, "west", "known=uid-0 seen=20", "west stale AnotherCluster demote keep uid-1"},
 		{"drained", 101, "west 5-100", "drained", "west fresh Heard demote"},
+		{"drained, and silent", 131, "west 5-100", "drained", "west stale Silent demote"},
 		{"one of two", 130, "north 5-130; west 5-100", "", "north fresh Heard; west stale Silent demote"},
 		{"both at once", 111, "north 3-98; west 5-100", "", "isolated; north fresh Heard; west fresh Heard"},
 		{"both at once, for long", 1e5, "north 3-98; west 5-100", "gone", "isolated; north stale Silent demote; west stale Silent demote"},

@@ -77,8 +77,11 @@ func TestAdopt(t *testing.T) {
 			diff(t, "no derived Service", derived == nil, test.noDerived)
 			diff(t, "the observed import stays as it was", export.IsManaged(observed.ServiceImport), false)
 			if !test.adopted {
-				if len(result.ExportConditions) > 0 {
-					t.Errorf("conditions %v of an export that another implementation reports on", result.ExportConditions)
+				for _, invalid := range []*export.Invalid{nil, {Reason: "NamespaceDenied", Message: "denied"}} {
+					observed.Invalid = invalid
+					if conditions := Merge(observed, contributions).ExportConditions; len(conditions) > 0 {
+						t.Errorf("conditions %v of an export that another implementation reports on", conditions)
+					}
 				}
 				for _, slice := range result.EndpointSlices { // which members read regardless of the import
 					diff(t, "cluster of a slice", slice.Labels[export.LabelSourceCluster], "east")

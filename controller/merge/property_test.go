@@ -57,7 +57,9 @@ func checkClusterset(t *testing.T, seed uint64) {
 		for i := range heard {
 			heard[i].Demote = false
 		}
-		diff(t, name+"what all clusters have in common if all are heard", everywhereOf(Merge(m.observed, heard)), agreed)
+		ofHeard := Merge(m.observed, heard)
+		diff(t, name+"what all clusters have in common if all are heard", everywhereOf(ofHeard), agreed)
+		diff(t, name+"conditions of the export if all are heard", ofHeard.ExportConditions, result.ExportConditions)
 
 		// Nor does the order matter in one cluster.
 		again := slices.Clone(contributions)

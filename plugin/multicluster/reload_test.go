@@ -148,6 +148,16 @@ func (s *reloads) serving() {
 	}
 }
 
+// serial is that of the zone.
+func (s *reloads) serial() uint32 {
+	s.Helper()
+	reply, _, err := (&dns.Client{Timeout: patience}).ExchangeContext(s.Context(), new(dns.Msg).SetQuestion(testZone, dns.TypeSOA), s.dns)
+	if err != nil || len(reply.Answer) != 1 {
+		s.Fatalf("the zone has no SOA record: %v, %v", reply, err)
+	}
+	return reply.Answer[0].(*dns.SOA).Serial
+}
+
 // ask returns the code or the address of web, and its TTL.
 func (s *reloads) ask() (answer string, ttl uint32) {
 	s.Helper()
@@ -257,9 +267,13 @@ func TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete(t *testing.T) {
 			t.Errorf("before the objects are listed the answer is %s, TTL %d", ip, ttl)
 		}
 	})
+	serial := s.serial()
 	for range 5 {
 		s.reload("")
 		s.watching(1) // all have the same
+	}
+	if now := s.serial(); now != serial {
+		t.Errorf("the serial of the zone was %d and is %d after reloads that change nothing", serial, now)
 	}
 	api.set("") // the API server is away
 	// Another watch, or other records of one, know nothing yet. The last answers are not of this server's own watch.

@@ -3,13 +3,19 @@
 package controller
 
 import (
+	"errors"
 	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
-// TestSilenceOfARealServer: a member falls silent because its processes are stopped or killed. TestSilence of test/sim has
-// what else makes it silent.
+// TestSilenceOfARealServer: a member falls silent because its processes are stopped or killed, or because it refuses a
+// credential. TestSilence of test/sim has what else makes it silent.
 func TestSilenceOfARealServer(t *testing.T) {
 	silent(t, "its etcd is frozen",
 		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].Etcd().Freeze()) },
@@ -20,6 +26,29 @@ func TestSilenceOfARealServer(t *testing.T) {
 	silent(t, "its API server is killed and restarted",
 		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].APIServer().Kill()) },
 		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].APIServer().Start(s.Context())) })
+	silent(t, "its credential loses its rights",
+		func(b *realBed, s *scenario.Set) {
+			setSubjects(s, "null")
+			s.Eventually("refusal", func() error {
+				review, err := s.Cluster("west").Kube.AuthorizationV1().SubjectAccessReviews().Create(s.Context(),
+					&authorizationv1.SubjectAccessReview{
+						Spec: authorizationv1.SubjectAccessReviewSpec{
+							User: "system:serviceaccount:" + system + ":" + memberName,
+							ResourceAttributes: &authorizationv1.ResourceAttributes{
+								Verb: "list", Group: discoveryv1.GroupName, Resource: "endpointslices",
+							},
+						},
+					}, metav1.CreateOptions{})
+				if err == nil && review.Status.Allowed {
+					err = errors.New("it is allowed")
+				}
+				return err
+			})
+			b.Reset("east", "west") // an open watch goes on
+		},
+		func(_ *realBed, s *scenario.Set) {
+			setSubjects(s, `[{"kind":"ServiceAccount","name":"`+memberName+`","namespace":"`+system+`"}]`)
+		})
 }
 
 // silent runs the scenario of a fault that makes west silent.
@@ -28,4 +57,16 @@ func silent(t *testing.T, name string, begin, heal func(*realBed, *scenario.Set)
 		b := &realBed{}
 		scenario.Silence(func(s *scenario.Set) { begin(b, s) }, func(s *scenario.Set) { heal(b, s) }).On(t, b)
 	})
+}
+
+// setSubjects gives the rights of a member to read west to some.
+func setSubjects(s *scenario.Set, subjects string) {
+	s.Helper()
+	patch, rights := []byte(`{"subjects":`+subjects+`}`), s.Cluster("west").Kube.RbacV1()
+	_, err := rights.ClusterRoleBindings().Patch(s.Context(), memberName, types.MergePatchType, patch,
+		metav1.PatchOptions{})
+	must(s.T, err)
+	_, err = rights.RoleBindings(system).Patch(s.Context(), memberName, types.MergePatchType, patch,
+		metav1.PatchOptions{})
+	must(s.T, err)
 }

@@ -136,6 +136,13 @@ func removal(s *Set, east, west, north *Cluster) {
 	exportAll(west)
 	s.Expect(healthy)
 
+	west.deleteCRDs("serviceexports")
+	s.Expect(westGone, east, north)
+	west.createCRDs()
+	s.Expect(westGone)
+	exportAll(west)
+	s.Expect(healthy)
+
 	// The others do not notice that a reader has none.
 	east.deleteCRDs("serviceexports", "serviceimports")
 	s.Except(east, nothing, healthy)

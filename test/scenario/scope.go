@@ -213,6 +213,14 @@ func otherSet(s *Set, east, west *Cluster) {
 	east.Restart()
 	s.Judged(p, "OtherClusterSet")
 	s.Holds(15*time.Second, kept, east)
+
+	// A member that joins contributes nothing.
+	s.Leave(p)
+	s.Expect(View{"web": gone, "db": gone}, east)
+	s.LeaseSays(p, "")
+	s.Join(p)
+	s.Judged(p, "OtherClusterSet")
+	s.Holds(15*time.Second, View{"web": gone, "db": gone}, east)
 	east.Describe(name, "green")
 	s.Judged(p, "Heard")
 	s.Judged(back, "Heard")

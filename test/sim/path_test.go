@@ -145,6 +145,9 @@ func TestPathIsCut(t *testing.T) {
 					sim.Wait(6*time.Minute + time.Duration(phase)*330*time.Millisecond)
 					p.cut("east", "west", row.direction)
 					away := p.until("east", "west", true, 3700*time.Millisecond) // kube-proxy takes another second
+					if path := p.lease(east, "west", memberstate.PathAnnotation); path != "unreachable" {
+						t.Errorf("the Lease has the path %q", path)
+					}
 					expect(t, east, map[string]string{"web": withoutIt})
 					p.never("east", "west", false, time.Minute)
 					p.restore("east", "west")
