@@ -35,7 +35,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_995},
 		{"lines of controller/", lines["controller"], 17_878},
 		{"lines of cmd/", lines["cmd"], 5_399},
-		{"lines of " + units, lines[units], 56_405},
+		{"lines of " + units, lines[units], 56_464},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_495},
 	} {

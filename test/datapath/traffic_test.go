@@ -96,8 +96,9 @@ func (c *cluster) deployMany(t testing.TB, s service) {
 	t.Helper()
 	p := c.pod(t, podSpec{namespace: s.namespace, name: s.name, serve: []string{"tcp:8080"}})
 	base := c.nodes[0].pods[0].Masked().Addr().As4()
-	base[2] += 100 // far from those that kwok gives to pods
-	must(t, c.nodes[0].Route(p.addresses[0], netip.PrefixFrom(netip.AddrFrom4(base), 24)))
+	const first = 128 // far from those that kwok gives to pods
+	base[3] = first
+	must(t, c.nodes[0].Route(p.addresses[0], netip.PrefixFrom(netip.AddrFrom4(base), 25)))
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: s.name, Labels: map[string]string{discoveryv1.LabelServiceName: s.name},
@@ -108,7 +109,7 @@ func (c *cluster) deployMany(t testing.TB, s service) {
 		}},
 	}
 	for i := range many {
-		base[3] = byte(i + 1)
+		base[3] = byte(first + i)
 		address := netip.AddrFrom4(base)
 		must(t, p.AddAddress(address))
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{address.String()}})

@@ -20,7 +20,7 @@ func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 	used := map[string]bool{} // whether it exists
 	pages := read(t, root+"/docs/reference/metrics.md") + read(t, root+"/plugin/multicluster/README.md")
 	const metric = `(?:clusterset_controller|coredns_multicluster)_[a-z_]+`
-	for _, row := range regexp.MustCompile("(?m)^[|*] `("+metric+")").FindAllStringSubmatch(pages, -1) {
+	for _, row := range regexp.MustCompile("(?m)^[-*] `("+metric+")").FindAllStringSubmatch(pages, -1) {
 		used[row[1]] = false
 	}
 	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json"} {
