@@ -5,6 +5,7 @@ package export
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -132,4 +133,15 @@ func Cut(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most-3], "") + "..."
+}
+
+// maxListed bounds what a message lists.
+const maxListed = 10
+
+// Listed returns texts as a list for a message: at most ten of them, and the number of the others. It does not change texts.
+func Listed(texts []string) string {
+	if more := len(texts) - maxListed; more > 0 {
+		texts = append(slices.Clone(texts[:maxListed]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(texts, ", ")
 }

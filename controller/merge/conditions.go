@@ -5,7 +5,6 @@ package merge
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -67,15 +66,4 @@ func validMessage(observed Observed) string {
 		message += " " + problem.String() + "."
 	}
 	return message
-}
-
-// maxListed bounds what a message lists.
-const maxListed = 10
-
-// Listed joins texts for a message, at most maxListed of them.
-func Listed(texts []string) string {
-	if more := len(texts) - maxListed; more > 0 {
-		texts = append(slices.Clone(texts[:maxListed]), fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(texts, ", ")
 }

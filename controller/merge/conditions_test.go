@@ -53,10 +53,3 @@ func TestExportConditions(t *testing.T) {
 		diff(t, name, strings.Join(got, "\n"), test.want)
 	}
 }
-
-func TestListed(t *testing.T) {
-	texts := strings.Split("abcdefghijkl", "")
-	diff(t, "few", Listed(texts[:10]), "a, b, c, d, e, f, g, h, i, j")
-	diff(t, "many", Listed(texts), "a, b, c, d, e, f, g, h, i, j, 2 more")
-	diff(t, "the texts", strings.Join(texts, ""), "abcdefghijkl")
-}

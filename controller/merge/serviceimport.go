@@ -100,7 +100,7 @@ func clustersText(contributions []Contribution) string {
 	for _, contribution := range contributions {
 		names = append(names, strconv.Quote(contribution.View.Cluster))
 	}
-	return Listed(names)
+	return export.Listed(names)
 }
 
 func importReady(observed Observed, agreed decision, absent []Contribution,

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // ConditionPreferCluster is the type of the condition of an import that tells in which order clusters are used. Only
@@ -113,7 +112,7 @@ func (p *placement) withinCondition() *metav1.Condition {
 	}
 	text := "all exporting clusters are inside"
 	if len(outside) > 0 {
-		text = "not " + merge.Listed(outside)
+		text = "not " + export.Listed(outside)
 	}
 	return condition(ConditionWithin, metav1.ConditionTrue, ReasonLimited,
 		"Endpoints of these clusters are used: %s; %s.", within, text)
@@ -136,7 +135,7 @@ func (p *placement) weightsCondition() *metav1.Condition {
 	var families []string
 	for _, each := range p.cuts.weighings {
 		if unmet := each.unmet(p.weights, p.noShare); len(unmet) > 0 {
-			families = append(families, string(each.addressType)+": "+merge.Listed(unmet))
+			families = append(families, string(each.addressType)+": "+export.Listed(unmet))
 		}
 	}
 	if len(families) > 0 {
@@ -151,7 +150,7 @@ func (p *placement) weightsCondition() *metav1.Condition {
 		asked = append(asked, text)
 	}
 	return condition(ConditionWeights, metav1.ConditionTrue, ReasonInEffect,
-		"The shares are those asked for, as far as whole endpoints allow: %s.", merge.Listed(asked))
+		"The shares are those asked for, as far as whole endpoints allow: %s.", export.Listed(asked))
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason, format string, args ...any) *metav1.Condition {

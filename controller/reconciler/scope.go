@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -40,7 +39,7 @@ func (g *Gatherer) reach(view *export.View) []metav1.Condition {
 	}
 	condition := metav1.Condition{
 		Type: ConditionReach, Status: metav1.ConditionTrue, Reason: ReasonChosenClusters,
-		Message: "The export is for " + merge.Listed(reached) + ".",
+		Message: "The export is for " + export.Listed(reached) + ".",
 	}
 	if len(reached) == 0 {
 		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonNoCluster

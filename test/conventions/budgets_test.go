@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_995},
-		{"lines of controller/", lines["controller"], 17_878},
+		{"lines of controller/", lines["controller"], 17_876},
 		{"lines of cmd/", lines["cmd"], 5_399},
-		{"lines of " + units, lines[units], 56_464},
+		{"lines of " + units, lines[units], 56_479},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_495},
 	} {
