@@ -281,7 +281,7 @@ manifest: tools ## Render the manifests in deploy/ from the chart.
 	@HELM=$(call pinned,helm) ./deploy/render
 
 .PHONY: reference
-reference: ## Write the tables in docs/reference from the code.
+reference: ## Write the lists in docs/reference from the code.
 	@REFERENCE=write $(BOUND) go test -count=1 -run "^TestReference$$$$" ./test/conventions
 
 IMAGES   ?= $(BIN)/images

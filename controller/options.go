@@ -61,7 +61,7 @@ type Options struct {
 	// Namespace holds the Secrets of the members, the heartbeat and the leader Lease. Empty means
 	// member.DefaultNamespace.
 	Namespace string
-	// Members are the members besides those that Secrets name, with valid ids.
+	// Members are the members besides those that Secrets name. Their ids satisfy member.ValidateID.
 	Members []member.Static
 	// MembersFrom are sources of more members, as of member.NewClusterProfiles.
 	MembersFrom []string

@@ -21,8 +21,8 @@ const (
 	// CIDRsAnnotation on the Secret of a member: permitted ranges of the member's endpoints, as prefixes, separated by
 	// commas; by default all, and the member is not probed. The command join sets it.
 	CIDRsAnnotation = "clusterset-dns.github.io/cidrs"
-	// RankAnnotation on the Secret of a member, or on the controller's namespace for the local cluster: precedence in
-	// conflicts, from -1000 to 1000, by default 0; lower wins.
+	// RankAnnotation on the Secret of a member: precedence in conflicts, from -1000 to 1000, by default 0; lower wins. On the
+	// controller's namespace, that of the local cluster.
 	RankAnnotation = "clusterset-dns.github.io/rank"
 	// KubeconfigKey is the key of the kubeconfig in the Secret's data.
 	KubeconfigKey = "kubeconfig"

@@ -22,8 +22,8 @@ import (
 
 // Annotations on a member's Secret with which an administrator overrides the liveness judgement.
 const (
-	// AnnotationDrain on the Secret of a member, or on the controller's namespace for the local cluster: "true" demotes the
-	// endpoints of the cluster.
+	// AnnotationDrain on the Secret of a member: "true" demotes its endpoints. On the controller's namespace, those of the
+	// local cluster.
 	AnnotationDrain = member.DrainAnnotation
 	// AnnotationConfirm on the Secret of a member: accepts its new data while it is quarantined. The Event
 	// MemberQuarantined has the value.

@@ -37,7 +37,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 5_399},
 		{"lines of " + units, lines[units], 56_479},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_495},
+		{"words of Markdown", words, 24_489},
 	} {
 		switch {
 		case each.is > each.most:

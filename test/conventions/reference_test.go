@@ -24,12 +24,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller"
 )
 
-// TestReference holds the tables in docs/reference, one below each of these headings, against the code and its comments.
+// TestReference compares the lists in docs/reference, one below each of these headings, with the code and its comments.
 // With REFERENCE=write, it writes them.
 func TestReference(t *testing.T) {
 	constants := constantsOf(t)
 	reasons := regexp.MustCompile(`\.(?:Event|[Rr]eason|Invalid)[A-Z]|^liveness\.`)
-	in := map[string]int{} // lists that have a reason
+	in := map[string]int{} // the number of lists that have a constant
 	list := func(pattern string) string {
 		var items []string
 		for _, c := range constants {
@@ -48,7 +48,7 @@ func TestReference(t *testing.T) {
 		{"metrics.md", "Metrics", metricsList(t)},
 		{events, "Valid", list(`^(export|reconciler)\.Invalid`)},
 		{events, "Reach", list(`^reconciler\.Reason`)},
-		{events, "Ready of imports", list(`^(merge|apply)\.[Rr]eason`)},
+		{events, "Ready", list(`^(merge|apply)\.[Rr]eason`)},
 		{events, "PreferCluster", list(`\.Reason(Hinted|Demoted|UnknownPreference)$`)},
 		{events, "Within", list(`\.Reason(Limited|InvalidBorder)$`)},
 		{events, "Weights", list(`\.Reason(InEffect|OtherShares|InvalidWeights)$`)},

@@ -74,7 +74,7 @@ func RunIdle(t *testing.T, names []string, scenario func(t *testing.T, set *Clus
 				cluster.StartAPI() // or it does not end
 				cluster.stopServing()
 			}
-			Wait(2 * time.Second) // whoever still connects, after a scenario that failed, notices that nothing is served
+			Wait(2 * time.Second) // clients that a failed scenario left end once no server answers
 			synctest.Wait()
 		}()
 		scenario(t, set)

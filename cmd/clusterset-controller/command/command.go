@@ -36,7 +36,7 @@ type flags struct {
 	loggingFormat string
 }
 
-// Command is the command line of the program, with the version that was set when it was built.
+// Command returns the command line of the program. The version is empty if none was set when it was built.
 func Command(version string) *cobra.Command {
 	f := &flags{}
 	command := &cobra.Command{

@@ -64,7 +64,7 @@ func Main(version string) int {
 	return exitStatus(err)
 }
 
-// Command is the command line, to be looked at: Main runs it.
+// Command returns the command line for documentation. Only Main runs it.
 func Command() *cobra.Command { return newCommand(&options{}) }
 
 func exitStatus(err error) int {

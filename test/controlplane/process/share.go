@@ -51,8 +51,8 @@ func isFree(address string) error {
 	return packets.Close()
 }
 
-// Lock takes the lock of a file or directory that exists (flock(2)), which the kernel gives back where its holder dies. It
-// waits while somebody else holds the lock, or else fails.
+// Lock takes the lock of an existing file or directory (flock(2)). The kernel releases it when its holder dies. While
+// another holder has the lock, Lock waits, or fails if wait is false.
 func Lock(path string, wait bool) (unlock func(), err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -75,10 +75,10 @@ func Lock(path string, wait bool) (unlock func(), err error) {
 // scratch begins the names of the directories of Scratch. All of them are locked, but for those whose process has ended.
 const scratch = "clusterset-dns-plane-"
 
-// Scratch makes a temporary directory that only the user can open, with a name that contains name, and removes those that
-// processes left which have ended. What it cannot open or remove, of another user for instance, it leaves.
+// Scratch makes a temporary directory that only the user can open, with a name that contains name. It removes the
+// directories of ended processes, except those that it cannot open or remove, such as another user's.
 func Scratch(name string) (path string, remove func() error, err error) {
-	// Nobody is to take a directory for left that is not locked yet.
+	// Another process must not remove the directory before it is locked.
 	unlock, err := Lock(os.TempDir(), true)
 	if err != nil {
 		return "", nil, err
