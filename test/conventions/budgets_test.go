@@ -35,7 +35,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_995},
 		{"lines of controller/", lines["controller"], 17_876},
 		{"lines of cmd/", lines["cmd"], 5_399},
-		{"lines of " + units, lines[units], 56_479},
+		{"lines of " + units, lines[units], 56_480},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_489},
 	} {
