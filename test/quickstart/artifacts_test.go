@@ -3,13 +3,14 @@
 package quickstart
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/clusterset-dns/clusterset-dns/test/images"
 )
 
 // A release is the directory of its files.
@@ -39,6 +40,22 @@ func (r release) archive() string {
 	return "kubectl-clusterset_" + r.version + "_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz"
 }
 
+// A descriptor refers to a part of an image layout.
+type descriptor struct {
+	Digest      string
+	Annotations map[string]string
+	Platform    *struct{ OS, Architecture string }
+}
+
+// A document is an index, a manifest or a configuration of a layout, as of the OCI image specification.
+type document struct {
+	Manifests, Layers []descriptor
+	Config            struct {
+		descriptor
+		Entrypoint []string
+	}
+}
+
 // pull unpacks the programs in the images of the release for this machine, as a node does that imports the layouts. It returns
 // them by the names of the images.
 func (r release) pull(t *testing.T) map[string]string {
@@ -46,18 +63,29 @@ func (r release) pull(t *testing.T) map[string]string {
 	programs := map[string]string{}
 	layouts, err := filepath.Glob(filepath.Join(r.directory, "images", "*"))
 	must(t, err)
-	for _, folder := range layouts {
-		layout := images.Layout(folder)
-		image := layout.Index(t).Manifests[0]
-		for _, platform := range layout.Manifest(t, image).Manifests {
+	for _, layout := range layouts {
+		open := func(path string) (opened document) {
+			text, err := os.ReadFile(path)
+			must(t, errors.Join(err, json.Unmarshal(text, &opened)))
+			return opened
+		}
+		blob := func(d descriptor) string {
+			return filepath.Join(layout, "blobs", strings.Replace(d.Digest, ":", "/", 1))
+		}
+		image := open(filepath.Join(layout, "index.json")).Manifests[0]
+		for _, platform := range open(blob(image)).Manifests {
 			if platform.Platform.OS != runtime.GOOS || platform.Platform.Architecture != runtime.GOARCH {
 				continue
 			}
-			manifest := layout.Manifest(t, platform)
-			program := layout.Configuration(t, manifest).Config.Entrypoint[0]
-			path := filepath.Join(t.TempDir(), program)
-			must(t, os.WriteFile(path, layout.Files(t, manifest)[strings.TrimPrefix(program, "/")].Data, 0o700))
-			programs[image.Annotations["io.containerd.image.name"]] = path
+			manifest, folder := open(blob(platform)), t.TempDir()
+			for _, layer := range manifest.Layers {
+				output, err := exec.Command("tar", "-xzf", blob(layer), "--no-same-owner", "-C", folder).CombinedOutput()
+				if err != nil {
+					t.Fatalf("unpack %s: %v\n%s", layout, err, output)
+				}
+			}
+			program := open(blob(manifest.Config.descriptor)).Config.Entrypoint[0]
+			programs[image.Annotations["io.containerd.image.name"]] = filepath.Join(folder, program)
 		}
 	}
 	if len(programs) != 3 {
