@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -54,21 +51,14 @@ func (a *Access) WriteKubeconfig(path string) error {
 	return nil
 }
 
-// tokenLifetime is that of the tokens in kubeconfigs: longer than any test.
-const tokenLifetime = 24 * time.Hour
-
 // ServiceAccountKubeconfig is a kubeconfig with the rights of a service account, which must exist. Its token, from
 // the TokenRequest API, lasts 24 hours. The API server must answer, whether this way to it is cut or not.
 func (a *Access) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
-	seconds := int64(tokenLifetime.Seconds())
-	token, err := a.cluster.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}},
-		metav1.CreateOptions{})
+	token, err := pki.Token(ctx, a.cluster.clientset, namespace, name, pki.Lifetime)
 	if err != nil {
-		return nil, fmt.Errorf("request a token of service account %s/%s in cluster %s: %w", namespace, name,
-			a.cluster.options.Name, err)
+		return nil, fmt.Errorf("cluster %s: %w", a.cluster.options.Name, err)
 	}
-	return a.cluster.kubeconfig(a.url, token.Status.Token)
+	return a.cluster.kubeconfig(a.url, token)
 }
 
 // Client is a client with all rights.

@@ -11,13 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
 // TestProjectedToken joins two clusters as docs/operate/members.md says, without a stored credential: the API server of
@@ -92,14 +91,10 @@ func authentication(t *testing.T, east *controlplane.Cluster) string {
 	return written(t, t.TempDir(), "authentication.yaml", text)
 }
 
-// tokenOf requests a token as the kubelet does for a projected volume.
-func tokenOf(t *testing.T, cluster *controlplane.Cluster, account, audience string) string {
+// tokenOf requests a token, as the kubelet does for a projected volume if it has an audience.
+func tokenOf(t *testing.T, cluster *controlplane.Cluster, account string, audience ...string) string {
 	t.Helper()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		Audiences: []string{audience}, ExpirationSeconds: ptr.To[int64](3600),
-	}}
-	token, err := cluster.Client().CoreV1().ServiceAccounts(system).CreateToken(t.Context(), account, request,
-		metav1.CreateOptions{})
+	token, err := pki.Token(t.Context(), cluster.Client(), system, account, life, audience...)
 	must(t, err)
-	return token.Status.Token
+	return token
 }

@@ -10,14 +10,12 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -25,6 +23,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
@@ -77,19 +76,15 @@ func TestRenewedToken(t *testing.T) {
 	}
 	// give has a reader use a new token with a short life, and returns it.
 	give := func(reader string) string {
-		made, err := west.Client().CoreV1().ServiceAccounts(system).CreateToken(t.Context(), member.AccountPrefix+reader,
-			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-				ExpirationSeconds: ptr.To(int64(life / time.Second)),
-			}}, metav1.CreateOptions{})
-		must(t, err)
+		token := tokenOf(t, west, member.AccountPrefix+reader)
 		secrets := named[reader].Client().CoreV1().Secrets(system)
 		secret, err := secrets.Get(t.Context(), "member-west", metav1.GetOptions{})
 		must(t, err)
-		secret.Data[member.KubeconfigKey], err = member.ReplaceToken(secret.Data[member.KubeconfigKey], made.Status.Token)
+		secret.Data[member.KubeconfigKey], err = member.ReplaceToken(secret.Data[member.KubeconfigKey], token)
 		must(t, err)
 		_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
 		must(t, err)
-		return made.Status.Token
+		return token
 	}
 	var tokens []string // of east
 	// Each at half of the life.
@@ -119,12 +114,11 @@ func TestRenewedToken(t *testing.T) {
 	}
 	imports(t, west, east, "web")
 	// What the account of a reader may do, and what the controller of the reader may.
-	client := reading(t, west, held("east")).CoreV1()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)}}
-	_, err := client.Secrets(system).List(t.Context(), metav1.ListOptions{})
+	client := reading(t, west, held("east"))
+	_, err := client.CoreV1().Secrets(system).List(t.Context(), metav1.ListOptions{})
 	refused := map[string]error{"Secrets": err}
 	for _, account := range []string{"clusterset-member-north", "clusterset-controller", "clusterset-member"} {
-		_, refused["a token of "+account] = client.ServiceAccounts(system).CreateToken(t.Context(), account, request, metav1.CreateOptions{})
+		_, refused["a token of "+account] = pki.Token(t.Context(), client, system, account, life)
 	}
 	for what, err := range refused {
 		if !apierrors.IsForbidden(err) {

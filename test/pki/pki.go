@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki makes certificates of servers in tests, and kubeconfigs for them.
+// Package pki makes certificates of servers in tests, tokens, and kubeconfigs for them.
 package pki
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -16,6 +17,9 @@ import (
 	"net/netip"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -23,11 +27,33 @@ import (
 // Kubeconfig returns one with a cluster, a user and a context of a name, with all data inline. The namespace may be empty.
 func Kubeconfig(name, server string, authority []byte, token, namespace string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
+	Add(config, name, server, authority, token, namespace)
+	return clientcmd.Write(*config)
+}
+
+// Add adds such a cluster, user and context to a kubeconfig, and makes that the current context.
+func Add(config *clientcmdapi.Config, name, server string, authority []byte, token, namespace string) {
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
 	config.CurrentContext = name
-	return clientcmd.Write(*config)
+}
+
+// Lifetime is that of tokens in kubeconfigs: longer than any test.
+const Lifetime = 24 * time.Hour
+
+// Token requests a token of a service account, which must exist. Without audiences it is for the API server.
+func Token(ctx context.Context, client kubernetes.Interface, namespace, account string, lifetime time.Duration,
+	audiences ...string,
+) (string, error) {
+	seconds := int64(lifetime.Seconds())
+	made, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: &seconds},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("request a token of service account %s/%s: %w", namespace, account, err)
+	}
+	return made.Status.Token, nil
 }
 
 // SelfSigned makes a certificate and its private key, both in PEM. The certificate is for a server that has the names

@@ -8,7 +8,6 @@ import (
 	_ "embed"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/quickstart/kubelet"
 )
 
@@ -131,17 +131,9 @@ func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 	config := clientcmdapi.NewConfig()
 	for _, plane := range planes {
 		must(t, router.AddAddress(netip.MustParseAddr(apiAddress(plane))))
-		text, err := plane.Kubeconfig()
-		must(t, err)
-		one, err := clientcmd.Load(text)
-		must(t, err)
-		name := plane.Name()
-		config.Clusters[name], config.AuthInfos[name], config.Contexts[name] = one.Clusters[name], one.AuthInfos[name],
-			one.Contexts[name]
-		server, err := url.Parse(config.Clusters[name].Server)
-		must(t, err)
-		b.servers[name] = "https://" + apiAddress(plane) + ":" + server.Port()
-		config.Clusters[name].Server = b.servers[name]
+		is, name := plane.Config(), plane.Name()
+		b.servers[name] = strings.Replace(is.Host, "127.0.0.1", apiAddress(plane), 1)
+		pki.Add(config, name, b.servers[name], is.CAData, is.BearerToken, "")
 	}
 	config.CurrentContext = planes[0].Name()
 	path := filepath.Join(home, "kubeconfig")

@@ -15,19 +15,16 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/config/crd"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
+	"github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
@@ -130,29 +127,16 @@ func newPlane(ctx context.Context, name, directory string, number byte) (*Plane,
 func WriteKubeconfig(path string, planes ...*Plane) error {
 	config := clientcmdapi.NewConfig()
 	for _, p := range planes {
-		p.addTo(config, p.config.BearerToken)
+		pki.Add(config, p.name, p.config.Host, p.config.CAData, p.config.BearerToken, "")
 	}
 	return clientcmd.WriteToFile(*config, path)
 }
 
 // ServiceAccountKubeconfig is a kubeconfig with a token of a service account.
 func (p *Plane) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
-	token, err := p.kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64((24 * time.Hour).Seconds()))},
-	}, metav1.CreateOptions{})
+	token, err := pki.Token(ctx, p.kube, namespace, name, pki.Lifetime)
 	if err != nil {
-		return nil, fmt.Errorf("request a token of service account %s/%s in %s: %w", namespace, name, p.name, err)
+		return nil, fmt.Errorf("cluster %s: %w", p.name, err)
 	}
-	config := clientcmdapi.NewConfig()
-	p.addTo(config, token.Status.Token)
-	return clientcmd.Write(*config)
-}
-
-func (p *Plane) addTo(config *clientcmdapi.Config, token string) {
-	config.Clusters[p.name] = &clientcmdapi.Cluster{
-		Server: p.config.Host, CertificateAuthorityData: p.config.CAData,
-	}
-	config.AuthInfos[p.name] = &clientcmdapi.AuthInfo{Token: token}
-	config.Contexts[p.name] = &clientcmdapi.Context{Cluster: p.name, AuthInfo: p.name}
-	config.CurrentContext = p.name
+	return pki.Kubeconfig(p.name, p.config.Host, p.config.CAData, token, "")
 }
