@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -106,23 +105,6 @@ func objects(t testing.TB, text string) []*unstructured.Unstructured {
 func apply(t testing.TB, cluster *controlplane.Cluster, objects string) {
 	t.Helper()
 	run(t, objects, kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")
-}
-
-// exported is a Service of the namespace default and its export.
-func exported(name string) string {
-	return `{apiVersion: v1, kind: Service, metadata: {name: ` + name + `, namespace: default}, spec: {ports: [{port: 80}]}}
----
-{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: ` + name + `, namespace: default}}`
-}
-
-// imports has a cluster export a Service, and waits until another one imports it.
-func imports(t testing.TB, from, to *controlplane.Cluster, name string) {
-	t.Helper()
-	apply(t, from, exported(name))
-	eventually(t, to.Name()+" imports "+name, func(ctx context.Context) error {
-		_, err := to.Dynamic().Resource(mcs("serviceimports", "v1beta1")).Namespace("default").Get(ctx, name, metav1.GetOptions{})
-		return err
-	})
 }
 
 // controllerOf starts a controller with the rights that its account has in a namespace of a cluster, until the test ends.

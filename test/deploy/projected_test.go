@@ -61,7 +61,8 @@ func TestProjectedToken(t *testing.T) {
 	data = strings.Replace(data, "server:", "certificate-authority: "+authority+"\n      server:", 1)
 	controllerOf(t, east, system, "--member", "west="+written(t, t.TempDir(), "kubeconfig", data))
 	controllerOf(t, west, system)
-	imports(t, west, east, "first")
+	publish(t, west, "10.2.0.1")
+	reads(t, "joined", east, fresh, "10.2.0.1")
 
 	// A renewed file, and connections made anew.
 	if renew() == first {
@@ -69,7 +70,8 @@ func TestProjectedToken(t *testing.T) {
 	}
 	must(t, west.APIServer().Stop(t.Context()))
 	must(t, west.APIServer().Start(t.Context()))
-	imports(t, west, east, "second")
+	publish(t, west, "10.2.0.2")
+	reads(t, "with another token", east, fresh, "10.2.0.2")
 
 	// Revoked as documented: without a reader nothing is read any more.
 	run(t, "", kubectl(t), "--kubeconfig", kubeconfig(t, west), "delete", "clusterrolebinding", "clusterset-member")

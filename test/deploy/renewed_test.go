@@ -112,7 +112,8 @@ func TestRenewedToken(t *testing.T) {
 			t.Error("that is before the half of its life")
 		}
 	}
-	imports(t, west, east, "web")
+	publish(t, west, "10.2.0.1")
+	reads(t, "with renewed tokens", east, fresh, "10.2.0.1")
 	// What the account of a reader may do, and what the controller of the reader may.
 	client := reading(t, west, held("east"))
 	_, err := client.CoreV1().Secrets(system).List(t.Context(), metav1.ListOptions{})
@@ -136,9 +137,11 @@ func TestRenewedToken(t *testing.T) {
 
 	// Revoked as documented.
 	tokens = append(tokens, held("east"))
-	open, err := reading(t, west, held("east")).DiscoveryV1().EndpointSlices("").Watch(t.Context(), metav1.ListOptions{
-		LabelSelector: export.LabelService + "=later",
-	})
+	published := metav1.ListOptions{LabelSelector: export.LabelService + "=web"}
+	list, err := client.DiscoveryV1().EndpointSlices("").List(t.Context(), published)
+	must(t, err)
+	published.ResourceVersion = list.ResourceVersion
+	open, err := reading(t, west, held("east")).DiscoveryV1().EndpointSlices("").Watch(t.Context(), published)
 	must(t, err)
 	defer open.Stop()
 	deleted := time.Now()
@@ -152,11 +155,11 @@ func TestRenewedToken(t *testing.T) {
 		})
 		t.Logf("token %d was rejected %v after the deletion", i+1, time.Since(deleted).Round(10*time.Millisecond))
 	}
-	apply(t, west, exported("later"))
+	publish(t, west, "10.2.0.2")
 	eventually(t, "the open watch continues", func(ctx context.Context) error {
 		select {
 		case event := <-open.ResultChan():
-			if event.Type != watch.Added {
+			if event.Type != watch.Modified {
 				t.Fatalf("it ended: %v", event)
 			}
 			return nil
