@@ -10,11 +10,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -70,10 +69,6 @@ func grant(t testing.TB, cluster *controlplane.Cluster, namespace, role string, 
 	run(t, "", kubectl(t), append([]string{"--kubeconfig", kubeconfig(t, cluster), "create"}, args...)...)
 }
 
-func mcs(resource, version string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: version, Resource: resource}
-}
-
 // deniedBy is nil where the error is the refusal of that policy, or of RBAC where that is empty.
 func deniedBy(err error, policy string) error {
 	if !apierrors.IsForbidden(err) {
@@ -85,6 +80,9 @@ func deniedBy(err error, policy string) error {
 	return nil
 }
 
+// An object is one that the policies are about.
+type object = *unstructured.Unstructured
+
 const (
 	importsPolicy    = "clusterset-imports"
 	exportsPolicy    = "clusterset-denied-namespaces"
@@ -92,52 +90,45 @@ const (
 )
 
 var (
-	servicesOf = corev1.SchemeGroupVersion.WithResource("services")
-	dry        = []string{metav1.DryRunAll}
+	dry = []string{metav1.DryRunAll}
 	// ours are the labels of Services and EndpointSlices that the controller makes.
 	ours = map[string]string{export.LabelManagedBy: export.Manager, export.LabelSliceManagedBy: export.Manager}
 )
 
-// An object is one that the policies are about.
-type object struct {
-	schema.GroupVersionResource
-	*unstructured.Unstructured
-}
-
 func serviceOf(name string, labels map[string]string) object {
-	return objectOf(servicesOf, "Service", name, labels, "spec", map[string]any{"ports": []any{map[string]any{"port": int64(80)}}})
+	return objectOf("v1", "Service", name, labels, "spec", map[string]any{"ports": []any{map[string]any{"port": int64(80)}}})
 }
 
 func sliceOf(name string, labels map[string]string) object {
-	all := objectOf(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), "EndpointSlice", name, labels, "addressType", "IPv4")
+	all := objectOf("discovery.k8s.io/v1", "EndpointSlice", name, labels, "addressType", "IPv4")
 	all.Object["endpoints"] = []any{map[string]any{"addresses": []any{"10.0.0.1"}}}
 	return all
 }
 
 func importOfVersion(version string) object {
-	return objectOf(mcs("serviceimports", version), "ServiceImport", "web", nil, "spec", map[string]any{"type": "Headless", "ports": []any{}})
+	return objectOf("multicluster.x-k8s.io/"+version, "ServiceImport", "web", nil, "spec", map[string]any{"type": "Headless", "ports": []any{}})
 }
 
 func exportOf(version, name string) object {
-	return objectOf(mcs("serviceexports", version), "ServiceExport", name, nil, "spec", map[string]any{})
+	return objectOf("multicluster.x-k8s.io/"+version, "ServiceExport", name, nil, "spec", map[string]any{})
 }
 
-func objectOf(resource schema.GroupVersionResource, kind, name string, labels map[string]string, field string, value any) object {
-	made := &unstructured.Unstructured{Object: map[string]any{field: value}}
-	made.SetGroupVersionKind(resource.GroupVersion().WithKind(kind))
+func objectOf(version, kind, name string, labels map[string]string, field string, value any) object {
+	made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind, field: value}}
 	made.SetName(name)
 	made.SetLabels(labels)
-	return object{resource, made}
+	return made
 }
 
-// in is the object's resource in a namespace, with the rights of a user.
-func (o object) in(t testing.TB, cluster *controlplane.Cluster, who user, namespace string) dynamic.ResourceInterface {
+// resourceOf is the resource of an object in a namespace, with the rights of a user.
+func resourceOf(t testing.TB, of object, cluster *controlplane.Cluster, who user, namespace string) dynamic.ResourceInterface {
 	t.Helper()
 	config := cluster.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: who.name, Groups: who.groups}
 	client, err := dynamic.NewForConfig(config)
 	must(t, err)
-	return client.Resource(o.GroupVersionResource).Namespace(namespace)
+	resource, _ := meta.UnsafeGuessKindToResource(of.GroupVersionKind())
+	return client.Resource(resource).Namespace(namespace)
 }
 
 // An attempt is what a user tries with an object: to create one more, to update it and its status, and to delete it.
@@ -146,7 +137,7 @@ type attempt struct {
 	who       user
 	namespace string
 	object    object
-	change    func(*unstructured.Unstructured) // of the update
+	change    func(object) // of the update
 	// denied maps operations to the policy that denies them, empty for RBAC. The others are allowed.
 	denied map[string]string
 }
@@ -154,10 +145,10 @@ type attempt struct {
 // try creates the object as an administrator, tries each operation by a dry run, and deletes the object.
 func (a attempt) try(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
-	all := a.object.in(t, cluster, user{}, a.namespace)
+	all := resourceOf(t, a.object, cluster, user{}, a.namespace)
 	existing, err := all.Create(t.Context(), a.object.DeepCopy(), metav1.CreateOptions{})
 	must(t, err)
-	client := a.object.in(t, cluster, a.who, a.namespace)
+	client := resourceOf(t, a.object, cluster, a.who, a.namespace)
 	results := map[string]error{}
 	created := a.object.DeepCopy()
 	created.SetName(a.object.GetName() + "-2")
@@ -179,9 +170,9 @@ func (a attempt) try(t *testing.T, cluster *controlplane.Cluster) {
 	}
 }
 
-func annotate(object *unstructured.Unstructured) { object.SetAnnotations(map[string]string{"a": "b"}) }
-func unlabel(object *unstructured.Unstructured)  { object.SetLabels(nil) }
-func adopt(object *unstructured.Unstructured)    { object.SetLabels(ours) }
+func annotate(it object) { it.SetAnnotations(map[string]string{"a": "b"}) }
+func unlabel(it object)  { it.SetLabels(nil) }
+func adopt(it object)    { it.SetLabels(ours) }
 
 // by maps the operations to what denies them.
 func by(policy string, operations ...string) map[string]string {
@@ -211,7 +202,7 @@ func TestWhoWritesObjectsOfTheController(t *testing.T) {
 	other := serviceOf("web", map[string]string{export.LabelManagedBy: "Helm"})
 	denied := by(importsPolicy, "create", "update", "delete")
 	eventually(t, "the policy works", func(ctx context.Context) error {
-		_, err := service.in(t, cluster, owner, team).Create(ctx, service.DeepCopy(), metav1.CreateOptions{DryRun: dry})
+		_, err := resourceOf(t, service, cluster, owner, team).Create(ctx, service.DeepCopy(), metav1.CreateOptions{DryRun: dry})
 		return deniedBy(err, importsPolicy)
 	})
 	attempts := []attempt{
@@ -249,7 +240,7 @@ func TestTheControllerIsConfined(t *testing.T) {
 	controller := account(system, "clusterset-controller")
 	all := by(controllerPolicy, "create", "update", "delete")
 	eventually(t, "the policy works", func(ctx context.Context) error {
-		return deniedBy(serviceOf("", nil).in(t, cluster, controller, "default").
+		return deniedBy(resourceOf(t, serviceOf("", nil), cluster, controller, "default").
 			Delete(ctx, "kubernetes", metav1.DeleteOptions{DryRun: dry}), controllerPolicy)
 	})
 	for _, each := range []attempt{
@@ -282,7 +273,7 @@ func TestNamespacesWithImportsGo(t *testing.T) {
 		} else {
 			each.SetName("without-finalizer")
 		}
-		_, err := each.in(t, cluster, user{}, team).Create(t.Context(), each.Unstructured, metav1.CreateOptions{})
+		_, err := resourceOf(t, each, cluster, user{}, team).Create(t.Context(), each, metav1.CreateOptions{})
 		must(t, err)
 	}
 	namespaces := cluster.Client().CoreV1().Namespaces()
@@ -302,7 +293,7 @@ func TestExportsOfDeniedNamespaces(t *testing.T) {
 	team, denied := namespaceOf(t, cluster, "team-"), namespaceOf(t, cluster, "kube-test-")
 	try := func(ctx context.Context, namespace, version string) error {
 		object := exportOf(version, "web")
-		_, err := object.in(t, cluster, user{}, namespace).Create(ctx, object.Unstructured, metav1.CreateOptions{DryRun: dry})
+		_, err := resourceOf(t, object, cluster, user{}, namespace).Create(ctx, object, metav1.CreateOptions{DryRun: dry})
 		return err
 	}
 	eventually(t, "the policy works", func(ctx context.Context) error {
