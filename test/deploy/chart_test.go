@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/mcs-api/config/crd"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
@@ -119,13 +118,5 @@ func TestPodsAreConfined(t *testing.T) {
 	}
 	if deployments != 2 {
 		t.Errorf("%d Deployments, want 2", deployments)
-	}
-}
-
-// TestDeniedNamespacesAreTheControllersOwn holds the chart's default against the controller's.
-func TestDeniedNamespacesAreTheControllersOwn(t *testing.T) {
-	want := "- --denied-namespaces=" + strings.Join(controller.DefaultDeniedNamespaces, ",") + "\n"
-	if !strings.Contains(template(t), want) {
-		t.Errorf("the chart does not run the controller with %s", want)
 	}
 }

@@ -5,6 +5,8 @@ package deploy
 import (
 	"strings"
 	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
 )
 
 // TestValuesThatAreRefused gives the chart what its schema must not let pass.
@@ -82,6 +84,7 @@ func TestValuesThatAreMissing(t *testing.T) {
 func TestWhatValuesDo(t *testing.T) {
 	for _, test := range []struct{ set, contains, lacks string }{
 		{"clusterId=east", "- --cluster-id=east\n", ""},
+		{"clusterId=east", "- --denied-namespaces=" + strings.Join(controller.DefaultDeniedNamespaces, ",") + "\n", ""},
 		{"clusterId=east.registry", "- --cluster-id=east.registry\n", ""},
 		{"image.registry=example.org/mirror/", `image: "example.org/mirror/clusterset-dns/clusterset-controller:0.1.0"`, ""},
 		{"coredns.enabled=true", `image: "ghcr.io/clusterset-dns/coredns-slim:0.1.0"`, "clusterset-dns/coredns:"},
