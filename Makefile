@@ -112,7 +112,7 @@ test-race: test-race-unit ## Run them and the simulation under the race detector
 	@$(GO_RACE) -timeout 45m ./test/sim/schedule -seeds=20
 
 # What the simulation trusts, on a real etcd and kube-apiserver: rights, versions of the CRDs, conflicts, watches, a partition, leader election.
-CONTRACT := Contract|EveryCallIsAllowed|Rights
+CONTRACT := Contract|EveryCallIsAllowed
 
 .PHONY: test-contract
 test-contract: bed ## Run the contract tests, on real API servers.

@@ -12,8 +12,7 @@ import (
 )
 
 // TestRights asks the API server about each role from both sides: what administrators do is allowed, and what would be
-// dangerous is not. What the programs may is proved by the audit logs of those that run, here and in test/controller,
-// which also has what the controller and members must not.
+// dangerous is not. What the programs may is proved by the audit logs of those that run, here and in test/controller.
 func TestRights(t *testing.T) {
 	cluster := installed(t)
 	viewer, reader, editor, owner := user{name: "viewer"}, user{name: "reader"}, user{name: "editor"}, user{name: "owner"}
@@ -40,6 +39,52 @@ func TestRights(t *testing.T) {
 				create pods:exec
 				create,update,delete pods
 				get,list coordination.k8s.io/leases`,
+		},
+		{
+			who: account(system, "clusterset-controller"),
+			mustNot: `
+				get,list,watch secrets
+				get,list,watch secrets kube-system
+				get,create,update,patch,delete,deletecollection secrets clusterset-dns
+				create,update,patch,delete multicluster.x-k8s.io/serviceexports
+				get,list,watch,create,update,patch,delete pods
+				create pods:exec
+				get,list,watch configmaps
+				get,create,update,patch,delete namespaces
+				deletecollection services
+				deletecollection discovery.k8s.io/endpointslices
+				get,list,update coordination.k8s.io/leases kube-system
+				list,watch,update,patch,delete apiextensions.k8s.io/customresourcedefinitions /widgets.example.org
+				create,update,patch,delete apiextensions.k8s.io/customresourcedefinitions /serviceimports.multicluster.x-k8s.io
+				create serviceaccounts:token clusterset-dns/clusterset-member
+				create,update,bind,escalate rbac.authorization.k8s.io/clusterroles
+				impersonate users
+				get,create,update,patch,delete nodes
+				create,update,delete admissionregistration.k8s.io/validatingadmissionpolicies`,
+		},
+		{
+			// What another cluster holds: it reads two things, and writes nothing.
+			who: account(system, "clusterset-member"),
+			mustNot: `
+				get,create,update,patch,delete,deletecollection discovery.k8s.io/endpointslices
+				create,update,patch,delete,deletecollection coordination.k8s.io/leases clusterset-dns/clusterset-dns-heartbeat
+				get,list,watch,create,update,delete coordination.k8s.io/leases clusterset-dns
+				get,list coordination.k8s.io/leases kube-system
+				get,list,watch,create,update,patch,delete services
+				get,list,watch endpoints
+				get,list,watch,create,update,patch,delete pods
+				create pods:exec
+				get pods:log
+				get,list,watch,create,update,patch,delete secrets
+				get,list,watch,create,update,patch,delete secrets clusterset-dns
+				get,list,watch configmaps
+				get,list,watch,create,update,patch,delete namespaces
+				get,list,watch nodes
+				get,list,watch,create,update,patch,delete multicluster.x-k8s.io/serviceexports
+				get,list,watch,create,update,patch,delete multicluster.x-k8s.io/serviceimports
+				create,patch events
+				create serviceaccounts:token clusterset-dns/clusterset-member
+				get,list rbac.authorization.k8s.io/clusterroles`,
 		},
 		{
 			who: viewer,
