@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/endpointslice/util"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
@@ -117,7 +118,7 @@ func (c *cluster) awaitPods(ctx context.Context, count int) (ips []string) {
 		}
 		ips = nil
 		for i := range pods.Items {
-			if pod := &pods.Items[i]; pod.Status.PodIP != "" && plane.Ready(pod) {
+			if pod := &pods.Items[i]; pod.Status.PodIP != "" && util.IsPodReady(pod) {
 				ips = append(ips, pod.Status.PodIP)
 			}
 		}

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/endpointslice/util"
 	"k8s.io/utils/ptr"
 
 	plugin "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -59,10 +59,7 @@ func pods(namespace, selector string, clusters ...*cluster) wanted {
 				return nil, err
 			}
 			for i := range list.Items {
-				if pod := &list.Items[i]; pod.DeletionTimestamp == nil &&
-					slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-						return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-					}) {
+				if pod := &list.Items[i]; pod.DeletionTimestamp == nil && util.IsPodReady(pod) {
 					found = append(found, pod.Status.PodIP)
 				}
 			}

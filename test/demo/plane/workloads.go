@@ -148,13 +148,6 @@ func owned(pods []*corev1.Pod, by metav1.Object) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, by) })
 }
 
-// Ready tells whether a pod is ready.
-func Ready(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(each corev1.PodCondition) bool {
-		return each.Type == corev1.PodReady && each.Status == corev1.ConditionTrue
-	})
-}
-
 // scale has an owner have as many pods as it wants, called by its name and a number, and writes its status.
 func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string, replicas *int32, template corev1.PodTemplateSpec,
 	pods []*corev1.Pod,
@@ -190,7 +183,7 @@ func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string,
 	}
 	ready := 0
 	for _, each := range pods {
-		if Ready(each) {
+		if util.IsPodReady(each) {
 			ready++
 		}
 		if names[each.Name] {
