@@ -105,21 +105,24 @@ func (o options) labels(p program) map[string]string {
 
 // image is a program for one platform: the files that all have, and the program.
 func (p program) image(o options, platform *v1.Platform, path string) (v1.Image, error) {
-	files, err := p.files(o, path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	for _, content := range []struct {
+	for _, part := range []struct {
 		what  string
 		files []file
-	}{{"user and CA certificates", base()}, {"program", files}} {
-		made, err := layer(content.files, o.created)
+	}{
+		{"user and CA certificates", base()},
+		{"program", []file{{name: p.folder, mode: 0o755, content: content, capabilities: p.capabilities}}},
+	} {
+		made, err := layer(part.files, o.created)
 		if err != nil {
 			return nil, err
 		}
 		image, err = mutate.Append(image, mutate.Addendum{Layer: made, MediaType: types.OCILayer, History: v1.History{
-			Created: v1.Time{Time: o.created}, CreatedBy: "test/tools/images", Comment: content.what,
+			Created: v1.Time{Time: o.created}, CreatedBy: "test/tools/images", Comment: part.what,
 		}})
 		if err != nil {
 			return nil, err

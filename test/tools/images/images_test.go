@@ -27,13 +27,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-var source = filepath.Join("..", "..", "..")
-
 // built builds a program, and returns the images by platform, and the SBOM of each. The digests of all parts are right.
 func built(t *testing.T, p program, platforms ...string) (images map[string]v1.Image, sboms map[string]v1.Image) {
 	t.Helper()
 	o := options{
-		source: source, out: t.TempDir(), version: "v9.9.9", revision: "abc", created: time.Unix(1700000000, 0), platforms: platforms,
+		out: t.TempDir(), version: "v9.9.9", revision: "abc", created: time.Unix(1700000000, 0), platforms: platforms,
 	}
 	must(t, build(t.Context(), o, p))
 	top, err := layout.ImageIndexFromPath(filepath.Join(o.out, p.name))

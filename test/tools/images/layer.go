@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -80,14 +79,4 @@ func layer(files []file, modified time.Time) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
 	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
-}
-
-// files are a program, and what belongs to it.
-func (p program) files(o options, path string) ([]file, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	files := []file{{name: p.folder, mode: 0o755, content: content, capabilities: p.capabilities}}
-	return files, nil
 }

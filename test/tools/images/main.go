@@ -13,14 +13,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"time"
 )
 
 // options are what the command line says.
 type options struct {
-	source    string
 	out       string
 	version   string
 	revision  string
@@ -40,15 +38,13 @@ func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var o options
-	var platforms, only string
+	var platforms string
 	var epoch int64
-	flag.StringVar(&o.source, "source", filepath.Join("..", "..", ".."), "`directory` of the product's module")
 	flag.StringVar(&o.out, "out", "", "`directory` that gets a layout for each image")
 	flag.StringVar(&o.version, "version", "unknown", "`version` of the programs, and tag of the images")
 	flag.StringVar(&o.revision, "revision", "", "`commit` that the programs are built from")
 	flag.Int64Var(&epoch, "epoch", 0, "`time` of the images and the files in them, in seconds since 1970")
 	flag.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "`platforms`, separated by commas")
-	flag.StringVar(&only, "only", "", "`program` to build alone")
 	flag.StringVar(&o.registry, "push", "", "push what was built to this `registry`, for example "+
 		"ghcr.io/clusterset-dns, and build nothing")
 	flag.Parse()
@@ -58,9 +54,6 @@ func run() error {
 	o.created = time.Unix(epoch, 0).UTC()
 	o.platforms = strings.Split(platforms, ",")
 	for _, program := range programs {
-		if only != "" && only != program.name {
-			continue
-		}
 		do := build
 		if o.registry != "" {
 			do = push

@@ -48,6 +48,9 @@ var programs = []program{
 	},
 }
 
+// source is the directory of the product's module.
+var source = filepath.Join("..", "..", "..")
+
 // compile builds a program for a platform, static, and returns its path.
 func (p program) compile(ctx context.Context, o options, platform *v1.Platform, into string) (string, error) {
 	binary := filepath.Join(into, p.name+"-"+platform.OS+"-"+platform.Architecture)
@@ -55,7 +58,7 @@ func (p program) compile(ctx context.Context, o options, platform *v1.Platform, 
 	// As in the Makefile.
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags="+p.tags,
 		"-ldflags=-s -w -X main.version="+o.version, "-o", binary, "./cmd/"+p.folder)
-	command.Dir = o.source
+	command.Dir = source
 	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+platform.OS,
 		"GOARCH="+platform.Architecture)
 	if output, err := command.CombinedOutput(); err != nil {
