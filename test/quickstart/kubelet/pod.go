@@ -202,15 +202,10 @@ func (p *pod) watch(ctx context.Context, started *process.Process, restarts int3
 	}
 }
 
-// ask asks a probe, over HTTP or by a TCP connection. There is no other kind.
+// ask asks a probe over HTTP. There is no other kind.
 func (p *pod) ask(ctx context.Context, probe *corev1.Probe) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(probe.TimeoutSeconds, 1))*time.Second)
 	defer cancel()
-	if probe.TCPSocket != nil {
-		connection, err := new(net.Dialer).DialContext(ctx, "tcp",
-			netip.AddrPortFrom(p.address, uint16(probe.TCPSocket.Port.IntVal)).String())
-		return err == nil && connection.Close() == nil
-	}
 	port := probe.HTTPGet.Port.IntVal
 	for _, named := range p.object.Spec.Containers[0].Ports {
 		if named.Name == probe.HTTPGet.Port.StrVal && named.Name != "" {

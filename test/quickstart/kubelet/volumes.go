@@ -160,9 +160,6 @@ func (p *pod) token(ctx context.Context, wanted *corev1.ServiceAccountTokenProje
 			APIVersion: "v1", Kind: "Pod", Name: p.object.Name, UID: p.object.UID,
 		},
 	}}
-	if wanted.Audience != "" {
-		request.Spec.Audiences = []string{wanted.Audience}
-	}
 	made, err := p.kubelet.Cluster.Client().CoreV1().ServiceAccounts(p.object.Namespace).CreateToken(ctx,
 		p.object.Spec.ServiceAccountName, request, metav1.CreateOptions{})
 	if err != nil {
