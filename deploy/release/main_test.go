@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -129,25 +128,5 @@ func TestSBOM(t *testing.T) {
 	if err != nil || json.Unmarshal(text, &bom) != nil || bom.Components[0].Name != "stdlib" ||
 		bom.Metadata.Component.Version != "v1.2.3" || bom.Metadata.Timestamp != "2023-11-14T22:13:20Z" {
 		t.Errorf("%v: %s", err, text)
-	}
-}
-
-func TestChecksums(t *testing.T) {
-	o := options{out: t.TempDir()}
-	for _, name := range []string{"b", "a", "checksums.txt"} {
-		if err := o.write(name, []byte(name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Mkdir(filepath.Join(o.out, "images"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := checksums(o); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(filepath.Join(o.out, "checksums.txt"))
-	if want := fmt.Sprintf("%x  a\n%x  b\n", sha256.Sum256([]byte("a")), sha256.Sum256([]byte("b"))); err != nil ||
-		string(got) != want {
-		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
