@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,24 +48,11 @@ func testUpgrade(t *testing.T, b *bed) {
 			t.Errorf("%s: nobody asked", what)
 		}
 	}
-	for _, c := range b.clusters {
-		// No pod has anything of the release before, that of DNS included.
-		eventually(t, "the pods of "+c.Name()+" to have the new images", func(ctx context.Context) error {
-			pods, err := c.Client().CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return err
-			}
-			for i := range pods.Items {
-				for _, container := range pods.Items[i].Spec.Containers {
-					if strings.HasPrefix(container.Image, registry+"/clusterset-dns/") &&
-						!strings.HasSuffix(container.Image, ":"+b.after.version) {
-						return fmt.Errorf("pod %s has %s", pods.Items[i].Name, container.Image)
-					}
-				}
-			}
-			return nil
-		})
-	}
+	// No pod has anything of the release before, that of DNS included.
+	b.run(t, `for cluster in east west north; do
+  until kubectl --context $cluster get pods -A -o yaml >$HOME/pods && ! grep 'image: `+registry+`/clusterset-dns/' $HOME/pods | grep -v ':`+
+		b.after.version+`$'; do sleep 1; done
+done`)
 }
 
 // runs holds that the controllers are those of releases, in the order of the clusters, by what the command says and by
