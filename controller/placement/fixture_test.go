@@ -40,8 +40,9 @@ type Observed struct {
 	Nodes  Nodes
 }
 
-func newObserved() Observed {
-	return Observed{Observed: merge.Observed{Cluster: "east", Service: web}}
+// newObserved is east, whose nodes are in these zones.
+func newObserved(zones ...string) Observed {
+	return Observed{Observed: merge.Observed{Cluster: "east", Service: web}, Nodes: Nodes{Zones: zones}}
 }
 
 func (o Observed) here() Here {

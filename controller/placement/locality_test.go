@@ -34,7 +34,8 @@ func TestLocality(t *testing.T) {
 	type changes = []func(*export.View)
 	for name, test := range map[string]struct {
 		oldest             changes
-		zones, operator    string
+		zones              string // of nodes, with "?" if one has none
+		operator           string
 		hints              string // of east, then of west
 		distribution, told string
 	}{
@@ -66,15 +67,9 @@ func TestLocality(t *testing.T) {
 			east := newView("east", 1, "80/TCP", "10.1.0.1", append(changes{in("a")}, test.oldest...)...)
 			west := newView("west", 2, "80/TCP", "10.2.0.1", in("b"))
 			west.Spec.Type = east.Spec.Type
-			observed := newObserved()
-			observed.Prefer = test.operator
-			for _, zone := range strings.Fields(test.zones) {
-				if zone == "?" {
-					observed.Nodes.SomeWithoutZone = true
-					continue
-				}
-				observed.Nodes.Zones = append(observed.Nodes.Zones, zone)
-			}
+			zones, without := strings.CutSuffix(test.zones, "?")
+			observed := newObserved(strings.Fields(zones)...)
+			observed.Prefer, observed.Nodes.SomeWithoutZone = test.operator, without
 			observed, result := settled(t, observed, contribute(west, east))
 			diff(t, "hints", hintsText(result), test.hints)
 			if result.DerivedService != nil {
@@ -116,8 +111,7 @@ func preferText(result merge.Result) string {
 
 // TestConditionIsOfTheImport, also while the Service is replaced.
 func TestConditionIsOfTheImport(t *testing.T) {
-	observed := newObserved()
-	observed.Nodes.Zones = []string{"a"}
+	observed := newObserved("a")
 	views := contribute(newView("east", 1, "80/TCP", "10.1.0.1", prefers("cluster")))
 	observed, _ = settled(t, observed, views)
 	observed.Nodes.SomeWithoutZone = true
@@ -130,8 +124,7 @@ func TestConditionIsOfTheImport(t *testing.T) {
 // TestReplacedBehindAnOlderSchema: what the schema of ServiceImports does not keep is in the derived Service all the
 // same, and stays there while the Service is replaced.
 func TestReplacedBehindAnOlderSchema(t *testing.T) {
-	observed := newObserved()
-	observed.Nodes.Zones = []string{"a"}
+	observed := newObserved("a")
 	observed.Prefer = PreferCluster
 	observed, _ = settled(t, observed, contribute(newView("east", 1, "80/TCP", "10.1.0.1", distribution("PreferSameZone"))))
 	observed.ServiceImport.Spec.TrafficDistribution, observed.ServiceImport.Spec.IPFamilies = nil, nil

@@ -3,81 +3,109 @@
 package placement
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// usedText is what kube-proxy would use first, by cluster: the ready endpoints of all slices, or else those that serve
-// and terminate, with "~" before.
-func usedText(result merge.Result) string {
-	used := map[string][]string{}
+// orderText is the clusters, each with "~" for each endpoint that is demoted and "!" for each that is not used, and in
+// parentheses what DNS servers are told of its slice.
+func orderText(result merge.Result) string {
+	var texts []string
 	for _, slice := range result.EndpointSlices {
+		text := slice.Labels[export.LabelSourceCluster]
 		for _, endpoint := range slice.Endpoints {
 			switch c := endpoint.Conditions; {
 			case isReady(&endpoint):
-				used[""] = append(used[""], endpoint.Addresses[0])
 			case *c.Serving && *c.Terminating:
-				used["~"] = append(used["~"], "~"+endpoint.Addresses[0])
+				text += "~"
+			default:
+				text += "!"
 			}
 		}
+		if srv, found := slice.Annotations[export.AnnotationSRV]; found {
+			text += "(" + srv + ")"
+		}
+		texts = append(texts, text)
 	}
-	ready := slices.Concat(used[""], used["~"])
-	slices.Sort(ready)
-	return strings.Join(ready, " ")
+	slices.Sort(texts)
+	return strings.Join(texts, " ")
 }
 
-// TestOrder: the endpoints that are used first, and after "~" those that are demoted, as east sees them. The order of
-// contributions does not matter, the merge comes to rest, and what is read of the slices is what was exported.
+var inParentheses = regexp.MustCompile(`\(.*?\)`)
+
+// TestOrder: of the two endpoints of each cluster, those that east uses first, and what its DNS servers are told. They are
+// told of headless imports only: kube-proxy does the same for cluster IPs. The order of contributions does not matter, the
+// merge comes to rest, and what is read of the slices is what was exported.
 func TestOrder(t *testing.T) {
-	const e, n, w, s = "10.1.0.1", "10.2.0.1", "10.3.0.1", "10.4.0.1"
-	none := map[string]string{}
+	type odd map[string]string
 	for name, test := range map[string]struct {
-		prefer string
-		zones  string
-		odd    map[string]string
-		want   []string
+		asks, zones string
+		odd         odd
+		headless    string
+		clusterIP   string // empty if it differs only by what DNS servers are told
 	}{
-		"no order":               {"", "", none, []string{e, n, w, s}},
-		"this cluster":           {"local", "", none, []string{e, "~" + n, "~" + w, "~" + s}},
-		"the same, by hints":     {"local", "a", none, []string{e, n, w, s}},
-		"another cluster":        {"west", "", none, []string{w, "~" + e, "~" + n, "~" + s}},
-		"by property":            {"same(region)", "", none, []string{e, n, "~" + w, "~" + s}},
-		"the second tier":        {"west > region=eu", "", map[string]string{"west": "down"}, []string{e, n, "~" + s}},
-		"the last tier":          {"west > near", "", map[string]string{"west": "down", "near": "down"}, []string{e, s}},
-		"silent is after all":    {"west", "", map[string]string{"west": "silent"}, []string{e, n, s, "~" + w}},
-		"all silent":             {"west", "", map[string]string{"west": "silent", "east": "silent", "near": "silent", "south": "silent"}, []string{w, "~" + e, "~" + n, "~" + s}},
-		"silent, and none else":  {"west > east", "", map[string]string{"west": "silent", "near": "silent", "east": "down", "south": "down"}, []string{w, "~" + n}},
-		"hints, and an order":    {"local > west", "a", none, []string{e, w, "~" + n, "~" + s}},
-		"hints, west is down":    {"local > west > near", "a", map[string]string{"west": "down"}, []string{e, n, "~" + s}},
-		"hints, this is drained": {"local > west", "a", map[string]string{"east": "silent"}, []string{w, "~" + e, "~" + n, "~" + s}},
-		"hints, others silent":   {"local > west", "a", map[string]string{"west": "silent", "near": "silent", "south": "silent"}, []string{e, "~" + n, "~" + s, "~" + w}},
-		"saturated":              {"", "", map[string]string{"west": "saturated"}, []string{e, n, s, "~" + w}},
-		"all saturated":          {"west", "", map[string]string{"west": "saturated", "east": "saturated", "near": "saturated", "south": "saturated"}, []string{w, "~" + e, "~" + n, "~" + s}},
-		"saturated, then silent": {"", "", map[string]string{"west": "saturated", "east": "silent", "near": "down", "south": "down"}, []string{w, "~" + e}},
-		"the best is saturated":  {"west > near", "", map[string]string{"west": "saturated"}, []string{n, "~" + e, "~" + s, "~" + w}},
-		"hints, and saturated":   {"local", "a", map[string]string{"east": "saturated", "near": "saturated"}, []string{w, s, "~" + e, "~" + n}},
-		"hints, others are":      {"local", "a", map[string]string{"west": "saturated", "near": "saturated", "south": "saturated"}, []string{e, "~" + n, "~" + s, "~" + w}},
-		"invalid":                {"west >", "", none, []string{e, n, w, s}},
+		"no order":               {"prefer=", "", nil, "east near south west", ""},
+		"this cluster":           {"prefer=cluster", "", nil, "east near south west", "east near~~ south~~ west~~"}, // DNS servers do it
+		"the same, by hints":     {"prefer=local", "a", nil, "east near south west", ""},
+		"another cluster":        {"prefer=west", "", nil, "east~~(priority=2) near~~(priority=2) south~~(priority=2) west", ""},
+		"by property":            {"prefer=same(region)", "", nil, "east near south~~(priority=2) west~~(priority=2)", ""},
+		"tiers":                  {"prefer=near > west", "", nil, "east~~(priority=4) near south~~(priority=4) west~~(priority=2)", ""},
+		"the second tier":        {"prefer=west > region=eu", "", odd{"west": "down"}, "east(priority=2) near(priority=2) south~~(priority=4) west!!", ""},
+		"the last tier":          {"prefer=near > west", "", odd{"near": "down", "west": "down"}, "east(priority=4) near!! south(priority=4) west!!", ""},
+		"invalid":                {"prefer=near >", "", nil, "east near south west", ""},
+		"silent":                 {"prefer=", "", odd{"west": "silent"}, "east near south west~~", ""},
+		"silent is after all":    {"prefer=west", "", odd{"west": "silent"}, "east(priority=2) near(priority=2) south(priority=2) west~~", ""},
+		"silent, and tiers":      {"prefer=near > west", "", odd{"west": "silent"}, "east~~(priority=4) near south~~(priority=4) west~~", ""},
+		"the best is silent":     {"prefer=near > west", "", odd{"near": "silent"}, "east~~(priority=4) near~~ south~~(priority=4) west(priority=2)", ""},
+		"all silent":             {"prefer=near", "", odd{"near": "silent", "east": "silent", "west": "silent", "south": "silent"}, "east~~ near(priority=64) south~~ west~~", ""},
+		"silent, and none else":  {"prefer=west > east", "", odd{"west": "silent", "near": "silent", "east": "down", "south": "down"}, "east!! near~~ south!! west(priority=64)", ""},
+		"hints, and an order":    {"prefer=local > west", "a", nil, "east near~~(priority=4) south~~(priority=4) west~~(priority=2)", "east near~~ south~~ west"},
+		"hints, west is down":    {"prefer=local > west > near", "a", odd{"west": "down"}, "east near~~(priority=4) south~~(priority=6) west!!", "east near south~~ west!!"},
+		"hints, this is drained": {"prefer=local > west", "a", odd{"east": "silent"}, "east~~ near~~(priority=4) south~~(priority=4) west(priority=2)", ""},
+		"hints, others silent":   {"prefer=local > west", "a", odd{"west": "silent", "near": "silent", "south": "silent"}, "east near~~ south~~ west~~", ""},
+		"saturated":              {"prefer=", "", odd{"west": "saturated"}, "east near south west~~(priority=32)", ""},
+		"all saturated":          {"prefer=west", "", odd{"west": "saturated", "east": "saturated", "near": "saturated", "south": "saturated"}, "east~~(priority=34) near~~(priority=34) south~~(priority=34) west(priority=32)", ""},
+		"saturated, then silent": {"prefer=", "", odd{"west": "saturated", "east": "silent", "near": "down", "south": "down"}, "east~~ near!! south!! west(priority=32)", ""},
+		"the best is saturated":  {"prefer=near > west", "", odd{"near": "saturated"}, "east~~(priority=4) near~~(priority=32) south~~(priority=4) west(priority=2)", ""},
+		"hints, and saturated":   {"prefer=local", "a", odd{"east": "saturated", "near": "saturated"}, "east~~(priority=32) near~~(priority=32) south west", ""},
+		"hints, others are":      {"prefer=local", "a", odd{"west": "saturated", "near": "saturated", "south": "saturated"}, "east near~~(priority=32) south~~(priority=32) west~~(priority=32)", ""},
+		"a border":               {"prefer=near|within=east; near", "", nil, "east~~(priority=2) near south!! west!!", ""},
+		"shares":                 {"weights=west=10", "", nil, "east(priority=0 weight=7680) near(priority=0 weight=7680) south(priority=0 weight=7680) west~(priority=0 weight=2560)", ""},
+		"no share":               {"weights=west=0", "", nil, "east(priority=0 weight=8704) near(priority=0 weight=8704) south(priority=0 weight=8704) west~~(priority=1)", ""},
+		"all shares":             {"weights=west=100", "", nil, "east~~(priority=1) near~~(priority=1) south~~(priority=1) west(priority=0 weight=25600)", ""},
+		"shares in tiers":        {"prefer=east; near|weights=west=10, near=20", "", nil, "east(priority=0 weight=20480) near~(priority=0 weight=5120) south~~(priority=2 weight=23552) west~~(priority=2 weight=2560)", ""},
+		"shares, all the same":   {"prefer=near; west|weights=near=50", "", nil, "east~~(priority=2 weight=12800) near(priority=0 weight=12800) south~~(priority=2 weight=12800) west(priority=0 weight=12800)", ""},
+		"terminating":            {"prefer=near", "", odd{"near": "terminating", "west": "terminating"}, "east~~(priority=2) near~ south~~(priority=2) west~~(priority=2 terminating=1)", ""},
+		"terminating, and a share": {
+			"weights=near=50", "",
+			odd{"near": "terminating", "west": "down", "south": "down"},
+			"east(priority=0 weight=12800) near~(priority=0 weight=25600 terminating=1) south!! west!!", "",
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			contributions := exporting(t, "prefer="+test.prefer, "east=1 near=1 west=1 south=1", test.odd)
-			observed := newObserved()
-			observed.Nodes.Zones = strings.Fields(test.zones)
-			slices.Sort(test.want)
-			observed, result := settled(t, observed, contributions)
-			diff(t, "used", usedText(result), strings.Join(test.want, " "))
-			for _, c := range contributions {
-				view, problems := export.FromSlices(export.Source{Cluster: c.View.Cluster}, web,
-					export.SlicesOf(c.View.Cluster, result.EndpointSlices), nil)
-				diff(t, "view of "+c.View.Cluster, view, c.View)
-				diff(t, "problems", len(problems), 0)
-			}
-			slices.Reverse(contributions)
-			diff(t, "in another order", merged(observed, contributions), result)
-		})
+		for kind, want := range map[v1beta1.ServiceImportType]string{
+			v1beta1.Headless: test.headless, v1beta1.ClusterSetIP: cmp.Or(test.clusterIP, inParentheses.ReplaceAllString(test.headless, "")),
+		} {
+			t.Run(name+" "+string(kind), func(t *testing.T) {
+				contributions := exporting(t, test.asks, "east=2 near=2 west=2 south=2", test.odd, func(v *export.View) { v.Spec.Type = kind })
+				observed, result := settled(t, newObserved(strings.Fields(test.zones)...), contributions)
+				diff(t, "order", orderText(result), want)
+				for _, c := range contributions {
+					view, problems := export.FromSlices(export.Source{Cluster: c.View.Cluster}, web,
+						export.SlicesOf(c.View.Cluster, result.EndpointSlices), nil)
+					diff(t, "view of "+c.View.Cluster, view, c.View)
+					diff(t, "problems", len(problems), 0)
+				}
+				slices.Reverse(contributions)
+				diff(t, "in another order", merged(observed, contributions), result)
+			})
+		}
 	}
 }

@@ -68,8 +68,7 @@ func TestRoles(t *testing.T) {
 		"the whole": {"weights=near=100", "", "east: no weight; near: weight 100 %; west: saturated"},
 	} {
 		contributions := exporting(t, test.asks, "east=2 near=3 west=3", map[string]string{"west": "saturated"})
-		observed := newObserved()
-		observed.Nodes.Zones = strings.Fields(test.zones)
+		observed := newObserved(strings.Fields(test.zones)...)
 		placement := observed.here().Of(merged(observed, contributions).ServiceImport, contributions)
 		var all []string
 		for _, cluster := range []string{"east", "near", "west"} {
