@@ -4,7 +4,6 @@ package placement
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -32,52 +31,37 @@ func TestParseWeights(t *testing.T) {
 	}
 }
 
-// TestUsed has the rows of weights that TestWeights has not.
-func TestUsed(t *testing.T) {
-	for _, test := range []struct{ weights, ready, used string }{
-		{"west=1", "east=99 west=3", "east=99 west=1"},
-		{"west=50", "east=4 west=10", "east=4 west=4"}, // as many
-		{"west=75", "east=4 west=20", "east=4 west=12"},
-		{"west=10, north=20", "east=7 west=5 north=5", "east=7 north=2 west=1"},
-		{"west=70, east=30", "east=10 west=7 north=5", "east=3 north=0 west=7"},
-		{"west=100, east=0", "east=10 west=7", "east=0 west=7"},
-		{"west=10", "east=0 west=3", "east=0 west=3"},                           // nothing else is ready
-		{"west=10, north=30", "east=0 west=3 north=8", "east=0 north=8 west=3"}, // their ratio, 1 to 3
-		{"west=0", "east=0 west=3", "east=0 west=0"},
-		{"west=10", "east=5 west=0", "east=5 west=0"},
-		{"west=10, north=20", "east=9 west=5 north=0", "east=9 north=0 west=1"}, // 10 % without north
-		{"west=50, north=50", "east=9 west=5 north=0", "east=0 north=0 west=5"}, // still nothing for east
-		{"gone=100", "east=9 west=5", "east=0 west=0"},
+// TestShares has rows of weights that TestWeights and TestEachShares have not: how many endpoints are used, and the weights of
+// SRV records, also those that are rounded away or of nobody.
+func TestShares(t *testing.T) {
+	for _, test := range []struct{ weights, ready, used, each string }{
+		{"west=1", "east=99 west=3", "east=99 west=1", "east=512 west=168"},
+		{"west=50", "east=4 west=10", "east=4 west=4", "east=6400 west=2560"}, // as many
+		{"west=75", "east=4 west=20", "east=4 west=12", "east=3200 west=1920"},
+		{"west=10, north=20", "east=7 west=5 north=5", "east=7 north=2 west=1", "east=5120 north=2048 west=1024"},
+		{"west=70, east=30", "east=10 west=7 north=5", "east=3 north=0 west=7", "east=1536 north=0 west=5120"},
+		{"west=100, east=0", "east=10 west=7", "east=0 west=7", "east=0 west=7424"},
+		{"west=10", "east=0 west=3", "east=0 west=3", "east=0 west=1728"},                                      // nothing else is ready
+		{"west=10, north=30", "east=0 west=3 north=8", "east=0 north=8 west=3", "east=0 north=1920 west=1728"}, // their ratio, 1 to 3
+		{"west=0", "east=0 west=3", "east=0 west=0", "east=0 west=0"},
+		{"west=10", "east=5 west=0", "east=5 west=0", "east=10240 west=0"},
+		{"west=10, north=20", "east=9 west=5 north=0", "east=9 north=0 west=1", "east=5120 north=0 west=1024"}, // 10 % without north
+		{"west=50, north=50", "east=9 west=5 north=0", "east=0 north=0 west=5", "east=0 north=0 west=5120"},    // still nothing for east
+		{"gone=100", "east=9 west=5", "east=0 west=0", "east=0 west=0"},
+		{"west=10", "east=9 west=3", "east=9 west=1", "east=5120 west=1728"},
+		{"west=0", "east=3 west=3", "east=3 west=0", "east=17408 west=0"},
+		{"west=100", "east=3 west=1", "east=0 west=1", "east=0 west=51200"},
+		{"west=70, east=30", "east=1 west=7 north=5", "east=1 north=0 west=2", "east=15360 north=0 west=5120"},
+		{"west=10, north=20", "east=7 west=1 north=0", "east=7 north=0 west=1", "east=6656 north=0 west=5120"},
+		{"west=1", "east=1 west=100000", "east=1 west=1", "east=51200 west=1"},
 	} {
 		weights, err := parseWeights(test.weights)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := weights.Used(counts(t, test.ready)), counts(t, test.used); !maps.Equal(got, want) {
-			t.Errorf("%s of %s: got %v, want %v", test.weights, test.ready, got, want)
-		}
-	}
-}
-
-// TestEach has the weights that are rounded away or of nobody, which TestEachShares has not.
-func TestEach(t *testing.T) {
-	for _, test := range []struct{ weights, ready, each string }{
-		{"west=10", "east=9 west=3", "map[east:5120 west:1728]"},
-		{"west=0", "east=3 west=3", "map[east:17408 west:0]"},
-		{"west=100", "east=3 west=1", "map[east:0 west:51200]"},
-		{"west=70, east=30", "east=1 west=7 north=5", "map[east:15360 north:0 west:5120]"},
-		{"west=10, north=20", "east=7 west=1 north=0", "map[east:6656 north:0 west:5120]"},
-		{"west=10", "east=0 west=3", "map[east:0 west:1728]"}, // nothing else is ready
-		{"gone=100", "east=9", "map[east:0]"},
-		{"west=1", "east=1 west=100000", "map[east:51200 west:1]"},
-	} {
-		weights, err := parseWeights(test.weights)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := fmt.Sprint(weights.each(counts(t, test.ready))); got != test.each {
-			t.Errorf("%s of %s: got %s, want %s", test.weights, test.ready, got, test.each)
-		}
+		ready := counts(t, test.ready)
+		diff(t, test.weights+" of "+test.ready+": used", weights.Used(ready), counts(t, test.used))
+		diff(t, test.weights+" of "+test.ready+": in SRV records", weights.each(ready), counts(t, test.each))
 	}
 }
 
