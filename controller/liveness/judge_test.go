@@ -3,6 +3,7 @@
 package liveness
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,25 +18,20 @@ func at(seconds int) time.Time {
 	return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
 
-// members reads "west 5-100 200 205-300" of each: its id and when it was heard, at each 5 s from one moment to the other,
-// or once. Ticks pass until now.
-func members(t testing.TB, now int, texts ...string) []Member {
+// members reads "west 5-100 200; north 205-300": their ids and when they were heard, at each 5 s from one moment to the
+// other, or once. Ticks pass until now.
+func members(t testing.TB, now int, text string) []Member {
 	t.Helper()
+	texts := strings.FieldsFunc(text, func(r rune) bool { return r == ';' })
 	all, heard := make([]Member, len(texts)), make([]map[int]bool, len(texts))
 	for i, text := range texts {
 		words := strings.Fields(text)
 		all[i], heard[i] = Member{Cluster: words[0], Arrivals: Arrivals{Joined: at(0)}}, map[int]bool{}
 		for _, word := range words[1:] {
-			first, last, isRange := strings.Cut(word, "-")
-			from, err := strconv.Atoi(first)
-			if err != nil {
+			first, last, _ := strings.Cut(word, "-")
+			var from, to int
+			if _, err := fmt.Sscan(first+" "+cmp.Or(last, first), &from, &to); err != nil {
 				t.Fatal(err)
-			}
-			to := from
-			if isRange {
-				if to, err = strconv.Atoi(last); err != nil {
-					t.Fatal(err)
-				}
 			}
 			for second := from; second <= to; second += 5 {
 				heard[i][second] = true
@@ -66,31 +62,15 @@ func tick(now time.Time, passed time.Duration, members []Member) (isolated bool)
 	})
 }
 
-// A judgement is what follows for all members.
-type judgement struct {
-	members  []Verdict
-	isolated bool
-}
-
-// judgeAll judges members in the order of their clusters. The opinion is on the first one.
-func judgeAll(now time.Time, limits Limits, members []Member, opinion Opinion) (j judgement) {
-	j.isolated = tick(now, 0, members)
-	for i, m := range members {
-		if i > 0 {
-			opinion = Opinion{}
-		}
-		j.members = append(j.members, Judge(now, limits, m, opinion))
-	}
-	return j
-}
-
-// text is a judgement as "isolated; west stale Silent demote".
-func text(j judgement) string {
+// judged is what follows for members, as "isolated; west stale Silent demote". The opinion is on the first one.
+func judged(now time.Time, limits Limits, members []Member, opinion Opinion) string {
 	var parts []string
-	if j.isolated {
+	if tick(now, 0, members) {
 		parts = append(parts, "isolated")
 	}
-	for _, v := range j.members {
+	for _, m := range members {
+		v := Judge(now, limits, m, opinion)
+		opinion = Opinion{}
 		part := fmt.Sprintf("%s %s %s", v.Cluster, v.State, v.Reason)
 		if v.Demote {
 			part += " demote"
@@ -158,7 +138,7 @@ func TestJudge(t *testing.T) {
 	tests := []struct {
 		name    string
 		now     int
-		members string // as in members, with ";" between them
+		members string // as in members
 		with    string // as in with
 		want    string
 	}{
@@ -227,13 +207,9 @@ func TestJudge(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			var texts []string
-			if test.members != "" {
-				texts = strings.Split(test.members, ";")
-			}
-			members := members(t, test.now, texts...)
+			members := members(t, test.now, test.members)
 			limits, opinion := with(t, members, test.with)
-			if got := text(judgeAll(at(test.now), limits, members, opinion)); got != test.want {
+			if got := judged(at(test.now), limits, members, opinion); got != test.want {
 				t.Errorf("got\n%s, want\n%s", got, test.want)
 			}
 		})
