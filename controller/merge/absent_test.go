@@ -9,15 +9,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // TestKeepsImport: an import outlives the Service of an export. checkReplaced checks the same of random cluster sets.
 func TestKeepsImport(t *testing.T) {
 	observed, _ := settled(t, newObserved("east"), contribute(newView("east", 1, "http:80/TCP", "10.1.0.1")))
 	observed, result := settled(t, observed, contribute(newAbsent("east")))
-	diff(t, "slices", result.EndpointSlices, []*discoveryv1.EndpointSlice{publishedAbsent("east")})
+	diff(t, "slices", result.EndpointSlices, []*discoveryv1.EndpointSlice{publishedAbsent()})
 	diff(t, "endpointSliceObjects", string(result.ServiceImport.Status.EndpointSliceObjects), "Absent")
 	diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
 		Type: "Ready", Status: metav1.ConditionFalse, Reason: "Pending",
@@ -39,7 +37,7 @@ func TestKeepsImport(t *testing.T) {
 // TestAbsentAlone: no import comes of an export without a Service. It is
 // published all the same, for clusters that have one.
 func TestAbsentAlone(t *testing.T) {
-	want := []*discoveryv1.EndpointSlice{publishedAbsent("east")}
+	want := []*discoveryv1.EndpointSlice{publishedAbsent()}
 	result := Merge(newObserved("east"), contribute(newAbsent("west"), newAbsent("east")))
 	if result.ServiceImport != nil || result.DerivedService != nil {
 		t.Errorf("result %v", result)
@@ -52,20 +50,8 @@ func TestAbsentAlone(t *testing.T) {
 		Merge(foreign, contribute(newAbsent("west"), newAbsent("east"))).EndpointSlices, want)
 }
 
-// publishedAbsent is the slice by which a cluster publishes an export whose Service does not exist.
-func publishedAbsent(cluster string) *discoveryv1.EndpointSlice {
-	view := newAbsent(cluster)
-	return &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "demo", Name: view.Slices[0].Name,
-			Labels: map[string]string{
-				export.LabelService: "web", export.LabelSourceCluster: cluster, export.LabelKubernetesService: "WEB",
-				export.LabelSliceManagedBy: export.Manager,
-			},
-			Annotations: export.NewEncoder(view).Annotations(&view.Slices[0], nil),
-			OwnerReferences: []metav1.OwnerReference{owner(newObserved(cluster), v1beta1.ServiceExportKindName,
-				"uid-of-export")},
-		},
-		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{},
-	}
+// publishedAbsent is the slice by which east publishes an export whose Service does not exist.
+func publishedAbsent() *discoveryv1.EndpointSlice {
+	view := newAbsent("east")
+	return sliceOf(view, view.Slices[0].Name, "WEB", owner(newObserved("east"), v1beta1.ServiceExportKindName, "uid-of-export"))
 }

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 )
 
 func TestEndpointSlices(t *testing.T) {
@@ -25,41 +26,34 @@ func TestEndpointSlices(t *testing.T) {
 	observed.APIVersion = "multicluster.x-k8s.io/v1alpha1"
 	result := Merge(observed, contribute(west, east))
 
-	labels := func(cluster string) map[string]string {
-		return map[string]string{
-			export.LabelService: "web", export.LabelSourceCluster: cluster, export.LabelSliceManagedBy: export.Manager,
-			export.LabelKubernetesService: derivedName,
+	owner := func(kind string, uid types.UID) metav1.OwnerReference {
+		return metav1.OwnerReference{
+			APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: kind, Name: "web", UID: uid, Controller: ptr.To(true),
 		}
 	}
-	ports := []discoveryv1.EndpointPort{{
-		Name: ptr.To("http"), Protocol: ptr.To(exporttest.Ports("80/TCP")[0].Protocol),
-		Port: ptr.To[int32](8080),
-	}}
-	copyName := export.SliceName("west", web, "web-west", discoveryv1.AddressTypeIPv4)
+	port := discoveryv1.EndpointPort{Name: ptr.To("http"), Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To[int32](8080)}
 	diff(t, "slices", result.EndpointSlices, []*discoveryv1.EndpointSlice{
-		{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "demo", Name: "web-east", Labels: labels("east"),
-				Annotations: export.NewEncoder(east).Annotations(&east.Slices[0], nil),
-				OwnerReferences: []metav1.OwnerReference{{
-					APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceExport", Name: "web",
-					UID: "uid-of-export", Controller: ptr.To(true),
-				}},
-			},
-			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: east.Slices[0].Endpoints, Ports: ports,
-		},
-		{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "demo", Name: copyName, Labels: labels("west"),
-				Annotations: export.NewEncoder(west).Annotations(&west.Slices[0], nil),
-				OwnerReferences: []metav1.OwnerReference{{
-					APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceImport", Name: "web",
-					Controller: ptr.To(true),
-				}},
-			},
-			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: west.Slices[0].Endpoints, Ports: ports,
-		},
+		sliceOf(east, "web-east", derivedName, owner("ServiceExport", "uid-of-export"), port),
+		sliceOf(west, export.SliceName("west", web, "web-west", discoveryv1.AddressTypeIPv4), derivedName, owner("ServiceImport", ""), port),
 	})
+}
+
+// sliceOf is the object of the only slice of a view, with its name, Service, owner and ports in a cluster.
+func sliceOf(view *export.View, name, service string, owner metav1.OwnerReference, ports ...discoveryv1.EndpointPort,
+) *discoveryv1.EndpointSlice {
+	slice := &view.Slices[0]
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: name,
+			Labels: map[string]string{
+				export.LabelService: "web", export.LabelSourceCluster: view.Cluster, export.LabelSliceManagedBy: export.Manager,
+				export.LabelKubernetesService: service,
+			},
+			Annotations:     export.NewEncoder(view).Annotations(slice, nil),
+			OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		AddressType: slice.AddressType, Endpoints: slice.Endpoints, Ports: append([]discoveryv1.EndpointPort{}, ports...),
+	}
 }
 
 // TestNoService: the value is a valid one, and the name of no Service.
