@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 )
 
 func timeout(seconds int32) func(*export.View) {
@@ -31,50 +32,40 @@ func local(view *export.View) {
 
 // exportsOf reads exports of cluster-1, cluster-2, ..., each a day younger than the last, with ";" between them: their
 // ports, and what else they have.
-func exportsOf(t *testing.T, text string) (views []*export.View) {
-	t.Helper()
-	for i, each := range strings.Split(text, ";") {
-		if text == "" {
-			break
-		}
-		cluster, age, endpoints := fmt.Sprint("cluster-", i+1), i+1, ""
-		var ports []string
-		var change []func(*export.View)
+func exportsOf(text string) (views []*export.View) {
+	for i, each := range strings.FieldsFunc(text, func(r rune) bool { return r == ';' }) {
+		view := newView(fmt.Sprint("cluster-", i+1), i+1, "", "")
 		for field := range strings.FieldsSeq(each) {
 			key, value, _ := strings.Cut(field, "=")
 			list := strings.Split(value, ",")
 			switch key {
 			case "cluster":
-				cluster = value
+				view.Cluster = value
 			case "age":
-				age = int(value[0] - '0')
+				view.Spec.Created = exporttest.Day(int(value[0] - '0'))
 			case "at":
-				endpoints = value
+				view.Slices[0] = newSlice("web", "80/TCP", value)
 			case "headless":
-				change = append(change, headless)
+				headless(view)
 			case "local":
-				change = append(change, local)
+				local(view)
 			case "affinity":
-				change = append(change, func(v *export.View) { v.Spec.SessionAffinity = corev1.ServiceAffinityClientIP })
+				view.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 			case "timeout":
-				change = append(change, timeout(int32(value[0]-'0')))
+				timeout(int32(value[0] - '0'))(view)
 			case "distribution":
-				change = append(change, distribution(value))
+				view.Spec.TrafficDistribution = value
 			case "labels":
-				change = append(change, labels(slices.DeleteFunc(list, func(s string) bool { return s == "" })...))
+				labels(slices.DeleteFunc(list, func(s string) bool { return s == "" })...)(view)
 			case "annotations":
-				change = append(change, annotations(list...))
+				annotations(list...)(view)
 			case "families":
-				var all []corev1.IPFamily
-				for _, family := range list {
-					all = append(all, corev1.IPFamily(family))
-				}
-				change = append(change, families(all...))
+				view.Spec.IPFamilies = familiesOf(value)
 			default:
-				ports = append(ports, field)
+				view.Spec.Ports = append(view.Spec.Ports, exporttest.Ports(field)...)
 			}
 		}
-		views = append(views, newView(cluster, age, strings.Join(ports, " "), endpoints, change...))
+		views = append(views, view)
 	}
 	return views
 }
@@ -104,20 +95,20 @@ func TestConflict(t *testing.T) {
 		"one name, two numbers":                 {"http:80/TCP; http:8080/TCP", `cluster-1 cluster-2; PortConflict "http:80/TCP" (cluster-2 "http:8080/TCP")`},
 		"one name, two protocols":               {"dns:53/UDP; dns:53/TCP", `cluster-1 cluster-2; PortConflict "dns:53/UDP" (cluster-2 "dns:53/TCP")`},
 		"one number, two names":                 {"http:80/TCP; web:80/TCP; 80/TCP", `cluster-1 cluster-2 cluster-3; PortConflict "http:80/TCP" (cluster-2 "web:80/TCP") (cluster-3 "80/TCP")`},
-		"a family that all have":                {"80/TCP families=IPv4,IPv6; 80/TCP families=IPv6", "cluster-1 cluster-2"},
-		"order of families":                     {"80/TCP families=IPv4,IPv6; 80/TCP families=IPv6,IPv4", "cluster-1 cluster-2"},
-		"no family that all have":               {"80/TCP families=IPv4; 80/TCP families=IPv6; 80/TCP families=IPv6,IPv4", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv4" (cluster-2 "IPv6")`},
-		"backends out of reach for each family": {"80/TCP families=IPv6,IPv4; 80/TCP families=IPv4; 80/TCP families=IPv6", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv6,IPv4" (cluster-2 "IPv4") (cluster-3 "IPv6")`},
-		"a family of some endpoints of a headless service alone": {"80/TCP headless families=IPv4,IPv6; 80/TCP headless families=IPv4; 80/TCP headless families=IPv4", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv4" (cluster-1 "IPv4,IPv6")`},
-		"all endpoints of a headless service have both families": {"80/TCP headless families=IPv4,IPv6; 80/TCP headless families=IPv6,IPv4", "cluster-1 cluster-2"},
-		"the oldest of a headless service has one family":        {"80/TCP headless; 80/TCP headless families=IPv6,IPv4", `cluster-1 cluster-2; IPFamilyConflict "IPv4" (cluster-2 "IPv6,IPv4")`},
+		"a family that all have":                {"80/TCP families=46; 80/TCP families=6", "cluster-1 cluster-2"},
+		"order of families":                     {"80/TCP families=46; 80/TCP families=64", "cluster-1 cluster-2"},
+		"no family that all have":               {"80/TCP families=4; 80/TCP families=6; 80/TCP families=64", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv4" (cluster-2 "IPv6")`},
+		"backends out of reach for each family": {"80/TCP families=64; 80/TCP families=4; 80/TCP families=6", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv6,IPv4" (cluster-2 "IPv4") (cluster-3 "IPv6")`},
+		"a family of some endpoints of a headless service alone": {"80/TCP headless families=46; 80/TCP headless families=4; 80/TCP headless families=4", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv4" (cluster-1 "IPv4,IPv6")`},
+		"all endpoints of a headless service have both families": {"80/TCP headless families=46; 80/TCP headless families=64", "cluster-1 cluster-2"},
+		"the oldest of a headless service has one family":        {"80/TCP headless; 80/TCP headless families=64", `cluster-1 cluster-2; IPFamilyConflict "IPv4" (cluster-2 "IPv6,IPv4")`},
 		"ports without names": {"80/TCP; 443/TCP", `cluster-1 cluster-2; PortConflict "tcp-443:443/TCP,tcp-80:80/TCP" (cluster-2 "443/TCP")`},
 		"nothing":             {"", ""},
 		"ports are united":    {"cluster=east http:80/TCP; cluster=west http:80/TCP api:90/TCP; cluster=north http:80/TCP", `east west north; PortConflict "api:90/TCP,http:80/TCP" (west "api:90/TCP,http:80/TCP")`},
 		"several":             {"cluster=east 80/TCP local; cluster=west 80/TCP labels=a=1", `east west; InternalTrafficPolicyConflict "Local" (west "Cluster"); LabelsConflict "" (west "a=1")`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			contributions := contribute(exportsOf(t, test.exports)...)
+			contributions := contribute(exportsOf(test.exports)...)
 			account := Explain(contributions)
 			diff(t, "account", accountText(account), test.want)
 			want := metav1.Condition{Type: "Conflict", Status: metav1.ConditionFalse, Reason: "NoConflicts", Message: agree}
@@ -157,7 +148,7 @@ func accountText(account Account) string {
 func TestConflictMessage(t *testing.T) {
 	for exports, want := range map[string]string{
 		"80/TCP; 80/TCP local; 80/TCP local; 80/TCP local; 80/TCP local": `Conflicting internalTrafficPolicy. Using "Cluster" from oldest service export in "cluster-1". 4/5 clusters disagree. "cluster-2" has "Local". "cluster-3" has "Local". "cluster-4" has "Local". And 1 more.`,
-		"http:80/TCP labels=a=1 annotations=b=1 distribution=PreferClose; http:81/TCP headless timeout=7 local families=IPv6 distribution=PreferSameZone": `Conflicting exportedAnnotations. Using "b=1" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "". ` +
+		"http:80/TCP labels=a=1 annotations=b=1 distribution=PreferClose; http:81/TCP headless timeout=7 local families=6 distribution=PreferSameZone": `Conflicting exportedAnnotations. Using "b=1" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "". ` +
 			`Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "IPv6". ` +
 			`Conflicting internalTrafficPolicy. Using "Cluster" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "Local". ` +
 			`Conflicting exportedLabels. Using "a=1" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "". ` +
@@ -167,7 +158,7 @@ func TestConflictMessage(t *testing.T) {
 			`Conflicting trafficDistribution. Using "PreferClose" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "PreferSameZone". ` +
 			`Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "Headless".`,
 	} {
-		diff(t, exports, Explain(contribute(exportsOf(t, exports)...)).Conflict, want)
+		diff(t, exports, Explain(contribute(exportsOf(exports)...)).Conflict, want)
 	}
 }
 
@@ -194,7 +185,7 @@ func TestConflictBounds(t *testing.T) {
 // TestRanks: a cluster states the creation times of its exports itself. One that the operator ranks behind the others wins
 // no conflict with them, however old it says it is.
 func TestRanks(t *testing.T) {
-	views := exportsOf(t, "cluster=a age=3 80/TCP; cluster=b age=2 80/TCP headless; cluster=c age=1 80/TCP; cluster=d age=1 80/TCP headless")
+	views := exportsOf("cluster=a age=3 80/TCP; cluster=b age=2 80/TCP headless; cluster=c age=1 80/TCP; cluster=d age=1 80/TCP headless")
 	const oldest, first = `Conflicting type. Using "ClusterSetIP" from oldest service export in `, ` from first-ranked service export in `
 	for name, test := range map[string]struct {
 		ranks         [4]int
