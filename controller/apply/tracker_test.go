@@ -19,7 +19,7 @@ func TestTracker(t *testing.T) {
 	}
 	start := time.Unix(1000, 0)
 	type step struct {
-		do     string // sends, wrote, fails, shows, gone, pass, or expired
+		do     string // sends, wrote, fails, shows, gone, forget, pass, or expired
 		object metav1.Object
 		after  time.Duration
 		want   bool
@@ -43,6 +43,7 @@ func TestTracker(t *testing.T) {
 		"two writes at a time":             {{"wrote", object("a", "5"), 0, false}, {"sends", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, false}, {"wrote", object("a", "6"), 0, false}, {"pass", nil, 0, false}},
 		"an earlier write is overtaken":    {{"wrote", object("b", "5"), 0, false}, {"sends", nil, 0, false}, {"shows", object("b", "6"), 0, false}, {"wrote", object("a", "7"), 0, true}},
 		"resourceVersions go back":         {{"wrote", object("a", "500"), 0, false}, {"shows", object("a", "4"), 0, false}, {"expired", nil, unseenFor, true}, {"pass", object("a", "4"), 0, false}},
+		"its namespace is deleted":         {{"wrote", object("a", "5"), 0, false}, {"forget", nil, 0, false}, {"pass", nil, 0, false}},
 		"no cache shows it":                {{"wrote", object("a", "5"), 0, false}, {"expired", nil, unseenFor - 1, false}, {"pass", nil, 0, true}, {"expired", nil, unseenFor, true}, {"pass", nil, 0, false}},
 	} {
 		var all tracker
@@ -64,6 +65,8 @@ func TestTracker(t *testing.T) {
 					cached.EndpointSlices = []*discoveryv1.EndpointSlice{{ObjectMeta: *s.object.(*metav1.ObjectMeta)}}
 				}
 				got = cached.Lacks(all.Unseen(web))
+			case "forget":
+				all.Forget(web)
 			case "expired":
 				got = len(all.Expired(now)) > 0
 			default:
@@ -76,16 +79,5 @@ func TestTracker(t *testing.T) {
 		if all.Expired(start.Add(3 * unseenFor)); len(all.services)+len(all.early) > 0 {
 			t.Errorf("%s: left are %v and %v", name, all.services, all.early)
 		}
-	}
-}
-
-// TestForgottenServicesAreForgotten: nothing is kept of the services of a deleted namespace.
-func TestForgottenServicesAreForgotten(t *testing.T) {
-	var all tracker
-	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	all.sends(web)
-	all.answered(web, &metav1.ObjectMeta{UID: "2"}, time.Unix(1000, 0))
-	if all.Forget(web); len(all.services) > 0 {
-		t.Errorf("left is %v", all.services)
 	}
 }
