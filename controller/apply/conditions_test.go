@@ -9,17 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 )
 
 func status(code int32, reason metav1.StatusReason, message string) error {
@@ -111,9 +110,7 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		refuse(&decided, existing, step.err)
 		got := applier.conditions(existing.Status.Conditions, decided, 3)
 		step.want.ObservedGeneration, step.want.Message = 3, got[1].Message
-		if want := []metav1.Condition{theirs, step.want}; !equality.Semantic.DeepEqual(got, want) {
-			t.Errorf("%s (-want +got):\n%s", step.name, diff.Diff(want, got))
-		}
+		exporttest.Diff(t, step.name, got, []metav1.Condition{theirs, step.want})
 		existing.Status.Conditions = got
 		now.SetTime(now.Now().Add(time.Second))
 	}

@@ -5,7 +5,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
@@ -25,6 +23,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
@@ -220,12 +219,8 @@ func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 		},
 		map[string]string{export.AnnotationSnapshotPrefix + "v1": "new", "example.com/note": "theirs"})
 	want.UID, want.ResourceVersion = "1", "7"
-	if got := withOthers(existing, desired); !reflect.DeepEqual(got, want) {
-		t.Errorf("(-want +got):\n%s", diff.Diff(want, got))
-	}
-	if !reflect.DeepEqual(desired, before) {
-		t.Errorf("the desired slice was changed:\n%s", diff.Diff(before, desired))
-	}
+	exporttest.Diff(t, "update", withOthers(existing, desired), want)
+	exporttest.Diff(t, "the desired slice", desired, before)
 }
 
 // TestDerivedServiceOfAnotherStays: the names of two services' derived Services may be equal. A service that is not exported

@@ -3,12 +3,10 @@
 package export
 
 import (
-	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apidiff "k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -68,8 +66,6 @@ func FuzzDecode(f *testing.F) {
 		if len(found) > 0 {
 			t.Errorf("problems with what was found valid: %v", found)
 		}
-		if !reflect.DeepEqual(again, view) {
-			t.Errorf("the view changed when it was published (-before +after):\n%s", apidiff.Diff(view, again))
-		}
+		diff(t, "view after it was published", again, view)
 	})
 }

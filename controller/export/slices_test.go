@@ -5,7 +5,6 @@ package export
 import (
 	"math/rand/v2"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -326,7 +325,5 @@ func TestStrip(t *testing.T) {
 	endpoint.Addresses, endpoint.NodeName = append(endpoint.Addresses, "10.1.0.2"), ptr.To("node")
 	endpoint.TargetRef, endpoint.Hints = &corev1.ObjectReference{Name: "x"}, &discoveryv1.EndpointHints{}
 	endpoint.DeprecatedTopology = map[string]string{"a": "b"}
-	if got := Strip(full); !reflect.DeepEqual(got, want) {
-		t.Errorf("kept %v, want %v", got, want)
-	}
+	diff(t, "kept", Strip(full), want)
 }
