@@ -26,8 +26,8 @@ type Property struct {
 	Text func(*export.Spec) string
 	// Dissent are the exports that have another value, in their precedence.
 	Dissent []*export.View
-	// differs returns which specs disagree with the decision.
-	differs func(decision) func(*export.Spec) bool
+	// differs reports whether a spec disagrees with the decision.
+	differs func(decision, *export.Spec) bool
 }
 
 var properties = []Property{
@@ -48,31 +48,22 @@ var properties = []Property{
 	{
 		Field: "ports", Reason: v1beta1.ServiceExportReasonPortConflict,
 		Text: func(s *export.Spec) string { return portsText(s.Ports) },
-		differs: func(d decision) func(*export.Spec) bool {
-			first := make(map[export.Port]bool, len(d.spec.Ports)) // they are unique
-			for _, port := range d.spec.Ports {
-				first[port] = true
-			}
-			return func(s *export.Spec) bool {
-				return len(s.Ports) != len(first) || slices.ContainsFunc(s.Ports, func(port export.Port) bool { return !first[port] })
-			}
+		differs: func(d decision, s *export.Spec) bool {
+			return len(s.Ports) != len(d.spec.Ports) || // they are unique
+				slices.ContainsFunc(s.Ports, func(port export.Port) bool { return !slices.Contains(d.spec.Ports, port) })
 		},
 	},
 	{
 		Field: "ipFamilies", Reason: v1beta1.ServiceExportReasonIPFamilyConflict,
-		Text: func(s *export.Spec) string { return familiesText(s.IPFamilies) },
-		differs: func(d decision) func(*export.Spec) bool {
-			return func(s *export.Spec) bool { return outOfReach(d.spec.Type, s.IPFamilies, d.families) }
-		},
+		Text:    func(s *export.Spec) string { return familiesText(s.IPFamilies) },
+		differs: func(d decision, s *export.Spec) bool { return outOfReach(d.spec.Type, s.IPFamilies, d.families) },
 	},
 }
 
 func of[T ~string](field string, reason v1beta1.ServiceExportConditionReason, value func(*export.Spec) T) Property {
 	return Property{
 		Field: field, Reason: reason, Text: func(s *export.Spec) string { return string(value(s)) },
-		differs: func(d decision) func(*export.Spec) bool {
-			return func(s *export.Spec) bool { return value(s) != value(d.spec) }
-		},
+		differs: func(d decision, s *export.Spec) bool { return value(s) != value(d.spec) },
 	}
 }
 
@@ -81,9 +72,7 @@ func ofMap(field string, reason v1beta1.ServiceExportConditionReason,
 ) Property {
 	return Property{
 		Field: field, Reason: reason, Text: func(s *export.Spec) string { return mapText(value(s)) },
-		differs: func(d decision) func(*export.Spec) bool {
-			return func(s *export.Spec) bool { return !maps.Equal(value(s), value(d.spec)) }
-		},
+		differs: func(d decision, s *export.Spec) bool { return !maps.Equal(value(s), value(d.spec)) },
 	}
 }
 
@@ -91,9 +80,8 @@ func ofMap(field string, reason v1beta1.ServiceExportConditionReason,
 func compare(views []*export.View, agreed decision) []Property {
 	all := slices.Clone(properties)
 	for i := range all {
-		differs := all[i].differs(agreed)
 		for _, view := range views {
-			if differs(view.Spec) {
+			if all[i].differs(agreed, view.Spec) {
 				all[i].Dissent = append(all[i].Dissent, view)
 			}
 		}

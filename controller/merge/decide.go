@@ -62,14 +62,9 @@ func older(a, b *export.View) int {
 // the first, or the first's where that is empty.
 func commonFamilies(views []*export.View) []corev1.IPFamily {
 	first := views[0].Spec.IPFamilies
-	var common []corev1.IPFamily
-	for _, family := range first {
-		if !slices.ContainsFunc(views, func(view *export.View) bool {
-			return !slices.Contains(view.Spec.IPFamilies, family)
-		}) {
-			common = append(common, family)
-		}
-	}
+	common := slices.DeleteFunc(slices.Clone(first), func(family corev1.IPFamily) bool {
+		return slices.ContainsFunc(views, func(view *export.View) bool { return !slices.Contains(view.Spec.IPFamilies, family) })
+	})
 	if len(common) == 0 {
 		return slices.Clone(first)
 	}

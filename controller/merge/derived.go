@@ -31,14 +31,11 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 		ClusterIPs:            slices.Clone(spec.IPs),
 		IPFamilies:            families,
 		IPFamilyPolicy:        ptr.To(corev1.IPFamilyPolicySingleStack),
-		SessionAffinity:       spec.SessionAffinity,
+		SessionAffinity:       cmp.Or(spec.SessionAffinity, corev1.ServiceAffinityNone),
 		SessionAffinityConfig: derivedAffinity(spec),
 		InternalTrafficPolicy: ptr.To(ptr.Deref(spec.InternalTrafficPolicy,
 			corev1.ServiceInternalTrafficPolicyCluster)),
 		TrafficDistribution: knownDistribution(spec.TrafficDistribution),
-	}
-	if service.Spec.SessionAffinity == "" {
-		service.Spec.SessionAffinity = corev1.ServiceAffinityNone
 	}
 	if len(spec.IPs) > 0 {
 		service.Spec.ClusterIP = spec.IPs[0]
