@@ -128,12 +128,7 @@ func parseTerm(text string) (term, error) {
 
 // Selects reports whether the selector selects the cluster, as seen from the local one.
 func (s Selector) Selects(cluster, local Cluster) bool {
-	for _, applies := range s.terms {
-		if applies(cluster, local) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.terms, func(applies term) bool { return applies(cluster, local) })
 }
 
 // All reports whether a term of the selector is *, so that it selects all clusters.
