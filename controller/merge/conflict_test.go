@@ -26,8 +26,15 @@ func timeout(seconds int32) func(*export.View) {
 	}
 }
 
-func local(view *export.View) {
-	view.Spec.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
+// pairs reads "a=1,b=2".
+func pairs(text string) map[string]string {
+	all := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if key, value, found := strings.Cut(pair, "="); found {
+			all[key] = value
+		}
+	}
+	return all
 }
 
 // exportsOf reads exports of cluster-1, cluster-2, ..., each a day younger than the last, with ";" between them: their
@@ -37,7 +44,6 @@ func exportsOf(text string) (views []*export.View) {
 		view := newView(fmt.Sprint("cluster-", i+1), i+1, "", "")
 		for field := range strings.FieldsSeq(each) {
 			key, value, _ := strings.Cut(field, "=")
-			list := strings.Split(value, ",")
 			switch key {
 			case "cluster":
 				view.Cluster = value
@@ -48,7 +54,7 @@ func exportsOf(text string) (views []*export.View) {
 			case "headless":
 				headless(view)
 			case "local":
-				local(view)
+				view.Spec.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
 			case "affinity":
 				view.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 			case "timeout":
@@ -56,9 +62,9 @@ func exportsOf(text string) (views []*export.View) {
 			case "distribution":
 				view.Spec.TrafficDistribution = value
 			case "labels":
-				labels(slices.DeleteFunc(list, func(s string) bool { return s == "" })...)(view)
+				view.Spec.Labels = pairs(value)
 			case "annotations":
-				annotations(list...)(view)
+				view.Spec.Annotations = pairs(value)
 			case "families":
 				view.Spec.IPFamilies = familiesOf(value)
 			default:
@@ -165,16 +171,15 @@ func TestConflictMessage(t *testing.T) {
 // TestConflictBounds: the API refuses longer reasons and messages.
 func TestConflictBounds(t *testing.T) {
 	long := strings.Repeat("é\x00", 600)
-	var views []*export.View
+	text := ""
 	for i := range 4 {
-		views = append(views, newView(fmt.Sprint(strings.Repeat("x", 62), i), 1+i, fmt.Sprintf("p%d:80/TCP(%s)", i, long), "",
-			labels(fmt.Sprint("a=", i, long)), annotations(fmt.Sprint("a=", i, long)), distribution(fmt.Sprint(i, long))))
+		text += fmt.Sprintf("; cluster=%s%d p%[2]d:80/TCP(%[3]s) labels=a=%[2]d%[3]s annotations=a=%[2]d%[3]s distribution=%[2]d%[3]s",
+			strings.Repeat("x", 62), i, long)
 		if i > 0 {
-			for _, change := range []func(*export.View){headless, timeout(7), local, families("IPv6")} {
-				change(views[i])
-			}
+			text += " headless timeout=7 local families=6"
 		}
 	}
+	views := exportsOf(text)
 	conflict := conditionOf(t, Merge(newObserved(views[0].Cluster), contribute(views...)).ExportConditions, "Conflict")
 	diff(t, "reasons", strings.Count(conflict.Reason, ","), 8)
 	if len(conflict.Reason) > 1024 || len(conflict.Message) > 32768 {

@@ -22,13 +22,9 @@ var (
 	newAbsent = exporttest.Absent
 	newSlice  = exporttest.Slice
 	headless  = exporttest.Headless
-	families  = exporttest.Families
 
-	labels       = exporttest.Labels
-	annotations  = exporttest.Annotations
-	distribution = exporttest.Distribution
-	diff         = exporttest.Diff
-	conditionOf  = exporttest.ConditionOf
+	diff        = exporttest.Diff
+	conditionOf = exporttest.ConditionOf
 )
 
 // newObserved is a cluster with its ServiceExport and nothing else of the service.

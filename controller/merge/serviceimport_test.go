@@ -3,7 +3,6 @@
 package merge
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -19,12 +18,8 @@ import (
 var derivedName = export.DerivedServiceName(web)
 
 func TestServiceImport(t *testing.T) {
-	contributions := contribute(
-		newView("west", 1, "http:80/TCP", "10.2.0.1", timeout(60), local, distribution("PreferClose"),
-			labels("team=red"), annotations("note=x"), families("IPv4", "IPv6")),
-		newView("east", 2, "http:80/TCP", "10.1.0.1", labels("team=blue"), families("IPv4", "IPv6")),
-	)
-	first := Merge(newObserved("east"), contributions)
+	first := Merge(newObserved("east"), contribute(exportsOf("cluster=west http:80/TCP timeout=6 local distribution=PreferClose "+
+		"labels=team=red annotations=note=x families=46; cluster=east http:80/TCP labels=team=blue families=46")...))
 	want := &v1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: "web",
@@ -39,7 +34,7 @@ func TestServiceImport(t *testing.T) {
 			Ports:           []v1beta1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}},
 			SessionAffinity: corev1.ServiceAffinityClientIP,
 			SessionAffinityConfig: &corev1.SessionAffinityConfig{
-				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)},
+				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](6)},
 			},
 			IPFamilies:            []corev1.IPFamily{"IPv4", "IPv6"},
 			InternalTrafficPolicy: ptr.To(corev1.ServiceInternalTrafficPolicyLocal),
@@ -73,7 +68,7 @@ func TestServiceImport(t *testing.T) {
 			IPFamilyPolicy:  ptr.To(corev1.IPFamilyPolicyRequireDualStack),
 			SessionAffinity: corev1.ServiceAffinityClientIP,
 			SessionAffinityConfig: &corev1.SessionAffinityConfig{
-				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)},
+				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](6)},
 			},
 			InternalTrafficPolicy: ptr.To(corev1.ServiceInternalTrafficPolicyLocal),
 			TrafficDistribution:   ptr.To("PreferClose"),
@@ -84,9 +79,8 @@ func TestServiceImport(t *testing.T) {
 
 // TestImportMetadata: what exports set goes with them, and what others set on an import and its Service stays.
 func TestImportMetadata(t *testing.T) {
-	observed, _ := settled(t, newObserved("east"),
-		contribute(newView("east", 1, "80/TCP", "", labels("team=red"),
-			annotations(export.AnnotationPrefer+"=cluster"))))
+	before := exportsOf("cluster=east 80/TCP labels=team=red annotations=" + export.AnnotationPrefer + "=cluster")
+	observed, _ := settled(t, newObserved("east"), contribute(before...))
 	observed.ServiceImport.Labels["app.kubernetes.io/part-of"] = "shop"
 	observed.ServiceImport.Labels["argocd.argoproj.io/instance"] = "shop"
 	observed.ServiceImport.Annotations["kubectl.kubernetes.io/note"] = "kept"
@@ -94,7 +88,7 @@ func TestImportMetadata(t *testing.T) {
 	observed.ServiceImport.Finalizers = []string{"example.com/wait"}
 	observed.DerivedService.Annotations = map[string]string{"example.com/mesh": "on"}
 
-	result := Merge(observed, contribute(newView("east", 1, "80/TCP", "", labels("tier=front"))))
+	result := Merge(observed, contribute(exportsOf("cluster=east 80/TCP labels=tier=front")...))
 	diff(t, "labels", result.ServiceImport.Labels, map[string]string{
 		"tier": "front", "app.kubernetes.io/part-of": "shop", "argocd.argoproj.io/instance": "shop",
 		export.LabelManagedBy: export.Manager,
@@ -179,9 +173,9 @@ func TestIPFamilies(t *testing.T) {
 		"another Service got the IP":            {"4", "4", "", "192.0.2.1", "4", "", "Pending", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var views []*export.View
-			for i, exported := range strings.Fields(test.exports) {
-				views = append(views, newView(fmt.Sprintf("cluster-%d", i+1), i+1, "80/TCP", "", families(familiesOf(exported)...)))
+			exports := ""
+			for each := range strings.FieldsSeq(test.exports) {
+				exports += "80/TCP families=" + each + ";"
 			}
 			observed := newObserved("cluster-1")
 			observed.IPFamilies, observed.TakenIPs = familiesOf(test.cluster), []string{"192.0.2.1"}
@@ -199,7 +193,7 @@ func TestIPFamilies(t *testing.T) {
 					ObjectMeta: managed, Spec: v1beta1.ServiceImportSpec{IPs: strings.Fields(test.old)},
 				}
 			}
-			result := Merge(observed, contribute(views...))
+			result := Merge(observed, contribute(exportsOf(exports)...))
 			diff(t, "families", result.ServiceImport.Spec.IPFamilies, familiesOf(test.want))
 			diff(t, "IPs", strings.Join(result.ServiceImport.Spec.IPs, " "), test.ips)
 			diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready").Reason, test.ready)
@@ -219,9 +213,7 @@ func TestIPFamilies(t *testing.T) {
 }
 
 func TestDerivedServiceDefaults(t *testing.T) {
-	clientIP := func(v *export.View) { v.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }
-	result := Merge(newObserved("east"), contribute(newView("east", 1, "80/TCP", "", clientIP,
-		distribution("example.com/unknown"))))
+	result := Merge(newObserved("east"), contribute(exportsOf("cluster=east 80/TCP affinity distribution=example.com/unknown")...))
 	diff(t, "affinity config", result.DerivedService.Spec.SessionAffinityConfig,
 		&corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](10800)}})
 	if got := result.ServiceImport.Spec.SessionAffinityConfig; got != nil {

@@ -112,25 +112,6 @@ func Distribution(value string) func(*export.View) {
 	return func(view *export.View) { view.Spec.TrafficDistribution = value }
 }
 
-// Labels gives a view exported labels, each as "key=value".
-func Labels(pairs ...string) func(*export.View) {
-	return func(view *export.View) { view.Spec.Labels = pairsOf(pairs) }
-}
-
-// Annotations gives a view exported annotations, each as "key=value".
-func Annotations(pairs ...string) func(*export.View) {
-	return func(view *export.View) { view.Spec.Annotations = pairsOf(pairs) }
-}
-
-func pairsOf(pairs []string) map[string]string {
-	m := make(map[string]string)
-	for _, pair := range pairs {
-		key, value, _ := strings.Cut(pair, "=")
-		m[key] = value
-	}
-	return m
-}
-
 // Stored are an import and its derived Service as an API server has them after they were written: with UIDs, and with the
 // IPs that the Service lacked. Either may be nil.
 func Stored(imported *v1beta1.ServiceImport, derived *corev1.Service) (*v1beta1.ServiceImport, *corev1.Service) {
