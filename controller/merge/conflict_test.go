@@ -98,6 +98,7 @@ func TestConflict(t *testing.T) {
 		"many annotations":                      {"80/TCP annotations=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1; 80/TCP", `cluster-1 cluster-2; AnnotationsConflict "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1" (cluster-2 "")`},
 		"an empty set and none are equal":       {"80/TCP labels=; 80/TCP", "cluster-1 cluster-2"},
 		"port added":                            {"http:80/TCP; http:80/TCP metrics:9090/TCP", `cluster-1 cluster-2; PortConflict "http:80/TCP,metrics:9090/TCP" (cluster-2 "http:80/TCP,metrics:9090/TCP")`},
+		"port missing":                          {"http:80/TCP metrics:9090/TCP; http:80/TCP", `cluster-1 cluster-2; PortConflict "http:80/TCP,metrics:9090/TCP" (cluster-2 "http:80/TCP")`},
 		"one name, two numbers":                 {"http:80/TCP; http:8080/TCP", `cluster-1 cluster-2; PortConflict "http:80/TCP" (cluster-2 "http:8080/TCP")`},
 		"one name, two protocols":               {"dns:53/UDP; dns:53/TCP", `cluster-1 cluster-2; PortConflict "dns:53/UDP" (cluster-2 "dns:53/TCP")`},
 		"one number, two names":                 {"http:80/TCP; web:80/TCP; 80/TCP", `cluster-1 cluster-2 cluster-3; PortConflict "http:80/TCP" (cluster-2 "web:80/TCP") (cluster-3 "80/TCP")`},
