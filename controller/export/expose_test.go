@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// exposedText is what an export publishes for other networks: targets, then endpoints, "!" before those that are not ready and
+// slicesText is each slice's targets, then its endpoints with their zones, "!" before those that are not ready and
 // "~" before those that only serve.
-func exposedText(all []Slice) string {
+func slicesText(all ...Slice) string {
 	var texts []string
 	for _, slice := range all {
 		for _, target := range slice.Targets {
@@ -48,7 +48,7 @@ func exposedText(all []Slice) string {
 // isExposed checks what a view publishes for other networks, if it does, and a part of its problems.
 func isExposed(t *testing.T, view *View, found []Problem, exposed bool, want, problem string) {
 	t.Helper()
-	if got := exposedText(view.Exposed); got != want || (len(view.Exposed) > 0) != exposed {
+	if got := slicesText(view.Exposed...); got != want || (len(view.Exposed) > 0) != exposed {
 		t.Errorf("got %q in %d slices, want %q", got, len(view.Exposed), want)
 	}
 	if got := strings.Join(texts(found), "\n"); problem == "" && got != "" || !strings.Contains(got, problem) {
@@ -276,7 +276,7 @@ func TestSettles(t *testing.T) {
 			}
 		}
 		view, _, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{pods})
-		if got := strings.TrimPrefix(exposedText(view.Exposed), "TCP/80->30001 "); strings.ReplaceAll(got, "@", "") != step.want || view.After.Seconds() != step.after {
+		if got := strings.TrimPrefix(slicesText(view.Exposed...), "TCP/80->30001 "); strings.ReplaceAll(got, "@", "") != step.want || view.After.Seconds() != step.after {
 			t.Errorf("%d: got %q, again after %s", i, got, view.After)
 		}
 		from.Before = view.Memory
@@ -307,8 +307,8 @@ func TestNetworks(t *testing.T) {
 	}
 	const pods, balancer = "TCP/80->8080 10.1.0.1@zone-a", "TCP/80->80 203.0.113.7"
 	for network, want := range map[string]string{"a": pods, "b": balancer, "": balancer} {
-		if got, _ := read(network); exposedText(got.Slices) != want {
-			t.Errorf("network %q: got %s, want %s", network, exposedText(got.Slices), want)
+		if got, _ := read(network); slicesText(got.Slices...) != want {
+			t.Errorf("network %q: got %s, want %s", network, slicesText(got.Slices...), want)
 		}
 	}
 	published = published[:1]

@@ -3,7 +3,6 @@
 package export
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -184,18 +183,10 @@ func texts(found []Problem) []string {
 	return all
 }
 
-// lines are the slices of a view, as "IPv4 [TCP 80 8080] [10.1.0.1]", sorted.
-func lines(view *View) []string {
-	var all []string
+// lines are the slices of a view, each its address type and what slicesText has, sorted.
+func lines(view *View) (all []string) {
 	for _, slice := range view.Slices {
-		var targets, addresses []string
-		for _, target := range slice.Targets {
-			targets = append(targets, fmt.Sprintf("%s %d %d", target.Protocol, target.Number, target.Port))
-		}
-		for _, endpoint := range slice.Endpoints {
-			addresses = append(addresses, endpoint.Addresses...)
-		}
-		all = append(all, fmt.Sprintf("%s %v %v", slice.AddressType, targets, addresses))
+		all = append(all, strings.TrimSpace(string(slice.AddressType)+" "+slicesText(slice)))
 	}
 	slices.Sort(all)
 	return all

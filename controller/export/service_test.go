@@ -199,31 +199,31 @@ func TestFromServiceSlices(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		slices        slices
-		want, problem string // of each slice its type, targets and addresses
+		want, problem string // as in lines
 	}{
-		"none":           {nil, "IPv4 [] []", ""},
-		"one of ours":    {slices{newSlice("a", "80/TCP", "10.1.0.1", labelled(LabelSliceManagedBy, Manager))}, "IPv4 [] []", ""},
-		"one of another": {slices{newSlice("b", "80/TCP", "10.1.0.2", labelled(LabelSourceCluster, "west"))}, "IPv4 [] []", ""},
-		"FQDN":           {slices{newSlice("a", "80/TCP", "", fqdn)}, "IPv4 [] []", `BadAddressType: EndpointSlice demo/a: address type "FQDN" is not exported`},
-		"no such port":   {slices{newSlice("a", "http:80/TCP 80/UDP", "10.1.0.1")}, "IPv4 [] [10.1.0.1]", ""},
+		"none":           {nil, "IPv4", ""},
+		"one of ours":    {slices{newSlice("a", "80/TCP", "10.1.0.1", labelled(LabelSliceManagedBy, Manager))}, "IPv4", ""},
+		"one of another": {slices{newSlice("b", "80/TCP", "10.1.0.2", labelled(LabelSourceCluster, "west"))}, "IPv4", ""},
+		"FQDN":           {slices{newSlice("a", "80/TCP", "", fqdn)}, "IPv4", `BadAddressType: EndpointSlice demo/a: address type "FQDN" is not exported`},
+		"no such port":   {slices{newSlice("a", "http:80/TCP 80/UDP", "10.1.0.1")}, "IPv4 10.1.0.1@zone-a", ""},
 		"port of no number": {
-			slices{newSlice("a", "80/TCP", "10.1.0.1", func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = nil })}, "IPv4 [] [10.1.0.1]", "",
+			slices{newSlice("a", "80/TCP", "10.1.0.1", func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = nil })}, "IPv4 10.1.0.1@zone-a", "",
 		},
 		"other target numbers": {
 			slices{newSlice("a", "8080/TCP", "10.1.0.1"), newSlice("b", "8081/TCP", "10.1.0.2")},
-			"IPv4 [TCP 80 8080] [10.1.0.1]; IPv4 [TCP 80 8081] [10.1.0.2]", "",
+			"IPv4 TCP/80->8080 10.1.0.1@zone-a; IPv4 TCP/80->8081 10.1.0.2@zone-a", "",
 		},
 		"both families": {
 			slices{newSlice("a", "80/TCP", "fd00::1"), newSlice("b", "80/TCP", "10.1.0.2")},
-			"IPv4 [TCP 80 80] [10.1.0.2]; IPv6 [TCP 80 80] [fd00::1]", "",
+			"IPv4 TCP/80->80 10.1.0.2@zone-a; IPv6 TCP/80->80 fd00::1@zone-a", "",
 		},
 		"addresses of no pod": {
 			slices{newSlice("a", "80/TCP", "127.0.0.1 10.1.0.1 169.254.169.254")},
-			"IPv4 [TCP 80 80] [10.1.0.1]", `BadAddress: EndpointSlice demo/a: 127.0.0.1 is not the address of a pod (2 times)`,
+			"IPv4 TCP/80->80 10.1.0.1@zone-a", `BadAddress: EndpointSlice demo/a: 127.0.0.1 is not the address of a pod (2 times)`,
 		},
 		"addresses in any form": { // as Kubernetes allows
 			slices{newSlice("a", "80/TCP", "FD00::1 fd00:0::2 FE80::1")},
-			"IPv6 [TCP 80 80] [fd00::1 fd00::2]", `BadAddress: EndpointSlice demo/a: fe80::1 is not the address of a pod`,
+			"IPv6 TCP/80->80 fd00::1@zone-a fd00::2@zone-a", `BadAddress: EndpointSlice demo/a: fe80::1 is not the address of a pod`,
 		},
 	} {
 		view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(), newService("80/TCP"), test.slices)

@@ -236,7 +236,7 @@ func TestConfinedAddresses(t *testing.T) {
 	} {
 		from := Source{Cluster: "east", CIDRs: prefixes(test.ranges), Services: prefixes(test.services)}
 		view, found := FromSlices(from, web, published, nil)
-		diff(t, "slices", lines(view), []string{"IPv4 [TCP 80 8080] [" + test.want + "]"})
+		diff(t, "slices", lines(view), []string{"IPv4 TCP/80->8080 " + test.want})
 		diff(t, "problems", texts(found), problemsOf(test.problem))
 		if test.problem == foreign && found[0].Address != netip.MustParseAddr("10.2.0.1") {
 			t.Errorf("got %+v, want the address that is left out", found)
