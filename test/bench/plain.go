@@ -141,6 +141,9 @@ func runPlain(ctx context.Context, args []string, stdout io.Writer) error {
 	return json.NewEncoder(stdout).Encode(least)
 }
 
+// atOnce is how many requests the plain client has in flight.
+const atOnce = 16
+
 // floorPrefix begins the names of the namespaces that the plain client writes to. They exist.
 const floorPrefix = "floor-"
 
@@ -150,7 +153,7 @@ func (p *plain) imports(ctx context.Context, least *leastTime) error {
 	if err != nil {
 		return err
 	}
-	least.Took, least.CPU, err = during(os.Getpid(), func() error { return copyAll(ctx, p.Client, all, floorPrefix, 16) })
+	least.Took, least.CPU, err = during(os.Getpid(), func() error { return copyAll(ctx, p.Client, all, floorPrefix, atOnce) })
 	return err
 }
 
@@ -185,6 +188,7 @@ func (p *plain) changes(ctx context.Context, least *leastTime) error {
 	}()
 	least.Took, least.CPU, err = during(os.Getpid(), func() error {
 		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(atOnce) // an API server that falls behind gets no more
 		err := atRate(ctx, p.rate, p.lasts, func() error {
 			slice, number := own[least.Count%len(own)], least.Count
 			least.Count++
