@@ -45,9 +45,6 @@ type Skips map[Reason]int
 
 // Add counts n more for a reason. A count of 0 is no entry.
 func (s *Skips) Add(reason Reason, n int) {
-	if n == 0 {
-		return
-	}
 	if *s == nil {
 		*s = make(Skips)
 	}

@@ -33,7 +33,7 @@ func compareEndpoints(a, b *endpoint) int {
 	return a.addr.Compare(b.addr)
 }
 
-// buildBlocks sorts the endpoints of a headless service into blocks.
+// buildHeadless sorts the endpoints of a headless service into blocks.
 //
 // An endpoint is usable if it is ready. If a name has no ready endpoint, those that are serving and terminating answer
 // for it. This is decided for the service name, which SRV follows, and for each host name by itself. SRV also lists host
@@ -46,15 +46,10 @@ func compareEndpoints(a, b *endpoint) int {
 //
 // A of the service has the addresses of blocks 1 and 2, SRV the targets db-0.east, db-1.east and 10-2-0-1.west, and A
 // of 10-2-0-2.west the address of block 3.
-func buildBlocks(
-	config *Config, imported *object.Import, all []*object.Endpoints, skips *object.Skips,
-) []Block {
-	b := blockBuilder{
-		config: config, imported: imported,
-		ports: make(portSets), skips: skips, maxHost: config.room(imported) - len(".."), drafts: make(map[Class]*draft),
-	}
+func (s *Service) buildHeadless(all []*object.Endpoints) {
+	b := blockBuilder{Service: s, ports: make(portSets), maxHost: s.room() - len(".."), drafts: make(map[Class]*draft)}
 	for _, from := range all {
-		if imported.HasFamily(from.Size) {
+		if s.Import.HasFamily(from.Size) {
 			b.collect(from)
 		}
 	}
@@ -68,16 +63,15 @@ func buildBlocks(
 		b.addHost(rest[:end])
 		rest = rest[end:]
 	}
-	blocks := make([]Block, 0, len(b.drafts))
+	s.Blocks = make([]Block, 0, len(b.drafts))
 	for _, d := range b.drafts {
 		made := Block{Class: d.Class, addrs: slices.Clone(d.addrs)}
 		if d.Named {
 			made.hosts = object.PackHostnames(d.hosts)
 		}
-		blocks = append(blocks, made)
+		s.Blocks = append(s.Blocks, made)
 	}
-	slices.SortFunc(blocks, func(a, b Block) int { return a.compare(&b) })
-	return blocks
+	slices.SortFunc(s.Blocks, func(a, b Block) int { return a.compare(&b) })
 }
 
 // sameHost reports whether two endpoints of a service have the same host name, or are the same nameless address.
@@ -87,10 +81,8 @@ func (e *endpoint) sameHost(other *endpoint) bool {
 
 // blockBuilder collects endpoints, and makes drafts of blocks.
 type blockBuilder struct {
-	config    *Config
-	imported  *object.Import
+	*Service
 	ports     portSets
-	skips     *object.Skips
 	maxHost   int // octets of a host and its cluster id
 	endpoints []*endpoint
 	anyReady  bool // of all endpoints
@@ -108,11 +100,9 @@ type draft struct {
 
 // collect unpacks the endpoints of a slice.
 func (b *blockBuilder) collect(from *object.Endpoints) {
-	b.skips.AddAll(from.Skips, +1)
+	b.Skips.AddAll(from.Skips, +1)
 	b.anyReady = b.anyReady || from.Ready > 0
-	fit, tooLong := b.config.fitting(b.imported, from.Ports)
-	b.skips.Add(object.NameTooLong, tooLong)
-	ports := b.ports.set(fit)
+	ports := b.ports.set(b.fitting(from.Ports))
 	endpoints := make([]endpoint, from.Len())
 	for i := range endpoints {
 		e := &endpoints[i]
@@ -132,7 +122,7 @@ func (b *blockBuilder) collect(from *object.Endpoints) {
 func (b *blockBuilder) nameHost(e *endpoint) {
 	if of := ParseHostLabel(e.host); of.IsValid() {
 		if of != e.addr {
-			b.skips.Add(object.InvalidHostname, 1)
+			b.Skips.Add(object.InvalidHostname, 1)
 		}
 		e.host = ""
 	}
@@ -145,7 +135,7 @@ func (b *blockBuilder) nameHost(e *endpoint) {
 	}
 	if length+len(e.cluster) > b.maxHost {
 		e.host, e.cluster = "", ""
-		b.skips.Add(object.NameTooLong, 1)
+		b.Skips.Add(object.NameTooLong, 1)
 	}
 }
 

@@ -317,7 +317,7 @@ func TestANameTooLongForOneZoneIsInNone(t *testing.T) {
 		t.Errorf("left out: %s", got)
 	}
 	for number := range both.Zones {
-		if got := len(service.Records(both, number)); got != 3 {
+		if got := len(service.Records(number)); got != 3 {
 			t.Errorf("zone %d has %d records, want two addresses of the service and one of a host", number, got)
 		}
 	}

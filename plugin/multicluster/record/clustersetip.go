@@ -9,10 +9,8 @@ import (
 )
 
 // buildClusterSetIP packs the addresses and the ports of a ClusterSetIP service: a block for each family.
-func (s *Service) buildClusterSetIP(config *Config) {
-	fit, tooLong := config.fitting(s.Import, s.Import.Ports)
-	s.Skips.Add(object.NameTooLong, tooLong)
-	s.Ports = newPortSet(fit)
+func (s *Service) buildClusterSetIP() {
+	s.Ports = newPortSet(s.fitting(s.Import.Ports))
 	for _, addr := range s.Import.Addrs { // IPv4 before IPv6
 		size := uint8(addr.BitLen() / 8)
 		if last := len(s.Blocks) - 1; last < 0 || s.Blocks[last].Size != size {
@@ -24,19 +22,19 @@ func (s *Service) buildClusterSetIP(config *Config) {
 }
 
 // lookupClusterSetIP answers for a ClusterSetIP service.
-func (s *Service) lookupClusterSetIP(config *Config, q *Question, client func() Client) Answer {
+func (s *Service) lookupClusterSetIP(q *Question, client func() Client) Answer {
 	switch q.Request.Kind {
 	case KindService:
 		for i := range s.Blocks {
 			if b := &s.Blocks[i]; q.asksFor(b.Size) {
-				return q.addresses(config.TTL, b.Size, b.Len(), b.Addr, client)
+				return s.addresses(q, b.Size, b.Len(), b.Addr, client)
 			}
 		}
-		return s.services(config, q, s.Ports.Named(object.PortName{}), client)
+		return s.services(q, s.Ports.Named(object.PortName{}), client)
 	case KindPort:
 		wanted, ok := portName(q.Request.Port, q.Request.Protocol)
 		if ports := s.Ports.Named(wanted); ok && len(ports) > 0 {
-			return s.services(config, q, ports, client)
+			return s.services(q, ports, client)
 		}
 	case KindProtocol:
 		wanted, ok := portName("", q.Request.Protocol)
@@ -48,15 +46,15 @@ func (s *Service) lookupClusterSetIP(config *Config, q *Question, client func() 
 }
 
 // services answers with the SRV records of the ports and the addresses of their target, if there are some.
-func (s *Service) services(config *Config, q *Question, ports []object.Port, client func() Client) Answer {
+func (s *Service) services(q *Question, ports []object.Port, client func() Client) Answer {
 	if q.Type != dns.TypeSRV || len(s.Blocks) == 0 {
 		return Answer{Result: Empty}
 	}
-	target := s.Import.Key + Suffix(config.Zones[q.Zone])
+	target, ttl := s.Import.Key+suffix(s.config.Zones[q.Zone]), s.config.TTL
 	room, size := client().room(q.Name), sizeSRV+len(target)+1
 	answer := make([]dns.RR, min(len(ports), max(0, room/size)))
 	for i := range answer {
-		answer[i] = serviceRecord(q.Name, config.TTL, target, ports[i].Number)
+		answer[i] = serviceRecord(q.Name, ttl, target, ports[i].Number)
 	}
 	if len(answer) < len(ports) {
 		return answerOf(answer, nil, true)
@@ -67,7 +65,7 @@ func (s *Service) services(config *Config, q *Question, ports []object.Port, cli
 		b := &s.Blocks[i]
 		for j := 0; j < b.Len() && room >= addressSize(b.Size); j++ {
 			room -= addressSize(b.Size)
-			extra = append(extra, addressRecord(target, config.TTL, b.Addr(j)))
+			extra = append(extra, addressRecord(target, ttl, b.Addr(j)))
 		}
 	}
 	return answerOf(answer, extra[:len(extra):len(extra)], false)

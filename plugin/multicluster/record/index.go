@@ -145,7 +145,7 @@ func (x *Index) Lookup(q *Question, client func() Client) Answer {
 		}
 	case q.Request.Kind > KindNamespace:
 		if service := x.services.getFold(q.Request.Key); service != nil {
-			return service.lookup(x.config, q, client)
+			return service.lookup(q, client)
 		}
 	}
 	return Answer{}
@@ -166,7 +166,7 @@ func (x *Index) Snapshot(zone int) (*State, iter.Seq[[]dns.RR]) {
 			return x.pointer(owner, names)
 		})
 	}
-	return x.State(), sorted(&x.services, func(_ string, s *Service) []dns.RR { return s.Records(x.config, zone) })
+	return x.State(), sorted(&x.services, func(_ string, s *Service) []dns.RR { return s.Records(zone) })
 }
 
 // table is a map that any number of goroutines may read while one changes it. Its keys are in lower case. A lookup

@@ -21,7 +21,7 @@ type hostName struct{ addr, name string }
 // hostNames are the names of a service that PTR records have: its own for the clusterset IPs, and those of its hosts in
 // other clusters for the addresses that they resolve to. The local cluster's DNS has records for the endpoints of its
 // own Services.
-func hostNames(config *Config, s *Service) map[hostName]struct{} {
+func (s *Service) hostNames() map[hostName]struct{} {
 	hosts := make(map[hostName]struct{})
 	if s == nil || !s.Exists {
 		return hosts
@@ -32,7 +32,7 @@ func hostNames(config *Config, s *Service) map[hostName]struct{} {
 	}
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
-		for j := 0; b.InHost && b.Cluster != config.Cluster && j < b.Len(); j++ {
+		for j := 0; b.InHost && b.Cluster != s.config.Cluster && j < b.Len(); j++ {
 			host := string(b.AppendHost(nil, j)) + "." + b.Cluster + "." + service
 			hosts[hostName{string(b.Addr(j)), host}] = struct{}{}
 		}
@@ -42,7 +42,7 @@ func hostNames(config *Config, s *Service) map[hostName]struct{} {
 
 // changeReverse replaces the hosts of one state of a service by those of the next. Either may be nil.
 func (x *Index) changeReverse(before, after *Service) {
-	old, now := hostNames(x.config, before), hostNames(x.config, after)
+	old, now := before.hostNames(), after.hostNames()
 	for host := range now {
 		if _, had := old[host]; !had {
 			names := x.reverse.get(host.addr)

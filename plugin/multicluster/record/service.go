@@ -37,33 +37,8 @@ type Config struct {
 // maxName is the number of octets of a name without its last dot (RFC 1035, section 2.3.4).
 const maxName = 253
 
-// room is how many octets are left for labels, each with its dot, before the name of the service in the longest zone. A
-// name that is too long there is in no zone.
-func (c *Config) room(imported *object.Import) int {
-	longest := 0
-	for _, zone := range c.Zones {
-		longest = max(longest, len(strings.TrimSuffix(Suffix(zone), ".")))
-	}
-	return maxName - longest - len(imported.Key)
-}
-
-// fitting are those of the ports that the import declares and whose records have names that DNS can hold, and how many
-// others it declares.
-func (c *Config) fitting(imported *object.Import, ports []object.Port) (fit []object.Port, tooLong int) {
-	for _, port := range ports {
-		switch {
-		case !imported.Declares(object.PortName{Name: port.Name, Protocol: port.Protocol}):
-		case port.Name != "" && len("_._.")+len(port.Name)+len(port.Protocol.String()) > c.room(imported):
-			tooLong++
-		default:
-			fit = append(fit, port)
-		}
-	}
-	return fit, tooLong
-}
-
-// Suffix is what follows the key of a service in a zone.
-func Suffix(zone string) string { return ".svc." + strings.TrimPrefix(zone, ".") }
+// suffix is what follows the key of a service in a zone.
+func suffix(zone string) string { return ".svc." + strings.TrimPrefix(zone, ".") }
 
 // Service is the record set of one imported service. It is immutable.
 type Service struct {
@@ -78,26 +53,53 @@ type Service struct {
 	Import *object.Import
 	// Skips is what was left out.
 	Skips object.Skips
+
+	config *Config // as it was built with
 }
 
 // Build makes the record set of an import and its endpoints, in any order. Endpoints count for headless services, and
-// for whether a ClusterSetIP service is empty. The service keeps the import, which may not be changed.
+// for whether a ClusterSetIP service is empty. The service keeps the configuration and the import.
 func Build(config *Config, imported *object.Import, endpoints []*object.Endpoints) *Service {
-	s := &Service{Import: imported}
+	s := &Service{Import: imported, config: config}
 	s.Skips.AddAll(imported.Skips, +1)
 	switch {
 	case imported.Refused:
-	case config.room(imported) < 0:
+	case s.room() < 0:
 		s.Skips.Add(object.NameTooLong, 1)
 	case imported.Headless:
-		s.Blocks = buildBlocks(config, imported, endpoints, &s.Skips)
+		s.buildHeadless(endpoints)
 		s.Exists = slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.InService })
 	default:
-		s.buildClusterSetIP(config)
+		s.buildClusterSetIP()
 		s.Exists = !config.IgnoreEmpty ||
 			slices.ContainsFunc(endpoints, func(e *object.Endpoints) bool { return e.Len() > 0 })
 	}
 	return s
+}
+
+// room is how many octets are left for labels, each with its dot, before the name of the service in the longest zone. A
+// name that is too long there is in no zone.
+func (s *Service) room() int {
+	longest := 0
+	for _, zone := range s.config.Zones {
+		longest = max(longest, len(strings.TrimSuffix(suffix(zone), ".")))
+	}
+	return maxName - longest - len(s.Import.Key)
+}
+
+// fitting are those of the ports that the import declares and whose records have names that DNS can hold. Others that it
+// declares are left out.
+func (s *Service) fitting(ports []object.Port) (fit []object.Port) {
+	for _, port := range ports {
+		switch {
+		case !s.Import.Declares(object.PortName{Name: port.Name, Protocol: port.Protocol}):
+		case port.Name != "" && len("_._.")+len(port.Name)+len(port.Protocol.String()) > s.room():
+			s.Skips.Add(object.NameTooLong, 1)
+		default:
+			fit = append(fit, port)
+		}
+	}
+	return fit
 }
 
 // Len is the number of addresses in the service's records.
@@ -118,14 +120,14 @@ func (s *Service) AnswersAs(other *Service) bool {
 
 // Records are all records of the service in the zone with that number: what queries answer, whatever limits they are
 // under. They may be shared and must not be changed.
-func (s *Service) Records(config *Config, zone int) (records []dns.RR) {
+func (s *Service) Records(zone int) (records []dns.RR) {
 	if !s.Exists {
 		return nil
 	}
-	owner := s.Import.Key + Suffix(config.Zones[zone])
+	owner, ttl := s.Import.Key+suffix(s.config.Zones[zone]), s.config.TTL
 	if len(s.Blocks) > 0 {
 		s.Ports.each(owner, func(name string, port uint16) {
-			records = append(records, serviceRecord(name, config.TTL, owner, port))
+			records = append(records, serviceRecord(name, ttl, owner, port))
 		})
 	}
 	for i := range s.Blocks {
@@ -133,14 +135,14 @@ func (s *Service) Records(config *Config, zone int) (records []dns.RR) {
 		for j := range b.Len() {
 			host := string(b.AppendHost(nil, j)) + "." + b.Cluster + "." + owner
 			if b.InService {
-				records = append(records, addressRecord(owner, config.TTL, b.Addr(j)))
+				records = append(records, addressRecord(owner, ttl, b.Addr(j)))
 			}
 			if b.InHost {
-				records = append(records, addressRecord(host, config.TTL, b.Addr(j)))
+				records = append(records, addressRecord(host, ttl, b.Addr(j)))
 			}
 			b.Ports.each(owner, func(name string, port uint16) {
 				srv := &dns.SRV{Priority: uint16(b.Priority), Weight: b.Weight}
-				records = append(records, setSRV(srv, name, config.TTL, host, port))
+				records = append(records, setSRV(srv, name, ttl, host, port))
 			})
 		}
 	}

@@ -20,7 +20,7 @@ type target struct {
 }
 
 // targets answers with the SRV records of the ports that are asked for, and with the addresses of their targets.
-func (s headless) targets(q *Question, wanted object.PortName, client Client) Answer {
+func (s *Service) targets(q *Question, wanted object.PortName, client Client) Answer {
 	parts := s.parts(q, &client, func(b *Block) []object.Port { return b.Ports.Named(wanted) })
 	n := 0
 	for i := range parts {
@@ -30,7 +30,7 @@ func (s headless) targets(q *Question, wanted object.PortName, client Client) An
 		return Answer{Result: Empty}
 	}
 	limit, room := q.limit(n), client.room(q.Name)
-	tail := "." + s.Import.Key + Suffix(s.config.Zones[q.Zone])
+	tail := "." + s.Import.Key + suffix(s.config.Zones[q.Zone])
 	most := max(0, min(limit, room/(sizeSRV+len("0..")+len(tail)+1)+1))
 	records, answer := make([]dns.SRV, 0, most), make([]dns.RR, 0, most)
 	var targets []target
@@ -74,7 +74,7 @@ const maxLooks = 1 << 16
 
 // extra makes the address records of the targets, as many as there is room for behind the octets that are used. Clients
 // ask for the others.
-func (s headless) extra(targets []target, used, room int) (records []dns.RR) {
+func (s *Service) extra(targets []target, used, room int) (records []dns.RR) {
 	if len(targets) > 1 && targets[0].name == targets[len(targets)-1].name {
 		targets = targets[1:] // the answer begins and ends with ports of one endpoint
 	}
