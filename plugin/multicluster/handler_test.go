@@ -148,12 +148,12 @@ func TestZonalNames(t *testing.T) {
 		endpointSlice("pg", "west", "IPv4", "[{port: 5432}]", "{addresses: [10.2.0.1], zone: eu-1a}",
 			"{addresses: [10.2.0.3]}", "{addresses: [10.2.0.4], zone: eu-1d, conditions: {ready: false}}"))
 	for _, tc := range readCases(tests) {
-		m.options.Zones = false
+		m.options.TopologyZones = false
 		refused := ask(t, m, tc.Msg(), udpClient)
 		if refused.Rcode != dns.RcodeNameError {
 			t.Errorf("without the option, %s has %v", tc.Qname, refused)
 		}
-		m.options.Zones = true
+		m.options.TopologyZones = true
 		check(t, m, tc)
 	}
 }

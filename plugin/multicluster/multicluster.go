@@ -138,8 +138,8 @@ func (m *Multicluster) lookup(w dns.ResponseWriter, r *dns.Msg, state *record.St
 	switch q.Request.Kind {
 	case record.KindApex, record.KindVersion, record.KindNameServer, record.KindAbove:
 		return m.apexes[zone].Lookup(q.Request.Kind, question.Qtype, state.SOA(zone))
-	case record.KindZone:
-		if !m.options.Zones {
+	case record.KindTopologyZone:
+		if !m.options.TopologyZones {
 			return record.Answer{}
 		}
 	}

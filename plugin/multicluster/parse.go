@@ -133,7 +133,7 @@ var options = map[string]option{
 		return nil
 	}},
 	"zonal": {"", 0, 0, func(m *Multicluster, args []string) error {
-		m.options.Zones = true
+		m.options.TopologyZones = true
 		return nil
 	}},
 	"max_answers": {"N", 1, 1, func(m *Multicluster, args []string) (err error) {
@@ -200,7 +200,7 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 		return nil, c.Err("fallback endpoints and noendpoints cannot both be set")
 	case m.ignoreEmpty && m.options.NoEndpoints:
 		return nil, c.Err("ignore empty_service and noendpoints cannot both be set")
-	case m.options.Zones && m.options.NoEndpoints:
+	case m.options.TopologyZones && m.options.NoEndpoints:
 		return nil, c.Err("zonal and noendpoints cannot both be set")
 	case len(m.Zones) == 0:
 		return nil, c.Errf("%q are reverse zones: list the zone of the names that their records hold as well", m.Reverse)

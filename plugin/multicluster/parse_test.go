@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 		"cluster East.Example":         "cluster=east.example",
 		"prefer none":                  "prefer=1",
 		"prefer cluster\ncluster east": "prefer=2 cluster=east",
-		"zonal":                        "Zones=true",
+		"zonal":                        "TopologyZones=true",
 		"cluster east\nprefer zone":    "prefer=3 cluster=east Nodes=true",
 		// Those of coredns/multicluster.
 		"kubeconfig /etc/kubeconfig east\nnoendpoints\nfallthrough in-addr.arpa": "fallthrough=[in-addr.arpa.] " +

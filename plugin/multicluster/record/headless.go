@@ -17,8 +17,8 @@ func (s *Service) lookupHeadless(q *Question, client func() Client) Answer {
 	switch q.Request.Kind {
 	case KindService:
 		return s.lookupService(q, client)
-	case KindZone:
-		return s.lookupZone(*q, client)
+	case KindTopologyZone:
+		return s.lookupTopologyZone(*q, client)
 	case KindPort:
 		wanted, ok := portName(q.Request.Port, q.Request.Protocol)
 		switch {
@@ -54,14 +54,14 @@ func (s *Service) lookupService(q *Question, client func() Client) Answer {
 	return Answer{Result: Empty}
 }
 
-// lookupZone answers for a topology zone, or a name above one. Any zone exists.
-func (s *Service) lookupZone(q Question, client func() Client) Answer {
-	if q.Request.Zone == "" {
+// lookupTopologyZone answers for a topology zone, or a name above one. Any zone exists.
+func (s *Service) lookupTopologyZone(q Question, client func() Client) Answer {
+	if q.Request.TopologyZone == "" {
 		return Answer{Result: Empty}
 	}
 	answer := s.lookupService(&q, client)
 	if answer.Result == Empty && q.Request.Prefers {
-		q.Request.Zone = ""
+		q.Request.TopologyZone = ""
 		return s.lookupService(&q, client)
 	}
 	return answer
@@ -132,7 +132,7 @@ func (s *Service) parts(q *Question, client *Client, ports func(*Block) []object
 	parts := make([]part, 0, len(s.Blocks))
 	for i := range s.Blocks {
 		p := part{Block: &s.Blocks[i]}
-		zone := q.Request.Zone
+		zone := q.Request.TopologyZone
 		if p.ports = ports(p.Block); len(p.ports) == 0 || zone != "" && !strings.EqualFold(zone, p.Zone) {
 			continue
 		}

@@ -50,8 +50,8 @@ const (
 	KindCluster
 	// KindHost is two or three labels before a service: a host and a cluster id, or, where there are two, a cluster id.
 	KindHost
-	// KindZone is a topology zone, or what is above one: [[<zone>.]pin|prefer.]_zone before a service.
-	KindZone
+	// KindTopologyZone is a topology zone, or what is above one: [[<zone>.]pin|prefer.]_zone before a service.
+	KindTopologyZone
 )
 
 // Request is what a name asks for. Its strings are parts of the name.
@@ -72,9 +72,9 @@ type Request struct {
 	Host string
 	// Cluster is the label or labels after the host, set for kinds Cluster and Host.
 	Cluster string
-	// Zone is the topology zone, for kind Zone; empty above one. Prefers is set if the others are asked for without it.
-	Zone    string
-	Prefers bool
+	// TopologyZone is set for kind TopologyZone; empty above one. Prefers is set if the others are asked for without it.
+	TopologyZone string
+	Prefers      bool
 }
 
 // Parse tells what a name asks for. The name is relative to a zone, without the dot before the zone, and empty for the
@@ -131,7 +131,7 @@ func (r *Request) parseService(below string) {
 func (r *Request) parsePrefix(prefix string) {
 	if before, last := cutLast(prefix); strings.EqualFold(last, "_zone") {
 		zone, directive := cutLast(before)
-		r.Kind, r.Zone, r.Prefers = KindZone, zone, strings.EqualFold(directive, "prefer")
+		r.Kind, r.TopologyZone, r.Prefers = KindTopologyZone, zone, strings.EqualFold(directive, "prefer")
 		known := before == "" || r.Prefers || strings.EqualFold(directive, "pin")
 		if !known || strings.HasPrefix(prefix, ".") || strings.Contains(prefix, "..") {
 			*r = Request{}

@@ -15,7 +15,7 @@ func TestParse(t *testing.T) {
 	kinds := map[record.Kind]string{
 		record.KindApex: "apex", record.KindVersion: "version", record.KindAbove: "above", record.KindNameServer: "nameserver",
 		record.KindNamespace: "namespace", record.KindService: "service", record.KindCluster: "cluster", record.KindHost: "host",
-		record.KindPort: "port", record.KindProtocol: "protocol", record.KindZone: "zone",
+		record.KindPort: "port", record.KindProtocol: "protocol", record.KindTopologyZone: "zone",
 	}
 	for _, tc := range []struct{ below, want string }{ // kind, parts, service and namespace, none if it is no name
 		{"", "apex"},
@@ -73,7 +73,7 @@ func TestParse(t *testing.T) {
 		{`a\.b.demo.svc`, `cluster a\ b demo`},
 	} {
 		got := record.Parse(tc.below)
-		words := []string{kinds[got.Kind], got.Port, got.Protocol, got.Host, got.Cluster, got.Zone, "", got.Service, got.Namespace}
+		words := []string{kinds[got.Kind], got.Port, got.Protocol, got.Host, got.Cluster, got.TopologyZone, "", got.Service, got.Namespace}
 		if got.Prefers {
 			words[6] = "prefers"
 		}
@@ -118,16 +118,16 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("the key of %q is %q", below, request.Key)
 		}
 		directive := ""
-		if request.Kind == record.KindZone {
+		if request.Kind == record.KindTopologyZone {
 			directive = map[bool]string{false: "pin.zone", true: "prefer.zone"}[request.Prefers]
 		}
 		// The parts are those of the name, but for underscores.
 		parts := []string{
-			request.Zone, directive, request.Port, request.Protocol, request.Host, request.Cluster, request.Service, request.Namespace, "svc",
+			request.TopologyZone, directive, request.Port, request.Protocol, request.Host, request.Cluster, request.Service, request.Namespace, "svc",
 		}
 		got := strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
 		got, want := strings.ReplaceAll(got, "_", ""), strings.ReplaceAll(below, "_", "")
-		if request.Zone == "" && strings.HasPrefix(directive, "pin") {
+		if request.TopologyZone == "" && strings.HasPrefix(directive, "pin") {
 			got = strings.TrimPrefix(got, got[:max(0, len(got)-len(want))]) // it may be _zone alone
 		}
 		if request.Kind >= record.KindNamespace && !strings.EqualFold(got, want) {

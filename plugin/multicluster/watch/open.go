@@ -40,8 +40,8 @@ type Options struct {
 	FallbackServices, FallbackEndpoints bool
 	// NoEndpoints leaves EndpointSlices alone.
 	NoEndpoints bool
-	// Zones asks for the zones of endpoints, and Nodes also for those of clients.
-	Zones, Nodes bool
+	// TopologyZones asks for the zones of endpoints, and Nodes also for those of clients.
+	TopologyZones, Nodes bool
 }
 
 // The API groups that have ServiceImports.

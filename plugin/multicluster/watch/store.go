@@ -83,7 +83,7 @@ func (s *store) item(from any) (*item, error) {
 		i.addrs = object.ServiceAddresses(from)
 		i.key = objectID(i.namespace, i.name)
 	case *discoveryv1.EndpointSlice:
-		i.endpoints = object.FromEndpointSlice(from, s.inputs.options.Zones || s.inputs.options.Nodes)
+		i.endpoints = object.FromEndpointSlice(from, s.inputs.options.TopologyZones || s.inputs.options.Nodes)
 		i.key = from.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
 		if s.resource == MirroredEndpointSlices {
 			i.key = objectID(i.namespace, from.Labels[discoveryv1.LabelServiceName])
