@@ -156,8 +156,8 @@ func checkBuild(t *testing.T, octets []byte) {
 
 	slices.Reverse(all)
 	x := record.NewIndex(config)
-	update(x, 1, Change{Key: service.Import.Key, Service: service})
-	if update(x, 2, Change{Key: service.Import.Key, Service: record.Build(config, imported, all)}) {
+	update(x, 1, services{imported.Key: service})
+	if update(x, 2, services{imported.Key: record.Build(config, imported, all)}) {
 		t.Errorf("the order of slices changed an answer: %q\nand\n%q", text(walk(snapshot)), text(walk(x)))
 	}
 }

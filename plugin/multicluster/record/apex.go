@@ -6,23 +6,16 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"github.com/miekg/dns"
 )
-
-// Join puts labels before a zone.
-func Join(labels, zone string) string {
-	if zone == "." {
-		return labels + "."
-	}
-	return labels + "." + zone
-}
 
 // nameServer is the name of the server of a zone. That of a reverse zone is in the first of the others.
 func (c *Config) nameServer(zone int) string {
 	if zone >= len(c.Zones) {
 		zone = 0
 	}
-	return Join("ns.dns", c.Zones[zone])
+	return dnsutil.Join("ns.dns", c.Zones[zone])
 }
 
 // makeSOA makes the SOA records of all zones.
@@ -64,7 +57,7 @@ func NewApex(config *Config, zone int, addresses []netip.Addr) Apex {
 		// the version of the multicluster DNS specification, and how long it may be kept (specification.md of KEP-1645)
 		z.version = []dns.RR{&dns.TXT{
 			Hdr: dns.RR_Header{
-				Name: Join("dns-version", origin), Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 28800,
+				Name: dnsutil.Join("dns-version", origin), Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 28800,
 			},
 			Txt: []string{"1.0.0"},
 		}}

@@ -60,8 +60,8 @@ func NewIndex(config *Config) *Index { return &Index{config: config} }
 func (x *Index) State() *State { return x.state.Load() }
 
 // Update publishes the new states of services by their keys; nil is one that is gone. The serial moves if and only if an
-// answer changed: to now, or to the next number if now is not greater (RFC 1982). Update returns whether it moved.
-func (x *Index) Update(now uint32, changes map[string]*Service) (moved bool) {
+// answer changed: to now, or to the next number if now is not greater (RFC 1982).
+func (x *Index) Update(now uint32, changes map[string]*Service) {
 	x.updating.Lock()
 	defer x.updating.Unlock()
 	before := x.state.Load()
@@ -69,12 +69,13 @@ func (x *Index) Update(now uint32, changes map[string]*Service) (moved bool) {
 	if before != nil {
 		*next = *before
 	}
+	moved := before == nil
 	for key, service := range changes {
 		moved = x.apply(key, service, &next.Totals) || moved
 	}
 	next.Totals.Skips = nil
 	next.Totals.Skips.AddAll(x.skips, +1)
-	if moved = moved || before == nil; moved {
+	if moved {
 		if before == nil || int32(now-before.Serial) > 0 {
 			next.Serial = now
 		} else {
@@ -88,7 +89,6 @@ func (x *Index) Update(now uint32, changes map[string]*Service) (moved bool) {
 	if moved && before != nil {
 		close(before.outdated)
 	}
-	return moved
 }
 
 // apply changes one service and reports whether an answer changed.

@@ -103,6 +103,6 @@ func reverseAddress(reverse string) (addr netip.Addr, ok bool) {
 func (x *Index) pointer(owner string, names []string) []dns.RR {
 	return []dns.RR{&dns.PTR{
 		Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: x.config.TTL},
-		Ptr: Join(names[0], x.config.Zones[0]),
+		Ptr: dnsutil.Join(names[0], x.config.Zones[0]),
 	}}
 }

@@ -37,7 +37,7 @@ func pointers(snapshot *record.Index) (records []dns.RR) {
 func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	x := record.NewIndex(reverseConfig)
-	last := map[string]*record.Service{}
+	last := services{}
 	found := 0
 	for step := range 1000 {
 		s := &source{randomOctets(random, random.IntN(300))}
@@ -51,19 +51,13 @@ func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
 		for range s.n(4) {
 			all = append(all, object.FromEndpointSlice(s.slice(), false))
 		}
-		change := Change{Key: imported.Key, Service: record.Build(reverseConfig, imported, all)}
-		last[change.Key] = change.Service
+		last[imported.Key] = record.Build(reverseConfig, imported, all)
 		if random.IntN(5) == 0 {
-			change.Service = nil
-			delete(last, change.Key)
+			delete(last, imported.Key)
 		}
-		update(x, uint32(step), change)
+		x.Update(uint32(step), services{imported.Key: last[imported.Key]})
 		fresh := record.NewIndex(reverseConfig)
-		var changes []Change
-		for key, service := range last {
-			changes = append(changes, Change{Key: key, Service: service})
-		}
-		update(fresh, 1, changes...)
+		fresh.Update(1, last)
 		got := pointers(x)
 		if want := pointers(fresh); !slices.Equal(text(got), text(want)) {
 			t.Fatalf("step %d: the records are\n%q\nwant\n%q", step, text(got), text(want))
@@ -100,7 +94,7 @@ func TestReverseNames(t *testing.T) {
 	const ips = "10.1.0.255 fd00:1::a 2001:db8:ffff:1:2:3:4:5"
 	service := build(t, "{type: ClusterSetIP, ports: [], ips: ['"+strings.ReplaceAll(ips, " ", "', '")+"']}")
 	x := record.NewIndex(reverseConfig)
-	update(x, 1, Change{Key: service.Import.Key, Service: service})
+	x.Update(1, services{service.Import.Key: service})
 	want := func(qname string, want record.Result) {
 		t.Helper()
 		if got := x.LookupReverse(qname, dns.TypePTR).Result; got != want {

@@ -56,11 +56,11 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 		if state := x.State(); state != nil {
 			before, outdated = state.Serial, state.Outdated
 		}
-		change := Change{Key: "db.demo"}
+		var service *record.Service
 		if step.raw != "" {
-			change.Service = buildWith(t, config, step.raw, slicesOf(step.slices)...)
+			service = buildWith(t, config, step.raw, slicesOf(step.slices)...)
 		}
-		moved := update(x, uint32(start+10*i), change)
+		moved := update(x, uint32(start+10*i), services{"db.demo": service})
 		serial := x.State().Serial
 		if moved != step.moves || (serial != before) != step.moves {
 			t.Errorf("%s: the serial went from %d to %d", step.name, before, serial)
@@ -102,9 +102,7 @@ func TestTheSerialNeverGoesBack(t *testing.T) {
 		{1<<32 - 1, 0},
 		{5, 5},
 	} {
-		update(x, step.now, Change{
-			Key: "db.demo", Service: build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.42.0.%d], ports: []}", i+1)),
-		})
+		x.Update(step.now, services{"db.demo": build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.42.0.%d], ports: []}", i+1))})
 		if got := x.State().Serial; got != step.want {
 			t.Errorf("step %d: the serial at %d is %d, want %d", i, step.now, got, step.want)
 		}
@@ -115,10 +113,10 @@ func TestTheSerialNeverGoesBack(t *testing.T) {
 func TestASnapshotIsOfOneMoment(t *testing.T) {
 	x := record.NewIndex(config)
 	web := func(ip string) *record.Service { return build(t, "{type: ClusterSetIP, ips: ["+ip+"], ports: []}") }
-	update(x, 1, Change{"a.one", web("10.42.0.1")}, Change{"b.one", web("10.42.0.2")})
+	x.Update(1, services{"a.one": web("10.42.0.1"), "b.one": web("10.42.0.2")})
 	_, published := x.Snapshot(0)
 	want := text(walk(x))
-	update(x, 2, Change{"a.one", web("10.42.0.9")}, Change{"b.one", nil}, Change{"c.two", web("10.42.0.3")})
+	x.Update(2, services{"a.one": web("10.42.0.9"), "b.one": nil, "c.two": web("10.42.0.3")})
 	if got := text(slices.Concat(slices.Collect(published)...)); !slices.Equal(got, want) || len(want) != 2 {
 		t.Errorf("the first snapshot is %q, and was %q", got, want)
 	}
@@ -129,10 +127,10 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 		}
 	}
 	exists("one", record.Empty) // one of two services is left
-	update(x, 3, Change{"a.one", nil})
+	x.Update(3, services{"a.one": nil})
 	exists("one", record.NotExist)
 	exists("two", record.Empty)
-	update(x, 4, Change{"c.two", nil})
+	x.Update(4, services{"c.two": nil})
 	if totals := x.State().Totals; totals.ClusterSetIP+totals.Headless+len(totals.Skips) != 0 || len(walk(x)) > 0 {
 		t.Errorf("an empty index holds %+v", totals)
 	}
@@ -147,7 +145,7 @@ func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {
 		want     record.Result
 	}{{"10.1.0.1", record.Found}, {"!10.1.0.1", record.NotExist}, {"~10.1.0.1", record.Found}, {"", record.NotExist}} {
 		service := buildWith(t, strict, web, in("east", step.endpoint))
-		if moved := update(x, uint32(i+1), Change{Key: service.Import.Key, Service: service}); !moved {
+		if moved := update(x, uint32(i+1), services{service.Import.Key: service}); !moved {
 			t.Errorf("%q: the serial did not move", step.endpoint)
 		}
 		for qname, qtype := range map[string]uint16{"db.demo.svc.": dns.TypeA, "_http._tcp.db.demo.svc.": dns.TypeSRV} {

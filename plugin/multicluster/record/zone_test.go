@@ -152,14 +152,10 @@ func checkName(t *testing.T, qname string) {
 	}
 }
 
-// snapshotOf publishes services.
-func snapshotOf(services ...*record.Service) *record.Index {
+// snapshotOf publishes a service.
+func snapshotOf(service *record.Service) *record.Index {
 	x := record.NewIndex(config)
-	changes := make([]Change, len(services))
-	for i, service := range services {
-		changes[i] = Change{Key: service.Import.Key, Service: service}
-	}
-	update(x, 1, changes...)
+	x.Update(1, services{service.Import.Key: service})
 	return x
 }
 
@@ -173,17 +169,12 @@ func skips(s object.Skips) string {
 	return strings.Join(parts, " ")
 }
 
-// Change is a new state of a service, which is nil if it is gone.
-type Change struct {
-	Key     string
-	Service *record.Service
-}
+// services are new states by keys; nil is one that is gone.
+type services = map[string]*record.Service
 
-// update publishes changes.
-func update(x *record.Index, now uint32, changes ...Change) bool {
-	all := make(map[string]*record.Service, len(changes))
-	for _, change := range changes {
-		all[change.Key] = change.Service
-	}
-	return x.Update(now, all)
+// update publishes changes and reports whether the serial moved.
+func update(x *record.Index, now uint32, changes services) (moved bool) {
+	before := x.State()
+	x.Update(now, changes)
+	return before == nil || x.State().Serial != before.Serial
 }

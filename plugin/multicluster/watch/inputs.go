@@ -24,13 +24,13 @@ type inputs struct {
 	// pause is that between two changes of a service.
 	pause time.Duration
 
-	mu       sync.Mutex
-	objects  map[Resource]map[string]*item  // by namespace/name
-	services map[string]*service            // by the keys of the objects that belong to them, see item
-	members  map[string]map[string]struct{} // the keys in services, by namespace
-	moved    bool                           // a node changed
-	dirty    map[string][]time.Time         // by key: what the changes' causes were
-	opened   bool                           // everything was listed once
+	mu          sync.Mutex
+	objects     map[Resource]map[string]*item  // by namespace/name
+	services    map[string]*service            // by the keys of the objects that belong to them, see item
+	byNamespace map[string]map[string]struct{} // the keys in services
+	moved       bool                           // a node changed
+	dirty       map[string][]time.Time         // by key: what the changes' causes were
+	opened      bool                           // everything was listed once
 }
 
 // service has the objects of one service, or the mirrored slices of a Service.
@@ -62,7 +62,7 @@ func newInputs(options Options, ignoreEmpty bool, observer Observer) *inputs {
 		pause:       pause,
 		objects:     make(map[Resource]map[string]*item),
 		services:    make(map[string]*service),
-		members:     make(map[string]map[string]struct{}),
+		byNamespace: make(map[string]map[string]struct{}),
 		dirty:       make(map[string][]time.Time),
 	}
 }
@@ -123,12 +123,14 @@ func (in *inputs) replace(resource Resource, key string, before, after *item, ca
 		} else {
 			in.drop(key)
 		}
-		in.touchNaming(key, cause)
+		if resource == MirroredEndpointSlices {
+			in.touchNaming(key, cause)
+		}
 	case Services:
 		in.touchNaming(key, cause)
 	case Namespaces:
-		for member := range in.members[of.name] {
-			in.touch(member, cause)
+		for each := range in.byNamespace[of.name] {
+			in.touch(each, cause)
 		}
 	case Nodes:
 		in.moved = true
@@ -142,10 +144,10 @@ func (in *inputs) service(key, namespace string) *service {
 	if s == nil {
 		s = &service{namespace: namespace}
 		in.services[key] = s
-		if in.members[namespace] == nil {
-			in.members[namespace] = make(map[string]struct{})
+		if in.byNamespace[namespace] == nil {
+			in.byNamespace[namespace] = make(map[string]struct{})
 		}
-		in.members[namespace][key] = struct{}{}
+		in.byNamespace[namespace][key] = struct{}{}
 	}
 	return s
 }
@@ -173,8 +175,8 @@ func (in *inputs) answersSlices(key string) bool {
 func (in *inputs) drop(key string) {
 	if s := in.services[key]; s != nil && s.current() == nil && len(s.slices) == 0 {
 		delete(in.services, key)
-		if delete(in.members[s.namespace], key); len(in.members[s.namespace]) == 0 {
-			delete(in.members, s.namespace)
+		if delete(in.byNamespace[s.namespace], key); len(in.byNamespace[s.namespace]) == 0 {
+			delete(in.byNamespace, s.namespace)
 		}
 	}
 }
@@ -197,9 +199,9 @@ func (in *inputs) touchNaming(key string, cause time.Time) {
 	if !in.opened {
 		return // then all are published
 	}
-	for member := range in.members[namespace] {
-		if slices.Contains(in.names(in.services[member]), name) {
-			in.touch(member, cause)
+	for each := range in.byNamespace[namespace] {
+		if slices.Contains(in.names(in.services[each]), name) {
+			in.touch(each, cause)
 		}
 	}
 }

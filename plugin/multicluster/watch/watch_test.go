@@ -69,7 +69,7 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 	put(t, b.imports.Delete(importOf("web", mcsv1beta1.ClusterSetIP)))
 	b.after(t, b.imports.Delete(importOf("db", mcsv1beta1.Headless)), "db", "no import", "")
 	b.after(t, b.slices.Delete(sliceOf("c", "db", "east")), "db", "nothing", "")
-	if held := len(b.inputs.services) + len(b.inputs.members) + len(b.inputs.dirty) +
+	if held := len(b.inputs.services) + len(b.inputs.byNamespace) + len(b.inputs.dirty) +
 		len(b.inputs.objects[EndpointSlices]) + len(b.inputs.objects[ServiceImports]); held > 0 {
 		t.Errorf("%d inputs are still held", held)
 	}
