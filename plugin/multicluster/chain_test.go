@@ -110,7 +110,7 @@ const manipulators = `
 	}`
 
 func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
-	m := newTestPlugin(t, demo)
+	m := newTestPlugin(demo...)
 	before := slices.Concat(zoneOf(m), sorted(m.apexes[0].Records()), sorted(m.index.Load().State().SOA(0)))
 	resolvConf := file(t, "search pods.example svc.clusterset.local\nnameserver 127.0.0.1\n")
 	chains := map[string]string{
@@ -169,7 +169,7 @@ func askAll(t *testing.T, udp, tcp string) {
 }
 
 func TestATransferIsWhatQueriesAnswer(t *testing.T) {
-	m := newReversePlugin(t, demo)
+	m := newReversePlugin(demo...)
 	_, tcp := startChain(t, m, "transfer {\n to *\n}")
 	sets := map[dns.Question][]dns.RR{}
 	for _, zone := range m.Zones {
@@ -211,7 +211,7 @@ func TestATransferIsWhatQueriesAnswer(t *testing.T) {
 }
 
 func TestAnIncrementalTransferIsFullOrNothing(t *testing.T) {
-	m := newTestPlugin(t, demo)
+	m := newTestPlugin(demo...)
 	for serial, full := range map[uint32]bool{
 		0: true, testTime - 1: true, testTime: false, testTime + 1: false,
 	} {

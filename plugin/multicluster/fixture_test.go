@@ -3,8 +3,6 @@
 package multicluster
 
 import (
-	"bytes"
-	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,11 +16,9 @@ import (
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-	"sigs.k8s.io/yaml"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
 const (
@@ -31,57 +27,37 @@ const (
 	testSOA  = " 5 IN SOA ns.dns.clusterset.local. hostmaster.clusterset.local. 1800000000 7200 1800 86400 5"
 )
 
-func unmarshal(t testing.TB, document string, into any) {
-	t.Helper()
-	if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
-		t.Fatalf("%v in\n%s", err, document)
-	}
+// service is one of namespace demo, of the spec of its import and of slices.
+type service struct {
+	name, spec string
+	slices     []*discoveryv1.EndpointSlice
 }
 
-// servicesOf builds the services of YAML documents, by key.
-func servicesOf(t testing.TB, config *record.Config, text string) map[string]*record.Service {
-	t.Helper()
-	var imports []*object.Import
-	endpoints := map[string][]*object.Endpoints{}
-	for document := range strings.SplitSeq(text, "---\n") {
-		switch {
-		case strings.Contains(document, "kind: ServiceImport\n"):
-			raw := new(mcsv1beta1.ServiceImport)
-			unmarshal(t, document, raw)
-			imports = append(imports, object.FromServiceImport(raw))
-		case document != "":
-			raw := new(discoveryv1.EndpointSlice)
-			unmarshal(t, document, raw)
-			key := raw.Labels[mcsv1beta1.LabelServiceName] + "." + raw.Namespace
-			endpoints[key] = append(endpoints[key], object.FromEndpointSlice(raw, true))
-		}
-	}
+// build makes services by key.
+func build(config *record.Config, all ...service) map[string]*record.Service {
 	services := map[string]*record.Service{}
-	for _, imported := range imports {
-		services[imported.Key] = record.Build(config, imported, endpoints[imported.Key])
+	for _, s := range all {
+		services[s.name+".demo"] = recordtest.Build(config, s.name, "spec: "+s.spec, s.slices...)
 	}
 	return services
 }
 
 var addresses = []netip.Addr{netip.MustParseAddr("192.0.2.53"), netip.MustParseAddr("2001:db8::53")}
 
-// newTestPlugin serves the objects, without an API server.
-func newTestPlugin(t testing.TB, text string) *Multicluster {
-	t.Helper()
+// newTestPlugin serves services, without an API server.
+func newTestPlugin(services ...service) *Multicluster {
 	m := newMulticluster()
 	m.Zones = []string{testZone}
 	m.now = func() time.Time { return time.Unix(testTime, 0) }
 	m.setAddresses(addresses)
-	serve(t, m, text)
+	m.serve(services)
 	return m
 }
 
-// serve publishes the objects in a new index.
-func serve(t testing.TB, m *Multicluster, text string) {
-	t.Helper()
-	config := m.config()
-	x := record.NewIndex(config)
-	x.Update(testTime, servicesOf(t, config, text))
+// serve publishes services in a new index.
+func (m *Multicluster) serve(services []service) {
+	x := record.NewIndex(m.config())
+	x.Update(testTime, build(m.config(), services...))
 	m.index.Store(x)
 }
 
@@ -184,28 +160,6 @@ func sorted(all []dns.RR) []string {
 	return lines
 }
 
-// service is the YAML of an import.
-func serviceImport(name, spec string) string {
-	return "apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceImport\n" +
-		"metadata: {name: " + name + ", namespace: demo}\nspec: " + spec + "\n---\n"
-}
-
-// endpointSlice is the YAML of a slice.
-func endpointSlice(service, cluster, family, ports string, endpoints ...string) string {
-	var b bytes.Buffer
-	b.WriteString("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: slice\n  namespace: demo\n")
-	b.WriteString("  labels:\n    multicluster.kubernetes.io/service-name: " + service + "\n")
-	if cluster != "" {
-		b.WriteString("    multicluster.kubernetes.io/source-cluster: " + cluster + "\n")
-	}
-	b.WriteString("addressType: " + family + "\nports: " + ports + "\nendpoints:\n")
-	for _, endpoint := range endpoints {
-		b.WriteString("- " + endpoint + "\n")
-	}
-	b.WriteString("---\n")
-	return b.String()
-}
-
 // zoneOf is what a transfer of the zone has of services, sorted.
 func zoneOf(m *Multicluster) []string {
 	_, all := m.index.Load().Snapshot(0)
@@ -213,16 +167,3 @@ func zoneOf(m *Multicluster) []string {
 }
 
 var udpClient, tcpClient = &test.ResponseWriter{}, &test.ResponseWriter{TCP: true}
-
-// manyEndpoints is the YAML of a headless service with so many endpoints, half of them in each of two clusters; those of
-// east have hostnames.
-func manyEndpoints(name string, count int) string {
-	const ports = "[{name: sql, port: 5432}]"
-	var east, west []string
-	for i := range count / 2 {
-		east = append(east, fmt.Sprintf("{addresses: [10.1.%d.%d], hostname: db-%d}", i>>8, i&0xff, i))
-		west = append(west, fmt.Sprintf("{addresses: [10.2.%d.%d]}", i>>8, i&0xff))
-	}
-	return serviceImport(name, "{type: Headless, ports: "+ports+"}") +
-		endpointSlice(name, "east", "IPv4", ports, east...) + endpointSlice(name, "west", "IPv4", ports, west...)
-}

@@ -9,6 +9,8 @@ import (
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
 // FuzzServeDNS puts arbitrary messages to the plugin. Its replies can be packed, fit the client and say what they are.
@@ -24,7 +26,7 @@ func FuzzServeDNS(f *testing.F) {
 		}
 		f.Add(packed, i%3 == 0)
 	}
-	m := newTestPlugin(f, demo+manyEndpoints("many", 300))
+	m := newTestPlugin(append(demo, service{"many", recordtest.SQL, recordtest.Many(150, false)})...)
 	m.Next = test.NextHandler(dns.RcodeRefused, nil)
 	f.Fuzz(func(t *testing.T, packed []byte, overTCP bool) {
 		r := new(dns.Msg)

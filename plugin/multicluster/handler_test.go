@@ -10,31 +10,22 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
 // demo is a clusterset of east and west.eu: a ClusterSetIP service web, a headless service db, and others.
-var demo = serviceImport("web", "{type: ClusterSetIP, ips: [10.42.0.1, fd00:42::1], ports: [{name: http, port: 80}, "+
-	"{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53, protocol: TCP}]}") +
-	serviceImport("v4", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{port: 8080}]}") +
-	serviceImport("pending", "{type: ClusterSetIP, ports: [{name: http, port: 80}]}") +
-	serviceImport("portless", "{type: ClusterSetIP, ips: [10.42.0.3], ports: []}") +
-	serviceImport("db",
-		"{type: Headless, ports: [{name: sql, port: 5432}, {name: stats, port: 9000, protocol: UDP}]}") +
-	endpointSlice("db", "east", "IPv4", "[{name: sql, port: 5432}, {name: stats, port: 9100, protocol: UDP}, "+
-		"{name: admin, port: 1}]",
-		"{addresses: [10.1.0.1], hostname: db-0}", "{addresses: [10.1.0.2], hostname: db-1, conditions: {ready: true}}",
-		"{addresses: [10.1.0.3], hostname: db-2, conditions: {ready: false}}") +
-	endpointSlice("db", "east", "IPv6", "[{name: sql, port: 5432}]", "{addresses: ['fd00:1::1'], hostname: db-0}") +
-	endpointSlice("db", "west.eu", "IPv4", "[{name: sql, port: 15432}]",
-		"{addresses: [10.2.0.1]}", "{addresses: [10.2.0.1]}",
-		"{addresses: [10.2.0.9], conditions: {ready: false, serving: true, terminating: true}}") +
-	endpointSlice("db", "west.eu", "IPv6", "[{name: sql, port: 15432}]", "{addresses: ['fd00:2::']}") +
-	serviceImport("idle", "{type: Headless, ports: [{name: sql, port: 5432}]}") +
-	endpointSlice("idle", "east", "IPv4", "[{name: sql, port: 5432}]",
-		"{addresses: [10.3.0.1], conditions: {ready: false}}") +
-	serviceImport("draining", "{type: Headless, ports: [{name: sql, port: 5432}]}") +
-	endpointSlice("draining", "east", "IPv4", "[{name: sql, port: 5432}]",
-		"{addresses: [10.4.0.1], conditions: {ready: false, serving: true, terminating: true}}")
+var demo = []service{
+	{"web", recordtest.ClusterSetIP("10.42.0.1 fd00:42::1", "http=80 dns=53/UDP dns-tcp=53/TCP"), nil},
+	{"v4", recordtest.ClusterSetIP("10.42.0.2", "=8080"), nil},
+	{"pending", recordtest.ClusterSetIP("", "http=80"), nil},
+	{"portless", recordtest.ClusterSetIP("10.42.0.3", ""), nil},
+	{"db", recordtest.Headless("sql=5432 stats=9000/UDP"), recordtest.Slices(
+		"east[sql=5432 stats=9100/UDP admin=1]: 10.1.0.1/db-0 10.1.0.2/db-1 !10.1.0.3/db-2; east: fd00:1::1/db-0; " +
+			"west.eu[sql=15432]: 10.2.0.1 10.2.0.1 ~10.2.0.9; west.eu[sql=15432]: fd00:2::")},
+	{"idle", recordtest.SQL, recordtest.Slices("east: !10.3.0.1")},
+	{"draining", recordtest.SQL, recordtest.Slices("east: ~10.4.0.1")},
+}
 
 // cases are queries to demo, as in readCases.
 var cases = append(readCases(`
@@ -106,7 +97,7 @@ var cases = append(readCases(`
 
 // TestAnswers: names compare without case, and the question is echoed.
 func TestAnswers(t *testing.T) {
-	m := newTestPlugin(t, demo)
+	m := newTestPlugin(demo...)
 	for _, tc := range cases {
 		t.Run(dns.TypeToString[tc.Qtype]+" "+tc.Qname, func(t *testing.T) {
 			check(t, m, tc)
@@ -141,12 +132,9 @@ func TestZonalNames(t *testing.T) {
 		A eu-1a.pin._zone.none.demo.svc.@ !
 		A eu-1a.pin._zone.web.demo.svc.@ !
 		A eu-1a.pin._zone.demo.svc.@ !`
-	m := newTestPlugin(t, demo+serviceImport("pg", "{type: Headless, ports: [{port: 5432}]}")+
-		endpointSlice("pg", "east", "IPv4", "[{port: 5432}]", "{addresses: [10.1.0.1], zone: eu-1a}",
-			"{addresses: [10.1.0.2], zone: Corp.example}")+
-		endpointSlice("pg", "east", "IPv6", "[{port: 5432}]", "{addresses: ['fd00:1::2'], zone: Corp.example}")+
-		endpointSlice("pg", "west", "IPv4", "[{port: 5432}]", "{addresses: [10.2.0.1], zone: eu-1a}",
-			"{addresses: [10.2.0.3]}", "{addresses: [10.2.0.4], zone: eu-1d, conditions: {ready: false}}"))
+	m := newTestPlugin(append(demo, service{"pg", recordtest.Headless("=5432"), recordtest.Slices(
+		"east[=5432]: 10.1.0.1@eu-1a 10.1.0.2@Corp.example; east[=5432]: fd00:1::2@Corp.example; " +
+			"west[=5432]: 10.2.0.1@eu-1a 10.2.0.3 !10.2.0.4@eu-1d")})...)
 	for _, tc := range readCases(tests) {
 		m.options.TopologyZones = false
 		refused := ask(t, m, tc.Msg(), udpClient)
@@ -180,9 +168,7 @@ func check(t *testing.T, m *Multicluster, tc test.Case) {
 
 // The examples of the specification have the cluster ids clusterA and clusterB.
 func TestClusterIDsCanHaveCapitals(t *testing.T) {
-	m := newReversePlugin(t, serviceImport("db", "{type: Headless, ports: [{name: sql, port: 5432}]}")+
-		endpointSlice("db", "clusterA", "IPv4", "[{name: sql, port: 5432}]",
-			"{addresses: [10.3.0.100], hostname: my-pet-1}"))
+	m := newReversePlugin(service{"db", recordtest.SQL, recordtest.Slices("clusterA: 10.3.0.100/my-pet-1")})
 	for _, tc := range readCases(`
 		A my-pet-1.clusterA.db.demo.svc.@ = 10.3.0.100
 		SRV _sql._tcp.db.demo.svc.@ = 0 100 5432 my-pet-1.clustera.db.demo.svc.@ + my-pet-1.clustera.db.demo.svc.@ A 10.3.0.100
@@ -215,7 +201,7 @@ func TestWhatOthersAnswer(t *testing.T) {
 		"synced, fallthrough elsewhere":          {true, false, "example.org.", "none.demo.svc.@ NXDOMAIN"},
 		"synced, fallthrough of the reverse":     {true, false, "in-addr.arpa.", "none.demo.svc.@ NXDOMAIN, 1.0.1.10.in-addr.arpa. next"},
 	} {
-		m := newReversePlugin(t, demo)
+		m := newReversePlugin(demo...)
 		if !test.synced {
 			m.index.Store(nil)
 		}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
 // secondaries stand in for the transfer plugin.
@@ -60,15 +62,15 @@ func serveChange(t *testing.T, m *Multicluster) {
 	x := m.index.Load()
 	serial := x.State().Serial
 	ip := fmt.Sprintf("10.42.%d.%d", byte(serial>>8), byte(serial))
-	web := serviceImport("web", "{type: ClusterSetIP, ips: ["+ip+"], ports: []}")
-	if x.Update(serial+1, servicesOf(t, m.config(), web)); x.State().Serial != serial+1 {
+	web := service{"web", recordtest.ClusterSetIP(ip, ""), nil}
+	if x.Update(serial+1, build(m.config(), web)); x.State().Serial != serial+1 {
 		t.Fatal("the serial did not move")
 	}
 }
 
 func TestSecondariesAreNotifiedOfEveryChangeWithinLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newReversePlugin(t, demo)
+		m := newReversePlugin(demo...)
 		s := &secondaries{m: m, since: time.Now()}
 		synced, stopped := make(chan struct{}), false
 		stop := m.notifySecondaries(s, synced, func() { stopped = true })
@@ -122,7 +124,7 @@ func TestSecondariesAreNotifiedOfEveryChangeWithinLimits(t *testing.T) {
 
 func TestAChangeDuringANotifyIsNotifiedOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newTestPlugin(t, demo)
+		m := newTestPlugin(demo...)
 		s := &secondaries{m: m, since: time.Now(), takes: time.Minute}
 		synced := make(chan struct{})
 		close(synced)
@@ -149,7 +151,7 @@ func TestFailuresToNotifyAreLoggedOnceAMinute(t *testing.T) {
 	golog.SetOutput(&output)
 	t.Cleanup(func() { golog.SetOutput(before) })
 	synctest.Test(t, func(t *testing.T) {
-		m := newTestPlugin(t, demo)
+		m := newTestPlugin(demo...)
 		s := &secondaries{m: m, since: time.Now(), err: errors.Join(errors.New("192.0.2.2 refused"),
 			errors.New("192.0.2.3 refused"))}
 		synced := make(chan struct{})
@@ -169,7 +171,7 @@ func TestFailuresToNotifyAreLoggedOnceAMinute(t *testing.T) {
 
 func TestNothingRunsWithoutTheTransferPlugin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if anything still waits at its end
-		newTestPlugin(t, demo).notifySecondaries(nil, make(chan struct{}), func() {})
+		newTestPlugin(demo...).notifySecondaries(nil, make(chan struct{}), func() {})
 	})
 }
 

@@ -119,7 +119,7 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 }
 
 func TestTheReadmeHasEveryPieceOfMetadata(t *testing.T) {
-	m := newTestPlugin(t, demo)
+	m := newTestPlugin(demo...)
 	var names []string
 	// A view or a policy compares metadata with a name in lower case, as kubernetes publishes them.
 	for qname, want := range map[string]string{

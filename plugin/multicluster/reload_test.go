@@ -377,7 +377,7 @@ func TestOnlyThePluginOfTheSameServerBlockIsAPredecessor(t *testing.T) {
 		"it was shut down ": {nil, nil, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old, next := newTestPlugin(t, demo), newMulticluster()
+			old, next := newTestPlugin(demo...), newMulticluster()
 			old.Zones, old.keys = test.zones, test.keys
 			next.Zones, next.keys = []string{testZone}, []string{"dns://.:53"}
 			if !test.answers {

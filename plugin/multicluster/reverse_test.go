@@ -10,14 +10,13 @@ const (
 	zeros    = "0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0."
 )
 
-// newReversePlugin serves the objects, and reverse zones, in the cluster east.
-func newReversePlugin(t *testing.T, text string) *Multicluster {
-	t.Helper()
-	m := newTestPlugin(t, "")
+// newReversePlugin serves services, and reverse zones, in the cluster east.
+func newReversePlugin(services ...service) *Multicluster {
+	m := newTestPlugin()
 	m.Reverse, m.cluster = []string{reverse4, reverse6}, "east"
 	m.Zones = append(m.Zones, m.Reverse...)
 	m.setAddresses(addresses)
-	serve(t, m, text)
+	m.serve(services)
 	return m
 }
 
@@ -49,7 +48,7 @@ var reverseCases = readCases(`
 	PTR 10.in-addr.arpa.`)
 
 func TestReverseZones(t *testing.T) {
-	m := newReversePlugin(t, demo)
+	m := newReversePlugin(demo...)
 	for _, tc := range reverseCases {
 		check(t, m, tc)
 	}

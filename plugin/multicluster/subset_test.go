@@ -14,11 +14,16 @@ import (
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
+
+// many is the service db with so many endpoints in each of two clusters.
+func many(count int) service { return service{"db", recordtest.SQL, recordtest.Many(count, false)} }
 
 // TestReplicasAnswerAClientWithTheSameEndpoints: package record holds that those of both families are of the same hosts.
 func TestReplicasAnswerAClientWithTheSameEndpoints(t *testing.T) {
-	replicas := []*Multicluster{newTestPlugin(t, manyEndpoints("db", 200)), newTestPlugin(t, manyEndpoints("db", 200))}
+	replicas := []*Multicluster{newTestPlugin(many(100)), newTestPlugin(many(100))}
 	subsets := map[string]bool{}
 	for i := range byte(50) {
 		var answers []string
@@ -41,8 +46,8 @@ func TestReplicasAnswerAClientWithTheSameEndpoints(t *testing.T) {
 // The server drops cookies and padding from the OPT record that it puts into a reply, so they take no room there.
 func TestOptionsThatTheReplyDoesNotHaveTakeNoRoom(t *testing.T) {
 	const size = 1232
-	for endpoints := 60; endpoints < 75; endpoints++ {
-		m := newTestPlugin(t, manyEndpoints("db", endpoints))
+	for endpoints := 30; endpoints < 38; endpoints++ {
+		m := newTestPlugin(many(endpoints))
 		r := new(dns.Msg).SetQuestion("db.demo.svc."+testZone, dns.TypeA)
 		r.SetEdns0(size, false)
 		plain := throughServer(t, m, r.Copy())
@@ -51,7 +56,7 @@ func TestOptionsThatTheReplyDoesNotHaveTakeNoRoom(t *testing.T) {
 			&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"},
 		}
 		if got := throughServer(t, m, r); got.Truncated != plain.Truncated || len(got.Answer) != len(plain.Answer) {
-			t.Errorf("%d endpoints: with options the reply has %d records, truncated %v, and without them %d, %v",
+			t.Errorf("twice %d endpoints: with options the reply has %d records, truncated %v, and without them %d, %v",
 				endpoints, len(got.Answer), got.Truncated, len(plain.Answer), plain.Truncated)
 		}
 	}
@@ -69,7 +74,7 @@ func throughServer(t *testing.T, m *Multicluster, r *dns.Msg) *dns.Msg {
 
 func TestASignedReplyFitsTheClientsBuffer(t *testing.T) {
 	const key, secret, size = "key.example.", "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", 1232
-	m := newTestPlugin(t, manyEndpoints("db", 400))
+	m := newTestPlugin(many(200))
 	m.signature = sizeSignature + len(key) + 1
 	udp, _ := startChain(t, m, "tsig {\n secret "+key+" "+secret+"\n require none\n}")
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {

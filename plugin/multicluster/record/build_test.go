@@ -3,7 +3,6 @@
 package record_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,128 +10,23 @@ import (
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-// build makes the service db of a spec and slices, each given as YAML without what is the same in all.
-func build(t testing.TB, spec string, endpointSlices ...string) *record.Service {
-	t.Helper()
-	return buildWith(t, config, "spec: "+spec, endpointSlices...)
-}
+const sql = recordtest.SQL
 
-// buildWith makes the service db of a configuration and a whole import.
-func buildWith(t testing.TB, config *record.Config, raw string, endpointSlices ...string) *record.Service {
-	t.Helper()
-	imported := new(mcsv1beta1.ServiceImport)
-	unmarshal(t, raw, imported)
-	imported.Namespace, imported.Name = "demo", "db"
-	var all []*object.Endpoints
-	for _, text := range endpointSlices {
-		slice := new(discoveryv1.EndpointSlice)
-		unmarshal(t, text, slice)
-		all = append(all, object.FromEndpointSlice(slice, true))
-	}
-	return record.Build(config, object.FromServiceImport(imported), all)
+// build makes the service db of a spec and slices.
+func build(spec string, endpointSlices ...*discoveryv1.EndpointSlice) *record.Service {
+	return recordtest.Build(config, "db", "spec: "+spec, endpointSlices...)
 }
-
-func unmarshal(t testing.TB, text string, into any) {
-	t.Helper()
-	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-}
-
-// from is the YAML of a slice of a cluster, after whose id the annotation of SRV answers may come. Endpoints are addresses, with "!" before those that are not ready, "~" before
-// those that serve and terminate, "/" before a hostname and "@" before a zone.
-func from(cluster, family, ports string, endpoints ...string) string {
-	endpoints = slices.Clone(endpoints)
-	for i, text := range endpoints {
-		text, zone, _ := strings.Cut(text, "@")
-		text, host, _ := strings.Cut(text, "/")
-		address := strings.TrimLeft(text, "!~")
-		endpoints[i] = "{addresses: ['" + address + "']"
-		for key, value := range map[string]string{"hostname": host, "zone": zone} {
-			if value != "" {
-				endpoints[i] += ", " + key + ": " + value
-			}
-		}
-		if address != text {
-			endpoints[i] += fmt.Sprintf(", conditions: {ready: false, serving: %t, terminating: %[1]t}", text[0] == '~')
-		}
-		endpoints[i] += "}"
-	}
-	text := "addressType: " + family + "\nports: " + ports + "\nendpoints: [" + strings.Join(endpoints, ", ") + "]\n"
-	if cluster, annotation, _ := strings.Cut(cluster, " "); cluster != "" {
-		text += fmt.Sprintf("metadata: {labels: {multicluster.kubernetes.io/source-cluster: '%s'}, annotations: "+
-			"{clusterset-dns.github.io/srv: '%s'}}\n", cluster, annotation)
-	}
-	return text
-}
-
-// in is the YAML of a slice of a cluster that serves the port of sql. Endpoints are as for from.
-func in(cluster, endpoints string) string {
-	return slicesOf(cluster + ": " + endpoints)[0]
-}
-
-// slicesOf is the YAML of slices, with ";" between them: of each the cluster as for from, then its ports in brackets if they
-// are not that of sql, as for portsOf, and after ": " endpoints as for from.
-func slicesOf(text string) (all []string) {
-	for each := range strings.SplitSeq(text, "; ") {
-		if text == "" {
-			break
-		}
-		cluster, endpoints, _ := strings.Cut(each, ": ")
-		ports := sqlPorts
-		if id, list, found := strings.Cut(strings.TrimSuffix(cluster, "]"), "["); found {
-			cluster, ports = id, portsOf(list)
-		}
-		family := "IPv4"
-		if strings.Contains(endpoints, ":") {
-			family = "IPv6"
-		}
-		all = append(all, from(cluster, family, ports, strings.Fields(endpoints)...))
-	}
-	return all
-}
-
-// portsOf is the YAML of ports: "name=number/protocol", of which each may be missing.
-func portsOf(text string) string {
-	var all []string
-	for port := range strings.FieldsSeq(text) {
-		name, rest, _ := strings.Cut(port, "=")
-		number, protocol, _ := strings.Cut(rest, "/")
-		var fields []string
-		for _, field := range [][2]string{{"name", name}, {"port", number}, {"protocol", protocol}} {
-			if field[1] != "" {
-				fields = append(fields, field[0]+": "+field[1])
-			}
-		}
-		all = append(all, "{"+strings.Join(fields, ", ")+"}")
-	}
-	return "[" + strings.Join(all, ", ") + "]"
-}
-
-// headless is the YAML of the spec of a headless import with ports, as for portsOf, and families.
-func headless(ports, families string) string {
-	text := "{type: Headless, ports: " + portsOf(ports)
-	if families != "" {
-		text += ", ipFamilies: [" + families + "]"
-	}
-	return text + "}"
-}
-
-const (
-	sql      = "{type: Headless, ports: [{name: sql, port: 5432}]}"
-	sqlPorts = "[{name: sql, port: 5432}]"
-)
 
 func TestBuild(t *testing.T) {
-	none, long := headless("", ""), strings.Repeat("c", 31)+"."+strings.Repeat("c", 31)
+	none, long := recordtest.Headless(""), strings.Repeat("c", 31)+"."+strings.Repeat("c", 31)
 	const one, ofOne = "A 10.1.0.1; 10-1-0-1.east A 10.1.0.1", "A 10.1.0.1; 10-1-0-1.east A 10.1.0.1; sql SRV 5432 10-1-0-1.east"
-	tests := []struct{ name, spec, slices, want, skips string }{ // slices as in slicesOf, want as in zoneText
+	tests := []struct{ name, spec, slices, want, skips string }{ // slices as in recordtest, want as in zoneText
 		{"an endpoint that is not ready does not appear", sql, "east: 10.1.0.1 !10.1.0.2", ofOne, ""},
 		{
 			"those that are serving and terminating answer for a name that has none", sql, "east: ~10.1.0.1; west: 10.2.0.1",
@@ -153,11 +47,11 @@ func TestBuild(t *testing.T) {
 			"A 10.1.0.1; AAAA fd00::1; a.east A 10.1.0.1; a.east AAAA fd00::1; sql SRV 5432 a.east", "",
 		},
 		{
-			"ports in several slices of an endpoint are all its ports", headless("sql=5432 web=80", ""), "east: 10.1.0.1; east[web=8080]: 10.1.0.1",
+			"ports in several slices of an endpoint are all its ports", recordtest.Headless("sql=5432 web=80"), "east: 10.1.0.1; east[web=8080]: 10.1.0.1",
 			ofOne + "; web SRV 8080 10-1-0-1.east", "",
 		},
 		{
-			"each pair of target and port number appears once", headless("tcp=53 udp=53/UDP", ""), "east[tcp=53 udp=53/UDP]: 10.1.0.1",
+			"each pair of target and port number appears once", recordtest.Headless("tcp=53 udp=53/UDP"), "east[tcp=53 udp=53/UDP]: 10.1.0.1",
 			one + "; tcp SRV 53 10-1-0-1.east; _udp._udp SRV 53 10-1-0-1.east", "",
 		},
 		{"ports that the import does not declare do not leak", sql, "east[sql=5432 admin=1 sql=1/UDP]: 10.1.0.1", ofOne, ""},
@@ -165,20 +59,20 @@ func TestBuild(t *testing.T) {
 			"a headless import that declares no ports has those of its slices", none, "east: 10.1.0.1; west[]: 10.2.0.1",
 			"A 10.1.0.1 10.2.0.1; 10-1-0-1.east A 10.1.0.1; 10-2-0-1.west A 10.2.0.1; sql SRV 5432 10-1-0-1.east", "",
 		},
-		{"a headless import whose ports are all invalid has none", headless("sql=0", ""), "east: 10.1.0.1", one, "invalid_port=1"},
+		{"a headless import whose ports are all invalid has none", recordtest.Headless("sql=0"), "east: 10.1.0.1", one, "invalid_port=1"},
 		{
-			"a headless import has the families that it lists", headless("", "IPv4"), "east[]: 10.1.0.1/a; east: fd00::1/a",
+			"a headless import has the families that it lists", recordtest.Headless("", "IPv4"), "east[]: 10.1.0.1/a; east: fd00::1/a",
 			"A 10.1.0.1; a.east A 10.1.0.1", "",
 		},
 		{
-			"a headless import that lists IPv6 alone", headless("", "IPv6"), "east: 10.1.0.1; west[]: fd00::1/a",
+			"a headless import that lists IPv6 alone", recordtest.Headless("", "IPv6"), "east: 10.1.0.1; west[]: fd00::1/a",
 			"AAAA fd00::1; a.west AAAA fd00::1", "",
 		},
 		{
-			"a headless import that lists both families", headless("", "IPv6, IPv4"), "east[]: 10.1.0.1; west[]: fd00::1/a",
+			"a headless import that lists both families", recordtest.Headless("", "IPv6", "IPv4"), "east[]: 10.1.0.1; west[]: fd00::1/a",
 			"AAAA fd00::1; a.west AAAA fd00::1; " + one, "",
 		},
-		{"an unnamed port has no name", headless("=80", ""), "east[=8080/TCP]: 10.1.0.1", one + "; SRV 8080 10-1-0-1.east", ""},
+		{"an unnamed port has no name", recordtest.Headless("=80"), "east[=8080/TCP]: 10.1.0.1", one + "; SRV 8080 10-1-0-1.east", ""},
 		{
 			"a slice without source cluster never yields an empty label", sql, ": 10.1.0.1/a; east: 10.1.0.2/a",
 			"A 10.1.0.1 10.1.0.2; a.east A 10.1.0.2; sql SRV 5432 a.east", "invalid_source_cluster=1",
@@ -215,11 +109,11 @@ func TestBuild(t *testing.T) {
 			"A 10.1.0.1; 10-1-0-1." + long + " A 10.1.0.1; sql SRV 5432 10-1-0-1." + long, "",
 		},
 		{
-			"ports without a number, and ports that are none", headless("a=1 b=0 a_b=1", ""), "east[a a=70000 a=1/X]: 10.1.0.1",
+			"ports without a number, and ports that are none", recordtest.Headless("a=1 b=0 a_b=1"), "east[a a=70000 a=1/X]: 10.1.0.1",
 			one, "invalid_port=4",
 		},
 		{
-			"ClusterSetIP", "{type: ClusterSetIP, ips: [10.42.0.1, 'fd00:42::1', 10.42.0.1], ports: " + portsOf("http=80 =53/UDP") + "}",
+			"ClusterSetIP", recordtest.ClusterSetIP("10.42.0.1 fd00:42::1 10.42.0.1", "http=80 =53/UDP"),
 			"east[http=80]: 10.1.0.1/a", "A 10.42.0.1; AAAA fd00:42::1; SRV 53 db; http SRV 80 db", "",
 		},
 		{
@@ -231,7 +125,7 @@ func TestBuild(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			service := build(t, tc.spec, slicesOf(tc.slices)...)
+			service := build(tc.spec, recordtest.Slices(tc.slices)...)
 			snapshot := snapshotOf(service)
 			var got []string
 			for _, rr := range walk(snapshot) {
@@ -284,7 +178,9 @@ func zoneText(text string) (lines []string) {
 }
 
 func TestSlicesOfNamesAreLeftOut(t *testing.T) {
-	service := build(t, headless("", ""), from("east", "FQDN", "[]", "a.example.org"))
+	slice := recordtest.Slice("east[]: a.example.org")
+	slice.AddressType = discoveryv1.AddressTypeFQDN
+	service := build(recordtest.Headless(""), slice)
 	if got := skips(service.Skips); got != "invalid_address_type=1" || len(walk(snapshotOf(service))) > 0 {
 		t.Errorf("left out: %s", got)
 	}
@@ -298,7 +194,7 @@ func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
 		"metadata: {name: web, namespace: ''}\nspec: {type: ClusterSetIP, ports: []}": "invalid_name=1",
 	} {
 		raw := new(mcsv1beta1.ServiceImport)
-		unmarshal(t, text, raw)
+		recordtest.Unmarshal(text, raw)
 		snapshot := snapshotOf(record.Build(config, object.FromServiceImport(raw), nil))
 		if got := skips(snapshot.State().Totals.Skips); got != want || len(walk(snapshot)) > 0 {
 			t.Errorf("%s\nleft out: %s, want %s; the records are %v", text, got, want, walk(snapshot))
@@ -308,9 +204,8 @@ func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
 
 func TestANameTooLongForOneZoneIsInNone(t *testing.T) {
 	long := strings.Repeat("x", 63)
-	raw, slice := new(mcsv1beta1.ServiceImport), new(discoveryv1.EndpointSlice)
-	unmarshal(t, "metadata: {name: "+long+", namespace: "+long+"}\nspec: {type: Headless, ports: []}", raw)
-	unmarshal(t, from("east", "IPv4", "[]", "10.1.0.1", "10.1.0.2/"+long), slice)
+	raw, slice := new(mcsv1beta1.ServiceImport), recordtest.Slice("east[]: 10.1.0.1 10.1.0.2/"+long)
+	recordtest.Unmarshal("metadata: {name: "+long+", namespace: "+long+"}\nspec: {type: Headless, ports: []}", raw)
 	both := &record.Config{Zones: []string{zone, strings.Repeat("zone.", 12) + zone}, TTL: 5}
 	service := record.Build(both, object.FromServiceImport(raw), []*object.Endpoints{object.FromEndpointSlice(slice, false)})
 	if got := skips(service.Skips); got != "name_too_long=1" {

@@ -9,32 +9,11 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
-
-// many is a headless service with so many endpoints in each of two clusters, of both families where dual is set. Those
-// of east, and all if dual, have hostnames.
-func many(t *testing.T, count int, dual bool) *record.Index {
-	t.Helper()
-	var all []string
-	for c, cluster := range []string{"east", "west"} {
-		var v4, v6 []string
-		for i := range count {
-			host := ""
-			if cluster == "east" || dual {
-				host = fmt.Sprintf("/db-%d", i)
-			}
-			v4 = append(v4, fmt.Sprintf("10.%d.%d.%d%s", c+1, i/250, 1+i%250, host))
-			v6 = append(v6, fmt.Sprintf("fd00:%d::%x%s", c+1, i+1, host))
-		}
-		all = append(all, from(cluster, "IPv4", sqlPorts, v4...))
-		if dual {
-			all = append(all, from(cluster, "IPv6", sqlPorts, v6...))
-		}
-	}
-	return snapshotOf(build(t, sql, all...))
-}
 
 // askAs looks a name up for a client.
 func askAs(snapshot *record.Index, qname string, qtype uint16, limit int, client record.Client) record.Answer {
@@ -44,7 +23,7 @@ func askAs(snapshot *record.Index, qname string, qtype uint16, limit int, client
 
 func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
 	for _, count := range []int{1, 10, 40, 500, 2000} {
-		snapshot := many(t, count, count == 40)
+		snapshot := snapshotOf(build(sql, recordtest.Many(count, count == 40)...))
 		for _, q := range []struct {
 			qname string
 			qtype uint16
@@ -112,10 +91,11 @@ func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 		"fewer than are wanted": {2, 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var all []string
+			var all []*discoveryv1.EndpointSlice
 			endpoints := map[string]int{} // by address
 			for c := range test.clusters {
-				var v4, v6 []string
+				v4 := fmt.Sprintf("c%d[sql=%d]:", c, 1+c%5)
+				v6 := v4
 				for i := range test.each + c%3 {
 					host := ""
 					if test.named {
@@ -123,12 +103,11 @@ func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 					}
 					a, aaaa := fmt.Sprintf("10.%d.0.%d", c, i+1), fmt.Sprintf("fd00:%x::%x", c+1, i+1)
 					endpoints[a], endpoints[aaaa] = 1000*c+i, 1000*c+i
-					v4, v6 = append(v4, a+host), append(v6, aaaa+host)
+					v4, v6 = v4+" "+a+host, v6+" "+aaaa+host
 				}
-				ports := portsOf(fmt.Sprintf("sql=%d", 1+c%5))
-				all = append(all, from(fmt.Sprintf("c%d", c), "IPv4", ports, v4...), from(fmt.Sprintf("c%d", c), "IPv6", ports, v6...))
+				all = append(all, recordtest.Slice(v4), recordtest.Slice(v6))
 			}
-			snapshot, count := snapshotOf(build(t, sql, all...)), len(endpoints)/2
+			snapshot, count := snapshotOf(build(sql, all...)), len(endpoints)/2
 			want, targets := min(limit, count), count // of an SRV answer
 			if !test.named {
 				targets *= 2

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
 var reverseConfig = &record.Config{
@@ -92,7 +93,7 @@ func checkPointer(t *testing.T, snapshot *record.Index, rr dns.RR) {
 // TestReverseNames: each address has one name, names of a part of an address exist, and others do not.
 func TestReverseNames(t *testing.T) {
 	const ips = "10.1.0.255 fd00:1::a 2001:db8:ffff:1:2:3:4:5"
-	service := build(t, "{type: ClusterSetIP, ports: [], ips: ['"+strings.ReplaceAll(ips, " ", "', '")+"']}")
+	service := build(recordtest.ClusterSetIP(ips, ""))
 	x := record.NewIndex(reverseConfig)
 	x.Update(1, services{service.Import.Key: service})
 	want := func(qname string, want record.Result) {

@@ -10,21 +10,20 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
 func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T) {
-	ip := func(ips, ports string) string {
-		return "spec: {type: ClusterSetIP, ips: [" + ips + "], ports: " + portsOf(ports) + "}"
-	}
+	ip := func(ips, ports string) string { return "spec: " + recordtest.ClusterSetIP(ips, ports) }
 	const headlessSQL, one = "spec: " + sql, "east: 10.1.0.1/a"
 	const waiting = "east: 10.1.0.1; west "
 	steps := []struct {
-		name, raw, slices string // raw: none if the service is deleted; slices as in slicesOf
+		name, raw, slices string // raw: none if the service is deleted; slices as in recordtest
 		moves             bool
 	}{
 		{"the first list", ip("10.42.0.1", ""), "", true},
 		{"nothing", ip("10.42.0.1", ""), "", false},
-		{"an IP that is none", ip("10.42.0.1, None", ""), "", false},
+		{"an IP that is none", ip("10.42.0.1 None", ""), "", false},
 		{"endpoints of a ClusterSetIP service", ip("10.42.0.1", ""), one, false},
 		{"another IP", ip("10.42.0.2", ""), "", true},
 		{"a port", ip("10.42.0.2", "a=1"), "", true},
@@ -35,7 +34,7 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 		{"a ready one", headlessSQL, one, true},
 		{"the same in two slices", headlessSQL, one + "; " + one, false},
 		{"a port that is not declared", headlessSQL, "east[sql=5432 x=1]: 10.1.0.1/a", false},
-		{"another number of a declared port in the import", "spec: " + headless("sql=1", ""), one, false},
+		{"another number of a declared port in the import", "spec: " + recordtest.Headless("sql=1"), one, false},
 		{"another number of a declared port in the slice", headlessSQL, "east[sql=1]: 10.1.0.1/a", true},
 		{"another hostname", headlessSQL, "east[sql=1]: 10.1.0.1/b", true},
 		{"another cluster", headlessSQL, "west[sql=1]: 10.1.0.1/b", true},
@@ -58,7 +57,7 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 		}
 		var service *record.Service
 		if step.raw != "" {
-			service = buildWith(t, config, step.raw, slicesOf(step.slices)...)
+			service = recordtest.Build(config, "db", step.raw, recordtest.Slices(step.slices)...)
 		}
 		moved := update(x, uint32(start+10*i), services{"db.demo": service})
 		serial := x.State().Serial
@@ -102,7 +101,7 @@ func TestTheSerialNeverGoesBack(t *testing.T) {
 		{1<<32 - 1, 0},
 		{5, 5},
 	} {
-		x.Update(step.now, services{"db.demo": build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.42.0.%d], ports: []}", i+1))})
+		x.Update(step.now, services{"db.demo": build(recordtest.ClusterSetIP(fmt.Sprint("10.42.0.", i+1), ""))})
 		if got := x.State().Serial; got != step.want {
 			t.Errorf("step %d: the serial at %d is %d, want %d", i, step.now, got, step.want)
 		}
@@ -112,7 +111,7 @@ func TestTheSerialNeverGoesBack(t *testing.T) {
 // TestASnapshotIsOfOneMoment: a walk has what there was when it began, and what is gone leaves nothing behind.
 func TestASnapshotIsOfOneMoment(t *testing.T) {
 	x := record.NewIndex(config)
-	web := func(ip string) *record.Service { return build(t, "{type: ClusterSetIP, ips: ["+ip+"], ports: []}") }
+	web := func(ip string) *record.Service { return build(recordtest.ClusterSetIP(ip, "")) }
 	x.Update(1, services{"a.one": web("10.42.0.1"), "b.one": web("10.42.0.2")})
 	_, published := x.Snapshot(0)
 	want := text(walk(x))
@@ -138,13 +137,13 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 
 func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {
 	strict := &record.Config{Zones: config.Zones, TTL: config.TTL, IgnoreEmpty: true}
-	const web = "spec: {type: ClusterSetIP, ips: [10.42.0.1], ports: [{name: http, port: 80}]}"
+	web := "spec: " + recordtest.ClusterSetIP("10.42.0.1", "http=80")
 	x := record.NewIndex(strict)
 	for i, step := range []struct {
-		endpoint string // as for from
+		endpoint string // as in recordtest
 		want     record.Result
 	}{{"10.1.0.1", record.Found}, {"!10.1.0.1", record.NotExist}, {"~10.1.0.1", record.Found}, {"", record.NotExist}} {
-		service := buildWith(t, strict, web, in("east", step.endpoint))
+		service := recordtest.Build(strict, "db", web, recordtest.Slice("east: "+step.endpoint))
 		if moved := update(x, uint32(i+1), services{service.Import.Key: service}); !moved {
 			t.Errorf("%q: the serial did not move", step.endpoint)
 		}
@@ -153,7 +152,7 @@ func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {
 				t.Errorf("with an endpoint %q %s is %v, want %v", step.endpoint, qname, got, step.want)
 			}
 		}
-		lenient := snapshotOf(buildWith(t, config, web, in("east", step.endpoint)))
+		lenient := snapshotOf(recordtest.Build(config, "db", web, recordtest.Slice("east: "+step.endpoint)))
 		if got := ask(lenient, "db.demo.svc."+zone, dns.TypeA).Result; got != record.Found {
 			t.Errorf("without the option it is %v", got)
 		}

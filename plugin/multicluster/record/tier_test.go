@@ -12,10 +12,10 @@ import (
 	"unsafe"
 
 	"github.com/miekg/dns"
-	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
 // question is what a client asks.
@@ -52,7 +52,7 @@ func TestTiers(t *testing.T) {
 		homeFirst                   = "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"
 	)
 	for name, test := range map[string]struct {
-		raw, slices string // slices as in slicesOf
+		raw, slices string // slices as in recordtest
 		prefer      object.Preference
 		client      string
 		a, srv      string // as in tiersOf
@@ -123,9 +123,9 @@ func TestTiers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := slicesOf(test.slices)
+			all := recordtest.Slices(test.slices)
 			for range 2 {
-				snapshot := snapshotOf(buildWith(t, config, test.raw, all...))
+				snapshot := snapshotOf(recordtest.Build(config, "db", test.raw, all...))
 				if test.raw == plain && test.prefer == object.PreferDefault {
 					checkZone(t, snapshot)
 				}
@@ -190,8 +190,7 @@ func tiersOf(reply record.Answer) string {
 
 // TestTiersOfEachFamily: a client of one family does not go without because the other one is nearer.
 func TestTiersOfEachFamily(t *testing.T) {
-	snapshot := snapshotOf(build(t, sql, from("east", "IPv4", sqlPorts, "10.1.0.1@a"),
-		from("west", "IPv6", sqlPorts, "fd00::1@a")))
+	snapshot := snapshotOf(build(sql, recordtest.Slices("east: 10.1.0.1@a; west: fd00::1@a")...))
 	for qtype, want := range map[uint16]string{dns.TypeA: "10.1.0.1", dns.TypeAAAA: "fd00::1"} {
 		q := question("db.demo.svc."+zone, qtype)
 		q.Prefer = object.PreferCluster
@@ -205,9 +204,7 @@ func TestTiersOfEachFamily(t *testing.T) {
 // TestZonesOfSlices: slices differ by their zones where these are kept.
 func TestZonesOfSlices(t *testing.T) {
 	read := func(endpoints string, zones bool) *object.Endpoints {
-		slice := new(discoveryv1.EndpointSlice)
-		unmarshal(t, in("east", endpoints), slice)
-		return object.FromEndpointSlice(slice, zones)
+		return object.FromEndpointSlice(recordtest.Slice("east: "+endpoints), zones)
 	}
 	const a, b, bare = "10.1.0.1@a", "10.1.0.1@b", "10.1.0.1"
 	if !read(a, true).Equal(read(a, true)) || read(a, true).Equal(read(b, true)) || read(a, true).Equal(read(bare, true)) {
@@ -220,15 +217,14 @@ func TestZonesOfSlices(t *testing.T) {
 
 // TestAFewOfAPriority: an answer that cannot have all records has those of the best priorities, for every client.
 func TestAFewOfAPriority(t *testing.T) {
-	var first, second, third []string
+	first, second, third := "east:", "west priority=2 weight=9:", "north priority=4:"
 	for i := range 30 {
-		first = append(first, fmt.Sprintf("10.1.0.%d", i+1))
-		second = append(second, fmt.Sprintf("~10.2.0.%d", i+1))
-		third = append(third, fmt.Sprintf("~10.3.0.%d", i+1))
+		first += fmt.Sprintf(" 10.1.0.%d", i+1)
+		second += fmt.Sprintf(" ~10.2.0.%d", i+1)
+		third += fmt.Sprintf(" ~10.3.0.%d", i+1)
 	}
-	snapshot := snapshotOf(build(t, sql, from("west priority=2 weight=9", "IPv4", sqlPorts, second...),
-		from("north priority=4", "IPv4", sqlPorts, third...), from("south priority=2", "IPv4", sqlPorts, "~10.4.0.1", "~10.4.0.2"),
-		from("east", "IPv4", sqlPorts, first...)))
+	all := strings.Join([]string{second, third, "south priority=2: ~10.4.0.1 ~10.4.0.2", first}, "; ")
+	snapshot := snapshotOf(build(sql, recordtest.Slices(all)...))
 	counts := func(reply record.Answer) (of [5]int) {
 		last := uint16(0)
 		for _, rr := range reply.Answer {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +18,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
 // recorder keeps what a source tells.
@@ -157,21 +158,9 @@ func importOf(name string, kind mcsv1beta1.ServiceImportType, ips ...string) *un
 }
 
 func sliceOf(name, service, cluster string, addresses ...string) *discoveryv1.EndpointSlice {
-	object := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: "demo", Annotations: map[string]string{},
-			Labels: map[string]string{mcsv1beta1.LabelServiceName: service, mcsv1beta1.LabelSourceCluster: cluster},
-		},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports: []discoveryv1.EndpointPort{{
-			Name: new("sql"), Port: new(int32(5432)),
-			Protocol: new(corev1.ProtocolTCP),
-		}},
-	}
-	for _, address := range addresses {
-		object.Endpoints = append(object.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}})
-	}
-	return object
+	slice := recordtest.Slice(cluster + ": " + strings.Join(addresses, " "))
+	slice.Name, slice.Labels[mcsv1beta1.LabelServiceName] = name, service
+	return slice
 }
 
 // address is the ith of many.
