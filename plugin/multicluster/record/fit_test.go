@@ -17,8 +17,9 @@ import (
 
 // askAs looks a name up for a client.
 func askAs(snapshot *record.Index, qname string, qtype uint16, limit int, client record.Client) record.Answer {
-	below := below(qname)
-	return lookup(snapshot, record.Question{Name: qname, Request: record.Parse(below), Type: qtype, Max: limit}, client)
+	q := question(qname, qtype)
+	q.Max = limit
+	return lookup(snapshot, q, client)
 }
 
 func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {

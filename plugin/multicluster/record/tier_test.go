@@ -18,12 +18,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-// question is what a client asks.
-func question(qname string, qtype uint16) record.Question {
-	below := below(qname)
-	return record.Question{Name: qname, Request: record.Parse(below), Type: qtype}
-}
-
 // east has clients in zones a and b, which are of one region, c, which is of another, and d, which is of none.
 var east = object.NewTopology([]object.Node{
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.1.0/24")}, Zone: "a", Region: "r"},

@@ -21,18 +21,18 @@ var config = &record.Config{Zones: []string{zone}, TTL: 5}
 // large is a client that can take all.
 var large = record.Client{Size: 1 << 30}
 
-// below is the part of a name before the zone.
-func below(qname string) string {
+// question is what a client asks for a name in the zone.
+func question(qname string, qtype uint16) record.Question {
 	if !dns.IsSubDomain(zone, qname) {
 		panic(qname)
 	}
-	return strings.TrimSuffix(qname[:len(qname)-len(zone)], ".")
+	below := strings.TrimSuffix(qname[:len(qname)-len(zone)], ".")
+	return record.Question{Name: qname, Request: record.Parse(below), Type: qtype}
 }
 
 // ask looks a name up, for a client that can take all.
 func ask(snapshot *record.Index, qname string, qtype uint16) record.Answer {
-	below := below(qname)
-	return lookup(snapshot, record.Question{Name: qname, Request: record.Parse(below), Type: qtype}, large)
+	return lookup(snapshot, question(qname, qtype), large)
 }
 
 // lookup asks for a client.
