@@ -33,37 +33,44 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
+// expectKnown holds names in documents against those that are known, and finds at least so many.
+func expectKnown(t *testing.T, what string, known map[string]bool, least int, namesIn func(path, text string) []string) {
+	t.Helper()
+	count := 0
+	for path, text := range documents(t) {
+		for _, name := range namesIn(path, text) {
+			count++
+			if !known[name] {
+				t.Errorf("%s: names the %s %s, which does not exist", path, what, name)
+			}
+		}
+	}
+	if count < least {
+		t.Errorf("in documents the %s is named only %d times", what, count)
+	}
+}
+
 // TestMetricsInDocumentsExist holds the names of metrics against their pages, which TestReference and the test of the
 // plugin hold against the code.
 func TestMetricsInDocumentsExist(t *testing.T) {
-	texts := documents(t)
-	defined := map[string]bool{}
+	texts, defined := documents(t), map[string]bool{}
 	pages := texts["docs/reference/metrics.md"] + texts["plugin/multicluster/README.md"]
-	for _, row := range regexp.MustCompile("(?m)^[-*] `([a-z_]+)[`{]").FindAllStringSubmatch(pages, -1) {
-		defined[row[1]] = true
+	for _, name := range matches(regexp.MustCompile("(?m)^[-*] `([a-z_]+)[`{]"), pages) {
+		defined[name] = true
 	}
-	named := regexp.MustCompile(`\b(?:clusterset_controller|coredns_multicluster)_[a-z_]+`)
+	named := regexp.MustCompile(`\b((?:clusterset_controller|coredns_multicluster)_[a-z_]+)`)
 	short := regexp.MustCompile("`([a-z]+(?:_[a-z]+)+)`")
-	seen := map[string]bool{}
-	for path, text := range texts {
-		names := named.FindAllString(text, -1)
+	expectKnown(t, "metric", defined, 30, func(path, text string) []string {
+		names := matches(named, text)
 		if path == failures { // which leaves the prefix out
-			for _, match := range short.FindAllStringSubmatch(text, -1) {
-				if match[1] != "startup_timeout" && !strings.HasPrefix(match[1], "coredns_") {
-					names = append(names, "clusterset_controller_"+match[1])
+			for _, name := range matches(short, text) {
+				if name != "startup_timeout" && !strings.HasPrefix(name, "coredns_") {
+					names = append(names, "clusterset_controller_"+name)
 				}
 			}
 		}
-		for _, name := range names {
-			seen[name] = true
-			if !defined[name] {
-				t.Errorf("%s: names the metric %s, which its page does not have", path, name)
-			}
-		}
-	}
-	if len(seen) < 20 {
-		t.Errorf("only %d metrics found in documents", len(seen))
-	}
+		return names
+	})
 }
 
 const failures = "docs/operate/failures.md"
@@ -85,23 +92,14 @@ func TestNamesInDocumentsExist(t *testing.T) {
 	// The security model names the tests of its promises.
 	tests := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	for _, f := range goFiles(t) {
-		for _, found := range tests.FindAllStringSubmatch(f.text, -1) {
-			names[found[1]] = names[found[1]] || f.test()
+		for _, name := range matches(tests, f.text) {
+			names[name] = names[name] || f.test()
 		}
 	}
 	camelCase := regexp.MustCompile("`([A-Z][a-z]+(?:[A-Z]+[a-z]*)+)`")
-	count := 0
-	for path, text := range documents(t) {
-		for _, quoted := range camelCase.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
-			count++
-			if !names[quoted[1]] {
-				t.Errorf("%s: names %s, which is not in the code", path, quoted[1])
-			}
-		}
-	}
-	if count < 100 {
-		t.Errorf("only %d names found in documents", count)
-	}
+	expectKnown(t, "constant", names, 100, func(_, text string) []string {
+		return matches(camelCase, fence.ReplaceAllString(text, ""))
+	})
 }
 
 // TestThreatsAreTested: in the security model, a threat names as many tests as its defense has sentences, and each
@@ -158,34 +156,24 @@ func TestFlagsInDocumentsExist(t *testing.T) {
 	for _, name := range foreignFlags {
 		known[name] = true
 	}
-	texts := documents(t)
 	definition := regexp.MustCompile(`\.(?:\w*VarP?|Func)\([^"]*"([a-z][a-z-]*)"`)
 	for _, f := range goFiles(t) {
 		if !f.test() && strings.HasPrefix(f.path, "cmd/") {
-			for _, match := range definition.FindAllStringSubmatch(f.text, -1) {
-				known[match[1]] = true
+			for _, name := range matches(definition, f.text) {
+				known[name] = true
 			}
 		}
 	}
 	// A flag by itself, or one of a command of ours.
 	alone, flag := regexp.MustCompile("`--([a-z][a-z-]*)"), regexp.MustCompile(`--([a-z][a-z-]*)`)
 	ours := regexp.MustCompile("(?m)(?:^\\s*|`)(?:kubectl clusterset|clusterset-controller) [^`|\n]*")
-	count := 0
-	for path, text := range texts {
-		found := alone.FindAllStringSubmatch(text, -1)
+	expectKnown(t, "flag", known, 50, func(_, text string) []string {
+		found := matches(alone, text)
 		for _, command := range ours.FindAllString(text, -1) {
-			found = append(found, flag.FindAllStringSubmatch(command, -1)...)
+			found = append(found, matches(flag, command)...)
 		}
-		for _, match := range found {
-			count++
-			if !known[match[1]] {
-				t.Errorf("%s: names the flag --%s, which no program has", path, match[1])
-			}
-		}
-	}
-	if count < 50 {
-		t.Errorf("only %d flags found in documents", count)
-	}
+		return found
+	})
 }
 
 // TestAnnotationsInDocumentsExist holds the labels and annotations of our domain against the code; TestReference writes
@@ -215,14 +203,7 @@ func TestAnnotationsInDocumentsExist(t *testing.T) {
 		})
 	}
 	ofDomain := regexp.MustCompile(`(?:^|[^.\w-])(` + regexp.QuoteMeta(domain) + `/[A-Za-z-]+)`)
-	texts := documents(t)
-	for path, text := range texts {
-		for _, match := range ofDomain.FindAllStringSubmatch(text, -1) {
-			if !defined[match[1]] {
-				t.Errorf("%s: names %s, which the code does not have", path, match[1])
-			}
-		}
-	}
+	expectKnown(t, "key", defined, 30, func(_, text string) []string { return matches(ofDomain, text) })
 }
 
 // TestDocumentsAreWrapped: lines of prose have at most 100 characters, apart from links and code, which cannot be
@@ -246,10 +227,8 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want []string
-	for _, match := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllSubmatch(alerts, -1) {
-		name := string(match[1])
-		want = append(want, name)
+	want := matches(regexp.MustCompile(`(?m)^ +- alert: (\w+)$`), string(alerts))
+	for _, name := range want {
 		url := "runbook_url: https://github.com/clusterset-dns/clusterset-dns/blob/main/" + failures + "#" +
 			strings.ToLower(name)
 		if strings.Count(string(alerts), url+"\n") != 1 {

@@ -27,8 +27,8 @@ var (
 func anchors(text string) []string {
 	var all []string
 	seen := map[string]int{}
-	for _, match := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
-		title := link.ReplaceAllString(match[1], "]")
+	for _, title := range matches(heading, fence.ReplaceAllString(text, "")) {
+		title = link.ReplaceAllString(title, "]")
 		anchor := strings.ReplaceAll(unanchored.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
 		if count := seen[anchor]; count > 0 {
 			all = append(all, fmt.Sprintf("%s-%d", anchor, count))
@@ -37,19 +37,20 @@ func anchors(text string) []string {
 		}
 		seen[anchor]++
 	}
-	for _, match := range named.FindAllStringSubmatch(text, -1) {
-		all = append(all, match[1])
-	}
-	return all
+	return append(all, matches(named, text)...)
 }
 
 // links are the targets of a document's links.
 func links(text string) []string {
-	var all []string
-	for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(fence.ReplaceAllString(text, ""), ""), -1) {
-		all = append(all, match[1])
+	return matches(link, code.ReplaceAllString(fence.ReplaceAllString(text, ""), ""))
+}
+
+// matches are the first groups of all matches of an expression.
+func matches(expression *regexp.Regexp, text string) (found []string) {
+	for _, match := range expression.FindAllStringSubmatch(text, -1) {
+		found = append(found, match[1])
 	}
-	return all
+	return found
 }
 
 func TestLinksAndAnchors(t *testing.T) {
