@@ -64,33 +64,13 @@ func goFiles(t *testing.T) []file {
 }
 
 var parsedFiles = sync.OnceValues(func() (files []file, err error) {
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			if name := entry.Name(); name == ".git" || name == "testdata" || name == "bin" {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if filepath.Ext(path) != ".go" {
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
+	err = walk(".go", func(path, text string) error {
 		parsed, err := parser.ParseFile(token.NewFileSet(), path, text,
 			parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
-		relative, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		f := file{path: filepath.ToSlash(relative), text: string(text), pkg: parsed}
+		f := file{path: path, text: text, pkg: parsed}
 		for _, spec := range parsed.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
@@ -103,6 +83,35 @@ var parsedFiles = sync.OnceValues(func() (files []file, err error) {
 	})
 	return files, err
 })
+
+// walk calls a function with the path, from the root, and the text of each file with an extension.
+func walk(extension string, each func(path, text string) error) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "bin" || entry.Name() == "testdata"):
+			return filepath.SkipDir
+		case filepath.Ext(path) != extension:
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return each(strings.TrimPrefix(filepath.ToSlash(path), root+"/"), string(text))
+	})
+}
+
+// read returns the text of a file.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
 
 func TestEveryFileNamesTheLicence(t *testing.T) {
 	for _, f := range goFiles(t) {

@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,7 +20,7 @@ import (
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
-	err := markdown(func(path string, text string) error {
+	err := walk(".md", func(path, text string) error {
 		if path != "CHANGELOG.md" && !strings.HasPrefix(path, "test/") {
 			texts[path] = text
 		}
@@ -106,11 +105,7 @@ func TestNamesInDocumentsExist(t *testing.T) {
 // paragraph and list item names one, apart from what introduces the next or is not defended. There are such scenarios;
 // TestNamesInDocumentsExist looks for the other names.
 func TestThreatsAreTested(t *testing.T) {
-	scenarios, err := os.ReadFile("../scenario/all.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := strings.ReplaceAll(string(scenarios), " ", "_")
+	known := strings.ReplaceAll(read(t, "../scenario/all.go"), " ", "_")
 	named := regexp.MustCompile("`Test(?:Scenarios/(\\w+)|\\w+)`")
 	sentence := regexp.MustCompile(`\. [A-Z]`)
 	threats := 0
@@ -223,15 +218,12 @@ func TestDocumentsAreWrapped(t *testing.T) {
 }
 
 func TestEveryAlertHasARunbook(t *testing.T) {
-	alerts, err := os.ReadFile(filepath.Join(root, "deploy", "chart", "files", "monitoring", "alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := matches(regexp.MustCompile(`(?m)^ +- alert: (\w+)$`), string(alerts))
+	alerts := read(t, root+"/deploy/chart/files/monitoring/alerts.yaml")
+	want := matches(regexp.MustCompile(`(?m)^ +- alert: (\w+)$`), alerts)
 	for _, name := range want {
 		url := "runbook_url: https://github.com/clusterset-dns/clusterset-dns/blob/main/" + failures + "#" +
 			strings.ToLower(name)
-		if strings.Count(string(alerts), url+"\n") != 1 {
+		if strings.Count(alerts, url+"\n") != 1 {
 			t.Errorf("alert %s has no annotation %s", name, url)
 		}
 	}
@@ -278,31 +270,25 @@ func namesInCode(files []file) map[string]bool {
 // TestWorkflowsRunTargets: what the workflows make is in the Makefile, so that it runs anywhere. The actions that they
 // use are pinned by hash, and no token may write unless a job asks for it.
 func TestWorkflowsRunTargets(t *testing.T) {
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := read(t, root+"/Makefile")
 	workflows, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
 	if err != nil || len(workflows) < 5 {
 		t.Fatalf("%d workflows: %v", len(workflows), err)
 	}
 	used := regexp.MustCompile(`(?m)run: make ([a-z -]+)$|^ +part: \[(.*)\]$`)
 	for _, path := range workflows {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pins := len(regexp.MustCompile(`uses: \S+@[0-9a-f]{40} # v\d+\.\d+\.\d+\n`).FindAll(text, -1))
-		if actions := strings.Count(string(text), "uses: "); pins != actions {
+		text := read(t, path)
+		pins := len(regexp.MustCompile(`uses: \S+@[0-9a-f]{40} # v\d+\.\d+\.\d+\n`).FindAllString(text, -1))
+		if actions := strings.Count(text, "uses: "); pins != actions {
 			t.Errorf("%s: %d of %d actions are pinned by hash", filepath.Base(path), pins, actions)
 		}
-		if !strings.Contains(string(text), "\npermissions:\n  contents: read\n") {
+		if !strings.Contains(text, "\npermissions:\n  contents: read\n") {
 			t.Errorf("%s: tokens may write by default", filepath.Base(path))
 		}
-		for _, match := range used.FindAllStringSubmatch(string(text), -1) {
+		for _, match := range used.FindAllStringSubmatch(text, -1) {
 			targets := strings.ReplaceAll(match[1]+match[2], "FUZZTIME=1m", "")
 			for _, target := range regexp.MustCompile(`[a-z-]+\b`).FindAllString(targets, -1) {
-				if !strings.Contains(string(makefile), "\n.PHONY: "+target+"\n") {
+				if !strings.Contains(makefile, "\n.PHONY: "+target+"\n") {
 					t.Errorf("%s: make %s: there is no such target", filepath.Base(path), target)
 				}
 			}

@@ -4,7 +4,6 @@ package conventions
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,30 +62,11 @@ func TestLinksAndAnchors(t *testing.T) {
 	}
 }
 
-// markdown calls a function with the path, from the root, and the text of each Markdown file.
-func markdown(each func(path, text string) error) error {
-	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "bin" || entry.Name() == "testdata"):
-			return filepath.SkipDir
-		case filepath.Ext(path) != ".md":
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return each(strings.TrimPrefix(filepath.ToSlash(path), root+"/"), string(text))
-	})
-}
-
 // TestLinksLeadSomewhere follows each link of a document to a file of the
 // repository, and to a heading in it. The network is not asked.
 func TestLinksLeadSomewhere(t *testing.T) {
 	followed := 0
-	err := markdown(func(path, text string) error {
+	err := walk(".md", func(path, text string) error {
 		for _, target := range links(text) {
 			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 				continue

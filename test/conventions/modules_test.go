@@ -15,12 +15,8 @@ import (
 // required are the versions of the modules that a go.mod requires.
 func required(t *testing.T, path string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	versions := map[string]string{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(read(t, path)) {
 		if fields := strings.Fields(strings.TrimPrefix(line, "require ")); len(fields) > 1 && strings.HasPrefix(fields[1], "v") {
 			versions[fields[0]] = fields[1]
 		}
@@ -90,13 +86,10 @@ func TestTheModuleAddsLittleToCoreDNS(t *testing.T) {
 
 // TestImagesOfTheChart: the images that Artifact Hub shows and scans have the version of the chart.
 func TestImagesOfTheChart(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "deploy", "chart", "Chart.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	version := regexp.MustCompile(`(?m)^appVersion: (\S+)$`).FindSubmatch(text)[1]
-	images := regexp.MustCompile(`(?m)^ +image: ghcr\.io/clusterset-dns/\S+:(\S+)$`).FindAllSubmatch(text, -1)
-	if len(images) != 2 || string(images[0][1]) != string(version) || string(images[1][1]) != string(version) {
+	text := read(t, root+"/deploy/chart/Chart.yaml")
+	version := matches(regexp.MustCompile(`(?m)^appVersion: (\S+)$`), text)
+	images := matches(regexp.MustCompile(`(?m)^ +image: ghcr\.io/clusterset-dns/\S+:(\S+)$`), text)
+	if len(version) != 1 || !slices.Equal(images, slices.Repeat(version, 2)) {
 		t.Errorf("the images are %q, want 2 of version %s", images, version)
 	}
 }

@@ -72,19 +72,16 @@ func TestReference(t *testing.T) {
 func hold(t *testing.T, page, heading, want string) {
 	t.Helper()
 	path := filepath.Join(root, "docs", "reference", page)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	place := regexp.MustCompile(`(?m)^#+ ` + heading + `\n(?:[^#\n-].*\n|\n)*((?:(?:-|  ).*\n)+)`).FindSubmatchIndex(text)
+	text := read(t, path)
+	place := regexp.MustCompile(`(?m)^#+ ` + heading + `\n(?:[^#\n-].*\n|\n)*((?:(?:-|  ).*\n)+)`).FindStringSubmatchIndex(text)
 	switch {
 	case place == nil:
 		t.Errorf("%s has no list below %s", path, heading)
-	case string(text[place[2]:place[3]]) == want:
+	case text[place[2]:place[3]] == want:
 	case os.Getenv("REFERENCE") != "write":
 		t.Errorf("%s, %s: differs from the code: run make reference", path, heading)
 	default:
-		if err := os.WriteFile(path, slices.Replace(text, place[2], place[3], []byte(want)...), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(text[:place[2]]+want+text[place[3]:]), 0o600); err != nil {
 			t.Error(err)
 		}
 	}
