@@ -3,6 +3,7 @@
 package multicluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,13 +22,16 @@ import (
 	"github.com/coredns/coredns/plugin"
 	_ "github.com/coredns/coredns/plugin/ready"
 	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
-// apiServer is an API server that has the import demo/web and nothing else.
+// apiServer is an API server that has in each namespace, which is demo if a client asks for all, an import web, with a time that
+// Go's types cannot decode, and an import that cannot be decoded.
 type apiServer struct {
 	kubeconfig string
+	granted    []string // the only namespaces that may be read, and not all at once, unless nil
 
 	mu      sync.Mutex
 	ip      string // of the import; without one all requests fail
@@ -62,9 +67,16 @@ func (s *apiServer) state() (ip string, changed <-chan struct{}) {
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, below, _ := strings.Cut(r.URL.Path, "/namespaces/")
+	namespace, _, _ := strings.Cut(below, "/")
 	web := func(ip string) string {
-		return fmt.Sprintf(`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"name":"web","namespace":"demo",
-			"resourceVersion":"6"},"spec":{"type":"ClusterSetIP","ips":[%q],"ports":[]}}`, ip)
+		return fmt.Sprintf(`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"name":"web","namespace":%q,
+			"resourceVersion":"6"},"spec":{"type":"ClusterSetIP","ips":[%q],"ports":[]},
+			"status":{"conditions":[{"type":"X","lastTransitionTime":"2026-01-01t00:00:00Z"}]}}`, cmp.Or(namespace, "demo"), ip)
+	}
+	fail := func(status int, reason metav1.StatusReason) {
+		w.WriteHeader(status)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, status)
 	}
 	imports := strings.Contains(r.URL.Path, "serviceimports")
 	ip, changed := s.state()
@@ -74,9 +86,10 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case strings.Contains(r.URL.Path, "net.gke.io"):
 		w.WriteHeader(http.StatusNotFound)
+	case s.granted != nil && !slices.Contains(s.granted, namespace):
+		fail(http.StatusForbidden, metav1.StatusReasonForbidden)
 	case query.Get("sendInitialEvents") != "":
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+		fail(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	case query.Get("watch") != "":
 		for ; ip != ""; ip, changed = s.state() {
 			if imports { // perhaps it has changed since it was listed
@@ -91,7 +104,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case imports:
 		_, _ = fmt.Fprintf(w, `{"kind":"ServiceImportList","apiVersion":"multicluster.x-k8s.io/v1beta1","metadata":{"resourceVersion":"5"},
-			"items":[%s]}`, web(ip))
+			"items":[%s,{"metadata":{"name":"odd","namespace":%q},"spec":{"type":"ClusterSetIP","ports":"none"}}]}`, web(ip),
+			cmp.Or(namespace, "demo"))
 	default:
 		_, _ = io.WriteString(w, `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[]}`)
 	}

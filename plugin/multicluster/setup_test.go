@@ -6,6 +6,9 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
 func TestLocalAddresses(t *testing.T) {
@@ -23,6 +26,34 @@ func TestLocalAddresses(t *testing.T) {
 	} {
 		if got := localAddresses(test.hosts); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestRightsInTheNamespacesThatAreListedSuffice: names of a namespace that is forbidden are not known to be absent.
+func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
+	for _, test := range []struct {
+		granted []string
+		options watch.Options
+		missing []watch.Resource
+	}{
+		{[]string{"a", "b"}, watch.Options{Namespaces: []string{"b", "a", "b"}}, nil},
+		{[]string{"a"}, watch.Options{Namespaces: []string{"a", "b"}, NoEndpoints: true}, []watch.Resource{watch.ServiceImports}},
+	} {
+		api := newAPIServer(t, "10.42.0.1")
+		api.granted, test.options.Kubeconfig = test.granted, api.kubeconfig
+		s, leave, err := watch.Open(test.options, newTestPlugin().config(), new(observer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-s.Settled()
+		state := s.Index().State()
+		leave()
+		if missing := s.Missing(); !slices.Equal(missing, test.missing) || (state == nil) != (missing != nil) {
+			t.Fatalf("of %v, %v is granted: missing are %v, the state %v", test.options.Namespaces, test.granted, missing, state)
+		}
+		if state != nil && (state.Totals.ClusterSetIP != 2 || state.Totals.Skips[object.Undecodable] != 2) {
+			t.Errorf("served is %+v, want a service of each namespace", state.Totals)
 		}
 	}
 }
