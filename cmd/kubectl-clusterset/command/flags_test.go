@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// An api is an API server that answers as it is told, with 404 if it is not.
+// An api is an API server that answers what every command asks that looks at the set, and as it is told, else with 404.
 type api struct {
 	*httptest.Server
 	// answers are bodies by method and path, statuses without a body by the same.
@@ -30,7 +30,11 @@ type api struct {
 
 func newAPI(t *testing.T, answers map[string]string, statuses map[string]int) *api {
 	t.Helper()
-	a := &api{answers: answers, statuses: statuses}
+	a := &api{statuses: statuses, answers: map[string]string{
+		"GET /version": `{"gitVersion":"v1.36.1"}`,
+		"GET /apis/multicluster.x-k8s.io/v1beta1": `{"kind":"APIResourceList","groupVersion":"multicluster.x-k8s.io/v1beta1"}`,
+	}}
+	maps.Copy(a.answers, answers)
 	a.Server = httptest.NewTLSServer(a) // clients send no tokens otherwise
 	t.Cleanup(a.Close)
 	return a
@@ -95,16 +99,6 @@ contexts: [{name: east, context: {cluster: c, user: u, namespace: shop}}, {name:
 	return path
 }
 
-// answersOfAll are those that every command needs that looks at the set.
-func answersOfAll(more map[string]string) map[string]string {
-	answers := map[string]string{
-		"GET /version": `{"gitVersion":"v1.36.1"}`,
-		"GET /apis/multicluster.x-k8s.io/v1beta1": `{"kind":"APIResourceList","groupVersion":"multicluster.x-k8s.io/v1beta1"}`,
-	}
-	maps.Copy(answers, more)
-	return answers
-}
-
 // TestFlagsOfKubectlAreHonored looks at what arrives at the API server.
 func TestFlagsOfKubectlAreHonored(t *testing.T) {
 	for flags, want := range map[string]map[string]string{
@@ -112,7 +106,7 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 		"--as jane --as-group dev": {"Impersonate-User": "jane", "Impersonate-Group": "dev"},
 		"--as jane --as-uid 7":     {"Impersonate-Uid": "7"},
 	} {
-		server := newAPI(t, answersOfAll(nil), nil)
+		server := newAPI(t, nil, nil)
 		if _, _, err := invoke(t, server.URL, append([]string{"unexport", "shop/db"}, strings.Fields(flags)...)...); err != nil {
 			t.Errorf("%s: %v", flags, err)
 			continue
@@ -123,7 +117,7 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 			}
 		}
 	}
-	proxy := httptest.NewServer(newAPI(t, answersOfAll(nil), nil))
+	proxy := httptest.NewServer(newAPI(t, nil, nil))
 	defer proxy.Close()
 	if out, _, err := invoke(t, "http://cluster.invalid", "unexport", "shop/db", "--proxy-url", proxy.URL); err != nil ||
 		out != "east does not export shop/db\n" {
@@ -133,7 +127,7 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 
 // TestNamespaceIsHonored has -n where it has a meaning. A gate must not pass on a typo.
 func TestNamespaceIsHonored(t *testing.T) {
-	server := newAPI(t, answersOfAll(nil), nil)
+	server := newAPI(t, nil, nil)
 	controller := newController(t, imports("Ready", "shop/db", "other/web"))
 	for line, want := range map[string]struct{ shown, fails string }{
 		"status":         {shown: "shop/db other/web"},
@@ -158,7 +152,7 @@ func TestNamespaceIsHonored(t *testing.T) {
 // TestOutputForProgramsSaysWhatItIs has apiVersion and kind everywhere, and
 // lists that are empty instead of null.
 func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
-	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))
+	server, controller := newAPI(t, nil, nil), newController(t, imports("Ready", "shop/db"))
 	for line, want := range map[string]struct{ kind, server string }{
 		"status": {"Status", server.URL},
 		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
@@ -211,7 +205,7 @@ func TestNamespaceOfAService(t *testing.T) {
 		"unexport shop/db -n other":             "",
 		"unexport db --contexts east,west":      "",
 	} {
-		out, _, err := invoke(t, newAPI(t, answersOfAll(nil), nil).URL, strings.Fields(line)...)
+		out, _, err := invoke(t, newAPI(t, nil, nil).URL, strings.Fields(line)...)
 		if out != want || (exitStatus(err) == exitUsage) != (want == "") {
 			t.Errorf("%s: %v: %q", line, err, out)
 		}

@@ -97,7 +97,7 @@ func TestSickClusterHoldsUpNoOther(t *testing.T) {
 
 // TestRequestsOfDiagnosticCommandsTimeOut unless a flag says otherwise.
 func TestRequestsOfDiagnosticCommandsTimeOut(t *testing.T) {
-	controller, server := newController(t, imports("Ready")), newAPI(t, answersOfAll(nil), nil)
+	controller, server := newController(t, imports("Ready")), newAPI(t, nil, nil)
 	for _, line := range diagnostic(t) {
 		if strings.Contains(line, "--w") {
 			continue
@@ -118,7 +118,7 @@ func TestRequestsOfDiagnosticCommandsTimeOut(t *testing.T) {
 // TestForbiddenIsNotUnreachable: who lacks a right learns which, and what grants it.
 func TestForbiddenIsNotUnreachable(t *testing.T) {
 	const pods = "GET /api/v1/namespaces/clusterset-dns/pods"
-	server := newAPI(t, answersOfAll(nil), map[string]int{pods: http.StatusForbidden})
+	server := newAPI(t, nil, map[string]int{pods: http.StatusForbidden})
 	for _, line := range []string{"status", "status -o json", "version", "version -o json", "explain shop/db"} {
 		out, _, err := invoke(t, server.URL, strings.Fields(line)...)
 		if exitStatus(err) != exitFailed {

@@ -26,7 +26,7 @@ func TestExportOfNoServiceWritesNothing(t *testing.T) {
 		"export db", "export shop/db --contexts east,west",
 		"export shop/db --dry-run",
 	} {
-		server := newAPI(t, answersOfAll(nil), nil)
+		server := newAPI(t, nil, nil)
 		_, _, err := invoke(t, server.URL, strings.Fields(line)...)
 		if exitStatus(err) != exitFailed || !strings.Contains(err.Error(),
 			"context east: Service shop/db does not exist, nothing was exported") {
@@ -41,10 +41,10 @@ func TestExportOfNoServiceWritesNothing(t *testing.T) {
 // TestExportNeedsNoRightOnServices exports what an application team may not
 // read.
 func TestExportNeedsNoRightOnServices(t *testing.T) {
-	server := newAPI(t, answersOfAll(map[string]string{
+	server := newAPI(t, map[string]string{
 		"POST " + exports:        `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"namespace":"shop","name":"db"}}`,
 		"GET " + exports + "/db": `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"namespace":"shop","name":"db"},"status":{"conditions":[{"type":"Valid","status":"True"}]}}`,
-	}), map[string]int{service: http.StatusForbidden})
+	}, map[string]int{service: http.StatusForbidden})
 	if out, _, err := invoke(t, server.URL, "export", "db"); err != nil || out != "east exports shop/db\n" {
 		t.Errorf("got %v: %q", err, out)
 	}
@@ -53,7 +53,7 @@ func TestExportNeedsNoRightOnServices(t *testing.T) {
 // TestUnexportNeedsTheRightToDeleteAlone has the rights of an application team.
 func TestUnexportNeedsTheRightToDeleteAlone(t *testing.T) {
 	for deletes, want := range map[bool]string{true: "east no longer exports shop/db\n", false: "east does not export shop/db\n"} {
-		answers := answersOfAll(nil)
+		answers := map[string]string{}
 		if deletes {
 			answers["DELETE "+exports+"/db"] = `{"kind":"Status","status":"Success"}`
 		}

@@ -58,7 +58,7 @@ func imports(reason string, names ...string) state.Cluster {
 // TestStatusWaits returns what was seen last, and fails with the reason if the
 // time was up.
 func TestStatusWaits(t *testing.T) {
-	server := newAPI(t, answersOfAll(nil), nil)
+	server := newAPI(t, nil, nil)
 	for reason, want := range map[string]string{
 		"Ready": "", "Pending": "import shop/db is not ready (Pending): no IP yet",
 	} {
@@ -73,7 +73,7 @@ func TestStatusWaits(t *testing.T) {
 
 // TestStatusWatches prints again and again until it is stopped.
 func TestStatusWatches(t *testing.T) {
-	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))
+	server, controller := newAPI(t, nil, nil), newController(t, imports("Ready", "shop/db"))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*watchInterval/2)
 	defer cancel()
 	out, _, err := invokeUntil(ctx, t, server.URL, "status", "--watch", "--controller", controller)
@@ -84,7 +84,7 @@ func TestStatusWatches(t *testing.T) {
 
 // TestWrongControllerIsNotGuessed: a controller of another version does not know the question.
 func TestWrongControllerIsNotGuessed(t *testing.T) {
-	server := newAPI(t, answersOfAll(nil), nil)
+	server := newAPI(t, nil, nil)
 	other := imports("Ready", "shop/db")
 	other.Version = "v0"
 	for name, address := range map[string]string{
