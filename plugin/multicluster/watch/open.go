@@ -155,17 +155,6 @@ func (s *Source) Share() func() {
 	return sync.OnceFunc(s.leave)
 }
 
-// New returns a source of its own for the API server that rest reaches, whatever Options.Kubeconfig says, and the
-// function that ends it.
-func New(rest *rest.Config, options Options, config *record.Config, observer Observer) (*Source, func(), error) {
-	clients, err := newClients(rest)
-	if err != nil {
-		return nil, nil, err
-	}
-	source := start(clients, options, config, observer)
-	return source, source.close, nil
-}
-
 // leave ends one use, and the source with the last.
 func (s *Source) leave() {
 	sources.Lock()

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
@@ -91,15 +92,20 @@ type Source struct {
 	settle    func() // closes settled
 }
 
-// start runs the reflectors and the publisher until close.
-func start(clients *clients, options Options, config *record.Config, observer Observer) *Source {
+// New returns a source of its own for the API server that rest reaches, whatever Options.Kubeconfig says, and the
+// function that ends it.
+func New(rest *rest.Config, options Options, config *record.Config, observer Observer) (*Source, func(), error) {
+	clients, err := newClients(rest)
+	if err != nil {
+		return nil, nil, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := newSource(options, config, observer, cancel)
 	for _, r := range s.reflectors(clients, options) {
 		s.running.Go(func() { r.RunWithContext(klog.NewContext(ctx, logr.Discard())) })
 	}
 	s.running.Go(func() { s.publishAll(ctx) })
-	return s
+	return s, s.close, nil
 }
 
 func newSource(options Options, config *record.Config, observer Observer, stop context.CancelFunc) *Source {
