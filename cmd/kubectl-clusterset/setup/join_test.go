@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,10 +53,12 @@ func TestJoinWaitsForTheControllers(t *testing.T) {
 	if err := east.Kube.CoordinationV1().Leases(system).Delete(t.Context(), cluster.HeartbeatLease, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err := Join(t.Context(), quiet(time.Millisecond, east, west))
-	if !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), "context admin@east: clusterset-controller has never run") {
-		t.Errorf("got %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		err := Join(t.Context(), quiet(time.Minute, east, west))
+		if !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), "context admin@east: clusterset-controller has never run") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // TestJoinVerifiesAPIServers: over an unverified connection, another could give its own certificate authority, and read the
