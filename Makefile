@@ -112,12 +112,12 @@ test-race: test-race-unit ## Run them and the simulation under the race detector
 	@$(GO_RACE) -timeout 45m ./test/sim/schedule -seeds=20
 
 # What the simulation trusts, on a real etcd and kube-apiserver: rights, versions of the CRDs, conflicts, watches, a partition, leader election.
-CONTRACT := Contract|EveryCallIsAllowed
+CONTRACT := Contract|EveryCallIsAllowed|Rights
 
 .PHONY: test-contract
 test-contract: bed ## Run the contract tests, on real API servers.
 	@echo '== contract tests on real API servers'
-	@$(GO_RACE) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^Test($(CONTRACT))' ./test/controller
+	@$(GO_RACE) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^Test($(CONTRACT))' ./test/controller ./test/deploy
 
 # Of the packages those that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those that
 # work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to collect, and

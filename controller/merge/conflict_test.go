@@ -38,7 +38,8 @@ func pairs(text string) map[string]string {
 }
 
 // exportsOf reads exports of cluster-1, cluster-2, ..., each a day younger than the last, with ";" between them: their
-// ports, and what else they have.
+// ports, and what else they have. Numbers of days and seconds are digits, "families=46" is IPv4 and IPv6, and "at=" gives the
+// endpoint for port 80 an address.
 func exportsOf(text string) (views []*export.View) {
 	for i, each := range strings.FieldsFunc(text, func(r rune) bool { return r == ';' }) {
 		view := newView(fmt.Sprint("cluster-", i+1), i+1, "", "")

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -159,8 +159,12 @@ func TestRenewedToken(t *testing.T) {
 	eventually(t, "the open watch continues", func(ctx context.Context) error {
 		select {
 		case event := <-open.ResultChan():
-			if event.Type != watch.Modified {
+			slice, ok := event.Object.(*discoveryv1.EndpointSlice)
+			if !ok {
 				t.Fatalf("it ended: %v", event)
+			}
+			if len(slice.Endpoints) == 0 || slice.Endpoints[0].Addresses[0] != "10.2.0.2" {
+				return errors.New("the event is an older one")
 			}
 			return nil
 		case <-ctx.Done():

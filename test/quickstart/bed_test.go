@@ -213,7 +213,7 @@ func (b *bed) use(t *testing.T, r release) {
 	b.run(t, fmt.Sprintf("cd %s && sha256sum --check checksums.txt && tar -xzf %s -C %s", r.directory, r.archive(), programs))
 	// Each file has a checksum, and krew's manifest has that of the archive.
 	b.run(t, fmt.Sprintf("cd %s && for file in *; do test -d $file || test $file = checksums.txt || "+
-		"grep -q \"  $file\\$\" checksums.txt; done && grep -A1 %s clusterset.yaml | grep $(sha256sum <%[2]s | cut -d' ' -f1)",
+		"grep -q \"  $file\\$\" checksums.txt || exit 1; done && grep -A1 %s clusterset.yaml | grep $(sha256sum <%[2]s | cut -d' ' -f1)",
 		r.directory, r.archive()))
 	b.path = []string{programs, b.programs}
 	if client := b.run(t, "kubectl clusterset --version"); !strings.Contains(client, r.version) {

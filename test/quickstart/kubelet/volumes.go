@@ -154,6 +154,9 @@ func (p *pod) configMap(ctx context.Context, name string, items []corev1.KeyToPa
 
 // token is one of the pod's service account, which ends with the pod.
 func (p *pod) token(ctx context.Context, wanted *corev1.ServiceAccountTokenProjection) ([]byte, error) {
+	if wanted.Audience != "" {
+		return nil, fmt.Errorf("a token for %s is not played", wanted.Audience)
+	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: wanted.ExpirationSeconds,
 		BoundObjectRef: &authenticationv1.BoundObjectReference{
