@@ -11,7 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/clock"
 )
 
 // leases answers lists of the heartbeat.
@@ -50,7 +49,7 @@ func TestUnchanged(t *testing.T) {
 		"the heartbeat cannot be read":             {"a", leases{err: syscall.ECONNREFUSED}, errRestored},
 		"the list was incomplete":                  {"-", leases{"200", "a", nil}, errRestored},
 	} {
-		m := unheard(clock.RealClock{})
+		m := unheard()
 		if test.listed != "-" {
 			m.listed.Store(&test.listed)
 		}

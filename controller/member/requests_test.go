@@ -3,45 +3,60 @@
 package member
 
 import (
+	"context"
+	"encoding/pem"
+	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/rest"
 )
 
 // TestRequests: every list and every watch asks the server of a member for its published slices and its heartbeat alone, in
 // pages: slices that are not exported are never sent. What another cluster under the same id says is looked at by nobody
 // before its UID is known. Each member has one HTTP/2 connection, of which the heartbeat is a proof.
 func TestRequests(t *testing.T) {
-	seen, watches, listed := make(chan string, 100), make(chan string, 100), make(chan struct{})
-	var once sync.Once
-	var connections sync.Map
+	events, listed := make(chan string, 100), make(chan struct{})
+	list := sync.OnceFunc(func() { close(listed) })
+	var mu sync.Mutex
+	requests, connections := map[string]bool{}, map[string]bool{}
+	objects := map[string]runtime.Object{
+		"endpointslices": &discoveryv1.EndpointSliceList{
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []discoveryv1.EndpointSlice{*slice("one", "web", "1")},
+		},
+		"leases": &coordinationv1.LeaseList{
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+			Items: []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
+				Name: HeartbeatLease, ResourceVersion: "1", Annotations: map[string]string{HeartbeatUIDAnnotation: "another"},
+			}}},
+		},
+	}
 	server := listening(t, func(w http.ResponseWriter, r *http.Request) {
-		if connections.Store(r.RemoteAddr, true); r.ProtoMajor != 2 {
-			t.Errorf("a request by %s", r.Proto)
-		}
-		query := r.URL.Query()
-		verb, resource := "list", r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+		verb, resource, query := "list", path.Base(r.URL.Path), r.URL.Query()
 		if query.Get("watch") == "true" {
 			verb = "watch"
 		}
-		request := strings.Join([]string{
-			r.Method, verb, r.URL.Path, "labels:" + query.Get("labelSelector"), "fields:" + query.Get("fieldSelector"),
-		}, " ")
-		if seen <- request; verb == "list" && query.Get("limit") == "" {
-			t.Errorf("%s has no limit", request)
+		mu.Lock()
+		requests[fmt.Sprintf("%s %s %s labels:%s fields:%s", r.Method, verb, r.URL.Path, query.Get("labelSelector"),
+			query.Get("fieldSelector"))] = true
+		connections[r.RemoteAddr] = true
+		mu.Unlock()
+		if r.ProtoMajor != 2 || verb == "list" && query.Get("limit") == "" {
+			t.Errorf("%s by %s, or it has no limit", r.URL, r.Proto)
 		}
-		if resource == "leases" {
-			// The list of the heartbeat is later than that of slices.
+		if resource == "leases" { // its list is later than that of slices
 			select {
 			case <-listed:
 			case <-r.Context().Done():
@@ -49,54 +64,52 @@ func TestRequests(t *testing.T) {
 			}
 		}
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+		if verb == "list" {
+			_, _ = w.Write(encode(t, objects[resource])) // the client may hang up
+		}
+		if resource != "leases" {
+			list()
+		}
 		if verb == "watch" {
 			_ = http.NewResponseController(w).Flush()
-			watches <- resource
+			events <- "watch " + resource
 			<-r.Context().Done()
-			return
-		}
-		var list runtime.Object = &discoveryv1.EndpointSliceList{
-			ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []discoveryv1.EndpointSlice{*slice("one", "web", "1")},
-		}
-		if resource == "leases" {
-			list = &coordinationv1.LeaseList{
-				ListMeta: metav1.ListMeta{ResourceVersion: "1"},
-				Items: []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
-					Name: HeartbeatLease, ResourceVersion: "1", Annotations: map[string]string{HeartbeatUIDAnnotation: "another"},
-				}}},
-			}
-		}
-		_, _ = w.Write(encode(t, list)) // the client may hang up
-		if resource != "leases" {
-			once.Do(func() { close(listed) })
 		}
 	})
 
-	events := make(chan string, 100)
-	m := unheard(clock.RealClock{})
-	m.heartbeat.read = func(is Heartbeat, _ bool) { events <- "read " + is.KubeSystemUID }
-	m.slices.listing = func([]types.NamespacedName) { events <- "listing" }
-	stop := reading(t, m, server)
-	stopOther := reading(t, unheard(clock.RealClock{}), server)
-	if first := receive(t, events); first != "read another" {
-		t.Errorf("first there was %q", first)
+	ctx, stop := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	for range 2 {
+		m := unheard()
+		var known atomic.Bool
+		m.heartbeat.read = func(is Heartbeat, _ bool) { known.Store(is.KubeSystemUID == "another") }
+		m.slices.listing = func([]types.NamespacedName) {
+			if !known.Load() {
+				t.Error("slices are listed, and it is not known whose they are")
+			}
+			events <- "listing"
+		}
+		reading.Go(func() {
+			authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+			if err := m.run(ctx, Credential{Namespace: "clusterset-dns", Config: &rest.Config{
+				Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+			}}); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	for receive(t, events) != "listing" {
-		continue // the watch of the heartbeat reads it, too
-	}
-	for watched := map[string]int{}; watched["leases"] < 2 || watched["endpointslices"] < 2; {
-		watched[receive(t, watches)]++
-	}
-	made := 0
-	connections.Range(func(any, any) bool { made++; return true })
-	if made != 2 {
-		t.Errorf("two members have %d connections", made)
+	for seen := map[string]int{}; seen["listing"] < 2 || seen["watch leases"] < 2 || seen["watch endpointslices"] < 2; {
+		select {
+		case event := <-events:
+			seen[event]++
+		case <-time.After(time.Minute):
+			t.Fatalf("within a minute, there were only %v", seen)
+		}
 	}
 	stop()
-	stopOther()
-	requests := map[string]bool{}
-	for len(seen) > 0 {
-		requests[<-seen] = true
+	reading.Wait()
+	if len(connections) != 2 {
+		t.Errorf("two members have %d connections", len(connections))
 	}
 	const published = " /apis/discovery.k8s.io/v1/endpointslices labels:multicluster.kubernetes.io/source-cluster=west fields:"
 	const heartbeat = " /apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases labels: fields:metadata.name=clusterset-dns-heartbeat"
