@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -29,9 +30,9 @@ func secret(name, cluster string, age time.Duration, data string) *corev1.Secret
 }
 
 // idle returns members with these surroundings, of which nothing is read, and what makes them follow their sources.
-func (s *surroundings) idle(t *testing.T) (set *Members, refresh func()) {
+func (s *surroundings) idle(t *testing.T, sources ...Source) (set *Members, refresh func()) {
 	t.Helper()
-	set = s.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
+	set = s.members(Config{Cluster: "east", Sources: sources, Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var group sync.WaitGroup
@@ -180,7 +181,8 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 			},
 		}).idle(t)
 		refresh()
-		if err := replace(set.Get("west").slices, "1", slice("web-1", "web", "1")); err != nil {
+		server := &pages{slices: []*discoveryv1.EndpointSlice{slice("web-1", "web", "1")}, most: pageSize}
+		if err := replace(t, set.Get("west").slices, server); err != nil {
 			t.Fatal(err)
 		}
 		changed, secrets = nil, after

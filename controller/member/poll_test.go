@@ -7,12 +7,10 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // A fakeSource has what the test gives it.
@@ -69,12 +67,7 @@ func TestMembersOfASource(t *testing.T) {
 					reported = ", lost"
 				}
 			}
-			set := around.members(Config{
-				Cluster: "east", Sources: []Source{source}, Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0)),
-			})
-			var none sync.WaitGroup
-			ended, end := context.WithCancel(t.Context())
-			end() // nothing is read of members
+			set, refresh := around.idle(t, source)
 			for i, step := range test.steps {
 				source.list, source.err = nil, nil
 				for cluster := range strings.FieldsSeq(step[0]) {
@@ -89,7 +82,7 @@ func TestMembersOfASource(t *testing.T) {
 					set.sources = newSources(set.config.Sources, set.config.Tracker.Before())
 				}
 				set.readSources(t.Context())
-				set.refresh(ended, &none, nil)
+				refresh()
 				var members []string
 				for _, m := range set.List() {
 					members = append(members, m.Cluster())

@@ -78,9 +78,6 @@ func (p *pages) List(_ context.Context, options metav1.ListOptions) (*discoveryv
 	return list, nil
 }
 
-// confirmed confirms a list.
-func confirmed() error { return nil }
-
 func (p *pages) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
 	return watch.NewFake(), nil
 }
@@ -156,14 +153,7 @@ func TestLimits(t *testing.T) {
 				t.Error("z alone is withheld")
 			}
 		case "list":
-			var result *metav1.List
-			if result, err = listSelection(t.Context(), &pages{slices: all, most: 100}, metav1.ListOptions{Limit: pageSize}, store, confirmed); err == nil {
-				objects := make([]any, len(result.Items))
-				for i := range result.Items {
-					objects[i] = result.Items[i].Object
-				}
-				err = store.Replace(objects, result.ResourceVersion)
-			}
+			err = replace(t, store, &pages{slices: all, most: pageSize})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -207,10 +197,9 @@ func TestPages(t *testing.T) {
 		for i := range test.count {
 			test.server.slices = append(test.server.slices, sized(fmt.Sprintf("s%04d=1", i)))
 		}
-		list, err := listSelection(t.Context(), &test.server, metav1.ListOptions{Limit: pageSize},
-			storing(func(types.NamespacedName) {}), confirmed)
-		if err != nil || len(list.Items) != test.count {
-			t.Errorf("%s: got %v, %v", name, list, err)
+		store := storing(func(types.NamespacedName) {})
+		if err := replace(t, store, &test.server); err != nil || store.count() != test.count {
+			t.Errorf("%s: got %d slices, %v", name, store.count(), err)
 		}
 		if got := fmt.Sprint(test.server.asked); got != test.want {
 			t.Errorf("%s: asked for pages of %s", name, got)

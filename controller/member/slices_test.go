@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
@@ -38,20 +37,17 @@ func storing(changed func(types.NamespacedName)) *sliceStore {
 	return store
 }
 
-// replace plays a list of these slices.
-func replace(store *sliceStore, version string, slices ...*discoveryv1.EndpointSlice) error {
-	list := store.account.List(store.imported())
-	for _, each := range slices {
-		if service := ServiceOf(each); service.Name != "" {
-			list.Offer(service, export.Strip(each))
-		}
+// replace plays a list of what the server has.
+func replace(t *testing.T, store *sliceStore, server *pages) error {
+	list, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store, func() error { return nil })
+	if err != nil {
+		return err
 	}
-	store.account.Note(list)
-	var objects []any
-	for _, each := range list.Slices() {
-		objects = append(objects, each)
+	objects := make([]any, len(list.Items))
+	for i := range list.Items {
+		objects[i] = list.Items[i].Object
 	}
-	return store.Replace(objects, version)
+	return store.Replace(objects, list.ResourceVersion)
 }
 
 // TestSliceStore plays what a reflector does, and tells after each step which services were told, and what is held.
@@ -60,6 +56,9 @@ func TestSliceStore(t *testing.T) {
 	lists := 0
 	store := storing(func(service types.NamespacedName) { told = append(told, service.Name) })
 	store.listed = func() { lists++ }
+	list := func(all ...*discoveryv1.EndpointSlice) func() error {
+		return func() error { return replace(t, store, &pages{slices: all, most: pageSize}) }
+	}
 	step := func(name string, do func() error, wantTold, wantHeld []string) {
 		t.Helper()
 		told = nil
@@ -87,7 +86,7 @@ func TestSliceStore(t *testing.T) {
 	if store.synced.Load() {
 		t.Error("synced before the first list")
 	}
-	step("an empty list", func() error { return replace(store, "1") }, nil, nil)
+	step("an empty list", list(), nil, nil)
 	if !store.synced.Load() {
 		t.Error("not synced after the first list")
 	}
@@ -99,17 +98,14 @@ func TestSliceStore(t *testing.T) {
 	step("moved to another service", func() error { return store.Update(slice("b", "web", "5")) },
 		[]string{"db", "web"}, []string{"web/a@3", "web/b@5"})
 	step("of no service", func() error { return store.Add(slice("c", "", "6")) }, nil, []string{"web/a@3", "web/b@5"})
-	step("the same list again", func() error {
-		return replace(store, "7", slice("a", "web", "3"), slice("b", "web", "5"), slice("c", "", "6"))
-	}, nil, []string{"web/a@3", "web/b@5"})
+	step("the same list again", list(slice("a", "web", "3"), slice("b", "web", "5"), slice("c", "", "6")), nil,
+		[]string{"web/a@3", "web/b@5"})
 	other := slice("a", "web", "3")
 	other.Endpoints[0].Addresses = []string{"192.0.2.99"}
-	step("other content of the same resourceVersion, as of a restored etcd", func() error {
-		return replace(store, "7", other, slice("b", "web", "5"))
-	}, []string{"web"}, []string{"web/a@3", "web/b@5"})
-	step("a list with changes", func() error {
-		return replace(store, "8", slice("a", "db", "8"), slice("d", "mq", "8"))
-	}, []string{"db", "mq", "web"}, []string{"db/a@8", "mq/d@8"})
+	step("other content of the same resourceVersion, as of a restored etcd", list(other, slice("b", "web", "5")),
+		[]string{"web"}, []string{"web/a@3", "web/b@5"})
+	step("a list with changes", list(slice("a", "db", "8"), slice("d", "mq", "8")), []string{"db", "mq", "web"},
+		[]string{"db/a@8", "mq/d@8"})
 	step("delete", func() error { return store.Delete(slice("a", "db", "9")) }, []string{"db"}, []string{"mq/d@8"})
 	step("delete what is not there", func() error { return store.Delete(slice("z", "web", "9")) }, nil,
 		[]string{"mq/d@8"})
