@@ -5,7 +5,6 @@ package member
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -25,100 +24,81 @@ func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}, Body: body}, err
 }
 
-// answering is a server that answers the page, once begin is closed.
-func answering(begin <-chan struct{}, page []byte) roundTrip {
+// ask sends a request to a server, as the limits of a member allow.
+func ask(ctx context.Context, query string, server roundTrip) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://west/"+query, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	return (&frameLimiter{base: server, event: 1}).RoundTrip(request)
+}
+
+// answering is a server that answers an empty page, once begin is closed unless it is nil.
+func answering(t *testing.T, begin <-chan struct{}) roundTrip {
+	page := encode(t, &discoveryv1.EndpointSliceList{})
 	return func(*http.Request) (io.ReadCloser, error) {
-		<-begin
+		if begin != nil {
+			<-begin
+		}
 		return io.NopCloser(bytes.NewReader(page)), nil
 	}
 }
 
-// drip is a body of which a byte comes every 5 s.
-type drip struct{ closed chan struct{} }
-
-func (d drip) Read(p []byte) (int, error) {
-	select {
-	case <-d.closed:
-		return 0, io.ErrClosedPipe
-	case <-time.After(5 * time.Second):
-		return copy(p, "k"), nil
-	}
-}
-
-func (d drip) Close() error {
-	select {
-	case <-d.closed:
-	default:
-		close(d.closed)
-	}
-	return nil
+// drip is a server that answers a byte every 5 s.
+func drip(*http.Request) (io.ReadCloser, error) {
+	body, in := io.Pipe()
+	go func() {
+		for err := error(nil); err == nil; _, err = in.Write([]byte("k")) {
+			<-time.After(5 * time.Second)
+		}
+	}()
+	return body, nil
 }
 
 // TestSlowServers: servers that answer a byte at a time, for as long as they may and again, hold up the list of another
-// member for a moment only.
+// member for a moment only: of so many times as many as have a turn at once, each has its page at most once before it.
 func TestSlowServers(t *testing.T) {
 	for _, times := range []int{1, 2} {
-		t.Run(fmt.Sprint(times), func(t *testing.T) { slowServers(t, times) })
-	}
-}
-
-// slowServers: of so many times as many slow servers as have a turn at once, each has its page at most once before another.
-func slowServers(t *testing.T, times int) {
-	page := encode(t, &discoveryv1.EndpointSliceList{})
-	synctest.Test(t, func(t *testing.T) {
-		of := make(chan struct{}, listsAtOnce)
-		get := func(ctx context.Context, host string, server roundTrip) error {
-			ours := &turn{of: of}
-			defer ours.end()
-			request, err := http.NewRequestWithContext(ours.with(ctx), http.MethodGet, "https://"+host+"/", http.NoBody)
-			if err != nil {
+		synctest.Test(t, func(t *testing.T) {
+			of := make(chan struct{}, listsAtOnce)
+			get := func(ctx context.Context, server roundTrip) error {
+				ours := &turn{of: of}
+				defer ours.end()
+				response, err := ask(ours.with(ctx), "", server)
+				if err == nil {
+					response.Body.Close()
+				}
 				return err
 			}
-			response, err := (&frameLimiter{base: server}).RoundTrip(request)
-			if err == nil {
-				response.Body.Close()
+			ctx, stop := context.WithCancel(t.Context())
+			for range times * listsAtOnce {
+				go func() {
+					for ctx.Err() == nil {
+						_ = get(ctx, drip)
+					}
+				}()
 			}
-			return err
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		for i := range times * listsAtOnce {
-			go func() {
-				for ctx.Err() == nil {
-					_ = get(ctx, fmt.Sprint("slow-", i), func(*http.Request) (io.ReadCloser, error) { return drip{make(chan struct{})}, nil })
-				}
-			}()
-		}
-		<-time.After(time.Minute)
-		began := time.Now()
-		now := make(chan struct{})
-		close(now)
-		err := get(t.Context(), "honest", answering(now, page))
-		if took := time.Since(began); err != nil || took > time.Duration(times)*pageWithin {
-			t.Errorf("the page of another member took %s: %v", took, err)
-		}
-		stop()
-		<-time.After(2 * pageWithin)
-	})
+			<-time.After(time.Minute)
+			began := time.Now()
+			err := get(t.Context(), answering(t, nil))
+			if took := time.Since(began); err != nil || took > time.Duration(times)*pageWithin {
+				t.Errorf("%d times as many: the page of another member took %s: %v", times, took, err)
+			}
+			stop()
+			<-time.After(2 * pageWithin)
+		})
+	}
 }
 
 // TestPagesAreReadInTurn: so many pages of lists are held at once and no more,
 // and a server that does not answer keeps no member waiting.
 func TestPagesAreReadInTurn(t *testing.T) {
-	page := encode(t, &discoveryv1.EndpointSliceList{})
 	synctest.Test(t, func(t *testing.T) {
-		of := make(chan struct{}, 2)
-		answer, never := make(chan struct{}), make(chan struct{})
-		close(answer)
+		of, never := make(chan struct{}, 2), make(chan struct{})
 		read := make(chan *turn, 10)
-		list := func(begin chan struct{}) {
+		list := func(begin <-chan struct{}) {
 			ours := &turn{of: of}
-			request, err := http.NewRequestWithContext(ours.with(t.Context()), http.MethodGet, "https://west/",
-				http.NoBody)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			response, err := (&frameLimiter{base: answering(begin, page)}).RoundTrip(request)
+			response, err := ask(ours.with(t.Context()), "", answering(t, begin))
 			if err != nil {
 				t.Error(err)
 				return
@@ -131,7 +111,7 @@ func TestPagesAreReadInTurn(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 5 {
-			go list(answer)
+			go list(nil)
 		}
 		for left := 5; left > 0; left-- {
 			synctest.Wait()
@@ -155,14 +135,11 @@ func TestPagesAreReadInTurn(t *testing.T) {
 // TestWatchThatNobodyEnds: a watch of which nothing comes any more, also not its end, is closed.
 func TestWatchThatNobodyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		body, _ := io.Pipe()
-		server := roundTrip(func(*http.Request) (io.ReadCloser, error) { return body, nil })
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://west/?watch=true&timeoutSeconds=300", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
 		began := time.Now()
-		response, err := (&frameLimiter{base: server, event: 1}).RoundTrip(request)
+		response, err := ask(t.Context(), "?watch=true&timeoutSeconds=300", func(*http.Request) (io.ReadCloser, error) {
+			body, _ := io.Pipe()
+			return body, nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
