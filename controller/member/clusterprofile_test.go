@@ -4,9 +4,7 @@ package member
 
 import (
 	"errors"
-	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
 )
 
 // listKinds are the resources of the fixtures.
@@ -30,36 +28,27 @@ var listKinds = map[schema.GroupVersionResource]string{
 }
 
 // profilesOf makes a source of the objects of the fixture.
-func profilesOf(t *testing.T, text string) (Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
+func profilesOf(t *testing.T, form string) (Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
 	t.Helper()
-	file, err := os.Open(filepath.Join("testdata", "clusterprofile.yaml"))
+	text, err := os.ReadFile("testdata/clusterprofile.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
 	var secrets, others []runtime.Object
-	for documents := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
-		object := &unstructured.Unstructured{}
-		if err := documents.Decode(&object.Object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		object, secret := &unstructured.Unstructured{}, &corev1.Secret{}
+		if err := errors.Join(yaml.Unmarshal([]byte(document), object), yaml.Unmarshal([]byte(document), secret)); err != nil {
 			t.Fatal(err)
 		}
-		switch object.GetKind() {
-		case "":
-		case "Secret":
-			secret := &corev1.Secret{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, secret); err != nil {
-				t.Fatal(err)
-			}
+		if secret.Kind == "Secret" {
 			secrets = append(secrets, secret)
-		default:
+		} else {
 			others = append(others, object)
 		}
 	}
 	client := fake.NewClientset(secrets...)
 	objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, others...)
-	source, err := NewClusterProfiles(text, "clusterset-dns", client, objects)
+	source, err := NewClusterProfiles(form, "clusterset-dns", client, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
