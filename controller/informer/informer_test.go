@@ -350,37 +350,6 @@ func TestLate(t *testing.T) {
 	})
 }
 
-// TestAListComparesContent: a restored etcd may give an object the resourceVersion that another state of it had.
-func TestAListComparesContent(t *testing.T) {
-	told := 0
-	i := New(&FreshnessGate{}, newServer(t), Options{Resource: "test", Example: &corev1.ConfigMap{}})
-	i.Handle(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { told++ }})
-	list := func(text string) {
-		t.Helper()
-		object := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "100"},
-			Data:       map[string]string{"k": text},
-		}
-		if err := (store{i}).Replace([]any{object}, "100"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	list("before")
-	list("before")
-	if told != 0 {
-		t.Errorf("an object that did not change was reported %d times", told)
-	}
-	list("after")
-	got, _, err := i.Indexer().GetByKey("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := got.(*corev1.ConfigMap).Data["k"]; text != "after" || told != 1 {
-		t.Errorf("the cache has %q and the change was reported %d times, want the new content and one report", text,
-			told)
-	}
-}
-
 // TestNobodyWaitsForEver: something else is behind whenever an informer is read again. Wait waits for a minute, and then
 // not until all were quiet.
 func TestNobodyWaitsForEver(t *testing.T) {

@@ -72,35 +72,48 @@ func TestARelistOfPackedSlicesShrinks(t *testing.T) {
 	}
 }
 
-// TestARelistOfPackedSlicesTells: the handler is called for slices that changed, came and went, with the metadata of both
-// states.
-func TestARelistOfPackedSlicesTells(t *testing.T) {
-	i := packedInformer(export.PackSlice)
-	var told []string
-	text := func(object any) string {
-		slice, _ := object.(*discoveryv1.EndpointSlice)
-		return slice.Name + "@" + slice.ResourceVersion
-	}
-	i.Handle(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { told = append(told, "+"+text(object)) },
-		UpdateFunc: func(before, after any) { told = append(told, text(before)+" "+text(after)) },
-		DeleteFunc: func(object any) { told = append(told, "-"+text(object)) },
-	})
-	for _, step := range []struct {
-		list []any
-		want []string
-	}{
-		{listed(2, "1"), []string{"+slice-0@1", "+slice-1@1"}},
-		{listed(2, "1"), nil},
-		{append(listed(1, "1"), listed(3, "2")[1:]...), []string{"+slice-2@2", "slice-1@1 slice-1@2"}},
-		{listed(1, "1"), []string{"-slice-1@2", "-slice-2@2"}},
-	} {
-		told = nil
-		if err := (store{i}).Replace(step.list, "9"); err != nil {
-			t.Fatal(err)
+// TestARelistTells: the handler is called for slices that changed, came and went, if they are packed with the metadata of
+// both states. A restored etcd may give an object the resourceVersion that another state of it had.
+func TestARelistTells(t *testing.T) {
+	for name, transform := range map[string]cache.TransformFunc{"packed": export.PackSlice, "as they are": nil} {
+		i := packedInformer(transform)
+		var told []string
+		text := func(object any) string {
+			slice, _ := object.(*discoveryv1.EndpointSlice)
+			return slice.Name + "@" + slice.ResourceVersion
 		}
-		if slices.Sort(told); !slices.Equal(told, step.want) {
-			t.Errorf("told %q, want %q", told, step.want)
+		i.Handle(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { told = append(told, "+"+text(object)) },
+			UpdateFunc: func(before, after any) { told = append(told, text(before)+" "+text(after)) },
+			DeleteFunc: func(object any) { told = append(told, "-"+text(object)) },
+		})
+		other := listed(1, "1")
+		other[0].(*discoveryv1.EndpointSlice).Endpoints = nil
+		for _, step := range []struct {
+			list      []any
+			told      []string
+			endpoints int // in the cache
+		}{
+			{listed(2, "1"), []string{"+slice-0@1", "+slice-1@1"}, 200},
+			{listed(2, "1"), nil, 200},
+			{append(listed(1, "1"), listed(3, "2")[1:]...), []string{"+slice-2@2", "slice-1@1 slice-1@2"}, 300},
+			{listed(1, "1"), []string{"-slice-1@2", "-slice-2@2"}, 100},
+			{other, []string{"slice-0@1 slice-0@1"}, 0},
+		} {
+			told = nil
+			if err := (store{i}).Replace(step.list, "9"); err != nil {
+				t.Fatal(err)
+			}
+			endpoints := 0
+			for _, object := range i.Indexer().List() {
+				if slice, packed := object.(*export.Packed); packed {
+					object = slice.Open()
+				}
+				endpoints += len(object.(*discoveryv1.EndpointSlice).Endpoints)
+			}
+			if slices.Sort(told); !slices.Equal(told, step.told) || endpoints != step.endpoints {
+				t.Errorf("%s: told %q of %d endpoints, want %q of %d", name, told, endpoints, step.told, step.endpoints)
+			}
 		}
 	}
 }
