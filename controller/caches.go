@@ -25,14 +25,11 @@ type caches struct {
 const notFull = "the caches of the local cluster are not full yet"
 
 // newCaches returns caches that are not filled yet.
-func (c *Controller) newCaches() (*caches, error) {
+func (c *Controller) newCaches() *caches {
 	gate := &informer.FreshnessGate{}
-	api, err := local.NewAPI(c.config, c.httpClient, gate)
-	if err != nil {
-		return nil, err
+	return &caches{
+		gate: gate, local: local.New(c.client, gate, c.options.Namespace), api: local.NewAPI(c.config, c.httpClient, c.dynamic, gate),
 	}
-	own := local.New(c.client, gate, c.options.Namespace)
-	return &caches{gate: gate, local: own, api: api}, nil
 }
 
 // start fills the caches until the context ends, in goroutines of the group. It calls restart where the process cannot

@@ -84,14 +84,9 @@ func (c *Controller) Run(ctx context.Context) error {
 			_ = c.options.Canary.Close()
 		}
 	}
-	var caches *caches
-	if err == nil {
-		caches, err = c.newCaches()
-	}
+	caches := c.newCaches()
 	if err == nil {
 		caches.start(ctx, &group, end)
-	}
-	if err == nil {
 		err = heartbeat.CheckID(ctx, c.client, c.options.Namespace, cluster)
 	}
 	switch {

@@ -42,7 +42,8 @@ type Access struct {
 }
 
 // newAccess prepares a version for use. Its caches fill once run.
-func newAccess(config *rest.Config, httpClient *http.Client, group *informer.FreshnessGate, version string,
+func newAccess(
+	config *rest.Config, httpClient *http.Client, reader dynamic.Interface, group *informer.FreshnessGate, version string,
 ) (*Access, error) {
 	groupVersion := schema.GroupVersion{Group: Group, Version: version}
 	scheme := runtime.NewScheme()
@@ -57,10 +58,6 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Fre
 	config.AcceptContentTypes = ""
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	client, err := rest.RESTClientForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, fmt.Errorf("client of %s: %w", groupVersion, err)
-	}
-	reader, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", groupVersion, err)
 	}

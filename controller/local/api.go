@@ -43,6 +43,7 @@ var definitions = schema.GroupVersionResource{
 type API struct {
 	config           *rest.Config
 	httpClient       *http.Client
+	reader           dynamic.Interface
 	inputs           *informer.FreshnessGate
 	exports, imports *informer.Informer // the definitions
 	crds             *informer.FreshnessGate
@@ -52,16 +53,13 @@ type API struct {
 	access *Access
 }
 
-// NewAPI returns an API that does not run yet. The caches of ServiceExports and ServiceImports will be among the inputs.
-func NewAPI(config *rest.Config, httpClient *http.Client, inputs *informer.FreshnessGate) (*API, error) {
-	client, err := dynamic.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, err
-	}
+// NewAPI returns an API that does not run yet. It reads with the reader, and writes with another client of the same API
+// server. The caches of ServiceExports and ServiceImports will be among the inputs.
+func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interface, inputs *informer.FreshnessGate) *API {
 	// No reconcile waits for definitions that are read again: a gate of their own.
 	crds := &informer.FreshnessGate{}
 	definition := func(name string) *informer.Informer {
-		return informer.New(crds, client.Resource(definitions), informer.Options{
+		return informer.New(crds, reader.Resource(definitions), informer.Options{
 			Resource: "CustomResourceDefinition " + name,
 			Example:  example(definitions.GroupVersion(), "CustomResourceDefinition"),
 			Narrow: func(options *metav1.ListOptions) {
@@ -70,9 +68,9 @@ func NewAPI(config *rest.Config, httpClient *http.Client, inputs *informer.Fresh
 		})
 	}
 	return &API{
-		config: config, httpClient: httpClient, inputs: inputs, crds: crds, read: make(chan struct{}),
+		config: config, httpClient: httpClient, reader: reader, inputs: inputs, crds: crds, read: make(chan struct{}),
 		exports: definition(v1beta1.ServiceExportFullName), imports: definition(v1beta1.ServiceImportFullName),
-	}, nil
+	}
 }
 
 // Access returns the access to the served version. It is nil, with one sentence that says why, if none is served, or
@@ -147,7 +145,7 @@ func (a *API) Run(ctx context.Context) error {
 		klog.FromContext(ctx).Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason",
 			begun.missing)
 	} else {
-		access, err := newAccess(a.config, a.httpClient, a.inputs, begun.version)
+		access, err := newAccess(a.config, a.httpClient, a.reader, a.inputs, begun.version)
 		if err != nil {
 			return err
 		}

@@ -3,10 +3,6 @@
 package reconciler
 
 import (
-	"context"
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +10,12 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clientfeatures "k8s.io/client-go/features"
+	clientfeaturestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -31,10 +33,6 @@ import (
 // newTestReconciler returns a reconciler of cluster east, of which nothing runs.
 func newTestReconciler() *Reconciler {
 	gate := &informer.FreshnessGate{}
-	api, err := local.NewAPI(&rest.Config{}, nil, gate)
-	if err != nil {
-		panic(err)
-	}
 	r := New(Config{
 		Gatherer: &Gatherer{
 			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
@@ -44,55 +42,31 @@ func newTestReconciler() *Reconciler {
 			Members: member.New(member.Config{}),
 			Tracker: memberstate.NewTracker(liveness.Limits{}, clock.RealClock{}, nil, &memberstate.Reporter{}),
 		},
-		API: api, Gate: gate,
+		API: local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate), Gate: gate,
 	})
 	r.LimitIPs(0)
 	return r
 }
 
 // withAPI is the same, and its API runs with these ServiceImports and ServiceExports.
-func withAPI(t *testing.T, imports []v1beta1.ServiceImport, exports []v1beta1.ServiceExport) *Reconciler {
+func withAPI(t *testing.T, objects ...runtime.Object) *Reconciler {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		list := map[string]any{"metadata": map[string]any{"resourceVersion": "1"}}
-		definition, _ := strings.CutPrefix(request.URL.Query().Get("fieldSelector"), "metadata.name=")
-		switch {
-		case request.URL.Query().Get("sendInitialEvents") == "true":
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			list = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}
-		case request.URL.Query().Get("watch") == "true":
-			_ = http.NewResponseController(w).Flush() // the client may hang up
-			<-request.Context().Done()
-			return
-		case definition != "":
-			list["apiVersion"], list["kind"] = "apiextensions.k8s.io/v1", "CustomResourceDefinitionList"
-			list["items"] = []any{map[string]any{
-				"metadata": map[string]any{"name": definition, "resourceVersion": "1"},
-				"spec":     map[string]any{"versions": []any{map[string]any{"name": "v1beta1", "served": true}}},
-				"status":   map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}},
-			}}
-		case strings.HasSuffix(request.URL.Path, "/serviceimports"):
-			list["apiVersion"], list["kind"], list["items"] = v1beta1.GroupVersion.String(), "ServiceImportList", imports
-		default:
-			list["apiVersion"], list["kind"], list["items"] = v1beta1.GroupVersion.String(), "ServiceExportList", exports
-		}
-		_ = json.NewEncoder(w).Encode(list)
-	}))
-	r := newTestReconciler()
-	var err error
-	if r.API, err = local.NewAPI(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
-		t.Fatal(err)
+	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
+	scheme := runtime.NewScheme()
+	utilruntime.Must(v1beta1.Install(scheme))
+	for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
+		objects = append(objects, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},
+			"spec":   map[string]any{"versions": []any{map[string]any{"name": "v1beta1", "served": true}}},
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}},
+		}})
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	r := newTestReconciler()
+	r.API = local.NewAPI(&rest.Config{}, nil, dynamicfake.NewSimpleDynamicClient(scheme, objects...), r.Gate)
 	var running sync.WaitGroup
-	running.Go(func() { _ = r.API.Run(ctx) })
-	r.API.WaitForSync(ctx)
-	t.Cleanup(func() {
-		stop()
-		running.Wait()
-		server.Close()
-	})
+	running.Go(func() { _ = r.API.Run(t.Context()) })
+	t.Cleanup(running.Wait)
+	r.API.WaitForSync(t.Context())
 	return r
 }
 

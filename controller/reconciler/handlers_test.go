@@ -39,19 +39,14 @@ func withServices(t *testing.T) *Reconciler {
 			Namespace: namespace, Name: name, UID: types.UID(key), ResourceVersion: "1", CreationTimestamp: metav1.Now(), Annotations: annotations,
 		}
 	}
-	var imports []v1beta1.ServiceImport
 	adopt := map[string]string{export.AnnotationAdopt: "true"}
-	for _, each := range []metav1.ObjectMeta{named("demo/taken", adopt), named("demo/plain", nil), named("other/taken", adopt)} {
-		imports = append(imports, v1beta1.ServiceImport{ObjectMeta: each, Spec: v1beta1.ServiceImportSpec{IPs: []string{"192.0.2.1"}}})
+	imported := func(key, ip string, annotations map[string]string) runtime.Object {
+		return &v1beta1.ServiceImport{ObjectMeta: named(key, annotations), Spec: v1beta1.ServiceImportSpec{IPs: []string{ip}}}
 	}
-	imports = append(imports, v1beta1.ServiceImport{
-		ObjectMeta: named("demo/free", adopt), Spec: v1beta1.ServiceImportSpec{IPs: []string{"192.0.2.2"}},
-	})
-	r := withAPI(t, imports, []v1beta1.ServiceExport{
-		{ObjectMeta: named("demo/web", nil)},
-		{ObjectMeta: named("other/web", nil)},
-		{ObjectMeta: named("demo/chosen", map[string]string{export.AnnotationClusters: "region in (eu)"})},
-	})
+	r := withAPI(t, imported("demo/taken", "192.0.2.1", adopt), imported("demo/plain", "192.0.2.1", nil),
+		imported("other/taken", "192.0.2.1", adopt), imported("demo/free", "192.0.2.2", adopt),
+		&v1beta1.ServiceExport{ObjectMeta: named("demo/web", nil)}, &v1beta1.ServiceExport{ObjectMeta: named("other/web", nil)},
+		&v1beta1.ServiceExport{ObjectMeta: named("demo/chosen", map[string]string{export.AnnotationClusters: "region in (eu)"})})
 	addSlice(t, r, "east", "demo", "cache")
 	addSlice(t, r, "west", "demo", "imported")
 	if err := r.Local.Services.Indexer().Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{
@@ -142,7 +137,7 @@ func TestWithoutTheAPI(t *testing.T) {
 	if err != nil || outcome != (apply.Outcome{}) || len(client.Actions()) > 0 {
 		t.Errorf("got %+v, %v, and the requests %v", outcome, err, client.Actions())
 	}
-	for want, r := range map[string]*Reconciler{"ServiceExports": r, "": withAPI(t, nil, nil)} {
+	for want, r := range map[string]*Reconciler{"ServiceExports": r, "": withAPI(t)} {
 		if late := r.Late(0); late != want {
 			t.Errorf("late is %q, want %q", late, want)
 		}
