@@ -13,21 +13,18 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/outcome"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
 // A cluster is one of a run.
 type cluster struct {
 	*sim.Cluster
 	r    *run
-	load workload.Cluster
+	load oracle.Cluster
 	// revision is the one up to which events were looked at, and had what there was before the events that changed it.
 	revision int64
 	changed  bool
-	had      outcome.Objects
+	had      oracle.Objects
 	// away tells that the namespace is deleted, and left which members are.
 	away bool
 	left map[string]*corev1.Secret
@@ -39,7 +36,7 @@ type cluster struct {
 	// placed is what is decided about the service of that name.
 	placed placed
 	// nodes are those that exist: see networks.go. The map never changes.
-	nodes    map[string]truth.Node
+	nodes    map[string]oracle.Node
 	lastNode byte // number of the last node
 	// shown is when a slice of that service was last seen to change.
 	shown time.Time
@@ -48,28 +45,28 @@ type cluster struct {
 // A backup is one of the API server, and of what is known of it.
 type backup struct {
 	server   *apiserver.Backup
-	services map[string]workload.Service
-	nodes    map[string]truth.Node
+	services map[string]oracle.Service
+	nodes    map[string]oracle.Node
 }
 
 func newCluster(r *run, c *sim.Cluster, number int) *cluster {
 	return &cluster{
 		Cluster: c, r: r, left: map[string]*corev1.Secret{}, since: map[string]time.Time{},
-		load: workload.Cluster{Number: number}, revision: c.API.Revision(), changed: true,
+		load: oracle.Cluster{Number: number}, revision: c.API.Revision(), changed: true,
 	}
 }
 
 // write brings the cluster from one state of a service to the next.
-func (c *cluster) write(from, to workload.Service) {
-	for _, next := range workload.Path(from, to) {
-		c.carryOut(workload.Writes(from, next, sim.Namespace)...)
+func (c *cluster) write(from, to oracle.Service) {
+	for _, next := range oracle.Path(from, to) {
+		c.carryOut(oracle.Writes(from, next, sim.Namespace)...)
 		c.change(next)
 		c.load.Services[next.Name], from = next, next
 	}
 }
 
 // carryOut writes or deletes objects.
-func (c *cluster) carryOut(writes ...workload.Write) {
+func (c *cluster) carryOut(writes ...oracle.Write) {
 	for _, each := range writes {
 		if each.Delete {
 			c.Delete(each.Object)
@@ -79,10 +76,27 @@ func (c *cluster) carryOut(writes ...workload.Write) {
 	}
 }
 
-// ways are all that begin or end in the cluster; into those that end there.
-func (c *cluster) ways() []judge.Way   { return judge.Of(c.Name, c.r.names) }
-func (c *cluster) into() []judge.Way   { return judge.Into(c.Name, c.r.names) }
-func (c *cluster) abroad() []judge.Way { return judge.Abroad(c.Name, c.r.names) }
+// A way leads from the objects of one cluster to the answers of another, or of the same.
+type way struct{ from, to string }
+
+// into are the ways that end in the cluster, abroad those from it to others, and ways both.
+func (c *cluster) into() (ways []way) {
+	for _, from := range c.r.names {
+		ways = append(ways, way{from, c.Name})
+	}
+	return ways
+}
+
+func (c *cluster) abroad() (ways []way) {
+	for _, to := range c.r.names {
+		if to != c.Name {
+			ways = append(ways, way{c.Name, to})
+		}
+	}
+	return ways
+}
+
+func (c *cluster) ways() []way { return append(c.into(), c.abroad()...) }
 
 // leave ends the membership of another cluster.
 func (c *cluster) leave(other string) {

@@ -21,8 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
 // A fault is what can break.
@@ -38,7 +37,7 @@ type fault struct {
 	targets func(*happening) []string
 	// ways are those that it affects: no answer is required, and none is too old,
 	// because of what has to take them. nil means that it must not matter.
-	ways func(*happening) []judge.Way
+	ways func(*happening) []way
 	// begin breaks something, and returns how to heal it, nil if nothing is to be healed.
 	begin func(*happening) (heal func())
 }
@@ -69,17 +68,17 @@ func allWays(h *happening) (targets []string) {
 	return targets
 }
 
-func fromOther(h *happening) []judge.Way { return []judge.Way{{From: h.other.Name, To: h.c.Name}} }
-func all(h *happening) []judge.Way       { return h.c.ways() }
-func into(h *happening) []judge.Way      { return h.c.into() }
+func fromOther(h *happening) []way { return []way{{h.other.Name, h.c.Name}} }
+func all(h *happening) []way       { return h.c.ways() }
+func into(h *happening) []way      { return h.c.into() }
 
 // betweenAll are the ways between the cluster and the others.
-func betweenAll(h *happening) []judge.Way {
-	return slices.DeleteFunc(h.c.ways(), func(w judge.Way) bool { return w.From == w.To })
+func betweenAll(h *happening) []way {
+	return slices.DeleteFunc(h.c.ways(), func(w way) bool { return w.from == w.to })
 }
 
-// way is a fault of the way to the other cluster, until it is restored.
-func way(kind string, weight int, silences bool, change func(n *network.Network, from, to string, random *rand.Rand)) fault {
+// onWay is a fault of the way to the other cluster, until it is restored.
+func onWay(kind string, weight int, silences bool, change func(n *network.Network, from, to string, random *rand.Rand)) fault {
 	return fault{
 		kind: kind, weight: weight, pair: true, silences: silences, targets: theWay, ways: fromOther,
 		begin: func(h *happening) func() {
@@ -96,19 +95,19 @@ func within(part, kind string, weight int, silences bool, begin func(*happening)
 
 // faults are all. A new one is a row.
 var faults = []fault{
-	way("cut both ways to", 12, true,
+	onWay("cut both ways to", 12, true,
 		func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.Both) }),
-	way("cut what comes from", 6, true,
+	onWay("cut what comes from", 6, true,
 		func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.FromServer) }),
-	way("cut what goes to", 4, false,
+	onWay("cut what goes to", 4, false,
 		func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.ToServer) }),
-	way("refuse connections to", 6, true,
+	onWay("refuse connections to", 6, true,
 		func(n *network.Network, from, to string, _ *rand.Rand) { n.Refuse(from, to) }),
-	way("delay what goes to and comes from", 5, false, func(n *network.Network, from, to string, random *rand.Rand) {
+	onWay("delay what goes to and comes from", 5, false, func(n *network.Network, from, to string, random *rand.Rand) {
 		delay := time.Duration(random.Int64N(int64(2 * time.Second)))
 		n.Delay(from, to, delay, delay)
 	}),
-	way("lose packets to and from", 4, false,
+	onWay("lose packets to and from", 4, false,
 		func(n *network.Network, from, to string, random *rand.Rand) { n.Lose(from, to, random.Float64()/2) }),
 	{
 		kind: "half-open connections to", weight: 5, pair: true, targets: theWay, ways: fromOther,
@@ -306,7 +305,7 @@ func deleteDerived(h *happening) func() {
 func deleteNamespace(h *happening) func() {
 	before := h.c.services()
 	for _, service := range before {
-		h.c.load.Services[service.Name] = workload.Service{Name: service.Name}
+		h.c.load.Services[service.Name] = oracle.Service{Name: service.Name}
 	}
 	h.c.away = true
 	namespace := &corev1.Namespace{
@@ -323,7 +322,7 @@ func deleteNamespace(h *happening) func() {
 				service.Endpoints = slices.Clone(service.Endpoints)
 				service.Endpoints[i] = h.c.load.Fresh()
 			}
-			h.c.write(workload.Service{Name: service.Name}, service)
+			h.c.write(oracle.Service{Name: service.Name}, service)
 		}
 		// A member whose list lacked most of its exports is held for minutes.
 		h.run.held = append(h.run.held, h.c.abroad()...)

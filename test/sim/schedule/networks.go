@@ -17,9 +17,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
 // renode is the kind of events in schedules with networks: a node is added, removed or changed.
@@ -44,49 +42,48 @@ func (s *Schedule) network() {
 }
 
 // judges are those of what each cluster sees, by its name. They agree on each way: its end judges it.
-type judges map[string]*judge.Judge
+type judges map[string]*oracle.Judge
 
-func (j judges) Block(ways ...judge.Way) {
+func (j judges) Block(ways ...way) {
 	for _, each := range ways {
-		j[each.To].Block(each.From)
+		j[each.to].Block(each.from)
 	}
 }
 
-func (j judges) Clear(now time.Time, ways ...judge.Way) {
+func (j judges) Clear(now time.Time, ways ...way) {
 	for _, each := range ways {
-		j[each.To].Clear(now, each.From)
+		j[each.to].Clear(now, each.from)
 	}
 }
 
 func (j judges) ClearSince(from, to string, at time.Time) bool { return j[to].ClearSince(from, at) }
 
 // judge is the one of what the cluster sees.
-func (c *cluster) judge() *judge.Judge { return c.r.judge[c.Name] }
+func (c *cluster) judge() *oracle.Judge { return c.r.judge[c.Name] }
 
 // change tells the judges which states services of the cluster got.
-func (c *cluster) change(services ...workload.Service) {
+func (c *cluster) change(services ...oracle.Service) {
 	for _, service := range services {
 		for reader, judge := range c.r.judge {
-			judge.Change(c.Name, service.Name, c.seen(service, reader), time.Now())
+			judge.Change(c.Name, c.seen(service, reader), time.Now())
 		}
 	}
 }
 
 // seen is what a reader is to see of a service of the cluster.
-func (c *cluster) seen(service workload.Service, reader string) judge.State {
-	state := service.State()
+func (c *cluster) seen(service oracle.Service, reader string) oracle.Service {
 	if c.r.networks[c.Name] != c.r.networks[reader] {
 		exposed := true
-		if state.Present {
-			state.Endpoints, exposed = truth.Exposed(service.Headless, state.Endpoints, c.nodes)
+		if service.Present {
+			service.Endpoints, exposed = oracle.Exposed(service.Headless, service.Endpoints, c.nodes)
 		}
-		state.Exported = state.Exported && exposed
+		service.Exported = service.Exported && exposed
 	}
-	return state
+	return service
 }
 
 // services are those of the cluster, by name.
-func (c *cluster) services() (all []workload.Service) {
+func (c *cluster) services() (all []oracle.Service) {
 	for _, name := range slices.Sorted(maps.Keys(c.load.Services)) {
 		all = append(all, c.load.Services[name])
 	}
@@ -103,12 +100,12 @@ func (c *cluster) enter(s Schedule) {
 	c.Always = []func(*controller.Options){func(o *controller.Options) {
 		o.Network, o.Expose = s.Networks[c.load.Number], string(export.ExposeNodePort)
 	}}
-	c.nodes = map[string]truth.Node{}
-	for i := range workload.Nodes - 1 {
-		c.nodes[fmt.Sprintf("n%d", i)] = truth.Node{Address: c.freshNode(), Ready: true}
+	c.nodes = map[string]oracle.Node{}
+	for i := range oracle.Nodes - 1 {
+		c.nodes[fmt.Sprintf("n%d", i)] = oracle.Node{Address: c.freshNode(), Ready: true}
 	}
 	for i := range placedEndpoints {
-		c.nodes[fmt.Sprintf("p%d", i)] = truth.Node{Address: placedAddress(c.load.Number, i), Ready: true}
+		c.nodes[fmt.Sprintf("p%d", i)] = oracle.Node{Address: placedAddress(c.load.Number, i), Ready: true}
 	}
 	for name := range c.nodes {
 		c.writeNode(name)
@@ -124,16 +121,16 @@ func (c *cluster) freshNode() netip.Addr {
 
 // changeNode changes one of the nodes of the pods that operations change.
 func (c *cluster) changeNode(random *rand.Rand) {
-	name := fmt.Sprintf("n%d", random.IntN(workload.Nodes))
+	name := fmt.Sprintf("n%d", random.IntN(oracle.Nodes))
 	node, exists := c.nodes[name]
 	c.nodes = maps.Clone(c.nodes)
 	switch action := random.IntN(5); {
 	case !exists, action == 0:
-		c.nodes[name] = truth.Node{Address: c.freshNode(), Ready: true}
+		c.nodes[name] = oracle.Node{Address: c.freshNode(), Ready: true}
 	case action == 1:
 		delete(c.nodes, name)
 	default:
-		c.nodes[name] = truth.Node{Address: node.Address, Ready: !node.Ready}
+		c.nodes[name] = oracle.Node{Address: node.Address, Ready: !node.Ready}
 	}
 	c.r.note("%s: node %s was %v and is %v", c.Name, name, node, c.nodes[name])
 	c.r.Changes += len(c.r.services)

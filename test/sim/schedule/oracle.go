@@ -18,9 +18,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/outcome"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
 // look judges what clients see now.
@@ -74,13 +72,13 @@ func (c *cluster) hindered() bool {
 
 // demoted asserts that endpoints of a cluster that is silent for long are not
 // ready if those of another cluster in reach, which has the same ports, are.
-func (r *run) demoted(c *cluster, name string, held map[string][]truth.Endpoint) {
+func (r *run) demoted(c *cluster, name string, held map[string][]oracle.Endpoint) {
 	ready := func(cluster string) bool {
-		return slices.ContainsFunc(held[cluster], func(e truth.Endpoint) bool { return e.Ready })
+		return slices.ContainsFunc(held[cluster], func(e oracle.Endpoint) bool { return e.Ready })
 	}
 	long := time.Now().Add(-bound)
 	for _, source := range r.clusters {
-		since := r.silent[judge.Way{From: source.Name, To: c.Name}]
+		since := r.silent[way{source.Name, c.Name}]
 		if joined := c.since[source.Name]; !since.IsZero() && joined.After(since) {
 			since = joined // a member that joins is not taken for silent at once
 		}
@@ -99,17 +97,10 @@ func (r *run) demoted(c *cluster, name string, held map[string][]truth.Endpoint)
 }
 
 // ask asks the DNS of the cluster.
-func (c *cluster) ask(name string) judge.Reply {
-	reply := judge.Reply{Name: name, At: time.Now(), Outcome: judge.Failed}
-	if c.down {
-		return reply
-	}
-	rcode, addresses := c.Ask(name)
-	switch rcode {
-	case dns.RcodeSuccess:
-		reply.Outcome, reply.Addresses = judge.Answered, addresses
-	case dns.RcodeNameError:
-		reply.Outcome = judge.NoName
+func (c *cluster) ask(name string) oracle.Reply {
+	reply := oracle.Reply{Name: name, At: time.Now(), Code: dns.RcodeServerFailure}
+	if !c.down {
+		reply.Code, reply.Addresses = c.Ask(name)
 	}
 	return reply
 }
@@ -146,7 +137,7 @@ func (c *cluster) see(e apiserver.Event) {
 		if derived = from != ""; derived && e.Type != watch.Deleted {
 			var addresses []netip.Addr
 			for _, endpoint := range object.Endpoints {
-				addresses = append(addresses, outcome.Addresses(endpoint.Addresses)...)
+				addresses = append(addresses, oracle.Addresses(endpoint.Addresses)...)
 			}
 			c.judge().SeesCopy(from, object.Labels[v1beta1.LabelServiceName], addresses, e.At)
 		}
@@ -170,7 +161,7 @@ func (c *cluster) seeImport(object *unstructured.Unstructured, gone bool, at tim
 	if gone {
 		ips = nil
 	}
-	c.judge().SeesIPs(object.GetName(), outcome.Addresses(ips), at)
+	c.judge().SeesIPs(object.GetName(), oracle.Addresses(ips), at)
 }
 
 // seeAll tells the judge of all imports after a restore.
@@ -189,11 +180,11 @@ func (c *cluster) seeAll() {
 }
 
 // objects are what the cluster has. drain was called.
-func (c *cluster) objects() outcome.Objects {
+func (c *cluster) objects() oracle.Objects {
 	if !c.changed {
 		return c.had
 	}
-	o, err := outcome.Read(c.Name, c.r.networks[c.Name], c.nodes, typed[v1beta1.ServiceExport](c, "serviceexports"),
+	o, err := oracle.Read(c.Name, c.r.networks[c.Name], c.nodes, typed[v1beta1.ServiceExport](c, "serviceexports"),
 		typed[v1beta1.ServiceImport](c, "serviceimports"),
 		apiserver.List[*corev1.Service](c.API, corev1.Resource("services")),
 		apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")))
@@ -217,12 +208,12 @@ func (r *run) converge(when string, patience time.Duration) bool {
 	for {
 		r.until(time.Now().Add(5 * time.Second))
 		r.drain()
-		seen, byName := map[string]outcome.Objects{}, map[string]*cluster{}
+		seen, byName := map[string]oracle.Objects{}, map[string]*cluster{}
 		for _, c := range r.clusters {
 			seen[c.Name], byName[c.Name] = c.objects(), c
 		}
-		err := outcome.Check(r.services, seen,
-			func(cluster, name string) judge.Reply { return byName[cluster].ask(name) })
+		err := oracle.Check(r.services, seen,
+			func(cluster, name string) oracle.Reply { return byName[cluster].ask(name) })
 		if err == nil {
 			r.note("all clusters have and answer the same %s", when)
 			return true

@@ -19,8 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
 // placedName is a headless service that all clusters export: in every second schedule for some clusters, with a border and
@@ -93,7 +92,7 @@ var weighings = []struct {
 type placed struct {
 	weights   int // of weighings
 	saturated bool
-	endpoints []truth.Endpoint
+	endpoints []oracle.Endpoint
 }
 
 // reweigh changes the service.
@@ -131,7 +130,7 @@ func (p *placed) drawEndpoints(random *rand.Rand, number int) {
 	for i := range placedEndpoints {
 		if random.IntN(3) > 0 {
 			is := random.IntN(4) < ready
-			p.endpoints = append(p.endpoints, truth.Endpoint{
+			p.endpoints = append(p.endpoints, oracle.Endpoint{
 				Address: placedAddress(number, i), Node: fmt.Sprintf("p%d", i), Ready: is, Serving: is,
 			})
 		}
@@ -144,9 +143,9 @@ func (c *cluster) writePlaced() {
 		return // it is written in the end
 	}
 	c.r.Changes++
-	service := workload.Service{
+	service := oracle.Service{
 		Name: placedName, Present: true, Exported: true, Headless: true,
-		Ports: []truth.Port{{Name: "http", Number: 80, Protocol: "TCP"}}, Endpoints: c.placed.endpoints,
+		Ports: []oracle.Port{{Name: "http", Number: 80, Protocol: "TCP"}}, Endpoints: c.placed.endpoints,
 		Annotations: map[string]string{export.AnnotationWeights: weighings[c.placed.weights].text},
 	}
 	limits, annotations := c.r.limits, map[string]string{}
@@ -163,7 +162,7 @@ func (c *cluster) writePlaced() {
 	if c.placed.saturated {
 		annotations[export.AnnotationSaturated] = "true"
 	}
-	for _, each := range workload.Writes(workload.Service{Name: placedName}, service, sim.Namespace) {
+	for _, each := range oracle.Writes(oracle.Service{Name: placedName}, service, sim.Namespace) {
 		if exported, ok := each.Object.(*v1beta1.ServiceExport); ok {
 			exported.SetAnnotations(annotations)
 		}

@@ -12,8 +12,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
 const (
@@ -54,9 +53,9 @@ type run struct {
 	// lookEvery is how often all that clients see is judged.
 	lookEvery time.Duration
 	// silent is since when a cluster surely hears nothing of another.
-	silent map[judge.Way]time.Time
+	silent map[way]time.Time
 	// held are ways that are blocked until all clusters have the same.
-	held []judge.Way
+	held []way
 	// touched are all objects but Leases that were written while a calm lasts.
 	calm    bool
 	touched []string
@@ -80,13 +79,13 @@ func Run(t *testing.T, s Schedule) (result Result) {
 	sim.Run(t, s.names(), func(t *testing.T, set *sim.ClusterSet) {
 		t.Helper()
 		r := &run{
-			network: set.Network, names: s.names(), busy: map[string]time.Time{}, silent: map[judge.Way]time.Time{},
+			network: set.Network, names: s.names(), busy: map[string]time.Time{}, silent: map[way]time.Time{},
 			networks: map[string]string{}, judge: judges{}, lookEvery: often,
 			used: map[[2]string]string{},
 		}
 		defer func() { result = r.Result }()
 		for i, name := range r.names {
-			r.judge[name] = judge.New(time.Now(), bound, name, r.names...)
+			r.judge[name] = oracle.NewJudge(time.Now(), bound, name, r.names...)
 			if s.Networks != nil {
 				r.networks[name] = s.Networks[i]
 			}
@@ -100,7 +99,7 @@ func Run(t *testing.T, s Schedule) (result Result) {
 			names := []string{"own-" + c.Name, "a", "b", "c", "d"}
 			r.services = append(r.services, names...)
 			for _, service := range c.load.Begin(random, names) {
-				c.write(workload.Service{Name: service.Name}, service)
+				c.write(oracle.Service{Name: service.Name}, service)
 			}
 		}
 		slices.Sort(r.services)
@@ -205,7 +204,7 @@ func (r *run) fault(f fault, h *happening) {
 	if f.pair {
 		what += " " + h.other.Name
 	}
-	var ways []judge.Way
+	var ways []way
 	if f.ways != nil {
 		ways = f.ways(h)
 	}
@@ -227,7 +226,7 @@ func (r *run) fault(f fault, h *happening) {
 	}
 	if f.silences {
 		for _, way := range ways {
-			if way.From != way.To && r.silent[way].IsZero() {
+			if way.from != way.to && r.silent[way].IsZero() {
 				r.silent[way] = time.Now()
 			}
 		}
@@ -267,12 +266,7 @@ func (r *run) settle(s Schedule) {
 	r.until(time.Now().Add(70 * time.Second)) // members that failed often are taken for fresh
 	r.drain()
 	r.calm = true
-	r.until(time.Now().Add(calm))
-	r.drain()
-	if len(r.touched) > 0 {
-		r.find("%d writes while nothing happened for %s, want none but Leases: %v", len(r.touched), calm,
-			r.touched[:min(10, len(r.touched))])
-	}
+	r.rests("while nothing happens")
 	random := rand.New(rand.NewPCG(s.Seed, 8))
 	r.weighed()
 	for range 3 {
@@ -280,24 +274,22 @@ func (r *run) settle(s Schedule) {
 		r.until(time.Now().Add(quick))
 		r.weighed()
 	}
-	r.lookEvery = often
-	r.restart()
-	r.proportion()
-}
-
-// restart asserts that controllers that look at everything anew find nothing to
-// write: what they wrote before is what they decide.
-func (r *run) restart() {
-	r.touched = nil
+	r.lookEvery, r.touched = often, nil
+	// Controllers that look at everything anew find nothing to write: what they wrote before is what they decide.
 	for _, c := range r.clusters {
 		c.StopController()
 		c.StartController()
 	}
+	r.rests("after a restart of all controllers")
+	r.proportion()
+}
+
+// rests asserts that nothing is written for a while.
+func (r *run) rests(when string) {
 	r.until(time.Now().Add(calm))
 	r.drain()
 	if len(r.touched) > 0 {
-		r.find("%d writes after a restart of all controllers, want none but Leases: %v", len(r.touched),
-			r.touched[:min(10, len(r.touched))])
+		r.find("%d writes %s for %s, want none but Leases: %v", len(r.touched), when, calm, r.touched[:min(10, len(r.touched))])
 	}
 }
 

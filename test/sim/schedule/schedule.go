@@ -5,13 +5,13 @@
 //
 // A schedule is made from a seed alone (New). Run carries it out, and asserts while it does and afterwards:
 //
-//   - no answer, and no copy, that was never right, or not for long (package judge);
+//   - no answer, and no copy, that was never right, or not for long (oracle.Judge);
 //   - no healthy endpoint is lost: those of a cluster in reach arrive, those of a
 //     silent cluster stay, and get no traffic if another cluster has the service;
 //   - no cluster gets what is not for it, and nothing outside of a border is used or answered (placed.go);
 //   - endpoints are used in one order, for all clusters at any moment, and once all is whole they are those that tiers,
 //     weights and saturation have (shares.go, rules.go);
-//   - all clusters have what the exports come to once all is whole (package outcome);
+//   - all clusters have what the exports come to once all is whole (oracle.Check);
 //   - in every third schedule: a cluster sees pods of its own network, and the nodes of others (networks.go);
 //   - nothing but Leases is written then;
 //   - what was written is in proportion to what happened.
@@ -20,7 +20,7 @@
 // order of the Go scheduler, and jitter of client-go and of the product is not seeded: a finding may need several runs
 // of its seed to come back.
 //
-// Faults are rows of a table (faults.go), and operations those of package workload.
+// Faults are rows of a table (faults.go), and operations those of package oracle.
 package schedule
 
 import (
@@ -30,7 +30,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/workload"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
 // A Schedule is what happens to some clusters.
@@ -107,7 +107,7 @@ func (s *Schedule) draw(random *rand.Rand) {
 		for _, each := range faults {
 			if at -= each.weight; at < 0 {
 				e.Kind = each.kind
-				e.Lasts = workload.Duration(random, longest)
+				e.Lasts = oracle.Duration(random, longest)
 				s.Events = append(s.Events, meanwhile(random, each, e)...)
 				break
 			}

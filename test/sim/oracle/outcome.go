@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outcome compares what clusters have and answer with what package truth
-// says that their exports come to. It takes objects from any API server.
-package outcome
+package oracle
 
 import (
 	"fmt"
@@ -11,14 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
 )
 
 // Objects are what one cluster has in one namespace.
@@ -26,36 +22,34 @@ type Objects struct {
 	// Network is that of the pods of the cluster.
 	Network string
 	// Exports are those that are valid, by name.
-	Exports map[string]truth.Export
+	Exports map[string]Export
 	// Imports are by name.
 	Imports map[string]*v1beta1.ServiceImport
 	// Held are the endpoints behind each import, by name and source cluster.
-	Held map[string]map[string][]truth.Endpoint
+	Held map[string]map[string][]Endpoint
 
 	reported map[string]string // conflicts of each ServiceExport, as its conditions have them
 }
 
 // Read returns the objects of a cluster, whose pods are in a network and which has some nodes.
-func Read(cluster, network string, nodes map[string]truth.Node, exports []*v1beta1.ServiceExport, imports []*v1beta1.ServiceImport,
+func Read(cluster, network string, nodes map[string]Node, exports []*v1beta1.ServiceExport, imports []*v1beta1.ServiceImport,
 	services []*corev1.Service, endpointSlices []*discoveryv1.EndpointSlice,
 ) (Objects, error) {
 	o := Objects{
-		Network: network, Exports: map[string]truth.Export{}, Imports: map[string]*v1beta1.ServiceImport{},
-		Held: map[string]map[string][]truth.Endpoint{}, reported: map[string]string{},
+		Network: network, Exports: map[string]Export{}, Imports: map[string]*v1beta1.ServiceImport{},
+		Held: map[string]map[string][]Endpoint{}, reported: map[string]string{},
 	}
-	present := map[string]truth.Export{}
+	present := map[string]Export{}
 	for _, service := range services {
-		export := truth.Export{
-			Cluster: cluster, Headless: service.Spec.ClusterIP == "None", DualStack: len(service.Spec.IPFamilies) > 1,
-			Affinity: string(service.Spec.SessionAffinity), Network: network, Nodes: nodes,
-		}
+		export := Export{Cluster: cluster, DualStack: len(service.Spec.IPFamilies) > 1, Network: network, Nodes: nodes}
+		export.Headless, export.Affinity = service.Spec.ClusterIP == corev1.ClusterIPNone, string(service.Spec.SessionAffinity)
 		for _, port := range service.Spec.Ports {
 			export.Ports = append(export.Ports,
-				truth.Port{Name: port.Name, Protocol: string(port.Protocol), Number: port.Port})
+				Port{Name: port.Name, Protocol: string(port.Protocol), Number: port.Port})
 		}
 		present[service.Name] = export
 	}
-	own := map[string][]truth.Endpoint{}
+	own := map[string][]Endpoint{}
 	for _, slice := range endpointSlices {
 		from := slice.Labels[v1beta1.LabelSourceCluster]
 		name := slice.Labels[discoveryv1.LabelServiceName]
@@ -67,7 +61,7 @@ func Read(cluster, network string, nodes map[string]truth.Node, exports []*v1bet
 			if err != nil {
 				return o, err
 			}
-			read := truth.Endpoint{
+			read := Endpoint{
 				Address: address, Host: ptr.Deref(endpoint.Hostname, ""), Node: ptr.Deref(endpoint.NodeName, ""),
 				Ready:       ptr.Deref(endpoint.Conditions.Ready, true),
 				Serving:     ptr.Deref(endpoint.Conditions.Serving, true),
@@ -78,7 +72,7 @@ func Read(cluster, network string, nodes map[string]truth.Node, exports []*v1bet
 				continue
 			}
 			if o.Held[name] == nil {
-				o.Held[name] = map[string][]truth.Endpoint{}
+				o.Held[name] = map[string][]Endpoint{}
 			}
 			o.Held[name][from] = append(o.Held[name][from], read)
 		}
@@ -99,7 +93,7 @@ func Read(cluster, network string, nodes map[string]truth.Node, exports []*v1bet
 	return o, nil
 }
 
-func text(cluster string, endpoint truth.Endpoint) string {
+func text(cluster string, endpoint Endpoint) string {
 	return fmt.Sprintf("%s/%s/%s ready %v serving %v terminating %v", cluster, endpoint.Host, endpoint.Address,
 		endpoint.Ready, endpoint.Serving, endpoint.Terminating)
 }
@@ -116,9 +110,9 @@ func conflictsOf(export *v1beta1.ServiceExport) string {
 
 // Check is nil if every cluster has and answers what the exports of all come to. seen has the objects by cluster, and
 // ask returns the reply to a query for the IPv4 addresses of a service.
-func Check(names []string, seen map[string]Objects, ask func(cluster, name string) judge.Reply) error {
+func Check(names []string, seen map[string]Objects, ask func(cluster, name string) Reply) error {
 	for _, name := range names {
-		var all []truth.Export
+		var all []Export
 		for _, cluster := range slices.Sorted(maps.Keys(seen)) {
 			if export, ok := seen[cluster].Exports[name]; ok {
 				all = append(all, export)
@@ -126,14 +120,13 @@ func Check(names []string, seen map[string]Objects, ask func(cluster, name strin
 		}
 		for _, cluster := range slices.Sorted(maps.Keys(seen)) {
 			o := seen[cluster]
-			exports := truth.In(o.Network, all)
-			merged, imported := truth.Merge(exports)
+			exports := In(o.Network, all)
+			merged, imported := Merge(exports)
 			want, err := o.has(name, exports, merged, imported)
 			if err == nil {
 				reply := ask(cluster, name)
 				slices.SortFunc(reply.Addresses, netip.Addr.Compare)
-				err = same("answer", fmt.Sprint(reply.Outcome, reply.Addresses),
-					fmt.Sprint(want.Outcome, want.Addresses))
+				err = same("answer", reply.String(), want.String())
 			}
 			if err != nil {
 				return fmt.Errorf("%s in %s: %w", name, cluster, err)
@@ -144,8 +137,8 @@ func Check(names []string, seen map[string]Objects, ask func(cluster, name strin
 }
 
 // has returns the reply that is due if the cluster has what a service comes to.
-func (o Objects) has(name string, exports []truth.Export, merged truth.Import, imported bool) (judge.Reply, error) {
-	want := judge.Reply{Outcome: judge.NoName}
+func (o Objects) has(name string, exports []Export, merged Import, imported bool) (Reply, error) {
+	want := Reply{Code: dns.RcodeNameError}
 	got, exists := o.Imports[name]
 	if exists != imported {
 		return want, fmt.Errorf("import: got %v, want %v", exists, imported)
@@ -182,12 +175,12 @@ func (o Objects) has(name string, exports []truth.Export, merged truth.Import, i
 	case merged.Headless && len(addresses) > 0:
 		return want, fmt.Errorf("a headless import has IPs %v", addresses)
 	case merged.Headless:
-		addresses = truth.Usable(exports)
+		addresses = Usable(exports)
 	case len(addresses) != 1:
 		return want, fmt.Errorf("the import has IPs %v", addresses)
 	}
 	if len(addresses) > 0 {
-		want = judge.Reply{Outcome: judge.Answered, Addresses: addresses}
+		want = Reply{Addresses: addresses}
 	}
 	return want, nil
 }
@@ -200,13 +193,13 @@ func same(what, got, want string) error {
 }
 
 // readImport is what an import says of what all clusters agree on.
-func readImport(serviceImport *v1beta1.ServiceImport) truth.Import {
-	read := truth.Import{
+func readImport(serviceImport *v1beta1.ServiceImport) Import {
+	read := Import{
 		Headless: serviceImport.Spec.Type == v1beta1.Headless, Affinity: string(serviceImport.Spec.SessionAffinity),
 		Labels: exportedOf(serviceImport.Labels), Annotations: exportedOf(serviceImport.Annotations),
 	}
 	for _, port := range serviceImport.Spec.Ports {
-		read.Ports = append(read.Ports, truth.Port{Name: port.Name, Protocol: string(port.Protocol), Number: port.Port})
+		read.Ports = append(read.Ports, Port{Name: port.Name, Protocol: string(port.Protocol), Number: port.Port})
 	}
 	for _, cluster := range serviceImport.Status.Clusters {
 		read.Clusters = append(read.Clusters, cluster.Cluster)
@@ -224,7 +217,7 @@ func exportedOf(metadata map[string]string) map[string]string {
 }
 
 // importText leaves the conflicts out, which no import tells.
-func importText(read truth.Import) string {
+func importText(read Import) string {
 	return fmt.Sprintf("headless %v, ports %v, affinity %s, labels %v, annotations %v, clusters %v",
 		read.Headless, read.Ports, read.Affinity, read.Labels, read.Annotations, read.Clusters)
 }

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload changes the services of a cluster at random: what application
-// teams do while a random schedule breaks things.
-//
-// It is pure but for the random numbers that it is given: it says which state a
-// service gets and which objects to write, and writes none.
-package workload
+package oracle
 
 import (
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
 
@@ -18,20 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/judge"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
 )
 
 // A Service is what one cluster has under one name.
 type Service struct {
-	Name                string
-	Present, Exported   bool
-	Headless            bool
-	Ports               []truth.Port
+	Name              string
+	Present, Exported bool // the Service and the ServiceExport
+	Headless          bool
+	Ports             []Port
+	// Affinity is the session affinity, None or ClientIP; the timeout is always the API server's default.
 	Affinity            string
 	Labels, Annotations map[string]string
-	Endpoints           []truth.Endpoint
+	Endpoints           []Endpoint
 }
 
 // Clone shares nothing with the service.
@@ -41,13 +35,23 @@ func (s Service) Clone() Service {
 	return s
 }
 
-// State is what the judge is told.
-func (s Service) State() judge.State {
-	return judge.State{Exported: s.Exported, Present: s.Present, Endpoints: slices.Clone(s.Endpoints)}
-}
-
 // Shared tells whether the service is exported and there.
 func (s Service) Shared() bool { return s.Present && s.Exported }
+
+// healthy is an export with a ready endpoint.
+func (s Service) healthy() bool {
+	return s.Shared() && slices.ContainsFunc(s.Endpoints, func(e Endpoint) bool { return e.Ready })
+}
+
+// addresses are those that an answer may hold.
+func (s Service) addresses() (addresses []netip.Addr) {
+	for _, endpoint := range s.Endpoints {
+		if s.Shared() && (endpoint.Ready || endpoint.Serving && endpoint.Terminating) {
+			addresses = append(addresses, endpoint.Address)
+		}
+	}
+	return addresses
+}
 
 // Equal tells whether two services are the same.
 func (s Service) Equal(other Service) bool { return reflect.DeepEqual(s, other) }

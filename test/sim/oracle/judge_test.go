@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package judge
+package oracle
 
 import (
 	"net/netip"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
+	"github.com/miekg/dns"
 )
 
 const bound = 10 * time.Second
@@ -32,7 +32,7 @@ func at(second int) time.Time { return time.Unix(int64(second), 0).UTC() }
 // It returns what is wrong.
 func run(t *testing.T, script string) (wrong []string) {
 	t.Helper()
-	j := New(at(0), bound, "east", "east", "west")
+	j := NewJudge(at(0), bound, "east", "east", "west")
 	for line := range strings.Lines(script) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 {
@@ -49,11 +49,11 @@ func run(t *testing.T, script string) (wrong []string) {
 		case subject == "heal":
 			j.Clear(now, verb)
 		case verb == "has":
-			j.Change(subject, "db", State{Exported: true, Present: true, Endpoints: endpoints(rest[0])}, now)
+			j.Change(subject, Service{Name: "db", Exported: true, Present: true, Endpoints: endpoints(rest[0])}, now)
 		case verb == "lacks":
-			j.Change(subject, "db", State{Exported: true, Endpoints: endpoints(rest[0])}, now)
+			j.Change(subject, Service{Name: "db", Exported: true, Endpoints: endpoints(rest[0])}, now)
 		case verb == "withdraws":
-			j.Change(subject, "db", State{}, now)
+			j.Change(subject, Service{Name: "db"}, now)
 		case verb == "starts":
 			j.Starts()
 		case verb == "copies":
@@ -61,11 +61,10 @@ func run(t *testing.T, script string) (wrong []string) {
 		case verb == "imports":
 			j.SeesIPs("db", addresses(strings.Join(rest, "")), now)
 		case verb == "answers":
-			reply := Reply{Name: "db", At: now, Outcome: Outcome(rest[0])}
-			switch rest[0] {
-			case string(Answered), string(NoName), string(Failed):
-			default:
-				reply.Outcome, reply.Addresses = Answered, addresses(rest[0])
+			reply := Reply{Name: "db", At: now}
+			var empty bool
+			if reply.Code, empty = dns.StringToRcode[rest[0]]; !empty {
+				reply.Addresses = addresses(rest[0])
 			}
 			wrong = append(wrong, j.Reply(reply)...)
 		default:
@@ -75,15 +74,15 @@ func run(t *testing.T, script string) (wrong []string) {
 	return wrong
 }
 
-func endpoints(text string) []truth.Endpoint {
-	var all []truth.Endpoint
+func endpoints(text string) []Endpoint {
+	var all []Endpoint
 	if text == "-" {
 		return nil
 	}
 	for each := range strings.SplitSeq(text, ",") {
 		address := strings.TrimRight(each, "~!")
 		mark := strings.TrimPrefix(each, address)
-		all = append(all, truth.Endpoint{
+		all = append(all, Endpoint{
 			Address: netip.MustParseAddr(address), Ready: mark == "", Serving: mark != "!", Terminating: mark == "~",
 		})
 	}
@@ -206,9 +205,9 @@ func TestJudge(t *testing.T) {
 }
 
 func TestAnAddressOfAnotherService(t *testing.T) {
-	j := New(at(0), bound, "east", "east", "west")
-	j.Change("west", "web", State{Exported: true, Present: true, Endpoints: endpoints("10.0.0.7")}, at(0))
-	wrong := j.Reply(Reply{Name: "db", At: at(1), Outcome: Answered, Addresses: addresses("10.0.0.7")})
+	j := NewJudge(at(0), bound, "east", "east", "west")
+	j.Change("west", Service{Name: "web", Exported: true, Present: true, Endpoints: endpoints("10.0.0.7")}, at(0))
+	wrong := j.Reply(Reply{Name: "db", At: at(1), Addresses: addresses("10.0.0.7")})
 	if len(wrong) != 1 || !strings.Contains(wrong[0], "10.0.0.7 was never exported for it, but for web by west") {
 		t.Errorf("got %q", wrong)
 	}
@@ -222,12 +221,12 @@ func TestDarkness(t *testing.T) {
 		cut  bool
 		want int
 	}{"the API server works": {false, 1}, "it is frozen": {true, 0}} {
-		j := New(at(0), bound, "east", "east", "west")
-		j.Change("west", "web", State{Exported: true, Present: true, Endpoints: address}, at(0))
+		j := NewJudge(at(0), bound, "east", "east", "west")
+		j.Change("west", Service{Name: "web", Exported: true, Present: true, Endpoints: address}, at(0))
 		if test.cut {
 			j.Block("east")
 		}
-		held := map[string][]truth.Endpoint{"west": {{Address: address[0].Address}}}
+		held := map[string][]Endpoint{"west": {{Address: address[0].Address}}}
 		wrong := j.Copies("web", held, at(20))
 		if wrong = append(wrong, j.Copies("web", held, at(21).Add(bound))...); len(wrong) != test.want {
 			t.Errorf("%s: got %q", name, wrong)

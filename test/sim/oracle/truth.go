@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package truth says what the exports of all clusters must come to: what is imported, and what is answered. It is a
-// second, small reading of KEP-1645 and of the DNS specification beside it, shares nothing with the controller and the
-// plugin, and is what schedules hold them against.
+// Package oracle says what clients of a cluster set must see, whatever happens in it. Schedules hold the controller and the
+// plugin against it.
 //
-// It is pure: the same answer for the same exports in any order.
-package truth
+//	service     what one cluster has under a name, and the requests that change it
+//	operations  random changes: what application teams do while a schedule breaks things
+//	truth       what the exports of all clusters must come to: what is imported, and what is answered
+//	outcome     compares what clusters have and answer with that
+//	judge       holds the answers, and the copies, of one cluster against all that happened, while it happens
+//
+// It is a second, small reading of KEP-1645 and of the DNS specification beside it, and shares nothing with the controller
+// and the plugin. It is pure: it asks for no time, and has no random numbers, but those that it is given.
+package oracle
 
 import (
 	"cmp"
@@ -36,19 +42,13 @@ type Endpoint struct {
 
 // An Export is what one cluster shares of a service.
 type Export struct {
+	Service
 	Cluster string
 	// Created is when the ServiceExport was, in whole seconds.
 	Created time.Time
-	// Headless is the type.
-	Headless bool
 	// DualStack tells that the Service has both IP families; the others have one,
 	// the same everywhere. A headless Service without a selector has both.
 	DualStack bool
-	Ports     []Port
-	// Affinity is the session affinity, None or ClientIP; the timeout is always the API server's default.
-	Affinity            string
-	Labels, Annotations map[string]string
-	Endpoints           []Endpoint
 	// Network is that of the pods, and Nodes are those of the cluster, by which other networks reach them.
 	Network string
 	Nodes   map[string]Node

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package oracle
 
 import (
 	"fmt"
@@ -9,8 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle/truth"
 )
 
 // mostEndpoints are those of one Service.
@@ -32,9 +30,9 @@ type Cluster struct {
 }
 
 // Fresh is an endpoint with an address that nothing ever had.
-func (c *Cluster) Fresh() truth.Endpoint {
+func (c *Cluster) Fresh() Endpoint {
 	c.serial++
-	return truth.Endpoint{
+	return Endpoint{
 		Address: netip.AddrFrom4([4]byte{10, byte(200 + c.Number), byte(c.serial >> 8), byte(c.serial)}),
 		Host:    fmt.Sprintf("pod-%d", c.serial), Node: fmt.Sprintf("n%d", c.serial%Nodes),
 		Ready: true, Serving: true,
@@ -61,7 +59,7 @@ func (c *Cluster) Begin(random *rand.Rand, names []string) []Service {
 		s := Service{
 			Name: name, Present: true, Exported: random.IntN(10) < 9 || c.shared()+len(names)-i <= leastExported,
 			Headless: i%2 == 0, Ports: slices.Clone(portSets[0]), Affinity: "None",
-			Endpoints: []truth.Endpoint{c.Fresh(), c.Fresh()},
+			Endpoints: []Endpoint{c.Fresh(), c.Fresh()},
 		}
 		c.Services[name] = s
 		all = append(all, s)
@@ -98,7 +96,7 @@ func (c *Cluster) Missing() (all []Service) {
 }
 
 // portSets are what a Service may have. Names and numbers clash between them.
-var portSets = [][]truth.Port{
+var portSets = [][]Port{
 	{{Name: "http", Protocol: "TCP", Number: 80}},
 	{{Name: "http", Protocol: "TCP", Number: 80}, {Name: "metrics", Protocol: "TCP", Number: 9100}},
 	{{Name: "http", Protocol: "TCP", Number: 8080}},
@@ -122,7 +120,7 @@ var operations = []operation{
 		return true
 	}},
 	{"scale down", 12, func(_ *Cluster, random *rand.Rand, s *Service) bool {
-		at, ok := pick(random, s.Endpoints, func(truth.Endpoint) bool { return true })
+		at, ok := pick(random, s.Endpoints, func(Endpoint) bool { return true })
 		if ok {
 			s.Endpoints = slices.Delete(s.Endpoints, at, at+1)
 		}
@@ -134,14 +132,14 @@ var operations = []operation{
 		return had
 	}},
 	{"terminate", 8, func(_ *Cluster, random *rand.Rand, s *Service) bool {
-		at, ok := pick(random, s.Endpoints, func(e truth.Endpoint) bool { return !e.Terminating })
+		at, ok := pick(random, s.Endpoints, func(e Endpoint) bool { return !e.Terminating })
 		if ok {
 			s.Endpoints[at].Ready, s.Endpoints[at].Terminating = false, true
 		}
 		return ok
 	}},
 	{"readiness", 20, func(_ *Cluster, random *rand.Rand, s *Service) bool {
-		at, ok := pick(random, s.Endpoints, func(e truth.Endpoint) bool { return !e.Terminating })
+		at, ok := pick(random, s.Endpoints, func(e Endpoint) bool { return !e.Terminating })
 		if ok {
 			ready := !s.Endpoints[at].Ready
 			s.Endpoints[at].Ready, s.Endpoints[at].Serving = ready, ready
@@ -206,7 +204,7 @@ var operations = []operation{
 }
 
 // pick is one of those that do.
-func pick(random *rand.Rand, endpoints []truth.Endpoint, does func(truth.Endpoint) bool) (int, bool) {
+func pick(random *rand.Rand, endpoints []Endpoint, does func(Endpoint) bool) (int, bool) {
 	var all []int
 	for i, endpoint := range endpoints {
 		if does(endpoint) {
