@@ -58,8 +58,7 @@ func prepare(t *testing.T, plane *controlplane.Cluster) *controlplane.Cluster {
 // one is a control plane that the test has for itself.
 func one(t *testing.T) *controlplane.Cluster {
 	t.Helper()
-	east, _ := pair(t)
-	return prepare(t, east)
+	return prepare(t, take(t, 1)[0])
 }
 
 // configOf is a client configuration with the rights of a service account.

@@ -60,10 +60,3 @@ func take(t testing.TB, n int) (clusters []*controlplane.Cluster) {
 	}
 	return clusters
 }
-
-// pair returns clusters that the test has for itself until it ends.
-func pair(t testing.TB) (east, west *controlplane.Cluster) {
-	t.Helper()
-	clusters := take(t, 1)
-	return clusters[0], clusters[1]
-}

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"testing"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
@@ -30,16 +29,9 @@ func TestSilenceOfARealServer(t *testing.T) {
 		func(b *realBed, s *scenario.Set) {
 			setSubjects(s, "null")
 			s.Eventually("refusal", func() error {
-				review, err := s.Cluster("west").Kube.AuthorizationV1().SubjectAccessReviews().Create(s.Context(),
-					&authorizationv1.SubjectAccessReview{
-						Spec: authorizationv1.SubjectAccessReviewSpec{
-							User: "system:serviceaccount:" + system + ":" + memberName,
-							ResourceAttributes: &authorizationv1.ResourceAttributes{
-								Verb: "list", Group: discoveryv1.GroupName, Resource: "endpointslices",
-							},
-						},
-					}, metav1.CreateOptions{})
-				if err == nil && review.Status.Allowed {
+				user, groups := audit.Account(system, memberName)
+				allowed, err := audit.Allowed(s.Context(), b.planes["west"], user, groups, "list discovery.k8s.io/endpointslices")
+				if allowed {
 					err = errors.New("it is allowed")
 				}
 				return err
