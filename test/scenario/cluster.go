@@ -171,22 +171,14 @@ func (c *Cluster) ExpectMetric(want float64, name string, labels ...string) {
 // Judged waits until the reader judges the source so.
 func (s *Set) Judged(p Pair, reason string) {
 	s.Helper()
-	s.Eventually(p.Reader.Name+" judges "+p.Source.Name+" "+reason, func() error {
-		if got := p.judgement(); got != reason {
-			return fmt.Errorf("it is %q", got)
+	s.Becomes("reason of "+p.Reader.Name+" for the state of "+p.Source.Name, reason, func() (string, error) {
+		for _, each := range p.Reader.metrics("clusterset_controller_member_state") {
+			if each.labels["member"] == p.Source.Name {
+				return each.labels["reason"], nil
+			}
 		}
-		return nil
+		return "", nil
 	})
-}
-
-// judgement is the reason for the state of the source in the eyes of the reader.
-func (p Pair) judgement() string {
-	for _, each := range p.Reader.metrics("clusterset_controller_member_state") {
-		if each.labels["member"] == p.Source.Name {
-			return each.labels["reason"]
-		}
-	}
-	return ""
 }
 
 // LeaseSays waits until the Lease of a member has a state, or none is there if it is empty.

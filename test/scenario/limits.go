@@ -16,20 +16,17 @@ import (
 // ExpectImports waits until exactly these services are imported.
 func (c *Cluster) ExpectImports(want string) {
 	c.set.Helper()
-	c.set.Eventually("imports in "+c.Name, func() error {
+	c.set.Becomes("imports in "+c.Name, want, func() (string, error) {
 		list, err := c.imports.List(c.set.Context(), metav1.ListOptions{})
 		if err != nil {
-			return err
+			return "", err
 		}
 		var names []string
 		for _, each := range list.Items {
 			names = append(names, each.Name)
 		}
 		slices.Sort(names)
-		if got := strings.Join(names, " "); got != want {
-			return fmt.Errorf("got %q, want %q", got, want)
-		}
-		return nil
+		return strings.Join(names, " "), nil
 	})
 }
 

@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,48 +23,35 @@ func (c *Cluster) Prefer(service, value string) {
 	c.PutExport(service, fmt.Sprintf("{exportedAnnotations: {%q: %q}}", export.AnnotationPrefer, value))
 }
 
-// Hints returns the hints of an import as text: the zones of each endpoint, the
-// trafficDistribution of the derived Service, and the condition PreferCluster.
-func (c *Cluster) Hints(service string) (string, error) {
-	var texts []string
-	for _, slice := range c.Slices(service) {
-		for _, endpoint := range slice.Endpoints {
-			zones := []string{"-"}
-			if endpoint.Hints != nil {
-				zones = nil
-				for _, zone := range endpoint.Hints.ForZones {
-					zones = append(zones, strings.TrimSuffix(zone.Name, "."+export.Domain))
-				}
-			}
-			texts = append(texts, slice.Labels[export.LabelSourceCluster]+"="+strings.Join(zones, ","))
-		}
-	}
-	slices.Sort(texts)
-	derived, err := c.derivedOf(service)
-	if err != nil {
-		return "", err
-	}
-	texts = append(texts, ptr.Deref(derived.Spec.TrafficDistribution, "-"))
-	imported, err := c.importOf(service)
-	if err != nil {
-		return "", err
-	}
-	if condition := meta.FindStatusCondition(imported.Status.Conditions,
-		placement.ConditionPreferCluster); condition != nil {
-		texts = append(texts, string(condition.Status)+" "+condition.Reason)
-	}
-	return strings.Join(texts, " "), nil
-}
-
-// ExpectHints waits until the hints are these.
+// ExpectHints waits until the hints of an import are these, as text: the zones of each endpoint, the trafficDistribution of
+// the derived Service, and the condition PreferCluster.
 func (c *Cluster) ExpectHints(service, want string) {
 	c.set.Helper()
-	c.set.Eventually("hints of "+service+" in "+c.Name, func() error {
-		got, err := c.Hints(service)
-		if err == nil && got != want {
-			err = fmt.Errorf("got  %s\nwant %s", got, want)
+	c.set.Becomes("hints of "+service+" in "+c.Name, want, func() (string, error) {
+		var texts []string
+		for _, slice := range c.Slices(service) {
+			for _, endpoint := range slice.Endpoints {
+				zones := []string{"-"}
+				if endpoint.Hints != nil {
+					zones = nil
+					for _, zone := range endpoint.Hints.ForZones {
+						zones = append(zones, strings.TrimSuffix(zone.Name, "."+export.Domain))
+					}
+				}
+				texts = append(texts, slice.Labels[export.LabelSourceCluster]+"="+strings.Join(zones, ","))
+			}
 		}
-		return err
+		slices.Sort(texts)
+		derived, err1 := c.derivedOf(service)
+		imported, err2 := c.importOf(service)
+		if err := errors.Join(err1, err2); err != nil {
+			return "", err
+		}
+		texts = append(texts, ptr.Deref(derived.Spec.TrafficDistribution, "-"))
+		if condition := meta.FindStatusCondition(imported.Status.Conditions, placement.ConditionPreferCluster); condition != nil {
+			texts = append(texts, string(condition.Status)+" "+condition.Reason)
+		}
+		return strings.Join(texts, " "), nil
 	})
 }
 

@@ -124,12 +124,7 @@ func chosenClusters(s *Set) {
 // ExpectReach waits until a ServiceExport has the condition Reach with this reason and message, or without a text none.
 func (c *Cluster) ExpectReach(service, want string) {
 	c.set.Helper()
-	c.set.Eventually("Reach of "+service, func() error {
-		if got := c.exportCondition(service, reconciler.ConditionReach); got != want {
-			return fmt.Errorf("it is %q, not %q", got, want)
-		}
-		return nil
-	})
+	c.set.Becomes("Reach of "+service, want, func() (string, error) { return c.exportCondition(service, reconciler.ConditionReach), nil })
 }
 
 // exportCondition returns the reason and the message of a condition of a ServiceExport, which may have none of the type.

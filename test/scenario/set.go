@@ -263,6 +263,18 @@ func (s *Set) Eventually(what string, check func() error) {
 	}
 }
 
+// Becomes waits until a text is as wanted.
+func (s *Set) Becomes(what, want string, text func() (string, error)) {
+	s.Helper()
+	s.Eventually(what, func() error {
+		got, err := text()
+		if err == nil && got != want {
+			err = fmt.Errorf("got %q, want %q", got, want)
+		}
+		return err
+	})
+}
+
 func (s *Set) must(err error) {
 	s.Helper()
 	if err != nil {

@@ -256,14 +256,9 @@ func (s *Set) ExpectSRV(service, want string, in ...*Cluster) {
 	if len(in) == 0 {
 		in = s.clusters
 	}
-	s.Eventually("SRV records of "+service, func() error {
-		for _, c := range in {
-			if got := c.dns.SRV(service, s.namespace); got != want {
-				return fmt.Errorf("%s has %s, want %s", c.Name, got, want)
-			}
-		}
-		return nil
-	})
+	for _, c := range in {
+		s.Becomes("SRV records of "+service+" in "+c.Name, want, func() (string, error) { return c.dns.SRV(service, s.namespace), nil })
+	}
 }
 
 // overloaded: a saturated cluster gets less of one service, and its other services are as they were.

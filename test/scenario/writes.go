@@ -5,9 +5,7 @@ package scenario
 import (
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -86,18 +84,6 @@ func nameOfWrite(request *http.Request) string {
 	return ""
 }
 
-// to is those of some resources, in one comparable text.
-func (w *writes) to(resources ...string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	chosen := maps.Clone(w.asked)
-	maps.DeleteFunc(chosen, func(name string, _ int) bool {
-		return !slices.ContainsFunc(resources,
-			func(resource string) bool { return strings.HasSuffix(name, " "+resource) })
-	})
-	return fmt.Sprint(chosen)
-}
-
 // counts are those of a write, and all that were refused as stale.
 func (w *writes) counts(name string) (asked int, conflicts string) {
 	w.mu.Lock()
@@ -113,7 +99,9 @@ func (w *writes) reset() {
 }
 
 func (w *writes) String() string {
-	return w.to("services", "endpointslices", "serviceimports", "serviceexports")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Sprint(w.asked)
 }
 
 // longest is more than the longest interval after which a controller looks at a service again by itself.
