@@ -13,62 +13,34 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
-	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned/typed/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/test/answers"
 )
 
 // A Cluster is an API server, its controller and its DNS. Its methods end the
 // scenario if the API server does not do what they ask for.
 type Cluster struct {
-	Name string
-	// Kube, Dynamic and MCS have all rights.
-	Kube    kubernetes.Interface
-	Dynamic dynamic.Interface
-	MCS     mcs.Interface
+	*Objects
 	// Options are those of the next controller that Start starts.
 	Options controller.Options
 
-	// These are clients of the namespace of the scenario.
-	services corev1client.ServiceInterface
-	slices   discoveryv1client.EndpointSliceInterface
-	exports  mcsclient.ServiceExportInterface
-	imports  mcsclient.ServiceImportInterface
-
-	set        *Set
 	platform   Platform
 	written    *writes
 	registry   atomic.Pointer[prometheus.Registry] // that of the controller that was started last
 	namespaces []string                            // that the scenario created
-	nodes      []string
-	described  bool   // it has ClusterProperties
-	stop       func() // nil if no controller runs
-	dns        *answers.DNS
+	described  bool                                // it has ClusterProperties
+	stop       func()                              // nil if no controller runs
 }
 
 func (s *Set) newCluster(name string, platform Platform) *Cluster {
 	s.Helper()
-	c := &Cluster{Name: name, set: s, platform: platform, Options: platform.Options, written: newWrites()}
-	var err error
-	c.Kube, err = kubernetes.NewForConfig(platform.Admin)
-	s.must(err)
-	c.Dynamic, err = dynamic.NewForConfig(platform.Admin)
-	s.must(err)
-	c.MCS, err = mcs.NewForConfig(platform.Admin)
-	s.must(err)
-	c.services, c.slices = c.Kube.CoreV1().Services(s.namespace), c.Kube.DiscoveryV1().EndpointSlices(s.namespace)
-	c.exports = c.MCS.MulticlusterV1beta1().ServiceExports(s.namespace)
-	c.imports = c.MCS.MulticlusterV1beta1().ServiceImports(s.namespace)
+	c := &Cluster{
+		Objects: s.objects(name, platform.Admin), platform: platform, Options: platform.Options, written: newWrites(),
+	}
 	c.Options.Cluster = name
 	c.Options.Config = rest.CopyConfig(platform.Controller)
 	c.Options.Config.Wrap(c.written.wrap)
@@ -76,7 +48,7 @@ func (s *Set) newCluster(name string, platform Platform) *Cluster {
 	return c
 }
 
-// Start starts the controller, and starts it again when it ends because it is to restart, as a kubelet does.
+// Start starts the controller.
 func (c *Cluster) Start() {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
 	done, options := make(chan struct{}), c.Options
@@ -88,11 +60,7 @@ func (c *Cluster) Start() {
 	first := next()
 	go func() {
 		defer close(done)
-		err := controller.Run(ctx, first)
-		for restarts(err) {
-			err = controller.Run(ctx, next())
-		}
-		if err != nil {
+		if err := Run(ctx, first, next); err != nil {
 			c.set.Errorf("the controller of %s ended with: %v", c.Name, err)
 		}
 	}()
@@ -207,7 +175,11 @@ func (c *Cluster) ExpectEvent(object metav1.Object, reason string, words ...stri
 	return message
 }
 
-// restarts reports whether a process that ended with an error is to be started again.
-func restarts(err error) bool {
-	return errors.Is(err, controller.ErrLost) || errors.Is(err, local.ErrChanged)
+// Run runs a controller, and others with the next options while it ends because it is to restart, as a kubelet does.
+func Run(ctx context.Context, options controller.Options, next func() controller.Options) error {
+	err := controller.Run(ctx, options)
+	for errors.Is(err, controller.ErrLost) || errors.Is(err, local.ErrChanged) {
+		err = controller.Run(ctx, next())
+	}
+	return err
 }

@@ -56,21 +56,16 @@ func (c *Cluster) ExpectHints(service, want string) {
 }
 
 // PutNode creates a node in a zone, "null" for none, or moves it there.
-func (c *Cluster) PutNode(name, zone string) {
-	c.set.Helper()
-	c.Put(
-		fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {%s: %s}}}", name,
-			corev1.LabelTopologyZone, zone))
-	if !slices.Contains(c.nodes, name) {
-		c.nodes = append(c.nodes, name)
-	}
+func (o *Objects) PutNode(name, zone string) {
+	o.set.Helper()
+	o.Put(fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {%s: %s}}}", name, corev1.LabelTopologyZone, zone))
+	o.nodes = append(o.nodes, name)
 }
 
-// RemoveNode deletes one of PutNode.
-func (c *Cluster) RemoveNode(name string) {
-	c.set.Helper()
-	c.set.must(c.Kube.CoreV1().Nodes().Delete(c.set.Context(), name, metav1.DeleteOptions{}))
-	c.nodes = slices.DeleteFunc(c.nodes, func(each string) bool { return each == name })
+// RemoveNode deletes a node.
+func (o *Objects) RemoveNode(name string) {
+	o.set.Helper()
+	o.set.must(o.Kube.CoreV1().Nodes().Delete(o.set.Context(), name, metav1.DeleteOptions{}))
 }
 
 // preferCluster: the hints follow nodes and zones that come and go. A restart

@@ -16,30 +16,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// SetNode creates a node with an address, or says whether it is ready.
-func (c *Cluster) SetNode(name, address string, ready bool) {
-	c.set.Helper()
-	c.PutNode(name, c.Name+"-a")
-	nodes, status := c.Kube.CoreV1().Nodes(), corev1.ConditionFalse
-	if ready {
-		status = corev1.ConditionTrue
-	}
-	c.set.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		node, err := nodes.Get(c.set.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
-		_, err = nodes.UpdateStatus(c.set.Context(), node, metav1.UpdateOptions{})
-		return err
-	}))
+// SetNode creates a node with an address, or changes it, and says whether it is ready.
+func (o *Objects) SetNode(name, address string, ready bool) {
+	o.set.Helper()
+	o.Put("{apiVersion: v1, kind: Node, metadata: {name: " + name + "}}")
+	o.nodes = append(o.nodes, name)
+	status := map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[ready]
+	_, err := o.Kube.CoreV1().Nodes().PatchStatus(o.set.Context(), name, fmt.Appendf(nil,
+		`{"status":{"addresses":[{"type":"InternalIP","address":%q}],"conditions":[{"type":"Ready","status":%q}]}}`, address, status))
+	o.set.must(err)
 }
 
 // expose exports services, as Export does, whose endpoints are on nodes, in the order of both.
@@ -207,12 +197,8 @@ func balancers(s *Set, east, west *Cluster) {
 	}
 	east.expose("web", "type: LoadBalancer,", "LoadBalancer", []string{"one"}, []string{"10.64.0.10"})
 	s.Expect(web("-> VIP"), west)
-	s.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		service := east.service("web")
-		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7"}, {Hostname: "lb.example.org"}}
-		_, err := east.services.UpdateStatus(s.Context(), service, metav1.UpdateOptions{})
-		return err
-	}))
+	east.Patch(corev1.SchemeGroupVersion.WithResource("services"), "web",
+		`{"status":{"loadBalancer":{"ingress":[{"ip":"203.0.113.7"},{"hostname":"lb.example.org"}]}}}`, "status")
 	s.Expect(web("east/198.51.100.1 east/203.0.113.7 -> VIP"), west)
 	s.Expect(web("east/10.64.0.10 -> VIP"), east)
 	west.targets("web", "east", func() int32 { return 80 })

@@ -3,37 +3,85 @@
 package scenario
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
+	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned/typed/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/answers"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
+
+// Objects are those of one namespace of a cluster, and what clients see of them. Its methods end the test if the API server
+// does not do what they ask for.
+type Objects struct {
+	Name string // of the cluster
+	// Kube, Dynamic and MCS have all rights.
+	Kube    kubernetes.Interface
+	Dynamic dynamic.Interface
+	MCS     mcs.Interface
+	// DNS is the one of the cluster, nil if none runs.
+	DNS *answers.DNS
+
+	set   *Set
+	nodes []string // that may be left
+	// These are clients of the namespace.
+	services corev1client.ServiceInterface
+	slices   discoveryv1client.EndpointSliceInterface
+	exports  mcsclient.ServiceExportInterface
+	imports  mcsclient.ServiceImportInterface
+}
+
+// NewObjects returns those of a cluster that is on no bed.
+func NewObjects(t *testing.T, name, namespace string, config *rest.Config) *Objects {
+	t.Helper()
+	return (&Set{T: t, namespace: namespace}).objects(name, config)
+}
+
+func (s *Set) objects(name string, config *rest.Config) *Objects {
+	s.Helper()
+	o := &Objects{Name: name, set: s}
+	var err error
+	o.Kube, err = kubernetes.NewForConfig(config)
+	s.must(err)
+	o.Dynamic, err = dynamic.NewForConfig(config)
+	s.must(err)
+	o.MCS, err = mcs.NewForConfig(config)
+	s.must(err)
+	o.services, o.slices = o.Kube.CoreV1().Services(s.namespace), o.Kube.DiscoveryV1().EndpointSlices(s.namespace)
+	o.exports = o.MCS.MulticlusterV1beta1().ServiceExports(s.namespace)
+	o.imports = o.MCS.MulticlusterV1beta1().ServiceImports(s.namespace)
+	return o
+}
 
 func (s *Set) key(service string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: service}
 }
 
 // Patch changes an object of the namespace by a merge patch.
-func (c *Cluster) Patch(resource schema.GroupVersionResource, name, patch string, subresources ...string) {
-	c.set.Helper()
-	_, err := c.Dynamic.Resource(resource).Namespace(c.set.namespace).Patch(c.set.Context(), name, types.MergePatchType,
+func (o *Objects) Patch(resource schema.GroupVersionResource, name, patch string, subresources ...string) {
+	o.set.Helper()
+	_, err := o.Dynamic.Resource(resource).Namespace(o.set.namespace).Patch(o.set.Context(), name, types.MergePatchType,
 		[]byte(patch), metav1.PatchOptions{}, subresources...)
-	c.set.must(err)
+	o.set.must(err)
 }
 
 // CreateNamespace creates the namespace of the services.
@@ -62,26 +110,26 @@ func (c *Cluster) DeleteNamespace() {
 
 // Export serves and exports services, each as name:address,address with a
 // cluster IP or name!address,address without. What exists is changed.
-func (c *Cluster) Export(services ...string) {
-	c.set.Helper()
-	c.Serve(services...)
+func (o *Objects) Export(services ...string) {
+	o.set.Helper()
+	o.Serve(services...)
 	for _, each := range services {
-		c.PutExport(nameOf(each), "{}")
+		o.PutExport(nameOf(each), "{}")
 	}
 }
 
 // Serve is Export without ServiceExports.
-func (c *Cluster) Serve(services ...string) {
-	c.set.Helper()
+func (o *Objects) Serve(services ...string) {
+	o.set.Helper()
 	for _, each := range services {
 		name := nameOf(each)
 		ip := ""
 		if strings.Contains(each, "!") {
 			ip = "clusterIP: None, "
 		}
-		c.PutService(name, "{"+ip+"ipFamilyPolicy: SingleStack, ports: [{name: http, port: 80, targetPort: 8080}]}")
+		o.PutService(name, "{"+ip+"ipFamilyPolicy: SingleStack, ports: [{name: http, port: 80, targetPort: 8080}]}")
 		if addresses := each[len(name)+1:]; addresses != "" {
-			c.SetEndpoints(name, strings.Split(addresses, ",")...)
+			o.SetEndpoints(name, strings.Split(addresses, ",")...)
 		}
 	}
 }
@@ -89,26 +137,26 @@ func (c *Cluster) Serve(services ...string) {
 func nameOf(service string) string { return service[:strings.IndexAny(service, ":!")] }
 
 // PutService creates or changes a Service, whose spec is YAML on one line.
-func (c *Cluster) PutService(name, spec string) {
-	c.set.Helper()
-	c.Put("{apiVersion: v1, kind: Service, metadata: {name: " + name + "}, spec: " + spec + "}")
+func (o *Objects) PutService(name, spec string) {
+	o.set.Helper()
+	o.Put("{apiVersion: v1, kind: Service, metadata: {name: " + name + "}, spec: " + spec + "}")
 }
 
 // PutExport creates or changes a ServiceExport.
-func (c *Cluster) PutExport(name, spec string) {
-	c.set.Helper()
-	c.Put("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: " + name + "}, spec: " + spec + "}")
+func (o *Objects) PutExport(name, spec string) {
+	o.set.Helper()
+	o.Put("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: " + name + "}, spec: " + spec + "}")
 }
 
 // AnnotateExport creates or changes a ServiceExport with an annotation, whose value is YAML: null removes it.
-func (c *Cluster) AnnotateExport(name, key, value string) {
-	c.set.Helper()
-	c.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: %s, annotations: {%s: %s}}}", name, key, value))
+func (o *Objects) AnnotateExport(name, key, value string) {
+	o.set.Helper()
+	o.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: %s, annotations: {%s: %s}}}", name, key, value))
 }
 
 // SetEndpoints gives a Service endpoints, as the EndpointSlice controller does: they are ready, or terminate if ~ follows.
-func (c *Cluster) SetEndpoints(service string, addresses ...string) {
-	c.set.Helper()
+func (o *Objects) SetEndpoints(service string, addresses ...string) {
+	o.set.Helper()
 	var endpoints []string
 	kind := "IPv4"
 	for _, each := range addresses {
@@ -119,7 +167,7 @@ func (c *Cluster) SetEndpoints(service string, addresses ...string) {
 			kind = "IPv6"
 		}
 	}
-	c.Put(fmt.Sprintf(`
+	o.Put(fmt.Sprintf(`
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {name: %[1]s-%[2]s, labels: {kubernetes.io/service-name: %[1]s}}
@@ -130,44 +178,44 @@ endpoints: [%[4]s]
 }
 
 // DeleteService deletes a Service and its endpoints.
-func (c *Cluster) DeleteService(name string) {
-	c.set.Helper()
-	c.set.must(c.services.Delete(c.set.Context(), name, metav1.DeleteOptions{}))
-	c.set.must(ignoreNotFound(c.slices.Delete(c.set.Context(), name+"-ipv4", metav1.DeleteOptions{})))
+func (o *Objects) DeleteService(name string) {
+	o.set.Helper()
+	o.set.must(o.services.Delete(o.set.Context(), name, metav1.DeleteOptions{}))
+	o.set.must(ignoreNotFound(o.slices.Delete(o.set.Context(), name+"-ipv4", metav1.DeleteOptions{})))
 }
 
 // Withdraw deletes ServiceExports.
-func (c *Cluster) Withdraw(services ...string) {
-	c.set.Helper()
+func (o *Objects) Withdraw(services ...string) {
+	o.set.Helper()
 	for _, each := range services {
-		c.set.must(c.exports.Delete(c.set.Context(), each, metav1.DeleteOptions{}))
+		o.set.must(o.exports.Delete(o.set.Context(), each, metav1.DeleteOptions{}))
 	}
 }
 
 // DeleteImport deletes a ServiceImport.
-func (c *Cluster) DeleteImport(service string, options metav1.DeleteOptions) {
-	c.set.Helper()
-	c.set.must(ignoreNotFound(c.imports.Delete(c.set.Context(), service, options)))
+func (o *Objects) DeleteImport(service string, options metav1.DeleteOptions) {
+	o.set.Helper()
+	o.set.must(ignoreNotFound(o.imports.Delete(o.set.Context(), service, options)))
 }
 
 // Import returns a ServiceImport that there is.
-func (c *Cluster) Import(service string) *v1beta1.ServiceImport {
-	c.set.Helper()
-	imported, err := c.importOf(service)
-	c.set.must(err)
+func (o *Objects) Import(service string) *v1beta1.ServiceImport {
+	o.set.Helper()
+	imported, err := o.importOf(service)
+	o.set.must(err)
 	return imported
 }
 
-func (c *Cluster) importOf(service string) (*v1beta1.ServiceImport, error) {
-	return c.imports.Get(c.set.Context(), service, metav1.GetOptions{})
+func (o *Objects) importOf(service string) (*v1beta1.ServiceImport, error) {
+	return o.imports.Get(o.set.Context(), service, metav1.GetOptions{})
 }
 
-func (c *Cluster) exportOf(service string) (*v1beta1.ServiceExport, error) {
-	return c.exports.Get(c.set.Context(), service, metav1.GetOptions{})
+func (o *Objects) exportOf(service string) (*v1beta1.ServiceExport, error) {
+	return o.exports.Get(o.set.Context(), service, metav1.GetOptions{})
 }
 
-func (c *Cluster) derivedOf(service string) (*corev1.Service, error) {
-	return c.services.Get(c.set.Context(), c.derived(service), metav1.GetOptions{})
+func (o *Objects) derivedOf(service string) (*corev1.Service, error) {
+	return o.services.Get(o.set.Context(), o.derived(service), metav1.GetOptions{})
 }
 
 // watchImports returns a watch of imports from a service's as it is now, until the scenario ends.
@@ -180,10 +228,10 @@ func (c *Cluster) watchImports(service string) watch.Interface {
 }
 
 // service returns a Service that there is.
-func (c *Cluster) service(name string) *corev1.Service {
-	c.set.Helper()
-	service, err := c.services.Get(c.set.Context(), name, metav1.GetOptions{})
-	c.set.must(err)
+func (o *Objects) service(name string) *corev1.Service {
+	o.set.Helper()
+	service, err := o.services.Get(o.set.Context(), name, metav1.GetOptions{})
+	o.set.must(err)
 	return service
 }
 
@@ -194,27 +242,21 @@ var clusterScoped = map[string]bool{
 }
 
 // Put creates the objects of a YAML stream, or changes those that exist to have what it says.
-func (c *Cluster) Put(text string) {
-	c.set.Helper()
-	c.set.must(c.put(c.set.Context(), text))
+func (o *Objects) Put(text string) {
+	o.set.Helper()
+	o.set.must(o.put(o.set.Context(), text))
 }
 
-func (c *Cluster) put(ctx context.Context, text string) error {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if object.Object == nil {
-			continue
-		}
+func (o *Objects) put(ctx context.Context, text string) error {
+	objects, err := clusterset.Objects([]byte(text))
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
 		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
-		var client dynamic.ResourceInterface = c.Dynamic.Resource(resource)
+		var client dynamic.ResourceInterface = o.Dynamic.Resource(resource)
 		if !clusterScoped[object.GetKind()] {
-			client = c.Dynamic.Resource(resource).Namespace(c.set.namespace)
+			client = o.Dynamic.Resource(resource).Namespace(cmp.Or(object.GetNamespace(), o.set.namespace))
 		}
 		_, err := client.Create(ctx, object, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
@@ -224,9 +266,10 @@ func (c *Cluster) put(ctx context.Context, text string) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %s %s: %w", c.Name, object.GetKind(), object.GetName(), err)
+			return fmt.Errorf("%s: %s %s: %w", o.Name, object.GetKind(), object.GetName(), err)
 		}
 	}
+	return nil
 }
 
 // mcsResource is a resource of the Multi-Cluster Services API.

@@ -39,10 +39,13 @@ func (c *Cluster) deleteCRDs(resources ...string) {
 	}
 }
 
+// CRDs are the CustomResourceDefinitions of the MCS API.
+var CRDs = string(crd.ServiceExportCRD) + "\n---\n" + string(crd.ServiceImportCRD)
+
 // createCRDs creates all.
 func (c *Cluster) createCRDs() {
 	c.set.Helper()
-	c.putCRDs("v1beta1", string(crd.ServiceExportCRD)+"\n---\n"+string(crd.ServiceImportCRD))
+	c.putCRDs("v1beta1", CRDs)
 }
 
 // putCRDs creates or changes all, and waits until a version is served.
@@ -113,7 +116,7 @@ func (c *Cluster) differs2020(service, want string) error {
 	}
 	ips, _, _ := unstructured.NestedStringSlice(imported.Object, "spec", "ips")
 	clusters, _, _ := unstructured.NestedSlice(imported.Object, "status", "clusters")
-	answer := c.dns.Text(service, c.set.namespace)
+	answer := c.DNS.Text(service, c.set.namespace)
 	texts, _, _ := c.endpoints(service)
 	if headless := service == "db"; strings.Join(texts, " ") != want || len(clusters) != 1 ||
 		!headless && !slices.Equal(ips, []string{answer}) {

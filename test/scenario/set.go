@@ -105,7 +105,7 @@ func (s Scenario) On(t *testing.T, bed Bed) {
 		c.Start()
 		dns, err := answers.Start(c.platform.Admin)
 		set.must(err)
-		c.dns = dns
+		c.DNS = dns
 	}
 	s.Run(set)
 	if bed.Rate() == 1 {
@@ -134,8 +134,8 @@ func (s *Set) end() {
 	}
 	for _, c := range s.clusters {
 		c.Stop()
-		if c.dns != nil {
-			c.dns.Stop()
+		if c.DNS != nil {
+			c.DNS.Stop()
 		}
 	}
 	for _, c := range s.clusters {

@@ -25,7 +25,7 @@ func (s *Set) answersStay() (stop func()) {
 	look := func(check func(question, answer string)) {
 		for _, c := range s.clusters {
 			for service := range healthy {
-				check(service+" in "+c.Name, c.dns.Text(service, s.namespace))
+				check(service+" in "+c.Name, c.DNS.Text(service, s.namespace))
 			}
 		}
 	}

@@ -71,12 +71,13 @@ func border(s *Set, east, west, north *Cluster) {
 	for _, service := range []string{"web", "db", "lone"} {
 		s.Ask(service, export.AnnotationWithin, "same(region)")
 	}
-	ofNorth := healthy.With("web", "north/10.66.0.1 -> VIP", "db", "north/10.66.0.3 -> 10.66.0.3", "lone", "-> NXDOMAIN")
-	ofWest := healthy.With("web", "west/10.65.0.1 -> VIP", "db", "west/10.65.0.3 -> 10.65.0.3")
+	ofNorth := healthy.With("web", "north/10.66.0.1 west/10.65.0.1- -> VIP", "db", "north/10.66.0.3 west/10.65.0.3- -> 10.66.0.3",
+		"lone", "west/10.65.0.4- -> NXDOMAIN")
+	ofWest := healthy.With("web", "north/10.66.0.1- west/10.65.0.1 -> VIP", "db", "north/10.66.0.3- west/10.65.0.3 -> 10.65.0.3")
 	s.Except(west, ofWest, ofNorth)
 	north.SetEndpoints("web")
 	north.SetEndpoints("db")
-	empty := ofNorth.With("web", "-> VIP", "db", "-> NXDOMAIN")
+	empty := ofNorth.With("web", "west/10.65.0.1- -> VIP", "db", "west/10.65.0.3- -> NXDOMAIN")
 	s.Expect(empty, east, north)
 	east.Restart()
 	s.Holds(10*time.Second, empty, east)
@@ -105,7 +106,7 @@ func border(s *Set, east, west, north *Cluster) {
 
 	// A border that is not valid admits the local cluster alone.
 	s.Ask("web", export.AnnotationWithin, "one two")
-	s.Expect(ofWest.With("web", "-> VIP"), east)
+	s.Expect(ofWest.With("web", "north/10.66.0.1- west/10.65.0.1- -> VIP"), east)
 	for _, service := range []string{"web", "db", "lone"} {
 		s.Ask(service, "", "")
 	}
@@ -132,10 +133,10 @@ func borderLifted(s *Set, east, west *Cluster) {
 	} {
 		west.Export("web:10.65.0.10")
 		s.Ask("web", export.AnnotationWithin, "local")
-		s.Except(east, web("-> VIP"), web(ofWest))
+		s.Except(east, web("west/10.65.0.10- -> VIP"), web(ofWest))
 		s.Quiet()
 		lose()
-		s.Holds(15*time.Second, web("-> VIP"), east)
+		s.Holds(15*time.Second, web("west/10.65.0.10- -> VIP"), east)
 		s.Ask("web", export.AnnotationWithin, "*")
 		s.ExpectShares("web", Shares{"west": 1}, east)
 		s.restore(p)
@@ -257,7 +258,7 @@ func (s *Set) ExpectSRV(service, want string, in ...*Cluster) {
 		in = s.clusters
 	}
 	for _, c := range in {
-		s.Becomes("SRV records of "+service+" in "+c.Name, want, func() (string, error) { return c.dns.SRV(service, s.namespace), nil })
+		s.Becomes("SRV records of "+service+" in "+c.Name, want, func() (string, error) { return c.DNS.SRV(service, s.namespace), nil })
 	}
 }
 

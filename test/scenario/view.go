@@ -38,25 +38,26 @@ const gone = "none -> NXDOMAIN"
 //
 //	east/10.64.0.1 west/10.65.0.1~ -> VIP (Forbidden) [Valid=NoService], but …
 //
-// First the endpoints of the imported slices, sorted; ~ is not ready but serving and terminating. "none" means that
-// there is no ServiceImport. Then what DNS answers for A records; VIP is the IP of the import. Then the reason of the
-// import's condition Ready unless it is true, and conditions of the ServiceExport, if there is one, that are not as
-// they should be. At last, what does not fit among the objects: IPs, derived Service, clusters.
-func (c *Cluster) See(service string) string {
-	s := c.set
+// First the endpoints of the imported slices, sorted; ~ is not ready but serving and terminating, and - is one that nobody
+// uses: it is not ready, or outside of a border. "none" means that there is no ServiceImport. Then what DNS answers for A
+// records; VIP is the IP of the import. Then the reason of the import's condition Ready unless it is true, and conditions
+// of the ServiceExport, if there is one, that are not as they should be. At last, what does not fit among the objects: IPs,
+// derived Service, clusters.
+func (o *Objects) See(service string) string {
+	s := o.set
 	s.Helper()
 	var wrong []string
-	texts, sources, empty := c.endpoints(service)
-	imported, err := c.importOf(service)
+	texts, sources, empty := o.endpoints(service)
+	imported, err := o.importOf(service)
 	found := err == nil
 	s.must(ignoreNotFound(err))
-	derived, err := c.derivedOf(service)
+	derived, err := o.derivedOf(service)
 	behind := err == nil
 	s.must(ignoreNotFound(err))
 	if !found {
 		texts = append(texts, "none")
 	}
-	answer, notReady := c.dns.Text(service, s.namespace), ""
+	answer, notReady := o.DNS.Text(service, s.namespace), ""
 	switch {
 	case !found && behind:
 		wrong = append(wrong, "there is a derived Service without import")
@@ -89,7 +90,7 @@ func (c *Cluster) See(service string) string {
 		}
 	}
 	text := strings.Join(texts, " ") + " -> " + answer + notReady
-	if conditions := c.conditions(service); conditions != "" &&
+	if conditions := o.conditions(service); conditions != "" &&
 		conditions != "Conflict=NoConflicts Ready=Ready Valid=Valid" {
 		text += " [" + conditions + "]"
 	}
@@ -101,8 +102,8 @@ func (c *Cluster) See(service string) string {
 
 // endpoints returns those of the imported slices of a service, and the clusters
 // that have slices with endpoints, and none but slices without.
-func (c *Cluster) endpoints(service string) (texts, sources, empty []string) {
-	for _, slice := range c.Slices(service) {
+func (o *Objects) endpoints(service string) (texts, sources, empty []string) {
+	for _, slice := range o.Slices(service) {
 		source := slice.Labels[export.LabelSourceCluster]
 		if len(slice.Endpoints) == 0 {
 			empty = append(empty, source)
@@ -110,9 +111,7 @@ func (c *Cluster) endpoints(service string) (texts, sources, empty []string) {
 		}
 		sources = append(sources, source)
 		for _, each := range slice.Endpoints {
-			if how := mark(each.Conditions); how != hidden {
-				texts = append(texts, source+"/"+each.Addresses[0]+how)
-			}
+			texts = append(texts, source+"/"+each.Addresses[0]+mark(each.Conditions))
 		}
 	}
 	slices.Sort(texts)
@@ -122,17 +121,14 @@ func (c *Cluster) endpoints(service string) (texts, sources, empty []string) {
 }
 
 // Slices returns the slices of a service that the controller wrote.
-func (c *Cluster) Slices(service string) []discoveryv1.EndpointSlice {
-	c.set.Helper()
-	list, err := c.slices.List(c.set.Context(), metav1.ListOptions{
+func (o *Objects) Slices(service string) []discoveryv1.EndpointSlice {
+	o.set.Helper()
+	list, err := o.slices.List(o.set.Context(), metav1.ListOptions{
 		LabelSelector: export.LabelService + "=" + service + "," + export.LabelSliceManagedBy + "=" + export.Manager,
 	})
-	c.set.must(err)
+	o.set.must(err)
 	return list.Items
 }
-
-// hidden marks an endpoint that nobody uses: it is not ready, or outside of a border.
-const hidden = "-"
 
 func mark(conditions discoveryv1.EndpointConditions) string {
 	is := func(value *bool) bool { return value != nil && *value }
@@ -142,18 +138,17 @@ func mark(conditions discoveryv1.EndpointConditions) string {
 		return ""
 	case !ready && serving && terminating:
 		return "~"
-	}
-	if !ready && !serving && !terminating {
-		return hidden
+	case !ready && !serving && !terminating:
+		return "-"
 	}
 	return fmt.Sprintf("(ready %v serving %v terminating %v)", ready, serving, terminating)
 }
 
 // conditions are those of a ServiceExport, as Type=Reason; empty if there is none.
-func (c *Cluster) conditions(service string) string {
-	exported, err := c.exportOf(service)
+func (o *Objects) conditions(service string) string {
+	exported, err := o.exportOf(service)
 	if err != nil {
-		c.set.must(ignoreNotFound(err))
+		o.set.must(ignoreNotFound(err))
 		return ""
 	}
 	texts := []string{}
@@ -238,8 +233,8 @@ func (c *Cluster) IPs(service string, want ...string) (ips []string) {
 }
 
 // derived is the name of the derived Service.
-func (c *Cluster) derived(service string) string {
-	return export.DerivedServiceName(c.set.key(service))
+func (o *Objects) derived(service string) string {
+	return export.DerivedServiceName(o.set.key(service))
 }
 
 // event returns the message of an Event on an object.

@@ -12,16 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
@@ -32,34 +28,27 @@ const Namespace = "demo"
 // A Cluster is an API server, the controller and the DNS of a cluster. Its
 // methods are for the goroutine of the scenario.
 type Cluster struct {
-	Name string
+	*scenario.Objects // of Namespace, with all rights, and through any outage
 	// API is the API server.
 	API *apiserver.Server
-	// Kube and Dynamic reach it with all rights, and through any outage.
-	Kube    kubernetes.Interface
-	Dynamic dynamic.Interface
 	// Always is what changes the options of all processes of the controller that are started from now on.
 	Always []func(*controller.Options)
-	// Controller is the one that was started last by StartController, and Registry has its metrics.
+	// Controller is the one that was started last by StartController.
 	Controller *Controller
-	Registry   *prometheus.Registry
 
 	t       *testing.T
 	network *network.Network
 	config  *rest.Config
-	number  int // of the cluster in the set
 
 	stopServing func()
 	stopped     bool        // the API server
 	impostor    atomic.Bool // the certificate is one that nobody knows
 	controllers []*Controller
-	// DNS is the one that StartDNS started; nil after StopDNS.
-	DNS *answers.DNS
 }
 
 func newCluster(t *testing.T, n *network.Network, name string, number int) *Cluster {
 	t.Helper()
-	c := &Cluster{Name: name, t: t, network: n, number: number}
+	c := &Cluster{t: t, network: n}
 	ranges := []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(100 + number), 0, 0}), 16)}
 	if name == "dual" {
 		ranges = append(ranges, netip.MustParsePrefix("fd00:100::/108"))
@@ -68,20 +57,12 @@ func newCluster(t *testing.T, n *network.Network, name string, number int) *Clus
 	c.config = &rest.Config{Host: "https://" + name, Transport: c.API, QPS: -1}
 	administrator := rest.CopyConfig(c.config)
 	administrator.Host = "https://" + apiserver.Administrator
-	var err error
-	if c.Kube, err = kubernetes.NewForConfig(administrator); err != nil {
-		t.Fatal(err)
-	}
-	if c.Dynamic, err = dynamic.NewForConfig(administrator); err != nil {
-		t.Fatal(err)
-	}
+	c.Objects = scenario.NewObjects(t, name, Namespace, administrator)
 	for _, namespace := range []string{member.DefaultNamespace, Namespace} {
-		c.Put(&corev1.Namespace{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: namespace},
-		})
+		c.Put("{apiVersion: v1, kind: Namespace, metadata: {name: " + namespace + "}}")
 	}
 	for _, each := range standard() {
-		c.Put(each)
+		c.Write(each)
 	}
 	c.serve()
 	return c
@@ -127,9 +108,4 @@ func (c *Cluster) StopDNS() {
 		c.DNS.Stop()
 		c.DNS = nil
 	}
-}
-
-// Ask returns the response code of DNS to a question for the A records of a service, and the addresses of the answer.
-func (c *Cluster) Ask(service string) (rcode int, addresses []netip.Addr) {
-	return c.DNS.Ask(service, Namespace)
 }

@@ -108,7 +108,7 @@ const everywhere = "0.0.0.0/0,::/0"
 
 // join gives c the credential to read source.
 func (c *Cluster) join(source *Cluster) {
-	c.Put(&corev1.Secret{
+	c.Write(&corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: member.DefaultNamespace, Name: "member-" + source.Name, Labels: map[string]string{member.ClusterLabel: source.Name},

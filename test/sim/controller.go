@@ -4,7 +4,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -20,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
 // A Controller is a process of the controller of a cluster. Its methods are for
@@ -60,13 +59,10 @@ func (c *Cluster) StartReplica(changes ...func(*controller.Options)) *Controller
 		return options
 	}
 	first := options()
-	c.Registry = first.Registry
 	c.controllers = append(c.controllers, p)
 	go func() {
 		defer close(p.done)
-		for p.err = controller.Run(ctx, first); restarts(p.err); {
-			p.err = controller.Run(ctx, options())
-		}
+		p.err = scenario.Run(ctx, first, options)
 	}()
 	return p
 }
@@ -268,9 +264,4 @@ func (p *Controller) dial(ctx context.Context, network, address string) (net.Con
 		}
 	}()
 	return p.cluster.network.Dialer(p.cluster.Name)(ctx, network, address)
-}
-
-// restarts reports whether a process that ended with an error is to be started again.
-func restarts(err error) bool {
-	return errors.Is(err, controller.ErrLost) || errors.Is(err, local.ErrChanged)
 }

@@ -21,10 +21,9 @@ func TestKilledAtEachWrite(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		for i, each := range set.Clusters() {
-			each.Serve("web", false, fmt.Sprintf("10.6%d.0.1", i))
-			each.Serve("db", true, fmt.Sprintf("10.6%d.0.2", i))
+			each.Serve(fmt.Sprintf("web:10.6%d.0.1", i), fmt.Sprintf("db!10.6%d.0.2", i))
 		}
-		west.Export("web") // as long as it exports one service, its lists are believed
+		west.PutExport("web", "{}") // as long as it exports one service, its lists are believed
 		// advance lets time pass, and starts a controller in place of one that was killed.
 		killed := false
 		advance := func(duration time.Duration) {
@@ -37,8 +36,8 @@ func TestKilledAtEachWrite(t *testing.T) {
 		}
 		story := func() (states []string) {
 			settled := func() { advance(8 * time.Second); states = append(states, east.State()) }
-			east.Export("web")
-			west.Export("db")
+			east.PutExport("web", "{}")
+			west.PutExport("db", "{}")
 			west.SetEndpoints("web", "10.61.0.1", "10.61.0.3")
 			settled()
 			west.SetEndpoints("web", "10.61.0.1")

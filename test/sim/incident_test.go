@@ -26,10 +26,9 @@ func serveSome(west *sim.Cluster, count int) (here, gone map[string]string) {
 	here, gone = map[string]string{}, map[string]string{}
 	for i := range count {
 		service := fmt.Sprintf("s%d", i)
-		west.Serve(service, true, fmt.Sprintf("10.65.0.%d", i))
-		west.Export(service)
+		west.Export(fmt.Sprintf("%s!10.65.0.%d", service, i))
 		here[service] = fmt.Sprintf("west/10.65.0.%d -> 10.65.0.%d", i, i)
-		gone[service] = "-> NXDOMAIN"
+		gone[service] = "none -> NXDOMAIN"
 	}
 	sim.Wait(10 * time.Second)
 	return here, gone

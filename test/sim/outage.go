@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/mcs-api/config/crd"
-	"sigs.k8s.io/yaml"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
@@ -55,25 +55,11 @@ func (c *Cluster) SetImpostor(impostor bool) {
 	c.network.ResetAll(c.Name)
 }
 
-// Define installs a CustomResourceDefinition, in place of another of the same name.
-func (c *Cluster) Define(text []byte) {
-	c.t.Helper()
-	c.Put(parse(text)[0])
-}
-
 // standard are the CustomResourceDefinitions of the MCS API, parsed once: each cluster of each scenario has them.
 var standard = sync.OnceValue(func() []*unstructured.Unstructured {
-	return parse(crd.ServiceExportCRD, crd.ServiceImportCRD)
-})
-
-// parse reads YAML documents.
-func parse(texts ...[]byte) (definitions []*unstructured.Unstructured) {
-	for _, text := range texts {
-		definition := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &definition.Object); err != nil {
-			panic(err)
-		}
-		definitions = append(definitions, definition)
+	objects, err := clusterset.Objects([]byte(scenario.CRDs))
+	if err != nil {
+		panic(err)
 	}
-	return definitions
-}
+	return objects
+})

@@ -38,21 +38,19 @@ func away(resources ...string) apiserver.Fault {
 func TestOutageOfTheOwnAPIServer(t *testing.T) {
 	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
 		east := set.Cluster("east")
-		east.Serve("web", false, "10.64.0.1")
-		east.Export("web")
+		east.Export("web:10.64.0.1")
 		expect(t, east, map[string]string{"web": "east/10.64.0.1 -> VIP"})
 		must(t, east.Kube.CoreV1().Services(sim.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		// What is not exported, and was read before what is.
 		east.SetEndpoints("web", "10.64.0.9")
-		east.Serve("other", false, "10.64.0.5")
-		east.Export("other")
+		east.Export("other:10.64.0.5")
 		expect(t, east, map[string]string{"other": "east/10.64.0.5 -> VIP"})
 		before := east.API.Revision()
 
 		rest := []string{"services", "namespaces", "nodes", "serviceexports", "serviceimports"}
 		east.API.SetFault("east", away(append(rest, "endpointslices")...))
 		sim.Wait(2 * time.Second)
-		east.Serve("web", false, "10.64.0.10")
+		east.Serve("web:10.64.0.10")
 		east.API.SetFault("east", away("endpointslices"))
 		// The gate waits for 7 s after all else is read. An informer that failed for 4 s lists again after 4.8 s at the latest.
 		sim.Wait(2 * time.Second)

@@ -43,8 +43,7 @@ func onPaths(t *testing.T, names []string, scenario func(p *paths)) {
 				p.start(c, address)
 			}
 			c.OfferCanaries(canariesOf(c.Name)...)
-			c.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 4+i))
-			c.Export("web")
+			c.Export(fmt.Sprintf("web:10.6%d.0.1", 4+i))
 		}
 		sim.Wait(time.Minute)
 		for _, reader := range set.Clusters() {

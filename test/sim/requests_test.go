@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
 
@@ -45,10 +43,8 @@ func TestRequestsOfAChange(t *testing.T) {
 	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west, north := set.Cluster("east"), set.Cluster("west"), set.Cluster("north")
 		for i, each := range set.Clusters()[1:] {
-			each.Serve("other", false, fmt.Sprintf("10.6%d.0.9", 5+i))
-			each.Export("other") // lists with it are believed
-			each.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 5+i))
-			each.Serve("db", true, fmt.Sprintf("10.6%d.0.2", 5+i))
+			each.Export(fmt.Sprintf("other:10.6%d.0.9", 5+i)) // lists with it are believed
+			each.Serve(fmt.Sprintf("web:10.6%d.0.1", 5+i), fmt.Sprintf("db!10.6%d.0.2", 5+i))
 		}
 		for _, row := range []struct {
 			change           string
@@ -58,24 +54,28 @@ func TestRequestsOfAChange(t *testing.T) {
 		}{
 			{"nothing", func() {}, west, nil, nil},
 			{
-				"an export with an IP", func() { west.Export("web") }, west,
+				"an export with an IP", func() { west.PutExport("web", "{}") }, west,
 				list{publish, imported, derived, specified, told, report},
 				list{imported, derived, specified, told, copied},
 			},
 			{
-				"a headless export", func() { west.Export("db") }, west,
+				"a headless export", func() { west.PutExport("db", "{}") }, west,
 				list{publish, imported, told, report},
 				list{imported, told, copied},
 			},
 			{"an endpoint", func() { west.SetEndpoints("web", "10.65.0.3") }, west, list{changed}, list{changed}},
 			{"a headless endpoint", func() { west.SetEndpoints("db", "10.65.0.4") }, west, list{changed}, list{changed}},
 			{
-				"a port", func() { setPort(t, north, 81); setPort(t, west, 81) }, west,
+				"a port", func() {
+					for _, each := range []*sim.Cluster{north, west} {
+						each.PutService("web", "{ports: [{name: http, port: 81}]}")
+					}
+				}, west,
 				list{changed, specified, told, "update services"},
 				list{changed, specified, told, "update services"},
 			},
-			{"another cluster", func() { north.Export("web") }, north, list{publish, told, report}, list{told, copied}},
-			{"another cluster, headless", func() { north.Export("db") }, north, list{publish, told, report}, list{told, copied}},
+			{"another cluster", func() { north.PutExport("web", "{}") }, north, list{publish, told, report}, list{told, copied}},
+			{"another cluster, headless", func() { north.PutExport("db", "{}") }, north, list{publish, told, report}, list{told, copied}},
 			{"a cluster less", func() { north.Withdraw("web") }, north, list{withdrawn, told}, list{withdrawn, told}},
 			{
 				"a withdrawn export", func() { west.Withdraw("web") }, west,
@@ -109,14 +109,4 @@ func TestRequestsOfAChange(t *testing.T) {
 			}
 		}
 	})
-}
-
-func setPort(t *testing.T, c *sim.Cluster, port int32) {
-	t.Helper()
-	services := c.Kube.CoreV1().Services(sim.Namespace)
-	service, err := services.Get(t.Context(), "web", metav1.GetOptions{})
-	must(t, err)
-	service.Spec.Ports[0].Port = port
-	_, err = services.Update(t.Context(), service, metav1.UpdateOptions{})
-	must(t, err)
 }

@@ -65,10 +65,7 @@ func TestResumedWatches(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 				east, west := set.Cluster("east"), set.Cluster("west")
-				west.Serve("web", true, "10.65.0.1")
-				west.Serve("other", true, "10.65.0.2")
-				west.Export("web")
-				west.Export("other")
+				west.Export("web!10.65.0.1", "other!10.65.0.2")
 				address := ""
 				change := func(seconds int) {
 					for range seconds {
@@ -97,8 +94,7 @@ func TestResumedWatches(t *testing.T) {
 func TestWatchesFail(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
-		west.Serve("web", true, "10.65.0.1")
-		west.Export("web")
+		west.Export("web!10.65.0.1")
 		sim.Wait(20 * time.Second)
 		before := lists(west, east)
 		fail := apiserver.Refusal(apierrors.NewInternalError(errors.New("simulated")))

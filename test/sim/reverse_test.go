@@ -36,8 +36,7 @@ func TestReverseNamesOfStockCoreDNS(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		for c, address := range map[*sim.Cluster]string{east: "10.64.0.1", west: "10.65.0.1"} {
-			c.Serve("db", true, address)
-			c.Export("db")
+			c.Export("db!" + address)
 		}
 		sim.Wait(10 * time.Second)
 		expect(t, east, map[string]string{"db": "east/10.64.0.1 west/10.65.0.1 -> 10.64.0.1 10.65.0.1"})

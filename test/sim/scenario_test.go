@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
@@ -31,16 +28,10 @@ func TestScenarios(t *testing.T) {
 // A bed is a simulated cluster set for a scenario.
 type bed struct{ set *sim.ClusterSet }
 
-func (b bed) Platforms(t *testing.T, _ []string) (platforms []scenario.Platform) {
+func (b bed) Platforms(*testing.T, []string) (platforms []scenario.Platform) {
 	for _, c := range b.set.Clusters() {
 		for _, zone := range []string{"-a", "-b"} {
-			node := &corev1.Node{
-				ObjectMeta: metav1.ObjectMeta{
-					Name: c.Name + zone, Labels: map[string]string{corev1.LabelTopologyZone: c.Name + zone},
-				},
-			}
-			_, err := c.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
-			must(t, err)
+			c.PutNode(c.Name+zone, c.Name+zone)
 		}
 		platforms = append(platforms, scenario.Platform{
 			Admin: c.Config(), Controller: c.Config(), Credential: c.Kubeconfig, Namespace: "scenario",

@@ -38,16 +38,6 @@ func cut(direction network.Direction, reset bool) func(n *network.Network, reade
 	}
 }
 
-// lost is a way that loses a share.
-func lost(share float64) func(n *network.Network, reader, west string) {
-	return func(n *network.Network, reader, west string) { n.Lose(reader, west, share) }
-}
-
-// half is a way whose connections become half open.
-func half(direction network.Direction) func(n *network.Network, reader, west string) {
-	return func(n *network.Network, reader, west string) { n.Forget(reader, west, direction) }
-}
-
 // inWest is a fault of west.
 func inWest(name string, begin, heal func(west *sim.Cluster)) fault {
 	return fault{
@@ -91,7 +81,7 @@ func silences() []fault {
 		onWay("nothing comes from it", cut(network.FromServer, false)),
 		onWay("nothing gets to it", cut(network.ToServer, true)),
 		onWay("connections are refused", (*network.Network).Refuse),
-		onWay("nearly all is lost", lost(0.99)),
+		onWay("nearly all is lost", func(n *network.Network, reader, west string) { n.Lose(reader, west, 0.99) }),
 	}
 	for _, answer := range apiserver.Answers {
 		if answer.Name != apiserver.EmptyList { // see TestWithdrawn
@@ -115,9 +105,10 @@ func TestNoSilence(t *testing.T) {
 	for _, row := range []fault{
 		onWay("nothing gets to it, and its heartbeats arrive", cut(network.ToServer, false)),
 		onWay("its connections are reset", (*network.Network).Reset),
-		onWay("its connections are half open", half(network.Both)),
-		onWay("its connections are half open in one direction", half(network.FromServer)),
-		onWay("a fifth of all is lost", lost(0.2)),
+		onWay("its connections are half open", func(n *network.Network, reader, west string) { n.Forget(reader, west, network.Both) }),
+		onWay("its connections are half open in one direction",
+			func(n *network.Network, reader, west string) { n.Forget(reader, west, network.FromServer) }),
+		onWay("a fifth of all is lost", func(n *network.Network, reader, west string) { n.Lose(reader, west, 0.2) }),
 		onWay("all is late",
 			func(n *network.Network, reader, west string) { n.Delay(reader, west, time.Second, time.Second) }),
 		inWest("it answers slowly",

@@ -75,8 +75,7 @@ func TestStandby(t *testing.T) {
 			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 				east, west := set.Cluster("east"), set.Cluster("west")
 				for i, each := range set.Clusters() {
-					each.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 4+i))
-					each.Export("web")
+					each.Export(fmt.Sprintf("web:10.6%d.0.1", 4+i))
 				}
 				east.StopController()
 				first := east.StartReplica(known("first"))
@@ -137,8 +136,7 @@ func TestStandbyThatCannotRead(t *testing.T) {
 				first := east.StartReplica(known("first"))
 				sim.Wait(5 * time.Second)
 				second := east.StartReplica(known("second"))
-				east.Serve("web", false, "10.64.0.1")
-				east.Export("web")
+				east.Export("web:10.64.0.1")
 				sim.Wait(20 * time.Second)
 				east.API.SetFault("second", away(resource))
 				revision, at := east.API.Revision(), time.Now()
@@ -178,8 +176,7 @@ func TestExportsBeforeMembers(t *testing.T) {
 		t.Run(fmt.Sprintf("writes take %s", row.writes), func(t *testing.T) {
 			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 				east, west := set.Cluster("east"), set.Cluster("west")
-				east.Serve("web", false, "10.64.0.1")
-				east.Export("web")
+				east.Export("web:10.64.0.1")
 				sim.Wait(10 * time.Second)
 				east.StopController()
 				east.SetEndpoints("web", "10.64.0.2")

@@ -9,10 +9,8 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
@@ -47,8 +45,8 @@ func TestStarts(t *testing.T) {
 			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 				east, west := set.Cluster("east"), set.Cluster("west")
 				describe(t, east, "region", "eu")
-				west.Serve("web", false, "10.65.0.1")
-				west.ExportWith("web", map[string]string{export.AnnotationClusters: "region=eu"}, nil)
+				west.Serve("web:10.65.0.1")
+				west.AnnotateExport("web", export.AnnotationClusters, "region=eu")
 				sim.Wait(2 * time.Minute)
 				expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
 				for _, each := range set.Clusters() {
@@ -81,11 +79,8 @@ func describe(t *testing.T, c *sim.Cluster, name, value string) {
 	t.Helper()
 	definition, err := os.ReadFile("testdata/about.yaml")
 	must(t, err)
-	c.Define(definition)
-	c.Put(&unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterProperty",
-		"metadata": map[string]any{"name": name}, "spec": map[string]any{"value": value},
-	}})
+	c.Put(string(definition))
+	c.Put(fmt.Sprintf("{apiVersion: about.k8s.io/v1alpha1, kind: ClusterProperty, metadata: {name: %s}, spec: {value: %q}}", name, value))
 }
 
 // TestUnknownProperties: no border admits a cluster by what it is not while its properties are unknown.
@@ -93,8 +88,8 @@ func TestUnknownProperties(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		for i, c := range set.Clusters() {
-			c.Serve("web", false, []string{"10.64.0.1", "10.65.0.1"}[i])
-			c.ExportWith("web", nil, map[string]string{export.AnnotationWithin: "region!=us"})
+			c.Serve([]string{"web:10.64.0.1", "web:10.65.0.1"}[i])
+			c.PutExport("web", fmt.Sprintf("{exportedAnnotations: {%q: region!=us}}", export.AnnotationWithin))
 		}
 		inside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1 -> VIP"}
 		outside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1- -> VIP"}
@@ -122,16 +117,12 @@ func TestUnknownProperties(t *testing.T) {
 func TestNodesAreLate(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
-		_, err := west.Kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-			Name: "node", Labels: map[string]string{corev1.LabelTopologyZone: "a"},
-		}}, metav1.CreateOptions{})
-		must(t, err)
+		west.PutNode("node", "a")
 		prefersCluster := func(o *controller.Options) { o.Prefer = "cluster" }
 		west.StopController()
 		west.StartController(prefersCluster)
 		for i, c := range []*sim.Cluster{east, west} {
-			c.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 4+i))
-			c.Export("web")
+			c.Export(fmt.Sprintf("web:10.6%d.0.1", 4+i))
 		}
 		expect(t, west, map[string]string{"web": "east/10.64.0.1 west/10.65.0.1 -> VIP"})
 		west.StopController()
@@ -149,8 +140,7 @@ func TestNodesAreLate(t *testing.T) {
 func TestOwnID(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
-		west.Serve("web", false, "10.65.0.1")
-		west.Export("web")
+		west.Export("web:10.65.0.1")
 		kept := map[string]string{"web": "west/10.65.0.1 -> VIP"}
 		expect(t, east, kept)
 		restart := func(flag, want string) {

@@ -58,11 +58,9 @@ func TestState(t *testing.T) {
 		west.StopController()
 		west.StartController(func(options *controller.Options) { options.Version = "v2" })
 		for i, c := range set.Clusters() {
-			c.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 4+i))
-			c.Export("web")
+			c.Export(fmt.Sprintf("web:10.6%d.0.1", 4+i))
 		}
-		set.Cluster("north").Serve("db", false, "10.66.0.2")
-		set.Cluster("north").Export("db")
+		set.Cluster("north").Export("db:10.66.0.2")
 		sim.Wait(time.Minute)
 		look := func() (is state.Cluster, web state.Explanation) {
 			t.Helper()

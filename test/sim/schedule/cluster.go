@@ -71,7 +71,7 @@ func (c *cluster) carryOut(writes ...oracle.Write) {
 		if each.Delete {
 			c.Delete(each.Object)
 		} else {
-			c.Put(each.Object)
+			c.Write(each.Object)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (c *cluster) leave(other string) {
 
 // join undoes leave.
 func (c *cluster) join(other string) {
-	c.Put(c.left[other])
+	c.Write(c.left[other])
 	delete(c.left, other)
 	c.since[other] = time.Now()
 }

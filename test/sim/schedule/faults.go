@@ -315,7 +315,7 @@ func deleteNamespace(h *happening) func() {
 	sim.Wait(2 * time.Second)
 	h.c.change(h.c.services()...)
 	return func() {
-		h.c.Put(namespace)
+		h.c.Write(namespace)
 		h.c.away = false
 		for _, service := range before {
 			for i := range service.Endpoints {

@@ -3,17 +3,12 @@
 package schedule
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -140,22 +135,9 @@ func (c *cluster) changeNode(random *rand.Rand) {
 
 // writeNode writes a node, or deletes it if it is not to exist.
 func (c *cluster) writeNode(name string) {
-	ctx, nodes := context.Background(), c.Kube.CoreV1().Nodes()
-	node, exists := c.nodes[name]
-	if !exists {
-		c.Must(nodes.Delete(ctx, name, metav1.DeleteOptions{}))
-		return
+	if node, exists := c.nodes[name]; exists {
+		c.SetNode(name, node.Address.String(), node.Ready)
+	} else {
+		c.RemoveNode(name)
 	}
-	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := nodes.Create(ctx, object, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
-		c.Must(err)
-	}
-	status := corev1.ConditionFalse
-	if node.Ready {
-		status = corev1.ConditionTrue
-	}
-	object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: node.Address.String()}}
-	object.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
-	_, err := nodes.UpdateStatus(ctx, object, metav1.UpdateOptions{})
-	c.Must(err)
 }

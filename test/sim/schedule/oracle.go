@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
@@ -100,7 +101,7 @@ func (r *run) demoted(c *cluster, name string, held map[string][]oracle.Endpoint
 func (c *cluster) ask(name string) oracle.Reply {
 	reply := oracle.Reply{Name: name, At: time.Now(), Code: dns.RcodeServerFailure}
 	if !c.down {
-		reply.Code, reply.Addresses = c.Ask(name)
+		reply.Code, reply.Addresses = c.DNS.Ask(name, sim.Namespace)
 	}
 	return reply
 }
