@@ -150,9 +150,8 @@ func leases(s *Set, east, west, _ *Cluster) {
 	s.LeaseSays(p, "fresh")
 	s.Expect(healthy)
 
-	thief := "thief"
 	s.editLease(west, member.HeartbeatLease, func(lease *coordinationv1.Lease) {
-		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &thief, &metav1.MicroTime{Time: time.Unix(0, 0)}
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = new("thief"), &metav1.MicroTime{Time: time.Unix(0, 0)}
 	})
 	s.Judged(p, "ClusterIDMismatch")
 	s.Judged(p, "Heard")
@@ -170,10 +169,8 @@ func leaderLease(s *Set, east, west *Cluster) {
 	leads := func(want float64) { west.ExpectMetric(want, "clusterset_controller_leader") }
 	leads(1)
 	s.Expect(web(ofWest))
-	thief, seconds := "thief", int32(3600)
 	s.editLease(west, controller.LeaderLease, func(lease *coordinationv1.Lease) {
-		now := metav1.NowMicro()
-		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &thief, &seconds, &now
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = new("thief"), new(int32(3600)), new(metav1.NowMicro())
 	})
 	leads(0)
 	west.SetEndpoints("web", "10.65.0.11")

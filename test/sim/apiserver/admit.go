@@ -247,8 +247,7 @@ func validate(k *kind, object runtime.Object) *apierrors.StatusError {
 // defaultReplicas: a workload that says nothing has one pod.
 func defaultReplicas(replicas **int32) {
 	if *replicas == nil {
-		one := int32(1)
-		*replicas = &one
+		*replicas = new(int32(1))
 	}
 }
 
@@ -259,8 +258,7 @@ func admitSlice(slice *discoveryv1.EndpointSlice) {
 			port.Name = new(string)
 		}
 		if port.Protocol == nil {
-			tcp := corev1.ProtocolTCP
-			port.Protocol = &tcp
+			port.Protocol = new(corev1.ProtocolTCP)
 		}
 	}
 }

@@ -48,10 +48,7 @@ func (s *Server) admitService(service, old *corev1.Service) *apierrors.StatusErr
 		spec.SessionAffinity = corev1.ServiceAffinityNone
 	}
 	if spec.SessionAffinity == corev1.ServiceAffinityClientIP && spec.SessionAffinityConfig == nil {
-		seconds := int32(10800)
-		spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
-			ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds},
-		}
+		spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(10800))}}
 	}
 	for i := range spec.Ports {
 		port := &spec.Ports[i]
@@ -67,8 +64,7 @@ func (s *Server) admitService(service, old *corev1.Service) *apierrors.StatusErr
 		return nil
 	}
 	if spec.InternalTrafficPolicy == nil {
-		policy := corev1.ServiceInternalTrafficPolicyCluster
-		spec.InternalTrafficPolicy = &policy
+		spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyCluster)
 	}
 	s.admitNodePorts(spec, old)
 	return s.allocate(service, old)

@@ -52,8 +52,7 @@ var deletions = []Operation{
 	{"orphans stay", func(ctx context.Context, c *Client) string {
 		client := c.CoreV1().ConfigMaps(c.Namespace)
 		createOwned(ctx, client)
-		policy := metav1.DeletePropagationOrphan
-		must(client.Delete(ctx, "owner", metav1.DeleteOptions{PropagationPolicy: &policy}))
+		must(client.Delete(ctx, "owner", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
 		until(ctx, func() bool {
 			_, gone := client.Get(ctx, "owner", metav1.GetOptions{})
 			orphan, err := client.Get(ctx, "owned", metav1.GetOptions{})

@@ -98,9 +98,8 @@ var watches = []Operation{
 	}, "ADDED a, ADDED b"},
 	{"a list that is streamed ends with a bookmark", func(ctx context.Context, c *Client) string {
 		fill(ctx, c, "red", "a", "b")
-		yes := true
 		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{
-			LabelSelector: ours, SendInitialEvents: &yes, AllowWatchBookmarks: true,
+			LabelSelector: ours, SendInitialEvents: new(true), AllowWatchBookmarks: true,
 			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		}))
 		defer w.Stop()
@@ -121,17 +120,15 @@ var watches = []Operation{
 	}, "ADDED a, MODIFIED a, DELETED a"},
 	{"a watch ends after its time", func(ctx context.Context, c *Client) string {
 		version := fill(ctx, c, "red", "a")
-		one := int64(1)
 		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx,
-			metav1.ListOptions{ResourceVersion: version, LabelSelector: ours, TimeoutSeconds: &one}))
+			metav1.ListOptions{ResourceVersion: version, LabelSelector: ours, TimeoutSeconds: new(int64(1))}))
 		defer w.Stop()
 		return events(ctx, w, 1)
 	}, "end"},
 	{"a watch from a version to come sends nothing before", func(ctx context.Context, c *Client) string {
 		version := fill(ctx, c, "red", "a")
-		one := int64(1)
 		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx,
-			metav1.ListOptions{ResourceVersion: version + "000", LabelSelector: ours, TimeoutSeconds: &one}))
+			metav1.ListOptions{ResourceVersion: version + "000", LabelSelector: ours, TimeoutSeconds: new(int64(1))}))
 		defer w.Stop()
 		fill(ctx, c, "red", "b")
 		return events(ctx, w, 1)
