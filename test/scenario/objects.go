@@ -87,11 +87,7 @@ func (o *Objects) Patch(resource schema.GroupVersionResource, name, patch string
 // CreateNamespace creates the namespace of the services.
 func (c *Cluster) CreateNamespace() {
 	c.set.Helper()
-	_, err := c.Kube.CoreV1().Namespaces().Create(c.set.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.set.namespace}}, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		c.set.must(err)
-	}
+	c.Put("{apiVersion: v1, kind: Namespace, metadata: {name: " + c.set.namespace + "}}")
 	c.namespaces = append(c.namespaces, c.set.namespace)
 }
 

@@ -9,6 +9,7 @@ package scenario
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -210,20 +211,14 @@ func (s *Set) Leave(p Pair) {
 	s.must(p.Reader.Kube.CoreV1().Secrets(system).Delete(s.Context(), p.secret(), metav1.DeleteOptions{}))
 }
 
-// PutSecret creates or replaces the Secret of a member.
-func (c *Cluster) PutSecret(name, id string, kubeconfig []byte) *corev1.Secret {
-	c.set.Helper()
-	secrets := c.Kube.CoreV1().Secrets(system)
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{member.ClusterLabel: id}},
-		Data:       map[string][]byte{member.KubeconfigKey: kubeconfig},
-	}
-	written, err := secrets.Create(c.set.Context(), secret, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		written, err = secrets.Update(c.set.Context(), secret, metav1.UpdateOptions{})
-	}
-	c.set.must(err)
-	return written
+// PutSecret creates or changes the Secret of a member.
+func (o *Objects) PutSecret(name, id string, kubeconfig []byte) *corev1.Secret {
+	o.set.Helper()
+	o.Put(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: %s, labels: {%s: %s}}, data: {%s: %s}}",
+		system, name, member.ClusterLabel, id, member.KubeconfigKey, base64.StdEncoding.EncodeToString(kubeconfig)))
+	secret, err := o.Kube.CoreV1().Secrets(system).Get(o.set.Context(), name, metav1.GetOptions{})
+	o.set.must(err)
+	return secret
 }
 
 // edit changes the Secret with which a reader reads its member by a merge patch.

@@ -8,13 +8,12 @@
 package sim
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 
@@ -108,14 +107,9 @@ const everywhere = "0.0.0.0/0,::/0"
 
 // join gives c the credential to read source.
 func (c *Cluster) join(source *Cluster) {
-	c.Write(&corev1.Secret{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: member.DefaultNamespace, Name: "member-" + source.Name, Labels: map[string]string{member.ClusterLabel: source.Name},
-			Annotations: map[string]string{member.CIDRsAnnotation: everywhere},
-		},
-		Data: map[string][]byte{"kubeconfig": source.Kubeconfig(c.Name)},
-	})
+	c.PutSecret("member-"+source.Name, source.Name, source.Kubeconfig(c.Name))
+	c.Put(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: member-%s, annotations: {%s: '%s'}}}",
+		member.DefaultNamespace, source.Name, member.CIDRsAnnotation, everywhere))
 }
 
 // Kubeconfig returns one with which a reader reaches the cluster over the network.

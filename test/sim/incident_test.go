@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
@@ -110,13 +109,8 @@ func TestRotatedCredentials(t *testing.T) {
 			return runtime.NumGoroutine(), set.Network.Connections("east", "west")
 		}
 		goroutines, connections := count()
-		secrets := east.Kube.CoreV1().Secrets(member.DefaultNamespace)
 		for i := range 300 {
-			secret, err := secrets.Get(t.Context(), "member-west", metav1.GetOptions{})
-			must(t, err)
-			secret.Data["kubeconfig"] = west.Kubeconfig(fmt.Sprintf("east-%d", i))
-			_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
-			must(t, err)
+			east.PutSecret("member-west", "west", west.Kubeconfig(fmt.Sprintf("east-%d", i)))
 			sim.Wait(time.Duration(i%10) * 100 * time.Millisecond) // also while it connects
 		}
 		expect(t, east, here)
