@@ -3,8 +3,7 @@
 package scenario
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"fmt"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
@@ -75,10 +74,8 @@ func drains(s *Set, east, west, north *Cluster) {
 
 	// A cluster that is drained at home: all clients leave it.
 	home := func(value string) {
-		patch := []byte(`{"metadata":{"annotations":{"` + memberstate.AnnotationDrain + `":` + value + `}}}`)
-		_, err := west.Kube.CoreV1().Namespaces().Patch(s.Context(), system, types.MergePatchType, patch,
-			metav1.PatchOptions{})
-		s.must(err)
+		west.Put(fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, annotations: {%s: %s}}}",
+			system, memberstate.AnnotationDrain, value))
 	}
 	home(`"true"`)
 	s.Expect(westDemoted.With(changed...))

@@ -12,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
@@ -80,9 +77,8 @@ func TestState(t *testing.T) {
 		}
 		confine := func(to string) {
 			for _, id := range []string{"north", "west"} {
-				_, err := east.Kube.CoreV1().Secrets(member.DefaultNamespace).Patch(t.Context(), "member-"+id, types.MergePatchType,
-					[]byte(`{"metadata":{"annotations":{"`+member.CIDRsAnnotation+`":`+to+`}}}`), metav1.PatchOptions{})
-				must(t, err)
+				east.Put(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: member-%s, annotations: {%s: %s}}}",
+					member.DefaultNamespace, id, member.CIDRsAnnotation, to))
 			}
 			sim.Wait(time.Minute)
 		}
@@ -114,9 +110,8 @@ func TestState(t *testing.T) {
 			t.Errorf("the explanation is %+v", web)
 		}
 
-		_, err = west.Kube.CoreV1().Namespaces().Patch(t.Context(), member.DefaultNamespace, types.MergePatchType,
-			[]byte(`{"metadata":{"annotations":{"`+member.DrainAnnotation+`":"true"}}}`), metav1.PatchOptions{})
-		must(t, err)
+		west.Put(fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, annotations: {%s: 'true'}}}",
+			member.DefaultNamespace, member.DrainAnnotation))
 		sim.Wait(time.Minute)
 		is, web = look()
 		has("drained", is, "drained west")
