@@ -20,6 +20,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
 const (
@@ -117,8 +118,8 @@ func (b *realBed) remote(reader, source string) *controlplane.Remote {
 	return remote
 }
 
-func (b *realBed) Cut(reader, source string, direction scenario.Direction) {
-	b.remote(reader, source).CutOff(controlplane.Direction(direction))
+func (b *realBed) Cut(reader, source string, direction network.Direction) {
+	b.remote(reader, source).CutOff(direction)
 }
 
 func (b *realBed) Restore(reader, source string) { b.remote(reader, source).Reconnect() }

@@ -8,16 +8,8 @@ import (
 	"io"
 	"net"
 	"sync"
-)
 
-// Direction is one of the two ways that bytes take, or both.
-type Direction uint8
-
-// The directions.
-const (
-	ToServer Direction = 1 << iota
-	FromServer
-	Both = ToServer | FromServer
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
 // Remote is the way to a cluster's API server from another place: a TCP link that can be cut like a network's. What is
@@ -29,7 +21,7 @@ type Remote struct {
 
 	mu      sync.Mutex
 	changed sync.Cond // cut or closed
-	cut     Direction
+	cut     network.Direction
 	closed  bool
 	open    map[net.Conn]bool // both ends
 }
@@ -61,7 +53,7 @@ func (c *Cluster) Remote(from string) (*Remote, error) {
 // CutOff holds back what is sent in the given directions from now on; bytes that are on their way may still arrive.
 // While any direction is cut, new connections are accepted, as the backlog of a silent server would, and do not reach
 // the server.
-func (r *Remote) CutOff(directions Direction) { r.change(func() { r.cut |= directions }) }
+func (r *Remote) CutOff(directions network.Direction) { r.change(func() { r.cut |= directions }) }
 
 // Reconnect makes the way whole. What was held back arrives now, where both ends still have their connection.
 func (r *Remote) Reconnect() { r.change(func() { r.cut = 0 }) }
@@ -91,7 +83,7 @@ func (r *Remote) change(change func()) {
 }
 
 // passes waits until none of the directions is cut; false where the way is closed first.
-func (r *Remote) passes(directions Direction) bool {
+func (r *Remote) passes(directions network.Direction) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for !r.closed && r.cut&directions != 0 {
@@ -121,7 +113,7 @@ func (r *Remote) accept() {
 // forward dials the server for a client, and carries bytes both ways until both have said all.
 func (r *Remote) forward(client net.Conn) {
 	defer r.end(client)
-	if !r.track(client, nil) || !r.passes(Both) {
+	if !r.track(client, nil) || !r.passes(network.Both) {
 		return
 	}
 	server, err := net.Dial("tcp", r.cluster.address.String())
@@ -135,8 +127,8 @@ func (r *Remote) forward(client net.Conn) {
 		return
 	}
 	var ways sync.WaitGroup
-	ways.Go(func() { r.carry(server, client, ToServer) })
-	ways.Go(func() { r.carry(client, server, FromServer) })
+	ways.Go(func() { r.carry(server, client, network.ToServer) })
+	ways.Go(func() { r.carry(client, server, network.FromServer) })
 	ways.Wait()
 }
 
@@ -161,7 +153,7 @@ func (r *Remote) end(connection net.Conn) {
 
 // carry copies what from says to to, each piece once the direction is whole. It passes on the end of it: a clean one as
 // such, any other as a reset of both connections.
-func (r *Remote) carry(to, from net.Conn, direction Direction) {
+func (r *Remote) carry(to, from net.Conn, direction network.Direction) {
 	buffer := make([]byte, 32<<10)
 	for {
 		count, err := from.Read(buffer)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
 // three are the clusters of faults: west and north export, east looks on.
@@ -86,7 +87,7 @@ func drains(s *Set, east, west, north *Cluster) {
 // cut lets nothing through between the clusters of a pair.
 func (s *Set) cut(pairs ...Pair) {
 	for _, p := range pairs {
-		s.Cut(p.Reader.Name, p.Source.Name, Both)
+		s.Cut(p.Reader.Name, p.Source.Name, network.Both)
 		s.Reset(p.Reader.Name, p.Source.Name)
 	}
 }

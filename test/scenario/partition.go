@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
 // cutOff: a member is unreachable in both directions, and goes on at home: it demotes all others, which takes nothing away
@@ -33,7 +34,7 @@ func cutOff(s *Set, east, west, north *Cluster) {
 // cannot hear it arrives when the link is restored, and not before.
 func changesMeanwhile(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
-	s.Cut("east", "west", FromServer)
+	s.Cut("east", "west", network.FromServer)
 	west.Withdraw("lone")
 	west.SetEndpoints("solo", "10.65.0.8")
 	west.SetEndpoints("db", "10.65.0.9")

@@ -26,20 +26,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
 // system is the namespace of the controllers.
 const system = member.DefaultNamespace
-
-// A Direction is one of the packets on a link, as seen by the reader. Both are joined with |.
-type Direction int
-
-// The directions.
-const (
-	ToServer Direction = 1 << iota
-	FromServer
-	Both = ToServer | FromServer
-)
 
 // A Bed is what the clusters of a scenario run on.
 type Bed interface {
@@ -52,7 +43,7 @@ type Bed interface {
 	Rate() int
 	// Cut lets nothing through from now on between the reader and the API server
 	// of the source. What is sent over an open connection waits.
-	Cut(reader, source string, direction Direction)
+	Cut(reader, source string, direction network.Direction)
 	// Restore undoes Cut; what waited arrives.
 	Restore(reader, source string)
 	// Reset ends the connections; what waited is lost.

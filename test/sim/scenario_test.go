@@ -19,14 +19,17 @@ func TestScenarios(t *testing.T) {
 	for _, each := range scenario.All {
 		t.Run(each.Name, func(t *testing.T) {
 			sim.RunIdle(t, each.Clusters, func(t *testing.T, set *sim.ClusterSet) {
-				each.On(t, bed{set})
+				each.On(t, bed{set.Network, set})
 			})
 		})
 	}
 }
 
 // A bed is a simulated cluster set for a scenario.
-type bed struct{ set *sim.ClusterSet }
+type bed struct {
+	*network.Network
+	set *sim.ClusterSet
+}
 
 func (b bed) Platforms(*testing.T, []string) (platforms []scenario.Platform) {
 	for _, c := range b.set.Clusters() {
@@ -44,14 +47,6 @@ func (b bed) Platforms(*testing.T, []string) (platforms []scenario.Platform) {
 func (bed) Pass(d time.Duration) { sim.Wait(d) }
 
 func (bed) Rate() int { return 1 }
-
-func (b bed) Cut(reader, source string, direction scenario.Direction) {
-	b.set.Network.Cut(reader, source, network.Direction(direction))
-}
-
-func (b bed) Restore(reader, source string) { b.set.Network.Restore(reader, source) }
-
-func (b bed) Reset(reader, source string) { b.set.Network.Reset(reader, source) }
 
 func (b bed) Through(_ *testing.T, reader, source string, gateway *scenario.Gateway) []byte {
 	from := b.set.Cluster(source)
