@@ -128,11 +128,8 @@ func (c *Cluster) metrics(name string) (metrics []metric) {
 // ExpectMetric waits until a gauge has a value.
 func (c *Cluster) ExpectMetric(want float64, name string, labels ...string) {
 	c.set.Helper()
-	c.set.Eventually(name+" of "+c.Name, func() error {
-		if got, ok := c.Metric(name, labels...); !ok || got != want {
-			return fmt.Errorf("%v: got %v (%v), want %v", labels, got, ok, want)
-		}
-		return nil
+	c.set.Becomes(fmt.Sprint(name, labels, " of ", c.Name), fmt.Sprint(want, true), func() (string, error) {
+		return fmt.Sprint(c.Metric(name, labels...)), nil
 	})
 }
 

@@ -137,12 +137,9 @@ func (c *Cluster) problems(of string, reason export.Reason, want float64) {
 	if reason == "" {
 		return
 	}
-	c.set.Eventually("problems of the reason "+string(reason), func() error {
-		if got, _ := c.Metric("clusterset_controller_export_problems", "member", of, "reason",
-			string(reason)); got != want {
-			return fmt.Errorf("got %v, want %v", got, want)
-		}
-		return nil
+	c.set.Becomes("problems of the reason "+string(reason), fmt.Sprint(want), func() (string, error) {
+		got, _ := c.Metric("clusterset_controller_export_problems", "member", of, "reason", string(reason))
+		return fmt.Sprint(got), nil
 	})
 }
 
