@@ -124,6 +124,7 @@ func networks(s *Set, east, west, north *Cluster) {
 	}
 
 	// While it cannot read another cluster, it keeps what it has of it.
+	s.Expect(web(inWest), west)
 	s.cut(Pair{west, east})
 	west.Options.Network = ""
 	west.Restart()
