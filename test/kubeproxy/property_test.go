@@ -4,6 +4,7 @@ package kubeproxy
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,11 +12,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/proxy"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // TestNeverABlackHole checks in random clustersets what kube-proxy chooses on each node: the nearest ready endpoints,
@@ -35,20 +41,33 @@ func TestNeverABlackHole(t *testing.T) {
 
 func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-// randomView has up to four slices of two ports and two families.
+// randomView has up to four slices of two ports and two families. The second number of its addresses is that of the
+// cluster, by age.
 func randomView(r *rand.Rand, cluster string, created int) *export.View {
-	view := newView(cluster, created, 80, 81)
-	for range 1 + r.IntN(4) {
-		var endpoints []string
-		for range r.IntN(5) {
-			endpoint := pick(r, "", "", "", "!", "~") + pick(r, "a", "b", "c", "d", "-")
-			if cluster == "east" && r.IntN(3) > 0 {
-				endpoint += pick(r, "@node-0", "@node-1", "@node-2")
-			}
-			endpoints = append(endpoints, endpoint)
+	view := exporttest.View(cluster, created, "p80:80/TCP p81:81/TCP", "", exporttest.Families(families...))
+	view.Slices = nil
+	for i := range 1 + r.IntN(4) {
+		family, address := corev1.IPv4Protocol, "10.%d.%d.%d"
+		if r.IntN(3) == 0 {
+			family, address = corev1.IPv6Protocol, "fd00:%d::%d:%d"
 		}
-		add(view, pick(r, corev1.IPv4Protocol, corev1.IPv4Protocol, corev1.IPv6Protocol), strings.Join(endpoints, " "),
-			pick(r, []int32{80}, []int32{81}, []int32{80, 81})...)
+		slice := export.Slice{Name: fmt.Sprintf("web-%s-%d", cluster, i), AddressType: discoveryv1.AddressType(family)}
+		for _, number := range pick(r, []int32{80}, []int32{81}, []int32{80, 81}) {
+			slice.Targets = append(slice.Targets, export.Target{Protocol: corev1.ProtocolTCP, Number: number, Port: number})
+		}
+		for j := range r.IntN(5) {
+			state := r.IntN(5) // 0 does not serve, 1 serves and terminates, the others are ready
+			endpoint := discoveryv1.Endpoint{
+				Addresses:  []string{fmt.Sprintf(address, created, i+1, j+1)},
+				Conditions: export.Conditions(state > 1, state > 0, state == 1),
+				Zone:       pick(r, ptr.To("a"), ptr.To("b"), ptr.To("c"), ptr.To("d"), nil),
+			}
+			if cluster == "east" && r.IntN(3) > 0 {
+				endpoint.NodeName = ptr.To(pick(r, "node-0", "node-1", "node-2"))
+			}
+			slice.Endpoints = append(slice.Endpoints, endpoint)
+		}
+		view.Slices = append(view.Slices, slice)
 	}
 	return view
 }
@@ -188,4 +207,71 @@ func checkChoice(t *testing.T, name string, preference preference, at node, know
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: got %v, want %v", name, got, want)
 	}
+}
+
+// A node is one of this cluster, with its zone, empty where it has none.
+type node struct{ name, zone string }
+
+// A port is what kube-proxy decides for: a port of the Service in one family.
+type port struct {
+	number int32
+	family corev1.IPFamily
+}
+
+// families are those of all Services.
+var families = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+
+// merged is what east makes of the contributions, at rest.
+func merged(t testing.TB, zones placement.Nodes, operator string, contributions []merge.Contribution) merge.Result {
+	t.Helper()
+	web := exporttest.Web
+	observed := merge.Observed{
+		Cluster: "east", Service: web, IPFamilies: families,
+		ServiceExport: &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name}},
+	}
+	observed.Place = placement.Here{
+		Cluster: scope.Cluster{ID: "east"}, Properties: func(string) map[string]string { return nil },
+		Prefer: operator, Nodes: zones,
+	}.Of
+	result := merge.Merge(observed, contributions)
+	if result.DerivedService == nil {
+		t.Fatal("there is no derived Service")
+	}
+	_, result.DerivedService = exporttest.Stored(nil, result.DerivedService)
+	return result
+}
+
+// chosen is what the kube-proxy of a node chooses for each port: the sorted
+// addresses that a connection from there may go to.
+func chosen(t testing.TB, at node, result merge.Result) map[port][]string {
+	t.Helper()
+	labels := map[string]string{}
+	if at.zone != "" {
+		labels[corev1.LabelTopologyZone] = at.zone
+	}
+	choice := map[port][]string{}
+	for _, family := range families {
+		endpointChanges := proxy.NewEndpointsChangeTracker(family, at.name, nil, nil)
+		for _, slice := range result.EndpointSlices {
+			endpointChanges.EndpointSliceUpdate(slice, false)
+		}
+		endpoints := proxy.EndpointsMap{}
+		endpoints.Update(endpointChanges)
+		serviceChanges := proxy.NewServiceChangeTracker(family, nil, nil)
+		serviceChanges.Update(nil, result.DerivedService)
+		services := proxy.ServicePortMap{}
+		services.Update(serviceChanges)
+		if len(services) == 0 {
+			t.Fatalf("kube-proxy has no port of %v", result.DerivedService.Spec.Ports)
+		}
+		for name, service := range services {
+			_, _, reachable, _ := proxy.CategorizeEndpoints(endpoints[name], service, at.name, labels)
+			addresses := map[string]bool{}
+			for _, endpoint := range reachable {
+				addresses[endpoint.IP()] = true
+			}
+			choice[port{int32(service.Port()), family}] = slices.Sorted(maps.Keys(addresses))
+		}
+	}
+	return choice
 }
