@@ -107,7 +107,7 @@ func (m mutant) test(ctx context.Context, root string) (by string, err error) {
 	unit := "./" + filepath.Dir(m.file)
 	rounds := [][]string{{unit}, {simulation}}
 	if m.first != "" {
-		rounds = append([][]string{strings.Fields(m.first)}, rounds...)
+		rounds = append([][]string{{"-run=" + m.first, simulation}}, rounds...)
 	}
 	for _, round := range rounds {
 		by, err := failure(ctx, root, overlay, round)

@@ -4,78 +4,67 @@ package main
 
 // trusting are mistakes with credentials.
 var trusting = []mutant{
-	{
-		file: "controller/member/token.go",
-		text: `t.Account == other.Account &&`, replacement: ``,
-		harm: "a member replaces its credential with a token of another account",
-	},
-	{
-		file: "controller/member/credential.go",
-		text: `credential.Config.ExecProvider != nil {`, replacement: `credential.Config.ExecProvider != nil && false {`,
-		harm: "the kubeconfig of a file runs a program",
-	},
-	{
-		file: "controller/member/source.go",
-		text: `if len(cidrs) == 0 {`, replacement: `if false {`,
-		harm: "an empty annotation lifts the restriction of a member to its ranges",
-	},
-	{
-		file: "controller/limits/account.go",
-		text: `a.count(func() { a.keep(service, copies) })`, replacement: `a.count(func() {})`,
-		harm:  "a member exceeds its limits by slices that it breaks, whose copies stay",
-		first: "-run=TestScenarios/a_member_breaks_what " + simulation,
-	},
-	{
-		file: "controller/canary/prober.go",
-		text: `return !slices.ContainsFunc(cidrs`, replacement: `return len(cidrs) > 0 && !slices.ContainsFunc(cidrs`,
-		harm: "a member without ranges has every reader connect to addresses of its choice",
-	},
-	{
-		file: "controller/member/poll.go",
-		text: `case r.listed:
-		return false`, replacement: `case r.listed:
+	at("controller/member/token.go", "a member replaces its credential with a token of another account",
+		`t.Account == other.Account &&`, ``),
+	at("controller/member/credential.go", "the kubeconfig of a file runs a program",
+		`credential.Config.ExecProvider != nil {`, `credential.Config.ExecProvider != nil && false {`),
+	at("controller/member/source.go", "an empty annotation lifts the restriction of a member to its ranges",
+		`if len(cidrs) == 0 {`, `if false {`),
+	at("controller/limits/account.go", "a member exceeds its limits by slices that it breaks, whose copies stay",
+		`a.count(func() { a.keep(service, copies) })`, `a.count(func() {})`, "TestScenarios/a_member_breaks_what"),
+	at("controller/canary/prober.go", "a member without ranges has every reader connect to addresses of its choice",
+		`return !slices.ContainsFunc(cidrs`, `return len(cidrs) > 0 && !slices.ContainsFunc(cidrs`),
+	at("controller/member/poll.go", "an inventory that cannot be read removes all its members",
+		`case r.listed:
+		return false`, `case r.listed:
 		r.known = nil
-		return true`,
-		harm: "an inventory that cannot be read removes all its members",
-	},
-	{
-		file: "controller/member/poll.go",
-		text: `empty && !r.empty &&`, replacement: `empty && !r.listed &&`,
-		harm: "an inventory that is empty once removes all its members",
-	},
-	{
-		file: "controller/member/profiletoken.go",
-		text: `id == "" || secret.Labels[tokenOfLabel] != id`, replacement: `id == ""`,
-		harm: "an inventory has the controller send the token of another member",
-	},
-	{
-		file: "controller/member/profiletoken.go",
-		text: `server == "" || secret.Annotations[serverAnnotation] != server`, replacement: `server == ""`,
-		harm: "an inventory has the controller send a token to another server",
-	},
-	{
-		file: "controller/member/candidate.go",
-		text: `cmp.Compare(a.trust(), b.trust()), `, replacement: ``,
-		harm: "an older object of an inventory takes the id of a member, and lifts its limits",
-	},
-	{
-		file: "controller/member/candidate.go",
-		text: `		if members[c.key()] {`, replacement: `		if c.Object == nil && members[c.key()] {`,
-		harm: "a second Secret takes the id of a member that is connected",
-	},
-	{
-		file: "controller/member/renew.go",
-		text: `has.Issued.Add(has.length() / 2)`, replacement: `has.Expires`,
-		harm: "a token is renewed at its end, when it is not accepted anymore",
-	},
-	{
-		file: "controller/member/token.go",
-		text: `strings.HasPrefix(t.Account, AccountPrefix) &&`, replacement: `strings.HasPrefix(t.Account, "") &&`,
-		harm: "a reader requests tokens of an account that is not its own",
-	},
-	{
-		file: "controller/member/renew.go",
-		text: `!ok || candidate.Source != "" ||`, replacement: `!ok ||`,
-		harm: "the renewal of tokens writes to the Secret of an inventory",
-	},
+		return true`),
+	at("controller/member/poll.go", "an inventory that is empty once removes all its members",
+		`empty && !r.empty &&`, `empty && !r.listed &&`),
+	at("controller/member/profiletoken.go", "an inventory has the controller send the token of another member",
+		`id == "" || secret.Labels[tokenOfLabel] != id`, `id == ""`),
+	at("controller/member/profiletoken.go", "an inventory has the controller send a token to another server",
+		`server == "" || secret.Annotations[serverAnnotation] != server`, `server == ""`),
+	at("controller/member/candidate.go", "an older object of an inventory takes the id of a member, and lifts its limits",
+		`cmp.Compare(a.trust(), b.trust()), `, ``),
+	at("controller/member/candidate.go", "a second Secret takes the id of a member that is connected",
+		`		if members[c.key()] {`, `		if c.Object == nil && members[c.key()] {`),
+	at("controller/member/renew.go", "a token is renewed at its end, when it is not accepted anymore",
+		`has.Issued.Add(has.length() / 2)`, `has.Expires`),
+	at("controller/member/token.go", "a reader requests tokens of an account that is not its own",
+		`strings.HasPrefix(t.Account, AccountPrefix) &&`, `strings.HasPrefix(t.Account, "") &&`),
+	at("controller/member/renew.go", "the renewal of tokens writes to the Secret of an inventory",
+		`!ok || candidate.Source != "" ||`, `!ok ||`),
+}
+
+// probing are mistakes in what is concluded from probes of the pod network, and in what the own heartbeat depends on.
+var probing = []mutant{
+	at("controller/local/cluster.go", "a cluster whose controller may not list nodes publishes nothing",
+		`		if each == c.Nodes {`, `		if each == nil {`, "TestStarts"),
+	at("controller/liveness/judge.go", "a cluster that lost all others keeps sending traffic to them",
+		`now.Sub(member.Arrivals.silentFrom()) >= limits.StaleAfter:`, `member.Arrivals.Missed >= limits.StaleAfter:`),
+	at("controller/liveness/arrivals.go", "a cluster that lost all others removes or mistrusts them",
+		`isolated && number > 1`, `isolated && number > 1000`),
+	at("controller/liveness/judge.go", "half of all connections fail for as long as the pods of a member are not reached",
+		`if opinion.State > verdict.State {`, `if opinion.State > verdict.State && limits.StaleAfter == 0 {`),
+	at("controller/canary/paths.go", "a cluster that loses a node is demoted",
+		`most := 2*cut > len(m.canaries)`, `most := cut > 0`),
+	at("controller/canary/verdict.go", "any pod that keeps a prober target busy demotes its cluster in all others",
+		`		v.answers, v.unanswered = 0, 0
+`, `		v.answers = 0
+		v.unanswered++
+		v.cut = v.cut || v.unanswered >= 30
+`),
+	at("controller/canary/serve.go", "any pod that opens connections keeps a prober target from answering",
+		` || s.of[source] >= perSource`, ``),
+	at("controller/canary/prober.go", "any program at an address pretends that it is a prober target of a member",
+		`!hmac.Equal(answer, answerOf(t.cluster, t.key, asked))`, `!hmac.Equal(answer[:24], answerOf(t.cluster, t.key, asked)[:24])`),
+	at("controller/canary/canary.go", "a cut of the pod network of a cluster with one node is noticed after 30 s",
+		`if len(nodes) == 1 {`, `if len(nodes) == 0 {`),
+	at("controller/canary/prober.go", "traffic leaves a member that is cut off after more than 5 s",
+		`interval = 750 * time.Millisecond`, `interval = 1500 * time.Millisecond`),
+	at("controller/canary/prober.go", "a controller that starves demotes others",
+		`		outcome = Impaired
+`, `		_ = Impaired
+`),
 }

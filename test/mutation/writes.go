@@ -4,186 +4,115 @@ package main
 
 // merging are mistakes in what clusters agree on.
 var merging = []mutant{
-	{
-		file: "controller/merge/demote.go",
-		text: `if endpoint := &slice.Endpoints[j]; isReady(endpoint) {`, replacement: `if endpoint := &slice.Endpoints[j]; true {`,
-		harm: "the last resort is demoted in favor of a cluster without a ready endpoint",
-	},
-	{
-		file:        "controller/merge/demote.go",
-		text:        `return imported && !c.before(of, served{slice.AddressType, target.Protocol, target.Number})`,
-		replacement: `return imported && len(c) == 0`,
-		harm:        "endpoints are demoted on a port that no other cluster serves",
-	},
-	{
-		file: "controller/merge/demote.go",
-		text: `return covered && lowest < of`, replacement: `return covered && lowest <= of`,
-		harm: "a tier demotes itself",
-	},
-	{
-		file:        "controller/merge/demote.go",
-		text:        `export.Conditions(false, level != Unused, level != Unused)`,
-		replacement: `export.Conditions(false, true, true)`,
-		harm:        "endpoints outside of a border are used",
-	},
-	{
-		file:        "controller/merge/derived.go",
-		text:        `if imported := observed.ServiceImport; imported != nil {`,
-		replacement: `if imported := observed.ServiceImport; imported != nil && len(imported.Spec.IPs) == 0 {`,
-		harm:        "an import that its author gave an IP, or that is adopted, gets another one",
-	},
-	{
-		file: "controller/placement/weights.go",
-		text: `slices.SortFunc(positions, position.compare)`, replacement: `_ = position.compare`,
-		harm: "replicas use other endpoints of a cluster with a weight",
-	},
-	{
-		file:        "controller/placement/conditions.go",
-		text:        `case weight > 0 && w.ready[cluster] == 0:`,
-		replacement: `case off < 0 && w.ready[cluster] == 0:`,
-		harm:        "a share of a cluster that gets no traffic is said to be in effect",
-	},
-	{
-		file: "controller/placement/weights.go",
-		text: `float64(n)*scale), 1)`, replacement: `float64(n)*scale), 0)`,
-		harm: "a cluster with many pods and a small share comes after all others in SRV answers",
-	},
-	{
-		file: "controller/placement/weights.go",
-		text: `if exponent < 5 {`, replacement: `if exponent < 50 {`,
-		harm: "each pod that comes or goes rewrites all slices of its cluster",
-	},
-	{
-		file: "controller/placement/srv.go",
-		text: ` || from.Demote && len(waiting) > 0 ||`, replacement: ` ||`,
-		harm: "clients of SRV records go to silent clusters next",
-	},
-	{
-		file: "controller/placement/srv.go",
-		text: `	if len(terminating) > 0 {
-`, replacement: `	if false {
-`,
-		harm: "clients of SRV records go to pods that terminate",
-	},
-	{
-		file: "controller/apply/slices.go",
-		text: ` && key != export.AnnotationSRV &&`, replacement: ` &&`,
-		harm: "SRV answers keep an order that no export asks for anymore",
-	},
-	{
-		file:        "plugin/multicluster/record/build.go",
-		text:        `e.state == object.Waiting && best == object.Waiting`,
-		replacement: `false`,
-		harm:        "clients of SRV records do not know the clusters that come next",
-		first:       "-run=TestScenarios/SRV_answers_have " + simulation,
-	},
-	{
-		file: "controller/placement/placement.go",
-		text: `	if own && p.hinted {
-`, replacement: `	if false {
-`,
-		harm: "where hints put a cluster first, nothing is ready when it fails",
-	},
-	{
-		file: "controller/merge/demote.go",
-		text: `export.Conditions(false, level != Unused,`, replacement: `export.Conditions(false, false,`,
-		harm: "demoted endpoints get no traffic even as the last resort",
-	},
-	{
-		file:        "controller/merge/decide.go",
-		text:        `cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`,
-		replacement: `cmp.Or(b.Spec.Created.Compare(a.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`,
-		harm:        "a new export changes the type and the ports of all others",
-	},
-	{
-		file: "controller/merge/decide.go",
-		text: `	slices.Sort(clusters)
-`, replacement: ``,
-		harm: "clusters with the same views write different imports",
-	},
-	{
-		file:        "controller/merge/slices.go",
-		text:        `return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)`,
-		replacement: `return slice.Name`,
-		harm:        "a member chooses which slice of this cluster it overwrites",
-	},
-	{
-		file: "controller/merge/slices.go",
-		text: `case !foreignService(observed):`, replacement: `default:`,
-		harm: "a foreign Service gets the endpoints of this one",
-	},
+	at("controller/merge/demote.go", "the last resort is demoted in favor of a cluster without a ready endpoint",
+		`if endpoint := &slice.Endpoints[j]; isReady(endpoint) {`, `if endpoint := &slice.Endpoints[j]; true {`),
+	at("controller/merge/demote.go", "endpoints are demoted on a port that no other cluster serves",
+		`return imported && !c.before(of, served{slice.AddressType, target.Protocol, target.Number})`, `return imported && len(c) == 0`),
+	at("controller/merge/demote.go", "a tier demotes itself",
+		`return covered && lowest < of`, `return covered && lowest <= of`),
+	at("controller/merge/demote.go", "endpoints outside of a border are used",
+		`export.Conditions(false, level != Unused, level != Unused)`, `export.Conditions(false, true, true)`),
+	at("controller/merge/derived.go", "an import that its author gave an IP, or that is adopted, gets another one",
+		`if imported := observed.ServiceImport; imported != nil {`,
+		`if imported := observed.ServiceImport; imported != nil && len(imported.Spec.IPs) == 0 {`),
+	at("controller/placement/weights.go", "replicas use other endpoints of a cluster with a weight",
+		`slices.SortFunc(positions, position.compare)`, `_ = position.compare`),
+	at("controller/placement/conditions.go", "a share of a cluster that gets no traffic is said to be in effect",
+		`case weight > 0 && w.ready[cluster] == 0:`, `case off < 0 && w.ready[cluster] == 0:`),
+	at("controller/placement/weights.go", "a cluster with many pods and a small share comes after all others in SRV answers",
+		`float64(n)*scale), 1)`, `float64(n)*scale), 0)`),
+	at("controller/placement/weights.go", "each pod that comes or goes rewrites all slices of its cluster",
+		`if exponent < 5 {`, `if exponent < 50 {`),
+	at("controller/placement/srv.go", "clients of SRV records go to silent clusters next",
+		` || from.Demote && len(waiting) > 0 ||`, ` ||`),
+	at("controller/placement/srv.go", "clients of SRV records go to pods that terminate",
+		`	if len(terminating) > 0 {
+`, `	if false {
+`),
+	at("controller/apply/slices.go", "SRV answers keep an order that no export asks for anymore",
+		` && key != export.AnnotationSRV &&`, ` &&`),
+	at("plugin/multicluster/record/build.go", "clients of SRV records do not know the clusters that come next",
+		`e.state == object.Waiting && best == object.Waiting`, `false`, "TestScenarios/SRV_answers_have"),
+	at("controller/placement/placement.go", "where hints put a cluster first, nothing is ready when it fails",
+		`	if own && p.hinted {
+`, `	if false {
+`),
+	at("controller/merge/demote.go", "demoted endpoints get no traffic even as the last resort",
+		`export.Conditions(false, level != Unused,`, `export.Conditions(false, false,`),
+	at("controller/merge/decide.go", "a new export changes the type and the ports of all others",
+		`cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`,
+		`cmp.Or(b.Spec.Created.Compare(a.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`),
+	at("controller/merge/decide.go", "clusters with the same views write different imports",
+		`	slices.Sort(clusters)
+`, ``),
+	at("controller/merge/slices.go", "a member chooses which slice of this cluster it overwrites",
+		`return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)`, `return slice.Name`),
+	at("controller/merge/slices.go", "a foreign Service gets the endpoints of this one",
+		`case !foreignService(observed):`, `default:`),
 }
 
 // writing are mistakes in what is written, and by whom.
 var writing = []mutant{
-	{
-		file: "controller/apply/slices.go",
-		text: `if before != nil && !export.IsManaged(before) {`, replacement: `if before != nil && before.Name == "" {`,
-		harm: "a slice that somebody else made is overwritten",
-	},
-	{
-		file: "controller/apply/slices.go",
-		text: `waits := !haveImport && cluster`, replacement: `waits := !haveImport && known == nil && cluster`,
-		harm: "copies are written without an owner, and stay forever",
-	},
-	{
-		file: "controller/caches.go",
-		text: `c.gate.WaitForAll(ctx)`, replacement: `ctx.Err() == nil`,
-		harm:  "a replica whose watch broke leads on what it read before, and vouches for it",
-		first: "-run=TestStandbyThatCannotRead " + simulation,
-	},
-	{
-		file: "controller/leader.go",
-		text: `work, stop := context.WithCancel(leading)`, replacement: `work, stop := context.WithCancel(ctx)`,
-		harm: "a replica that lost the Lease goes on writing while another leads",
-	},
-	{
-		file: "controller/leader.go",
-		text: `if err != nil || record.HolderIdentity != lock.Identity() {`, replacement: `if err != nil || record.HolderIdentity == "" {`,
-		harm: "a replica that stops takes the Lease from the one that leads",
-	},
-	{
-		file: "controller/leader.go",
-		text: `	if elector.IsLeader() {
-`, replacement: `	if elector.IsLeader() && ctx.Err() == nil {
-`,
-		harm: "after a rolling update nobody leads until the Lease runs out",
-	},
-	{
-		file: "controller/leader.go",
-		text: `defer context.AfterFunc(ctx, stop)()`, replacement: `defer context.AfterFunc(ctx, resign)()`,
-		harm: "a replica that stops gives the Lease up before its work has ended",
-	},
-	{
-		file:        "controller/memberstate/leases.go",
-		text:        `if lease.Name != LeasePrefix+cluster || lease.Labels[export.LabelManagedBy] != export.Manager {`,
-		replacement: `if lease.Name == "" {`,
-		harm:        "somebody else's Lease says who a member is",
-	},
-	{
-		file: "controller/local/cluster.go",
-		text: `if !ok || service.Spec.ClusterIP == corev1.ClusterIPNone {`, replacement: `if !ok || !export.IsManaged(service) {`,
-		harm: "a name resolves to the IP of a Service of somebody else",
-	},
-	{
-		file:        "controller/merge/merge.go",
-		text:        `	if imported := result.ServiceImport; waitsForIP(observed, imported) {`,
-		replacement: `	if imported := result.ServiceImport; false && waitsForIP(observed, imported) {`,
-		harm:        "a headless import that answers becomes one that answers nothing",
-	},
-	{
-		file: "controller/export/slices.go",
-		text: `if IsManaged(slice) && slice.DeletionTimestamp == nil {`, replacement: `if IsManaged(slice) {`,
-		harm:  "a finalizer of somebody else keeps a withdrawn export alive everywhere",
-		first: "-run=TestScenarios/a_published_slice_is_held " + simulation,
-	},
-	{
-		file: "controller/merge/demote.go",
-		text: `		endpoints[i].Conditions = export`,
-		replacement: `		if level == Unused {
+	at("controller/apply/slices.go", "a slice that somebody else made is overwritten",
+		`if before != nil && !export.IsManaged(before) {`, `if before != nil && before.Name == "" {`),
+	at("controller/apply/slices.go", "copies are written without an owner, and stay forever",
+		`waits := !haveImport && cluster`, `waits := !haveImport && known == nil && cluster`),
+	at("controller/caches.go", "a replica whose watch broke leads on what it read before, and vouches for it",
+		`c.gate.WaitForAll(ctx)`, `ctx.Err() == nil`, "TestStandbyThatCannotRead"),
+	at("controller/leader.go", "a replica that lost the Lease goes on writing while another leads",
+		`work, stop := context.WithCancel(leading)`, `work, stop := context.WithCancel(ctx)`),
+	at("controller/leader.go", "a replica that stops takes the Lease from the one that leads",
+		`if err != nil || record.HolderIdentity != lock.Identity() {`, `if err != nil || record.HolderIdentity == "" {`),
+	at("controller/leader.go", "after a rolling update nobody leads until the Lease runs out",
+		`	if elector.IsLeader() {
+`, `	if elector.IsLeader() && ctx.Err() == nil {
+`),
+	at("controller/leader.go", "a replica that stops gives the Lease up before its work has ended",
+		`defer context.AfterFunc(ctx, stop)()`, `defer context.AfterFunc(ctx, resign)()`),
+	at("controller/memberstate/leases.go", "somebody else's Lease says who a member is",
+		`if lease.Name != LeasePrefix+cluster || lease.Labels[export.LabelManagedBy] != export.Manager {`, `if lease.Name == "" {`),
+	at("controller/local/cluster.go", "a name resolves to the IP of a Service of somebody else",
+		`if !ok || service.Spec.ClusterIP == corev1.ClusterIPNone {`, `if !ok || !export.IsManaged(service) {`),
+	at("controller/merge/merge.go", "a headless import that answers becomes one that answers nothing",
+		`	if imported := result.ServiceImport; waitsForIP(observed, imported) {`,
+		`	if imported := result.ServiceImport; false && waitsForIP(observed, imported) {`),
+	at("controller/export/slices.go", "a finalizer of somebody else keeps a withdrawn export alive everywhere",
+		`if IsManaged(slice) && slice.DeletionTimestamp == nil {`, `if IsManaged(slice) {`, "TestScenarios/a_published_slice_is_held"),
+	at("controller/merge/demote.go", "a border that is lifted while a member is silent leaves nothing of it",
+		`		endpoints[i].Conditions = export`, `		if level == Unused {
 			return nil, nil
 		}
-		endpoints[i].Conditions = export`,
-		harm: "a border that is lifted while a member is silent leaves nothing of it",
-	},
+		endpoints[i].Conditions = export`),
+}
+
+// deciding are mistakes in what exports become.
+var deciding = []mutant{
+	at("controller/merge/ports.go", "two ports of an import have the same name, and the API server refuses it",
+		`for i := 2; taken[free]; i++ {`, `for i := 2; false && taken[free]; i++ {`),
+	at("controller/export/service.go", "an export that is being deleted stays in all clusters while a finalizer holds it",
+		`case serviceExport.DeletionTimestamp != nil:`, `case false && serviceExport.DeletionTimestamp != nil:`),
+	at("controller/liveness/arrivals.go", "after three faults of its own network, a cluster demotes all others for flapping",
+		`if a.Missed >= limits.StaleAfter {`, `if at.Sub(from) >= limits.StaleAfter {`),
+	at("controller/liveness/view.go", "an IPv6 slice that cannot be read takes its last endpoints away",
+		`			discoveryv1.AddressTypeIPv6,`, ``),
+	at("controller/apply/slices.go", "kube-proxy ignores the slices of an import that was headless",
+		`export.LabelHeadless, export.LabelExposed,`, `export.LabelExposed,`),
+	at("controller/placement/weights.go", "a cluster with a small weight gets no traffic",
+		`min(max((2*weight*scale+of)/(2*of), 1), n)`, `min((2*weight*scale+of)/(2*of), n)`),
+	at("controller/scope/selector.go", "a tier of the same region lacks the local cluster while its properties are unknown",
+		`return cluster.ID == local.ID || known`, `return known`),
+	at("controller/merge/serviceimport.go", "the IP of a dual-stack import changes with the order of the exports' families",
+		`slices.Index(common, first); at > 0`, `slices.Index(common, first); at > 9`),
+	at("controller/merge/merge.go", "a name does not resolve while its import becomes one with an IP",
+		`return before != nil && before.Spec.Type`, `return false && before.Spec.Type`),
+	at("controller/merge/demote.go", "the last endpoints of a headless service without ports are demoted",
+		`v1beta1.Headless && !c.before(of`, `v1beta1.Headless && of == 0 && !c.before(of`),
+	at("controller/merge/conflict.go", "a conflict of the families of a headless service is not reported",
+		`(kind == v1beta1.Headless && lacks(used, has))`, `(kind == "" && lacks(used, has))`),
+	at("controller/export/slices.go", "endpoints are there twice while a second slice with their name cannot be read",
+		`if r.refused[slice.Name] && !r.names[slice.Name] {`, `if r.refused[slice.Name] {`),
+	at("controller/apply/slices.go", "old slices are deleted although the new ones could not be written",
+		`		case err != nil:
+			late.add(`, `		case err != nil:
+			behind{}.add(`),
 }
