@@ -70,7 +70,8 @@ func (f *Fleet) Stop() (err error) {
 		err = <-f.beating
 	}
 	for _, m := range f.Members {
-		m.close()
+		m.server.CloseClientConnections()
+		m.server.Close()
 	}
 	return err
 }
@@ -104,10 +105,11 @@ func (f *Fleet) Export(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := m.publish(ctx, slices); err != nil {
-				return err
-			}
 			for n, slice := range slices {
+				slice.OwnerReferences = nil // the model has no ServiceExports
+				if _, err := m.client.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice, metav1.CreateOptions{}); err != nil {
+					return fmt.Errorf("publish %s of %s: %w", slice.Name, m.ID, err)
+				}
 				f.places = append(f.places, place{m, each[0], slice.Namespace, slice.Name, n * PerSlice})
 			}
 		}

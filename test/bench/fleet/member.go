@@ -14,7 +14,6 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -30,7 +29,6 @@ type Member struct {
 	// ID is the id of the cluster.
 	ID string
 
-	api    *apiserver.Server
 	client *Client
 	token  string
 	server *httptest.Server
@@ -40,9 +38,9 @@ type Member struct {
 // newMember starts a cluster that is heard and exports nothing.
 func newMember(ctx context.Context, number int, namespaces []string) (*Member, error) {
 	m := &Member{ID: fmt.Sprintf("member-%d", number), token: fmt.Sprintf("token-of-reader-%d", number)}
-	m.api = apiserver.New(apiserver.Options{Name: m.ID})
+	api := apiserver.New(apiserver.Options{Name: m.ID, Administrator: m.token})
 	var err error
-	m.client, err = NewClient(&rest.Config{Host: "https://" + apiserver.Administrator, Transport: m.api})
+	m.client, err = NewClient(&rest.Config{Host: "https://" + apiserver.Administrator, Transport: api, BearerToken: m.token})
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +50,19 @@ func newMember(ctx context.Context, number int, namespaces []string) (*Member, e
 	if err := m.beat(ctx); err != nil {
 		return nil, err
 	}
-	handler, err := m.handler()
+	// As an API server, it compresses large lists.
+	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(128<<10), gzhttp.CompressionLevel(1))
 	if err != nil {
 		return nil, err
 	}
-	m.server = httptest.NewUnstartedServer(handler)
+	compressed := compress(api)
+	m.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Query().Get("watch") != "" {
+			api.ServeHTTP(w, req)
+		} else {
+			compressed(w, req)
+		}
+	}))
 	m.server.EnableHTTP2, m.server.Config.ErrorLog = true, log.New(io.Discard, "", 0)
 	m.server.StartTLS()
 	return m, nil
@@ -81,43 +87,6 @@ func (m *Member) beat(ctx context.Context) (err error) {
 	m.lease.Spec.RenewTime = now
 	m.lease, err = leases.Update(ctx, m.lease, metav1.UpdateOptions{})
 	return err
-}
-
-// publish creates slices that the cluster publishes.
-func (m *Member) publish(ctx context.Context, slices []*discoveryv1.EndpointSlice) error {
-	for _, slice := range slices {
-		slice.OwnerReferences = nil // the model has no ServiceExports
-		if _, err := m.client.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice,
-			metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("publish %s of %s: %w", slice.Name, m.ID, err)
-		}
-	}
-	return nil
-}
-
-// close breaks connections and refuses others.
-func (m *Member) close() {
-	m.server.CloseClientConnections()
-	m.server.Close()
-}
-
-// handler authenticates and serves a reader, and compresses what an API server does.
-func (m *Member) handler() (http.HandlerFunc, error) {
-	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(128<<10), gzhttp.CompressionLevel(1))
-	if err != nil {
-		return nil, err
-	}
-	compressed := compress(m.api)
-	return func(w http.ResponseWriter, req *http.Request) {
-		switch {
-		case req.Header.Get("Authorization") != "Bearer "+m.token:
-			http.Error(w, "Unauthorized", http.StatusUnauthorized)
-		case req.URL.Query().Get("watch") != "":
-			m.api.ServeHTTP(w, req)
-		default:
-			compressed(w, req)
-		}
-	}, nil
 }
 
 // Kubeconfig is the credential of a reader of the member, as kubectl clusterset join makes it.
