@@ -3,13 +3,54 @@
 package datapath
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
+
+// stories are what each mode of kube-proxy is tested with. Each has namespaces of its own; those that break a cluster
+// repair it.
+var stories = []story{
+	{"share the load", shareTheLoad},
+	{"local Service stays its own", localServiceStays},
+	{"move a service", moveService},
+	{"ports", ports},
+	{"dual stack", dualStack},
+	{"prefer the local cluster", preferCluster},
+	{"tiers of clusters", tiers},
+	{"weights", weights},
+	{"drain", drain},
+}
+
+// inOneMode are those to which the mode of kube-proxy makes no difference: what demotes a cluster, which drain tests in
+// each mode, and what does not go by ClusterIPs.
+var inOneMode = []story{
+	{"pod network is cut", podNetworkCut},
+	{"ingress", ingress},
+}
+
+type story struct {
+	name string
+	tell func(*testing.T, *bed)
+}
+
+func TestNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables"), slices.Concat(stories, inOneMode)) }
+
+func TestIPTables(t *testing.T) { tellAll(t, newBed(t, "iptables"), stories) }
+
+func tellAll(t *testing.T, b *bed, stories []story) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) { story.tell(t, b) })
+	}
+}
 
 // shareTheLoad: the backends of both clusters answer to one name, each as often as the other.
 func shareTheLoad(t *testing.T, b *bed) {
@@ -69,4 +110,128 @@ func dualStack(t *testing.T, b *bed) {
 	for _, network := range []string{"tcp4", "tcp6"} {
 		client.reaches(t, 200, network, s.at(80), backends...)
 	}
+}
+
+// preferCluster: all connections stay home while there is a ready pod at home, and go abroad while there is none. The
+// pods do not only become unready: they die.
+func preferCluster(t *testing.T, b *bed) {
+	s := service{
+		namespace: b.namespace(t), name: "near", ports: http80,
+		annotations: map[string]string{"clusterset-dns.github.io/prefer": "cluster"},
+	}
+	east, west := b.east.deploy(t, s, 2), b.west.deploy(t, s, 2)
+	for _, c := range b.all() {
+		c.awaitEndpoints(t, s, 4)
+	}
+	for c, own := range map[*cluster][]*pod{b.east: east, b.west: west, b.north: slices.Concat(east, west)} {
+		c.client(t, s.namespace, 0).reaches(t, 1000, "tcp4", s.at(80), own...)
+	}
+
+	client := b.west.client(t, s.namespace, 1)
+	watched := client.watch(t, "tcp4", s.at(80))
+	watched.only(t, time.Now(), "west")
+	// One of two is not the last.
+	west[0].setReady(t, false)
+	client.reaches(t, 200, "tcp4", s.at(80), west[1])
+	west[0].server.stop(t)
+
+	died := west[1].setReady(t, false)
+	west[1].server.stop(t)
+	away := watched.only(t, died, "east")
+	for _, p := range west {
+		p.serve(t, "tcp:8080")
+		p.setReady(t, true)
+	}
+	back := watched.only(t, time.Now(), "west")
+	client.reaches(t, 1000, "tcp4", s.at(80), west...)
+	watched.intact(t, died.Add(away), fmt.Sprintf("abroad after %s, home after %s", seconds(away), seconds(back)))
+}
+
+// ports: what is behind a port of the import are the endpoints of the clusters whose Service has it (KEP-1645, Service
+// Port). The export of east is the older one.
+func ports(t *testing.T, b *bed) {
+	const tcp, udp = corev1.ProtocolTCP, corev1.ProtocolUDP
+	serve := []string{"tcp:8080", "tcp:8081", "udp:8080", "udp:8081"}
+	s := service{namespace: b.namespace(t), name: "many", ports: []corev1.ServicePort{
+		port("dns", udp, 53, 8080), port("dns-tcp", tcp, 53, 8080), port("http", tcp, 80, 8080), port("web", tcp, 81, 8080),
+		port("api", tcp, 82, 8080),
+	}}
+	east := b.east.deploy(t, s, 1, serve...)
+	b.awaitOlder(t, s)
+	s.ports = []corev1.ServicePort{
+		port("dns", udp, 53, 8080), port("dns-tcp", tcp, 53, 8080), port("http", tcp, 80, 8081), port("www", tcp, 81, 8080),
+		port("api", tcp, 8888, 8080), port("metrics", tcp, 9090, 8081), port("stats", udp, 8125, 8081),
+	}
+	west := b.west.deploy(t, s, 1, serve...)
+	both := slices.Concat(east, west)
+	client := b.north.client(t, s.namespace, 0)
+	for _, test := range []struct {
+		why, network string
+		number       int
+		by           []*pod
+	}{
+		{"UDP and TCP on one number", "udp4", 53, both},
+		{"UDP and TCP on one number", "tcp4", 53, both},
+		{"different targets", "tcp4", 80, both},
+		{"different names, one number", "tcp4", 81, both},
+		{"one name, different numbers: the oldest export's", "tcp4", 82, east},
+		{"one name, different numbers: the other one", "tcp4", 8888, nil},
+		{"one cluster has it alone", "tcp4", 9090, west},
+		{"one cluster has it alone", "udp4", 8125, west},
+	} {
+		t.Run(fmt.Sprintf("%s, %s", test.why, test.network), func(t *testing.T) {
+			if test.by != nil {
+				client.reaches(t, 100, test.network, s.at(test.number), test.by...)
+				return
+			}
+			counted, err := client.tryConnect(t.Context(), 5, test.network, s.at(test.number))
+			must(t, err)
+			if counted.Answered() > 0 {
+				t.Errorf("port %d: %s", test.number, counted)
+			}
+		})
+	}
+}
+
+// drain: an administrator takes the traffic away from a healthy cluster.
+func drain(t *testing.T, b *bed) {
+	namespace := b.namespace(t)
+	s := service{namespace: namespace, name: "drained", ports: []corev1.ServicePort{
+		port("tcp", corev1.ProtocolTCP, 80, 8080), port("udp", corev1.ProtocolUDP, 80, 8080),
+	}}
+	b.east.deploy(t, s, 1, "tcp:8080", "udp:8080")
+	west := b.west.deploy(t, s, 1, "tcp:8080", "udp:8080")
+	client := b.west.client(t, namespace, 0)
+	watched := client.watch(t, "tcp4", s.at(80))
+	watched.only(t, time.Now(), "east", "west")
+	open := client.keepWith(t, b.east, "tcp4", s.at(80))
+	flow := client.keepWith(t, b.east, "udp4", s.at(80))
+
+	b.west.annotateMember(t, b.east, memberstate.AnnotationDrain, "true")
+	drained := time.Now()
+	away := watched.only(t, drained, "west")
+	client.reaches(t, 200, "tcp4", s.at(80), west...)
+	client.reaches(t, 200, "udp4", s.at(80), west...)
+	// What is open stays where it is: connections, and likewise the flows of sockets that go on sending.
+	open.stays(t, b.east, "east is drained")
+	flow.stays(t, b.east, "east is drained, over UDP")
+
+	b.west.annotateMember(t, b.east, memberstate.AnnotationDrain, "false")
+	restored := time.Now()
+	back := watched.only(t, restored, "east", "west")
+	watched.intact(t, drained, fmt.Sprintf("east is drained: away after %s, back after %s", seconds(away), seconds(back)))
+}
+
+// annotateMember sets an annotation on the Secret of a member.
+func (c *cluster) annotateMember(t testing.TB, of *cluster, key, value string) {
+	t.Helper()
+	eventually(t, "annotate the Secret of "+of.Name(), func(ctx context.Context) error {
+		secret, err := c.CoreV1().Secrets(system).Get(ctx, clusterset.SecretOf(of.Name()), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, key, value)
+		_, err = c.CoreV1().Secrets(system).Update(ctx, secret, metav1.UpdateOptions{})
+		return err
+	})
 }
