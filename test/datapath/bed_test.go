@@ -3,7 +3,6 @@
 package datapath
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
@@ -64,9 +64,13 @@ func startBed(t *testing.T, b *bed) *bed {
 	}
 	planes := controlplanetest.Start(t, options...)
 	b.east, b.west, b.north = newCluster(t, b, planes[0]), newCluster(t, b, planes[1]), newCluster(t, b, planes[2])
-	b.west.joinBoth(t, b.east)
-	b.north.joinBoth(t, b.east)
-	b.north.joinBoth(t, b.west)
+	for _, c := range b.all() {
+		for _, other := range b.all() {
+			if other != c {
+				must(t, clusterset.Join(t.Context(), c.Cluster, other.Name(), other.credential(t, system, "clusterset-member")))
+			}
+		}
+	}
 	return b
 }
 
@@ -110,21 +114,17 @@ func (p *program) stop(t testing.TB) {
 func (b *bed) namespace(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("test-%x", time.Now().UnixNano())
-	for _, c := range b.all() {
-		c.createNamespace(t, name)
-	}
+	b.createNamespace(t, name)
 	return name
 }
 
-func (c *cluster) createNamespace(t testing.TB, name string) {
+func (b *bed) createNamespace(t testing.TB, name string) {
 	t.Helper()
-	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		metav1.CreateOptions{})
-	must(t, err)
-	eventually(t, "service account of namespace "+name, func(ctx context.Context) error {
-		_, err := c.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
-		return err
-	})
+	for _, c := range b.all() {
+		_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			metav1.CreateOptions{})
+		must(t, err)
+	}
 }
 
 // As all packages wait and fail.

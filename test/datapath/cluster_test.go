@@ -273,16 +273,3 @@ func (c *cluster) startController(t testing.TB, node int, credential string) {
 	}
 	c.replicas = append(c.replicas, p.supervise(t, spec))
 }
-
-// join makes other a member of c.
-func (c *cluster) join(t testing.TB, other *cluster) {
-	t.Helper()
-	must(t, clusterset.Join(t.Context(), c.Cluster, other.Name(), other.credential(t, system, "clusterset-member")))
-}
-
-// joinBoth makes two clusters members of each other.
-func (c *cluster) joinBoth(t testing.TB, other *cluster) {
-	t.Helper()
-	c.join(t, other)
-	other.join(t, c)
-}

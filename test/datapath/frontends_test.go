@@ -71,9 +71,7 @@ spec:
 func frontends(t *testing.T, b *bed) {
 	const shop = "shop" // as in the documentation
 	example := documented(t, "operate/networks.md", "Passthrough")
-	for _, c := range b.all() {
-		c.createNamespace(t, shop)
-	}
+	b.createNamespace(t, shop)
 	certificate, key, err := pki.SelfSigned([]string{"db.shop." + zone, "cache.shop." + zone})
 	must(t, err)
 	for _, c := range []*cluster{b.east, b.west} {

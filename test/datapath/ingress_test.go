@@ -22,17 +22,8 @@ import (
 // ingress: an nginx of Debian's in north, with the configuration that the documentation shows, reaches the pods of
 // the others.
 func ingress(t *testing.T, b *bed) {
-	const namespace = "jack" // as in the documentation
-	for _, c := range b.all() {
-		c.createNamespace(t, namespace)
-	}
-	s := jack(namespace)
-	east := b.east.deploy(t, s, 1, "http:8080")
-	b.west.deploy(t, s, 1, "http:8080")
-	client := b.north.client(t, namespace, 0)
-	b.north.awaitEndpoints(t, s, 2)
-
-	imported, err := b.north.mcs.MulticlusterV1beta1().ServiceImports(namespace).Get(t.Context(), s.name,
+	s, east, client := b.deployJack(t)
+	imported, err := b.north.mcs.MulticlusterV1beta1().ServiceImports(s.namespace).Get(t.Context(), s.name,
 		metav1.GetOptions{})
 	must(t, err)
 	if derived := imported.Annotations["multicluster.kubernetes.io/derived-service"]; derived == "" {
@@ -40,7 +31,7 @@ func ingress(t *testing.T, b *bed) {
 	} else {
 		documented(t, "use/ingress.md", "name: "+derived+"\n")
 	}
-	proxy := b.north.pod(t, podSpec{namespace: namespace, name: "nginx"})
+	proxy := b.north.pod(t, podSpec{namespace: s.namespace, name: "nginx"})
 	proxy.run(t, "nginx", "-p", t.TempDir(), "-c",
 		b.north.writeFile(t, "nginx.conf", documented(t, "use/ingress.md", "proxy_pass http:")), "-e", "stderr", "-g",
 		"daemon off; master_process off; pid nginx.pid;")
@@ -55,7 +46,7 @@ func ingress(t *testing.T, b *bed) {
 		}
 	}
 	eventually(t, "both clusters to answer", answer("east", "west"))
-	east[0].setReady(t, false)
+	east.setReady(t, false)
 	eventually(t, "west to answer alone", answer("west"))
 	// Another host is another site.
 	if out, err := client.command(t.Context(), "curl", "--silent", "--fail", "--max-time", "5", url); err == nil {
@@ -63,11 +54,15 @@ func ingress(t *testing.T, b *bed) {
 	}
 }
 
-// jack is the Service of the documentation's example.
-func jack(namespace string) service {
-	return service{
-		namespace: namespace, name: "web", ports: []corev1.ServicePort{port("http", corev1.ProtocolTCP, 81, 8080)},
-	}
+// deployJack has east and west export the Service of the documentation's example, and north import it.
+func (b *bed) deployJack(t *testing.T) (s service, east, client *pod) {
+	t.Helper()
+	s = service{namespace: "jack", name: "web", ports: []corev1.ServicePort{port("http", corev1.ProtocolTCP, 81, 8080)}}
+	b.createNamespace(t, s.namespace)
+	east = b.east.deploy(t, s, 1, "http:8080")[0]
+	b.west.deploy(t, s, 1, "http:8080")
+	b.north.awaitEndpoints(t, s, 2)
+	return s, east, b.north.client(t, s.namespace, 0)
 }
 
 // get requests a page so often, each time anew, and counts who answers. Others than our pods do not answer with a name.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,20 +108,6 @@ func (c *cluster) client(t testing.TB, namespace string, node int) *pod {
 func (c *cluster) unexport(t testing.TB, s service) {
 	t.Helper()
 	must(t, c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Delete(t.Context(), s.name, metav1.DeleteOptions{}))
-}
-
-// awaitOlder waits until an export that is made now is younger than the one of east: creation times are whole seconds.
-func (b *bed) awaitOlder(t testing.TB, s service) {
-	t.Helper()
-	export, err := b.east.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Get(t.Context(), s.name,
-		metav1.GetOptions{})
-	must(t, err)
-	eventually(t, "the next second", func(context.Context) error {
-		if age := time.Since(export.CreationTimestamp.Time); age < time.Second {
-			return fmt.Errorf("the export of east is %s old", age)
-		}
-		return nil
-	})
 }
 
 // awaitEndpoints waits until the import has so many ready endpoints in the cluster.

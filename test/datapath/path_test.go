@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,13 +62,11 @@ func (c *cluster) awaitPath(t testing.TB, of *cluster, want string) {
 // way is that of packets from ranges to others. Both have the families in the same order.
 type way struct{ from, to []netip.Prefix }
 
-// ways returns the way between two clusters, in both directions.
-func ways(one, other *cluster) []way {
-	return []way{{one.reached, other.reached}, {other.reached, one.reached}}
-}
+// ways are those between two lots of ranges, in both directions.
+func ways(one, other []netip.Prefix) []way { return []way{{one, other}, {other, one}} }
 
 // drop has the router drop the packets of some ways: what they send to API servers arrives. It returns what undoes
-// it, and when it was done.
+// it before the test ends, and when it was done.
 func (b *bed) drop(t testing.TB, cut []way) (undo func(), at time.Time) {
 	t.Helper()
 	var rules strings.Builder
@@ -80,7 +79,9 @@ func (b *bed) drop(t testing.TB, cut []way) (undo func(), at time.Time) {
 	}
 	rules.WriteString("}\n}\n")
 	nft(t, router, rules.String())
-	return func() { nft(t, router, "delete table inet cut\n") }, time.Now()
+	undo = sync.OnceFunc(func() { nft(t, router, "delete table inet cut\n") })
+	t.Cleanup(undo)
+	return undo, time.Now()
 }
 
 // nft gives rules to a namespace.
@@ -105,7 +106,7 @@ func podNetworkCut(t *testing.T, b *bed) {
 	for _, other := range []*cluster{b.east, b.north} {
 		b.west.awaitPath(t, other, "reachable")
 	}
-	both := ways(b.west, b.east)
+	both := ways(b.west.reached, b.east.reached)
 	for _, fault := range []struct {
 		name string
 		cut  []way
@@ -116,12 +117,6 @@ func podNetworkCut(t *testing.T, b *bed) {
 		watched := client.watchWithin(t, 300*time.Millisecond, "tcp4", s.at(80))
 		watched.only(t, time.Now(), "east", "west")
 		undo, cut := b.drop(t, fault.cut)
-		undone := false
-		defer func() {
-			if !undone {
-				undo()
-			}
-		}()
 		away := watched.only(t, cut, "west")
 		lost := tally.New(watched.since(cut)...)
 		b.west.awaitPath(t, b.east, "unreachable")
@@ -131,7 +126,6 @@ func podNetworkCut(t *testing.T, b *bed) {
 			}
 		}
 		undo()
-		undone = true
 		repaired := time.Now()
 		// A port that is used again may lead a connection to east before.
 		b.west.awaitPath(t, b.east, "reachable")

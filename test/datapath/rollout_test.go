@@ -13,7 +13,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -52,10 +51,7 @@ func (c *cluster) replace(t *testing.T, s service, old []*pod) {
 // saturate sets or removes the annotation that moves a service away from the cluster.
 func (c *cluster) saturate(t *testing.T, s service, value string) {
 	t.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, export.AnnotationSaturated, value)
-	_, err := c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Patch(t.Context(), s.name, types.MergePatchType,
-		patch, metav1.PatchOptions{})
-	must(t, err)
+	c.patchExport(t, s, `{"metadata":{"annotations":{%q:%s}}}`, export.AnnotationSaturated, value)
 }
 
 // rollOut: east and west get a new version of a service, one after the other. Its pods leave before their replacements
@@ -116,19 +112,10 @@ func upgradeClusters(t *testing.T, b *bed) {
 // the Service of its cluster and the import of the other clusters, by weight. If the Service has no endpoint, the import
 // gets all.
 func haproxy(t *testing.T, b *bed) {
-	const namespace = "jack" // as in the documentation
-	for _, c := range b.all() {
-		c.createNamespace(t, namespace)
-	}
-	s := jack(namespace)
-	b.east.deploy(t, s, 1, "http:8080")
-	b.west.deploy(t, s, 1, "http:8080")
-	local := b.north.pods(t, s, 1, "http:8080")
+	s, _, client := b.deployJack(t)
+	local := b.north.pods(t, s, 1, "http:8080")[0]
 	b.north.serve(t, s)
-	client := b.north.client(t, namespace, 0)
-	b.north.awaitEndpoints(t, s, 2)
-
-	proxy := b.north.pod(t, podSpec{namespace: namespace, name: "haproxy"})
+	proxy := b.north.pod(t, podSpec{namespace: s.namespace, name: "haproxy"})
 	proxy.run(t, "haproxy", "-db", "-f", b.north.writeFile(t, "haproxy.cfg", documented(t, "use/ingress.md", "resolvers cluster")))
 	url := fmt.Sprintf("http://%s/jack", proxy.addresses[0])
 	// A share is as asked to six standard deviations of as many choices.
@@ -151,8 +138,8 @@ func haproxy(t *testing.T, b *bed) {
 		t.Logf("%s: %s", what, counted)
 	}
 	shared("10 % to the import", abroad)
-	local[0].setReady(t, false)
+	local.setReady(t, false)
 	shared("the local Service has no endpoint", 1)
-	local[0].setReady(t, true)
+	local.setReady(t, true)
 	shared("the local Service is back", abroad)
 }

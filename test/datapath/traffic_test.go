@@ -4,7 +4,6 @@ package datapath
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/netip"
@@ -62,7 +61,7 @@ func weights(t *testing.T, b *bed) {
 		percent, ready int
 	}{{1, many + 1}, {10, many + 11}, {50, 2 * many}, {100, many}, {0, many}} {
 		for _, c := range []*cluster{b.east, b.west} {
-			c.annotateExport(t, s, "clusterset-dns.github.io/weights", fmt.Sprintf("west=%d", step.percent))
+			c.patchExport(t, s, `{"spec":{"exportedAnnotations":{"clusterset-dns.github.io/weights":"west=%d"}}}`, step.percent)
 		}
 		b.north.awaitEndpoints(t, s, step.ready)
 		asked := float64(step.percent) / 100
@@ -130,12 +129,10 @@ func (c *cluster) deployMany(t testing.TB, s service) {
 	c.export(t, s)
 }
 
-// annotateExport sets an exported annotation.
-func (c *cluster) annotateExport(t testing.TB, s service, key, value string) {
+// patchExport changes the export by a merge patch.
+func (c *cluster) patchExport(t testing.TB, s service, format string, values ...any) {
 	t.Helper()
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"exportedAnnotations": map[string]any{key: value}}})
-	must(t, err)
-	_, err = c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Patch(t.Context(), s.name, types.MergePatchType, patch,
-		metav1.PatchOptions{})
+	_, err := c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Patch(t.Context(), s.name, types.MergePatchType,
+		fmt.Appendf(nil, format, values...), metav1.PatchOptions{})
 	must(t, err)
 }
