@@ -79,7 +79,8 @@ func (b *bed) drop(t testing.TB, cut []way) (undo func(), at time.Time) {
 	}
 	rules.WriteString("}\n}\n")
 	nft(t, router, rules.String())
-	undo = sync.OnceFunc(func() { nft(t, router, "delete table inet cut\n") })
+	var once sync.Once // and not OnceFunc, which panics if nft ends the test
+	undo = func() { once.Do(func() { nft(t, router, "delete table inet cut\n") }) }
 	t.Cleanup(undo)
 	return undo, time.Now()
 }

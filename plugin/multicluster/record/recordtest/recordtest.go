@@ -70,10 +70,13 @@ func Ports(text string) string {
 }
 
 // Slice is a slice of a cluster: its id, then the annotation of SRV answers, if any, its ports in brackets if they are not
-// that of sql, as for Ports, and after ": " endpoints. These are addresses, with "!" before those that are not ready, "~"
+// that of sql, as for Ports, and after ": " endpoints. These are addresses, with "!" before those that are not ready and say no more, "~"
 // before those that serve and terminate, "/" before a hostname and "@" before a zone.
 func Slice(text string) *discoveryv1.EndpointSlice {
-	cluster, endpoints, _ := strings.Cut(text, ": ")
+	cluster, endpoints, found := strings.Cut(text, ": ")
+	if !found && strings.Contains(text, ":") {
+		panic("a slice without a space before its endpoints: " + text)
+	}
 	ports := "sql=5432"
 	if id, list, found := strings.Cut(strings.TrimSuffix(cluster, "]"), "["); found {
 		cluster, ports = id, list
@@ -95,8 +98,12 @@ func Slice(text string) *discoveryv1.EndpointSlice {
 		text, host, _ := strings.Cut(text, "/")
 		address := strings.TrimLeft(text, "!~")
 		endpoint := discoveryv1.Endpoint{Addresses: []string{address}, Hostname: &host, Zone: &zone}
-		if serving := text[0] == '~'; address != text {
-			endpoint.Conditions = discoveryv1.EndpointConditions{Ready: new(false), Serving: &serving, Terminating: &serving}
+		switch {
+		case address == text:
+		case text[0] == '~':
+			endpoint.Conditions = discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
+		default:
+			endpoint.Conditions.Ready = new(false)
 		}
 		slice.Endpoints = append(slice.Endpoints, endpoint)
 	}
