@@ -36,8 +36,10 @@ func (c *copies) Copies(
 		byCluster[cluster] = append(byCluster[cluster], slice)
 	}
 	for _, slice := range existing {
-		exists[slice.Name] = true
-		add(slice)
+		if slice.DeletionTimestamp == nil { // a finalizer may hold one that was deleted
+			exists[slice.Name] = true
+			add(slice)
+		}
 	}
 	for _, of := range used {
 		for _, slice := range export.OpenAll(of) {

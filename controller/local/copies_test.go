@@ -17,7 +17,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// copiesOf makes copies of slices, each "name" or "name@uid".
+// copiesOf makes copies of slices, each "name" or "name@uid". One with the uid "deleted" is being deleted.
 func copiesOf(text string) []*discoveryv1.EndpointSlice {
 	var copies []*discoveryv1.EndpointSlice
 	for _, word := range strings.Fields(text) {
@@ -25,6 +25,9 @@ func copiesOf(text string) []*discoveryv1.EndpointSlice {
 		copies = append(copies, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: types.UID(uid), Labels: map[string]string{export.LabelSourceCluster: "west"},
 		}})
+		if uid == "deleted" {
+			copies[len(copies)-1].DeletionTimestamp = &metav1.Time{}
+		}
 	}
 	return copies
 }
@@ -56,9 +59,10 @@ func TestCopies(t *testing.T) {
 	}
 	pass("", "")
 	pass("a b", "a b")
-	pass("b", "a b")         // a was collected
-	pass("", "a b")          // and b
-	pass("a@2 c", "a@2 b c") // a is back, and is the copy that exists
+	pass("a b@deleted", "a b") // b has a finalizer
+	pass("b", "a b")           // a was collected
+	pass("", "a b")            // and b
+	pass("a@2 c", "a@2 b c")   // a is back, and is the copy that exists
 	if got := textOf(c.Copies(web, copiesOf("a"))["north"]) + textOf(c.Copies(db, nil)["west"]); got != "" {
 		t.Errorf("others have %q", got)
 	}
