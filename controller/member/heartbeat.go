@@ -9,6 +9,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -39,7 +40,7 @@ const (
 
 // A Heartbeat is the last sign of life of a member.
 type Heartbeat struct {
-	// Heard is the local time at which the heartbeat last changed, zero if there was none.
+	// Heard is the local time at which the heartbeat was last renewed, zero if it was not since it is read.
 	Heard time.Time
 	// KubeSystemUID is the UID of the member's namespace kube-system, as its controller wrote it.
 	KubeSystemUID string
@@ -105,7 +106,8 @@ func (h *heartbeat) Replace(objects []any, _ string) error {
 
 func (h *heartbeat) Resync() error { return nil }
 
-// note takes any new resourceVersion for a renewal, except the first, which may have been written long ago.
+// note takes a new resourceVersion for a renewal, except the first, which may have been written long ago, and an older one,
+// which a restored etcd has.
 func (h *heartbeat) note(lease *coordinationv1.Lease) {
 	properties := lease.Annotations[scope.PropertiesAnnotation]
 	is := Heartbeat{
@@ -116,13 +118,15 @@ func (h *heartbeat) note(lease *coordinationv1.Lease) {
 		Properties: properties[:min(len(properties), scope.MaxBytes+1)],
 	}
 	h.mu.Lock()
-	first, changed := h.resourceVersion == "", lease.ResourceVersion != h.resourceVersion
-	if changed {
-		h.resourceVersion, h.last = lease.ResourceVersion, is
+	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, h.resourceVersion)
+	renewed := h.resourceVersion != "" && lease.ResourceVersion != h.resourceVersion && (err != nil || order > 0)
+	if !renewed {
+		is.Heard = h.last.Heard
 	}
+	h.resourceVersion, h.last = lease.ResourceVersion, is
 	h.mu.Unlock()
 	if h.read != nil {
-		h.read(is, changed && !first)
+		h.read(is, renewed)
 	}
 }
 

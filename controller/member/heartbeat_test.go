@@ -10,6 +10,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -33,6 +34,27 @@ func TestTextsOfAHeartbeat(t *testing.T) {
 		if is.KubeSystemUID != test.uid || len(is.Canaries) != min(length, maxCanariesText) || len(is.Version) != min(length, maxWord) ||
 			len(is.Properties) != min(length, scope.MaxBytes+1) || !strings.HasPrefix(test.text, is.Canaries) {
 			t.Errorf("%.50q: got %+v", test.text, is)
+		}
+	}
+}
+
+// TestRenewals: what was read first may be old, and a restored etcd has an older Lease than it had.
+func TestRenewals(t *testing.T) {
+	start := time.Unix(1e9, 0)
+	clock := clocktesting.NewFakePassiveClock(start)
+	renewed, heard := false, time.Time{}
+	h := &heartbeat{clock: clock, read: func(_ Heartbeat, is bool) { renewed = is }}
+	for i, test := range []struct {
+		version string
+		renewed bool
+	}{{"7", false}, {"8", true}, {"8", false}, {"10", true}, {"3", false}, {"4", true}} {
+		clock.SetTime(start.Add(time.Duration(i) * time.Second))
+		if test.renewed {
+			heard = clock.Now()
+		}
+		h.note(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: test.version, UID: types.UID(test.version)}})
+		if is := h.get(); renewed != test.renewed || is.Heard != heard || is.LeaseUID != test.version {
+			t.Errorf("version %s: renewed %v, heard %s, want %v, %s", test.version, renewed, is.Heard, test.renewed, heard)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 	case verdict.Reason == liveness.Flapping:
 		wrong("member-fresh", "Wait until its heartbeats have arrived for a while without a gap.", "%s.", message)
 	default:
-		ago := "no heartbeat has ever arrived"
+		ago := "no heartbeat has arrived since the controller started to read it"
 		if heard := m.Heartbeat().Heard; !heard.IsZero() {
 			ago = "its last heartbeat arrived " + now.Sub(heard).Round(time.Second).String() + " ago"
 		}
