@@ -47,11 +47,11 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 	if desired == nil || existing != nil && equal(existing, desired) {
 		return existing, nil
 	}
-	// Older CustomResourceDefinitions lack fields, which would cause a warning each.
 	var written P
 	var err error
 	version := ""
 	p.sends(p.observed.Service)
+	// Older CustomResourceDefinitions lack fields, which would cause a warning each: FieldValidation.
 	if existing == nil {
 		written, err = client.Create(ctx, desired, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	} else {
@@ -97,7 +97,7 @@ func read[T any, P object[T]](ctx context.Context, client client[P], name string
 }
 
 // remove deletes the object in the version that was seen, so that a former leader cannot delete what its successor
-// wrote. It returns nil if the object is gone or replaced, and an error if it changed, so that the caller decides
+// wrote. It returns nil if the object is gone or replaced, and errChanged if it changed, so that the caller decides
 // again.
 func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) error {
 	uid, version := seen.GetUID(), seen.GetResourceVersion()
@@ -108,8 +108,12 @@ func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) e
 		return nil
 	case apierrors.IsConflict(err):
 		live, readErr := read(ctx, client, seen.GetName())
-		if readErr == nil && (live == nil || live.GetUID() != uid) {
+		switch {
+		case readErr != nil:
+		case live == nil || live.GetUID() != uid:
 			return nil
+		default:
+			return errChanged
 		}
 	}
 	return err
