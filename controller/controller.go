@@ -35,9 +35,11 @@ import (
 //	        the member cannot speak for itself, become the view of the member
 //	merge   all views, and the objects that exist, become the desired objects
 //	apply   the desired objects are compared with those that exist, and written.
-//	        The result of a write, such as an IP, counts in the next reconcile
+//	        The result of a write, such as an IP, counts in the next reconcile: an import
+//	        exists first, then its Service, then it gets the IP and is ready
 //
-// Of several replicas only the leader does this. The others keep the caches of the local cluster, and nothing else.
+// Of several replicas only the leader does this. The others keep the caches of the local cluster, answer probes
+// of paths, and serve metrics and health.
 type Controller struct {
 	options    Options
 	config     *rest.Config
@@ -63,40 +65,16 @@ func Run(ctx context.Context, options Options) error {
 // Run returns an error if the process must restart: the id of the local cluster is unknown, the Lease was lost
 // (ErrLost), or the MCS API changed (local.ErrChanged). It may be called once.
 func (c *Controller) Run(ctx context.Context) error {
+	if c.options.Canary != nil {
+		defer func() { _ = c.options.Canary.Close() }() // if it did not serve
+	}
 	asked := ctx
 	ctx, end := context.WithCancelCause(asked)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer end(nil)
 	serve(ctx, &group, c.options.Listener, c.options.Health, c.options.Registry, &c.readiness, c.states)
-	cluster := c.options.Cluster
-	var err error
-	if cluster == "" {
-		cluster, err = local.ID(ctx, c.dynamic)
-	}
-	if err == nil {
-		err = validateMembers(cluster, c.options.Members)
-	}
-	if c.options.Canary != nil {
-		if err == nil {
-			group.Go(func() { canary.Serve(ctx, c.options.Canary, cluster, c.canaryKey(ctx, &group)) })
-		} else {
-			_ = c.options.Canary.Close()
-		}
-	}
-	caches := c.newCaches()
-	if err == nil {
-		caches.start(ctx, &group, end)
-		err = heartbeat.CheckID(ctx, c.client, c.options.Namespace, cluster)
-	}
-	switch {
-	case err != nil:
-	case !c.options.LeaderElection:
-		err = c.lead(ctx, cluster, caches)
-	default:
-		c.readiness.check(caches.missing)
-		err = c.elect(ctx, func(ctx context.Context) error { return c.lead(ctx, cluster, caches) })
-	}
+	err := c.work(ctx, &group, end)
 	switch {
 	case asked.Err() != nil:
 		return nil // it failed because everything stops
@@ -104,6 +82,33 @@ func (c *Controller) Run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// work fills the caches of the local cluster, once its id is known, and leads when it is elected. What it starts belongs to
+// the group; end ends it all.
+func (c *Controller) work(ctx context.Context, group *sync.WaitGroup, end context.CancelCauseFunc) (err error) {
+	cluster := c.options.Cluster
+	if cluster == "" {
+		if cluster, err = local.ID(ctx, c.dynamic); err != nil {
+			return err
+		}
+	}
+	if err := validateMembers(cluster, c.options.Members); err != nil {
+		return err
+	}
+	if c.options.Canary != nil {
+		group.Go(func() { canary.Serve(ctx, c.options.Canary, cluster, c.canaryKey(ctx, group)) })
+	}
+	caches := c.newCaches()
+	caches.start(ctx, group, end)
+	if err := heartbeat.CheckID(ctx, c.client, c.options.Namespace, cluster); err != nil {
+		return err
+	}
+	if !c.options.LeaderElection {
+		return c.lead(ctx, cluster, caches)
+	}
+	c.readiness.check(caches.missing)
+	return c.elect(ctx, func(ctx context.Context) error { return c.lead(ctx, cluster, caches) })
 }
 
 // lead does the work of the leader until the context ends.

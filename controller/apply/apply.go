@@ -24,7 +24,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// Existing is the state of one service in the local cluster, from the caches. It is read only.
+// Existing is the state of one service in the local cluster, from the caches. An Applier does not change it.
 type Existing struct {
 	// Exported reports whether any cluster exports the service.
 	Exported bool
@@ -98,7 +98,7 @@ type Outcome struct {
 // ApplyService makes the cluster match the result of a merge.
 //
 // Writes follow their dependencies: the ServiceImport, which owns the other objects; the derived Service; the import's
-// status; the slices; deletions; and the conditions of the ServiceExport, which report the outcome. A failed write only
+// status; the slices; the Service with node ports; deletions; and the conditions of the ServiceExport, which report the outcome. A failed write only
 // prevents writes that depend on it: a failed slice prevents deletions of slices of the same source cluster. All errors
 // are returned.
 func (a *Applier) ApplyService(ctx context.Context, access *local.Access, existing Existing,

@@ -17,7 +17,7 @@ import (
 var dictionary = sync.OnceValue(func() *s2.Dict {
 	encoded, err := example().Marshal()
 	if err != nil {
-		panic(fmt.Sprintf("packed: the example cannot be encoded: %v", err))
+		panic(fmt.Sprintf("export: the example cannot be encoded: %v", err))
 	}
 	return s2.MakeDict(encoded, nil)
 })

@@ -104,14 +104,13 @@ type Slice struct {
 	// no nodeName and no targetRef.
 	Endpoints []discoveryv1.Endpoint
 	// Clusters is the cluster selector of the clusters that the slice is for, empty for all. While an export changes,
-	// its slices may differ. It is valid: see selector.ParseAbsolute.
+	// its slices may differ. It is valid: see scope.ParseAbsolute.
 	Clusters string
 	// Network is the network that the slice is for, empty for the default one; if Exposed is set, it is for all others. The
 	// addresses are then not those of pods, but what Exposed says.
 	Network string
 	Exposed Exposure
-	// TriggerTime is the annotation endpoints.kubernetes.io/last-change-trigger-time of the source cluster, empty if
-	// unknown.
+	// TriggerTime is when the endpoints changed in the source cluster (RFC 3339), empty if unknown.
 	TriggerTime string
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Labels and annotations of ServiceImports, ServiceExports, Services and
-// EndpointSlices. Those of Secrets and Leases are in member and memberstate.
+// EndpointSlices. Those of Secrets, Leases and namespaces are in member, memberstate and scope.
 const (
 	// Domain is the domain of the project's own keys. Exports cannot set keys of it or of its subdomains on an import.
 	Domain = "clusterset-dns.github.io"

@@ -37,7 +37,7 @@ func Pack(slice *discoveryv1.EndpointSlice) *Packed {
 	size := slice.Size()
 	*plain = slices.Grow((*plain)[:0], size)[:size]
 	if _, err := slice.MarshalToSizedBuffer(*plain); err != nil {
-		panic(fmt.Sprintf("packed: EndpointSlice %s/%s cannot be encoded: %v", slice.Namespace, slice.Name, err))
+		panic(fmt.Sprintf("export: EndpointSlice %s/%s cannot be encoded: %v", slice.Namespace, slice.Name, err))
 	}
 	*compressed = dictionary().Encode(*compressed, *plain)
 	return &Packed{data: bytes.Clone(*compressed), endpoints: int32(len(slice.Endpoints))}
@@ -49,7 +49,7 @@ func (s *Packed) encoded(read func([]byte)) {
 	defer giveBuffer(buffer)
 	encoded, err := dictionary().Decode(*buffer, s.data)
 	if err != nil {
-		panic(fmt.Sprintf("packed: an EndpointSlice cannot be decompressed: %v", err))
+		panic(fmt.Sprintf("export: an EndpointSlice cannot be decompressed: %v", err))
 	}
 	*buffer = encoded
 	read(encoded)
@@ -63,21 +63,18 @@ func (s *Packed) Open() *discoveryv1.EndpointSlice {
 	}
 	s.encoded(func(encoded []byte) {
 		if err := slice.Unmarshal(encoded); err != nil {
-			panic(fmt.Sprintf("packed: an encoded EndpointSlice cannot be decoded: %v", err))
+			panic(fmt.Sprintf("export: an encoded EndpointSlice cannot be decoded: %v", err))
 		}
 	})
 	return slice
 }
-
-// Size returns the compressed size in bytes, which is what the slice occupies in memory.
-func (s *Packed) Size() int { return len(s.data) }
 
 // Encoded returns the size in bytes before compression, which bounds what Open allocates only roughly. It decodes
 // nothing.
 func (s *Packed) Encoded() int {
 	length, err := s2.DecodedLen(s.data)
 	if err != nil {
-		panic(fmt.Sprintf("packed: an EndpointSlice has no length: %v", err))
+		panic(fmt.Sprintf("export: an EndpointSlice has no length: %v", err))
 	}
 	return length
 }
@@ -95,7 +92,7 @@ func (s *Packed) OpenMetadata() *discoveryv1.EndpointSlice {
 	var partial metav1.PartialObjectMetadata // metadata is its first field, too
 	s.encoded(func(encoded []byte) {
 		if err := partial.Unmarshal(encoded); err != nil {
-			panic(fmt.Sprintf("packed: the metadata of an encoded EndpointSlice cannot be decoded: %v", err))
+			panic(fmt.Sprintf("export: the metadata of an encoded EndpointSlice cannot be decoded: %v", err))
 		}
 	})
 	return &discoveryv1.EndpointSlice{ObjectMeta: partial.ObjectMeta}

@@ -22,7 +22,7 @@ const (
 	ReasonNoSnapshot Reason = "NoSnapshot"
 	// ReasonUnknownVersion: its snapshots are of unknown versions.
 	ReasonUnknownVersion Reason = "UnknownVersion"
-	// ReasonBadSnapshot: its snapshot is invalid.
+	// ReasonBadSnapshot: its snapshot, or the Service, is invalid.
 	ReasonBadSnapshot Reason = "BadSnapshot"
 	// ReasonWrongCluster: its snapshot is of another cluster.
 	ReasonWrongCluster Reason = "WrongCluster"
@@ -36,7 +36,7 @@ const (
 	ReasonForeignAddress Reason = "ForeignAddress"
 	// ReasonBadEndpoint: another field of an endpoint is invalid.
 	ReasonBadEndpoint Reason = "BadEndpoint"
-	// ReasonBadMetadata: an exported label or annotation is invalid.
+	// ReasonBadMetadata: an exported label or annotation, or saturated, is invalid.
 	ReasonBadMetadata Reason = "BadMetadata"
 	// ReasonReservedKey: its key is reserved.
 	ReasonReservedKey Reason = "ReservedKey"
@@ -73,7 +73,7 @@ func (p Problem) String() string {
 // Invalid is why a ServiceExport contributes nothing. It becomes the condition Valid=False of the ServiceExport.
 type Invalid struct {
 	// Reason is a condition's reason: NoService and InvalidServiceType of the MCS API, or one of the constants here, or
-	// input.InvalidDenied.
+	// reconciler.InvalidDenied.
 	Reason string
 	// Message is what is wrong and what to do.
 	Message string

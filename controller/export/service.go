@@ -207,8 +207,8 @@ func sortTargets(targets []Target) {
 // maxTriggerTime bounds a trigger time in bytes. RFC 3339 allows any number of digits after the second.
 const maxTriggerTime = 64
 
-// triggerTime returns the trigger time of a slice, empty if it is missing or invalid. Slices of Services and of earlier
-// versions have it under Kubernetes' key.
+// triggerTime returns the trigger time of a slice, empty if it is missing or invalid. Slices of Services have it under
+// Kubernetes' key.
 func triggerTime(slice *discoveryv1.EndpointSlice) string {
 	text := cmp.Or(slice.Annotations[AnnotationTriggerTime], slice.Annotations[corev1.EndpointsLastChangeTriggerTime])
 	if len(text) > maxTriggerTime {

@@ -34,7 +34,7 @@ const retryReset = time.Minute
 // errFailed makes a reflector list all objects again. The cause was reported by Informer.asked.
 var errFailed = errors.New("the watch cannot be opened: all objects are listed again")
 
-// A Client reads one resource. Typed clients and metadata clients implement it.
+// A Client reads one resource. Typed and dynamic clients implement it.
 type Client[L runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
@@ -57,7 +57,7 @@ type Options struct {
 }
 
 // An Informer caches the objects of one resource, and calls a handler for each change, one at a time. Handlers must
-// return quickly; of a export.Packed, they get the metadata alone. Lists are always the newest state, never from a cache of
+// return quickly; of an export.Packed, they get the metadata alone. Lists are always the newest state, never from a cache of
 // the API server.
 type Informer struct {
 	gate      *FreshnessGate

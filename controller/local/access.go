@@ -43,7 +43,7 @@ type Access struct {
 
 // newAccess prepares a version for use. Its caches fill once run.
 func newAccess(
-	config *rest.Config, httpClient *http.Client, reader dynamic.Interface, group *informer.FreshnessGate, version string,
+	config *rest.Config, httpClient *http.Client, reader dynamic.Interface, gate *informer.FreshnessGate, version string,
 ) (*Access, error) {
 	groupVersion := schema.GroupVersion{Group: Group, Version: version}
 	scheme := runtime.NewScheme()
@@ -62,7 +62,7 @@ func newAccess(
 		return nil, fmt.Errorf("client of %s: %w", groupVersion, err)
 	}
 	cached := func(kind, resource string, decode cache.TransformFunc, indexers cache.Indexers) *informer.Informer {
-		return informer.New(group, reader.Resource(groupVersion.WithResource(resource)), informer.Options{
+		return informer.New(gate, reader.Resource(groupVersion.WithResource(resource)), informer.Options{
 			Resource: kind + "s", Example: example(groupVersion, kind), Transform: decode, Indexers: indexers,
 			Exports: kind == v1beta1.ServiceExportKindName,
 		})

@@ -42,8 +42,8 @@ const (
 // addresses. They are optional, because the right to list them may be missing.
 const nodesWait = 5 * time.Second
 
-// A Cluster is the caches of the local cluster, and which copies are used. The objects that its methods return are shared
-// and must not be changed.
+// A Cluster is the caches of the local cluster, and which copies are used. The objects that its methods return, except
+// EndpointSlices, are shared and must not be changed.
 type Cluster struct {
 	Services, EndpointSlices, Namespaces, Secrets, Nodes *informer.Informer
 

@@ -9,8 +9,8 @@ import (
 )
 
 // decode returns what is cached of an object. A schema accepts what the Go type does not, such as the time
-// "2026-01-01t00:00:00Z" in a condition, and one such object must not keep all others from being read. It is cached
-// without its status, which the controller writes itself. A spec that cannot be decoded, which only other schemas than
+// "2026-01-01t00:00:00Z" in a condition, and one such object must not keep all others from being read. Such an object is
+// cached without its status, which the controller writes itself. A spec that cannot be decoded, which only other schemas than
 // those of the MCS API accept, is left out, too: the controller writes that of an import anew, and an export has no
 // exported metadata.
 func decode[T any](object any) (any, error) {

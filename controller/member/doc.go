@@ -4,6 +4,6 @@
 // credentials, and keeps one connection to each member, with one watch of the EndpointSlices that the member publishes
 // and one of its heartbeat.
 //
-// Each member has a context from joining to leaving. The package never writes to another cluster, and losing contact
-// with a member removes nothing that was read of it.
+// Each member has a context from joining to leaving. The package stores nothing in another cluster (it asks some
+// for a token), and losing contact with a member removes nothing that was read of it.
 package member

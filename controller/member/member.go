@@ -89,8 +89,8 @@ func (m *Member) Life() Life { return m.source.credential.Life() }
 // false again: a silent member stays as last seen.
 func (m *Member) Synced() bool { return m.slices.synced.Load() }
 
-// Slices returns the slices that the member publishes for a service, in no order. They are complete once Synced. They
-// are shared and must not be changed.
+// Slices returns the slices that the member publishes for a service, in no order, as new objects. They are complete once
+// Synced.
 func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return m.slices.of(service)
 }

@@ -18,12 +18,12 @@ import (
 
 const byService = "service"
 
-// sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it: Add, Update,
-// Delete and Replace panic on objects of other types. It is safe for one writer and any number of readers.
+// sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it: Add, Update and
+// Delete panic on anything but an EndpointSlice, Replace on anything but an export.Packed. It is safe for one writer and any number of readers.
 type sliceStore struct {
 	// indexer has each as an export.Packed.
 	indexer cache.Indexer
-	// changed is called for each service that changed, after the change is visible.
+	// changed is called for each service that changed, after the change is visible: Members.published.
 	changed func(types.NamespacedName)
 	// listed is called after the first complete list, which makes the store synced.
 	listed func()

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -18,6 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // This file maps changes to the services that they concern. Over-enqueueing only costs a reconcile; a missed key would
@@ -39,6 +41,39 @@ func (r *Reconciler) ServiceChanged(service types.NamespacedName) { r.queue.Add(
 
 // VerdictChanged implements memberstate.Handler.
 func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) }
+
+// propertiesChanged handles a change of the properties of the local cluster.
+func (r *Reconciler) propertiesChanged() {
+	r.setClusterSet()
+	r.EnqueueAll()
+}
+
+func (r *Reconciler) setClusterSet() {
+	r.Tracker.SetClusterSet(r.Properties.All()[scope.ClusterSetProperty])
+}
+
+// PropertiesChanged implements memberstate.Handler.
+func (r *Reconciler) PropertiesChanged(cluster string) {
+	r.enqueueCluster(cluster)
+	r.enqueueExports(dependsOnMembers)
+}
+
+// dependsOnMembers reports whether an export depends on which members there are, and on their properties.
+func dependsOnMembers(each *v1beta1.ServiceExport) bool {
+	return each.Annotations[export.AnnotationClusters] != "" ||
+		meta.FindStatusCondition(each.Status.Conditions, ConditionReach) != nil
+}
+
+// MemberChanged implements member.Handler.
+func (r *Reconciler) MemberChanged(cluster string) {
+	var members []string
+	for _, m := range r.Members.List() {
+		members = append(members, m.Cluster())
+	}
+	r.shares.SetMembers(members)
+	r.enqueueCluster(cluster)
+	r.enqueueExports(dependsOnMembers)
+}
 
 // enqueueExports enqueues the exports of the local cluster that are concerned.
 func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool) {

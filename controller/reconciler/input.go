@@ -86,7 +86,8 @@ type Input struct {
 	keeps map[*member.Member]bool
 }
 
-// Gather returns the current input for a pass over a service.
+// Gather returns the current input for a pass over a service. It may ask the API server for pods, and remembers what the
+// next pass over the service needs.
 func (g *Gatherer) Gather(ctx context.Context, access *local.Access, service types.NamespacedName) Input {
 	limited, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()

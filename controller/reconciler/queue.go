@@ -58,7 +58,7 @@ func newQueue() *queue {
 	}
 }
 
-// AddOthers adds a service of which another writer changed an object.
+// AddOthers adds a service for a pass that other writers, or the answers to own writes, may cause without end.
 func (q *queue) AddOthers(service types.NamespacedName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

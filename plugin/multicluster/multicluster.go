@@ -37,7 +37,7 @@ const pluginName = "multicluster"
 
 var log = clog.NewWithPlugin(pluginName)
 
-// Multicluster is the plugin. Its fields are set before it serves; source and index change.
+// Multicluster is the plugin. Its fields are set before it serves; previous, source and index change.
 type Multicluster struct {
 	Next plugin.Handler
 	// Zones are those it is authoritative for, fully qualified and in lower case. Reverse are those of them that are

@@ -144,7 +144,7 @@ func (s *Source) Index() *record.Index { return s.index }
 // Topology is where clients are, as far as known.
 func (s *Source) Topology() *object.Topology { return s.topology.Load() }
 
-// Synced is closed once everything was listed.
+// Synced is closed once everything was listed and published.
 func (s *Source) Synced() <-chan struct{} { return s.synced }
 
 // Settled is closed once nothing is to be waited for: the source is synced, or the API server said that all that is
