@@ -282,7 +282,7 @@ manifest: tools ## Render the manifests in deploy/ from the chart.
 
 .PHONY: reference
 reference: ## Write the lists in docs/reference from the code.
-	@REFERENCE=write $(BOUND) go test -count=1 -run "^TestReference$$$$" ./test/conventions
+	@REFERENCE=write $(BOUND) go test -count=1 -run '^TestReference$$' ./test/conventions
 
 IMAGES   ?= $(BIN)/images
 EPOCH     = $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
