@@ -32,12 +32,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_995},
-		{"lines of controller/", lines["controller"], 17_876},
+		{"lines of plugin/", lines["plugin"], 4_976},
+		{"lines of controller/", lines["controller"], 17_841},
 		{"lines of cmd/", lines["cmd"], 5_399},
-		{"lines of " + units, lines[units], 56_480},
+		{"lines of " + units, lines[units], 54_545},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_489},
+		{"words of Markdown", words, 24_494},
 	} {
 		switch {
 		case each.is > each.most:

@@ -68,6 +68,8 @@ var reading = []mutant{
 		`min(restAtMost, max(restAtLeast, restTimes*took))`, `0`),
 	at("controller/reconciler/queue.go", "the controller and another writer revert each other without a pause",
 		`of.passes > othersAtOnce`, `false`),
+	at("controller/local/copies.go", "a finalizer on copies that are deleted takes the endpoints of a cluster that is away",
+		`slice.DeletionTimestamp == nil`, `true`),
 	at("controller/local/copies.go", "who deletes copies while their cluster is away takes its endpoints away for good",
 		`used := c.used[service]`, `used := c.used[types.NamespacedName{}]`),
 	at("controller/export/packed.go", "what a restored etcd says again under an old resourceVersion is not seen",
@@ -80,7 +82,10 @@ var reading = []mutant{
 	at("controller/member/slices.go", "nobody asks whether a list that lacks most exports is to be believed",
 		`s.listing(slices.Collect(`, `_ = (slices.Collect(`),
 	at("controller/member/heartbeat.go", "a Lease that nobody renews any more counts as a heartbeat with each list",
-		`is, changed && !first)`, `is, changed || !first || first)`, "TestSilence"),
+		`h.read(is, renewed)`, `h.read(is, true)`, "TestSilence"),
+	at("controller/member/heartbeat.go", "a cluster that was restored from a backup and runs no controller counts as alive once",
+		`lease.ResourceVersion != h.resourceVersion && (err != nil || order > 0)`,
+		`lease.ResourceVersion != h.resourceVersion && (err == nil || order > 0)`),
 }
 
 // judging are mistakes in who is believed.
