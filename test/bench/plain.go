@@ -188,11 +188,13 @@ func (p *plain) changes(ctx context.Context, least *leastTime) error {
 	}()
 	least.Took, least.CPU, err = during(os.Getpid(), func() error {
 		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(atOnce) // an API server that falls behind gets no more
+		group.SetLimit(atOnce) // an API server that falls behind gets no more at once
+		began := time.Now()
 		err := atRate(ctx, p.rate, p.lasts, func() error {
 			slice, number := own[least.Count%len(own)], least.Count
 			least.Count++
-			group.Go(func() error { return p.change(ctx, w, &slice, number) })
+			due := began.Add(time.Duration(number) * time.Second / time.Duration(p.rate))
+			group.Go(func() error { return p.change(ctx, w, &slice, number, due) })
 			return nil
 		})
 		return errors.Join(group.Wait(), err)
@@ -208,17 +210,16 @@ func (p *plain) changes(ctx context.Context, least *leastTime) error {
 	return err
 }
 
-// change gives an endpoint another address.
-func (p *plain) change(ctx context.Context, w *watched, slice *discoveryv1.EndpointSlice, number int) error {
+// change gives an endpoint another address. It takes the time from when it was due.
+func (p *plain) change(ctx context.Context, w *watched, slice *discoveryv1.EndpointSlice, number int, due time.Time) error {
 	changed := slice.DeepCopy()
 	changed.ResourceVersion = "" // whatever it is
 	changed.Endpoints[0].Addresses = []string{fmt.Sprintf("10.200.%d.%d", number>>8&0xff, number&0xff)}
-	at := time.Now()
 	changed, err := p.DiscoveryV1().EndpointSlices(slice.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
 	if err != nil {
 		return err
 	}
-	w.note(changed, at)
+	w.note(changed, due)
 	return nil
 }
 

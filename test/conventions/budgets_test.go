@@ -35,9 +35,9 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_976},
 		{"lines of controller/", lines["controller"], 17_841},
 		{"lines of cmd/", lines["cmd"], 5_399},
-		{"lines of " + units, lines[units], 54_545},
+		{"lines of " + units, lines[units], 54_546},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_494},
+		{"words of Markdown", words, 24_427},
 	} {
 		switch {
 		case each.is > each.most:
