@@ -82,8 +82,8 @@ type Applier struct {
 	tracker
 }
 
-// Changed reports whether a pass failed because a cached object was stale.
-func Changed(err error) bool { return errors.Is(err, errChanged) }
+// Stale reports whether a pass failed because a cached object was stale.
+func Stale(err error) bool { return errors.Is(err, errStale) }
 
 // An Outcome says when a service is to be reconciled again, and whether it is published.
 type Outcome struct {
@@ -255,7 +255,7 @@ func (p *pass) writeNodePorts(ctx context.Context) error {
 // its Service with node ports cannot be written.
 func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	before := p.observed.ServiceExport
-	if before == nil || len(p.result.ExportConditions) == 0 || Changed(slicesErr) {
+	if before == nil || len(p.result.ExportConditions) == 0 || Stale(slicesErr) {
 		return nil // there is none, another implementation writes it, or the next pass decides
 	}
 	desired, decided := before.DeepCopy(), slices.Clone(p.result.ExportConditions)
@@ -263,7 +263,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	desired.Status.Conditions = p.conditions(before.Status.Conditions, decided, before.Generation)
 	exports := p.access.ServiceExports(p.namespace())
 	written, err := write(ctx, p, exports, exports.UpdateStatus, before, desired, equalExportStatus)
-	if errors.Is(err, errChanged) && (written == nil || written.UID != before.UID) {
+	if errors.Is(err, errStale) && (written == nil || written.UID != before.UID) {
 		return nil // deleted meanwhile: an event brings the next pass
 	}
 	if err != nil {

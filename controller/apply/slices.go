@@ -66,9 +66,9 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		}
 		written, err := write(ctx, p, client, client.Update, before, update, equalSlice)
 		switch {
-		case errors.Is(err, errChanged) && written != nil && !export.IsManaged(written):
+		case errors.Is(err, errStale) && written != nil && !export.IsManaged(written):
 			p.foreign(written)
-		case errors.Is(err, errChanged) && written == nil && waits:
+		case errors.Is(err, errStale) && written == nil && waits:
 			// The garbage collector deleted it with the import.
 		case err != nil:
 			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err))

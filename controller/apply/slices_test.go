@@ -186,7 +186,7 @@ func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
 	p := slicePass(&sliceServer{gone: []string{"east-1"}},
 		merge.Observed{ServiceImport: ownImport(), ServiceExport: &v1beta1.ServiceExport{}}, "east-1", "east-1+")
 	late := p.writeSlices(t.Context())
-	if err := late["east"]; !Changed(err) {
+	if err := late["east"]; !Stale(err) {
 		t.Fatalf("got %v", err)
 	}
 	// It has no access: what is written would be a panic.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// errChanged reports that a cached object was stale.
-var errChanged = errors.New("it changed meanwhile")
+// errStale reports that a cached object was stale.
+var errStale = errors.New("it changed meanwhile")
 
 // reportable is an API object that Events can be about.
 type reportable interface {
@@ -40,7 +40,7 @@ type update[P any] func(ctx context.Context, object P, options metav1.UpdateOpti
 
 // write creates the desired object or updates the existing one (nil for none), and returns the stored object. desired
 // has the resourceVersion of existing; if it is nil, write changes nothing. If existing is stale, write returns the
-// live object (nil for none) and errChanged.
+// live object (nil for none) and errStale.
 func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], update update[P], existing, desired P,
 	equal func(a, b P) bool,
 ) (P, error) {
@@ -72,7 +72,7 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 		if err != nil {
 			return existing, err
 		}
-		return live, errChanged
+		return live, errStale
 	case err != nil:
 		return existing, err
 	}
@@ -97,7 +97,7 @@ func read[T any, P object[T]](ctx context.Context, client client[P], name string
 }
 
 // remove deletes the object in the version that was seen, so that a former leader cannot delete what its successor
-// wrote. It returns nil if the object is gone or replaced, and errChanged if it changed, so that the caller decides
+// wrote. It returns nil if the object is gone or replaced, and errStale if it changed, so that the caller decides
 // again.
 func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) error {
 	uid, version := seen.GetUID(), seen.GetResourceVersion()
@@ -113,7 +113,7 @@ func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) e
 		case live == nil || live.GetUID() != uid:
 			return nil
 		default:
-			return errChanged
+			return errStale
 		}
 	}
 	return err

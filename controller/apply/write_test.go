@@ -48,7 +48,7 @@ func TestRemove(t *testing.T) {
 			asked = append(asked, action.GetVerb())
 		}
 		_, missing := client.CoreV1().Services("demo").Get(t.Context(), "web", metav1.GetOptions{})
-		if (err != nil) != test.fails || Changed(err) != test.fails || (missing != nil) != test.gone || strings.Join(asked, " ") != test.asked {
+		if (err != nil) != test.fails || Stale(err) != test.fails || (missing != nil) != test.gone || strings.Join(asked, " ") != test.asked {
 			t.Errorf("%s: got %v after %v, and then %v", name, err, asked, missing)
 		}
 	}

@@ -19,16 +19,19 @@ import (
 // digestLength is the length of the digest in a slice's name: 100 bits, which makes collisions impractical.
 const digestLength = 20
 
+// DerivedPrefix begins the names of derived Services, and of Services with node ports.
+const DerivedPrefix = "derived-"
+
 // DerivedServiceName is the name of the Service behind a ServiceImport, the same as the reference implementation's:
 // "derived-" and ten characters of a digest of namespace and name. It is a DNS label.
 func DerivedServiceName(service types.NamespacedName) string {
-	return "derived-" + digest(service.Namespace + "/" + service.Name)[:10]
+	return DerivedPrefix + digest(service.Namespace + "/" + service.Name)[:10]
 }
 
 // NodePortServiceName is the name of the Service with node ports that the controller derives for an exported Service. It is
 // longer than any DerivedServiceName, and its digest too long for two services to share it.
 func NodePortServiceName(service types.NamespacedName) string {
-	return "derived-" + digest("node-ports/" + service.Namespace + "/" + service.Name)[:digestLength]
+	return DerivedPrefix + digest("node-ports/" + service.Namespace + "/" + service.Name)[:digestLength]
 }
 
 // ServiceNameOf returns the multi-cluster service of a slice or a derived Service, in the namespace of the object, empty if

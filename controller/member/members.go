@@ -267,7 +267,7 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 	}
 	for _, member := range slices.Concat(left, replaced) {
 		for _, service := range member.Services() { // also those that were not imported
-			s.published(member, service)
+			s.slicesChanged(member, service)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 			clock: s.config.Clock, read: func(is Heartbeat, renewed bool) { s.config.Tracker.LeaseRead(cluster, is, renewed) },
 		},
 	}
-	store.changed = func(service types.NamespacedName) { s.published(member, service) }
+	store.changed = func(service types.NamespacedName) { s.slicesChanged(member, service) }
 	store.listed = func() {
 		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
 		s.handler.MemberChanged(cluster)

@@ -23,7 +23,7 @@ const byService = "service"
 type sliceStore struct {
 	// indexer has each as an export.Packed.
 	indexer cache.Indexer
-	// changed is called for each service that changed, after the change is visible: Members.published.
+	// changed is called for each service that changed, after the change is visible: Members.slicesChanged.
 	changed func(types.NamespacedName)
 	// listed is called after the first complete list, which makes the store synced.
 	listed func()

@@ -25,9 +25,6 @@ import (
 // This file maps changes to the services that they concern. Over-enqueueing only costs a reconcile; a missed key would
 // lose a change.
 
-// derivedPrefix begins the names that export.DerivedServiceName gives.
-const derivedPrefix = "derived-"
-
 func (r *Reconciler) enqueue(service types.NamespacedName) { r.queue.Add(service) }
 
 // Retry implements heartbeat.Queue: it enqueues a service without the backoff of its failures.
@@ -42,8 +39,8 @@ func (r *Reconciler) ServiceChanged(service types.NamespacedName) { r.queue.Add(
 // VerdictChanged implements memberstate.Handler.
 func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) }
 
-// propertiesChanged handles a change of the properties of the local cluster.
-func (r *Reconciler) propertiesChanged() {
+// onProperties handles a change of the properties of the local cluster.
+func (r *Reconciler) onProperties() {
 	r.setClusterSet()
 	r.EnqueueAll()
 }
@@ -95,8 +92,8 @@ func (r *Reconciler) enqueueShown(service types.NamespacedName, change change) {
 	}
 }
 
-// exportOrImportChanged enqueues the service of a ServiceExport or ServiceImport.
-func (r *Reconciler) exportOrImportChanged(object change) {
+// onExportOrImport enqueues the service of a ServiceExport or ServiceImport.
+func (r *Reconciler) onExportOrImport(object change) {
 	r.enqueueShown(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, object)
 }
 
@@ -114,15 +111,15 @@ func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) 
 	}
 }
 
-// serviceChanged enqueues the service that exports a Service, and those whose derived Service it is or whose derived
+// onService enqueues the service that exports a Service, and those whose derived Service it is or whose derived
 // Service needs its name, as a Service with node ports does.
-func (r *Reconciler) serviceChanged(object change) {
+func (r *Reconciler) onService(object change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	service := export.ServiceNameOf(object)
 	if !export.IsManaged(object) {
 		service = ""
 	}
-	if strings.HasPrefix(key.Name, derivedPrefix) {
+	if strings.HasPrefix(key.Name, export.DerivedPrefix) {
 		r.enqueueDerivedAs(key, service)
 	}
 	if service != "" {
@@ -136,7 +133,7 @@ func (r *Reconciler) serviceChanged(object change) {
 	if access.ServiceExport(key) != nil {
 		r.enqueue(key)
 	}
-	if strings.HasPrefix(key.Name, derivedPrefix) {
+	if strings.HasPrefix(key.Name, export.DerivedPrefix) {
 		r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
 			return e.Namespace == key.Namespace &&
 				export.NodePortServiceName(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}) == key.Name
@@ -162,9 +159,9 @@ func (r *Reconciler) adoptable(access *local.Access, object metav1.Object) {
 	}
 }
 
-// sliceChanged enqueues the service of an EndpointSlice, which was made for a multi-cluster service or belongs to an
+// onSlice enqueues the service of an EndpointSlice, which was made for a multi-cluster service or belongs to an
 // exported Service.
-func (r *Reconciler) sliceChanged(object change) {
+func (r *Reconciler) onSlice(object change) {
 	slice, ok := object.Object.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return

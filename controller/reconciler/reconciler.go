@@ -63,11 +63,11 @@ func New(config Config) *Reconciler {
 // cluster exports comes first: the heartbeat waits for it. The caches must be full, and the members not run yet: their
 // services have turns of their own.
 func (r *Reconciler) Attach() {
-	r.Properties.Handle(r.propertiesChanged)
+	r.Properties.Handle(r.onProperties)
 	r.setClusterSet()
-	r.API.Handle(onChange(r.exportOrImportChanged))
-	r.Local.Services.Handle(onChange(r.serviceChanged))
-	r.Local.EndpointSlices.Handle(onChange(r.sliceChanged))
+	r.API.Handle(onChange(r.onExportOrImport))
+	r.Local.Services.Handle(onChange(r.onService))
+	r.Local.EndpointSlices.Handle(onChange(r.onSlice))
 	r.Local.Namespaces.Handle(r.namespaceHandler())
 	r.Local.Nodes.Handle(r.nodeHandler())
 	r.Local.Secrets.Handle(onChange(func(change) { r.Members.Refresh() }))
@@ -163,7 +163,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 	}
 	r.record.Reconciled(service, outcome.Unpublished)
 	switch {
-	case apply.Changed(err):
+	case apply.Stale(err):
 		r.Metrics.Reconciled(took, nil)
 		r.queue.AddAfter(service, restAtLeast) // the caches show then what another writer wrote
 	case err != nil:
