@@ -283,7 +283,11 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 			s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 		},
 		heartbeat: &heartbeat{
-			clock: s.config.Clock, read: func(is Heartbeat, renewed bool) { s.config.Tracker.LeaseRead(cluster, is, renewed) },
+			clock: s.config.Clock, read: func(is Heartbeat, renewed bool) {
+				if ctx.Err() == nil { // else it may be that of another credential
+					s.config.Tracker.LeaseRead(cluster, is, renewed)
+				}
+			},
 		},
 	}
 	store.changed = func(service types.NamespacedName) { s.slicesChanged(member, service) }
@@ -292,7 +296,7 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 		s.handler.MemberChanged(cluster)
 	}
 	store.listing = func(services []types.NamespacedName) {
-		if s.config.Tracker.Listed(cluster, services) {
+		if ctx.Err() == nil && s.config.Tracker.Listed(cluster, services) {
 			member.listed.Store(nil) // it may be incomplete: the next list must come soon
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,7 +165,8 @@ func TestCredentialsChange(t *testing.T) {
 	}
 }
 
-// TestServicesOfAMemberThatLeaves: all that it published is looked at without it, also what was not imported.
+// TestServicesOfAMemberThatLeaves: all that it published is looked at without it, also what was not imported, and what is
+// still on its way does not count for its successor.
 func TestServicesOfAMemberThatLeaves(t *testing.T) {
 	for name, after := range map[string][]*corev1.Secret{
 		"another credential": {secret("a", "west", 0, kubeconfig(`{token: u}`, aServer))},
@@ -179,14 +181,19 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 				m := set.Get("west")
 				changed = append(changed, fmt.Sprintf("%s, published: %t", service.Name, m != nil && len(m.Services()) > 0))
 			},
+			read: func(string) { changed = append(changed, "read") },
 		}).idle(t)
 		refresh()
 		server := &pages{slices: []*discoveryv1.EndpointSlice{slice("web-1", "web", "1")}, most: pageSize}
 		if err := replace(t, set.Get("west").slices, server); err != nil {
 			t.Fatal(err)
 		}
+		left := set.Get("west")
 		changed, secrets = nil, after
-		if refresh(); !slices.Equal(changed, []string{"web, published: false"}) {
+		refresh()
+		left.heartbeat.note(&coordinationv1.Lease{})
+		left.slices.listing(nil)
+		if !slices.Equal(changed, []string{"web, published: false"}) {
 			t.Errorf("%s: told %q", name, changed)
 		}
 	}

@@ -17,6 +17,7 @@ type surroundings struct {
 	serviceChanged func(types.NamespacedName)
 	memberChanged  func(cluster string)
 	reported       func(Problem)
+	read           func(cluster string) // a heartbeat or a list
 }
 
 func call[T any](function func(T), argument T) {
@@ -30,9 +31,14 @@ func (s *surroundings) Imported(string) map[types.NamespacedName]limits.Weight {
 func (s *surroundings) Track(m *Member)                                        { call(s.tracked, m) }
 func (s *surroundings) Before() []*Candidate                                   { return s.before }
 func (s *surroundings) Untrack(string)                                         {}
-func (s *surroundings) LeaseRead(string, Heartbeat, bool)                      {}
-func (s *surroundings) Listed(string, []types.NamespacedName) bool             { return false }
-func (s *surroundings) ServiceChanged(service types.NamespacedName)            { call(s.serviceChanged, service) }
+func (s *surroundings) LeaseRead(cluster string, _ Heartbeat, _ bool)          { call(s.read, cluster) }
+
+func (s *surroundings) ServiceChanged(service types.NamespacedName) { call(s.serviceChanged, service) }
+
+func (s *surroundings) Listed(cluster string, _ []types.NamespacedName) bool {
+	call(s.read, cluster)
+	return false
+}
 
 func (s *surroundings) MemberChanged(cluster string) { call(s.memberChanged, cluster) }
 

@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_976},
-		{"lines of controller/", lines["controller"], 17_841},
+		{"lines of controller/", lines["controller"], 17_845},
 		{"lines of cmd/", lines["cmd"], 5_399},
-		{"lines of " + units, lines[units], 54_546},
+		{"lines of " + units, lines[units], 54_559},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_427},
 	} {
