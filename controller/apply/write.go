@@ -51,7 +51,7 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 	var err error
 	version := ""
 	p.sends(p.observed.Service)
-	// Older CustomResourceDefinitions lack fields, which would cause a warning each: FieldValidation.
+	// Older CustomResourceDefinitions lack fields, which would cause a warning each without FieldValidation.
 	if existing == nil {
 		written, err = client.Create(ctx, desired, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	} else {
@@ -112,7 +112,7 @@ func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) e
 		case readErr != nil:
 		case live == nil || live.GetUID() != uid:
 			return nil
-		default:
+		case live.GetResourceVersion() != version:
 			return errStale
 		}
 	}

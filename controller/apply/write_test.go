@@ -22,34 +22,51 @@ func TestRemove(t *testing.T) {
 	service := func(uid types.UID, version string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: uid, ResourceVersion: version}}
 	}
+	const stale, refused = "stale", "refused"
 	for name, test := range map[string]struct {
-		live        []runtime.Object
-		gone, fails bool
-		asked       string
+		live     []runtime.Object
+		readable bool
+		gone     bool
+		err      string
+		asked    string
 	}{
-		"the one that was seen": {[]runtime.Object{service("1", "1")}, true, false, "delete"},
-		"gone already":          {nil, true, false, "delete"},
-		"another of its name":   {[]runtime.Object{service("2", "1")}, false, false, "delete get"},
-		"changed meanwhile":     {[]runtime.Object{service("1", "2")}, false, true, "delete get"},
+		"the one that was seen": {[]runtime.Object{service("1", "1")}, true, true, "", "delete"},
+		"gone already":          {nil, true, true, "", "delete"},
+		"another of its name":   {[]runtime.Object{service("2", "1")}, true, false, "", "delete get"},
+		"changed meanwhile":     {[]runtime.Object{service("1", "2")}, true, false, stale, "delete get"},
+		"not readable":          {[]runtime.Object{service("1", "2")}, false, false, refused, "delete get"},
+		"a webhook refuses it":  {[]runtime.Object{service("1", "1")}, true, false, refused, "delete get"},
 	} {
 		client := fake.NewClientset(test.live...)
 		client.PrependReactor("delete", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			is := action.(clienttesting.DeleteAction).GetDeleteOptions().Preconditions
 			for _, live := range test.live {
-				if of := live.(*corev1.Service); *is.UID != of.UID || *is.ResourceVersion != of.ResourceVersion {
+				of := live.(*corev1.Service)
+				if *is.UID != of.UID || *is.ResourceVersion != of.ResourceVersion || test.err == refused {
 					return true, nil, apierrors.NewConflict(corev1.Resource("services"), of.Name, errors.New("another one, or changed"))
 				}
 			}
 			return false, nil, nil
 		})
+		client.PrependReactor("get", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return !test.readable, nil, errors.New("not now")
+		})
 		err := remove(t.Context(), client.CoreV1().Services("demo"), service("1", "1"))
+		got := ""
+		switch {
+		case Stale(err):
+			got = stale
+		case err != nil:
+			got = refused
+		}
 		var asked []string
 		for _, action := range client.Actions() {
 			asked = append(asked, action.GetVerb())
 		}
-		_, missing := client.CoreV1().Services("demo").Get(t.Context(), "web", metav1.GetOptions{})
-		if (err != nil) != test.fails || Stale(err) != test.fails || (missing != nil) != test.gone || strings.Join(asked, " ") != test.asked {
-			t.Errorf("%s: got %v after %v, and then %v", name, err, asked, missing)
+		left, _ := client.Tracker().List(corev1.SchemeGroupVersion.WithResource("services"), corev1.SchemeGroupVersion.WithKind("Service"), "demo")
+		gone := len(left.(*corev1.ServiceList).Items) == 0
+		if got != test.err || gone != test.gone || strings.Join(asked, " ") != test.asked {
+			t.Errorf("%s: got %v after %v, and it is gone: %v", name, err, asked, gone)
 		}
 	}
 }
