@@ -47,7 +47,7 @@ func TestRenewals(t *testing.T) {
 	for i, test := range []struct {
 		version string
 		renewed bool
-	}{{"7", false}, {"8", true}, {"8", false}, {"10", true}, {"3", false}, {"4", true}} {
+	}{{"7", false}, {"8", true}, {"8", false}, {"10", true}, {"3", false}, {"4", true}, {"x", true}} {
 		clock.SetTime(start.Add(time.Duration(i) * time.Second))
 		if test.renewed {
 			heard = clock.Now()

@@ -275,6 +275,7 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 // join returns a member, which is not read yet. A cluster with an unusable credential is a member, too: its imported
 // endpoints stay.
 func (s *Members) join(ctx context.Context, source *source) *Member {
+	ctx, leave := context.WithCancel(ctx)
 	cluster := source.cluster
 	store := newSliceStore()
 	member := &Member{
@@ -303,7 +304,6 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 	store.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }
 	store.account = limits.NewAccount(cluster, s.config.Limits, s.memory, store.imported())
 	store.turns = s.turns
-	ctx, leave := context.WithCancel(ctx)
 	member.leave = func() {
 		leave()
 		store.account.Close()

@@ -33,11 +33,13 @@ func secret(name, cluster string, age time.Duration, data string) *corev1.Secret
 // idle returns members with these surroundings, of which nothing is read, and what makes them follow their sources.
 func (s *surroundings) idle(t *testing.T, sources ...Source) (set *Members, refresh func()) {
 	t.Helper()
-	set = s.members(Config{Cluster: "east", Sources: sources, Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	set = s.members(Config{
+		Cluster: "east", Sources: sources, Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0)), Read: make(chan struct{}),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	t.Cleanup(group.Wait)
+	t.Cleanup(cancel)
 	return set, func() { set.refresh(ctx, &group, nil) }
 }
 
@@ -189,6 +191,9 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		left := set.Get("west")
+		if left.heartbeat.note(&coordinationv1.Lease{}); changed[len(changed)-1] != "read" {
+			t.Errorf("%s: the heartbeat of a member does not count: %q", name, changed)
+		}
 		changed, secrets = nil, after
 		refresh()
 		left.heartbeat.note(&coordinationv1.Lease{})

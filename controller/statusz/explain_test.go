@@ -86,6 +86,7 @@ func TestExplain(t *testing.T) {
 			[]merge.Contribution{exported("east", headless, 80, 1, "10.64.0.1 !10.64.0.2"), exported("west", headless, 80, 2, "10.65.0.1")},
 			nil, func(s *Subject) {
 				s.Members, s.Contributions[0].Demote = []Publisher{{Cluster: "west", Verdict: fresh}}, true
+				s.Contributions[0].View.Slices[0].Endpoints[1].Conditions = export.Conditions(false, true, false)
 			},
 		},
 		"tiers": {

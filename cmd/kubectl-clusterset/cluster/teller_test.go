@@ -31,23 +31,25 @@ func TestWait(t *testing.T) {
 }
 
 func TestWaitSaysWhatItWaitedFor(t *testing.T) {
-	teller := Teller{Out: &bytes.Buffer{}, Timeout: time.Millisecond}
-	err := teller.Wait(t.Context(), func(context.Context) (string, error) { return "the moon has to rise", nil })
-	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "the moon has to rise") {
-		t.Errorf("got %v", err)
-	}
-	first := true
-	err = teller.Wait(t.Context(), func(ctx context.Context) (string, error) {
-		if first {
-			first = false
-			return "the moon has to rise", nil
+	synctest.Test(t, func(t *testing.T) {
+		teller := Teller{Out: &bytes.Buffer{}, Timeout: time.Millisecond}
+		err := teller.Wait(t.Context(), func(context.Context) (string, error) { return "the moon has to rise", nil })
+		if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "the moon has to rise") {
+			t.Errorf("got %v", err)
 		}
-		<-ctx.Done()
-		return "the sky: " + ctx.Err().Error(), nil
+		first := true
+		err = teller.Wait(t.Context(), func(ctx context.Context) (string, error) {
+			if first {
+				first = false
+				return "the moon has to rise", nil
+			}
+			<-ctx.Done()
+			return "the sky: " + ctx.Err().Error(), nil
+		})
+		if err == nil || !strings.HasSuffix(err.Error(), ": the moon has to rise") {
+			t.Errorf("got %v", err)
+		}
 	})
-	if err == nil || !strings.HasSuffix(err.Error(), ": the moon has to rise") {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestWaitEndsWithTheContextAndWithAnError(t *testing.T) {

@@ -191,7 +191,7 @@ func (j *Judge) describe(name, cluster string) string {
 
 const clockFormat = "15:04:05.000"
 
-// A Reply is what came of one query for the addresses of a service.
+// A Reply is the reply to one query for the addresses of a service.
 type Reply struct {
 	// Name is that of the service.
 	Name      string

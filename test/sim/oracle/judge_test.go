@@ -62,8 +62,9 @@ func run(t *testing.T, script string) (wrong []string) {
 			j.SeesIPs("db", addresses(strings.Join(rest, "")), now)
 		case verb == "answers":
 			reply := Reply{Name: "db", At: now}
-			var empty bool
-			if reply.Code, empty = dns.StringToRcode[rest[0]]; !empty {
+			if code, isCode := dns.StringToRcode[rest[0]]; isCode {
+				reply.Code = code
+			} else { // NOERROR
 				reply.Addresses = addresses(rest[0])
 			}
 			wrong = append(wrong, j.Reply(reply)...)

@@ -83,6 +83,7 @@ func Read(cluster, network string, nodes map[string]Node, exports []*v1beta1.Ser
 		if !ok {
 			continue
 		}
+		valid.Name, valid.Present, valid.Exported = export.Name, true, true
 		valid.Created, valid.Endpoints = export.CreationTimestamp.Time, own[export.Name]
 		valid.Labels, valid.Annotations = export.Spec.ExportedLabels, export.Spec.ExportedAnnotations
 		o.Exports[export.Name] = valid
