@@ -35,7 +35,7 @@ var gauges = []struct{ name, help, labels string }{
 	{"member_credentials_invalid", "Secrets of members that are invalid and not used.", ""},
 	{"member_connected", "1 if reading a member works.", "member"},
 	{"member_synced", "1 once all slices of a member were listed with its credential.", "member"},
-	{"member_heartbeat_age_seconds", "Seconds since the last heartbeat of a member; absent before the first.", "member"},
+	{"member_heartbeat_age_seconds", "Seconds since the last heartbeat of a member; absent before the first since the leader began.", "member"},
 	{"member_credential_issued_timestamp_seconds", "Unix time from which the credential of a member is valid; absent if unknown.", "member"},
 	{"member_credential_expiration_timestamp_seconds", "Unix time at which the credential of a member expires; absent if unknown or never.", "member"},
 	{"member_state", "1 for the state of a member.", "member state reason"},

@@ -147,7 +147,7 @@ func (s clusterStatus) Text(out io.Writer, wide bool) error {
 		if m.Drained {
 			how += ",drained"
 		}
-		seen, ends := "never", "no expiry"
+		seen, ends := "not yet", "no expiry"
 		if !m.Heard.IsZero() {
 			seen = age(m.Heard, s.Now)
 		}
@@ -233,7 +233,7 @@ func (s clusterStatus) pending(all []clusterStatus) string {
 		case m.State != "fresh":
 			return fmt.Sprintf("member %s is %s (%s)", m.Cluster, m.State, m.Reason)
 		case !m.Synced, m.Heard.IsZero():
-			return fmt.Sprintf("member %s has not been read yet", m.Cluster)
+			return fmt.Sprintf("member %s has not been read or heard yet", m.Cluster)
 		}
 	}
 	if s.Queue > 0 {

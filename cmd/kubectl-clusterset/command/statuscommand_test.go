@@ -140,9 +140,9 @@ func TestPending(t *testing.T) {
 		"e: the heartbeat has stopped: ServiceExports cannot be read": func(s *clusterStatus) {
 			s.HeartbeatStopped, s.InputsLate = "inputs", "ServiceExports"
 		},
-		"e: member west is stale (Silent)":     func(s *clusterStatus) { s.Members[0].State, s.Members[0].Reason = "stale", "Silent" },
-		"e: member west has not been read yet": func(s *clusterStatus) { s.Members[0].Synced = false },
-		"e: 2 services are being reconciled":   func(s *clusterStatus) { s.Queue = 2 },
+		"e: member west is stale (Silent)":              func(s *clusterStatus) { s.Members[0].State, s.Members[0].Reason = "stale", "Silent" },
+		"e: member west has not been read or heard yet": func(s *clusterStatus) { s.Members[0].Synced = false },
+		"e: 2 services are being reconciled":            func(s *clusterStatus) { s.Queue = 2 },
 		"e: import shop/web is not ready (Pending): no IP yet": func(s *clusterStatus) {
 			s.Imports[0].Reason, s.Imports[0].Message = "Pending", "no IP yet"
 		},
