@@ -98,9 +98,9 @@ type Outcome struct {
 // ApplyService makes the cluster match the result of a merge.
 //
 // Writes follow their dependencies: the ServiceImport, which owns the other objects; the derived Service; the import's
-// status; the slices; the Service with node ports; deletions; and the conditions of the ServiceExport, which report the outcome. A failed write only
-// prevents writes that depend on it: a failed slice prevents deletions of slices of the same source cluster. All errors
-// are returned.
+// status; the slices; the Service with node ports; deletions; and the conditions of the ServiceExport, which report the
+// outcome. A failed write only prevents writes that depend on it: a failed slice prevents deletions of slices of the same
+// source cluster. All errors are returned.
 func (a *Applier) ApplyService(ctx context.Context, access *local.Access, existing Existing,
 	result merge.Result,
 ) (Outcome, error) {

@@ -4,6 +4,7 @@ package liveness
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,8 +30,9 @@ func members(t testing.TB, now int, text string) []Member {
 		all[i], heard[i] = Member{Cluster: words[0], Arrivals: Arrivals{Joined: at(0)}}, map[int]bool{}
 		for _, word := range words[1:] {
 			first, last, _ := strings.Cut(word, "-")
-			var from, to int
-			if _, err := fmt.Sscan(first+" "+cmp.Or(last, first), &from, &to); err != nil {
+			from, err := strconv.Atoi(first)
+			to, err2 := strconv.Atoi(cmp.Or(last, first))
+			if err := errors.Join(err, err2); err != nil {
 				t.Fatal(err)
 			}
 			for second := from; second <= to; second += 5 {

@@ -40,7 +40,8 @@ const (
 
 // A Heartbeat is the last sign of life of a member.
 type Heartbeat struct {
-	// Heard is the local time at which the heartbeat was last renewed, zero if it was not since it is read.
+	// Heard is the local time at which the heartbeat was last renewed, zero before the first renewal
+	// that was read.
 	Heard time.Time
 	// KubeSystemUID is the UID of the member's namespace kube-system, as its controller wrote it.
 	KubeSystemUID string

@@ -19,7 +19,8 @@ import (
 const byService = "service"
 
 // sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it: Add, Update and
-// Delete panic on anything but an EndpointSlice, Replace on anything but an export.Packed. It is safe for one writer and any number of readers.
+// Delete panic on anything but an EndpointSlice, Replace on anything but an export.Packed. It is safe for one writer and
+// any number of readers.
 type sliceStore struct {
 	// indexer has each as an export.Packed.
 	indexer cache.Indexer

@@ -48,8 +48,11 @@ func answering(t *testing.T, begin <-chan struct{}) roundTrip {
 func drip(*http.Request) (io.ReadCloser, error) {
 	body, in := io.Pipe()
 	go func() {
-		for err := error(nil); err == nil; _, err = in.Write([]byte("k")) {
+		for {
 			<-time.After(5 * time.Second)
+			if _, err := in.Write([]byte("k")); err != nil {
+				return
+			}
 		}
 	}()
 	return body, nil

@@ -123,8 +123,8 @@ func (r *Result) KeepExposed(contributions []Contribution, existing []*discovery
 // Merge merges the contributions of all clusters.
 //
 // The ServiceImport owns the derived Service and the copies of members' slices; the ServiceExport owns this cluster's
-// slices. While the ServiceImport does not exist its UID in owner references is empty: the caller writes
-// nothing that the import owns, and merges again. Result.KeepExposed completes the result.
+// slices. While the ServiceImport does not exist its UID in owner references is empty: the caller writes nothing
+// that the import owns, and merges again. Result.KeepExposed completes the result.
 func Merge(observed Observed, contributions []Contribution) Result {
 	contributions, absent := divide(contributions)
 	agreed := decide(contributions)

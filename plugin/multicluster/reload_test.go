@@ -27,8 +27,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
-// apiServer is an API server that has in each namespace, which is demo if a client asks for all, an import web, with a time that
-// Go's types cannot decode, and an import that cannot be decoded.
+// apiServer is an API server with two imports in each namespace: web, with a time that Go's types cannot decode, and one that
+// cannot be decoded at all. A client that asks for all namespaces gets those of demo.
 type apiServer struct {
 	kubeconfig string
 	granted    []string // the only namespaces that may be read, and not all at once, unless nil

@@ -209,7 +209,7 @@ func stopOrphans() error {
 }
 
 // predecessor returns the plugin that answers for the one that the new one replaces, in the same server block and for one
-// of the zones. It is nil if there is none with answers. It is asked for at setup, when no plugin of the new
+// of the zones. It is nil if there is none with answers. It is looked up at setup, when no plugin of the new
 // instance has started, and at the start.
 func (m *Multicluster) predecessor() *Multicluster {
 	for key := range started.Range {

@@ -32,12 +32,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_976},
-		{"lines of controller/", lines["controller"], 17_845},
+		{"lines of plugin/", lines["plugin"], 4_977},
+		{"lines of controller/", lines["controller"], 17_847},
 		{"lines of cmd/", lines["cmd"], 5_399},
-		{"lines of " + units, lines[units], 54_559},
+		{"lines of " + units, lines[units], 54_615},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_427},
+		{"words of Markdown", words, 24_431},
 	} {
 		switch {
 		case each.is > each.most:

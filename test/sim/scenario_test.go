@@ -25,7 +25,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// A bed is a simulated cluster set for a scenario.
+// A bed is a simulated cluster set for a scenario. Its links are those of the network.
 type bed struct {
 	*network.Network
 	set *sim.ClusterSet

@@ -47,7 +47,7 @@ func compareEndpoints(a, b *endpoint) int {
 // A of the service has the addresses of blocks 1 and 2, SRV the targets db-0.east, db-1.east and 10-2-0-1.west, and A
 // of 10-2-0-2.west the address of block 3.
 func (s *Service) buildHeadless(all []*object.Endpoints) {
-	b := blockBuilder{Service: s, ports: make(portSets), maxHost: s.room() - len(".."), drafts: make(map[Class]*draft)}
+	b := blockBuilder{service: s, ports: make(portSets), maxHost: s.room() - len(".."), drafts: make(map[Class]*draft)}
 	for _, from := range all {
 		if s.Import.HasFamily(from.Size) {
 			b.collect(from)
@@ -81,7 +81,7 @@ func (e *endpoint) sameHost(other *endpoint) bool {
 
 // blockBuilder collects endpoints, and makes drafts of blocks.
 type blockBuilder struct {
-	*Service
+	service   *Service
 	ports     portSets
 	maxHost   int // octets of a host and its cluster id
 	endpoints []*endpoint
@@ -100,9 +100,9 @@ type draft struct {
 
 // collect unpacks the endpoints of a slice.
 func (b *blockBuilder) collect(from *object.Endpoints) {
-	b.Skips.AddAll(from.Skips, +1)
+	b.service.Skips.AddAll(from.Skips, +1)
 	b.anyReady = b.anyReady || from.Ready > 0
-	ports := b.ports.set(b.fitting(from.Ports))
+	ports := b.ports.set(b.service.fitting(from.Ports))
 	endpoints := make([]endpoint, from.Len())
 	for i := range endpoints {
 		e := &endpoints[i]
@@ -122,7 +122,7 @@ func (b *blockBuilder) collect(from *object.Endpoints) {
 func (b *blockBuilder) nameHost(e *endpoint) {
 	if of := ParseHostLabel(e.host); of.IsValid() {
 		if of != e.addr {
-			b.Skips.Add(object.InvalidHostname, 1)
+			b.service.Skips.Add(object.InvalidHostname, 1)
 		}
 		e.host = ""
 	}
@@ -135,7 +135,7 @@ func (b *blockBuilder) nameHost(e *endpoint) {
 	}
 	if length+len(e.cluster) > b.maxHost {
 		e.host, e.cluster = "", ""
-		b.Skips.Add(object.NameTooLong, 1)
+		b.service.Skips.Add(object.NameTooLong, 1)
 	}
 }
 

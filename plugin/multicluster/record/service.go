@@ -58,7 +58,8 @@ type Service struct {
 }
 
 // Build makes the record set of an import and its endpoints, in any order. Endpoints count for headless services, and
-// for whether a ClusterSetIP service is empty. The service keeps the configuration and the import.
+// for whether a ClusterSetIP service is empty. The service keeps the configuration and the
+// import, which must not be changed.
 func Build(config *Config, imported *object.Import, endpoints []*object.Endpoints) *Service {
 	s := &Service{Import: imported, config: config}
 	s.Skips.AddAll(imported.Skips, +1)

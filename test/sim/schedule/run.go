@@ -225,9 +225,9 @@ func (r *run) fault(f fault, h *happening) {
 		r.busy[target] = time.Now()
 	}
 	if f.silences {
-		for _, way := range ways {
-			if way.from != way.to && r.silent[way].IsZero() {
-				r.silent[way] = time.Now()
+		for _, each := range ways {
+			if each.from != each.to && r.silent[each].IsZero() {
+				r.silent[each] = time.Now()
 			}
 		}
 	}
@@ -237,8 +237,8 @@ func (r *run) fault(f fault, h *happening) {
 			delete(r.busy, target)
 		}
 		if f.silences {
-			for _, way := range ways {
-				delete(r.silent, way)
+			for _, each := range ways {
+				delete(r.silent, each)
 			}
 		}
 		r.judge.Clear(time.Now(), ways...)
