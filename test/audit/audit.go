@@ -97,6 +97,12 @@ func (l Log) events(t testing.TB) []event {
 	return events
 }
 
+// Has reports whether a call was made.
+func (l Log) Has(t testing.TB, call Call) bool {
+	t.Helper()
+	return slices.ContainsFunc(l.events(t), func(e event) bool { return e.call() == call })
+}
+
 // Compare returns what is wrong: each call that was refused, and each right of the roles in the YAML stream that was
 // used nowhere and is not in unused, which says why it is there, by role and call.
 func Compare(t testing.TB, roles string, unused map[string]map[Call]string, logs ...Log) (problems []string) {

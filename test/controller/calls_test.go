@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -62,6 +63,9 @@ func TestEveryCallIsAllowedAndEveryRightIsUsed(t *testing.T) {
 		west.Export("web!10.65.0.10")
 		s.Expect(scenario.View{
 			"web": "east/10.64.0.11 west/10.65.0.10 -> VIP [Conflict=PortConflict,TypeConflict Ready=Ready Valid=Valid]",
+		})
+		s.Becomes("Gateways are listed", "true", func() (string, error) {
+			return fmt.Sprint(logs[0].Has(t, "list gateway.networking.k8s.io/udproutes")), nil
 		})
 		east.Withdraw("web")
 		west.Withdraw("web")

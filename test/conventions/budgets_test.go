@@ -35,7 +35,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_977},
 		{"lines of controller/", lines["controller"], 17_847},
 		{"lines of cmd/", lines["cmd"], 5_399},
-		{"lines of " + units, lines[units], 54_615},
+		{"lines of " + units, lines[units], 54_860},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_431},
 	} {
