@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
@@ -127,6 +129,10 @@ func (c *cluster) restore(kept backup, reset bool) {
 	c.r.judge.Block(ways...)
 	defer func() { c.r.judge.Clear(time.Now(), ways...) }()
 	c.r.drain()
+	shown := map[string]sets.Set[string]{}
+	for _, reader := range c.r.names {
+		shown[reader] = c.shows(reader)
+	}
 	c.nodes, c.load.Services = kept.nodes, maps.Clone(kept.services)
 	if reset {
 		c.StopAPI()
@@ -139,7 +145,35 @@ func (c *cluster) restore(kept backup, reset bool) {
 		c.Delete(secret)
 	}
 	c.change(c.services()...)
+	c.r.hold(c.abroad(), shown)
 	c.judge().Forget()
 	c.revision = c.API.Revision()
 	c.seeAll()
+}
+
+// lost tells whether a reader may have imported services of which the cluster shows it few now: those that it holds, and
+// those that it was shown before, which it may be about to write.
+func (c *cluster) lost(reader *cluster, before sets.Set[string]) bool {
+	shown, held := c.shows(reader.Name), sets.New[string]()
+	for name, from := range reader.objects().Held {
+		if len(from[c.Name]) > 0 {
+			held.Insert(name)
+		}
+	}
+	kept, gone := held.Intersection(shown).Len(), held.Union(before).Difference(shown).Len()
+	return liveness.LostMost(kept+gone, kept)
+}
+
+// shows are the names of the services that the cluster exports for a reader.
+func (c *cluster) shows(reader string) sets.Set[string] {
+	names := sets.New[string]()
+	if !c.away {
+		names.Insert(placedName)
+	}
+	for name, service := range c.load.Services {
+		if is := c.seen(service, reader); is.Present && is.Exported {
+			names.Insert(name)
+		}
+	}
+	return names
 }

@@ -324,8 +324,5 @@ func deleteNamespace(h *happening) func() {
 			}
 			h.c.write(oracle.Service{Name: service.Name}, service)
 		}
-		// A member whose list lacked most of its exports is held for minutes.
-		h.run.held = append(h.run.held, h.c.abroad()...)
-		h.run.judge.Block(h.c.abroad()...)
 	}
 }

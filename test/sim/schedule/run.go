@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
@@ -232,6 +234,7 @@ func (r *run) fault(f fault, h *happening) {
 		}
 	}
 	healed := heal{at: time.Now().Add(h.Lasts), what: what + " ends", run: func() {
+		r.hold(ways, nil) // what was withdrawn during the fault lacks in a list after it
 		end()
 		for _, target := range targets {
 			delete(r.busy, target)
@@ -245,6 +248,18 @@ func (r *run) fault(f fault, h *happening) {
 	}}
 	at, _ := slices.BinarySearchFunc(r.pending, healed.at, func(h heal, at time.Time) int { return h.at.Compare(at) })
 	r.pending = slices.Insert(r.pending, at, healed)
+}
+
+// hold expects clusters to keep for minutes what they have of a member, where it lists few of the services that they imported.
+// What it showed each before is of moments ago.
+func (r *run) hold(ways []way, before map[string]sets.Set[string]) {
+	of := func(name string) *cluster { return r.clusters[slices.Index(r.names, name)] }
+	for _, each := range ways {
+		if each.from != each.to && of(each.from).lost(of(each.to), before[each.to]) {
+			r.held = append(r.held, each)
+			r.judge.Block(each)
+		}
+	}
 }
 
 // settle asserts what holds once all is whole.
