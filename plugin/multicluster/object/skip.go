@@ -43,14 +43,12 @@ var Reasons = []Reason{
 // Skips counts what was left out. Nil counts nothing.
 type Skips map[Reason]int
 
-// Add counts n more for a reason. A count of 0 is no entry.
+// Add counts n more for a reason.
 func (s *Skips) Add(reason Reason, n int) {
 	if *s == nil {
 		*s = make(Skips)
 	}
-	if (*s)[reason] += n; (*s)[reason] == 0 {
-		delete(*s, reason)
-	}
+	(*s)[reason] += n
 }
 
 // AddAll adds the counts of more, sign times.

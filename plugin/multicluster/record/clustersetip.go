@@ -60,7 +60,7 @@ func (s *Service) services(q *Question, ports []object.Port, client func() Clien
 		return answerOf(answer, nil, true)
 	}
 	room -= len(answer) * size
-	extra := make([]dns.RR, 0, s.Len())
+	extra := make([]dns.RR, 0, len(s.Import.Addrs))
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
 		for j := 0; j < b.Len() && room >= addressSize(b.Size); j++ {

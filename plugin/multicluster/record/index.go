@@ -73,8 +73,7 @@ func (x *Index) Update(now uint32, changes map[string]*Service) {
 	for key, service := range changes {
 		moved = x.apply(key, service, &next.Totals) || moved
 	}
-	next.Totals.Skips = nil
-	next.Totals.Skips.AddAll(x.skips, +1)
+	next.Totals.Skips = maps.Clone(x.skips)
 	if moved {
 		if before == nil || int32(now-before.Serial) > 0 {
 			next.Serial = now
@@ -120,7 +119,7 @@ func (x *Index) apply(key string, after *Service, totals *Totals) (moved bool) {
 		}
 		return true
 	}
-	return exists && !before.AnswersAs(after)
+	return exists && !before.answersAs(after)
 }
 
 // count adds the service to the totals, or takes it away.
@@ -138,15 +137,11 @@ func (x *Index) count(totals *Totals, service *Service, sign int) {
 // Lookup answers a question for a name of kind Namespace or deeper. It calls client only if there may be more records
 // than any client can take.
 func (x *Index) Lookup(q *Question, client func() Client) Answer {
-	switch {
-	case q.Request.Kind == KindNamespace:
-		if x.namespaces.getFold(q.Request.Namespace) > 0 {
-			return Answer{Result: Empty}
-		}
-	case q.Request.Kind > KindNamespace:
-		if service := x.services.getFold(q.Request.Key); service != nil {
-			return service.lookup(q, client)
-		}
+	switch service := x.services.getFold(q.Request.Key); {
+	case service != nil:
+		return service.lookup(q, client)
+	case q.Request.Kind == KindNamespace && x.namespaces.getFold(q.Request.Namespace) > 0:
+		return Answer{Result: Empty}
 	}
 	return Answer{}
 }

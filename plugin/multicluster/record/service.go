@@ -103,18 +103,9 @@ func (s *Service) fitting(ports []object.Port) (fit []object.Port) {
 	return fit
 }
 
-// Len is the number of addresses in the service's records.
-func (s *Service) Len() (count int) {
-	for i := range s.Blocks {
-		count += s.Blocks[i].Len()
-	}
-	return count
-}
-
-// AnswersAs reports whether both give the same answers.
-func (s *Service) AnswersAs(other *Service) bool {
-	return s.Exists == other.Exists && s.Import.Headless == other.Import.Headless &&
-		s.Import.Prefer == other.Import.Prefer &&
+// answersAs reports whether both, which exist, give the same answers.
+func (s *Service) answersAs(other *Service) bool {
+	return s.Import.Headless == other.Import.Headless && s.Import.Prefer == other.Import.Prefer &&
 		s.Ports.equal(other.Ports) &&
 		slices.EqualFunc(s.Blocks, other.Blocks, func(a, b Block) bool { return a.equal(&b) })
 }
