@@ -86,8 +86,8 @@ func TestBuild(t *testing.T) {
 			"A 10.1.0.1; 10-1-0-1.east.eu A 10.1.0.1; sql SRV 5432 10-1-0-1.east.eu", "",
 		},
 		{
-			"IPv6 host labels are valid labels", none, "east[]: 2001:db8:: 2001:db8::1 fd00::a:0:0:1",
-			"AAAA 2001:db8:: 2001:db8::1 fd00::a:0:0:1; 2001-db8--0.east AAAA 2001:db8::; " +
+			"IPv6 host labels are valid labels", none, "east[]: ::2 2001:db8:: 2001:db8::1 fd00::a:0:0:1",
+			"AAAA ::2 2001:db8:: 2001:db8::1 fd00::a:0:0:1; 0--2.east AAAA ::2; 2001-db8--0.east AAAA 2001:db8::; " +
 				"2001-db8--1.east AAAA 2001:db8::1; fd00--a-0-0-1.east AAAA fd00::a:0:0:1", "",
 		},
 		{
@@ -203,17 +203,20 @@ func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
 }
 
 func TestANameTooLongForOneZoneIsInNone(t *testing.T) {
-	long := strings.Repeat("x", 63)
-	raw, slice := new(mcsv1beta1.ServiceImport), recordtest.Slice("east[]: 10.1.0.1 10.1.0.2/"+long)
+	long := strings.Repeat("x", 63) // of hosts and cluster ids are left 43 octets, and an address takes 8
+	raw, slice := new(mcsv1beta1.ServiceImport), recordtest.Slice("east[]: 10.1.0.1/"+long[:39]+" 10.1.0.2/"+long[:40])
+	other := recordtest.Slice(long[:36] + "[]: 10.1.0.3")
 	recordtest.Unmarshal("metadata: {name: "+long+", namespace: "+long+"}\nspec: {type: Headless, ports: []}", raw)
 	both := &record.Config{Zones: []string{zone, strings.Repeat("zone.", 12) + zone}, TTL: 5}
-	service := record.Build(both, object.FromServiceImport(raw), []*object.Endpoints{object.FromEndpointSlice(slice, false)})
-	if got := skips(service.Skips); got != "name_too_long=1" {
+	service := record.Build(both, object.FromServiceImport(raw), []*object.Endpoints{
+		object.FromEndpointSlice(slice, false), object.FromEndpointSlice(other, false),
+	})
+	if got := skips(service.Skips); got != "name_too_long=2" {
 		t.Errorf("left out: %s", got)
 	}
 	for number := range both.Zones {
-		if got := len(service.Records(number)); got != 3 {
-			t.Errorf("zone %d has %d records, want two addresses of the service and one of a host", number, got)
+		if got := text(service.Records(number)); len(got) != 4 || !strings.HasPrefix(got[0], long[:39]+".east.") {
+			t.Errorf("zone %d has %q, want three addresses of the service and one of a host", number, got)
 		}
 	}
 	longer := &record.Config{Zones: []string{strings.Repeat("zone.", 24) + zone}, TTL: 5}
