@@ -95,7 +95,8 @@ func TestReverseNames(t *testing.T) {
 	const ips = "10.1.0.255 fd00:1::a 2001:db8:ffff:1:2:3:4:5"
 	service := build(recordtest.ClusterSetIP(ips, ""))
 	x := record.NewIndex(reverseConfig)
-	x.Update(1, services{service.Import.Key: service})
+	x.Update(1, services{service.Import.Key: build(recordtest.ClusterSetIP("10.1.0.255", ""))})
+	x.Update(2, services{service.Import.Key: service})
 	want := func(qname string, want record.Result) {
 		t.Helper()
 		if got := x.LookupReverse(qname, dns.TypePTR).Result; got != want {
