@@ -54,6 +54,10 @@ func TestBuild(t *testing.T) {
 			"each pair of target and port number appears once", recordtest.Headless("tcp=53 udp=53/UDP"), "east[tcp=53 udp=53/UDP]: 10.1.0.1",
 			one + "; tcp SRV 53 10-1-0-1.east; _udp._udp SRV 53 10-1-0-1.east", "",
 		},
+		{
+			"clusters that give a number different names", recordtest.Headless("sql=1 web=1"), "east[sql=80]: 10.1.0.1; west[web=80]: 10.2.0.1",
+			"A 10.1.0.1 10.2.0.1; 10-1-0-1.east A 10.1.0.1; 10-2-0-1.west A 10.2.0.1; sql SRV 80 10-1-0-1.east; web SRV 80 10-2-0-1.west", "",
+		},
 		{"ports that the import does not declare do not leak", sql, "east[sql=5432 admin=1 sql=1/UDP]: 10.1.0.1", ofOne, ""},
 		{
 			"a headless import that declares no ports has those of its slices", none, "east: 10.1.0.1; west[]: 10.2.0.1",
