@@ -152,7 +152,7 @@ func TestTheReadmeHasEveryPieceOfMetadata(t *testing.T) {
 
 // A reload starts a watch before the last one ends. What is no longer watched has no age that grows.
 func TestOnlyWhatIsWatchedHasMetrics(t *testing.T) {
-	const resource = watch.Resource("things")
+	const resource = watch.Resource("others") // no other test has metrics of it
 	before := testutil.CollectAndCount(lastSync) + testutil.CollectAndCount(watching)
 	o := new(observer)
 	expect := func(step string, synced, healthy float64) {

@@ -97,17 +97,12 @@ func (o Options) Load() (*rest.Config, error) {
 // key identifies what the options result in: equal keys mean equal watches.
 func (o Options) key() (string, error) {
 	content := []byte{}
-	path := o.Kubeconfig
-	if path != "" {
+	if o.Kubeconfig != "" {
 		var err error
-		if content, err = os.ReadFile(filepath.Clean(path)); err != nil {
+		if content, err = os.ReadFile(filepath.Clean(o.Kubeconfig)); err != nil {
 			return "", fmt.Errorf("reading the kubeconfig: %w", err)
 		}
-		if absolute, err := filepath.Abs(path); err == nil {
-			path = absolute
-		}
 	}
-	o.Kubeconfig, o.Namespaces, o.Imports = path, slices.Sorted(slices.Values(o.Namespaces)), o.imports()
 	return fmt.Sprintf("%#v %x", o, sha256.Sum256(content)), nil
 }
 

@@ -191,7 +191,6 @@ func (s *Source) publishAll(ctx context.Context) {
 		case <-s.inputs.changed:
 		case <-next:
 		}
-		next = nil
 		if wait := s.publish(); wait > 0 {
 			next = time.After(wait)
 		}
