@@ -14,8 +14,11 @@ import (
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
+	"k8s.io/client-go/rest"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
 // many is the service db with so many endpoints in each of two clusters.
@@ -73,19 +76,22 @@ func throughServer(t *testing.T, m *Multicluster, r *dns.Msg) *dns.Msg {
 }
 
 func TestASignedReplyFitsTheClientsBuffer(t *testing.T) {
-	const key, secret, size = "key.example.", "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", 1232
-	m := newTestPlugin(many(200))
-	m.signature = sizeSignature + len(key) + 1
-	udp, _ := startChain(t, m, "tsig {\n secret "+key+" "+secret+"\n require none\n}")
-	for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
-		for _, algorithm := range []string{dns.HmacSHA256, dns.HmacSHA512} {
-			r := new(dns.Msg).SetQuestion("db.demo.svc."+testZone, qtype)
-			r.SetEdns0(size, false) // the client reads no more octets than these
-			r.SetTsig(key, algorithm, 300, time.Now().Unix())
-			client := dns.Client{Timeout: patience, TsigSecret: map[string]string{key: secret}}
-			reply, _, err := client.ExchangeContext(t.Context(), r, udp)
-			if err != nil || reply.IsTsig() == nil || !reply.Truncated || len(reply.Answer) < 10 {
-				t.Errorf("%s, %s: %v, %v", dns.TypeToString[qtype], algorithm, err, reply)
+	const key, secret = "key.example.", "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
+	// How many endpoints a cluster has, by the buffer. In the smaller one, the server compresses nothing by itself.
+	for size, endpoints := range map[uint16]int{1232: 200, 512: 15} {
+		m := newTestPlugin(many(endpoints))
+		m.signature = sizeSignature + len(key) + 1
+		udp, _ := startChain(t, m, "tsig {\n secret "+key+" "+secret+"\n require none\n}")
+		for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
+			for _, algorithm := range []string{dns.HmacSHA256, dns.HmacSHA512} {
+				r := new(dns.Msg).SetQuestion("db.demo.svc."+testZone, qtype)
+				r.SetEdns0(size, false) // the client reads no more octets than these
+				r.SetTsig(key, algorithm, 300, time.Now().Unix())
+				client := dns.Client{Timeout: patience, TsigSecret: map[string]string{key: secret}}
+				reply, _, err := client.ExchangeContext(t.Context(), r, udp)
+				if err != nil || reply.IsTsig() == nil || !reply.Truncated || len(reply.Answer) < int(size)/125 {
+					t.Errorf("%s, %s: %v, %v", dns.TypeToString[qtype], algorithm, err, reply)
+				}
 			}
 		}
 	}
@@ -114,4 +120,16 @@ func TestClientBehindAProxy(t *testing.T) {
 	if got := clientIP(&proxied{remote: &net.UnixAddr{}}); got.IsValid() {
 		t.Errorf("no IP: got %s", got)
 	}
+}
+
+func TestTheServersPreference(t *testing.T) {
+	m := newTestPlugin(service{"db", recordtest.SQL, recordtest.Slices("east: 10.1.0.1; west: 10.2.0.1")})
+	source, stop, err := watch.New(&rest.Config{Host: "127.0.0.1:1"}, watch.Options{}, m.config(), new(observer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	m.source.Store(source)
+	m.cluster, m.prefer = "east", object.PreferCluster
+	check(t, m, readCases("A db.demo.svc.@ = 10.1.0.1")[0])
 }
