@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
 )
 
 func TestParse(t *testing.T) {
@@ -34,25 +35,28 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for options, want := range map[string]string{
-		"":                             "",
-		"kubeconfig /etc/kubeconfig":   "Kubeconfig=/etc/kubeconfig",
-		"namespaces a b\nnamespaces c": "Namespaces=[a b c]",
-		"namespace_labels a=b,c":       "NamespaceLabels=a=b,c",
-		"labels tier in (a, b)":        "Labels=tier in (a,b)",
-		"ttl 0":                        "ttl=0",
-		"fallthrough":                  "fallthrough=[.]",
-		"startup_timeout 1m":           "startup_timeout=1m0s",
-		"max_answers 16":               "max_answers=16",
-		"cluster East.Example":         "cluster=east.example",
-		"prefer none":                  "prefer=1",
-		"prefer cluster\ncluster east": "prefer=2 cluster=east",
-		"zonal":                        "TopologyZones=true",
-		"cluster east\nprefer zone":    "prefer=3 cluster=east Nodes=true",
+		"":                                "",
+		"kubeconfig /etc/kubeconfig":      "Kubeconfig=/etc/kubeconfig",
+		"kubeconfig a\nfallback services": "Kubeconfig=/srv/a FallbackServices=true",
+		"namespaces a b\nnamespaces c":    "Namespaces=[a b c]",
+		"namespace_labels a=b,c":          "NamespaceLabels=a=b,c",
+		"labels tier in (a, b)":           "Labels=tier in (a,b)",
+		"ttl 0":                           "ttl=0",
+		"fallthrough":                     "fallthrough=[.]",
+		"startup_timeout 1m":              "startup_timeout=1m0s",
+		"max_answers 16":                  "max_answers=16",
+		"cluster East.Example":            "cluster=east.example",
+		"prefer none":                     "prefer=1",
+		"prefer cluster\ncluster east":    "prefer=2 cluster=east",
+		"zonal":                           "TopologyZones=true",
+		"cluster east\nprefer zone":       "prefer=3 cluster=east Nodes=true",
 		// Those of coredns/multicluster.
 		"kubeconfig /etc/kubeconfig east\nnoendpoints\nfallthrough in-addr.arpa": "fallthrough=[in-addr.arpa.] " +
 			"Kubeconfig=/etc/kubeconfig Context=east NoEndpoints=true",
 	} {
-		got, err := parse(caddy.NewTestController("dns", "multicluster {\n"+options+"\n}"))
+		c := caddy.NewTestController("dns", "multicluster {\n"+options+"\n}")
+		dnsserver.GetConfig(c).Root = "/srv"
+		got, err := parse(c)
 		if err != nil {
 			t.Errorf("%q: %v", options, err)
 		} else if settings := settings(got); settings != want {
