@@ -193,9 +193,6 @@ func (s *Service) nearest(q *Question, size uint8, client Client) Answer {
 	}))
 	limit := q.limit(n)
 	count := max(0, min(limit, client.room(q.Name)/addressSize(size)))
-	if count == n {
-		client.Point = 0 // all, in their order
-	}
 	out := newAddressList(count, size)
 	each(parts, client.Point, func(p *part, entry int, _ *object.Port) bool {
 		if len(out.records) == count {
