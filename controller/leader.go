@@ -39,13 +39,11 @@ func (c *Controller) elect(ctx context.Context, lead func(context.Context) error
 		LeaseMeta:  metav1.ObjectMeta{Namespace: c.options.Namespace, Name: LeaderLease},
 		Client:     c.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-	}, c.options, c.states.Elected, lead)
+	}, c.options, lead)
 }
 
-// elect is Controller.elect with a lock. elected is called with the identity of each new leader.
-func elect(ctx context.Context, lock resourcelock.Interface, options Options, elected func(identity string),
-	lead func(context.Context) error,
-) error {
+// elect is Controller.elect with a lock.
+func elect(ctx context.Context, lock resourcelock.Interface, options Options, lead func(context.Context) error) error {
 	// The Lease is renewed after ctx has ended, for as long as the work takes to stop.
 	election, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
@@ -58,7 +56,6 @@ func elect(ctx context.Context, lock resourcelock.Interface, options Options, el
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) { started <- leading },
 			OnStoppedLeading: func() {},
-			OnNewLeader:      elected,
 		},
 	})
 	if err != nil {

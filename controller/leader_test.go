@@ -109,7 +109,7 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var holding string
-			err := elect(ctx, lock, quick, nil, func(ctx context.Context) error {
+			err := elect(ctx, lock, quick, func(ctx context.Context) error {
 				err := test.end(lock, stop)
 				if err == nil {
 					select {
@@ -138,7 +138,7 @@ func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
 	options.RenewDeadline = time.Second
 	lock := &memoryLock{}
 	ctx, stop := context.WithCancel(t.Context())
-	err := elect(ctx, lock, options, nil, func(ctx context.Context) error {
+	err := elect(ctx, lock, options, func(ctx context.Context) error {
 		stop()
 		<-ctx.Done()
 		_, begin := lock.held()
@@ -160,7 +160,7 @@ func TestReplicaThatNeverLed(t *testing.T) {
 	lock := &memoryLock{record: thief()}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	err := elect(ctx, lock, quick, nil, func(context.Context) error {
+	err := elect(ctx, lock, quick, func(context.Context) error {
 		t.Error("it leads")
 		return nil
 	})

@@ -24,8 +24,6 @@ const (
 type Standby struct {
 	Version string `json:"version"`
 	Reason  string `json:"reason"`
-	// Leader is the identity of the replica that leads: the name of its pod, and a random part. It is empty if unknown.
-	Leader string `json:"leader,omitempty"`
 }
 
 // A Cluster is the state of one cluster, as its controller knows it.
@@ -39,8 +37,6 @@ type Cluster struct {
 	// Controller is the version of the controller, and MCSVersion the served version of the MCS API.
 	Controller string `json:"controller"`
 	MCSVersion string `json:"mcsVersion,omitempty"`
-	// Leader is the identity of this replica, which leads; empty without an election.
-	Leader string `json:"leader,omitempty"`
 	// Now is the time of the answer. Ages of other times are relative to it: all are by the clock of the controller.
 	Now time.Time `json:"now"`
 	// InputsLate is a resource of this cluster that cannot be read now, empty if all can.

@@ -53,15 +53,11 @@ type Server struct {
 	propagation *prometheus.HistogramVec
 	version     string
 	leader      atomic.Pointer[Leader]
-	elected     atomic.Value // string
 	answering   sync.Mutex
 
 	mu       sync.Mutex
 	problems map[types.NamespacedName]map[problem]bool
 }
-
-// Elected notes the identity of the replica that leads.
-func (s *Server) Elected(identity string) { s.elected.Store(identity) }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -73,14 +69,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	leader := s.leader.Load()
-	elected, _ := s.elected.Load().(string)
 	if leader == nil {
-		write(w, http.StatusServiceUnavailable, &state.Standby{
-			Version: state.Version, Reason: "this replica does not lead", Leader: elected,
-		})
+		write(w, http.StatusServiceUnavailable, &state.Standby{Version: state.Version, Reason: "this replica does not lead"})
 		return
 	}
-	document, err := s.answer(leader, elected, r)
+	document, err := s.answer(leader, r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -89,12 +82,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer computes an answer. Of several at once, each waits for the one before, and none for a reader.
-func (s *Server) answer(leader *Leader, elected string, r *http.Request) (any, error) {
+func (s *Server) answer(leader *Leader, r *http.Request) (any, error) {
 	s.answering.Lock()
 	defer s.answering.Unlock()
 	if r.URL.Path == state.PathStatus {
 		out := leader.status()
-		out.Leader = elected
 		return &out, nil
 	}
 	namespace, name, err := cache.SplitMetaNamespaceKey(r.URL.Query().Get("service"))

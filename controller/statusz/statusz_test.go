@@ -46,7 +46,7 @@ func TestOnlyForwardedConnectionsAreAnswered(t *testing.T) {
 func TestTextsOfMembersAreShortAndEscaped(t *testing.T) {
 	evil := "\x1b[2J\x1b]0;all is fine\a\n" + strings.Repeat("x", 64<<10)
 	for _, document := range []any{
-		&state.Standby{Leader: evil},
+		&state.Standby{Reason: evil},
 		&state.Cluster{
 			HeartbeatStopped: evil, Findings: []state.Finding{{What: evil, Fix: evil}}, Imports: []state.Import{{Message: evil}},
 			Members: []state.Member{{Controller: evil, UID: evil, CIDRs: []string{evil}}},
