@@ -106,7 +106,7 @@ func expect(answer cluster.Answer, imported *state.Import, addresses []string) N
 		!slices.ContainsFunc(out.Records, func(got string) bool { return !slices.Contains(out.Expected, got) }) {
 		out.Wrong, out.Part = false, true
 	}
-	out.Wrong = out.Wrong || imported != nil && !headless && answer.Rcode == "NXDOMAIN"
+	out.Wrong = out.Wrong || answer.Rcode != "NOERROR" && (answer.Rcode != "NXDOMAIN" || imported != nil && !headless)
 	return out
 }
 

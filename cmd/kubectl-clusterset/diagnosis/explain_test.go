@@ -20,7 +20,7 @@ func TestExpect(t *testing.T) {
 	for name, test := range map[string]struct {
 		imported    *state.Import
 		addresses   []string
-		records     []string // none means NXDOMAIN
+		records     []string // none means NXDOMAIN, and an empty one SERVFAIL
 		wrong, part bool
 	}{
 		"all":                                   {virtual, addresses, []string{"10.1.0.1", "10.1.0.2"}, false, false},
@@ -32,10 +32,14 @@ func TestExpect(t *testing.T) {
 		"no virtual IP":                         {virtual, nil, nil, true, false},
 		"endpoints of another implementation":   {&state.Import{Type: "Headless", Reason: state.Foreign}, nil, []string{"10.9.0.1"}, false, false},
 		"a service that is not imported at all": {nil, nil, nil, false, false},
+		"no answer for what is not imported":    {nil, nil, []string{""}, true, false},
+		"no answer of no endpoint":              {headless, nil, []string{""}, true, false},
 	} {
 		answer := cluster.Answer{Type: "A", Rcode: "NOERROR", Records: test.records}
 		if len(test.records) == 0 {
 			answer.Rcode = "NXDOMAIN"
+		} else if test.records[0] == "" {
+			answer.Rcode, answer.Records = "SERVFAIL", nil
 		}
 		if got := expect(answer, test.imported, test.addresses); got.Wrong != test.wrong || got.Part != test.part ||
 			test.addresses != nil && len(got.Expected) != 2 {
