@@ -62,7 +62,7 @@ func (b *bed) runs(t *testing.T, releases ...release) {
 	var found struct {
 		Clusters []struct{ Context, Controller string }
 	}
-	must(t, json.Unmarshal([]byte(b.run(t, "kubectl clusterset version --contexts east,west,north -o json")), &found))
+	must(t, json.Unmarshal([]byte(b.run(t, "kubectl clusterset status --contexts east,west,north -o json")), &found))
 	for i, c := range b.clusters {
 		if got, want := found.Clusters[i].Controller, releases[i].version; got != want {
 			t.Errorf("the controller of %s is %s, want %s", c.Name(), got, want)

@@ -171,7 +171,7 @@ with --contexts east,west.`,
 	}{
 		{"Set up a cluster set:", []*cobra.Command{newJoin(o), newLeave(o), newCoreDNS(o)}},
 		{"Export services:", []*cobra.Command{newExport(o, true), newExport(o, false)}},
-		{diagnose, []*cobra.Command{newStatus(o), newExplain(o), newCheck(o), newTest(o), newSysdump(o), newVersion(o)}},
+		{diagnose, []*cobra.Command{newStatus(o), newExplain(o), newCheck(o), newTest(o), newSysdump(o)}},
 		{"Maintain:", []*cobra.Command{newDrain(o, true), newDrain(o, false)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: task.title, Title: task.title})

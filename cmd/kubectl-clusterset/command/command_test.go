@@ -49,10 +49,10 @@ func TestWrongCommandLines(t *testing.T) {
 		`export '' --context west`, `explain '' --context west`, `leave west --context ''`, `leave west --contexts ''`,
 		`leave west --contexts west,`, `drain west --contexts ,west`, `undrain west --contexts east,,west`, `export db --contexts ,`,
 		`unexport db --contexts ''`, `status --contexts east,`, `explain db --contexts ''`, `check --contexts ,`,
-		`version --contexts ''`, `sysdump --contexts west,`, `coredns enable --contexts ''`, `coredns disable --contexts east,`,
+		`sysdump --contexts west,`, `coredns enable --contexts ''`, `coredns disable --contexts east,`,
 		`test connectivity --contexts east,`,
 		"join east west -n shop", "leave west -n shop", "drain west -n shop", "undrain west -n shop", "check -n shop",
-		"coredns enable -n shop", "coredns disable -n shop", "version -n shop", "test connectivity -n shop",
+		"coredns enable -n shop", "coredns disable -n shop", "test connectivity -n shop",
 	} {
 		lines[line] = ""
 	}

@@ -113,12 +113,11 @@ func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file
 		return err
 	}
 	all, failed := o.states(ctx, clusters)
-	_, versionText := versionsOf(o.version, clusters, all, failed)
 	var statusText, checkText bytes.Buffer // buffers fail no write
 	_ = texts(statusesOf(clusters, all, failed, ""))(&statusText, true)
 	_ = diagnosis.Gather(ctx, clusters, all, failed, o.zone, o.server).Check().Text(&checkText, true)
 	reports := map[string]string{
-		"version.txt": versionText, "status.txt": statusText.String(), "check.txt": checkText.String(),
+		"version.txt": versionOf(o.version) + "\n", "status.txt": statusText.String(), "check.txt": checkText.String(),
 	}
 	for i, c := range clusters {
 		if text, err := json.MarshalIndent(all[i], "", "  "); err == nil && all[i] != nil {

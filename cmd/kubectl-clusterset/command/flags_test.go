@@ -156,12 +156,10 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 	for line, want := range map[string]struct{ kind, server string }{
 		"status": {"Status", server.URL},
 		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
-		"check":                              {"CheckReport", server.URL},
-		"version --controller " + controller: {"Version", server.URL},
+		"check": {"CheckReport", server.URL},
 		// Not reached.
-		"status --context west":  {"Status", "http://127.0.0.1:1"},
-		"check --context west":   {"CheckReport", "http://127.0.0.1:1"},
-		"version --context west": {"Version", "http://127.0.0.1:1"},
+		"status --context west": {"Status", "http://127.0.0.1:1"},
+		"check --context west":  {"CheckReport", "http://127.0.0.1:1"},
 	} {
 		for _, format := range []string{"json", "yaml"} {
 			out, _, err := invoke(t, want.server, append(strings.Fields(line), "-o", format)...)
@@ -181,18 +179,6 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 				t.Errorf("%s has null:\n%s", line, out)
 			}
 		}
-	}
-}
-
-// TestVersion has the version of each controller, or why it is unknown.
-func TestVersion(t *testing.T) {
-	is := imports("Ready")
-	is.Controller = "0.1.0"
-	out, _, err := invoke(t, "http://127.0.0.1:1", "version", "--contexts", "east,west", "--controller", "east="+newController(t, is),
-		"--controller", "west=127.0.0.1:1")
-	if exitStatus(err) != exitFailed || !strings.HasPrefix(out, "Client: ") || strings.HasPrefix(out, "Client: \n") ||
-		!strings.Contains(out, "Context east: 0.1.0\nContext west: unknown: ") || !strings.Contains(err.Error(), "1 of 2") {
-		t.Errorf("got %v:\n%s", err, out)
 	}
 }
 

@@ -45,7 +45,7 @@ func newHung(t *testing.T) (url string, asked <-chan string) {
 func diagnostic(t *testing.T) []string {
 	t.Helper()
 	return []string{
-		"status", "status --watch", "status --wait", "explain shop/db", "check", "version",
+		"status", "status --watch", "status --wait", "explain shop/db", "check",
 		"sysdump -o " + filepath.Join(t.TempDir(), "dump.tar.gz"),
 	}
 }
@@ -82,9 +82,8 @@ func TestSignalsEndCommands(t *testing.T) {
 func TestSickClusterHoldsUpNoOther(t *testing.T) {
 	url, _ := newHung(t)
 	is := imports("Ready", "shop/db")
-	is.Controller = "of east"
 	for line, want := range map[string]string{
-		"status": "shop/db", "version": "of east", "explain shop/db --dns 127.0.0.1:1": "DNS was not queried: query 127.0.0.1:1 for db.shop.svc",
+		"status": "shop/db", "explain shop/db --dns 127.0.0.1:1": "DNS was not queried: query 127.0.0.1:1 for db.shop.svc",
 		"check --dns 127.0.0.1:1": "api-reachable",
 	} {
 		out, _, err := invoke(t, url, append(strings.Fields(line), "--contexts", "east,west", "--controller",
@@ -119,7 +118,7 @@ func TestRequestsOfDiagnosticCommandsTimeOut(t *testing.T) {
 func TestForbiddenIsNotUnreachable(t *testing.T) {
 	const pods = "GET /api/v1/namespaces/clusterset-dns/pods"
 	server := newAPI(t, nil, map[string]int{pods: http.StatusForbidden})
-	for _, line := range []string{"status", "status -o json", "version", "version -o json", "explain shop/db"} {
+	for _, line := range []string{"status", "status -o json", "explain shop/db"} {
 		out, _, err := invoke(t, server.URL, strings.Fields(line)...)
 		if exitStatus(err) != exitFailed {
 			t.Errorf("%s: %v", line, err)
@@ -140,7 +139,7 @@ func TestLongTextsOfControllersAreCut(t *testing.T) {
 	long := imports("Ready", "shop/db")
 	long.Controller, long.Imports[0].Clusters = strings.Repeat("y", 1<<20), []string{strings.Repeat("z", 1<<20)}
 	for line, controller := range map[string]string{
-		"status": newController(t, long), "version": newController(t, long),
+		"status": newController(t, long),
 		"status -o wide": serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = w.Write(bytes.Repeat([]byte("x"), 1<<20))
