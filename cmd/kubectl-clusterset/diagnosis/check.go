@@ -65,7 +65,7 @@ type Check struct {
 	skip func(*Set, *Cluster) string
 }
 
-// allChecks are all checks but preChecks. Causes come before their effects.
+// allChecks are all checks. Causes come before their effects.
 var allChecks = slices.Concat(apiChecks, rightsChecks, clusterChecks, dnsChecks)
 
 // Findings are those of all checks in all clusters.
@@ -75,7 +75,7 @@ type Findings []Finding
 func (s *Set) Check() Findings {
 	checks := allChecks
 	if s.Pre {
-		checks = append(slices.DeleteFunc(slices.Clone(allChecks), func(each Check) bool { return !each.before }), preChecks...)
+		checks = slices.DeleteFunc(slices.Clone(allChecks), func(each Check) bool { return !each.before })
 	}
 	findings := Findings{}
 	for _, check := range checks {

@@ -172,20 +172,6 @@ var clusterChecks = []Check{
 	}},
 }
 
-// preChecks are those that only matter before clusterset-dns is installed.
-var preChecks = []Check{
-	{
-		Name: "server-address", About: "other clusters can reach the address of the API server",
-		run: func(_ *Set, c *Cluster, found *problems) {
-			if setup.Loopback(c.Config.Host) {
-				found.warn("Find an address that the pods of the other clusters reach, and give it to join: `"+
-					"kubectl clusterset join "+c.Context+" <other contexts> --server "+c.Context+"=<address>`.",
-					"The server of the context is %s, which other machines cannot reach.", c.Config.Host)
-			}
-		},
-	},
-}
-
 // older reports whether two versions are known, and the first is older.
 func older(text, than string) bool {
 	parsed, err := version.ParseGeneric(text)

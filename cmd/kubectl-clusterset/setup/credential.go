@@ -257,8 +257,8 @@ func (p *peering) reach() (at Address, authority []byte) {
 	return had, before.CAData
 }
 
-// Loopback reports whether an address is a loopback address.
-func Loopback(server string) bool {
+// loopback reports whether an address is a loopback address.
+func loopback(server string) bool {
 	address, err := url.Parse(server)
 	return err == nil && (address.Hostname() == "localhost" || net.ParseIP(address.Hostname()).IsLoopback())
 }

@@ -120,7 +120,7 @@ func Join(ctx context.Context, o Options) error {
 
 // hint tells what other clusters may not be able to use in the address of the user's kubeconfig.
 func (o Options) hint(source *cluster.Cluster) {
-	if Loopback(source.Config.Host) {
+	if loopback(source.Config.Host) {
 		o.Teller.Say("context %s: %s is a loopback address, which other machines cannot reach. If the other clusters need "+
 			"another address, set --server %[1]s=https://…", source.Context, source.Config.Host)
 	}

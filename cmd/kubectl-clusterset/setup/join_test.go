@@ -26,7 +26,7 @@ func TestLoopback(t *testing.T) {
 		"https://127.0.0.1:6443": true, "https://localhost:6443": true, "https://[::1]:6443": true,
 		"https://10.0.0.1:6443": false, "https://api.example.org": false, "://": false,
 	} {
-		if got := Loopback(server); got != want {
+		if got := loopback(server); got != want {
 			t.Errorf("%s: got %v, want %v", server, got, want)
 		}
 	}
