@@ -236,9 +236,9 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 	if slices.Contains(contexts, "") { // would select the current context
 		return nil, usageError{errEmpty}
 	}
-	for _, address := range o.controllers {
+	for _, address := range slices.Concat(o.controllers, o.dns) {
 		if len(contexts) > 1 && !strings.Contains(address, "=") {
-			return nil, usageError{fmt.Errorf("--controller %s is of one cluster, and %d are selected: use CONTEXT=%s", address,
+			return nil, usageError{fmt.Errorf("address %s is of one cluster, and %d are selected: use CONTEXT=%s", address,
 				len(contexts), address)}
 		}
 	}

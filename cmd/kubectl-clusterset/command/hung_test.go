@@ -83,8 +83,8 @@ func TestSickClusterHoldsUpNoOther(t *testing.T) {
 	url, _ := newHung(t)
 	is := imports("Ready", "shop/db")
 	for line, want := range map[string]string{
-		"status": "shop/db", "explain shop/db --dns 127.0.0.1:1": "DNS was not queried: query 127.0.0.1:1 for db.shop.svc",
-		"check --dns 127.0.0.1:1": "api-reachable",
+		"status": "shop/db", "explain shop/db --dns east=127.0.0.1:1": "DNS was not queried: query 127.0.0.1:1 for db.shop.svc",
+		"check --dns east=127.0.0.1:1": "api-reachable",
 	} {
 		out, _, err := invoke(t, url, append(strings.Fields(line), "--contexts", "east,west", "--controller",
 			"east="+newController(t, is), "--request-timeout", "100ms")...)
