@@ -124,9 +124,6 @@ func (o Options) complete() (Options, error) {
 			return o, fmt.Errorf("--cluster-id: %w", err)
 		}
 	}
-	if err := validateMembers(o.Cluster, o.Members); err != nil {
-		return o, err
-	}
 	if o.Namespace == "" {
 		o.Namespace = member.DefaultNamespace
 	}
@@ -190,7 +187,7 @@ func (o Options) complete() (Options, error) {
 }
 
 // validateMembers returns an error where two of the members that the operator named, or one and the local cluster, have
-// the same id. own is empty if it is not known yet.
+// the same id.
 func validateMembers(own string, members []member.Static) error {
 	seen := map[string]bool{}
 	for _, static := range members {
