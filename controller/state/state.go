@@ -20,12 +20,6 @@ const (
 	PathExplain = "/explainz"
 )
 
-// Standby is the answer of a replica that does not lead.
-type Standby struct {
-	Version string `json:"version"`
-	Reason  string `json:"reason"`
-}
-
 // A Cluster is the state of one cluster, as its controller knows it.
 type Cluster struct {
 	Version string `json:"version"`

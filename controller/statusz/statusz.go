@@ -70,15 +70,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	leader := s.leader.Load()
 	if leader == nil {
-		write(w, http.StatusServiceUnavailable, &state.Standby{Version: state.Version, Reason: "this replica does not lead"})
+		http.Error(w, "This replica does not lead.", http.StatusServiceUnavailable)
 		return
 	}
 	document, err := s.answer(leader, r)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 		return
 	}
-	write(w, http.StatusOK, document)
+	write(w, document)
 }
 
 // answer computes an answer. Of several at once, each waits for the one before, and none for a reader.
@@ -98,9 +98,8 @@ func (s *Server) answer(leader *Leader, r *http.Request) (any, error) {
 }
 
 // write writes the document that a pointer points to. Members may have written its texts.
-func write(w http.ResponseWriter, status int, document any) {
+func write(w http.ResponseWriter, document any) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
 	state.Clean(document)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

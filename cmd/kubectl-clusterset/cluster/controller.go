@@ -88,10 +88,9 @@ func get(ctx context.Context, address, question string, document any, version *s
 			state.Clean(document)
 			return nil
 		}
-	case http.StatusServiceUnavailable, http.StatusForbidden:
-		if json.Unmarshal(body, &state.Standby{}) == nil {
-			return errStandby
-		}
+	case http.StatusServiceUnavailable:
+		return errStandby
+	case http.StatusUnprocessableEntity, http.StatusForbidden:
 		return errors.New(state.Safe(strings.TrimSpace(string(body))))
 	}
 	path, _, _ := strings.Cut(question, "?")

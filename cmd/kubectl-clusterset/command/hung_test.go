@@ -141,7 +141,7 @@ func TestLongTextsOfControllersAreCut(t *testing.T) {
 	for line, controller := range map[string]string{
 		"status": newController(t, long),
 		"status -o wide": serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusServiceUnavailable)
+			w.WriteHeader(http.StatusForbidden)
 			_, _ = w.Write(bytes.Repeat([]byte("x"), 1<<20))
 		}),
 	} {
