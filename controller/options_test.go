@@ -3,6 +3,8 @@
 package controller
 
 import (
+	"math"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -29,6 +31,17 @@ func TestOptions(t *testing.T) {
 	if completed.Namespace != member.DefaultNamespace || completed.Clock == nil || completed.Registry == nil ||
 		completed.LeaseDuration != DefaultLeaseDuration || completed.MemberLimits != want {
 		t.Errorf("got %+v", completed)
+	}
+}
+
+// TestMaxImportMemory: a fifth of Go's memory limit, else a default.
+func TestMaxImportMemory(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	for limit, want := range map[int64]int{1 << 30: 1 << 30 / 5, math.MaxInt64: DefaultMaxImportMemory} {
+		debug.SetMemoryLimit(limit)
+		if got, err := (Options{Config: &rest.Config{}}).complete(); err != nil || got.MaxImportMemory != want {
+			t.Errorf("limit %d: got %d, %v", limit, got.MaxImportMemory, err)
+		}
 	}
 }
 

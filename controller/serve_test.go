@@ -93,6 +93,12 @@ func TestHeldConnections(t *testing.T) {
 			t.Fatalf("connection %d is open, of %d that nobody uses", i, len(conns))
 		}
 	}
+	if err := conns[more].SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conns[more].Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one of the newest connections is closed: %v", err)
+	}
 	cancel()
 	group.Wait()
 }
