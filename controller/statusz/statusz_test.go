@@ -99,6 +99,17 @@ func TestFindingsOfImports(t *testing.T) {
 	}
 }
 
+// TestWithoutLogin: nobody who may see the status learns a password.
+func TestWithoutLogin(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://user:password@192.0.2.1:80": "http://192.0.2.1:80", "https://token@a/b": "https://a/b", "https://a/b": "https://a/b",
+	} {
+		if got := withoutLogin(address); got != want {
+			t.Errorf("%s: got %s", address, got)
+		}
+	}
+}
+
 // TestPreferenceOfAnImport: a traffic distribution comes first.
 func TestPreferenceOfAnImport(t *testing.T) {
 	near := "PreferSameZone"
