@@ -80,7 +80,7 @@ func (o CoreDNS) Enable(ctx context.Context) error {
 		})
 	}
 	switch {
-	case text == before:
+	case text == before, apierrors.IsConflict(err): // nothing was written
 	case err != nil: // a write may have happened in spite of its error
 		err = o.restore(ctx, before, text, err)
 	default:

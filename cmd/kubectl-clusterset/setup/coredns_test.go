@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -141,6 +142,10 @@ func TestDisableRevertsEnable(t *testing.T) {
 // TestEnableChangesNothing where it cannot be sure that the zone resolves afterwards.
 func TestEnableChangesNothing(t *testing.T) {
 	const plain = ". {\n  errors\n  reload\n}\n"
+	older, err := with(plain, zone, []string{"10.96.0.98"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		corefile               string
 		chart, reloads, dryRun bool
@@ -167,6 +172,15 @@ func TestEnableChangesNothing(t *testing.T) {
 		"another DNS server": {plain, true, true, false, func(client *fake.Clientset) error {
 			return client.AppsV1().Deployments(CoreDNSNamespace).Delete(t.Context(), CoreDNSName, metav1.DeleteOptions{})
 		}, "this cluster has no CoreDNS as kubeadm installs it"},
+		"another writer is faster": {older, true, true, false, func(client *fake.Clientset) error {
+			faster := apierrors.NewConflict(corev1.Resource("configmaps"), CoreDNSName, errors.New("changed"))
+			client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+				err := faster
+				faster = nil
+				return err != nil, nil, err
+			})
+			return nil
+		}, "changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := install(test.corefile)
