@@ -86,11 +86,11 @@ var ownSliceLabels = []string{
 	export.LabelHeadless, export.LabelExposed,
 }
 
-// withOthers returns the desired slice as an update of the existing one, with the labels and annotations of other
-// writers. The result shares parts with desired, which stays unchanged.
+// withOthers returns the desired slice as an update of the existing one, with the labels, annotations and finalizers of
+// other writers. The result shares parts with both, which stay unchanged.
 func withOthers(existing, desired *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	update := *desired
-	update.UID, update.ResourceVersion = existing.UID, existing.ResourceVersion
+	update.UID, update.ResourceVersion, update.Finalizers = existing.UID, existing.ResourceVersion, existing.Finalizers
 	update.Labels = maps.Clone(existing.Labels)
 	maps.DeleteFunc(update.Labels, func(key, _ string) bool { return slices.Contains(ownSliceLabels, key) })
 	maps.Copy(update.Labels, desired.Labels)

@@ -195,8 +195,8 @@ func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestMetadataOfOthersStaysOnSlices: what this controller sets on a slice is
-// replaced, also what it set before and no longer wants.
+// TestMetadataOfOthersStaysOnSlices: what this controller sets on a slice is replaced, also what it set before and no longer
+// wants. What others set stays, finalizers too.
 func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 	slice := func(labels, annotations map[string]string) *discoveryv1.EndpointSlice {
 		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}}
@@ -207,7 +207,7 @@ func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 			export.AnnotationTriggerTime:           "then",
 			export.AnnotationSnapshotPrefix + "v0": "old", "example.com/note": "theirs", export.AnnotationSRV: "priority=2",
 		})
-	existing.UID, existing.ResourceVersion = "1", "7"
+	existing.UID, existing.ResourceVersion, existing.Finalizers = "1", "7", []string{"example.com/wait"}
 	desired := slice(
 		map[string]string{export.LabelService: "web", export.LabelKubernetesService: "derived-web"},
 		map[string]string{export.AnnotationSnapshotPrefix + "v1": "new"})
@@ -218,7 +218,7 @@ func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 			"argocd.argoproj.io/instance": "shop",
 		},
 		map[string]string{export.AnnotationSnapshotPrefix + "v1": "new", "example.com/note": "theirs"})
-	want.UID, want.ResourceVersion = "1", "7"
+	want.UID, want.ResourceVersion, want.Finalizers = "1", "7", []string{"example.com/wait"}
 	exporttest.Diff(t, "update", withOthers(existing, desired), want)
 	exporttest.Diff(t, "the desired slice", desired, before)
 }
