@@ -44,7 +44,7 @@ func (p *pass) reportForeign() {
 		!export.IsManaged(serviceImport) {
 		p.foreign(serviceImport)
 	}
-	if service := p.observed.DerivedService; service != nil && !export.IsManaged(service) &&
+	if service := p.observed.DerivedService; service != nil && !export.IsManaged(service) && p.result.DerivedService == nil &&
 		p.result.ServiceImport != nil && p.result.ServiceImport.Spec.Type == v1beta1.ClusterSetIP {
 		p.foreign(service)
 	}
