@@ -20,7 +20,7 @@ type served struct {
 	number      int32
 }
 
-// covers has the lowest level of which some cluster has a ready endpoint.
+// covers has the lowest level of which some cluster has a ready endpoint, Unused for none.
 type covers map[served]Level
 
 func coverage(contributions []Contribution, placement Placement) covers {
@@ -31,16 +31,9 @@ func coverage(contributions []Contribution, placement Placement) covers {
 			lowest := Unused
 			for j := range slice.Endpoints {
 				if endpoint := &slice.Endpoints[j]; isReady(endpoint) {
-					if use, cover := placement.Level(contribution, slice, endpoint); use != Unused {
-						lowest = min(lowest, cover)
-					}
+					_, cover := placement.Level(contribution, slice, endpoint)
+					lowest = min(lowest, cover)
 				}
-				if lowest == 0 {
-					break
-				}
-			}
-			if lowest == Unused {
-				continue
 			}
 			covered.add(served{addressType: slice.AddressType}, lowest)
 			for _, target := range slice.Targets {

@@ -22,7 +22,7 @@ const Unused Level = math.MaxInt
 // A Placement decides in which order the endpoints of one import are used, and expresses that in what the merge makes.
 type Placement interface {
 	// Level returns when an endpoint of a slice of the contribution is used: its own level is use, and for others it
-	// counts as one of the level cover.
+	// counts as one of the level cover. Both are Unused, or none.
 	Level(from Contribution, slice *export.Slice, endpoint *discoveryv1.Endpoint) (use, cover Level)
 	// Decorate completes the object that was made of a slice. waiting are the indices of the ready endpoints that are
 	// not ready in the object. The endpoints of the object may be shared, and must be replaced as a whole.
