@@ -88,7 +88,7 @@ type Result struct {
 	DerivedService *corev1.Service
 	// NodePorts is the Service with node ports for clusters of other networks, nil for none. If it exists this is a changed copy.
 	NodePorts *corev1.Service
-	// EndpointSlices are this cluster's published slices and the copies of members' slices, sorted by name.
+	// EndpointSlices are this cluster's published slices and the copies of members' slices.
 	EndpointSlices []*discoveryv1.EndpointSlice
 	// ExportConditions are the decided conditions of this cluster's ServiceExport, likewise. They are empty if there is no
 	// ServiceExport or another implementation writes them.
@@ -154,7 +154,6 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		return result
 	}
 	result.EndpointSlices = append(result.EndpointSlices, absentSlices(observed, absent)...)
-	slices.SortFunc(result.EndpointSlices, byName)
 	result.DerivedService = derivedService(observed, result.ServiceImport)
 	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil && placement.Hinted() {
 		// The value that most data planes know.

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// endpointSlices returns the slices of all contributions, one for each slice of a view, sorted by name. A slice has the
+// endpointSlices returns the slices of all contributions, one for each slice of a view. A slice has the
 // ports of the import that its endpoints serve. One that serves none is kept without ports: kube-proxy sends it no
 // traffic, a headless name still has its addresses but no SRV records, and its snapshot remains readable.
 func endpointSlices(observed Observed, agreed decision, contributions []Contribution, placement Placement,
@@ -40,7 +40,6 @@ func endpointSlices(observed Observed, agreed decision, contributions []Contribu
 		}
 		result = append(result, exposedSlices(observed, agreed, view, encoder)...)
 	}
-	slices.SortFunc(result, byName)
 	return result
 }
 
@@ -59,7 +58,7 @@ func exposedSlices(observed Observed, agreed decision, view *export.View, encode
 	return result
 }
 
-// absentSlices returns the slices of absent contributions, sorted by name. They have a snapshot and no endpoints.
+// absentSlices returns the slices of absent contributions. They have a snapshot and no endpoints.
 func absentSlices(observed Observed, absent []Contribution) []*discoveryv1.EndpointSlice {
 	var result []*discoveryv1.EndpointSlice
 	for _, contribution := range absent {
@@ -73,11 +72,8 @@ func absentSlices(observed Observed, absent []Contribution) []*discoveryv1.Endpo
 		}
 		result = append(result, exposedSlices(observed, decision{}, view, encoder)...)
 	}
-	slices.SortFunc(result, byName)
 	return result
 }
-
-func byName(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) }
 
 // endpointSlice returns the object of a slice without annotations, endpoints, ports and a Service.
 func endpointSlice(observed Observed, view *export.View, slice *export.Slice) *discoveryv1.EndpointSlice {
