@@ -79,7 +79,7 @@ func (p *placement) weighFamily(addressType discoveryv1.AddressType, contributio
 		case n == 0:
 			p.cuts.last[family{cluster, addressType}] = nil
 		case n < ready[cluster]:
-			p.cuts.last[family{cluster, addressType}] = ptr.To(last(positions[cluster], n))
+			p.cuts.last[family{cluster, addressType}] = &positions[cluster][n-1]
 		}
 	}
 	p.cuts.weighings = append(p.cuts.weighings, weighing{addressType, ready, used})
@@ -90,23 +90,21 @@ func (p *placement) weighFamily(addressType discoveryv1.AddressType, contributio
 	}
 }
 
-// positionsOf returns the positions of the ready endpoints of a view in a family, each once.
-func (c *cuts) positionsOf(view *export.View, addressType discoveryv1.AddressType) []position {
-	var ready []position
-	seen := map[string]bool{}
+// positionsOf returns the positions of the ready endpoints of a view in a family, in their order and each once.
+func (c *cuts) positionsOf(view *export.View, addressType discoveryv1.AddressType) (ready []position) {
 	for i := range view.Slices {
 		slice := &view.Slices[i]
 		if slice.AddressType != addressType {
 			continue
 		}
 		for j := range slice.Endpoints {
-			if address := slice.Endpoints[j].Addresses[0]; isReady(&slice.Endpoints[j]) && !seen[address] {
-				seen[address] = true
-				ready = append(ready, positionOf(c.service, address))
+			if endpoint := &slice.Endpoints[j]; isReady(endpoint) {
+				ready = append(ready, positionOf(c.service, endpoint.Addresses[0]))
 			}
 		}
 	}
-	return ready
+	slices.SortFunc(ready, position.compare)
+	return slices.Compact(ready)
 }
 
 // leavesOut reports whether weights leave an endpoint of a cluster out. c may be nil.

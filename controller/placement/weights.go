@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -153,11 +152,4 @@ func positionOf(service, address string) position {
 // compare compares two positions as cmp.Compare does.
 func (p position) compare(other position) int {
 	return cmp.Or(cmp.Compare(p.hash, other.hash), cmp.Compare(p.address, other.address))
-}
-
-// last returns the last of the first n positions; each counts once. There are at least n, and n is positive.
-func last(positions []position, n int) position {
-	positions = slices.Clone(positions)
-	slices.SortFunc(positions, position.compare)
-	return slices.Compact(positions)[n-1]
 }

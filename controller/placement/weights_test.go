@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 func TestParseWeights(t *testing.T) {
@@ -108,11 +111,13 @@ func TestPlaces(t *testing.T) {
 			addresses = append(addresses, fmt.Sprintf("10.0.%d.%d", seed%7, i))
 		}
 		chosen := func(addresses []string, n int) sets.Set[string] {
-			var positions []position
+			view := &export.View{Slices: []export.Slice{{AddressType: discoveryv1.AddressTypeIPv4}}}
 			for _, i := range r.Perm(len(addresses)) {
-				positions = append(positions, positionOf("demo/web", addresses[i]), positionOf("demo/web", addresses[i]))
+				endpoint := discoveryv1.Endpoint{Addresses: addresses[i : i+1]}
+				view.Slices[0].Endpoints = append(view.Slices[0].Endpoints, endpoint, endpoint)
 			}
-			last, result := last(positions, n), sets.New[string]()
+			positions := (&cuts{service: "demo/web"}).positionsOf(view, discoveryv1.AddressTypeIPv4)
+			last, result := positions[n-1], sets.New[string]()
 			for _, address := range addresses {
 				if positionOf("demo/web", address).compare(last) <= 0 {
 					result.Insert(address)
