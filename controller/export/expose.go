@@ -265,8 +265,6 @@ func better(a, b discoveryv1.EndpointConditions) discoveryv1.EndpointConditions 
 
 // slicesOf returns slices of at most maxEndpoints of the families that the Service has.
 func slicesOf(view *View, targets []Target, endpoints []discoveryv1.Endpoint) (all []Slice) {
-	targets = slices.Clone(targets)
-	sortTargets(targets)
 	for _, family := range view.Spec.IPFamilies {
 		kind := discoveryv1.AddressType(family)
 		of := slices.DeleteFunc(slices.Clone(endpoints), func(e discoveryv1.Endpoint) bool { return FamilyOf(e.Addresses[0]) != family })

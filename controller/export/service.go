@@ -194,14 +194,7 @@ func targetsOf(ports []Port, slicePorts []discoveryv1.EndpointPort) []Target {
 			targets = append(targets, Target{Protocol: port.Protocol, Number: port.Number, Port: *slicePorts[at].Port})
 		}
 	}
-	sortTargets(targets)
 	return targets
-}
-
-func sortTargets(targets []Target) {
-	slices.SortFunc(targets, func(a, b Target) int {
-		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
-	})
 }
 
 // maxTriggerTime bounds a trigger time in bytes. RFC 3339 allows any number of digits after the second.

@@ -171,8 +171,7 @@ func (r *viewReader) targets(in []Target, object string) []Target {
 		}
 		out = append(out, target)
 	}
-	sortTargets(out)
-	return slices.CompactFunc(out, func(a, b Target) bool { return a.Protocol == b.Protocol && a.Number == b.Number })
+	return out
 }
 
 // view returns the view of the slices that were read, nil if there are none.
@@ -241,11 +240,12 @@ func (r *viewReader) absentView() *View {
 	return nil
 }
 
-// ofPorts returns the targets of ports that the Service has. Slices of a changing export may disagree for a moment.
+// ofPorts returns the first target of each port that the Service has. Slices of a changing export may disagree for a moment.
 func ofPorts(targets []Target, ports []Port) (has []Target) {
-	for _, target := range targets {
-		if slices.ContainsFunc(ports, func(port Port) bool { return port.Protocol == target.Protocol && port.Number == target.Number }) {
-			has = append(has, target)
+	for _, port := range ports {
+		at := slices.IndexFunc(targets, func(t Target) bool { return t.Protocol == port.Protocol && t.Number == port.Number })
+		if at >= 0 {
+			has = append(has, targets[at])
 		}
 	}
 	return has
