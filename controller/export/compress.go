@@ -67,10 +67,3 @@ func takeBuffer() *[]byte {
 	taken, _ := buffers.Get().(*[]byte)
 	return taken
 }
-
-// giveBuffer lets a buffer be used again, unless it is large.
-func giveBuffer(buffer *[]byte) {
-	if cap(*buffer) <= 1<<20 {
-		buffers.Put(buffer)
-	}
-}

@@ -32,8 +32,8 @@ var (
 // Pack returns a slice as it is now.
 func Pack(slice *discoveryv1.EndpointSlice) *Packed {
 	plain, compressed := takeBuffer(), takeBuffer()
-	defer giveBuffer(plain)
-	defer giveBuffer(compressed)
+	defer buffers.Put(plain)
+	defer buffers.Put(compressed)
 	size := slice.Size()
 	*plain = slices.Grow((*plain)[:0], size)[:size]
 	if _, err := slice.MarshalToSizedBuffer(*plain); err != nil {
@@ -46,7 +46,7 @@ func Pack(slice *discoveryv1.EndpointSlice) *Packed {
 // encoded calls read with the encoded slice, which read does not keep.
 func (s *Packed) encoded(read func([]byte)) {
 	buffer := takeBuffer()
-	defer giveBuffer(buffer)
+	defer buffers.Put(buffer)
 	encoded, err := dictionary().Decode(*buffer, s.data)
 	if err != nil {
 		panic(fmt.Sprintf("export: an EndpointSlice cannot be decompressed: %v", err))
