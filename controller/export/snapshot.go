@@ -105,9 +105,6 @@ func readSnapshot(annotations map[string]string) (snapshot, Reason, error) {
 	if err != nil {
 		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("its snapshot does not parse: %w", syntaxError(err))
 	}
-	if out.clusters.All() {
-		out.clusters = scope.Selector{}
-	}
 	return out, "", nil
 }
 
