@@ -68,7 +68,6 @@ func (s *shares) mergeWithin(observed merge.Observed, contributions []merge.Cont
 		wanted = nil // it needs no IP, or not of a member's share
 	}
 	if refused = !s.Admit(observed.Service, wanted, exists); refused {
-		slices.Sort(wanted)
 		_, most := s.Use()
 		observed.NoIP = fmt.Sprintf("The imports of %s used up their part of the %d cluster IPs for imports. "+
 			"Withdraw other exports, or use headless services.", strings.Join(wanted, ", "), most)

@@ -54,8 +54,6 @@ func ParsePatterns(text string) (Patterns, error) {
 		}
 		parsed.words = append(parsed.words, part)
 	}
-	slices.Sort(parsed.words)
-	parsed.words = slices.Compact(parsed.words)
 	return parsed, nil
 }
 
@@ -72,7 +70,7 @@ func matches(pattern, name string) bool {
 	return err == nil && matched
 }
 
-// String returns the patterns, sorted and separated by commas.
+// String returns the patterns, separated by commas.
 func (p Patterns) String() string { return strings.Join(p.words, ",") }
 
 // An Admission decides which services of members are imported. The zero value admits none.
