@@ -93,7 +93,8 @@ func TestExposed(t *testing.T) {
 		ports            string
 		endpoints        []discoveryv1.Endpoint
 		derived          bool // a Service with node ports exists, and is the controller's unless it is foreign
-		foreign, unknown bool // unknown: the nodes are
+		foreign, unknown bool // unknown: nodes, names and Gateways are
+		gateways         []Frontend
 		want, problem    string
 		derives, missing bool
 	}{
@@ -120,19 +121,24 @@ func TestExposed(t *testing.T) {
 		"one that serves":        {annotation: "LoadBalancer", service: []func(*corev1.Service){behind}, ports: "80/TCP", endpoints: pods[:1], want: "TCP/80->80 ~198.51.100.1 ~203.0.113.7"},
 		"one without pods":       {annotation: "LoadBalancer", service: []func(*corev1.Service){behind}, ports: "80/TCP", want: "TCP/80->80 !198.51.100.1 !203.0.113.7"},
 		"one without address":    {annotation: "LoadBalancer", ports: "80/TCP", endpoints: pods, problem: "no address in status.loadBalancer"},
+		"its name is not known":  {annotation: "LoadBalancer", unknown: true, service: []func(*corev1.Service){behind}, ports: "80/TCP", endpoints: pods, want: "TCP/80->80 203.0.113.7"},
+		"a Gateway":              {annotation: "Gateway", gateways: []Frontend{{[]string{"203.0.113.9"}, []Target{{"TCP", 80, 443}}}}, ports: "80/TCP", endpoints: pods, want: "TCP/80->443 203.0.113.9"},
+		"no Gateway":             {annotation: "Gateway", ports: "80/TCP", endpoints: pods, problem: "no Gateway with an address"},
+		"Gateways are not known": {annotation: "Gateway", unknown: true, ports: "80/TCP", endpoints: pods},
 		"headless by a balancer": {annotation: "LoadBalancer", service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "one address for all pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := Exporter{
 				Cluster: "east", Network: "a", Expose: test.flag, Now: time.Unix(1, 0),
-				Node:    func(name string) (Node, bool) { node, known := nodes[name]; return node, known },
-				Resolve: func(string) ([]netip.Addr, bool) { return []netip.Addr{netip.MustParseAddr("198.51.100.1")}, true },
+				Node:     func(name string) (Node, bool) { node, known := nodes[name]; return node, known },
+				Resolve:  func(string) ([]netip.Addr, bool) { return []netip.Addr{netip.MustParseAddr("198.51.100.1")}, true },
+				Gateways: func(types.NamespacedName) ([]Frontend, bool) { return test.gateways, !test.unknown },
 				HostPorts: func(pod corev1.ObjectReference) ([]corev1.ContainerPort, error) {
 					return nil, fmt.Errorf("pod %s is not read", pod.Name)
 				},
 			}
 			if test.unknown {
-				from.Node = nil
+				from.Node, from.Resolve = nil, func(string) ([]netip.Addr, bool) { return nil, false }
 			}
 			serviceExport := newExport(func(e *v1beta1.ServiceExport) {
 				if test.annotation != "" {
@@ -153,7 +159,7 @@ func TestExposed(t *testing.T) {
 				t.Fatal(invalid)
 			}
 			isExposed(t, view, found, !test.missing, test.want, test.problem)
-			if view.KeepExposed != test.unknown {
+			if view.KeepExposed != test.unknown || test.unknown && (test.annotation != "") != (view.KeptConditions != nil) {
 				t.Errorf("what was published before stays: %t", view.KeepExposed)
 			}
 			if got := from.DerivesNodePorts(serviceExport, service); got != test.derives {
@@ -314,6 +320,15 @@ func TestNetworks(t *testing.T) {
 	published = published[:1]
 	if got, found := read("b"); got != nil || len(found) != 1 || found[0].Reason != ReasonNotExposed {
 		t.Errorf("not exposed: got %v, %v", got, found)
+	}
+	absent, _, _ := FromService(Exporter{Cluster: "east", Network: "a", Expose: ExposeLoadBalancer}, newExport(), nil, nil)
+	exposed := *absent
+	exposed.Slices = absent.Exposed
+	published = append(publish(absent), publish(&exposed)...)
+	for _, network := range []string{"a", "b"} {
+		if got, found := read(network); got == nil || !got.Absent() || len(found) > 0 {
+			t.Errorf("network %q, without its Service: got %v, %v", network, got, found)
+		}
 	}
 }
 

@@ -97,6 +97,10 @@ func TestImportMetadata(t *testing.T) {
 		"kubectl.kubernetes.io/note": "kept", "example.com/owner": "red", export.AnnotationDerivedService: derivedName,
 		export.AnnotationExported: `{"labels":["tier"]}`,
 	})
+	bare := Merge(observed, contribute(exportsOf("cluster=east 80/TCP")...)).ServiceImport
+	if keys, found := bare.Annotations[export.AnnotationExported]; found {
+		t.Errorf("nothing is exported, and %s would go though others set it", keys)
+	}
 	diff(t, "finalizers", result.ServiceImport.Finalizers, []string{"example.com/wait"})
 	diff(t, "labels of the derived Service", result.DerivedService.Labels, map[string]string{
 		export.LabelManagedBy: export.Manager, export.LabelService: "web",
