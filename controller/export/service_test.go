@@ -19,7 +19,7 @@ import (
 func TestFromService(t *testing.T) {
 	service := newService("http:80/TCP dns:53/UDP", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
 	exported := newExport()
-	slice := newSlice("web-1", "dns:5353/UDP http:8080/TCP", "10.1.0.1 !10.1.0.2", func(s *discoveryv1.EndpointSlice) {
+	slice := newSlice("web-1", "dns:65535/UDP http:1/TCP", "10.1.0.1 !10.1.0.2", func(s *discoveryv1.EndpointSlice) {
 		s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00.123Z"}
 		s.Endpoints[0].Hostname = ptr.To("web-0")
 		s.Endpoints[1].Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false)}
@@ -35,7 +35,7 @@ func TestFromService(t *testing.T) {
 	diff(t, "slices", view.Slices, []Slice{{
 		Name:        SliceName("east", web, "web-1", discoveryv1.AddressTypeIPv4),
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Targets:     []Target{{corev1.ProtocolTCP, 80, 8080}, {corev1.ProtocolUDP, 53, 5353}},
+		Targets:     []Target{{corev1.ProtocolTCP, 80, 1}, {corev1.ProtocolUDP, 53, 65535}},
 		Endpoints:   want, TriggerTime: "2026-03-01T12:00:00.123Z",
 	}})
 	diff(t, "inputs", []any{service, exported, slice}, inputs)
