@@ -144,6 +144,23 @@ func TestWithoutTheAPI(t *testing.T) {
 	}
 }
 
+type noMetrics struct{ Metrics }
+
+func (noMetrics) Problems(types.NamespacedName, map[string][]export.Problem) {}
+
+// TestNamespaceIsDeleted: what members had in it does not come back with a new one.
+func TestNamespaceIsDeleted(t *testing.T) {
+	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
+	r.Metrics = noMetrics{}
+	r.Local.Use(web, []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{export.LabelSourceCluster: "west"}}}})
+	if err := r.Local.Namespaces.Indexer().Replace(nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.reconcile(t.Context(), web); err != nil || len(r.Local.Copies(web, nil)) > 0 {
+		t.Errorf("got %v, and west still has %v", err, r.Local.Copies(web, nil))
+	}
+}
+
 // TestALeaderBeginsWithExports: the heartbeat waits for what the cluster exports.
 func TestALeaderBeginsWithExports(t *testing.T) {
 	r := withServices(t)
