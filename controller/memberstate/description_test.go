@@ -124,5 +124,11 @@ func TestOtherClusterSet(t *testing.T) {
 		if got := l.Verdict("west").Reason; got != test.want {
 			t.Errorf("%+v: got %v", test, got)
 		}
+		// Nothing was imported of a cluster of another set, so the one that a corrected credential reaches is not another one.
+		l.properties["west"] = fmt.Sprintf(`{"clusterset.k8s.io":%q}`, test.own)
+		l.hears("west", "uid-of-the-right-one", "west")
+		if got := l.Verdict("west").Reason; (got == liveness.Heard) != (test.want == liveness.OtherClusterSet) {
+			t.Errorf("%+v, with another cluster: got %v", test, got)
+		}
 	}
 }

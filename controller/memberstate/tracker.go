@@ -179,9 +179,6 @@ func (t *Tracker) LeaseRead(cluster string, is member.Heartbeat, renewed bool) {
 			m.Shrunk = now
 		}
 		m.Mistaken = mistaken
-		if m.KnownUID == "" && !mistaken {
-			m.KnownUID = m.Arrivals.UID
-		}
 		if m.Lost.IsZero() {
 			return
 		}

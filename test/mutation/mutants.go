@@ -97,7 +97,7 @@ var judging = []mutant{
 		`			KnownUID: left[member.HeartbeatUIDAnnotation],
 `, ``),
 	at("controller/memberstate/tracker.go", "another cluster under a known id is believed at once",
-		`if m.KnownUID == "" && !mistaken {`, `if !mistaken {`),
+		`if m.verdict.Token == "" && !m.Mistaken`, `if !m.Mistaken`),
 	at("controller/memberstate/tracker.go", "a list that lacks exports is believed before it is known whose it is",
 		`if lacking > 0 {`, `if lacking > 0 && false {`),
 	at("controller/memberstate/tracker.go", "a member that lost most exports in one list is believed at once",
