@@ -2,10 +2,7 @@
 
 package liveness
 
-import (
-	"iter"
-	"time"
-)
+import "time"
 
 // Arrivals are a member's heartbeats. They are immutable: Seen and Heard return new Arrivals.
 type Arrivals struct {
@@ -81,17 +78,15 @@ func (a Arrivals) flapping(limits Limits) bool {
 
 // Tick adds a time that passed until now to what members missed, unless none of several members is heard: then the fault
 // is probably local, which is no reason to remove a member, nor to mistrust it later. It reports that case.
-func Tick(now time.Time, passed time.Duration, limits Limits, members iter.Seq[*Arrivals]) (isolated bool) {
-	number := 0
-	isolated = true
-	for a := range members {
-		number++
+func Tick(now time.Time, passed time.Duration, limits Limits, members []*Arrivals) (isolated bool) {
+	isolated = len(members) > 1
+	for _, a := range members {
 		isolated = isolated && (a.Last.IsZero() || now.Sub(a.Last) > limits.quiet())
 	}
-	if isolated = isolated && number > 1; isolated {
+	if isolated {
 		return true
 	}
-	for a := range members {
+	for _, a := range members {
 		a.Missed += passed
 	}
 	return false

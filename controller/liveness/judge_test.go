@@ -55,13 +55,11 @@ func members(t testing.TB, now int, text string) []Member {
 
 // tick is Tick for members.
 func tick(now time.Time, passed time.Duration, members []Member) (isolated bool) {
-	return Tick(now, passed, limits, func(yield func(*Arrivals) bool) {
-		for i := range members {
-			if !yield(&members[i].Arrivals) {
-				return
-			}
-		}
-	})
+	var all []*Arrivals
+	for i := range members {
+		all = append(all, &members[i].Arrivals)
+	}
+	return Tick(now, passed, limits, all)
 }
 
 // judged is what follows for members, as "isolated; west stale Silent demote". The opinion is on the first one.

@@ -282,13 +282,11 @@ func (t *Tracker) change(do func(now time.Time)) {
 // tick judges what time alone changed.
 func (t *Tracker) tick() {
 	t.change(func(now time.Time) {
-		t.isolated = liveness.Tick(now, now.Sub(t.ticked), t.limits, func(yield func(*liveness.Arrivals) bool) {
-			for _, m := range t.members {
-				if !yield(&m.Arrivals) {
-					return
-				}
-			}
-		})
+		var all []*liveness.Arrivals
+		for _, m := range t.members {
+			all = append(all, &m.Arrivals)
+		}
+		t.isolated = liveness.Tick(now, now.Sub(t.ticked), t.limits, all)
 		t.ticked = now
 		t.putAll(now)
 	})

@@ -44,7 +44,7 @@ var probing = []mutant{
 	at("controller/liveness/judge.go", "a cluster that lost all others keeps sending traffic to them",
 		`now.Sub(member.Arrivals.silentFrom()) >= limits.StaleAfter:`, `member.Arrivals.Missed >= limits.StaleAfter:`),
 	at("controller/liveness/arrivals.go", "a cluster that lost all others removes or mistrusts them",
-		`isolated && number > 1`, `isolated && number > 1000`),
+		`len(members) > 1`, `len(members) > 1000`),
 	at("controller/liveness/judge.go", "half of all connections fail for as long as the pods of a member are not reached",
 		`if opinion.State > verdict.State {`, `if opinion.State > verdict.State && limits.StaleAfter == 0 {`),
 	at("controller/canary/paths.go", "a cluster that loses a node is demoted",
