@@ -30,6 +30,20 @@ func serveOne(t *testing.T, serve func(net.Conn)) net.Conn {
 	return here
 }
 
+// TestSlotsAreGivenBack: a target answers however many connections it had before.
+func TestSlotsAreGivenBack(t *testing.T) {
+	source, all := netip.MustParsePrefix("10.64.0.7/32"), slots{of: map[netip.Prefix]int{}}
+	for i := range 2 * atOnce {
+		if !all.take(source) {
+			t.Fatalf("connection %d is refused", i)
+		}
+		all.give(source)
+	}
+	if len(all.of) > 0 {
+		t.Errorf("%v are counted", all.of)
+	}
+}
+
 // TestOutcome: what a connection shows, and when.
 func TestOutcome(t *testing.T) {
 	canary := func(cluster string) func(net.Conn) {

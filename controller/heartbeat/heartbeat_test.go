@@ -193,5 +193,12 @@ func TestAnnotations(t *testing.T) {
 				t.Errorf("got %v, want %q", lease.Annotations, want)
 			}
 		}
+		leases := b.client.CoordinationV1().Leases("system")
+		if err := leases.Delete(t.Context(), member.HeartbeatLease, metav1.DeleteOptions{}); err != nil || b.renew(t.Context()) == nil {
+			t.Fatalf("renewed a Lease that does not exist: %v", err)
+		}
+		if err := b.renew(t.Context()); err != nil {
+			t.Errorf("a Lease that was deleted is not made again: %v", err)
+		}
 	})
 }

@@ -161,6 +161,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 		a.Note(a.List(imported))
 		a.Commit()
 		held := map[string]*discoveryv1.EndpointSlice{} // by service/name
+		kept := map[types.NamespacedName]Weight{}       // the least that services with slices count as
 		of := func(name string) types.NamespacedName {
 			service, _, _ := strings.Cut(name, "/")
 			return demo(service)
@@ -194,7 +195,8 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 				delete(held, name)
 			case 3:
 				if held[name] != nil { // one whose copies had place before
-					a.Keep(of(name), Weight{IPv4: random.IntN(a.services[of(name)].Endpoints() + limits.Endpoints - a.endpoints + 1)})
+					kept[of(name)] = Weight{IPv4: random.IntN(a.services[of(name)].Endpoints() + limits.Endpoints - a.endpoints + 1)}
+					a.Keep(of(name), kept[of(name)])
 				}
 			default:
 				if a.Admit(of(name), held[name], slice) {
@@ -205,8 +207,12 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 			for name, slice := range held {
 				want.set(of(name), want.services[of(name)].Plus(WeightOf(slice)))
 			}
-			for service, copies := range a.kept {
-				want.keep(service, copies)
+			for service, copies := range kept {
+				if _, withheld := a.withheld[service]; withheld || want.services[service] == (Weight{}) {
+					delete(kept, service)
+				} else {
+					want.keep(service, copies)
+				}
 			}
 			services, endpoints := a.counts()
 			if services != len(want.services) || endpoints != want.endpoints || memory.held["west"] != want.bytes {

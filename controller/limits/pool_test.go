@@ -42,6 +42,7 @@ func TestRoom(t *testing.T) {
 				}
 			}
 			hold()
+			b.SetMembers([]string{"left"})
 			b.SetMembers(strings.Fields(test.members))
 			hold()
 			for member, want := range amounts(test.want) {

@@ -107,6 +107,8 @@ func TestLimits(t *testing.T) {
 		{"put b=3", "b", "a/a=6 b/b=3 c/c=1"}, // it does not grow
 		{"put b=2", "+ b", "a/a=6 b/b=2 c/c=1"},
 		{"delete c", "+ c", "a/a=6 b/b=2"},
+		{"list a=6 b=2 c/1=1 c/2=2", "a b", "a/a=6 b/b=2"},
+		{"put c/1=1", "+", "a/a=6 b/b=2"},     // it would fit, without the rest of its service
 		{"import y=2 z=2", "", "a/a=6 b/b=2"}, // first, whatever comes before it by name
 		{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2 =1", "a b y z", "a/a=2 y/y=2 z/1=2 z/2=2"},
 		{"import a=2 b=2", "", "a/a=2 y/y=2 z/1=2 z/2=2"}, // more services than may, which are exported all the same
