@@ -171,7 +171,6 @@ func (h *Renewer) renew(ctx context.Context) (err error) {
 		h.stamp(lease)
 		lease, err = leases.Leases(h.Namespace).Create(ctx, lease, metav1.CreateOptions{})
 	case err == nil:
-		lease = lease.DeepCopy()
 		h.stamp(lease)
 		lease, err = leases.Leases(h.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
 	}

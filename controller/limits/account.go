@@ -180,7 +180,7 @@ func (a *Account) Remove(service types.NamespacedName, slice *discoveryv1.Endpoi
 	defer a.mu.Unlock()
 	if slice != nil {
 		a.count(func() { a.set(service, a.services[service].minus(WeightOf(slice))) })
-	} else if len(a.withheld) > 0 || len(a.excess) > 0 { // perhaps it was left out
+	} else if len(a.excess) > 0 { // perhaps it was left out
 		a.askForList()
 	}
 }

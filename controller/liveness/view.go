@@ -56,9 +56,7 @@ func (v Verdict) View(e Evidence) (view *export.View, problems []export.Problem,
 	used = slices.DeleteFunc(slices.Clone(e.Copies), func(slice *discoveryv1.EndpointSlice) bool {
 		return !names[slice.Name]
 	})
-	if len(used) > 0 {
-		previous, _ := export.FromSlices(copies, e.Service, used, nil)
-		view, problems = export.FromSlices(e.Source, e.Service, e.Published, previous)
-	}
+	previous, _ := export.FromSlices(copies, e.Service, used, nil)
+	view, problems = export.FromSlices(e.Source, e.Service, e.Published, previous)
 	return view, problems, used
 }

@@ -98,12 +98,10 @@ func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, nam
 // read, the last known stay.
 func (p *Properties) Run(ctx context.Context) {
 	for next := propertiesRetry; ; {
-		timer := p.clock.NewTimer(next)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
-		case <-timer.C():
+		case <-p.clock.After(next):
 		}
 		next = propertiesEvery
 		if p.read(ctx, propertiesPatience) != nil {

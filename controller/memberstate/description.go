@@ -28,7 +28,6 @@ func describe(accepted string) description {
 	d := description{}
 	_ = d.receive(accepted) // what the controller wrote is valid, or another writer changed it
 	d.hear(time.Time{})
-	d.next = time.Time{}
 	d.accept()
 	return d
 }
