@@ -9,8 +9,6 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // After a list that left something out, the next one waits relistAfter, and twice as long each time up to relistAtMost,
@@ -110,16 +108,6 @@ func (a *Account) Close() {
 
 // Limits returns the member's own limits.
 func (a *Account) Limits() Limits { return a.limits }
-
-// Use returns how much of the member's own limits is admitted or withheld.
-func (a *Account) Use() []state.Limit {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return []state.Limit{
-		{Name: "member-services", Used: len(a.services), Max: a.limits.Services},
-		{Name: "member-endpoints", Used: a.endpoints, Max: a.limits.Endpoints},
-	}
-}
 
 // Excess returns the exceeded limits in a new map.
 func (a *Account) Excess() Excess {

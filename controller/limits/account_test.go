@@ -52,11 +52,8 @@ func (a *Account) asked() bool {
 	}
 }
 
-// counts are the services and endpoints in Use.
-func (a *Account) counts() (services, endpoints int) {
-	use := a.Use()
-	return use[0].Used, use[1].Used
-}
+// counts are the services and endpoints that are admitted or withheld.
+func (a *Account) counts() (services, endpoints int) { return len(a.services), a.endpoints }
 
 // TestList: whole services are taken, and what is imported has its place.
 func TestList(t *testing.T) {

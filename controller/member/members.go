@@ -18,7 +18,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // A Problem is a problem with a member or its credential. Unless Refused is set, the member cannot be read.
@@ -147,13 +146,6 @@ func New(config Config) *Members {
 	}
 	s.members.Store(newRoster(nil))
 	return s
-}
-
-// MemoryLimit returns what all members use of the memory for slices, in bytes.
-func (s *Members) MemoryLimit() state.Limit {
-	limit := state.Limit{Name: string(limits.Memory)}
-	limit.Used, limit.Max = s.memory.Use()
-	return limit
 }
 
 // Handle sets the handler. Call it before Run.

@@ -14,7 +14,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
-	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // shares divides the cluster IPs of imports among the members. Services that the local cluster exports are not counted.
@@ -27,12 +26,6 @@ type shares struct {
 // LimitIPs bounds the imports of all members together that have a cluster IP. It is to be called before the members run.
 func (r *Reconciler) LimitIPs(ips int) {
 	r.shares = &shares{IPs: limits.NewIPs(ips)}
-}
-
-// IPLimit returns how many imports of members have a cluster IP, and how many may.
-func (r *Reconciler) IPLimit() state.Limit {
-	used, most := r.shares.Use()
-	return state.Limit{Name: "cluster-ips", Used: used, Max: most}
 }
 
 // loadImports admits the imports that exist, before any other service. Only the first call has an effect.

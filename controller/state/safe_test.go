@@ -22,9 +22,9 @@ func TestEscapedTextIsJSON(t *testing.T) {
 // TestCleanChangesNoSharedSlice: that of a cache has other readers.
 func TestCleanChangesNoSharedSlice(t *testing.T) {
 	shared := []string{"\u001b"}
-	document := Cluster{Imports: []Import{{IPs: shared}}, Limits: []Limit{}}
+	document := Cluster{Imports: []Import{{IPs: shared}}, Findings: []Finding{}}
 	Clean(&document)
-	if shared[0] != "\u001b" || document.Imports[0].IPs[0] != `\u001b` || document.Limits == nil || document.Members != nil {
+	if shared[0] != "\u001b" || document.Imports[0].IPs[0] != `\u001b` || document.Findings == nil || document.Members != nil {
 		t.Errorf("%q, %+v", shared, document)
 	}
 }

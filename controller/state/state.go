@@ -41,18 +41,9 @@ type Cluster struct {
 	Rank             int    `json:"rank,omitempty"`
 	// Queue is the number of services that are being reconciled, or are to be.
 	Queue    int       `json:"queue"`
-	Limits   []Limit   `json:"limits"`
 	Members  []Member  `json:"members"`
 	Imports  []Import  `json:"imports"`
 	Findings []Finding `json:"findings"`
-}
-
-// A Limit is one of the flags of the controller.
-type Limit struct {
-	// Name is that of the flag. Used and Max are numbers of services or endpoints, or bytes.
-	Name string `json:"name"`
-	Used int    `json:"used"`
-	Max  int    `json:"max"`
 }
 
 // A Member is another cluster of the set.
@@ -74,8 +65,6 @@ type Member struct {
 	Heard time.Time `json:"lastHeartbeat,omitzero"`
 	// Synced reports whether what it publishes was listed.
 	Synced bool `json:"synced"`
-	// Limits are its own. What exceeds them is refused, and a finding.
-	Limits []Limit `json:"limits"`
 	// Services and Endpoints are those imported from it; Ready are the endpoints that receive traffic.
 	Services  int `json:"services"`
 	Endpoints int `json:"endpoints"`

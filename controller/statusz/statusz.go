@@ -170,7 +170,6 @@ func (l *Leader) status() state.Cluster {
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), Network: l.Properties.Network(),
 		Controller: l.server.version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
 		InputsLate: l.Late(0), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(),
-		Limits:  []state.Limit{l.IPLimit(), l.Members.MemoryLimit()},
 		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
 	}
 	places := map[string]int{}
@@ -218,7 +217,7 @@ func (l *Leader) status() state.Cluster {
 func (l *Leader) member(m *member.Member, verdict liveness.Verdict) state.Member {
 	out := state.Member{
 		Cluster: m.Cluster(), Controller: m.Heartbeat().Version, State: verdict.State.String(),
-		Since: l.Tracker.Since(m.Cluster()).UTC(), Reason: string(verdict.Reason), Limits: m.Account().Use(),
+		Since: l.Tracker.Since(m.Cluster()).UTC(), Reason: string(verdict.Reason),
 		Path: l.Tracker.Path(m.Cluster()), Drained: l.Drained(m), Rank: m.Rank(),
 		Heard: m.Heartbeat().Heard.UTC(), Synced: m.Synced(), Credential: m.Candidate().String(),
 		Expires: m.Life().Expires.UTC(), UID: m.Heartbeat().KubeSystemUID,
