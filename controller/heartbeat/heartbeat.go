@@ -194,6 +194,5 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease) {
 		}
 	}
 	lease.Spec.HolderIdentity = &h.Cluster
-	lease.Spec.LeaseDurationSeconds = ptr.To(int32(3 * member.HeartbeatInterval / time.Second))
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(h.Clock.Now()))
 }

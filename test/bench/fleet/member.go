@@ -10,7 +10,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"time"
 
 	"github.com/klauspost/compress/gzhttp"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -77,10 +76,7 @@ func (m *Member) beat(ctx context.Context) (err error) {
 			ObjectMeta: metav1.ObjectMeta{Name: member.HeartbeatLease, Annotations: map[string]string{
 				member.HeartbeatUIDAnnotation: "uid-of-" + m.ID, member.HeartbeatVersionAnnotation: "scale",
 			}},
-			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: &m.ID, RenewTime: now,
-				LeaseDurationSeconds: ptr.To(int32(3 * member.HeartbeatInterval / time.Second)),
-			},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &m.ID, RenewTime: now},
 		}, metav1.CreateOptions{})
 		return err
 	}
