@@ -32,10 +32,10 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_977},
-		{"lines of controller/", lines["controller"], 17_847},
-		{"lines of cmd/", lines["cmd"], 5_399},
-		{"lines of " + units, lines[units], 54_860},
+		{"lines of plugin/", lines["plugin"], 4_952},
+		{"lines of controller/", lines["controller"], 17_715},
+		{"lines of cmd/", lines["cmd"], 5_346},
+		{"lines of " + units, lines[units], 54_823},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_431},
 	} {
