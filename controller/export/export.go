@@ -97,8 +97,8 @@ type Slice struct {
 	Name string
 	// AddressType is IPv4 or IPv6.
 	AddressType discoveryv1.AddressType
-	// Targets map ports of the Service to target ports, in the order of the ports. The endpoints do not serve ports of the
-	// Service without a target.
+	// Targets map ports of the Service to target ports, in the order of the ports; those of Gateways in that of their routes.
+	// The endpoints do not serve ports of the Service without a target.
 	Targets []Target
 	// Endpoints have the conditions of the exporting cluster, all three set, and no hints. Those of other clusters have
 	// no nodeName and no targetRef.

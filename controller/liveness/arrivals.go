@@ -26,9 +26,6 @@ type Arrivals struct {
 
 // Seen returns the Arrivals after a Lease with a UID was read that may be old.
 func (a Arrivals) Seen(at time.Time, uid string) Arrivals {
-	if at.Before(a.Looked) {
-		return a
-	}
 	a.Looked = at
 	if uid != "" && uid != a.UID {
 		a.UID, a.Since = uid, at

@@ -18,9 +18,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// endpointSlices returns the slices of all contributions, one for each slice of a view. A slice has the
-// ports of the import that its endpoints serve. One that serves none is kept without ports: kube-proxy sends it no
-// traffic, a headless name still has its addresses but no SRV records, and its snapshot remains readable.
+// endpointSlices returns the slices of all contributions, one for each slice of a view. A slice has the ports of the import
+// that its endpoints serve. One that serves none is kept without ports: kube-proxy sends it no traffic, a headless name still
+// has its addresses but no SRV records, and its snapshot remains readable.
 func endpointSlices(observed Observed, agreed decision, contributions []Contribution, placement Placement,
 ) []*discoveryv1.EndpointSlice {
 	covered := coverage(contributions, placement)

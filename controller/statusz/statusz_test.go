@@ -40,6 +40,12 @@ func TestOnlyForwardedConnectionsAreAnswered(t *testing.T) {
 			}
 		}
 	}
+	leads, request, response := new(Server), httptest.NewRequest(http.MethodGet, state.PathExplain+"?service=a/b/c", http.NoBody), httptest.NewRecorder()
+	leads.leader.Store(new(Leader))
+	request.RemoteAddr = "127.0.0.1:4321"
+	if leads.ServeHTTP(response, request); response.Code != http.StatusUnprocessableEntity {
+		t.Errorf("a leader that is asked for no service: got %d", response.Code)
+	}
 }
 
 // TestTextsOfMembersAreShortAndEscaped, whichever field has them.

@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_952},
-		{"lines of controller/", lines["controller"], 17_715},
+		{"lines of controller/", lines["controller"], 17_719},
 		{"lines of cmd/", lines["cmd"], 5_346},
-		{"lines of " + units, lines[units], 54_823},
+		{"lines of " + units, lines[units], 54_815},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_431},
 	} {

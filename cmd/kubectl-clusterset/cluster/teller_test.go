@@ -51,17 +51,3 @@ func TestWaitSaysWhatItWaitedFor(t *testing.T) {
 		}
 	})
 }
-
-func TestWaitEndsWithTheContextAndWithAnError(t *testing.T) {
-	teller := Teller{Out: &bytes.Buffer{}, Timeout: time.Minute}
-	ctx, cancel := context.WithCancel(t.Context())
-	err := teller.Wait(ctx, func(context.Context) (string, error) { cancel(); return "more", nil })
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	failed := errors.New("no")
-	if err := teller.Wait(t.Context(), func(context.Context) (string, error) { return "", failed }); !errors.Is(err,
-		failed) {
-		t.Errorf("got %v", err)
-	}
-}

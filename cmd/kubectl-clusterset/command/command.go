@@ -238,7 +238,7 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 	}
 	for _, address := range slices.Concat(o.controllers, o.dns) {
 		if len(contexts) > 1 && !strings.Contains(address, "=") {
-			return nil, usageError{fmt.Errorf("address %s is of one cluster, and %d are selected: use CONTEXT=%s", address,
+			return nil, usageError{fmt.Errorf("--controller or --dns %s is of one cluster, and %d are selected: use CONTEXT=%s", address,
 				len(contexts), address)}
 		}
 	}
