@@ -34,7 +34,7 @@ type export struct {
 type address struct {
 	cluster string
 	period  int       // of the export, when it was first published
-	until   time.Time // how long it may have been published
+	until   time.Time // how long it may have been published; zero before it is exported
 	// ready tells that the endpoint is ready, and will be until it is told otherwise; since is when that began. broken
 	// tells that it was ready before and then was not: a copy may be of then.
 	ready, broken bool
@@ -74,8 +74,7 @@ type Judge struct {
 	ips map[string]map[netip.Addr]time.Time
 }
 
-// NewJudge returns a judge to whom all ways are clear since now. bound is how long a
-// change may take over a way that is clear.
+// NewJudge returns a judge to whom all ways are clear since now. bound is how long a change may take over a way that is clear.
 func NewJudge(now time.Time, bound time.Duration, reader string, clusters ...string) *Judge {
 	j := &Judge{
 		reader: reader, bound: bound, clusters: clusters, exports: map[key]*export{},
@@ -112,10 +111,16 @@ func (j *Judge) Change(cluster string, next Service, now time.Time) {
 	if j.addresses[name] == nil {
 		j.addresses[name] = map[netip.Addr]*address{}
 	}
+	for _, endpoint := range next.Endpoints {
+		// A watch of its controller may be behind another, so that a new export begins with what was ready before.
+		if next.Present && endpoint.Ready && j.addresses[name][endpoint.Address] == nil {
+			j.addresses[name][endpoint.Address] = &address{cluster: cluster}
+		}
+	}
 	published := next.addresses()
 	for _, each := range published {
 		known := j.addresses[name][each]
-		if known == nil {
+		if known == nil || known.until.IsZero() {
 			known = &address{cluster: cluster, period: e.period}
 			j.addresses[name][each] = known
 		}
@@ -334,14 +339,11 @@ func (j *Judge) Forget() {
 	j.held, j.dark = map[string]map[netip.Addr]bool{}, map[string]time.Time{}
 }
 
-// Copies judges all endpoints that the reader holds of a service, by source
-// cluster, and returns what is wrong with them:
+// Copies judges all endpoints that the reader holds of a service, by source cluster, and returns what is wrong with them:
 //
 //   - an endpoint that is ready was never exported, or was withdrawn;
-//   - an endpoint is missing that is ready at its source and was held before, or
-//     on whose way nothing stood for long;
-//   - none is ready for long, although one is held that is ready at its source, and
-//     the API server of the cluster works.
+//   - an endpoint is missing that is ready at its source and was held before, or on whose way nothing stood for long;
+//   - none is ready for long, although one is held that is ready at its source, and the API server of the cluster works.
 func (j *Judge) Copies(name string, held map[string][]Endpoint, now time.Time) (wrong []string) {
 	long := now.Add(-j.bound)
 	fault := func(format string, args ...any) {

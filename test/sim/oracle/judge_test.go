@@ -22,6 +22,7 @@ func at(second int) time.Time { return time.Unix(int64(second), 0).UTC() }
 //	0 east has 10.0.0.1,10.0.0.2~    it exports db with these ready endpoints, ~ terminating, ! neither ready nor serving
 //	0 east has -                     it exports it with no endpoint
 //	0 east lacks 10.0.0.1            it exports it with this endpoint, and has no Service
+//	0 east hides 10.0.0.1            it does not export it
 //	0 east withdraws                 it no longer exports it
 //	0 east starts                    the DNS server
 //	0 cut west east, 0 heal west east
@@ -52,6 +53,8 @@ func run(t *testing.T, script string) (wrong []string) {
 			j.Change(subject, Service{Name: "db", Exported: true, Present: true, Endpoints: endpoints(rest[0])}, now)
 		case verb == "lacks":
 			j.Change(subject, Service{Name: "db", Exported: true, Endpoints: endpoints(rest[0])}, now)
+		case verb == "hides":
+			j.Change(subject, Service{Name: "db", Present: true, Endpoints: endpoints(rest[0])}, now)
 		case verb == "withdraws":
 			j.Change(subject, Service{Name: "db"}, now)
 		case verb == "starts":
@@ -112,6 +115,7 @@ func TestJudge(t *testing.T) {
 		{name: "an address that was exported", script: known},
 		{name: "an endpoint without a Service", script: known + "2 west lacks 10.0.0.1,10.0.0.9\n 3 east answers 10.0.0.9", wrong: "10.0.0.9 was never exported for it, nor the IP"},
 		{name: "an endpoint of before the Service", script: known + "2 west lacks 10.0.0.1,10.0.0.9\n 3 west has 10.0.0.1\n 4 east answers 10.0.0.9", wrong: "10.0.0.9 was never exported for it, nor the IP"},
+		{name: "one of before the export, after the way was cut", script: "0 cut west east\n 1 west hides 10.0.0.8,10.0.0.9\n 2 west has 10.0.0.8\n 4 heal west east\n 5 east answers 10.0.0.9\n 15 east answers 10.0.0.9", wrong: "west withdrew 10.0.0.9"},
 		{name: "an address that never was", script: known + "2 east answers 10.0.0.1,10.0.0.9", wrong: "10.0.0.9 was never exported for it, nor the IP"},
 		{name: "one that was withdrawn just now", script: known + "2 west has 10.0.0.1\n 12 east answers 10.0.0.1,10.0.0.2"},
 		{name: "one that was withdrawn long ago", script: known + "2 west has 10.0.0.1\n 13 east answers 10.0.0.1,10.0.0.2", wrong: "west withdrew 10.0.0.2"},
