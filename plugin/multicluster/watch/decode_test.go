@@ -73,7 +73,7 @@ func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
 	expect(b.imports.Delete(bad), "it is deleted", 0, 3, "")
 	expect(b.imports.Add(bad), "it comes again", 1, 4, "")
 	b.close()
-	if left := b.served; left.Skips[object.Undecodable]+left.ClusterSetIP+left.Headless+b.objects[ServiceImports] > 0 {
-		t.Errorf("after the end: %+v", left)
+	if served, held := b.served, b.objects[ServiceImports]; served.Skips[object.Undecodable]+served.ClusterSetIP+served.Headless+held > 0 {
+		t.Errorf("after the end: %+v, and %d ServiceImports are held", served, held)
 	}
 }

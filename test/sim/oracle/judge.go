@@ -255,7 +255,7 @@ func (j *Judge) owed(reply Reply) string {
 // judgeAddress looks whether an answer may hold the address.
 func (j *Judge) judgeAddress(reply Reply, held netip.Addr, fault func(string, ...any)) {
 	long := reply.At.Add(-j.bound)
-	if known := j.addresses[reply.Name][held]; known != nil {
+	if known := j.addresses[reply.Name][held]; known != nil && !j.exports[key{known.cluster, reply.Name}].until.IsZero() {
 		if known.until.Before(long) && j.ClearSince(known.cluster, long) {
 			fault("%s withdrew %s at %s, and nothing stood in the way for %s", known.cluster, held,
 				known.until.Format(clockFormat), j.bound)
@@ -368,7 +368,7 @@ func (j *Judge) Copies(name string, held map[string][]Endpoint, now time.Time) (
 					demoted = endpoint.Address.String()
 				}
 			case !endpoint.Ready:
-			case known == nil || known.cluster != cluster:
+			case known == nil || known.cluster != cluster || j.exports[key{cluster, name}].until.IsZero():
 				fault("%s never exported %s for it", cluster, endpoint.Address)
 			case known.until.Before(long) && j.ClearSince(cluster, long):
 				fault("%s withdrew %s at %s, and nothing stood in the way for %s", cluster, endpoint.Address,

@@ -74,8 +74,7 @@ type heal struct {
 	run  func()
 }
 
-// Run carries out a schedule on a simulated cluster set. t fails only if that
-// is not possible: the findings are in the result.
+// Run carries out a schedule on a simulated cluster set. t fails only if that is not possible: the findings are in the result.
 func Run(t *testing.T, s Schedule) (result Result) {
 	t.Helper()
 	sim.Run(t, s.names(), func(t *testing.T, set *sim.ClusterSet) {
@@ -251,7 +250,7 @@ func (r *run) fault(f fault, h *happening) {
 }
 
 // hold expects clusters to keep for minutes what they have of a member, where it lists few of the services that they imported.
-// What it showed each before is of moments ago.
+// In before is what it showed each moments ago, none if that is what it shows now.
 func (r *run) hold(ways []way, before map[string]sets.Set[string]) {
 	of := func(name string) *cluster { return r.clusters[slices.Index(r.names, name)] }
 	for _, each := range ways {
