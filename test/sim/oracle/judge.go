@@ -26,15 +26,16 @@ type export struct {
 	period  int
 	// since is when the present period began.
 	since time.Time
-	// until is how long there may have been a ServiceExport.
-	until time.Time
+	// until is how long there may have been a ServiceExport, and shared how long one with a Service.
+	until, shared time.Time
 }
 
 // An address is one that a cluster exported for a service.
 type address struct {
-	cluster string
-	period  int       // of the export, when it was first published
-	until   time.Time // how long it may have been published; zero before it is exported
+	cluster   string
+	published bool      // since it is exported
+	period    int       // of the export, when it was first published
+	until     time.Time // how long it may have been published
 	// ready tells that the endpoint is ready, and will be until it is told otherwise; since is when that began. broken
 	// tells that it was ready before and then was not: a copy may be of then.
 	ready, broken bool
@@ -95,12 +96,8 @@ func (j *Judge) Change(cluster string, next Service, now time.Time) {
 		e = &export{}
 		j.exports[key{cluster, name}] = e
 	}
-	switch {
-	case next.Exported:
-		e.until = forever
-	case e.until.Equal(forever):
-		e.until = now
-	}
+	extend(&e.until, next.Exported, now)
+	extend(&e.shared, next.Shared(), now)
 	switch {
 	case !next.healthy():
 		e.healthy = false
@@ -112,26 +109,33 @@ func (j *Judge) Change(cluster string, next Service, now time.Time) {
 		j.addresses[name] = map[netip.Addr]*address{}
 	}
 	for _, endpoint := range next.Endpoints {
-		// A watch of its controller may be behind another, so that a new export begins with what was ready before.
-		if next.Present && endpoint.Ready && j.addresses[name][endpoint.Address] == nil {
-			j.addresses[name][endpoint.Address] = &address{cluster: cluster}
+		// A watch of its controller may be behind another, so that a new export begins with what was ready before, and one
+		// that ends may still get what is ready after it.
+		if (next.Present || !e.shared.IsZero()) && endpoint.Ready && j.addresses[name][endpoint.Address] == nil {
+			j.addresses[name][endpoint.Address] = &address{cluster: cluster, until: e.shared}
 		}
 	}
 	published := next.addresses()
 	for _, each := range published {
-		known := j.addresses[name][each]
-		if known == nil || known.until.IsZero() {
-			known = &address{cluster: cluster, period: e.period}
-			j.addresses[name][each] = known
+		if known := j.addresses[name][each]; known == nil || !known.published {
+			j.addresses[name][each] = &address{cluster: cluster, published: true, period: e.period}
 		}
-		known.until = forever
 	}
 	for each, known := range j.addresses[name] {
-		if known.cluster == cluster && known.until.Equal(forever) && !slices.Contains(published, each) {
-			known.until = now
+		if known.cluster == cluster {
+			extend(&known.until, slices.Contains(published, each), now)
 		}
 	}
 	j.readiness(cluster, next, now)
+}
+
+// extend sets until when something may be seen of what is there now, or not.
+func extend(until *time.Time, is bool, now time.Time) {
+	if is {
+		*until = forever
+	} else if until.Equal(forever) {
+		*until = now
+	}
 }
 
 // Block is told before something blocks the way from a cluster.
@@ -195,17 +199,6 @@ func (j *Judge) describe(name, cluster string) string {
 }
 
 const clockFormat = "15:04:05.000"
-
-// A Reply is the reply to one query for the addresses of a service.
-type Reply struct {
-	// Name is that of the service.
-	Name      string
-	At        time.Time
-	Code      int // NOERROR, NXDOMAIN, or SERVFAIL
-	Addresses []netip.Addr
-}
-
-func (r Reply) String() string { return fmt.Sprint(dns.RcodeToString[r.Code], r.Addresses) }
 
 // Reply judges a reply of the reader's DNS server, and returns what is wrong with it.
 func (j *Judge) Reply(reply Reply) (wrong []string) {

@@ -113,8 +113,12 @@ func TestJudge(t *testing.T) {
 		wrong        string // part of the only fault, empty where there is none
 	}{
 		{name: "an address that was exported", script: known},
-		{name: "an endpoint without a Service", script: known + "2 west lacks 10.0.0.1,10.0.0.9\n 3 east answers 10.0.0.9", wrong: "10.0.0.9 was never exported for it, nor the IP"},
-		{name: "an endpoint of before the Service", script: known + "2 west lacks 10.0.0.1,10.0.0.9\n 3 west has 10.0.0.1\n 4 east answers 10.0.0.9", wrong: "10.0.0.9 was never exported for it, nor the IP"},
+		{name: "an endpoint without a Service", script: "0 west lacks 10.0.0.9\n 3 east answers 10.0.0.9", wrong: "10.0.0.9 was never exported for it, nor the IP"},
+		{name: "an endpoint of before the Service", script: "0 west lacks 10.0.0.9\n 3 west has 10.0.0.1\n 4 east answers 10.0.0.9", wrong: "10.0.0.9 was never exported for it, nor the IP"},
+		{name: "an endpoint right after the Service", script: known + "2 west lacks 10.0.0.9\n 12 east answers 10.0.0.9"},
+		{name: "an endpoint long after the Service", script: known + "2 west lacks 10.0.0.9\n 13 east answers 10.0.0.9", wrong: "west withdrew 10.0.0.9"},
+		{name: "an endpoint right after the export", script: known + "2 west withdraws\n 3 west hides 10.0.0.9\n 12 east answers 10.0.0.9"},
+		{name: "an endpoint long after the export", script: known + "2 west withdraws\n 3 west hides 10.0.0.9\n 13 east answers 10.0.0.9", wrong: "west withdrew 10.0.0.9"},
 		{name: "one of before the export, after the way was cut", script: "0 cut west east\n 1 west hides 10.0.0.8,10.0.0.9\n 2 west has 10.0.0.8\n 4 heal west east\n 5 east answers 10.0.0.9\n 15 east answers 10.0.0.9", wrong: "west withdrew 10.0.0.9"},
 		{name: "one of a service that is not exported", script: "0 cut west east\n 1 west hides 10.0.0.9\n 2 east answers 10.0.0.9", wrong: "10.0.0.9 was never exported"},
 		{name: "an address that never was", script: known + "2 east answers 10.0.0.1,10.0.0.9", wrong: "10.0.0.9 was never exported for it, nor the IP"},

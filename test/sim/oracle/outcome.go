@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,17 @@ type Objects struct {
 
 	reported map[string]string // conflicts of each ServiceExport, as its conditions have them
 }
+
+// A Reply is the reply to one query for the addresses of a service.
+type Reply struct {
+	// Name is that of the service.
+	Name      string
+	At        time.Time
+	Code      int // NOERROR, NXDOMAIN, or SERVFAIL
+	Addresses []netip.Addr
+}
+
+func (r Reply) String() string { return fmt.Sprint(dns.RcodeToString[r.Code], r.Addresses) }
 
 // Read returns the objects of a cluster, whose pods are in a network and which has some nodes.
 func Read(cluster, network string, nodes map[string]Node, exports []*v1beta1.ServiceExport, imports []*v1beta1.ServiceImport,
