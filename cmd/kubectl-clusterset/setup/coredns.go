@@ -114,7 +114,7 @@ func (o CoreDNS) restore(ctx context.Context, before, text string, why error) er
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	if err := o.edit(ctx, func(now string) string {
-		if now == text {
+		if now == text || now == before { // the write may have failed
 			return before
 		}
 		return without(now, o.Zone) // someone else changed it meanwhile

@@ -146,6 +146,15 @@ func TestEnableChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	failing := func(err error) func(*fake.Clientset) error { // once
+		return func(client *fake.Clientset) error {
+			client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+				defer func() { err = nil }()
+				return err != nil, nil, err
+			})
+			return nil
+		}
+	}
 	for name, test := range map[string]struct {
 		corefile               string
 		chart, reloads, dryRun bool
@@ -173,15 +182,10 @@ func TestEnableChangesNothing(t *testing.T) {
 		"another DNS server": {plain, true, true, false, func(client *fake.Clientset) error {
 			return client.AppsV1().Deployments(CoreDNSNamespace).Delete(t.Context(), CoreDNSName, metav1.DeleteOptions{})
 		}, "this cluster has no CoreDNS as kubeadm installs it"},
-		"another writer is faster": {older, true, true, false, func(client *fake.Clientset) error {
-			faster := apierrors.NewConflict(corev1.Resource("configmaps"), CoreDNSName, errors.New("changed"))
-			client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-				err := faster
-				faster = nil
-				return err != nil, nil, err
-			})
-			return nil
-		}, "changed"},
+		"another writer is faster": {
+			older, true, true, false, failing(apierrors.NewConflict(corev1.Resource("configmaps"), CoreDNSName, errors.New("changed"))), "changed",
+		},
+		"a write that fails": {older, true, true, false, failing(errors.New("no connection")), "no connection; the Corefile is as it was before"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := install(test.corefile)
