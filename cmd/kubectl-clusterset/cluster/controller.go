@@ -3,12 +3,14 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -54,16 +56,28 @@ func (c *Cluster) askReplicas(ctx context.Context, address, question string, doc
 	if err != nil {
 		return c.allowed(err)
 	}
-	err = fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
-		"namespace with --system-namespace, or its address with --controller", c.Namespace)
-	for i := 0; i < len(pods.Items) && (i == 0 || errors.Is(err, errStandby)); i++ {
-		pod := &pods.Items[i]
-		forwarded, stop, failed := c.Forward(ctx, c.Namespace, pod.Name, PortOf(pod, "metrics", 8080))
-		if failed != nil {
-			return c.allowed(failed)
+	if len(pods.Items) == 0 {
+		return fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
+			"namespace with --system-namespace, or its address with --controller", c.Namespace)
+	}
+	// One that does not answer may be on a dead node: another leads, or is about to.
+	for _, ready := range []bool{true, false} {
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			if isReady(pod) != ready {
+				continue
+			}
+			forwarded, stop, failed := c.Forward(ctx, c.Namespace, pod.Name, PortOf(pod, "metrics", 8080))
+			if failed == nil {
+				failed = get(ctx, forwarded, question, document, version)
+				stop()
+				var broken *url.Error
+				if !errors.Is(failed, errStandby) && !errors.As(failed, &broken) {
+					return failed
+				}
+			}
+			err = cmp.Or(err, c.allowed(failed))
 		}
-		err = get(ctx, forwarded, question, document, version)
-		stop()
 	}
 	return err
 }
