@@ -35,7 +35,7 @@ var apiChecks = []Check{
 		},
 	},
 	{Name: "api-version", About: "Kubernetes is 1.35 or newer", before: true, run: func(_ *Set, c *Cluster, found *problems) {
-		if older(c.Version, "1.35.0") {
+		if is, err := version.ParseGeneric(c.Version); err == nil && is.LessThan(version.MajorMinor(1, 35)) {
 			found.fail("Upgrade Kubernetes to 1.35 or newer.", "Kubernetes %s is not supported.", c.Version)
 		}
 	}},
@@ -170,13 +170,6 @@ var clusterChecks = []Check{
 			*found = append(*found, Finding{Check: each.Name, Result: each.Severity, What: each.What, Fix: each.Fix})
 		}
 	}},
-}
-
-// older reports whether two versions are known, and the first is older.
-func older(text, than string) bool {
-	parsed, err := version.ParseGeneric(text)
-	other, unknown := version.ParseGeneric(than)
-	return err == nil && unknown == nil && parsed.LessThan(other)
 }
 
 // silent is why it is unknown what the controller knows.

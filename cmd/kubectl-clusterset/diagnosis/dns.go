@@ -36,19 +36,6 @@ var dnsChecks = []Check{
 		},
 	},
 	{
-		Name: "coredns-version", About: "no cluster that serves the zone with the plugin has a newer CoreDNS", skip: noCoreDNS,
-		run: func(s *Set, c *Cluster, found *problems) {
-			here, version := s.image(c)
-			for _, other := range s.others(c) {
-				if there, newer := s.image(other); older(version, newer) {
-					found.warn(c.kubectl("-n %s set image deployment/%s %s=%s", setup.CoreDNSNamespace, setup.CoreDNSName, setup.CoreDNSName, there),
-						"CoreDNS runs %s, but %s in %s.", here, there, other.Context)
-					return
-				}
-			}
-		},
-	},
-	{
 		Name: "corefile", About: "the Corefile parses", before: true, skip: noCoreDNS,
 		run: func(_ *Set, c *Cluster, found *problems) {
 			if c.CorefileError != nil {
@@ -155,15 +142,6 @@ func unasked(_ *Set, c *Cluster) string {
 }
 
 func (c *Cluster) hasZone() bool { return c.Apex.Rcode == "NOERROR" && len(c.Apex.Records) > 0 }
-
-// image is that of a CoreDNS that serves the zone with the plugin, and its version; both are empty if there is none.
-func (s *Set) image(c *Cluster) (image, version string) {
-	if c.CoreDNS != nil && c.Corefile.By(s.Zone) == setup.ByMulticluster {
-		image = c.CoreDNS.Spec.Template.Spec.Containers[0].Image
-		_, version, _ = strings.Cut(image, ":v")
-	}
-	return image, version
-}
 
 // edit is the command that opens the Corefile in a ConfigMap.
 func (c *Cluster) edit(configMap string) string {
