@@ -44,14 +44,6 @@ var dnsChecks = []Check{
 		},
 	},
 	{
-		Name: "corefile-multicluster", About: "the Corefile serves the zone", skip: noCoreDNS,
-		run: func(s *Set, c *Cluster, found *problems) {
-			if c.Corefile != nil && c.Corefile.By(s.Zone) == "" && !c.hasZone() { // else a file that it imports serves the zone
-				found.fail(s.enable(c), "The Corefile does not serve %s.", s.Zone)
-			}
-		},
-	},
-	{
 		Name: "corefile-cluster", About: "the Corefile that serves the zone has the id of the cluster",
 		run: func(s *Set, c *Cluster, found *problems) {
 			corefile, fix := c.Corefile, fmt.Sprintf("Set `cluster %s` in the multicluster block of the Corefile: `%s`.", c.ID,
