@@ -33,7 +33,6 @@ func TestWrongCommandLines(t *testing.T) {
 		"join east": "join --help", "leave": "leave --help", "explain": "explain --help", "explain a/b/c --context west": "a/b/c",
 		"status surplus": "accepts 0", "status -o nonsense --context west": "use wide, json or yaml",
 		"stauts":                                    "Did you mean this?",
-		"status --watch --wait":                     "exclude",
 		"status --token=x":                          "",
 		"status --timeout 1s":                       "",
 		"status --contexts esat":                    "`kubectl config get-contexts`",

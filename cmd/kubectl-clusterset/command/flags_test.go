@@ -4,7 +4,6 @@ package command
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -75,14 +74,8 @@ func (a *api) seen() []string {
 // which lead to a server.
 func invoke(t *testing.T, server string, args ...string) (out, progress string, err error) {
 	t.Helper()
-	return invokeUntil(t.Context(), t, server, args...)
-}
-
-// invokeUntil is invoke until the context ends.
-func invokeUntil(ctx context.Context, t *testing.T, server string, args ...string) (out, progress string, err error) {
-	t.Helper()
 	var stdout, stderr bytes.Buffer
-	err = execute(ctx, &options{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", writeKubeconfig(t, server)))
+	err = execute(t.Context(), &options{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", writeKubeconfig(t, server)))
 	return stdout.String(), stderr.String(), err
 }
 

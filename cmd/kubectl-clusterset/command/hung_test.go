@@ -45,7 +45,7 @@ func newHung(t *testing.T) (url string, asked <-chan string) {
 func diagnostic(t *testing.T) []string {
 	t.Helper()
 	return []string{
-		"status", "status --watch", "status --wait", "explain shop/db", "check",
+		"status", "status --wait", "explain shop/db", "check",
 		"sysdump -o " + filepath.Join(t.TempDir(), "dump.tar.gz"),
 	}
 }
@@ -98,7 +98,7 @@ func TestSickClusterHoldsUpNoOther(t *testing.T) {
 func TestRequestsOfDiagnosticCommandsTimeOut(t *testing.T) {
 	controller, server := newController(t, imports("Ready")), newAPI(t, nil, nil)
 	for _, line := range diagnostic(t) {
-		if strings.Contains(line, "--w") {
+		if strings.Contains(line, "--wait") {
 			continue
 		}
 		for flags, want := range map[string]string{"": "10s", " --request-timeout 1m": "1m", " --request-timeout 0": "0"} {

@@ -22,11 +22,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// watchInterval is the time between two outputs of `status --watch`.
-const watchInterval = 2 * time.Second
-
 func newStatus(o *options) *cobra.Command {
-	var wait, watch bool
+	var wait bool
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Show members, imports and findings",
@@ -34,9 +31,6 @@ func newStatus(o *options) *cobra.Command {
   kubectl clusterset status --contexts east,west --wait --timeout 5m`,
 		Args: cobra.ExactArgs(0),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if watch && wait {
-				return usageError{errors.New("--watch and --wait exclude each other")}
-			}
 			if command.Flags().Changed("timeout") && !wait {
 				return usageError{errors.New("--timeout needs --wait")}
 			}
@@ -54,22 +48,6 @@ func newStatus(o *options) *cobra.Command {
 				statuses, failed = statusesOf(clusters, found, missed, o.overrides.Context.Namespace), missed
 				return strings.Join(pendingOf(statuses), "; "), nil
 			}
-			show := func() error {
-				return diagnosis.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, texts(statuses))
-			}
-			for watch {
-				if _, err := look(ctx); err != nil {
-					return nil //nolint:nilerr // It was stopped.
-				}
-				if err := show(); err != nil {
-					return err
-				}
-				fmt.Fprintln(o.Out)
-				select {
-				case <-ctx.Done():
-				case <-time.After(watchInterval):
-				}
-			}
 			if wait {
 				err = o.teller().Wait(ctx, look)
 			} else {
@@ -78,12 +56,11 @@ func newStatus(o *options) *cobra.Command {
 			if err == nil {
 				err = unanswered(failed)
 			}
-			return errors.Join(show(), err)
+			return errors.Join(diagnosis.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, texts(statuses)), err)
 		},
 	}
 	command.Flags().BoolVar(&wait, "wait", false,
 		"wait until the members are fresh and up to date, and the imports are ready")
-	command.Flags().BoolVarP(&watch, "watch", "w", false, "print the status every 2 s until Ctrl-C")
 	o.addNamespace(command, "show the imports of this `namespace` alone")
 	return o.with(command, "contexts", "output", "controller", "timeout")
 }

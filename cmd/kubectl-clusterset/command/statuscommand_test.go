@@ -3,7 +3,6 @@
 package command
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -69,17 +68,6 @@ func TestStatusWaits(t *testing.T) {
 			want != "" && (exitStatus(err) != exitFailed || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v\n%s", reason, err, out)
 		}
-	}
-}
-
-// TestStatusWatches prints again and again until it is stopped.
-func TestStatusWatches(t *testing.T) {
-	server, controller := newAPI(t, nil, nil), newController(t, imports("Ready", "shop/db"))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*watchInterval/2)
-	defer cancel()
-	out, _, err := invokeUntil(ctx, t, server.URL, "status", "--watch", "--controller", controller)
-	if err != nil || strings.Count(out, "IMPORT") != 2 {
-		t.Errorf("%v\n%s", err, out)
 	}
 }
 
