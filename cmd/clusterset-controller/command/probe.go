@@ -37,10 +37,7 @@ const (
 // /etc/resolv.conf says, the server must have the identity.
 func probe(ctx context.Context, out io.Writer, identity string, targets []string) error {
 	for i, target := range targets {
-		name, of, ok := strings.Cut(target, "=")
-		if !ok {
-			return fmt.Errorf("target %q: want NAME=IDENTITY", target)
-		}
+		name, of, _ := strings.Cut(target, "=")
 		go func() {
 			for last := (state.ProbeResult{}); last.Step != state.ProbeOK && ctx.Err() == nil; <-time.After(interval) {
 				if result := connect(ctx, net.DefaultResolver.LookupHost, name, of, state.ProbePort); result != last {

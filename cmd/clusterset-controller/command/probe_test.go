@@ -76,10 +76,3 @@ func TestEachAddressIsTried(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
-
-// TestTargetsAreValidated before anything is served.
-func TestTargetsAreValidated(t *testing.T) {
-	if err := probe(t.Context(), nil, "west", []string{"name"}); err == nil || !strings.Contains(err.Error(), `target "name"`) {
-		t.Errorf("got %v", err)
-	}
-}
