@@ -106,8 +106,8 @@ func TestChecks(t *testing.T) {
 		},
 		"overlapping pods": {
 			func(_, west *Cluster) { west.PodCIDRs = setup.AddPrefixes(nil, "10.64.0.128/25") },
-			"failed pod-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.128/25, one of the pod ranges of west, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Name their networks (docs/operate/networks.md), or give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.\n" +
-				"failed pod-ranges west: Its pod range 10.64.0.128/25 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/24, one of the pod ranges of east, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Name their networks (docs/operate/networks.md), or give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.",
+			"failed pod-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.128/25, one of the pod ranges of west, so their pods cannot reach each other. > Name their networks (docs/operate/networks.md), or give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.\n" +
+				"failed pod-ranges west: Its pod range 10.64.0.128/25 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/24, one of the pod ranges of east, so their pods cannot reach each other. > Name their networks (docs/operate/networks.md), or give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.",
 		},
 		"overlapping pods in different networks": {
 			func(_, west *Cluster) {
@@ -126,7 +126,7 @@ func TestChecks(t *testing.T) {
 		},
 		"pods where another has Services": {
 			func(_, west *Cluster) { west.ServiceCIDRs = setup.AddPrefixes(nil, "10.64.0.0/16") },
-			"failed service-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/16, one of the Service ranges of west, which cannot reach these pods. Ignore this if your CNI assigns other ranges. > Change one of the two ranges; the Service range is in the ServiceCIDRs.",
+			"failed service-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/16, one of the Service ranges of west, which cannot reach these pods. > Change one of the two ranges; the Service range is in the ServiceCIDRs.",
 		},
 		"never a controller": {
 			func(east, west *Cluster) {
@@ -214,8 +214,8 @@ func TestSkips(t *testing.T) {
 	}{
 		"known ranges": {func(_, _ *Cluster) {}, "pod-ranges", ""},
 		"no ranges of its own": {
-			func(east, _ *Cluster) { east.PodCIDRs = nil }, "service-ranges",
-			"Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with the Service ranges of the other clusters.",
+			func(east, _ *Cluster) { east.PodCIDRs, east.PodCIDRsError = nil, errors.New("forbidden") }, "service-ranges",
+			"Its pod ranges are unknown (forbidden): compare the ranges of the CNI with the Service ranges of the other clusters.",
 		},
 		"no ranges of the other": {
 			func(_, west *Cluster) { west.PodCIDRs = nil }, "pod-ranges",

@@ -198,9 +198,9 @@ func ranges(name, what string, of func(*Cluster) []netip.Prefix, effect, fix str
 			switch {
 			case len(others) == 0:
 				return "No other selected cluster is in its network: select all clusters of the set with --contexts."
-			case len(c.PodCIDRs) == 0:
-				return "Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with " +
-					"the " + what + " of the other clusters."
+			case c.PodCIDRsError != nil:
+				return fmt.Sprintf("Its pod ranges are unknown (%v): compare the ranges of the CNI with the %s of the other clusters.",
+					c.PodCIDRsError, what)
 			case !slices.ContainsFunc(others, func(other *Cluster) bool { return len(of(other)) > 0 }):
 				return fmt.Sprintf("The %s of the other clusters are unknown: compare them with %s.", what, c.PodCIDRs)
 			}
@@ -211,8 +211,8 @@ func ranges(name, what string, of func(*Cluster) []netip.Prefix, effect, fix str
 				for _, one := range c.PodCIDRs {
 					theirs := of(other)
 					if at := slices.IndexFunc(theirs, one.Overlaps); at >= 0 {
-						found.fail(fix, "Its pod range %s (spec.podCIDRs of the nodes) overlaps %s, one of the %s of %s, %s. Ignore this if "+
-							"your CNI assigns other ranges.", one, theirs[at], what, other.Context, effect)
+						found.fail(fix, "Its pod range %s (spec.podCIDRs of the nodes) overlaps %s, one of the %s of %s, %s.", one, theirs[at],
+							what, other.Context, effect)
 						break
 					}
 				}

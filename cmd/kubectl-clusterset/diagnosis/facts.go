@@ -59,8 +59,10 @@ type Cluster struct {
 	ControllerLacks, MemberLacks, MemberHas []string
 	RightsError                             error
 
-	// PodCIDRs are the ranges of the nodes, Nodes their own addresses, and ServiceCIDRs the Service ranges; none if unknown.
+	// PodCIDRs are the pod ranges, none if PodCIDRsError is why they are unknown. Nodes are the addresses of the nodes, and
+	// ServiceCIDRs the Service ranges; none if unknown.
 	PodCIDRs, Nodes, ServiceCIDRs []netip.Prefix
+	PodCIDRsError                 error
 	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil if there is none. Corefile is its Corefile, and
 	// ChartCorefile that of the CoreDNS of the chart; each is nil if it is missing or invalid.
 	CoreDNS                 *appsv1.Deployment
@@ -129,16 +131,7 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 	c.look(ctx)
 	c.Lost = lost(ctx, c.Dynamic, c.MCSVersion)
 	c.RightsError = c.reviewAccounts(ctx)
-	if list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
-		for i := range list.Items {
-			c.PodCIDRs = setup.AddPrefixes(c.PodCIDRs, list.Items[i].Spec.PodCIDRs...)
-			for _, each := range list.Items[i].Status.Addresses {
-				if address, err := netip.ParseAddr(each.Address); err == nil {
-					c.Nodes = append(c.Nodes, netip.PrefixFrom(address, address.BitLen()))
-				}
-			}
-		}
-	}
+	c.PodCIDRs, c.Nodes, c.PodCIDRsError = setup.Ranges(ctx, c.Cluster)
 	if list, err := c.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{}); err == nil {
 		for i := range list.Items {
 			c.ServiceCIDRs = setup.AddPrefixes(c.ServiceCIDRs, list.Items[i].Spec.CIDRs...)

@@ -15,42 +15,52 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
-// maxPods bounds the pods whose addresses confinement compares.
+// maxPods bounds the pods whose addresses Ranges compares.
 const maxPods = 500
 
-// confinement are the pod ranges of the nodes and, if clusters of other networks reach the nodes, the networks of /24 or /64
-// around their addresses. It is an error if nodes have no pod ranges, or if pods have other addresses, because the CNI assigns
-// them.
-func confinement(ctx context.Context, c *cluster.Cluster, exposed bool) (ranges []netip.Prefix, err error) {
-	nodes, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+// Ranges returns the pod ranges of the nodes of a cluster, and the addresses of the nodes. The pod ranges are unknown, which
+// is an error, if nodes have none, or if pods have other addresses, because the CNI assigns them.
+func Ranges(ctx context.Context, c *cluster.Cluster) (pods, nodes []netip.Prefix, err error) {
+	list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for i := range nodes.Items {
-		ranges = AddPrefixes(ranges, nodes.Items[i].Spec.PodCIDRs...)
+	for i := range list.Items {
+		pods = AddPrefixes(pods, list.Items[i].Spec.PodCIDRs...)
+		for _, each := range list.Items[i].Status.Addresses {
+			if address, err := netip.ParseAddr(each.Address); err == nil {
+				nodes = append(nodes, netip.PrefixFrom(address, address.BitLen()))
+			}
+		}
 	}
-	if len(ranges) == 0 {
-		return nil, errors.New("its nodes have no spec.podCIDRs")
+	if len(pods) == 0 {
+		return nil, nodes, errors.New("its nodes have no spec.podCIDRs")
 	}
-	pods, err := c.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{Limit: maxPods})
+	running, err := c.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{Limit: maxPods})
 	if err != nil {
-		return nil, err
+		return nil, nodes, err
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range running.Items {
+		pod := &running.Items[i]
 		for _, ip := range pod.Status.PodIPs {
 			address, err := netip.ParseAddr(ip.IP)
-			if err == nil && !pod.Spec.HostNetwork && !Covers(ranges, netip.PrefixFrom(address, address.BitLen())) {
-				return nil, fmt.Errorf("pod %s/%s has the address %s, outside of the podCIDRs of the nodes", pod.Namespace, pod.Name, ip.IP)
+			if err == nil && !pod.Spec.HostNetwork && !Covers(pods, netip.PrefixFrom(address, address.BitLen())) {
+				return nil, nodes, fmt.Errorf("pod %s/%s has the address %s, outside of the podCIDRs of the nodes", pod.Namespace, pod.Name, ip.IP)
 			}
 		}
 	}
-	for i := range nodes.Items {
-		for _, each := range nodes.Items[i].Status.Addresses {
-			if address, err := netip.ParseAddr(each.Address); err == nil && exposed {
-				ranges = AddPrefixes(ranges, netip.PrefixFrom(address, map[bool]int{true: 24, false: 64}[address.Is4()]).String())
-			}
-		}
+	return pods, nodes, nil
+}
+
+// confinement are the pod ranges and, if clusters of other networks reach the nodes, the networks of /24 or /64 around the
+// addresses of nodes.
+func confinement(ctx context.Context, c *cluster.Cluster, exposed bool) ([]netip.Prefix, error) {
+	ranges, nodes, err := Ranges(ctx, c)
+	if err != nil || !exposed {
+		return ranges, err
+	}
+	for _, node := range nodes {
+		ranges = AddPrefixes(ranges, netip.PrefixFrom(node.Addr(), map[bool]int{true: 24, false: 64}[node.Addr().Is4()]).String())
 	}
 	return ranges, nil
 }
