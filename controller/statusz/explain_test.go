@@ -179,10 +179,6 @@ func TestWhy(t *testing.T) {
 				"exports-valid: east does not export it: It takes no part. > " +
 				"Correct the Service, or: `kubectl clusterset unexport shop/web --contexts <context of east>`.",
 		},
-		"a namespace that is missing": {
-			nil, func(s *Subject, _ *merge.Observed) { s.Elsewhere, s.Settle = "namespace is missing", "Create it." },
-			"namespaces: Namespace is missing, so nothing is imported into it. > Create it.",
-		},
 		"an export that a member refuses, of a cluster that is overloaded": {
 			[]merge.Contribution{saturated},
 			func(_ *Subject, o *merge.Observed) {

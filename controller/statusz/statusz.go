@@ -143,7 +143,7 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 func chosen(published []*discoveryv1.EndpointSlice, reader scope.Cluster) string {
 	for _, slice := range published {
 		text := export.ClustersOf(slice)
-		if clusters, err := scope.ParseSelector(text); text != "" && (err != nil || !clusters.Selects(reader, reader)) {
+		if clusters, _ := scope.ParseSelector(text); text != "" && !clusters.Selects(reader, reader) { // it is valid
 			return text
 		}
 	}

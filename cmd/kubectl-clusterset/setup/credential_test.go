@@ -159,7 +159,6 @@ clusters: [{name: c, cluster: {server: '%s', certificate-authority-data: dGhlaXJ
 			keeps + "https://127.0.0.1:6443 through socks5://east:xxxxx@10.0.0.1:1080 (Secret member-east) instead of https://127.0.0.1:6443" + another,
 		},
 		"a kubeconfig that is refused": {secret("http://10.0.0.1"), nil, Address{users, "kubernetes", usersProxy}, ""},
-		"none":                         {&corev1.Secret{}, nil, Address{users, "kubernetes", usersProxy}, ""},
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: cluster.Teller{Results: &said}}

@@ -48,7 +48,7 @@ type peering struct {
 	Options
 	reader, source *cluster.Cluster
 	readerID       string
-	// is identifies the source. Its set is that of both.
+	// is identifies the source.
 	is cluster.Identity
 
 	// ranges confine the endpoints of the source; unconfined is why they are unknown.
