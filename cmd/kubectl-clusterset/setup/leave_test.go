@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,7 +16,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
@@ -26,7 +26,7 @@ import (
 
 const system = "clusterset-dns"
 
-// joined is a cluster that has the credentials of members.
+// joined is a cluster that has the credentials of members, which have some for it, too.
 func joined(id string, members ...string) *cluster.Cluster {
 	client := fake.NewClientset(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-of-" + id)}},
@@ -37,11 +37,12 @@ func joined(id string, members ...string) *cluster.Cluster {
 		},
 	)
 	for _, other := range members {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Namespace: system, Name: "member-" + other,
-			Labels: map[string]string{cluster.ClusterLabel: other},
-		}}
-		if err := client.Tracker().Add(secret); err != nil {
+		made := func(name, label string) metav1.ObjectMeta {
+			return metav1.ObjectMeta{Namespace: system, Name: name, Labels: map[string]string{label: other}}
+		}
+		if err := errors.Join(client.Tracker().Add(&corev1.Secret{ObjectMeta: made("member-"+other, cluster.ClusterLabel)}),
+			client.Tracker().Add(&corev1.ServiceAccount{ObjectMeta: made(cluster.Account(other), cluster.ReaderLabel)}),
+			client.Tracker().Add(&corev1.ServiceAccount{ObjectMeta: made("no-reader-"+other, cluster.ReaderLabel)})); err != nil {
 			panic(err)
 		}
 	}
@@ -53,12 +54,13 @@ func quiet(timeout time.Duration, clusters ...*cluster.Cluster) Options {
 	return Options{Clusters: clusters, Teller: cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: timeout}}
 }
 
-// TestLeave removes a cluster from those that are selected, and names the others that may have it.
+// TestLeave removes a cluster from those that are selected, and names the others that may have it. It deletes the account of
+// each reader whose Secret it deletes on the other side, and no other.
 func TestLeave(t *testing.T) {
 	for name, test := range map[string]struct {
 		target   string
 		contexts []string
-		left     string // the Secrets that are left in the selected clusters
+		left     string // the Secrets that are left in the selected clusters, and the accounts of readers
 		names    string
 	}{
 		"all":                      {"west", []string{"east", "west", "north"}, "north east", ""},
@@ -84,8 +86,20 @@ func TestLeave(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			accounts, err := c.Kube.CoreV1().ServiceAccounts(system).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names, want []string
+			for i := range accounts.Items {
+				names = append(names, accounts.Items[i].Name)
+			}
 			for i := range secrets {
 				left = append(left, secrets[i].Labels[cluster.ClusterLabel])
+				want = append(want, cluster.Account(left[len(left)-1]))
+			}
+			if kept := len(names) - 2; kept < 0 || !slices.Equal(names[:kept], want) || !strings.HasPrefix(names[kept], "no-reader-") {
+				t.Errorf("%s: %s has the accounts %q", name, c.Context, names)
 			}
 		}
 		if got := strings.Join(left, " "); got != test.left || !strings.Contains(said.String(), test.names) ||
@@ -165,28 +179,5 @@ func TestDrainThatNobodySees(t *testing.T) {
 				t.Errorf("got %v, want %s", err, want)
 			}
 		})
-	}
-}
-
-// TestRevoke deletes no account but those of readers.
-func TestRevoke(t *testing.T) {
-	for reader, want := range map[string]int{"west": 1, "": 2, "lost": 0} {
-		var objects []runtime.Object
-		for name, id := range map[string]string{
-			"clusterset-member-west": "west", "clusterset-member-north": "north", "clusterset-controller": "west",
-			"clusterset-member": "",
-		} {
-			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: system}}
-			if id != "" {
-				account.Labels = map[string]string{cluster.ReaderLabel: id}
-			}
-			objects = append(objects, account)
-		}
-		c := &cluster.Cluster{Namespace: system, Kube: fake.NewClientset(objects...)}
-		count, err := revoke(t.Context(), c, reader, nil)
-		left, listErr := c.Kube.CoreV1().ServiceAccounts(system).List(t.Context(), metav1.ListOptions{})
-		if err != nil || listErr != nil || count != want || len(left.Items) != 4-want {
-			t.Errorf("of %q: %d deleted, %d left, %v, %v", reader, count, len(left.Items), err, listErr)
-		}
 	}
 }
