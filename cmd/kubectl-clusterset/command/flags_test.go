@@ -118,14 +118,15 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsHonored has -n where it has a meaning. A gate must not pass on a typo.
+// TestNamespaceIsHonored has -n where it has a meaning. A gate must not pass on a typo, and shows what was seen last.
 func TestNamespaceIsHonored(t *testing.T) {
 	server := newAPI(t, nil, nil)
 	controller := newController(t, imports("Ready", "shop/db", "other/web"))
 	for line, want := range map[string]struct{ shown, fails string }{
 		"status":         {shown: "shop/db other/web"},
 		"status -n shop": {shown: "shop/db"}, "status -n other": {shown: "other/web"},
-		"status -n shpo": {shown: "no imports in namespace shpo."},
+		"status -n shpo":        {shown: "no imports in namespace shpo."},
+		"status -n shop --wait": {shown: "shop/db"},
 		"status -n shpo --wait --timeout 1s": {
 			shown: "no imports in namespace shpo.", fails: "no selected cluster has an import in namespace shpo: check its name",
 		},

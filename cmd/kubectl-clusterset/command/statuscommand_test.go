@@ -55,22 +55,6 @@ func imports(reason string, names ...string) state.Cluster {
 	return is
 }
 
-// TestStatusWaits returns what was seen last, and fails with the reason if the
-// time was up.
-func TestStatusWaits(t *testing.T) {
-	server := newAPI(t, nil, nil)
-	for reason, want := range map[string]string{
-		"Ready": "", "Pending": "import shop/db is not ready (Pending): no IP yet",
-	} {
-		controller := newController(t, imports(reason, "shop/db"))
-		out, _, err := invoke(t, server.URL, "status", "--wait", "--timeout", "1s", "--controller", controller)
-		if !strings.Contains(out, "shop/db") || want == "" && err != nil ||
-			want != "" && (exitStatus(err) != exitFailed || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v\n%s", reason, err, out)
-		}
-	}
-}
-
 // TestWrongControllerIsNotGuessed: a controller of another version does not know the question.
 func TestWrongControllerIsNotGuessed(t *testing.T) {
 	server := newAPI(t, nil, nil)
