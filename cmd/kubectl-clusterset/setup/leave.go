@@ -73,6 +73,10 @@ func Leave(ctx context.Context, o Options, name string) error {
 			found = true
 		}
 	}
+	for i := 0; i < len(identities) && !found; i++ { // Leave may have been interrupted before
+		waiting, err := remains(ctx, o.Clusters[i], identities[i], id)
+		found = err == nil && waiting != ""
+	}
 	if !found {
 		return fmt.Errorf("%s: it is neither a selected cluster nor a member of one: select clusters of its set with --contexts", name)
 	}

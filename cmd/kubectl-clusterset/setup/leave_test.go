@@ -109,6 +109,21 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// TestLeaveGoesOn after an interrupt: all Secrets are deleted, and not all that was imported.
+func TestLeaveGoesOn(t *testing.T) {
+	east := joined("east")
+	if err := east.Kube.(*fake.Clientset).Tracker().Add(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: system, Name: cluster.MemberLease + "west", Labels: map[string]string{cluster.ClusterLabel: "west"},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := Leave(t.Context(), quiet(time.Minute, east), "west"); !errors.Is(err, cluster.ErrTimeout) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // TestClusterThatNobodyKnows is told from a context that was forgotten.
 func TestClusterThatNobodyKnows(t *testing.T) {
 	o := quiet(time.Minute, joined("east", "west"))
