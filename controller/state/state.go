@@ -114,9 +114,7 @@ type Finding struct {
 	// Name is that of the check of kubectl clusterset.
 	Name     string `json:"name"`
 	Severity string `json:"severity"`
-	// Object is what the finding is about, as in "ServiceExport shop/web" or "member west".
-	Object string `json:"object,omitempty"`
-	What   string `json:"what"`
+	What     string `json:"what"`
 	// Fix is a command, or a sentence with commands between backquotes. "<context of west>" stands for a context of the
 	// kubeconfig that reaches the cluster west.
 	Fix string `json:"fix,omitempty"`

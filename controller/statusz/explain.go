@@ -97,7 +97,7 @@ type explanation struct {
 }
 
 func (e *explanation) problem(name, fix, format string, args ...any) {
-	(*list)(&e.Problems).add(state.Failed, name, e.Service, fix, format, args...)
+	(*list)(&e.Problems).add(state.Failed, name, fix, format, args...)
 }
 
 func (e *explanation) headless() bool {

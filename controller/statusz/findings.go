@@ -47,10 +47,8 @@ var values = map[string]string{
 // list collects findings.
 type list []state.Finding
 
-func (l *list) add(severity, name, object, fix, format string, args ...any) {
-	*l = append(*l, state.Finding{
-		Name: name, Severity: severity, Object: object, What: fmt.Sprintf(format, args...), Fix: fix,
-	})
+func (l *list) add(severity, name, fix, format string, args ...any) {
+	*l = append(*l, state.Finding{Name: name, Severity: severity, What: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // findings returns the problems that the controller sees.
@@ -68,12 +66,12 @@ func (l *Leader) findings() []state.Finding {
 		annotations = namespace.Annotations
 	}
 	if _, err := member.ParseRank(annotations); err != nil {
-		found.add(state.Failed, "ranks", "Namespace "+l.Namespace, fmt.Sprintf("kubectl --context %s annotate namespace %s '%s="+
+		found.add(state.Failed, "ranks", fmt.Sprintf("kubectl --context %s annotate namespace %s '%s="+
 			"<integer from -1000 to 1000>' --overwrite", here, l.Namespace, member.RankAnnotation),
 			"Namespace %s: %v. Exports of %s come last in conflicts.", l.Namespace, err, l.Cluster)
 	}
 	if reconciler.Standing(l.Local.Namespace(l.Namespace)).Demote {
-		found.add(state.Warning, "drained-itself", "cluster "+l.Cluster, "kubectl clusterset undrain "+l.Cluster+" --contexts "+
+		found.add(state.Warning, "drained-itself", "kubectl clusterset undrain "+l.Cluster+" --contexts "+
 			here, "This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")
 	}
 	if access, _ := l.API.Access(); access != nil {
@@ -92,7 +90,7 @@ func (l *Leader) refused(found *list, problem member.Problem) {
 	case problem.Cluster == l.Cluster:
 		fix = remove
 	case m != nil && m.Candidate().Name != name:
-		found.add(state.Warning, "credential-single", candidate.String(), remove, "%s is not used: %v.", candidate, problem.Err)
+		found.add(state.Warning, "credential-single", remove, "%s is not used: %v.", candidate, problem.Err)
 		return
 	case m == nil:
 		fix = l.change(candidate, "label", fmt.Sprintf(" '%s=<id of the cluster whose API server it names>' --overwrite",
@@ -100,24 +98,21 @@ func (l *Leader) refused(found *list, problem member.Problem) {
 	case errors.As(problem.Err, &wrong):
 		fix = l.annotate(m, wrong.Key, values[wrong.Key])
 	}
-	found.add(state.Failed, "credential-usable", candidate.String(), fix, "The controller rejects %s: %v.", candidate, problem.Err)
+	found.add(state.Failed, "credential-usable", fix, "The controller rejects %s: %v.", candidate, problem.Err)
 }
 
 // ofMember adds the problems of a member.
 func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdict) {
 	id := m.Cluster()
-	wrong := func(name, fix, format string, args ...any) {
-		found.add(state.Failed, name, "member "+id, fix, format, args...)
-	}
 	both, server := contextOf(l.Cluster)+","+contextOf(id), " --server "+contextOf(id)+"=<address of the API server>"
 	life, now := m.Life(), l.Clock.Now()
 	switch lasts := life.Expires.Sub(now); {
 	case life.Expires.IsZero():
 	case lasts <= 0:
-		wrong("credential-lasts", l.join(m.Candidate(), id, ""), "The credential of %s expired %s ago, so its changes are not imported.", id,
-			(-lasts).Round(time.Minute))
+		found.add(state.Failed, "credential-lasts", l.join(m.Candidate(), id, ""),
+			"The credential of %s expired %s ago, so its changes are not imported.", id, (-lasts).Round(time.Minute))
 	case life.Ending(now):
-		found.add(state.Warning, "credential-lasts", "member "+id, l.join(m.Candidate(), id, ""),
+		found.add(state.Warning, "credential-lasts", l.join(m.Candidate(), id, ""),
 			"The credential of %s expires in %s, and was not renewed.", id, lasts.Round(time.Minute))
 	}
 	if problem := m.Problem(); problem != nil {
@@ -126,14 +121,14 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		if apierrors.IsUnauthorized(problem) {
 			fix = l.join(m.Candidate(), id, "")
 		}
-		wrong("member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
+		found.add(state.Failed, "member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
 	}
 	if len(m.CIDRs()) == 0 && m.Candidate().Object != nil { // a flag takes no annotation
-		found.add(state.Warning, "member-confined", "member "+id, l.annotate(m, member.CIDRsAnnotation, "<ranges of its pods>"),
+		found.add(state.Warning, "member-confined", l.annotate(m, member.CIDRsAnnotation, "<ranges of its pods>"),
 			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
 	}
 	if why := m.Account().Err(); why != nil {
-		found.add(state.Warning, "member-limits", "member "+id, "Export less in "+id+", or raise the limit in "+l.Cluster+".",
+		found.add(state.Warning, "member-limits", "Export less in "+id+", or raise the limit in "+l.Cluster+".",
 			"%s exceeds a limit, and the excess is not imported: %v.", id, why)
 	}
 	reason, message := memberstate.Describe(verdict)
@@ -144,8 +139,8 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		if is != l.Cluster && l.Members.Get(is) == nil && member.ValidateID(is) == nil {
 			fix = l.change(m.Candidate(), "label", fmt.Sprintf(" %s=%s --overwrite", member.ClusterLabel, is))
 		}
-		wrong("member-identity", fix, "%s connects to the cluster %s, not to %s. The previous exports of %[3]s stay.", m.Candidate(), is,
-			id)
+		found.add(state.Failed, "member-identity", fix,
+			"%s connects to the cluster %s, not to %s. The previous exports of %[3]s stay.", m.Candidate(), is, id)
 	case reason == memberstate.EventMemberQuarantined:
 		fix := l.join(m.Candidate(), id, "")
 		if verdict.Reason == liveness.OtherClusterSet {
@@ -155,29 +150,29 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 			fix = "Verify the exports of the member: `kubectl --context " + contextOf(id) + " get serviceexports -A`. If they are " +
 				"correct, confirm them: " + quoted(l.annotate(m, memberstate.AnnotationConfirm, verdict.Token))
 		}
-		wrong("member-quarantined", fix, "%s.", message)
+		found.add(state.Failed, "member-quarantined", fix, "%s.", message)
 	case path == "unreachable":
-		wrong("pods-reached", "kubectl clusterset test connectivity --contexts "+both, "Connections from %s to the pods of %s "+
-			"fail. %s.", l.Cluster, id, message)
+		found.add(state.Failed, "pods-reached", "kubectl clusterset test connectivity --contexts "+both,
+			"Connections from %s to the pods of %s fail. %s.", l.Cluster, id, message)
 	case reason == "":
 	case verdict.Reason == liveness.Flapping:
-		wrong("member-fresh", "Wait until its heartbeats have arrived for a while without a gap.", "%s.", message)
+		found.add(state.Failed, "member-fresh", "Wait until its heartbeats have arrived for a while without a gap.", "%s.", message)
 	default:
 		ago := "no heartbeat has arrived since the controller started to read it"
 		if heard := m.Heartbeat().Heard; !heard.IsZero() {
 			ago = "its last heartbeat arrived " + now.Sub(heard).Round(time.Second).String() + " ago"
 		}
-		wrong("member-fresh", fmt.Sprintf("Make sure that the API server and the controller of %s run, and that %s can reach "+
-			"them: `kubectl clusterset check --contexts %s`.", id, l.Cluster, both), "%s; %s.", message, ago)
+		found.add(state.Failed, "member-fresh", fmt.Sprintf("Make sure that the API server and the controller of %s run, and "+
+			"that %s can reach them: `kubectl clusterset check --contexts %s`.", id, l.Cluster, both), "%s; %s.", message, ago)
 	}
 	probed := slices.DeleteFunc(l.Tracker.Witnesses(), func(c memberstate.Witness) bool { return c.Cluster != id })
 	if len(probed) == 1 {
-		found.add(state.Warning, "pods-reached", "member "+id, "Run two replicas of the controller in "+id+".",
+		found.add(state.Warning, "pods-reached", "Run two replicas of the controller in "+id+".",
 			"Only one replica of the controller of %s answers probes, and may be a pod that restarts. So failing connections to "+
 				"the pods of %s are noticed after --stale-after, not within 5 s.", id, id)
 	}
 	if len(probed) > 0 && l.Tracker.Path(id) == "unknown" && verdict.State == liveness.Fresh {
-		found.add(state.Warning, "pods-reached", "member "+id, "kubectl clusterset test connectivity --contexts "+both,
+		found.add(state.Warning, "pods-reached", "kubectl clusterset test connectivity --contexts "+both,
 			"No prober of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
 				"between the controllers.", id, l.Cluster)
 	}
@@ -186,7 +181,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		if !m.Heartbeat().Drained {
 			in = contextOf(l.Cluster)
 		}
-		found.add(state.Warning, "drained", "member "+id, "kubectl clusterset undrain "+id+" --contexts "+in,
+		found.add(state.Warning, "drained", "kubectl clusterset undrain "+id+" --contexts "+in,
 			"%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", id)
 	}
 }
@@ -204,10 +199,9 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 		switch {
 		case leaving(each):
 		case valid != nil && valid.Status == metav1.ConditionFalse:
-			found.add(state.Failed, "exports-valid", "ServiceExport "+name, withdraw(l.Cluster, name), "%s is not exported: %s", name,
-				valid.Message)
+			found.add(state.Failed, "exports-valid", withdraw(l.Cluster, name), "%s is not exported: %s", name, valid.Message)
 		case conflict != nil && conflict.Status == metav1.ConditionTrue:
-			found.add(state.Warning, "exports-agree", "ServiceExport "+name, "Resolve the conflict: `kubectl clusterset explain "+
+			found.add(state.Warning, "exports-agree", "Resolve the conflict: `kubectl clusterset explain "+
 				name+" --contexts "+contextOf(l.Cluster)+"` lists the differences.", "%s: %s", name, conflict.Message)
 		}
 	}
@@ -218,7 +212,7 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 	for _, each := range access.Imports() {
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
 		if len(zoneless) > 0 && distribution != "" && each.Spec.Type == v1beta1.ClusterSetIP && export.IsManaged(each) {
-			found.add(state.Warning, "zones", "Node "+zoneless[0], fmt.Sprintf("kubectl --context %s label node %s %s=<zone of the node>",
+			found.add(state.Warning, "zones", fmt.Sprintf("kubectl --context %s label node %s %s=<zone of the node>",
 				contextOf(l.Cluster), zoneless[0], corev1.LabelTopologyZone),
 				"Node %s has no label %s, so its clients do not prefer near endpoints, although %s has trafficDistribution %s.",
 				zoneless[0], corev1.LabelTopologyZone, klog.KObj(each).String(), distribution)
@@ -243,19 +237,17 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(lacking)) {
 		if why, fix := l.elsewhere(name); why != "" && !l.Denies(name) {
-			found.add(state.Warning, "namespaces", "Namespace "+name, fix,
-				"%s, so exports into it are not imported (services: %d).", sentence(why), len(lacking[name]))
+			found.add(state.Warning, "namespaces", fix, "%s, so exports into it are not imported (services: %d).", sentence(why),
+				len(lacking[name]))
 		}
 	}
-	for i, service := range l.server.problematic() {
-		if i == maxExamined {
-			break
-		}
+	problematic := l.server.problematic()
+	for _, service := range problematic[:min(len(problematic), maxExamined)] {
 		problems := l.Look(access, service).Problems
 		for _, cluster := range slices.Sorted(maps.Keys(problems)) {
 			for _, problem := range problems[cluster] {
 				if m := l.Members.Get(cluster); m != nil { // those of the local cluster are in the condition Valid
-					found.add(state.Failed, "endpoints-refused", "service "+service.String(), correct(cluster, l.confine(m), problem),
+					found.add(state.Failed, "endpoints-refused", correct(cluster, l.confine(m), problem),
 						"Part of %s from %s is not imported: %s.", service, cluster, problem)
 				}
 			}
@@ -265,12 +257,12 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 
 // findingsOf returns the problems of an import. exported is whether some cluster exports the service.
 func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found list) {
-	name, object := klog.KObj(from).String(), "ServiceImport "+klog.KObj(from).String()
+	name := klog.KObj(from).String()
 	command := "kubectl --context " + contextOf(own) + " -n " + from.Namespace
 	ready := meta.FindStatusCondition(from.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
 	switch {
 	case !export.IsManaged(from) && exported:
-		found.add(state.Failed, "imports-foreign", object, fmt.Sprintf("Let the controller adopt it with its IP: `%s annotate "+
+		found.add(state.Failed, "imports-foreign", fmt.Sprintf("Let the controller adopt it with its IP: `%s annotate "+
 			"serviceimport %s %s=true`. If it is not used, delete it: `%s delete serviceimport %s`.", command, from.Name,
 			export.AnnotationAdopt, command, from.Name),
 			"The controller does not manage ServiceImport %s, so exports with this name are not imported.", name)
@@ -288,7 +280,7 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found l
 		case merge.ReasonClusterIPLimit:
 			fix = "Export fewer services as ClusterSetIP."
 		}
-		found.add(state.Failed, "imports-ready", object, fix, "Import %s is not ready: %s", name, ready.Message)
+		found.add(state.Failed, "imports-ready", fix, "Import %s is not ready: %s", name, ready.Message)
 	}
 	for kind, annotation := range map[string]string{
 		placement.ConditionPreferCluster: export.AnnotationPrefer, placement.ConditionWithin: export.AnnotationWithin,
@@ -309,7 +301,7 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found l
 				`serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"%s"}}}'`+"`.",
 				contextOf(from.Status.Clusters[0].Cluster), from.Namespace, from.Name, annotation, value)
 		}
-		found.add(state.Warning, "preferences", object, fix, "%s: %s", name, told.Message)
+		found.add(state.Warning, "preferences", fix, "%s: %s", name, told.Message)
 	}
 	slices.SortFunc(found, func(a, b state.Finding) int { return strings.Compare(a.What, b.What) })
 	return found

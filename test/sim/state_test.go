@@ -69,7 +69,8 @@ func TestState(t *testing.T) {
 			t.Helper()
 			var names []string
 			for _, finding := range is.Findings {
-				names = append(names, finding.Name+" "+strings.TrimPrefix(finding.Object, "member "))
+				at := slices.IndexFunc(is.Members, func(m state.Member) bool { return strings.Contains(finding.What, m.Cluster) })
+				names = append(names, finding.Name+" "+is.Members[at].Cluster)
 			}
 			if !slices.Equal(names, wanted) {
 				t.Errorf("%s: the findings are %q: %+v", what, names, is.Findings)
