@@ -215,7 +215,7 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
 		t.layer.Restore(cluster, left[PathAnnotation])
 	}
 	return &tracked{
-		since: now, verdict: liveness.Unknown(cluster), drains: left[DrainsAnnotation] == "true",
+		verdict: liveness.Unknown(cluster), drains: left[DrainsAnnotation] == "true",
 		description: describe(left[scope.PropertiesAnnotation]),
 		Member: liveness.Member{
 			Cluster:  cluster,

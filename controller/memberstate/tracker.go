@@ -77,8 +77,6 @@ type tracked struct {
 	liveness.Member
 	source  *member.Member
 	verdict liveness.Verdict
-	// since is when the member was judged to be in its state first, by this leader.
-	since time.Time
 	// drains is set if the member asks in its heartbeat to be drained.
 	drains bool
 	// answered is when the first heartbeat arrived since the credential or the annotations changed; zero if none did.
@@ -119,9 +117,6 @@ func (t *Tracker) of(cluster string) tracked {
 
 // Verdict returns the verdict on a member.
 func (t *Tracker) Verdict(cluster string) liveness.Verdict { return t.of(cluster).verdict }
-
-// Since returns when a member was judged to be in its state first, by this leader; zero if it is unknown.
-func (t *Tracker) Since(cluster string) time.Time { return t.of(cluster).since }
 
 // Isolated reports whether none of several members is heard: the fault is probably local.
 func (t *Tracker) Isolated() bool {
@@ -249,9 +244,6 @@ func (t *Tracker) put(now time.Time, m *tracked) {
 		}
 	}
 	t.remember(m)
-	if m.verdict.State != was.State {
-		m.since = now
-	}
 	if m.verdict != was {
 		t.changes = append(t.changes, liveness.Change{Was: was, Is: m.verdict})
 	}

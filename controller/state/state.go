@@ -53,10 +53,9 @@ type Member struct {
 	Network string `json:"network,omitempty"`
 	// Controller is the version of its controller, empty if unknown.
 	Controller string `json:"controller,omitempty"`
-	// State is fresh, stale or gone, and Reason why: see liveness.Reason. Since is when this controller judged so first.
-	State  string    `json:"state"`
-	Since  time.Time `json:"since"`
-	Reason string    `json:"reason"`
+	// State is fresh, stale or gone, and Reason why: see liveness.Reason.
+	State  string `json:"state"`
+	Reason string `json:"reason"`
 	// Path is that to its pods: unknown, reachable or unreachable.
 	Path    string `json:"path"`
 	Drained bool   `json:"drained,omitempty"`

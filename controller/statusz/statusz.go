@@ -217,8 +217,7 @@ func (l *Leader) status() state.Cluster {
 func (l *Leader) member(m *member.Member, verdict liveness.Verdict) state.Member {
 	out := state.Member{
 		Cluster: m.Cluster(), Controller: m.Heartbeat().Version, State: verdict.State.String(),
-		Since: l.Tracker.Since(m.Cluster()).UTC(), Reason: string(verdict.Reason),
-		Path: l.Tracker.Path(m.Cluster()), Drained: l.Drained(m), Rank: m.Rank(),
+		Reason: string(verdict.Reason), Path: l.Tracker.Path(m.Cluster()), Drained: l.Drained(m), Rank: m.Rank(),
 		Heard: m.Heartbeat().Heard.UTC(), Synced: m.Synced(), Credential: m.Candidate().String(),
 		Expires: m.Life().Expires.UTC(), UID: m.Heartbeat().KubeSystemUID,
 		Network: l.Tracker.Properties(m.Cluster())[scope.NetworkProperty],
