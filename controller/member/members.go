@@ -56,9 +56,10 @@ type Tracker interface {
 	// LeaseRead is called for every heartbeat Lease that is read. renewed reports whether the Lease was renewed since it was
 	// last read.
 	LeaseRead(cluster string, is Heartbeat, renewed bool)
-	// Listed is called with the services in a complete list of a member's slices, before Slices returns the list. It
-	// reports whether the list lacks a known one.
-	Listed(cluster string, services []types.NamespacedName) (lacks bool)
+	// Listed is called with the services in a complete list of a member's slices. It calls show once, from which on Slices
+	// returns the list, and no verdict is read between that and the judgement of the list. It reports whether the list lacks
+	// a known service.
+	Listed(cluster string, services []types.NamespacedName, show func()) (lacks bool)
 }
 
 // A Handler requests reconciles. Its methods must not block.
@@ -288,8 +289,10 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
 		s.handler.MemberChanged(cluster)
 	}
-	store.listing = func(services []types.NamespacedName) {
-		if ctx.Err() == nil && s.config.Tracker.Listed(cluster, services) {
+	store.listing = func(services []types.NamespacedName, show func()) {
+		if ctx.Err() != nil {
+			show()
+		} else if s.config.Tracker.Listed(cluster, services, show) {
 			member.listed.Store(nil) // it may be incomplete: the next list must come soon
 		}
 	}

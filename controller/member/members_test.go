@@ -197,9 +197,10 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 		changed, secrets = nil, after
 		refresh()
 		left.heartbeat.note(&coordinationv1.Lease{})
-		left.slices.listing(nil)
-		if !slices.Equal(changed, []string{"web, published: false"}) {
-			t.Errorf("%s: told %q", name, changed)
+		shown := false
+		left.slices.listing(nil, func() { shown = true })
+		if !slices.Equal(changed, []string{"web, published: false"}) || !shown {
+			t.Errorf("%s: told %q, shown: %t", name, changed, shown)
 		}
 	}
 }

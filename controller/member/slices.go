@@ -28,8 +28,8 @@ type sliceStore struct {
 	changed func(types.NamespacedName)
 	// listed is called after the first complete list, which makes the store synced.
 	listed func()
-	// listing is called with the services of a complete list before the list is visible.
-	listing func([]types.NamespacedName)
+	// listing is called with the services of a complete list, which show makes visible: see Tracker.Listed.
+	listing func(services []types.NamespacedName, show func())
 	synced  atomic.Bool
 
 	// account decides what is admitted.
@@ -157,8 +157,8 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 			}
 		}
 	}
-	s.listing(slices.Collect(maps.Keys(listed)))
-	if err := s.indexer.Replace(objects, resourceVersion); err != nil {
+	s.listing(slices.Collect(maps.Keys(listed)), func() { err = s.indexer.Replace(objects, resourceVersion) })
+	if err != nil {
 		return err
 	}
 	for service := range s.account.Commit() {

@@ -31,7 +31,7 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 // storing is an empty store of a member of which nothing is imported.
 func storing(changed func(types.NamespacedName)) *sliceStore {
 	store := newSliceStore()
-	store.changed, store.listed, store.listing = changed, func() {}, func([]types.NamespacedName) {}
+	store.changed, store.listed, store.listing = changed, func() {}, func(_ []types.NamespacedName, show func()) { show() }
 	store.imported = func() map[types.NamespacedName]limits.Weight { return nil }
 	store.account = limits.NewAccount("west", limits.Default, nil, nil)
 	return store

@@ -35,7 +35,8 @@ func (s *surroundings) LeaseRead(cluster string, _ Heartbeat, _ bool)          {
 
 func (s *surroundings) ServiceChanged(service types.NamespacedName) { call(s.serviceChanged, service) }
 
-func (s *surroundings) Listed(cluster string, _ []types.NamespacedName) bool {
+func (s *surroundings) Listed(cluster string, _ []types.NamespacedName, show func()) bool {
+	show()
 	call(s.read, cluster)
 	return false
 }

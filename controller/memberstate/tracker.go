@@ -184,8 +184,13 @@ func (t *Tracker) LeaseRead(cluster string, is member.Heartbeat, renewed bool) {
 }
 
 // Listed implements member.Tracker.
-func (t *Tracker) Listed(cluster string, services []types.NamespacedName) (lacks bool) {
-	t.update(cluster, func(now time.Time, m *tracked) {
+func (t *Tracker) Listed(cluster string, services []types.NamespacedName, show func()) (lacks bool) {
+	t.change(func(now time.Time) {
+		show()
+		m := t.members[cluster]
+		if m == nil {
+			return
+		}
 		before, lacking := t.compare(cluster, services)
 		m.Shrunk, lacks = time.Time{}, lacking > 0
 		if lacking > 0 {
@@ -197,6 +202,7 @@ func (t *Tracker) Listed(cluster string, services []types.NamespacedName) (lacks
 		case m.Lost.IsZero():
 			m.Lost = m.Shrunk
 		}
+		t.put(now, m)
 	})
 	return lacks
 }

@@ -115,6 +115,22 @@ func (l *lookout) hears(cluster, uid, holder string) {
 	l.LeaseRead(cluster, member.Heartbeat{KubeSystemUID: uid, Cluster: holder, Properties: l.properties[cluster]}, true)
 }
 
+// lists plays a list, which no heartbeat or verdict is to see before it is judged.
+func (l *lookout) lists(t *testing.T, cluster, words string) (lacks bool) {
+	t.Helper()
+	shown := 0
+	lacks = l.Listed(cluster, inDemo(words), func() {
+		if shown++; l.mu.TryLock() {
+			l.mu.Unlock()
+			t.Error("a list becomes visible while nothing waits for its judgement")
+		}
+	})
+	if shown != 1 {
+		t.Errorf("a list became visible %d times", shown)
+	}
+	return lacks
+}
+
 // expect compares what is judged of a cluster, and which clusters were told to
 // be looked at again since it was asked last.
 func (l *lookout) expect(t *testing.T, cluster, want, told string) {
@@ -166,7 +182,7 @@ func TestTrackerLostExports(t *testing.T) {
 		}
 		if step.list == "-" {
 			l.pass(5, "west")
-		} else if lacks := l.Listed("west", inDemo(step.list)); lacks != (step.list != "a b c d") {
+		} else if lacks := l.lists(t, "west", step.list); lacks != (step.list != "a b c d") {
 			t.Errorf("%s: it lacks exports: %t", step.name, lacks)
 		}
 		l.expect(t, "west", step.want, step.told)
@@ -195,7 +211,7 @@ func TestTrackerPredecessor(t *testing.T) {
 	// What is told of clusters that are no members changes nothing.
 	l.Untrack("north")
 	l.Untrack("west")
-	l.Listed("west", nil)
+	l.lists(t, "west", "")
 	l.hears("west", "x", "west")
 	l.expect(t, "west", "fresh NotYetHeard", "")
 }
@@ -233,7 +249,7 @@ func TestTrackerKeepsARenamedCluster(t *testing.T) {
 	}
 	renamed("another")
 	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "west")
-	l.Listed("west", nil)
+	l.lists(t, "west", "")
 	for range 120 {
 		renamed("another")
 	}

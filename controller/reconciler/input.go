@@ -341,16 +341,17 @@ type judge interface {
 	Verdict(cluster string) liveness.Verdict
 }
 
-// evidenceOf returns what is known of a service that a member exports, and a verdict that is not older. A list is
-// judged before it can be read, so the verdict is read after the slices.
+// evidenceOf returns what is known of a service that a member exports, and a verdict that is as old. A list is judged
+// while it becomes visible, so one that is not believed is kept from being used by the verdict before or after the slices.
 func evidenceOf(
 	from export.Source, m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, judge judge,
 ) (liveness.Evidence, liveness.Verdict) {
-	withheld := m.Withheld(service)
+	withheld, kept := m.Withheld(service), judge.Verdict(m.Cluster()).Keep
 	e := liveness.Evidence{
 		Source: from, Service: service, Copies: copies, Complete: m.Synced(), Published: m.Slices(service),
 	}
 	verdict := judge.Verdict(m.Cluster())
+	verdict.Keep = verdict.Keep || kept
 	e.Complete = e.Complete && !withheld && !m.Withheld(service)
 	return e, verdict
 }

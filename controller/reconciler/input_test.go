@@ -54,6 +54,7 @@ func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
 		"empty and believed":           {synced: true},
 		"empty and held":               {synced: true, keepBefore: true, keepAfter: true, want: true},
 		"held as it arrives":           {synced: true, keepAfter: true, want: true},
+		"held until the next arrives":  {synced: true, keepBefore: true, want: true},
 		"not seen":                     {want: true},
 		"withheld":                     {synced: true, withheldBefore: true, withheldAfter: true, want: true},
 		"withheld as it arrives":       {synced: true, withheldAfter: true, want: true},
@@ -69,7 +70,7 @@ func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
 				return liveness.Verdict{Cluster: cluster, Keep: keep}
 			}))
 			view, problems, _ := verdict.View(evidence)
-			if verdict.Cluster != "west" || verdict.Keep != test.keepAfter {
+			if verdict.Cluster != "west" || verdict.Keep != (test.keepBefore || test.keepAfter) {
 				t.Errorf("the verdict is %+v", verdict)
 			}
 			if (view != nil) != test.want {
