@@ -57,7 +57,8 @@ type Multicluster struct {
 	options        watch.Options
 
 	instance *caddy.Instance
-	keys     []string // of the server block
+	keys     []string // of the server block, each with an address that it listens on
+	view     string   // of the server block; empty if it has none
 	// previous answers until this one has answers: the plugin that a reload replaces.
 	previous atomic.Pointer[Multicluster]
 

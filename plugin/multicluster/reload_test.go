@@ -131,10 +131,11 @@ type reloads struct {
 
 // block is a server block with plugins.
 func (s *reloads) block(plugins string) caddy.Input {
-	_, port, _ := net.SplitHostPort(s.dns)
 	return caddy.CaddyfileInput{Filepath: "Corefile", ServerTypeName: "dns", Contents: fmt.Appendf(nil,
-		".:%s {\n bind 127.0.0.1\n ready %s\n %s\n}", port, s.ready, plugins)}
+		".:%s {\n bind 127.0.0.1\n ready %s\n %s\n}", port(s.dns), s.ready, plugins)}
 }
+
+func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
 // with is the plugin with options.
 func (s *reloads) with(options string) string {
@@ -376,23 +377,40 @@ func (s *reloads) fail(options, more string) {
 	s.serving()
 }
 
+// TestAServerBlockAnswersNothingOfAnother: blocks of the same zone and port can differ in what they listen on.
+func TestAServerBlockAnswersNothingOfAnother(t *testing.T) {
+	away := newAPIServer(t, "")
+	s := newReloads(t, newAPIServer(t, "10.42.0.1"), func(s *reloads) string {
+		first := s.with("")
+		s.kubeconfig = away.kubeconfig
+		return first + "}\n.:" + port(s.dns) + " {\n bind 127.0.0.2\n " + s.with("startup_timeout 50ms")
+	})
+	s.until("10.42.0.1", 5)
+	s.dns = net.JoinHostPort("127.0.0.2", port(s.dns))
+	if got, _ := s.ask(); got != "SERVFAIL" {
+		t.Errorf("the block that has no answers yet answers %s", got)
+	}
+}
+
 func TestOnlyThePluginOfTheSameServerBlockIsAPredecessor(t *testing.T) {
 	for name, test := range map[string]struct {
 		zones, keys []string
+		view        string
 		answers     bool
 		want        bool
 	}{
-		"the same":          {[]string{testZone}, []string{"dns://.:53"}, true, true},
-		"one zone of two":   {[]string{"example.org.", testZone}, []string{"dns://.:53"}, true, true},
-		"no answers yet":    {[]string{testZone}, []string{"dns://.:53"}, false, false},
-		"another zone":      {[]string{"example.org."}, []string{"dns://.:53"}, true, false},
-		"another port":      {[]string{testZone}, []string{"dns://.:54"}, true, false},
-		"one key of two":    {[]string{testZone}, []string{"dns://a.:53", "dns://.:53"}, true, true},
-		"it was shut down ": {nil, nil, true, false},
+		"the same":          {[]string{testZone}, []string{"dns://.:53"}, "", true, true},
+		"one zone of two":   {[]string{"example.org.", testZone}, []string{"dns://.:53"}, "", true, true},
+		"no answers yet":    {[]string{testZone}, []string{"dns://.:53"}, "", false, false},
+		"another zone":      {[]string{"example.org."}, []string{"dns://.:53"}, "", true, false},
+		"another port":      {[]string{testZone}, []string{"dns://.:54"}, "", true, false},
+		"another view":      {[]string{testZone}, []string{"dns://.:53"}, "internal", true, false},
+		"one key of two":    {[]string{testZone}, []string{"dns://a.:53", "dns://.:53"}, "", true, true},
+		"it was shut down ": {nil, nil, "", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old, next := newTestPlugin(demo...), newMulticluster()
-			old.Zones, old.keys = test.zones, test.keys
+			old.Zones, old.keys, old.view = test.zones, test.keys, test.view
 			next.Zones, next.keys = []string{testZone}, []string{"dns://.:53"}
 			if !test.answers {
 				old.index.Store(nil)

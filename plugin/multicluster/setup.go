@@ -36,9 +36,14 @@ func setup(c *caddy.Controller) error {
 		return m
 	})
 	m.enlist(c)
-	m.keys = c.ServerBlockKeys
+	for _, host := range config.ListenHosts {
+		for _, key := range c.ServerBlockKeys {
+			m.keys = append(m.keys, host+" "+key)
+		}
+	}
 	m.previous.Store(m.predecessor())
 	c.OnStartup(func() error {
+		m.view = config.ViewName // which no server block has at setup
 		m.setAddresses(localAddresses(config.ListenHosts))
 		for key := range config.TsigSecret {
 			m.signature = max(m.signature, sizeSignature+len(key)+1)
@@ -92,13 +97,15 @@ func (m *Multicluster) start() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	release := func() {}
-	if previous := m.predecessor(); previous != nil { // perhaps another one than at setup
+	previous, release := m.predecessor(), func() {} // perhaps another one than at setup, or none
+	if previous != nil {
 		if hold := previous.source.Load().Share(); hold != nil {
 			release = hold
-			m.previous.Store(previous)
+		} else {
+			previous = nil
 		}
 	}
+	m.previous.Store(previous)
 	m.source.Store(source)
 	m.index.Store(source.Index())
 	if m.await(source) {
@@ -107,7 +114,7 @@ func (m *Multicluster) start() (stop func(), err error) {
 		return leave, nil
 	}
 	answers := "SERVFAIL"
-	if m.previous.Load() != nil {
+	if previous != nil {
 		answers = "the answers of the previous Corefile"
 	}
 	log.Warningf("Starting before %v were listed: names in %v get %s until they are", source.Missing(), m.Zones, answers)
@@ -214,7 +221,8 @@ func stopOrphans() error {
 func (m *Multicluster) predecessor() *Multicluster {
 	for key := range started.Range {
 		other := key.(*Multicluster)
-		if overlap(m.keys, other.keys) && overlap(m.Zones, other.Zones) && other.active().state() != nil {
+		if m.view == other.view && overlap(m.keys, other.keys) && overlap(m.Zones, other.Zones) &&
+			other.active().state() != nil {
 			return other.active()
 		}
 	}
