@@ -201,16 +201,16 @@ func (s *Source) reflector(
 	if of.resource != Nodes { // names do not wait for what only orders their answers
 		s.missing[of] = false
 	}
-	var until time.Time // when the last watch ends by itself; a reflector opens one at a time
+	var until time.Time // when the watch since the last list ends by itself; a reflector opens one at a time
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			until = time.Time{}
 			list, err := from.ListWithContext(ctx, options)
 			s.asked(of, optional, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 			if options.SendInitialEvents == nil && time.Until(until) > early {
-				until = time.Time{}
 				return nil, errBroken
 			}
 			begun := time.Now()

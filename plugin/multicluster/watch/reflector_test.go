@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,9 +44,7 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, Options{})
 				r := b.reflector(scope{resource: ServiceImports}, false, new(unstructured.Unstructured), &cache.ListWatch{
-					ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-						return &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}, nil
-					},
+					ListWithContextFunc: noImports,
 					WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 						if test.refuses(options) {
 							return nil, invalid
@@ -70,6 +69,39 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAListIsFollowedByAWatch: a reflector whose stream of initial events breaks off lists, and then the list is new.
+func TestAListIsFollowedByAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Options{})
+		watches := 0
+		r := b.reflector(scope{resource: ServiceImports}, false, new(unstructured.Unstructured), &cache.ListWatch{
+			ListWithContextFunc: noImports,
+			WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+				w := apiwatch.NewFake()
+				if options.SendInitialEvents != nil {
+					w.Stop()
+				} else {
+					watches++
+				}
+				return w, nil
+			},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		b.running.Go(func() { r.RunWithContext(ctx) })
+		<-time.After(time.Minute)
+		cancel()
+		b.running.Wait()
+		if watches != 1 {
+			t.Errorf("%d watches were opened", watches)
+		}
+	})
+}
+
+// noImports is an empty list.
+func noImports(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	return &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}, nil
 }
 
 // TestWhatIsWaitedFor: an API server says "forbidden" of a group that it does not have, too, to an account without rights on
