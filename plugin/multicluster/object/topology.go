@@ -25,7 +25,7 @@ const (
 
 // Node is what a topology needs of a Node of the local cluster.
 type Node struct {
-	// Prefixes are the addresses of clients on the node: those of its pods, and its own.
+	// Prefixes are the addresses of clients on the node, masked: those of its pods, and its own.
 	Prefixes []netip.Prefix
 	// Zone and Region are empty if the node has none.
 	Zone, Region string
@@ -72,7 +72,6 @@ func NewTopology(nodes []Node) *Topology {
 		}
 		t.regions[node.Zone] = max(t.regions[node.Zone], node.Region)
 		for _, prefix := range node.Prefixes {
-			prefix = prefix.Masked()
 			t.zones[prefix] = max(t.zones[prefix], node.Zone)
 			t.bits = append(t.bits, prefix.Bits())
 		}
@@ -83,17 +82,15 @@ func NewTopology(nodes []Node) *Topology {
 	return t
 }
 
-// Place locates a client by its address in the local cluster, whose id is in lower case.
+// Place locates a client by its address, which is unmapped, in the local cluster, whose id is in lower case.
 func (t *Topology) Place(cluster string, client netip.Addr) Place {
-	client = client.Unmap()
 	for _, bits := range t.bits {
 		if bits > client.BitLen() {
 			continue
 		}
-		if prefix, err := client.Prefix(bits); err == nil {
-			if zone, ok := t.zones[prefix]; ok {
-				return Place{topology: t, cluster: cluster, zone: zone}
-			}
+		prefix, _ := client.Prefix(bits)
+		if zone, ok := t.zones[prefix]; ok {
+			return Place{topology: t, cluster: cluster, zone: zone}
 		}
 	}
 	return Place{topology: t, cluster: cluster}

@@ -4,7 +4,6 @@ package watch
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -65,16 +63,13 @@ func (i *item) equal(other *item) bool {
 // objectID identifies an object of a resource.
 func objectID(namespace, name string) string { return namespace + "/" + name }
 
-// item converts an object, unless it is an item already.
-func (s *store) item(from any) (*item, error) {
+// item converts an object, unless it is an item already. A reflector checks the types of objects.
+func (s *store) item(from any) *item {
 	if i, ok := from.(*item); ok {
-		return i, nil
+		return i
 	}
-	accessor, err := meta.Accessor(from)
-	if err != nil {
-		return nil, fmt.Errorf("not an object: %T: %w", from, err)
-	}
-	i := &item{ObjectMeta: noMeta, namespace: accessor.GetNamespace(), name: accessor.GetName()}
+	meta := from.(metav1.Object)
+	i := &item{ObjectMeta: noMeta, namespace: meta.GetNamespace(), name: meta.GetName()}
 	switch from := from.(type) {
 	case *unstructured.Unstructured:
 		i.imported, i.undecodable = decodeImport(from)
@@ -89,13 +84,10 @@ func (s *store) item(from any) (*item, error) {
 			i.key = objectID(i.namespace, from.Labels[discoveryv1.LabelServiceName])
 		}
 		i.cause = causeOf(from)
-	case *corev1.Namespace:
 	case *corev1.Node:
 		i.node = object.FromNode(from)
-	default:
-		return nil, fmt.Errorf("not an object that is watched: %T", from)
 	}
-	return i, nil
+	return i
 }
 
 // decodeImport reads the spec of an import, and what DNS needs of its metadata, in any of the versions: it is the same
@@ -139,39 +131,35 @@ var (
 
 // Transformer lets the reflector buffer items instead of objects.
 func (s *store) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) { return s.item(object) }
+	return func(object any) (any, error) { return s.item(object), nil }
 }
 
 // Add puts an object in.
 func (s *store) Add(object any) error { return s.Update(object) }
 
 // Update puts an object in, in the place of its last state.
-func (s *store) Update(object any) error { return s.change(object, s.put) }
+func (s *store) Update(object any) error {
+	i := s.item(object)
+	s.inputs.mu.Lock()
+	defer s.inputs.mu.Unlock()
+	s.put(objectID(i.namespace, i.name), i)
+	return nil
+}
 
 // Delete takes an object out.
 func (s *store) Delete(object any) error {
-	return s.change(object, func(id string, _ *item) { s.inputs.set(s.resource, id, nil) })
-}
-
-// change calls do for an object with the lock of the inputs.
-func (s *store) change(object any, do func(id string, i *item)) error {
-	i, err := s.item(object)
-	if err == nil {
-		s.inputs.mu.Lock()
-		defer s.inputs.mu.Unlock()
-		do(objectID(i.namespace, i.name), i)
-	}
-	return err
+	i := s.item(object)
+	s.inputs.mu.Lock()
+	defer s.inputs.mu.Unlock()
+	s.inputs.set(s.resource, objectID(i.namespace, i.name), nil)
+	return nil
 }
 
 // Replace stores a complete list and removes all other objects.
 func (s *store) Replace(list []any, _ string) error {
 	items := make(map[string]*item, len(list))
 	for _, object := range list {
-		i, err := s.item(object)
-		if err != nil {
-			return err
-		}
+		i := s.item(object)
 		items[objectID(i.namespace, i.name)] = i
 	}
 	s.inputs.mu.Lock()
