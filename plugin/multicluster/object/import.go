@@ -64,11 +64,8 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 		}
 	}
 	imported.Addrs = sortAddrs(imported.Addrs)
-	switch {
-	case imported.LacksAddress():
+	if len(imported.Addrs) == 0 {
 		imported.derived = annotatedServices(object.Annotations)
-	case imported.Headless:
-		imported.derived = mirroredServices(object.Annotations)
 	}
 	var ports []Port
 	for i := range object.Spec.Ports {

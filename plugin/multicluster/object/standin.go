@@ -74,14 +74,6 @@ func annotatedServices(annotations map[string]string) []string {
 	return slices.Compact(names)
 }
 
-// mirroredServices is the Service that GKE's annotation names, if any.
-func mirroredServices(annotations map[string]string) []string {
-	if name := annotations[annotationDerivedGKE]; isLabel(name) {
-		return []string{strings.Clone(name)}
-	}
-	return nil
-}
-
 // usualServices are the names that implementations give the Service behind an import: the reference implementation,
 // Karmada, Antrea, ACK One.
 func usualServices(key string) []string {
@@ -171,7 +163,7 @@ func ServiceAddresses(object *corev1.Service) []netip.Addr {
 			addrs = append(addrs, addr)
 		}
 	}
-	return sortAddrs(addrs)
+	return addrs
 }
 
 // sortAddrs sorts addresses and drops repeated ones and spare capacity.

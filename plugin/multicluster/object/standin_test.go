@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -77,16 +76,6 @@ func TestEndpointsStandIn(t *testing.T) {
 	headless := wantingImport(nil, mcsv1beta1.Headless)
 	if headless.WithEndpoints([]*Endpoints{slice(8080, "r")}) != headless {
 		t.Error("a headless import was filled")
-	}
-}
-
-func TestServiceAddresses(t *testing.T) {
-	service := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{
-		"fd00::1", "None", "", "10.43.0.1",
-		"127.0.0.1",
-	}}}
-	if got := fmt.Sprint(ServiceAddresses(service)); got != "[10.43.0.1 fd00::1]" {
-		t.Errorf("the addresses are %s", got)
 	}
 }
 

@@ -112,7 +112,7 @@ const Tiers = 4
 // Tier is how far from the client the endpoints of a cluster and zone are: 0 is the nearest. A client that is in no
 // zone prefers its cluster.
 func (p Place) Tier(prefer Preference, cluster, zone string) uint16 {
-	own := cluster != "" && cluster == p.cluster
+	own := cluster == p.cluster
 	if prefer == PreferCluster || p.zone == "" {
 		if own {
 			return 0

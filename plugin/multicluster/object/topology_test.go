@@ -7,38 +7,8 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 )
-
-// nodesOf reads nodes, each as "zone/region prefix prefix".
-func nodesOf(lines ...string) []Node {
-	var nodes []Node
-	for _, line := range lines {
-		fields := strings.Fields(line)
-		zone, region, _ := strings.Cut(fields[0], "/")
-		node := Node{Zone: zone, Region: region}
-		for _, prefix := range fields[1:] {
-			node.Prefixes = append(node.Prefixes, netip.MustParsePrefix(prefix))
-		}
-		nodes = append(nodes, node)
-	}
-	return nodes
-}
-
-func TestPlace(t *testing.T) {
-	topology := NewTopology(nodesOf("a/r 10.0.0.0/24 192.0.2.7/32", "c/s 10.0.0.128/25 10.0.0.130/32", "/ 10.0.5.0/24"))
-	for client, zone := range map[string]string{
-		"10.0.0.0": "a", "10.0.0.9": "a", "10.0.0.128": "c", "10.0.0.130": "c", "192.0.2.7": "a", "192.0.2.8": "", "10.0.5.1": "",
-	} {
-		if got := topology.Place("east", netip.MustParseAddr(client)).zone; got != zone {
-			t.Errorf("%s: got zone %q, want %q", client, got, zone)
-		}
-	}
-	if tier := NewTopology(nil).Place("", netip.Addr{}).Tier(PreferZone, "", ""); tier != 1 {
-		t.Errorf("endpoints that tell no cluster are in tier %d of a cluster that has no id", tier)
-	}
-}
 
 // TestPlaces compares places with a look at each prefix.
 func TestPlaces(t *testing.T) {

@@ -32,7 +32,7 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 		return raw
 	}
 	put(t, services.Add(serviceOf("named", "10.43.0.1", "fd00::1")))
-	put(t, services.Add(serviceOf("headless", "None")))
+	put(t, services.Add(serviceOf("headless", "None", "127.0.0.1")))
 	b.after(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP)), "web", "without other addresses", "")
 	b.after(t, b.slices.Add(sliceOf("a", "web", "east", "10.45.0.1")), "web", "its slices", "10.45.0.1")
 	b.after(t, services.Add(serviceOf("antrea-mc-web", "10.43.0.4")), "web", "Antrea's Service", "10.43.0.4")
