@@ -85,6 +85,7 @@ func (r *recorder) Programmed(headless bool, latency time.Duration) {
 type bench struct {
 	*Source
 	*recorder
+	clock                       time.Time // a pause later after each publication
 	imports, slices, namespaces *store
 }
 
@@ -95,15 +96,15 @@ func newBenchOf(tb testing.TB, options Options, config *record.Config) *bench {
 	tb.Helper()
 	r := newRecorder()
 	s := newSource(options, config, r, func() {})
-	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
-	s.inputs.pause = 0
 	s.missing = map[scope]bool{{resource: ServiceImports}: false, {resource: EndpointSlices}: false}
-	return &bench{
-		Source: s, recorder: r,
+	b := &bench{
+		Source: s, recorder: r, clock: time.Unix(1_800_000_000, 0),
 		imports:    s.storeOf(ServiceImports),
 		slices:     s.storeOf(EndpointSlices),
 		namespaces: s.storeOf(Namespaces),
 	}
+	s.now = func() time.Time { return b.clock }
+	return b
 }
 
 func (s *Source) storeOf(resource Resource) *store { return &store{scope{resource: resource}, s} }
@@ -121,6 +122,7 @@ func (b *bench) drain() (times int) {
 		select {
 		case <-b.inputs.changed:
 			b.publish()
+			b.clock = b.clock.Add(pause)
 			times++
 		default:
 			return times

@@ -21,8 +21,6 @@ type inputs struct {
 	ignoreEmpty bool
 	// changed has a value in it while there are changes to take. Its size of one makes many signals one.
 	changed chan struct{}
-	// pause is that between two changes of a service.
-	pause time.Duration
 
 	mu          sync.Mutex
 	objects     map[Resource]map[string]*item  // by namespace/name
@@ -59,7 +57,6 @@ func newInputs(options Options, ignoreEmpty bool, observer Observer) *inputs {
 		options:     options,
 		ignoreEmpty: ignoreEmpty,
 		changed:     make(chan struct{}, 1),
-		pause:       pause,
 		objects:     make(map[Resource]map[string]*item),
 		services:    make(map[string]*service),
 		byNamespace: make(map[string]map[string]struct{}),
@@ -250,7 +247,7 @@ func (in *inputs) take(now time.Time) (changed []input, wait time.Duration) {
 	waiting := make(map[string][]time.Time)
 	for key, causes := range in.dirty {
 		s := in.services[key]
-		if s != nil && now.Sub(s.taken) < in.pause {
+		if s != nil && now.Sub(s.taken) < pause {
 			waiting[key] = causes
 			wait = max(wait, now.Sub(s.taken))
 			continue
@@ -262,7 +259,7 @@ func (in *inputs) take(now time.Time) (changed []input, wait time.Duration) {
 	}
 	in.dirty = waiting
 	if len(waiting) > 0 {
-		wait = in.pause - wait
+		wait = pause - wait
 	}
 	return changed, wait
 }

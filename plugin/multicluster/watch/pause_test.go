@@ -15,7 +15,7 @@ import (
 func TestAServiceIsPublishedAtOnceAndThenTenTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, Options{})
-		b.now, b.inputs.pause = time.Now, pause
+		b.now = time.Now
 		x := b.Index()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer b.running.Wait()
@@ -66,6 +66,7 @@ func TestAServiceIsPublishedAtOnceAndThenTenTimesASecond(t *testing.T) {
 func TestAChangeAfterABlipOfTheAPIServerIsAnsweredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, Options{})
+		b.now = time.Now
 		x := b.Index()
 		ctx, cancel := context.WithCancel(t.Context())
 		b.running.Go(func() { b.publishAll(ctx) })

@@ -138,7 +138,7 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 		b.drain()
 	}
 	slices.Sort(b.programmed)
-	if want := []string{"headless=true 2s"}; !slices.Equal(b.programmed, want) {
+	if want := []string{"headless=true 2.1s"}; !slices.Equal(b.programmed, want) {
 		t.Errorf("observed are %q, want %q", b.programmed, want)
 	}
 }
@@ -185,9 +185,8 @@ func TestTheStateIsOfTheLastListEventOrBookmark(t *testing.T) {
 		}
 	}
 	put(t, b.imports.Replace(nil, "1"))
-	expect(b.now())
-	later := b.now().Add(time.Minute)
-	b.now = func() time.Time { return later }
+	expect(b.clock)
+	b.clock = b.clock.Add(time.Minute)
 	b.imports.UpdateResourceVersion("2") // of an event or a bookmark
-	expect(later)
+	expect(b.clock)
 }
