@@ -125,6 +125,13 @@ func TestWhatIsWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{})
+			settle := b.settle
+			b.settle = func() {
+				if closed(b.Synced()) {
+					t.Error("it is synced before it is settled: readiness is withdrawn in between")
+				}
+				settle()
+			}
 			expect := func(when string, settled, synced bool) {
 				t.Helper()
 				b.drain()

@@ -223,8 +223,8 @@ func (s *Source) publish() (wait time.Duration) {
 	if before != nil {
 		served = before.Totals
 	} else {
+		s.settle() // first: what waits for the sync may ask whether this is settled
 		close(s.synced)
-		s.settle()
 	}
 	s.observer.Totals(served, s.index.State().Totals)
 	now := s.now()
