@@ -80,14 +80,12 @@ func (e *Endpoints) readPorts(object []discoveryv1.EndpointPort) {
 // index if they wait. It may be nil.
 func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, waits func(int) bool) {
 	var inState [Ready + 1][]*discoveryv1.Endpoint
-	named := false
 	for i := range endpoints {
 		of := stateOf(endpoints[i].Conditions)
 		if of == Terminating && waits != nil && waits(i) {
 			of = Waiting
 		}
 		inState[of] = append(inState[of], &endpoints[i])
-		named = named || of != unusable && ptr.Deref(endpoints[i].Hostname, "") != ""
 	}
 	var hosts []string
 	for _, of := range []State{Ready, Waiting, Terminating} {
@@ -105,10 +103,11 @@ func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, 
 		}
 	}
 	e.addrs = slices.Clone(e.addrs) // without spare capacity
-	if !slices.ContainsFunc(e.zones, func(zone string) bool { return zone != "" }) {
+	some := func(text string) bool { return text != "" }
+	if !slices.ContainsFunc(e.zones, some) {
 		e.zones = nil
 	}
-	if named && len(hosts) > 0 {
+	if slices.ContainsFunc(hosts, some) {
 		e.hosts = PackHostnames(hosts)
 	}
 }

@@ -83,29 +83,17 @@ func usualServices(key string) []string {
 	return []string{"derived-" + hash, "derived-" + name, "antrea-mc-" + name, "amcs-" + name}
 }
 
-// MirroredServices are the names of the Services, in the import's namespace, whose mirrored EndpointSlices have the
-// endpoints of a headless import of GKE.
-func (i *Import) MirroredServices() []string {
-	if !i.Headless {
-		return nil
-	}
-	return i.derived
-}
-
 // LacksAddress reports whether the import is ClusterSetIP and spec.ips has no usable address.
 func (i *Import) LacksAddress() bool { return !i.Headless && !i.Refused && len(i.Addrs) == 0 }
 
 // DerivedServices are the names of the Services, in the import's namespace, whose addresses stand in for those that it
-// lacks: those that annotations name, or else the usual ones.
+// lacks: those that annotations name, or else the usual ones. Of a headless import of GKE they are those whose mirrored
+// EndpointSlices have its endpoints.
 func (i *Import) DerivedServices() []string {
-	switch {
-	case !i.LacksAddress():
-		return nil
-	case len(i.derived) > 0:
-		return i.derived
-	default:
+	if i.LacksAddress() && len(i.derived) == 0 {
 		return usualServices(i.Key)
 	}
+	return i.derived
 }
 
 // WithServices is the import with the addresses of its derived Services if it lacks addresses; without any it is the

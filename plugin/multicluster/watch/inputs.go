@@ -206,15 +206,10 @@ func (in *inputs) touchNaming(key string, cause time.Time) {
 // names are the Services whose addresses or mirrored slices the import of a service needs.
 func (in *inputs) names(s *service) []string {
 	imported := s.current()
-	switch {
-	case imported == nil:
+	if imported == nil || imported != s.other && !in.options.FallbackServices {
 		return nil
-	case imported == s.other && imported.Headless:
-		return imported.MirroredServices()
-	case in.options.FallbackServices:
-		return imported.DerivedServices()
 	}
-	return nil
+	return imported.DerivedServices()
 }
 
 // signal wakes the publisher once everything was listed. The lock is held.
@@ -283,8 +278,8 @@ func (in *inputs) copy(key string, causes []time.Time) input {
 	if in.options.FallbackEndpoints {
 		imported = imported.WithEndpoints(endpoints)
 	}
-	if imported == s.other {
-		for _, name := range imported.MirroredServices() {
+	if imported == s.other && imported.Headless {
+		for _, name := range imported.DerivedServices() {
 			if mirrored := in.services[objectID(s.namespace, name)]; mirrored != nil {
 				endpoints = append(endpoints, mirrored.slices...)
 			}
