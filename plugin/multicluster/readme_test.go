@@ -68,9 +68,6 @@ func TestTheReadmeHasEveryOption(t *testing.T) {
 	}
 }
 
-// flat is a text with single spaces.
-func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
-
 func TestTheReadmeHasEveryMetric(t *testing.T) {
 	o, one := new(observer), record.Totals{Skips: object.Skips{object.InvalidIP: 1}}
 	o.Objects("things", 0)
@@ -85,7 +82,7 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := section(t, "Metrics")
-	text := flat(all)
+	text := strings.Join(strings.Fields(all), " ")
 	var want []string
 	for _, family := range families {
 		name := family.GetName()

@@ -29,7 +29,6 @@ const (
 // reverseCases are queries to reverse zones of demo in east: 10.1.0.1 is the local cluster's, and 10.7.7.7 nobody's.
 var reverseCases = readCases(`
 	PTR 1.0.2.10.in-addr.arpa. = 10-2-0-1` + dbHost + `
-	PTR 1.0.2.10.IN-addr.arpa. = 10-2-0-1` + dbHost + `
 	PTR 9.0.2.10.in-addr.arpa. = 10-2-0-9` + dbHost + // its name has no ready endpoint, so that it resolves to this one
 	`
 	PTR ` + fd00 + ` = fd00-2--0` + dbHost + `
@@ -38,10 +37,8 @@ var reverseCases = readCases(`
 	NS 0.d.f.ip6.arpa.
 	PTR 1.0.42.10.in-addr.arpa. = web.demo.svc.@
 	PTR ` + fd42 + ` = web.demo.svc.@
-	PTR 42.10.in-addr.arpa.
 	PTR 1.0.1.10.in-addr.arpa. !
 	PTR 7.7.7.10.in-addr.arpa. !
-	PTR 1.1.0.2.10.in-addr.arpa. !
 	TXT dns-version.10.in-addr.arpa. !
 	SOA 10.in-addr.arpa. = ns.dns.@ hostmaster.@ 1800000000 7200 1800 86400 5
 	NS d.f.ip6.arpa. = ns.dns.@ + ns.dns.@ A 192.0.2.53, ns.dns.@ AAAA 2001:db8::53

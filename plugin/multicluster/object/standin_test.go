@@ -32,10 +32,7 @@ func TestDerivedServices(t *testing.T) {
 		{"", "", mcsv1beta1.ClusterSetIP, []string{"None", "127.0.0.1"}, usual},
 		{"", "", mcsv1beta1.ClusterSetIP, []string{"10.42.0.1"}, "[]"},
 		{"", "", mcsv1beta1.Headless, nil, "[]"},
-		{annotationDerived, "a", mcsv1beta1.ClusterSetIP, nil, "[a]"},
 		{annotationDerived, "../a", mcsv1beta1.ClusterSetIP, nil, usual},
-		{annotationDerivedGKE, "gke-mcs-1", mcsv1beta1.ClusterSetIP, nil, "[gke-mcs-1]"},
-		{annotationDerivedGKE, "gke-mcs-1", mcsv1beta1.Headless, nil, "[gke-mcs-1]"},
 		{
 			aws, `[{"cluster":"b","derived-service":"y"},{"derived-service":"x"},{"derived-service":"x"},{}]`,
 			mcsv1beta1.ClusterSetIP, nil, "[x y]",

@@ -18,9 +18,6 @@ const zone = "clusterset.local."
 
 var config = &record.Config{Zones: []string{zone}, TTL: 5}
 
-// large is a client that can take all.
-var large = record.Client{Size: 1 << 30}
-
 // question is what a client asks for a name in the zone.
 func question(qname string, qtype uint16) record.Question {
 	if !dns.IsSubDomain(zone, qname) {
@@ -32,7 +29,7 @@ func question(qname string, qtype uint16) record.Question {
 
 // ask looks a name up, for a client that can take all.
 func ask(snapshot *record.Index, qname string, qtype uint16) record.Answer {
-	return lookup(snapshot, question(qname, qtype), large)
+	return lookup(snapshot, question(qname, qtype), record.Client{Size: 1 << 30})
 }
 
 // lookup asks for a client.

@@ -132,7 +132,6 @@ func TestMirroredSlicesAreWatchedWhereAskedFor(t *testing.T) {
 		want    bool
 	}{
 		{Options{}, false},
-		{Options{Imports: []Resource{ServiceImports}}, false},
 		{Options{Imports: []Resource{ServiceImports, GKEServiceImports}}, true},
 		{Options{Imports: []Resource{GKEServiceImports}}, true},
 		{Options{Imports: []Resource{GKEServiceImports}, NoEndpoints: true}, false},
