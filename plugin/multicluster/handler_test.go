@@ -166,17 +166,6 @@ func check(t *testing.T, m *Multicluster, tc test.Case) {
 	}
 }
 
-// The examples of the specification have the cluster ids clusterA and clusterB.
-func TestClusterIDsCanHaveCapitals(t *testing.T) {
-	m := newReversePlugin(service{"db", recordtest.SQL, recordtest.Slices("clusterA: 10.3.0.100/my-pet-1")})
-	for _, tc := range readCases(`
-		A my-pet-1.clusterA.db.demo.svc.@ = 10.3.0.100
-		SRV _sql._tcp.db.demo.svc.@ = 0 100 5432 my-pet-1.clustera.db.demo.svc.@ + my-pet-1.clustera.db.demo.svc.@ A 10.3.0.100
-		PTR 100.0.3.10.in-addr.arpa. = my-pet-1.clustera.db.demo.svc.@`) {
-		check(t, m, tc)
-	}
-}
-
 // TestWhatOthersAnswer: names outside of the zones, those of another class, and with fallthrough names that do not exist are
 // for the next plugin. Before the first sync nothing in the zones is known to exist or not.
 func TestWhatOthersAnswer(t *testing.T) {

@@ -24,24 +24,22 @@ func TestDerivedServices(t *testing.T) {
 	const usual, aws = "[derived-scaifns3gd derived-web antrea-mc-web amcs-web]", annotationDerivedAWS
 	for _, tc := range []struct {
 		annotation, value string
-		kind              mcsv1beta1.ServiceImportType
 		ips               []string
 		want              string
 	}{
-		{"", "", mcsv1beta1.ClusterSetIP, nil, usual},
-		{"", "", mcsv1beta1.ClusterSetIP, []string{"None", "127.0.0.1"}, usual},
-		{"", "", mcsv1beta1.ClusterSetIP, []string{"10.42.0.1"}, "[]"},
-		{"", "", mcsv1beta1.Headless, nil, "[]"},
-		{annotationDerived, "../a", mcsv1beta1.ClusterSetIP, nil, usual},
+		{"", "", nil, usual},
+		{"", "", []string{"None", "127.0.0.1"}, usual},
+		{"", "", []string{"10.42.0.1"}, "[]"},
+		{annotationDerived, "../a", nil, usual},
 		{
 			aws, `[{"cluster":"b","derived-service":"y"},{"derived-service":"x"},{"derived-service":"x"},{}]`,
-			mcsv1beta1.ClusterSetIP, nil, "[x y]",
+			nil, "[x y]",
 		},
-		{aws, "{", mcsv1beta1.ClusterSetIP, nil, usual},
+		{aws, "{", nil, usual},
 	} {
-		imported := wantingImport(map[string]string{tc.annotation: tc.value}, tc.kind, tc.ips...)
+		imported := wantingImport(map[string]string{tc.annotation: tc.value}, mcsv1beta1.ClusterSetIP, tc.ips...)
 		if got := fmt.Sprint(imported.DerivedServices()); got != tc.want {
-			t.Errorf("%s %s %s %v: %s, want %s", tc.annotation, tc.value, tc.kind, tc.ips, got, tc.want)
+			t.Errorf("%s %s %v: %s, want %s", tc.annotation, tc.value, tc.ips, got, tc.want)
 		}
 	}
 }

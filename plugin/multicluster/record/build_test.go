@@ -90,6 +90,10 @@ func TestBuild(t *testing.T) {
 			"A 10.1.0.1; 10-1-0-1.east.eu A 10.1.0.1; sql SRV 5432 10-1-0-1.east.eu", "",
 		},
 		{
+			"a cluster id with capitals, as in the examples of the specification", sql, "clusterA: 10.1.0.1/my-pet-1",
+			"A 10.1.0.1; my-pet-1.clustera A 10.1.0.1; sql SRV 5432 my-pet-1.clustera", "",
+		},
+		{
 			"IPv6 host labels are valid labels", none, "east[]: ::2 2001:db8:: 2001:db8::1 fd00::a:0:0:1",
 			"AAAA ::2 2001:db8:: 2001:db8::1 fd00::a:0:0:1; 0--2.east AAAA ::2; 2001-db8--0.east AAAA 2001:db8::; " +
 				"2001-db8--1.east AAAA 2001:db8::1; fd00--a-0-0-1.east AAAA fd00::a:0:0:1", "",
