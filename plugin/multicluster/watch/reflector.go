@@ -133,13 +133,14 @@ var errClosed = errors.New("the connection was closed before the API server answ
 // emptyWatch is the type of such a watch.
 var emptyWatch = reflect.TypeOf(apiwatch.NewEmptyWatch())
 
-// errBroken makes a reflector list again after a watch that ended before its timeout, although a watch could go on from
+// errBroken makes a reflector list again after a watch that did not end at its timeout, although a watch could go on from
 // its last resourceVersion. If etcd was restored from a backup in between, that version is ahead of it, and the watch
 // would send nothing until etcd is as far.
 var errBroken = apierrors.NewResourceExpired("the last watch broke")
 
-// early is how long before its timeout a watch may end and still count as timed out.
-const early = time.Second
+// slack is how long before or after its timeout a watch may be opened again, and its end still counts as that timeout. It
+// is shorter than a restore of etcd, and than what it takes to notice that a connection is lost.
+const slack = 5 * time.Second
 
 // scope is what one reflector reads: a resource in one namespace, or in all if the namespace is empty.
 type scope struct {
@@ -210,7 +211,7 @@ func (s *Source) reflector(
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-			if options.SendInitialEvents == nil && time.Until(until) > early {
+			if options.SendInitialEvents == nil && !until.IsZero() && time.Until(until).Abs() > slack {
 				return nil, errBroken
 			}
 			begun := time.Now()

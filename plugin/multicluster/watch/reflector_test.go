@@ -99,6 +99,41 @@ func TestAListIsFollowedByAWatch(t *testing.T) {
 	})
 }
 
+// TestALostWatchIsFollowedByAList: a watch that ends by itself is opened again. What ended one before or long after that
+// is unknown, and etcd may have been restored from a backup meanwhile.
+func TestALostWatchIsFollowedByAList(t *testing.T) {
+	for after, want := range map[time.Duration]int{-time.Minute: 2, 0: 1, 45 * time.Second: 2} { // after its timeout
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, Options{})
+			lists, watches := 0, 0
+			r := b.reflector(scope{resource: ServiceImports}, false, new(unstructured.Unstructured), &cache.ListWatch{
+				ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+					lists++
+					return noImports(ctx, options)
+				},
+				WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+					if options.SendInitialEvents != nil {
+						return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+					}
+					w := apiwatch.NewFake()
+					if watches++; watches == 1 {
+						time.AfterFunc(time.Duration(*options.TimeoutSeconds)*time.Second+after, w.Stop)
+					}
+					return w, nil
+				},
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			b.running.Go(func() { r.RunWithContext(ctx) })
+			<-time.After(time.Hour)
+			cancel()
+			b.running.Wait()
+			if lists != want || watches != 2 {
+				t.Errorf("after a watch that ended %v after its timeout there were %d lists and %d watches", after, lists, watches)
+			}
+		})
+	}
+}
+
 // noImports is an empty list.
 func noImports(context.Context, metav1.ListOptions) (runtime.Object, error) {
 	return &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}, nil
