@@ -43,23 +43,15 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, Options{})
-				r := b.reflector(scope{resource: ServiceImports}, false, new(unstructured.Unstructured), &cache.ListWatch{
-					ListWithContextFunc: noImports,
-					WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-						if test.refuses(options) {
-							return nil, invalid
-						}
-						if test.closes {
-							return apiwatch.NewEmptyWatch(), nil // as client-go does
-						}
-						return apiwatch.NewFake(), nil
-					},
+				b.follow(t, time.Millisecond, func(options metav1.ListOptions) (apiwatch.Interface, error) {
+					if test.refuses(options) {
+						return nil, invalid
+					}
+					if test.closes {
+						return apiwatch.NewEmptyWatch(), nil // as client-go does
+					}
+					return apiwatch.NewFake(), nil
 				})
-				ctx, cancel := context.WithCancel(t.Context())
-				b.running.Go(func() { r.RunWithContext(ctx) })
-				synctest.Wait()
-				cancel()
-				b.running.Wait()
 				if !slices.Equal(b.failures, test.fails) {
 					t.Errorf("the failures are %q, want %q", b.failures, test.fails)
 				}
@@ -71,72 +63,60 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 	}
 }
 
-// TestAListIsFollowedByAWatch: a reflector whose stream of initial events breaks off lists, and then the list is new.
-func TestAListIsFollowedByAWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{})
-		watches := 0
-		r := b.reflector(scope{resource: ServiceImports}, false, new(unstructured.Unstructured), &cache.ListWatch{
-			ListWithContextFunc: noImports,
-			WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-				w := apiwatch.NewFake()
-				if options.SendInitialEvents != nil {
-					w.Stop()
-				} else {
-					watches++
-				}
-				return w, nil
-			},
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		b.running.Go(func() { r.RunWithContext(ctx) })
-		<-time.After(time.Minute)
-		cancel()
-		b.running.Wait()
-		if watches != 1 {
-			t.Errorf("%d watches were opened", watches)
-		}
+// follow runs a reflector of imports, of which there are none, for a time. It returns how often it lists.
+func (b *bench) follow(t *testing.T, during time.Duration, watch func(metav1.ListOptions) (apiwatch.Interface, error)) (lists int) {
+	r := b.reflector(scope{resource: ServiceImports}, false, new(unstructured.Unstructured), &cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			lists++
+			return &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}, nil
+		},
+		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			return watch(options)
+		},
 	})
+	ctx, cancel := context.WithCancel(t.Context())
+	b.running.Go(func() { r.RunWithContext(ctx) })
+	<-time.After(during)
+	cancel()
+	b.running.Wait()
+	return lists
 }
 
-// TestALostWatchIsFollowedByAList: a watch that ends by itself is opened again. What ended one before or long after that
-// is unknown, and etcd may have been restored from a backup meanwhile.
-func TestALostWatchIsFollowedByAList(t *testing.T) {
-	for after, want := range map[time.Duration]int{-time.Minute: 2, 0: 1, 45 * time.Second: 2} { // after its timeout
+// TestListsAndWatches: a watch that ends by itself is opened again. What ended one before or long after that is unknown, and
+// etcd may have been restored from a backup meanwhile, so a list comes first. A list after a stream of initial events that
+// broke off is enough.
+func TestListsAndWatches(t *testing.T) {
+	for name, test := range map[string]struct {
+		streams        bool          // initial events, and breaks off
+		ends           time.Duration // after its timeout the first watch ends
+		lists, watches int
+	}{
+		"it breaks":                  {false, -time.Minute, 2, 2},
+		"it ends":                    {false, 0, 1, 2},
+		"it was lost":                {false, 45 * time.Second, 2, 2},
+		"initial events, and no end": {true, time.Hour, 1, 1},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, Options{})
-			lists, watches := 0, 0
-			r := b.reflector(scope{resource: ServiceImports}, false, new(unstructured.Unstructured), &cache.ListWatch{
-				ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-					lists++
-					return noImports(ctx, options)
-				},
-				WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-					if options.SendInitialEvents != nil {
-						return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
-					}
-					w := apiwatch.NewFake()
+			watches := 0
+			lists := newBench(t, Options{}).follow(t, time.Hour, func(options metav1.ListOptions) (apiwatch.Interface, error) {
+				w := apiwatch.NewFake()
+				switch {
+				case options.SendInitialEvents == nil:
 					if watches++; watches == 1 {
-						time.AfterFunc(time.Duration(*options.TimeoutSeconds)*time.Second+after, w.Stop)
+						time.AfterFunc(time.Duration(*options.TimeoutSeconds)*time.Second+test.ends, w.Stop)
 					}
-					return w, nil
-				},
+				case test.streams:
+					w.Stop()
+				default:
+					return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+				}
+				return w, nil
 			})
-			ctx, cancel := context.WithCancel(t.Context())
-			b.running.Go(func() { r.RunWithContext(ctx) })
-			<-time.After(time.Hour)
-			cancel()
-			b.running.Wait()
-			if lists != want || watches != 2 {
-				t.Errorf("after a watch that ended %v after its timeout there were %d lists and %d watches", after, lists, watches)
+			if lists != test.lists || watches != test.watches {
+				t.Errorf("%s: there were %d lists and %d watches, want %d and %d", name, lists, watches, test.lists, test.watches)
 			}
 		})
 	}
-}
-
-// noImports is an empty list.
-func noImports(context.Context, metav1.ListOptions) (runtime.Object, error) {
-	return &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}, nil
 }
 
 // TestWhatIsWaitedFor: an API server says "forbidden" of a group that it does not have, too, to an account without rights on
