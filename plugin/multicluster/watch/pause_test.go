@@ -3,7 +3,6 @@
 package watch
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -17,10 +16,8 @@ func TestAServiceIsPublishedAtOnceAndThenTenTimesASecond(t *testing.T) {
 		b := newBench(t, Options{})
 		b.now = time.Now
 		x := b.Index()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer b.running.Wait()
-		defer cancel()
-		b.running.Go(func() { b.publishAll(ctx) })
+		b.running.Go(func() { b.publishAll(t.Context()) })
+		t.Cleanup(b.running.Wait)
 		expect := func(when, service, want string) {
 			t.Helper()
 			synctest.Wait()
@@ -68,10 +65,8 @@ func TestAChangeAfterABlipOfTheAPIServerIsAnsweredAtOnce(t *testing.T) {
 		b := newBench(t, Options{})
 		b.now = time.Now
 		x := b.Index()
-		ctx, cancel := context.WithCancel(t.Context())
-		b.running.Go(func() { b.publishAll(ctx) })
-		defer b.running.Wait()
-		defer cancel()
+		b.running.Go(func() { b.publishAll(t.Context()) })
+		t.Cleanup(b.running.Wait)
 		both := func(err error) {
 			b.asked(b.imports.scope, false, err)
 			b.asked(b.slices.scope, false, err)
