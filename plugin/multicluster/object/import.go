@@ -35,9 +35,7 @@ type Import struct {
 
 	anyPort bool // headless, and declares no ports: those of its slices count
 	lacks   struct{ v4, v6 bool }
-	// derived are the Services that annotations name, sorted, each once: those with the addresses that the import
-	// lacks, or those with the endpoints of a headless import.
-	derived []string
+	derived []string // the Services that annotations name, sorted, each once
 }
 
 // FromServiceImport reads a ServiceImport.
@@ -64,9 +62,7 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 		}
 	}
 	imported.Addrs = sortAddrs(imported.Addrs)
-	if len(imported.Addrs) == 0 {
-		imported.derived = annotatedServices(object.Annotations)
-	}
+	imported.derived = annotatedServices(object.Annotations)
 	var ports []Port
 	for i := range object.Spec.Ports {
 		declared := &object.Spec.Ports[i]

@@ -86,9 +86,9 @@ func usualServices(key string) []string {
 // LacksAddress reports whether the import is ClusterSetIP and spec.ips has no usable address.
 func (i *Import) LacksAddress() bool { return !i.Headless && !i.Refused && len(i.Addrs) == 0 }
 
-// DerivedServices are the names of the Services, in the import's namespace, whose addresses stand in for those that it
-// lacks: those that annotations name, or else the usual ones. Of a headless import of GKE they are those whose mirrored
-// EndpointSlices have its endpoints.
+// DerivedServices are the names of the Services behind the import, in its namespace: those that annotations name or, if it
+// lacks addresses, else the usual ones. Their addresses stand in for those that the import lacks. The mirrored EndpointSlices
+// of those of GKE have its endpoints.
 func (i *Import) DerivedServices() []string {
 	if i.LacksAddress() && len(i.derived) == 0 {
 		return usualServices(i.Key)

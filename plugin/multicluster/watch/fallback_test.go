@@ -13,6 +13,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 func serviceOf(name string, ips ...string) *corev1.Service {
@@ -112,6 +113,17 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	if len(b.inputs.services) > 0 || b.objects[MirroredEndpointSlices] != 0 {
 		t.Errorf("held are %v, counted %v", b.inputs.services, b.objects)
 	}
+}
+
+func TestServicesOfGKEAreIgnoredIfTheServiceThatTheImportNamesIsEmpty(t *testing.T) {
+	b := newBenchOf(t, Options{Imports: []Resource{GKEServiceImports}}, &record.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
+	mirrors := b.storeOf(MirroredEndpointSlices)
+	b.list()
+	named := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")
+	named.SetAnnotations(map[string]string{"net.gke.io/derived-service": "gke-mcs-1"})
+	b.after(t, b.storeOf(GKEServiceImports).Add(named), "web", "without endpoints", "")
+	b.after(t, mirrors.Add(mirrored("a", "gke-mcs-1", "10.1.0.1")), "web", "with one", "10.42.0.1")
+	b.after(t, mirrors.Delete(mirrored("a", "gke-mcs-1")), "web", "without endpoints again", "")
 }
 
 func TestARefusedImportHasNothingInCommonWithMirroredSlices(t *testing.T) {

@@ -278,8 +278,8 @@ func (in *inputs) copy(key string, causes []time.Time) input {
 	if in.options.FallbackEndpoints {
 		imported = imported.WithEndpoints(endpoints)
 	}
-	if imported == s.other && imported.Headless {
-		for _, name := range imported.DerivedServices() {
+	if s.imported == nil {
+		for _, name := range s.other.DerivedServices() {
 			if mirrored := in.services[objectID(s.namespace, name)]; mirrored != nil {
 				endpoints = append(endpoints, mirrored.slices...)
 			}
