@@ -43,7 +43,7 @@ const (
 	GKEServiceImports Resource = "serviceimports.net.gke.io"
 	EndpointSlices    Resource = "endpointslices"
 	// MirroredEndpointSlices are those that Kubernetes makes of Endpoints objects, unless they are among EndpointSlices.
-	// They are watched if GKEServiceImports and endpoints are: behind a headless import of GKE is an Endpoints object.
+	// They are watched if GKEServiceImports and endpoints are: behind an import of GKE is an Endpoints object.
 	// No label of its slices names the import, which names its Service instead.
 	MirroredEndpointSlices Resource = "endpointslices.mirrored"
 	Services               Resource = "services"
