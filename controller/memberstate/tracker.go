@@ -93,7 +93,6 @@ func NewTracker(limits liveness.Limits, now clock.WithTicker, exports Exports, r
 	return &Tracker{
 		limits: limits, clock: now, exports: exports, reporter: reporter,
 		members: map[string]*tracked{},
-		ticked:  now.Now(),
 		unshown: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](leaseRetry, leaseRetryCap)),
 	}
@@ -284,7 +283,8 @@ func (t *Tracker) tick() {
 		for _, m := range t.members {
 			all = append(all, &m.Arrivals)
 		}
-		t.isolated = liveness.Tick(now, now.Sub(t.ticked), t.limits, all)
+		// A longer time is one in which this process did not run, and heard nobody.
+		t.isolated = liveness.Tick(now, min(now.Sub(t.ticked), t.limits.Interval), t.limits, all)
 		t.ticked = now
 		t.putAll(now)
 	})

@@ -259,3 +259,13 @@ func TestTrackerKeepsARenamedCluster(t *testing.T) {
 	renamed("west")
 	l.expect(t, "west", "fresh Heard", "west")
 }
+
+// TestFrozenProcess: time in which the process did not listen removes no member.
+func TestFrozenProcess(t *testing.T) {
+	l := newLookout(t, nil, "west")
+	l.pass(60, "west")
+	l.now.Step(2 * time.Hour)
+	l.tick()
+	l.told = nil
+	l.expect(t, "west", "stale Silent demoted", "")
+}
