@@ -184,12 +184,13 @@ func (l *Leases) show(ctx context.Context, cluster string) error {
 	return err
 }
 
-// lease returns the desired Lease of a cluster, nil if it is no member.
+// lease returns the desired Lease of a cluster, nil if it is no member: then what the previous leader left of it ends, too.
 func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := t.members[cluster]
 	if m == nil {
+		delete(t.left, cluster)
 		return nil
 	}
 	lease := &coordinationv1.Lease{

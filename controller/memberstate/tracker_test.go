@@ -269,3 +269,17 @@ func TestFrozenProcess(t *testing.T) {
 	l.told = nil
 	l.expect(t, "west", "stale Silent demoted", "")
 }
+
+// TestMemoryOfAFormerMember: a member that left while nobody led, and joins again, is new.
+func TestMemoryOfAFormerMember(t *testing.T) {
+	l := newLookout(t, nil, "west")
+	west := l.members["west"].source
+	l.Untrack("west")
+	l.left = map[string]memory{"west": {StateAnnotation: "gone", member.HeartbeatUIDAnnotation: "uid-of-another"}}
+	if l.lease("west") != nil {
+		t.Error("it has a Lease")
+	}
+	l.Track(west)
+	l.pass(5, "west")
+	l.expect(t, "west", "fresh Heard", "")
+}
