@@ -43,7 +43,8 @@ type Local interface {
 	Imported(cluster string) map[types.NamespacedName]limits.Weight
 }
 
-// A Tracker tracks the state of members. Its methods must not block.
+// A Tracker tracks the state of members. Its methods must not block. What is read of a member that left, or of which another
+// one with a new credential is tracked, is ignored.
 type Tracker interface {
 	// Before returns the members, other than those of flags, when the previous leader ended, without credentials. It is
 	// called once, before Track.
@@ -55,11 +56,11 @@ type Tracker interface {
 	Untrack(cluster string)
 	// LeaseRead is called for every heartbeat Lease that is read. renewed reports whether the Lease was renewed since it was
 	// last read.
-	LeaseRead(cluster string, is Heartbeat, renewed bool)
-	// Listed is called with the services in a complete list of a member's slices. It calls show once, from which on Slices
-	// returns the list, and no verdict is read between that and the judgement of the list. It reports whether the list lacks
-	// a known service.
-	Listed(cluster string, services []types.NamespacedName, show func()) (lacks bool)
+	LeaseRead(from *Member, is Heartbeat, renewed bool)
+	// Listed is called with the services in a complete list of a member's slices. Unless the list is ignored, it calls show,
+	// from which on Slices returns the list, and no verdict is read between that and the judgement of the list. It reports
+	// whether the list lacks a known service.
+	Listed(from *Member, services []types.NamespacedName, show func()) (lacks bool)
 }
 
 // A Handler requests reconciles. Its methods must not block.
@@ -276,23 +277,17 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 		report: func(err error) {
 			s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 		},
-		heartbeat: &heartbeat{
-			clock: s.config.Clock, read: func(is Heartbeat, renewed bool) {
-				if ctx.Err() == nil { // else it may be that of another credential
-					s.config.Tracker.LeaseRead(cluster, is, renewed)
-				}
-			},
-		},
 	}
+	member.heartbeat = &heartbeat{clock: s.config.Clock, read: func(is Heartbeat, renewed bool) {
+		s.config.Tracker.LeaseRead(member, is, renewed)
+	}}
 	store.changed = func(service types.NamespacedName) { s.slicesChanged(member, service) }
 	store.listed = func() {
 		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
 		s.handler.MemberChanged(cluster)
 	}
 	store.listing = func(services []types.NamespacedName, show func()) {
-		if ctx.Err() != nil {
-			show()
-		} else if s.config.Tracker.Listed(cluster, services, show) {
+		if s.config.Tracker.Listed(member, services, show) {
 			member.listed.Store(nil) // it may be incomplete: the next list must come soon
 		}
 	}

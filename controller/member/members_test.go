@@ -167,8 +167,8 @@ func TestCredentialsChange(t *testing.T) {
 	}
 }
 
-// TestServicesOfAMemberThatLeaves: all that it published is looked at without it, also what was not imported, and what is
-// still on its way does not count for its successor.
+// TestServicesOfAMemberThatLeaves: all that it published is looked at without it, also what was not imported. A list that
+// the Tracker ignores does not become visible.
 func TestServicesOfAMemberThatLeaves(t *testing.T) {
 	for name, after := range map[string][]*corev1.Secret{
 		"another credential": {secret("a", "west", 0, kubeconfig(`{token: u}`, aServer))},
@@ -183,7 +183,12 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 				m := set.Get("west")
 				changed = append(changed, fmt.Sprintf("%s, published: %t", service.Name, m != nil && len(m.Services()) > 0))
 			},
-			read: func(string) { changed = append(changed, "read") },
+			read: func(from *Member) {
+				if from != set.Get("west") {
+					t.Errorf("%s: another member is read", name)
+				}
+				changed = append(changed, "read")
+			},
 		}).idle(t)
 		refresh()
 		server := &pages{slices: []*discoveryv1.EndpointSlice{slice("web-1", "web", "1")}, most: pageSize}
@@ -196,11 +201,12 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 		}
 		changed, secrets = nil, after
 		refresh()
-		left.heartbeat.note(&coordinationv1.Lease{})
-		shown := false
-		left.slices.listing(nil, func() { shown = true })
-		if !slices.Equal(changed, []string{"web, published: false"}) || !shown {
-			t.Errorf("%s: told %q, shown: %t", name, changed, shown)
+		left.slices.listing = func([]types.NamespacedName, func()) {}
+		if err := replace(t, left.slices, &pages{most: pageSize}); err != nil || left.Published() != 1 {
+			t.Errorf("%s: an ignored list is visible, or %v", name, err)
+		}
+		if changed = slices.Compact(changed); !slices.Equal(changed, []string{"web, published: false"}) {
+			t.Errorf("%s: told %q", name, changed)
 		}
 	}
 }

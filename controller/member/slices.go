@@ -28,7 +28,7 @@ type sliceStore struct {
 	changed func(types.NamespacedName)
 	// listed is called after the first complete list, which makes the store synced.
 	listed func()
-	// listing is called with the services of a complete list, which show makes visible: see Tracker.Listed.
+	// listing is called with the services of a complete list, which show makes visible, if it is to be: see Tracker.Listed.
 	listing func(services []types.NamespacedName, show func())
 	synced  atomic.Bool
 
@@ -157,21 +157,23 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 			}
 		}
 	}
-	s.listing(slices.Collect(maps.Keys(listed)), func() { err = s.indexer.Replace(objects, resourceVersion) })
-	if err != nil {
-		return err
-	}
-	for service := range s.account.Commit() {
-		changed[service] = struct{}{} // it may be gone
-	}
-	first := !s.synced.Swap(true)
+	first := false
+	s.listing(slices.Collect(maps.Keys(listed)), func() {
+		if err = s.indexer.Replace(objects, resourceVersion); err != nil {
+			return
+		}
+		for service := range s.account.Commit() {
+			changed[service] = struct{}{} // it may be gone
+		}
+		first = !s.synced.Swap(true)
+	})
 	for service := range changed {
 		s.changed(service)
 	}
 	if first {
 		s.listed()
 	}
-	return nil
+	return err
 }
 
 // Resync does nothing.

@@ -17,7 +17,7 @@ type surroundings struct {
 	serviceChanged func(types.NamespacedName)
 	memberChanged  func(cluster string)
 	reported       func(Problem)
-	read           func(cluster string) // a heartbeat or a list
+	read           func(from *Member) // a heartbeat or a list
 }
 
 func call[T any](function func(T), argument T) {
@@ -31,13 +31,13 @@ func (s *surroundings) Imported(string) map[types.NamespacedName]limits.Weight {
 func (s *surroundings) Track(m *Member)                                        { call(s.tracked, m) }
 func (s *surroundings) Before() []*Candidate                                   { return s.before }
 func (s *surroundings) Untrack(string)                                         {}
-func (s *surroundings) LeaseRead(cluster string, _ Heartbeat, _ bool)          { call(s.read, cluster) }
+func (s *surroundings) LeaseRead(from *Member, _ Heartbeat, _ bool)            { call(s.read, from) }
 
 func (s *surroundings) ServiceChanged(service types.NamespacedName) { call(s.serviceChanged, service) }
 
-func (s *surroundings) Listed(cluster string, _ []types.NamespacedName, show func()) bool {
+func (s *surroundings) Listed(from *Member, _ []types.NamespacedName, show func()) bool {
 	show()
-	call(s.read, cluster)
+	call(s.read, from)
 	return false
 }
 

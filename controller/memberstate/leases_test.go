@@ -222,10 +222,10 @@ func TestLeaseTellsOfACredentialThatWorks(t *testing.T) {
 		writes int
 	}{
 		{"it joined", func() {}, 0, 1},
-		{"an old heartbeat is read", func() { s.LeaseRead("west", member.Heartbeat{KubeSystemUID: "1"}, false) }, 0, 1}, // its UID
+		{"an old heartbeat is read", func() { s.LeaseRead(s.of.Get("west"), member.Heartbeat{KubeSystemUID: "1"}, false) }, 0, 1}, // its UID
 		{"it is heard", func() { s.pass(5, "west") }, 5 * time.Second, 1},
 		{"it is heard again", func() { s.pass(5, "west") }, 5 * time.Second, 0},
-		{"its credential changes", func() { s.Track(s.members["west"].source) }, 5 * time.Second, 0},
+		{"its credential changes", func() { s.Track(s.of.Get("west")) }, 5 * time.Second, 0},
 		{"the new one works", func() { s.pass(5, "west") }, 15 * time.Second, 1},
 	} {
 		step.do()

@@ -150,8 +150,12 @@ func (t *Tracker) Untrack(cluster string) {
 }
 
 // LeaseRead implements member.Tracker.
-func (t *Tracker) LeaseRead(cluster string, is member.Heartbeat, renewed bool) {
+func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bool) {
+	cluster := from.Cluster()
 	t.update(cluster, func(now time.Time, m *tracked) {
+		if m.source != from {
+			return
+		}
 		if renewed {
 			m.Arrivals = m.Arrivals.Heard(now, is.KubeSystemUID, t.limits)
 			if m.answered.IsZero() {
@@ -183,14 +187,13 @@ func (t *Tracker) LeaseRead(cluster string, is member.Heartbeat, renewed bool) {
 }
 
 // Listed implements member.Tracker.
-func (t *Tracker) Listed(cluster string, services []types.NamespacedName, show func()) (lacks bool) {
-	t.change(func(now time.Time) {
-		show()
-		m := t.members[cluster]
-		if m == nil {
+func (t *Tracker) Listed(from *member.Member, services []types.NamespacedName, show func()) (lacks bool) {
+	t.update(from.Cluster(), func(now time.Time, m *tracked) {
+		if m.source != from {
 			return
 		}
-		before, lacking := t.compare(cluster, services)
+		show()
+		before, lacking := t.compare(m.Cluster, services)
 		m.Shrunk, lacks = time.Time{}, lacking > 0
 		if lacking > 0 {
 			m.Shrunk = now
@@ -201,7 +204,6 @@ func (t *Tracker) Listed(cluster string, services []types.NamespacedName, show f
 		case m.Lost.IsZero():
 			m.Lost = m.Shrunk
 		}
-		t.put(now, m)
 	})
 	return lacks
 }

@@ -24,6 +24,7 @@ import (
 // A lookout is a Tracker of members that nothing is read of: the test plays what is heard of them.
 type lookout struct {
 	*Tracker
+	of      *member.Members
 	now     *clocktesting.FakeClock
 	secrets map[string]*corev1.Secret
 	// exported is what each cluster is believed to export, told which clusters were to be looked at again.
@@ -54,9 +55,9 @@ func newLookout(t testing.TB, left map[string]memory, clusters ...string) *looko
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	members := member.New(member.Config{Cluster: "east", Local: l, Tracker: l, Reporter: l, Clock: l.now})
-	members.Handle(l)
-	members.Run(ctx)
+	l.of = member.New(member.Config{Cluster: "east", Local: l, Tracker: l, Reporter: l, Clock: l.now})
+	l.of.Handle(l)
+	l.of.Run(ctx)
 	return l
 }
 
@@ -112,14 +113,14 @@ func (l *lookout) pass(seconds int, heard ...string) {
 
 // hears reads a renewed heartbeat, with a UID and the id of a cluster.
 func (l *lookout) hears(cluster, uid, holder string) {
-	l.LeaseRead(cluster, member.Heartbeat{KubeSystemUID: uid, Cluster: holder, Properties: l.properties[cluster]}, true)
+	l.LeaseRead(l.of.Get(cluster), member.Heartbeat{KubeSystemUID: uid, Cluster: holder, Properties: l.properties[cluster]}, true)
 }
 
 // lists plays a list, which no heartbeat or verdict is to see before it is judged.
 func (l *lookout) lists(t *testing.T, cluster, words string) (lacks bool) {
 	t.Helper()
 	shown := 0
-	lacks = l.Listed(cluster, inDemo(words), func() {
+	lacks = l.Listed(l.of.Get(cluster), inDemo(words), func() {
 		if shown++; l.mu.TryLock() {
 			l.mu.Unlock()
 			t.Error("a list becomes visible while nothing waits for its judgement")
@@ -208,12 +209,23 @@ func TestTrackerPredecessor(t *testing.T) {
 	if len(l.left) > 0 {
 		t.Errorf("%v is left for members to come", l.left)
 	}
-	// What is told of clusters that are no members changes nothing.
+}
+
+// TestFormerConnections: what is still on its way from a member that left, or by another credential, is ignored.
+func TestFormerConnections(t *testing.T) {
+	l := newLookout(t, nil, "north", "west")
+	l.exported["north"], l.exported["west"] = "a", "a"
+	l.pass(60, "north", "west")
+	l.told = nil
 	l.Untrack("north")
-	l.Untrack("west")
-	l.lists(t, "west", "")
-	l.hears("west", "x", "west")
-	l.expect(t, "west", "fresh NotYetHeard", "")
+	l.Track(newLookout(t, nil, "west").of.Get("west"))
+	for cluster, want := range map[string]string{"north": "fresh NotYetHeard", "west": "fresh Heard"} {
+		if l.Listed(l.of.Get(cluster), nil, func() { t.Errorf("a list of %s becomes visible", cluster) }) {
+			t.Errorf("a list of %s is judged", cluster)
+		}
+		l.hears(cluster, "x", cluster)
+		l.expect(t, cluster, want, "")
+	}
 }
 
 // TestTrackerNeverBelievesAMistake: who calls itself otherwise does not become
@@ -273,13 +285,12 @@ func TestFrozenProcess(t *testing.T) {
 // TestMemoryOfAFormerMember: a member that left while nobody led, and joins again, is new.
 func TestMemoryOfAFormerMember(t *testing.T) {
 	l := newLookout(t, nil, "west")
-	west := l.members["west"].source
 	l.Untrack("west")
 	l.left = map[string]memory{"west": {StateAnnotation: "gone", member.HeartbeatUIDAnnotation: "uid-of-another"}}
 	if l.lease("west") != nil {
 		t.Error("it has a Lease")
 	}
-	l.Track(west)
+	l.Track(l.of.Get("west"))
 	l.pass(5, "west")
 	l.expect(t, "west", "fresh Heard", "")
 }
