@@ -71,8 +71,8 @@ func CanariesOf(lease *coordinationv1.Lease, annotation string) string {
 // heartbeat records when the Lease changes that a reflector delivers.
 type heartbeat struct {
 	clock clock.PassiveClock
-	// read is called for every Lease that is read. renewed reports whether the Lease was renewed since it was last read. It
-	// is optional.
+	// read is called for every Lease that is read, in this order. renewed reports whether the Lease was renewed since it was
+	// last read. It must not read the heartbeat.
 	read func(is Heartbeat, renewed bool)
 
 	mu              sync.RWMutex
@@ -119,16 +119,14 @@ func (h *heartbeat) note(lease *coordinationv1.Lease) {
 		Properties: properties[:min(len(properties), scope.MaxBytes+1)],
 	}
 	h.mu.Lock()
+	defer h.mu.Unlock() // the watch of the slices reads it, too
 	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, h.resourceVersion)
 	renewed := h.resourceVersion != "" && lease.ResourceVersion != h.resourceVersion && (err != nil || order > 0)
 	if !renewed {
 		is.Heard = h.last.Heard
 	}
 	h.resourceVersion, h.last = lease.ResourceVersion, is
-	h.mu.Unlock()
-	if h.read != nil {
-		h.read(is, renewed)
-	}
+	h.read(is, renewed)
 }
 
 // uidText is what a UID may be: administrators copy it from a command.

@@ -19,7 +19,7 @@ import (
 // TestTextsOfAHeartbeat: a UID would be a part of a command that an administrator copies, and long texts are cut.
 func TestTextsOfAHeartbeat(t *testing.T) {
 	const uid = "0b1e3a52-6f5e-4a3c-9d7c-4f0c8f5a1c11"
-	h := &heartbeat{clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))}
+	h := &heartbeat{clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)), read: func(Heartbeat, bool) {}}
 	for i, test := range []struct{ text, uid string }{
 		{uid, uid}, {"x'; rm -rf /; '", ""}, {"a\nb", ""}, {strings.Repeat("a", 65), ""}, {strings.Repeat("x", 5000), ""}, {"", ""},
 	} {
@@ -43,7 +43,13 @@ func TestRenewals(t *testing.T) {
 	start := time.Unix(1e9, 0)
 	clock := clocktesting.NewFakePassiveClock(start)
 	renewed, heard := false, time.Time{}
-	h := &heartbeat{clock: clock, read: func(_ Heartbeat, is bool) { renewed = is }}
+	h := &heartbeat{clock: clock}
+	h.read = func(_ Heartbeat, is bool) {
+		if renewed = is; h.mu.TryLock() {
+			h.mu.Unlock()
+			t.Error("an older heartbeat may be told later")
+		}
+	}
 	for i, test := range []struct {
 		version string
 		renewed bool

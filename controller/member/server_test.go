@@ -43,7 +43,7 @@ func listening(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 func unheard() *Member {
 	now := clock.RealClock{}
 	return &Member{
-		cluster: "west", clock: now, heartbeat: &heartbeat{clock: now}, report: func(error) {}, problems: map[string]error{},
-		slices: storing(func(types.NamespacedName) {}),
+		cluster: "west", clock: now, report: func(error) {}, problems: map[string]error{},
+		heartbeat: &heartbeat{clock: now, read: func(Heartbeat, bool) {}}, slices: storing(func(types.NamespacedName) {}),
 	}
 }
