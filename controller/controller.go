@@ -164,8 +164,8 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	case <-r.Members.Known():
 	}
 	record := heartbeat.NewRecord(heartbeat.RecordConfig{
-		Clock: c.options.Clock, After: c.options.StaleAfter, Inputs: r,
-		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster},
+		Clock: c.options.Clock, After: c.options.StaleAfter, Late: r.Late,
+		Probe: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster}.Probe,
 	}, r.Exported())
 	group.Go(func() {
 		defer close(read)
@@ -176,9 +176,9 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		_, missing := r.API.Access()
 		return missing
 	})
-	beat := heartbeat.NewRenewer(heartbeat.Config{
+	beat := &heartbeat.Renewer{
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
-		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
+		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Retry: r.Retry,
 		Annotations: func() map[string]string {
 			pods, exposed := c.canaries(r)
 			return map[string]string{
@@ -189,7 +189,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 				member.HeartbeatExposedCanariesAnnotation: exposed,
 			}
 		},
-	})
+	}
 	group.Go(func() { beat.Run(ctx) })
 	group.Go(func() { leases.Run(ctx) })
 	if c.options.Canary != nil {

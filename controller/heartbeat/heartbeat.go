@@ -30,13 +30,9 @@ import (
 // retryAfter is the time after which a failed renewal is retried.
 const retryAfter = time.Second
 
-// A Queue reconciles a service again, regardless of its backoff.
-type Queue interface {
-	Retry(service types.NamespacedName)
-}
-
-// Config is what a Renewer needs.
-type Config struct {
+// A Renewer renews the Lease by which other members see that the slices of this cluster are kept up to date. One
+// goroutine uses it.
+type Renewer struct {
 	Client kubernetes.Interface
 	// Namespace is that of the Lease.
 	Namespace string
@@ -48,22 +44,14 @@ type Config struct {
 	Recorder record.EventRecorder
 	// Record decides whether the heartbeat may be renewed.
 	Record *Record
-	// Queue retries the services whose slices could not be written.
-	Queue Queue
+	// Retry reconciles a service again whose slices could not be written, regardless of its backoff.
+	Retry func(service types.NamespacedName)
 	// Annotations returns further annotations of the heartbeat, as they are now: the description of the cluster, and its
 	// canaries. Empty ones are left out.
 	Annotations func() map[string]string
-}
 
-// A Renewer renews the Lease by which other members see that the slices of this cluster are kept up to date. One
-// goroutine uses it.
-type Renewer struct {
-	Config
 	last *coordinationv1.Lease // as last written
 }
-
-// NewRenewer returns a Renewer that has not written anything yet.
-func NewRenewer(config Config) *Renewer { return &Renewer{Config: config} }
 
 // Reasons of Events on the Lease of the heartbeat.
 const (
@@ -112,7 +100,7 @@ func (h *Renewer) doubtful(ctx context.Context) bool {
 	}
 	if reason == None && before == WritesFail {
 		for _, service := range h.Record.Unpublished() {
-			h.Queue.Retry(service)
+			h.Retry(service)
 		}
 	}
 	return reason != None

@@ -45,13 +45,6 @@ type beating struct {
 	retried []string
 }
 
-// Late implements Inputs.
-func (b *beating) Late(time.Duration) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.late
-}
-
 func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.Object) *beating {
 	b := &beating{client: fake.NewClientset(objects...), events: record.NewFakeRecorder(10)}
 	b.client.PrependReactor("create", "endpointslices", func(action clienttesting.Action) (bool, runtime.Object,
@@ -61,20 +54,21 @@ func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.O
 		defer b.mu.Unlock()
 		return true, action.(clienttesting.CreateAction).GetObject(), b.refused
 	})
-	b.Renewer = NewRenewer(Config{
+	b.Renewer = &Renewer{
 		Client: b.client, Namespace: "system", Cluster: "east", KubeSystemUID: "uid-of-east",
-		Clock: clock.RealClock{}, Recorder: b.events, Queue: b, Annotations: func() map[string]string { return b.annotations },
+		Clock: clock.RealClock{}, Recorder: b.events, Annotations: func() map[string]string { return b.annotations },
+		Retry: func(service types.NamespacedName) { b.retried = append(b.retried, service.String()) },
 		Record: NewRecord(RecordConfig{
-			Clock: clock.RealClock{}, After: staleAfter, Inputs: b,
-			Prober: apply.SliceProbe{Client: b.client, Namespace: "system", Cluster: "east"},
+			Clock: clock.RealClock{}, After: staleAfter,
+			Late: func(time.Duration) string {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				return b.late
+			},
+			Probe: apply.SliceProbe{Client: b.client, Namespace: "system", Cluster: "east"}.Probe,
 		}, expected),
-	})
+	}
 	return b
-}
-
-// Retry implements Queue.
-func (b *beating) Retry(service types.NamespacedName) {
-	b.retried = append(b.retried, service.String())
 }
 
 // fails makes the API server refuse EndpointSlices, or accept them again, and inputs late, or read again.

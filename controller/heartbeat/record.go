@@ -28,25 +28,16 @@ const (
 // Reasons are all but None.
 var Reasons = []Reason{InputsLate, WritesFail}
 
-// Inputs are the caches that exports depend on.
-type Inputs interface {
-	// Late returns the name of a resource that could not be read for at least so long, or that is not served; empty if
-	// there is none.
-	Late(longer time.Duration) string
-}
-
-// A Prober writes an EndpointSlice where no tenant can make that fail.
-type Prober interface {
-	Probe(ctx context.Context) error
-}
-
 // RecordConfig is what a Record is made from.
 type RecordConfig struct {
 	Clock clock.PassiveClock
 	// After is how long a fault may last before the heartbeat stops.
-	After  time.Duration
-	Inputs Inputs
-	Prober Prober
+	After time.Duration
+	// Late returns the name of a resource that exports depend on, and that could not be read for at least so long or is not
+	// served; empty if there is none.
+	Late func(longer time.Duration) string
+	// Probe writes an EndpointSlice where no tenant can make that fail.
+	Probe func(ctx context.Context) error
 }
 
 // A Record decides while this replica leads whether the heartbeat may be renewed: whether the EndpointSlices that
@@ -100,7 +91,7 @@ func (r *Record) Reconciled(service types.NamespacedName, err error) {
 }
 
 // Doubt returns why the heartbeat may not be renewed now, or None, and a message for an administrator. It calls the
-// Prober if a service is late.
+// Probe if a service is late.
 func (r *Record) Doubt(ctx context.Context) (Reason, string) {
 	reason, message := r.doubt(ctx)
 	r.mu.Lock()
@@ -120,7 +111,7 @@ func (r *Record) doubt(ctx context.Context) (Reason, string) {
 	}
 	r.mu.Unlock()
 
-	if resource := r.config.Inputs.Late(r.config.After); resource != "" {
+	if resource := r.config.Late(r.config.After); resource != "" {
 		return InputsLate, fmt.Sprintf("%s of this cluster cannot be read. Check the API server, the "+
 			"CustomResourceDefinitions of the MCS API, and the rights of the controller", resource)
 	}
@@ -129,7 +120,7 @@ func (r *Record) doubt(ctx context.Context) (Reason, string) {
 	}
 	// The quota or the webhooks of one namespace must not stop the heartbeat of the whole cluster: writes have to fail
 	// elsewhere too.
-	if err := r.config.Prober.Probe(ctx); err != nil {
+	if err := r.config.Probe(ctx); err != nil {
 		return WritesFail, fmt.Sprintf(
 			"EndpointSlices cannot be written, those of service %s for %s: %v. Look at the rights "+
 				"of the controller and at the admission webhooks for EndpointSlices", late, r.config.After, err)

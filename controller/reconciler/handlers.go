@@ -27,7 +27,7 @@ import (
 
 func (r *Reconciler) enqueue(service types.NamespacedName) { r.queue.Add(service) }
 
-// Retry implements heartbeat.Queue: it enqueues a service without the backoff of its failures.
+// Retry enqueues a service without the backoff of its failures.
 func (r *Reconciler) Retry(service types.NamespacedName) {
 	r.queue.Forget(service)
 	r.enqueue(service)

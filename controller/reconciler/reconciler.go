@@ -78,7 +78,7 @@ func (r *Reconciler) Attach() {
 	r.EnqueueAll()
 }
 
-// Late implements heartbeat.Inputs. Without the MCS API, what the local cluster exports is not known.
+// Late is that of heartbeat.RecordConfig. Without the MCS API, what the local cluster exports is not known.
 func (r *Reconciler) Late(longer time.Duration) string {
 	if access, _ := r.API.Access(); access == nil {
 		return "ServiceExports"

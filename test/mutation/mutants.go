@@ -60,7 +60,7 @@ var reading = []mutant{
 	at("controller/reconciler/reconciler.go", "a cluster whose exports are not known looks alive",
 		`return "ServiceExports"`, `return ""`),
 	at("controller/controller.go", "a cluster without the MCS API looks alive",
-		`Inputs: r,`, `Inputs: r.Gate,`, "TestScenarios/CRDs_are_deleted"),
+		`Late: r.Late,`, `Late: r.Gate.Late,`, "TestScenarios/CRDs_are_deleted"),
 	at("controller/reconciler/input.go", "the import goes while a Service is replaced",
 		`view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing))`, `view != nil && !view.Absent()`,
 		"TestScenarios/an_export_has_no_Service"),
