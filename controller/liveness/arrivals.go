@@ -33,11 +33,8 @@ func (a Arrivals) Seen(at time.Time, uid string) Arrivals {
 	return a
 }
 
-// Heard returns the Arrivals after a heartbeat with a UID arrived. A heartbeat older than the last one changes nothing.
+// Heard returns the Arrivals after a heartbeat with a UID arrived.
 func (a Arrivals) Heard(at time.Time, uid string, limits Limits) Arrivals {
-	if at.Before(a.silentFrom()) {
-		return a
-	}
 	a = a.Seen(at, uid)
 	if from := a.silentFrom(); at.Sub(from) > limits.quiet() {
 		a.Steady = at

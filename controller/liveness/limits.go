@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Limits are set by the administrator. All other times are multiples of them.
+// Limits are set by the administrator, apart from Interval. All other times are multiples of them.
 type Limits struct {
 	// Interval is the time between two heartbeats of a healthy member.
 	Interval time.Duration
@@ -38,11 +38,9 @@ const (
 	quarantine = 10 // times StaleAfter
 )
 
-// Validate returns an error that says which limit is invalid and what is valid.
+// Validate returns an error that says which limit of the administrator is invalid and what is valid.
 func (l Limits) Validate() error {
 	switch {
-	case l.Interval <= 0:
-		return fmt.Errorf("heartbeat interval %s: it must be positive", l.Interval)
 	case l.StaleAfter < leastIntervals*l.Interval:
 		return fmt.Errorf("--stale-after %s: use %s or more, %d heartbeats", l.StaleAfter, leastIntervals*l.Interval,
 			leastIntervals)
