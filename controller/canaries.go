@@ -54,7 +54,7 @@ func (c *Controller) prober(r *reconciler.Reconciler, paths *canary.Paths) *cana
 			for _, each := range r.Members.List() {
 				heard := each.Heartbeat()
 				of := canary.Member{
-					Cluster: each.Cluster(), Canaries: heard.Canaries, Key: heard.LeaseUID, Read: heard.LeaseUID != "", CIDRs: each.CIDRs(),
+					Cluster: each.Cluster(), Canaries: heard.Canaries, Key: heard.LeaseUID, CIDRs: each.CIDRs(),
 				}
 				if r.InOtherNetwork(each) {
 					of.Canaries = heard.ExposedCanaries

@@ -36,10 +36,9 @@ const (
 // A Member is another cluster with canaries.
 type Member struct {
 	Cluster string
-	// Canaries is the text of its canaries, and Key the Key of the cluster, as in its last heartbeat. Read reports whether
-	// one was read.
+	// Canaries is the text of its canaries, and Key the Key of the cluster, as in its last heartbeat; empty before one was
+	// read.
 	Canaries, Key string
-	Read          bool
 	// CIDRs are the ranges of its pods. Other addresses are not probed, and none without CIDRs: readers of a hostile
 	// member would connect to whatever it names.
 	CIDRs []netip.Prefix
@@ -108,7 +107,7 @@ func (p *Prober) targets(ctx context.Context) (targets []target) {
 	present := map[string]bool{}
 	for _, m := range p.Members() {
 		present[m.Cluster] = true
-		if !m.Read {
+		if m.Key == "" {
 			continue
 		}
 		canaries, err := accept(m.Canaries, m.CIDRs)

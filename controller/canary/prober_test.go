@@ -160,7 +160,7 @@ func TestRate(t *testing.T) {
 						address := netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(j)})
 						canaries = append(canaries, Canary{netip.AddrPortFrom(address, 8081), ""})
 					}
-					members = append(members, Member{Cluster: fmt.Sprint("member-", i), Canaries: Encode(canaries), Read: true, CIDRs: everywhere})
+					members = append(members, Member{Cluster: fmt.Sprint("member-", i), Canaries: Encode(canaries), Key: "key", CIDRs: everywhere})
 				}
 				var probed atomic.Int64
 				p := &Prober{
@@ -194,7 +194,7 @@ func TestRate(t *testing.T) {
 // TestOffers: what a member may offer is probed, and what it offers no more is forgotten after a while.
 func TestOffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		west, north := &Member{Cluster: "west"}, &Member{Cluster: "north", Read: true}
+		west, north := &Member{Cluster: "west"}, &Member{Cluster: "north", Key: "key"}
 		members := []*Member{west, north}
 		p := &Prober{Members: func() (all []Member) {
 			for _, each := range members {
@@ -214,7 +214,7 @@ func TestOffers(t *testing.T) {
 			}
 		}
 		expect("nothing was read of west, and north has none", 0)
-		west.Read, west.Canaries = true, "10.1.0.1:8081=a,10.2.0.1:8081=b"
+		west.Key, west.Canaries = "key", "10.1.0.1:8081=a,10.2.0.1:8081=b"
 		expect("the ranges of west are unknown", 0)
 		west.CIDRs = everywhere
 		expect("two canaries", 2, "west 10.1.0.1:8081=a", "west 10.2.0.1:8081=b")
