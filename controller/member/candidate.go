@@ -4,6 +4,7 @@ package member
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -35,11 +36,9 @@ type Candidate struct {
 	Created time.Time
 	// Annotations may be CIDRsAnnotation, RankAnnotation, scope.AcceptAnnotation and those of memberstate.
 	Annotations map[string]string
-	// Kubeconfig is not trusted: see ParseKubeconfig. Err is why there is none. A candidate with an Err is a member, too.
+	// Kubeconfig is not trusted: see ParseKubeconfig. A flag has its file instead. Err is why there is none. A candidate with an Err is a member, too.
 	Kubeconfig []byte
 	Err        error
-	// File is the file of a kubeconfig that the operator named, instead of Kubeconfig.
-	File string
 }
 
 // kindFlag is the Kind of the members that flags name.
@@ -80,9 +79,7 @@ func (c *Candidate) key() string {
 func candidates(config Config, of []*Candidate, members map[string]bool) []*Candidate {
 	var all []*Candidate
 	for _, static := range config.Static {
-		all = append(all, &Candidate{
-			Cluster: static.Cluster, Kind: kindFlag, Name: static.Kubeconfig, File: static.Kubeconfig,
-		})
+		all = append(all, &Candidate{Cluster: static.Cluster, Kind: kindFlag, Name: static.Kubeconfig})
 	}
 	for _, secret := range config.Local.Credentials() {
 		all = append(all, ofSecret(secret))
@@ -108,7 +105,7 @@ func ofSecret(secret *corev1.Secret) *Candidate {
 		Created: secret.CreationTimestamp.Time, Annotations: secret.Annotations, Kubeconfig: secret.Data[KubeconfigKey],
 	}
 	if len(c.Kubeconfig) == 0 {
-		c.Err = errNoKubeconfig
+		c.Err = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
 	}
 	return c
 }

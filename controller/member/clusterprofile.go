@@ -39,10 +39,6 @@ var (
 	believedPrefix = strings.TrimSuffix(ClusterLabel, "cluster")
 )
 
-// errProxy does not quote the URL, which may have a password.
-var errProxy = errors.New("a proxy in an inventory is refused: remove it, or join the cluster with a kubeconfig in a " +
-	"Secret of the controller's namespace")
-
 // clusterProfiles lists the ClusterProfiles (KEP-4322) of a namespace that a selector selects and that have an access
 // provider secretreader. An object is not trusted: docs/operate/members.md lists what is read of it.
 type clusterProfiles struct {
@@ -177,7 +173,9 @@ func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *
 			return nil, err
 		}
 		if is.ProxyURL != "" {
-			return nil, errProxy
+			// The URL may have a password.
+			return nil, errors.New("a proxy in an inventory is refused: remove it, or join the cluster with a kubeconfig in a " +
+				"Secret of the controller's namespace")
 		}
 		const name = "member"
 		config := clientcmdapi.NewConfig()

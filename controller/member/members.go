@@ -22,8 +22,6 @@ import (
 
 // A Problem is a problem with a member or its credential. Unless Refused is set, the member cannot be read.
 type Problem struct {
-	// Cluster is the id of the credential, which may be invalid.
-	Cluster string
 	// Candidate is what makes the cluster a member, or would. It is nil for a problem of a Source.
 	Candidate *Candidate
 	// Source is the name of a Source that cannot be read. Its members stay.
@@ -93,12 +91,11 @@ type Config struct {
 	Local    Local
 	Tracker  Tracker
 	Reporter Reporter
-	// Keep writes the Secret of a member with a renewed token; nil means that tokens are not renewed. It
-	// must fail if the Secret has changed since it was read.
+	// Keep writes the Secret of a member with a renewed token. It must fail if the Secret has changed since it was read.
 	Keep func(context.Context, *corev1.Secret) error
 	// Clock dates heartbeats.
 	Clock clock.WithTicker
-	// Read is closed once members may be read; nil means that they always may.
+	// Read is closed once members may be read.
 	Read <-chan struct{}
 	// Dial connects to members; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -270,12 +267,12 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 // endpoints stay.
 func (s *Members) join(ctx context.Context, source *source) *Member {
 	ctx, leave := context.WithCancel(ctx)
-	cluster := source.cluster
+	cluster := source.candidate.Load().Cluster
 	store := newSliceStore()
 	member := &Member{
 		cluster: cluster, clock: s.config.Clock, slices: store, source: source, keep: s.config.Keep, problems: map[string]error{},
 		report: func(err error) {
-			s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
+			s.config.Reporter.Report(Problem{Candidate: source.candidate.Load(), Err: err})
 		},
 	}
 	member.heartbeat = &heartbeat{clock: s.config.Clock, read: func(is Heartbeat, renewed bool) {
@@ -299,12 +296,10 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 		store.account.Close()
 	}
 	member.read = func() {
-		if s.config.Read != nil {
-			select {
-			case <-ctx.Done():
-				return
-			case <-s.config.Read:
-			}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.config.Read:
 		}
 		logger := klog.FromContext(ctx).WithValues("member", cluster)
 		credential := source.credential
@@ -313,7 +308,7 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 			credential.Config.Dial = s.config.Dial
 		}
 		if err := member.run(klog.NewContext(ctx, logger), credential); err != nil {
-			s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err, Refused: true})
+			s.config.Reporter.Report(Problem{Candidate: source.candidate.Load(), Err: err, Refused: true})
 		}
 	}
 	return member

@@ -30,7 +30,7 @@ type requestsTokens interface {
 // another token of the same ServiceAccount, for as long a life. It leaves tokens alone that are not of the account of one
 // reader. A new token changes the Secret, which replaces the connection.
 func (m *Member) renewToken(ctx context.Context, accounts requestsTokens, credential Credential) {
-	if m.keep == nil || m.held() == nil {
+	if m.held() == nil {
 		return
 	}
 	has, ok := ParseToken(credential.Config.BearerToken)

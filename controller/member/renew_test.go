@@ -151,7 +151,6 @@ func TestNotRenewed(t *testing.T) {
 		for name, change := range map[string]func(*Member, *Credential){
 			"another token":        func(_ *Member, c *Credential) { c.Config.BearerToken = "secret" },
 			"another namespace":    func(_ *Member, c *Credential) { c.Namespace = "elsewhere" },
-			"not enabled":          func(m *Member, _ *Credential) { m.keep = nil },
 			"no Secret":            func(m *Member, _ *Credential) { m.source.candidate.Store(&Candidate{Cluster: "west"}) },
 			"a Secret of a source": func(m *Member, _ *Credential) { m.source.candidate.Load().Source = "clusterprofile:fleet" },
 			"another Secret": func(m *Member, _ *Credential) {
@@ -161,7 +160,6 @@ func TestNotRenewed(t *testing.T) {
 			token := readerToken(now, time.Hour)
 			e := &exporter{names: map[string]bool{}, using: &token}
 			m := holding(token)
-			m.keep = func(context.Context, *corev1.Secret) error { return nil }
 			credential, err := ParseKubeconfig(m.held().Data[KubeconfigKey])
 			if err != nil {
 				t.Fatal(err)

@@ -42,8 +42,10 @@ func listening(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 // unheard is the member west, of which nobody is told anything.
 func unheard() *Member {
 	now := clock.RealClock{}
-	return &Member{
-		cluster: "west", clock: now, report: func(error) {}, problems: map[string]error{},
+	m := &Member{
+		cluster: "west", clock: now, source: &source{}, report: func(error) {}, problems: map[string]error{},
 		heartbeat: &heartbeat{clock: now, read: func(Heartbeat, bool) {}}, slices: storing(func(types.NamespacedName) {}),
 	}
+	m.source.candidate.Store(&Candidate{Cluster: "west"})
+	return m
 }

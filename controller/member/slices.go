@@ -36,7 +36,7 @@ type sliceStore struct {
 	account *limits.Account
 	// imported returns the services that are imported from the member, with the weight of the copies of their slices.
 	imported func() map[types.NamespacedName]limits.Weight
-	// turns bounds how many lists are read at once; nil for no bound.
+	// turns bounds how many lists are read at once.
 	turns chan struct{}
 }
 

@@ -33,7 +33,7 @@ func storing(changed func(types.NamespacedName)) *sliceStore {
 	store := newSliceStore()
 	store.changed, store.listed, store.listing = changed, func() {}, func(_ []types.NamespacedName, show func()) { show() }
 	store.imported = func() map[types.NamespacedName]limits.Weight { return nil }
-	store.account = limits.NewAccount("west", limits.Default, nil, nil)
+	store.account, store.turns = limits.NewAccount("west", limits.Default, nil, nil), make(chan struct{}, 1)
 	return store
 }
 

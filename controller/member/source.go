@@ -38,7 +38,6 @@ type Static struct {
 
 // A source is a candidate that became a member, with its credential.
 type source struct {
-	cluster    string
 	candidate  atomic.Pointer[Candidate] // the latest version, for Events; never nil
 	settings   atomic.Pointer[settings]  // never nil
 	credential Credential
@@ -59,7 +58,7 @@ type settings struct {
 // credential removes nothing.
 func (s *source) keeps(other *source) bool {
 	is, will := s.candidate.Load(), other.candidate.Load()
-	return other.unread || !s.unread && is.File == will.File && is.Kind == will.Kind &&
+	return other.unread || !s.unread && is.Kind == will.Kind &&
 		bytes.Equal(s.credential.kubeconfig, other.credential.kubeconfig)
 }
 
@@ -123,9 +122,6 @@ func ParseRank(annotations map[string]string) (int, error) {
 	return rank, nil
 }
 
-// errNoKubeconfig is the error of a Secret with ClusterLabel that has no credential.
-var errNoKubeconfig = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
-
 // Refused returns the problems of the credentials that are not used, or not as they are. The list is shared.
 func (s *Members) Refused() []Problem {
 	if problems := s.refused.Load(); problems != nil {
@@ -144,7 +140,7 @@ func gather(config Config, of []*Candidate, keys map[string]bool, connected map[
 		if candidate.Source != "" && candidate.Cluster == config.Cluster {
 			continue // an inventory has the local cluster, too
 		}
-		problem := Problem{Cluster: candidate.Cluster, Candidate: candidate, Refused: true}
+		problem := Problem{Candidate: candidate, Refused: true}
 		if problem.Err = admit(config.Cluster, candidate.Cluster, sources); problem.Err != nil {
 			problems = append(problems, problem)
 			continue
@@ -161,13 +157,13 @@ func gather(config Config, of []*Candidate, keys map[string]bool, connected map[
 // parse returns the source that a candidate is. While an annotation is invalid, or a file cannot be read, the settings of
 // the member stay, if there are any, so that a renewed token is used nevertheless.
 func parse(candidate *Candidate, member *Member) *source {
-	s := &source{cluster: candidate.Cluster}
+	s := &source{}
 	s.candidate.Store(candidate)
 	switch {
 	case candidate.Err != nil:
 		s.err = candidate.Err
-	case candidate.File != "":
-		s.credential, s.err = LoadKubeconfig(candidate.File)
+	case candidate.Kind == kindFlag:
+		s.credential, s.err = LoadKubeconfig(candidate.Name)
 	default:
 		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)
 	}

@@ -81,7 +81,7 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		t.Fatalf("no context in %s", confined)
 	}
 	file := func(text string) *Candidate {
-		return &Candidate{Cluster: "west", Kind: kindFlag, File: write(t, filepath.Join(t.TempDir(), "kubeconfig"), []byte(text))}
+		return &Candidate{Cluster: "west", Kind: kindFlag, Name: write(t, filepath.Join(t.TempDir(), "kubeconfig"), []byte(text))}
 	}
 	for name, test := range map[string]struct {
 		candidate *Candidate

@@ -17,7 +17,7 @@ const listsAtOnce = 8
 // A turn is the right to hold one page. It is taken when the response begins, so that a server which does not answer
 // blocks no other member; one that answers slowly blocks none for long.
 type turn struct {
-	of    chan struct{} // the semaphore that all members share, nil for no bound
+	of    chan struct{} // the semaphore that all members share
 	taken bool
 }
 
@@ -29,7 +29,7 @@ func (t *turn) with(ctx context.Context) context.Context { return context.WithVa
 // takeTurn waits for the turn of a request, if it has one, until the context ends.
 func takeTurn(ctx context.Context) error {
 	t, _ := ctx.Value(turnKey{}).(*turn)
-	if t == nil || t.of == nil || t.taken {
+	if t == nil || t.taken {
 		return nil
 	}
 	select {

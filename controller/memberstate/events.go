@@ -53,7 +53,7 @@ func (r *Reporter) Report(problem member.Problem) {
 		reason, log = EventMemberCredentialInvalid, "Refused the credential of a member"
 	}
 	message := documents.Safe(problem.Err.Error())
-	r.Logger.Error(errors.New(message), log, "member", problem.Cluster, "credential", problem.Candidate.String())
+	r.Logger.Error(errors.New(message), log, "member", problem.Candidate.Cluster, "credential", problem.Candidate.String())
 	if problem.Candidate.Object != nil {
 		r.Recorder.Event(problem.Candidate.Object, corev1.EventTypeWarning, reason, message)
 	}

@@ -25,7 +25,7 @@ func TestEventIsSafe(t *testing.T) {
 		Status: metav1.StatusFailure, Code: 403, Reason: metav1.StatusReasonForbidden, Message: said,
 	}})
 	r := &Reporter{Logger: funcr.New(func(_, line string) { logged = line }, funcr.Options{}), Recorder: recorder}
-	r.Report(member.Problem{Cluster: "evil", Candidate: &member.Candidate{Cluster: "evil", Object: &corev1.Secret{}}, Err: err})
+	r.Report(member.Problem{Candidate: &member.Candidate{Cluster: "evil", Object: &corev1.Secret{}}, Err: err})
 	event := <-recorder.Events
 	if len(event) > 1500 || strings.ContainsAny(event, "\x1b\a") {
 		t.Errorf("an Event of %d bytes, with %d escape characters", len(event), strings.Count(event, "\x1b"))

@@ -84,10 +84,10 @@ func (l *Leader) findings() []state.Finding {
 func (l *Leader) refused(found *list, problem member.Problem) {
 	candidate, name := problem.Candidate, problem.Candidate.Name
 	remove := l.change(candidate, "delete", "")
-	fix := l.join(candidate, problem.Cluster, "")
+	fix := l.join(candidate, candidate.Cluster, "")
 	var wrong *member.AnnotationError
-	switch m := l.Members.Get(problem.Cluster); {
-	case problem.Cluster == l.Cluster:
+	switch m := l.Members.Get(candidate.Cluster); {
+	case candidate.Cluster == l.Cluster:
 		fix = remove
 	case m != nil && m.Candidate().Name != name:
 		found.add(state.Warning, "credential-single", remove, "%s is not used: %v.", candidate, problem.Err)
