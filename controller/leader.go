@@ -35,29 +35,29 @@ func (c *Controller) elect(ctx context.Context, lead func(context.Context) error
 		}
 		identity = host + "_" + string(uuid.NewUUID())
 	}
-	return elect(ctx, &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: c.options.Namespace, Name: LeaderLease},
-		Client:     c.client.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-	}, c.options, lead)
+	return elect(ctx, leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: c.options.Namespace, Name: LeaderLease},
+			Client:     c.client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+	}, lead)
 }
 
-// elect is Controller.elect with a lock.
-func elect(ctx context.Context, lock resourcelock.Interface, options Options, lead func(context.Context) error) error {
+// elect is Controller.elect with a lock and its times.
+func elect(ctx context.Context, config leaderelection.LeaderElectionConfig, lead func(context.Context) error) error {
 	// The Lease is renewed after ctx has ended, for as long as the work takes to stop.
 	election, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
 	started, ended := make(chan context.Context, 1), make(chan struct{})
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, Name: LeaderLease,
-		LeaseDuration: options.LeaseDuration, RenewDeadline: options.RenewDeadline, RetryPeriod: options.RetryPeriod,
-		// When a renewal fails, the elector would release the Lease before the work stops.
-		ReleaseOnCancel: false,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) { started <- leading },
-			OnStoppedLeading: func() {},
-		},
-	})
+	// When a renewal fails, the elector would release the Lease before the work stops.
+	config.Name, config.ReleaseOnCancel = LeaderLease, false
+	config.Callbacks = leaderelection.LeaderCallbacks{
+		OnStartedLeading: func(leading context.Context) { started <- leading },
+		OnStoppedLeading: func() {},
+	}
+	elector, err := leaderelection.NewLeaderElector(config)
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
@@ -79,9 +79,9 @@ func elect(ctx context.Context, lock resourcelock.Interface, options Options, le
 	resign()
 	<-ended
 	if elector.IsLeader() {
-		if err := release(ctx, lock, options.RenewDeadline); err != nil {
+		if err := release(ctx, config.Lock, config.RenewDeadline); err != nil {
 			klog.FromContext(ctx).Info("Cannot give up the leader Lease: another replica leads once it runs out",
-				"lease", lock.Describe(), "err", err)
+				"lease", config.Lock.Describe(), "err", err)
 		}
 	}
 	if ctx.Err() != nil {

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -83,7 +84,11 @@ func (l *memoryLock) held() (by string, renewals int) {
 }
 
 // quick is an election in which a renewal that fails ends the work soon.
-var quick = Options{LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 20 * time.Millisecond}
+func quick(lock *memoryLock) leaderelection.LeaderElectionConfig {
+	return leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 20 * time.Millisecond,
+	}
+}
 
 // TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of this one has stopped, however its term ends.
 func TestLockIsGivenUpAfterTheWork(t *testing.T) {
@@ -109,7 +114,7 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var holding string
-			err := elect(ctx, lock, quick, func(ctx context.Context) error {
+			err := elect(ctx, quick(lock), func(ctx context.Context) error {
 				err := test.end(lock, stop)
 				if err == nil {
 					select {
@@ -134,15 +139,15 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 
 // TestLockIsHeldWhileTheWorkStops: what takes long to stop stops under the lock, which is renewed until then.
 func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
-	options := quick
-	options.RenewDeadline = time.Second
 	lock := &memoryLock{}
+	config := quick(lock)
+	config.RenewDeadline = time.Second
 	ctx, stop := context.WithCancel(t.Context())
-	err := elect(ctx, lock, options, func(ctx context.Context) error {
+	err := elect(ctx, config, func(ctx context.Context) error {
 		stop()
 		<-ctx.Done()
 		_, begin := lock.held()
-		if err := wait.PollUntilContextTimeout(context.WithoutCancel(ctx), time.Millisecond, options.LeaseDuration, false, func(context.Context) (bool, error) {
+		if err := wait.PollUntilContextTimeout(context.WithoutCancel(ctx), time.Millisecond, config.LeaseDuration, false, func(context.Context) (bool, error) {
 			_, now := lock.held()
 			return now >= begin+3, nil
 		}); err != nil {
@@ -160,7 +165,7 @@ func TestReplicaThatNeverLed(t *testing.T) {
 	lock := &memoryLock{record: thief()}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	err := elect(ctx, lock, quick, func(context.Context) error {
+	err := elect(ctx, quick(lock), func(context.Context) error {
 		t.Error("it leads")
 		return nil
 	})

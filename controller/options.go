@@ -32,10 +32,7 @@ const workers = 8
 
 // Defaults of Options.
 const (
-	DefaultLeaseDuration = 15 * time.Second
-	DefaultRenewDeadline = 10 * time.Second
-	DefaultRetryPeriod   = 2 * time.Second
-	DefaultStaleAfter    = 30 * time.Second // values.yaml of the chart has it, too
+	DefaultStaleAfter = 30 * time.Second // values.yaml of the chart has it, too
 	// DefaultMaxImportIPs is a quarter of a /20, a small range of Services.
 	DefaultMaxImportIPs = 1_000
 	// MostImportIPs is how many Services Kubernetes supports.
@@ -84,18 +81,11 @@ type Options struct {
 	StaleAfter, GoneAfter time.Duration
 	// MemberLimits bound what a member may contribute; 0 means what limits.Default has.
 	MemberLimits limits.Limits
-	// MaxImportMemory is about how many bytes the slices of all members may take as they are read. The copies in the
-	// local cluster take about as much again, and so do, for a moment, those that are listed anew. 0 means a fifth of
-	// Go's soft memory limit (GOMEMLIMIT), or DefaultMaxImportMemory if there is none.
-	MaxImportMemory int
 	// LeaderElection makes one of several replicas do the work. Without it the controller takes itself to be the only
 	// one.
 	LeaderElection bool
 	// Identity tells replicas apart. Empty means the host's name and a random part.
 	Identity string
-	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election. 0 means the defaults
-	// above.
-	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// Clock is the time; nil means the real one. Leader election always uses the real one.
 	Clock clock.WithTicker
 	// DialMember connects to the API servers of members; nil means a net.Dialer.
@@ -163,13 +153,6 @@ func (o Options) complete() (Options, error) {
 		}
 		*limit.value = cmp.Or(*limit.value, limit.to)
 	}
-	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
-		o.MaxImportMemory = cmp.Or(o.MaxImportMemory, int(limit/5))
-	}
-	o.MaxImportMemory = cmp.Or(o.MaxImportMemory, DefaultMaxImportMemory)
-	o.LeaseDuration = cmp.Or(o.LeaseDuration, DefaultLeaseDuration)
-	o.RenewDeadline = cmp.Or(o.RenewDeadline, DefaultRenewDeadline)
-	o.RetryPeriod = cmp.Or(o.RetryPeriod, DefaultRetryPeriod)
 	o.StaleAfter = cmp.Or(o.StaleAfter, DefaultStaleAfter)
 	if err := o.limits().Validate(); err != nil {
 		return o, err
@@ -206,6 +189,16 @@ func validateMembers(own string, members []member.Static) error {
 // limits are what liveness is judged by.
 func (o Options) limits() liveness.Limits {
 	return liveness.Limits{Interval: member.HeartbeatInterval, StaleAfter: o.StaleAfter, GoneAfter: o.GoneAfter}
+}
+
+// maxImportMemory returns about how many bytes the slices of all members may take as they are read: a fifth of Go's soft
+// memory limit (GOMEMLIMIT), if there is one. The copies in the local cluster take about as much again, and so do, for a
+// moment, those that are listed anew.
+func maxImportMemory() int {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return int(limit / 5)
+	}
+	return DefaultMaxImportMemory
 }
 
 // maxImportIPs returns the number of cluster IPs that imports may have, by the size of the range of Services, 0 if that is

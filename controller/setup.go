@@ -87,7 +87,7 @@ func (c *Controller) newReconciler(
 	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
 	members := member.New(member.Config{
 		Cluster: cluster, Static: o.Members, Sources: c.sources,
-		Limits: o.MemberLimits, Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter,
+		Limits: o.MemberLimits, Memory: maxImportMemory(), Local: own, Tracker: tracker, Reporter: reporter,
 		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: apply.Credential(c.client),
 	})
 	applier := &apply.Applier{Core: c.client, Recorder: recorder, Clock: o.Clock, Metrics: c.states}
