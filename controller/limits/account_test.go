@@ -245,9 +245,6 @@ func TestMembersShareTheMemory(t *testing.T) {
 	if got := put(hostile, 10); got != 9 || hostile.Excess()[Memory] != "demo/9" {
 		t.Errorf("%d slices were admitted, and the excess is %v", got, hostile.Excess())
 	}
-	if !hostile.Admit(demo("3"), sized("a/1", 1), sized("a/1", 1)) {
-		t.Error("a change that does not grow was refused")
-	}
 	if got := put(honest, 2); got != 1 {
 		t.Errorf("%d slices of another member were admitted, want one: the rest is reserved for those that join later", got)
 	}
@@ -259,7 +256,7 @@ func TestMembersShareTheMemory(t *testing.T) {
 }
 
 // TestCopiesHoldTheirPlace: before a member is listed after a restart, what is imported of it is held, so that no other
-// member takes its place; a list that fails gives back what it claimed.
+// member takes its place. TestWhatIsCountedIsHeld has lists that fail.
 func TestCopiesHoldTheirPlace(t *testing.T) {
 	memory := NewPool(16_000)
 	memory.SetMembers([]string{"west", "north"})
@@ -269,19 +266,8 @@ func TestCopiesHoldTheirPlace(t *testing.T) {
 	if north.Admit(demo("a"), nil, sized("a/1", 400)) {
 		t.Error("north takes the place of what is imported of west")
 	}
-	list := north.List(nil)
-	if memory.held["north"] != 0 {
-		t.Error("something is held of north")
-	} else if offer(list, "b/1=1"); memory.held["north"] == 0 {
+	if offer(north.List(nil), "b/1=1"); memory.held["north"] == 0 {
 		t.Error("a list claims nothing")
-	}
-	if north.Abandon(); memory.held["north"] != 0 {
-		t.Error("what a failed list claimed stays claimed")
-	}
-	list = west.List(imported)
-	offer(list, "a/1=1")
-	if west.Abandon(); memory.held["west"] != 9000 {
-		t.Errorf("%d bytes are held of west", memory.held["west"])
 	}
 	west.Note(west.List(imported))
 	if west.Commit(); memory.held["west"] != 0 || !north.asked() {

@@ -144,7 +144,6 @@ func TestJudge(t *testing.T) {
 	}{
 		{"nobody to judge", 0, "", "", ""},
 		{"heard", 104, "west 5-100", "", "west fresh Heard"},
-		{"one heartbeat late", 109, "west 5-100", "", "west fresh Heard"},
 		{"not yet stale", 129, "west 5-100", "", "west fresh Heard"},
 		{"stale", 130, "west 5-100", "", "west stale Silent demote"},
 		{"stale for ever", 1e6, "west 5-100", "", "west stale Silent demote"},
@@ -166,13 +165,11 @@ func TestJudge(t *testing.T) {
 		{"that is no heartbeat", 30, "west", "seen=20", "west stale Silent demote"},
 		{"a Lease of another cluster", 29, "west", "known=uid-0 seen=20", "west stale AnotherCluster demote keep uid-1"},
 		{"drained", 101, "west 5-100", "drained", "west fresh Heard demote"},
-		{"drained, and silent", 131, "west 5-100", "drained", "west stale Silent demote"},
 		{"one of two", 130, "north 5-130; west 5-100", "", "north fresh Heard; west stale Silent demote"},
 		{"both at once", 111, "north 3-98; west 5-100", "", "isolated; north fresh Heard; west fresh Heard"},
 		{"both at once, for long", 1e5, "north 3-98; west 5-100", "gone", "isolated; north stale Silent demote; west stale Silent demote"},
 		{"both, one after the other", 150, "north 5-100; west 5-115", "", "isolated; north stale Silent demote; west stale Silent demote"},
 		{"the last of two", 230, "north 5-100; west 5-200", "", "isolated; north stale Silent demote; west stale Silent demote"},
-		{"all that were left", 400, "north 5-100; south 5-200; west 5-200", "", "isolated; north stale Silent demote; south stale Silent demote; west stale Silent demote"},
 		{"after it, the other has its time", 1004, "north 3-98; west 5-100 1000", "", "north stale Silent demote; west fresh Heard"},
 		{"after it, the other stays away", 1018, "north 3-98; west 5-100 1000-1015", "", "north stale Silent demote; west fresh Heard"},
 		{"after it, both are back", 1014, "north 3-98 1010; west 5-100 1000", "", "north fresh Heard; west fresh Heard"},
@@ -191,12 +188,9 @@ func TestJudge(t *testing.T) {
 		{"another cluster, silent in between", 306, "west 5-100 140-305", "known=uid-0", "west stale AnotherCluster demote keep uid-1"},
 		{"another cluster, gone silent", 1000, "west 5-100", "known=uid-0", "west stale Silent demote keep uid-1"},
 		{"called otherwise", 1001, "west 5-1000", "known=uid-1 mistaken", "west stale ClusterIDMismatch demote keep"},
-		{"called otherwise, UID not told", 101, "west 5-100", "known=uid-1 mistaken uid=", "west stale ClusterIDMismatch demote keep"},
 		{"of another set", 1001, "west 5-1000", "known=uid-1 otherset", "west stale OtherClusterSet demote keep"},
-		{"of another set, and never known", 101, "west 5-100", "otherset", "west stale OtherClusterSet demote keep"},
 		{"of another set, another cluster", 101, "west 5-100", "known=uid-0 otherset", "west stale AnotherCluster demote keep uid-1"},
 		{"of another set, another cluster, confirmed", 101, "west 5-100", "known=uid-0 otherset confirmed=uid-1", "west stale OtherClusterSet demote keep"},
-		{"called otherwise, and never known", 101, "west 5-100", "mistaken", "west stale ClusterIDMismatch demote keep"},
 		{"called otherwise, another cluster, confirmed", 101, "west 5-100", "known=uid-0 mistaken confirmed=uid-1", "west stale ClusterIDMismatch demote keep"},
 		{"most exports lost", 101, "west 5-100", "shrunk=90 lost=90", "west stale ExportsLost demote keep 2030-01-01T00:01:30Z"},
 		{"most exports lost, confirmed", 101, "west 5-100", "shrunk=90 lost=90 confirmed=2030-01-01T00:01:30Z", "west fresh Heard"},
@@ -218,46 +212,27 @@ func TestJudge(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	second := time.Second
-	tests := []struct {
-		limits Limits
-		want   string
-	}{
-		{Limits{5 * second, 30 * second, 0}, "<nil>"},
-		{Limits{5 * second, 20 * second, 21 * second}, "<nil>"},
-		{Limits{5 * second, 19 * second, 0}, "--stale-after 19s: use 20s or more, 4 heartbeats"},
-		{
-			Limits{5 * second, 30 * second, 30 * second},
-			"--gone-after 30s: use 0 for never, or more than the 30s after which a member is stale",
-		},
-		{
-			Limits{5 * second, 30 * second, -second},
-			"--gone-after -1s: use 0 for never, or more than the 30s after which a member is stale",
-		},
+	for _, valid := range []Limits{{5 * second, 30 * second, 0}, {5 * second, 20 * second, 21 * second}} {
+		if err := valid.Validate(); err != nil {
+			t.Error(err)
+		}
 	}
-	for _, test := range tests {
-		if got := fmt.Sprint(test.limits.Validate()); got != test.want {
-			t.Errorf("%v: got %q, want %q", test.limits, got, test.want)
+	for _, invalid := range []Limits{{5 * second, 19 * second, 0}, {5 * second, 30 * second, 30 * second}, {5 * second, 30 * second, -second}} {
+		if invalid.Validate() == nil {
+			t.Errorf("%v is valid", invalid)
 		}
 	}
 }
 
 func TestLostMost(t *testing.T) {
-	for _, test := range []struct {
-		before, after int
-		want          bool
-	}{
-		{0, 0, false},
-		{1, 0, true},
-		{2, 0, true},
-		{2, 1, false},
-		{3, 0, true},
-		{3, 1, true},
-		{4, 2, false},
-		{5, 2, true},
-		{5, 9, false},
-	} {
-		if got := LostMost(test.before, test.after); got != test.want {
-			t.Errorf("%d of %d left: %v, want %v", test.after, test.before, got, test.want)
+	for _, lost := range [][2]int{{1, 0}, {2, 0}, {3, 0}, {3, 1}, {5, 2}} {
+		if !LostMost(lost[0], lost[1]) {
+			t.Errorf("%d of %d left are enough", lost[1], lost[0])
+		}
+	}
+	for _, kept := range [][2]int{{0, 0}, {2, 1}, {4, 2}, {5, 9}} {
+		if LostMost(kept[0], kept[1]) {
+			t.Errorf("%d of %d left are not enough", kept[1], kept[0])
 		}
 	}
 }

@@ -143,7 +143,6 @@ func TestTrust(t *testing.T) {
 		members map[string]bool
 		want    string
 	}{
-		"an older object and a Secret": {secrets: []*corev1.Secret{later}, of: []*Candidate{older}, want: "Secret later"},
 		"an older object that is a member, and a Secret": {
 			secrets: []*corev1.Secret{later}, of: []*Candidate{older}, members: member(older), want: "Secret later",
 		},
@@ -155,7 +154,6 @@ func TestTrust(t *testing.T) {
 			members: member(&Candidate{Cluster: "west", Source: newer.Source, Kind: newer.Kind, Name: newer.Name}),
 			want:    "ClusterProfile fleet/newer",
 		},
-		"two Secrets": {secrets: []*corev1.Secret{first, later}, want: "Secret first"},
 		"two Secrets, one is a member": {
 			secrets: []*corev1.Secret{first, later}, members: member(ofSecret(later)), want: "Secret later",
 		},

@@ -103,14 +103,6 @@ func (l *Leases) write(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// drain forgets which Leases are to be written.
-func (t *Tracker) drain() {
-	for t.unshown.Len() > 0 {
-		cluster, _ := t.unshown.Get()
-		t.unshown.Done(cluster)
-	}
-}
-
 // known makes a tracker know a member.
 func known(s *Tracker, m liveness.Member) {
 	s.members[m.Cluster] = &tracked{Member: m, verdict: liveness.Judge(s.clock.Now(), s.limits, m, liveness.Opinion{})}
@@ -192,15 +184,16 @@ func TestLeasesOfMembers(t *testing.T) {
 	requests(l.write, "it leaves", "delete")
 	requests(l.write, "it is gone")
 
-	// One that left while nobody led.
+	// One that left while nobody led: if it joins again, it is new.
 	known(s, liveness.Member{Cluster: "west"})
 	requests(l.write, "it is back", "get", "create")
-	s.Untrack("west")
-	s.drain()
-	if l, err = NewLeases(t.Context(), client, "system", s); err != nil {
-		t.Fatal(err)
+	s = NewTracker(liveness.Limits{}, s.clock, nil, &Reporter{})
+	if l, err = NewLeases(t.Context(), client, "system", s); err != nil || len(s.left) != 1 {
+		t.Fatalf("left are %v, %v", s.left, err)
 	}
-	requests(l.write, "it left unseen", "delete")
+	if requests(l.write, "it left unseen", "delete"); len(s.left) > 0 {
+		t.Errorf("%v is left for members to come", s.left)
+	}
 }
 
 // TestLeaseTellsOfACredentialThatWorks: the first heartbeat since a credential changed is what `kubectl clusterset join`

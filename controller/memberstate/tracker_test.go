@@ -84,7 +84,6 @@ func (l *lookout) VerdictChanged(cluster string) {
 // PropertiesChanged implements Handler.
 func (l *lookout) PropertiesChanged(cluster string) { l.VerdictChanged(cluster) }
 
-func (l *lookout) KubeSystemUID() string { return "" }
 func (l *lookout) Credentials() []*corev1.Secret {
 	return slices.Collect(maps.Values(l.secrets))
 }
@@ -280,17 +279,4 @@ func TestFrozenProcess(t *testing.T) {
 	l.tick()
 	l.told = nil
 	l.expect(t, "west", "stale Silent demoted", "")
-}
-
-// TestMemoryOfAFormerMember: a member that left while nobody led, and joins again, is new.
-func TestMemoryOfAFormerMember(t *testing.T) {
-	l := newLookout(t, nil, "west")
-	l.Untrack("west")
-	l.left = map[string]memory{"west": {StateAnnotation: "gone", member.HeartbeatUIDAnnotation: "uid-of-another"}}
-	if l.lease("west") != nil {
-		t.Error("it has a Lease")
-	}
-	l.Track(l.of.Get("west"))
-	l.pass(5, "west")
-	l.expect(t, "west", "fresh Heard", "")
 }
