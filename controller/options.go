@@ -5,7 +5,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -106,9 +105,6 @@ type Options struct {
 
 // complete returns the options with defaults filled in.
 func (o Options) complete() (Options, error) {
-	if o.Config == nil {
-		return o, errors.New("the options have no Config to reach the local cluster with")
-	}
 	if o.Cluster != "" {
 		if err := member.ValidateID(o.Cluster); err != nil {
 			return o, fmt.Errorf("--cluster-id: %w", err)
