@@ -142,7 +142,6 @@ func TestJudge(t *testing.T) {
 		with    string // as in with
 		want    string
 	}{
-		{"nobody to judge", 0, "", "", ""},
 		{"heard", 104, "west 5-100", "", "west fresh Heard"},
 		{"not yet stale", 129, "west 5-100", "", "west fresh Heard"},
 		{"stale", 130, "west 5-100", "", "west stale Silent demote"},
@@ -157,7 +156,6 @@ func TestJudge(t *testing.T) {
 		{"just joined", 29, "west", "", "west fresh NotYetHeard"},
 		{"never heard", 30, "west", "", "west stale Silent demote"},
 		{"known as stale", 1, "west", "before=stale", "west stale Silent demote"},
-		{"known as stale, and heard", 6, "west 5", "before=stale", "west fresh Heard"},
 		{"known as gone", 1, "west", "gone before=gone", "west gone Silent demote"},
 		{"known as gone, where that is no longer asked for", 1, "west", "before=gone", "west stale Silent demote"},
 		{"known in a state that is none", 1, "west", "before=Stale", "west fresh NotYetHeard"},

@@ -154,12 +154,10 @@ func TestProfilesForm(t *testing.T) {
 		"clusterprofile:x:env=prod:a b":    "",
 		"clusterprofile:x:env=prod:a:b":    "",
 		"clusterprofile":                   "",
-		"clusterprofile:":                  "",
 		"clusterprofile:a/b":               "",
 		"clusterprofile:x:":                "",
 		"clusterprofile:x:=":               "",
 		"directory:/etc/members":           "",
-		"karmada:x":                        "",
 		"":                                 "",
 	} {
 		source, err := NewClusterProfiles(text, "clusterset-dns", nil, nil)

@@ -37,13 +37,14 @@ func candidate(cluster, data string) *Candidate {
 // TestMembersOfASource: members join and leave with their objects, and stay while the source is lost.
 func TestMembersOfASource(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
-	objects := map[string]*Candidate{"west": candidate("west", good), "north": candidate("north", "{")}
+	objects := map[string]*Candidate{"west": candidate("west", good), "north": candidate("north", "{"), "west+": candidate("west", good)}
+	objects["west+"].Annotations = map[string]string{RankAnnotation: "1"}
 	for name, test := range map[string]struct {
 		before string
-		// steps are what the source has, or that it is lost, and the members, with ! if they are not read. After "," it is reported.
+		// steps are what the source has, or that it is lost, and the members, with ! if they are not read, and + with a rank. After "," it is reported.
 		steps [][2]string
 	}{
-		"join and leave":                    {"", [][2]string{{"", ""}, {"west", "west"}, {"west north", "north! west"}, {"north", "north!"}}},
+		"join and leave":                    {"", [][2]string{{"", ""}, {"west", "west"}, {"west", "west"}, {"west+", "west+"}, {"west north", "north! west"}, {"north", "north!"}}},
 		"lost and back":                     {"", [][2]string{{"west", "west"}, {"lost", "west, lost"}, {"lost", "west"}, {"west", "west"}}},
 		"missing, then installed":           {"", [][2]string{{"lost", ", lost"}, {"west", "west"}}},
 		"the last one leaves":               {"", [][2]string{{"west", "west"}, {"", "west, lost"}, {"", ""}}},
@@ -81,13 +82,21 @@ func TestMembersOfASource(t *testing.T) {
 				if i == 0 {
 					set.sources = newSources(set.config.Sources, set.config.Tracker.Before())
 				}
-				set.readSources(t.Context())
-				refresh()
+				changed := set.readSources(t.Context())
+				if changed || i == 0 {
+					refresh()
+				}
+				if changed && i > 0 && step == test.steps[i-1] {
+					t.Errorf("step %d: candidates that did not change are parsed again", i)
+				}
 				var members []string
 				for _, m := range set.List() {
 					members = append(members, m.Cluster())
 					if m.source.err != nil {
 						members[len(members)-1] += "!"
+					}
+					if m.Rank() != 0 {
+						members[len(members)-1] += "+"
 					}
 				}
 				if got := strings.Join(members, " ") + reported; got != step[1] {
@@ -95,24 +104,6 @@ func TestMembersOfASource(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestUnchangedCandidates: candidates that did not change are not parsed again.
-func TestUnchangedCandidates(t *testing.T) {
-	source := &fakeSource{list: []*Candidate{candidate("west", kubeconfig(aToken, aServer))}}
-	p := &polled{source: source}
-	poll := func() bool {
-		list, err := source.List(t.Context())
-		return p.take(list, err)
-	}
-	if !poll() || poll() {
-		t.Error("a list is new once")
-	}
-	first := p.known[0]
-	source.list[0].Annotations = map[string]string{RankAnnotation: "1"}
-	if !poll() || p.known[0] == first {
-		t.Error("a new annotation is not seen")
 	}
 }
 
