@@ -75,6 +75,7 @@ func (p *Prober) Run(ctx context.Context) {
 	}
 	var probes sync.WaitGroup
 	defer probes.Wait()
+	probes.Go(func() { p.watch(ctx) })
 	for next := time.Now(); ctx.Err() == nil; {
 		targets := p.targets(ctx)
 		if len(targets) == 0 {
@@ -82,8 +83,6 @@ func (p *Prober) Run(ctx context.Context) {
 			next = time.Now()
 			continue
 		}
-		watching, stop := context.WithCancel(ctx)
-		probes.Go(func() { p.watch(watching) })
 		for _, each := range targets {
 			probes.Go(func() {
 				if probed := p.probe(ctx, each); ctx.Err() == nil {
@@ -95,7 +94,6 @@ func (p *Prober) Run(ctx context.Context) {
 			next = next.Add(gap)
 			pause(ctx, time.Until(next)+time.Duration((rand.Float64()-0.5)*0.2*float64(gap)))
 		}
-		stop()
 		if behind := time.Since(next); behind > interval {
 			next = time.Now()
 		}

@@ -9,14 +9,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
-
-	"k8s.io/klog/v2"
 )
 
 const (
@@ -71,9 +68,6 @@ func Serve(ctx context.Context, listener net.Listener, cluster string, key Key) 
 			if err == nil {
 				_ = conn.Close()
 			}
-			return
-		case errors.Is(err, net.ErrClosed):
-			klog.FromContext(ctx).Error(err, "Cannot answer probes any more", "address", listener.Addr())
 			return
 		case err != nil: // such as too many open files
 			pause(ctx, 100*time.Millisecond)
