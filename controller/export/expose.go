@@ -321,7 +321,8 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 		isPod := func(of discoveryv1.Endpoint) bool { return of.TargetRef != nil && of.TargetRef.UID == pod.UID }
 		for _, published := range e.published {
 			if IsExposed(published) && slices.ContainsFunc(published.Endpoints, isPod) {
-				return node.Addresses[at], targetsOf(view.Spec.Ports, published.Ports), nil
+				decoded, _, _ := readSnapshot(published.Annotations) // its own ports have the names of the import
+				return node.Addresses[at], ofPorts(decoded.Slice.Targets, view.Spec.Ports), nil
 			}
 		}
 		return netip.Addr{}, nil, err

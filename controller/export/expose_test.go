@@ -222,8 +222,12 @@ func TestHostPorts(t *testing.T) {
 					TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: pod, UID: types.UID(pod)},
 				})
 			}
-			before := newSlice("before", "http:30/TCP dns:5300/UDP", "192.0.2.1")
+			// The import has the names of another export for the ports.
+			before := newSlice("before", "theirs:30/TCP tcp-53:5300/UDP", "192.0.2.1")
 			Mark(before)
+			before.Annotations = NewEncoder(&View{Cluster: "east"}).Annotations(&Slice{Name: "before", Targets: []Target{
+				{Protocol: "TCP", Number: 80, Port: 30}, {Protocol: "UDP", Number: 53, Port: 5300}, {Protocol: "TCP", Number: 9, Port: 9},
+			}}, nil)
 			before.Labels[LabelExposed] = "web"
 			before.Endpoints[0].TargetRef = &corev1.ObjectReference{UID: "old"}
 			service := newService(test.ports, func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone })
