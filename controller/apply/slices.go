@@ -65,6 +65,11 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 			update = withOthers(before, desired)
 		}
 		written, err := write(ctx, p, client, client.Update, before, update, equalSlice)
+		unseen := before == nil && errors.Is(err, errStale) && written != nil
+		if unseen && export.IsManaged(written) && export.ServiceNameOf(written) != p.observed.Service.Name {
+			// Another writer changed the label by which the caches find it.
+			written, err = write(ctx, p, client, client.Update, written, withOthers(written, desired), equalSlice)
+		}
 		switch {
 		case errors.Is(err, errStale) && written != nil && !export.IsManaged(written):
 			p.foreign(written)

@@ -195,6 +195,26 @@ func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
 	}
 }
 
+// TestASliceLosesItsService: the caches find no slice without the label of its service. It is written anew, unless the caches are
+// late.
+func TestASliceLosesItsService(t *testing.T) {
+	for label, want := range map[string]string{"": "create get update", "another": "create get update", "web": "create get"} {
+		live := slicesOf("east-1")[0]
+		live.Namespace, live.UID, live.Labels[export.LabelService] = "demo", "1", label
+		client := fake.NewClientset(live)
+		p := slicePass(nil, merge.Observed{ServiceImport: ownImport()}, "", "east-1+")
+		p.result.EndpointSlices[0].Namespace, p.Core = "demo", client
+		late := p.writeSlices(t.Context())
+		var asked []string
+		for _, action := range client.Actions() {
+			asked = append(asked, action.GetVerb())
+		}
+		if got := strings.Join(asked, " "); got != want || Stale(late.err()) != (label == "web") {
+			t.Errorf("of service %q: asked %s, %v", label, got, late.err())
+		}
+	}
+}
+
 // TestMetadataOfOthersStaysOnSlices: what this controller sets on a slice is replaced, also what it set before and no longer
 // wants. What others set stays, finalizers too.
 func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
