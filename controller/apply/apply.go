@@ -214,7 +214,7 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 func (p *pass) writeService(ctx context.Context, existing, desired *corev1.Service) (*corev1.Service, error) {
 	client := p.Core.CoreV1().Services(p.namespace())
 	if existing != nil && merge.NeedsRecreation(existing, desired) {
-		return nil, remove(ctx, client, existing)
+		return nil, remove(ctx, p, client, existing)
 	}
 	return write(ctx, p, client, client.Update, existing, desired, equalService)
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -180,6 +181,29 @@ func TestSlices(t *testing.T) {
 	}
 }
 
+// TestAPassWaitsForDeletions: a pass that began before the caches show what the last one deleted would use it, and a copy that
+// was used comes back.
+func TestAPassWaitsForDeletions(t *testing.T) {
+	for refused, want := range map[string]bool{"": true, "west-1": false} {
+		p := slicePass(&sliceServer{refused: []string{refused}}, merge.Observed{ServiceImport: ownImport()}, "west-1", "")
+		p.existing.EndpointSlices[0].UID = "1"
+		if err := p.removeRest(t.Context(), nil); (err == nil) != want {
+			t.Fatal(err)
+		}
+		web := p.observed.Service
+		if got := p.existing.Lacks(p.Unseen(web)); got != want {
+			t.Errorf("refused %q: the next pass waits: %t", refused, got)
+		}
+		if !p.Sees(web, p.existing.EndpointSlices[0], true) || (Existing{}).Lacks(p.Unseen(web)) {
+			t.Errorf("refused %q: the service is not due for the deletion", refused)
+		}
+		p.existing.EndpointSlices[0].DeletionTimestamp = &metav1.Time{} // a finalizer holds it, without another event
+		if err := p.removeRest(t.Context(), nil); err != nil || len(p.Expired(time.Now().Add(unseenFor))) > 0 {
+			t.Errorf("refused %q: a deletion is waited for again and again: %v", refused, err)
+		}
+	}
+}
+
 // TestAChangeMeanwhileIsNoFailure: a slice of the local cluster that was changed or
 // deleted while it was written is written in the next pass. The export stays ready.
 func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
@@ -268,7 +292,7 @@ func TestDerivedServiceOfAnotherStays(t *testing.T) {
 			Labels: map[string]string{export.LabelManagedBy: export.Manager, export.LabelService: label},
 		}}
 		client := fake.NewClientset(derived)
-		p := &pass{Applier: &Applier{Core: client}, observed: merge.Observed{Service: service, DerivedService: derived}}
+		p := &pass{Applier: &Applier{Core: client, Clock: clock.RealClock{}}, observed: merge.Observed{Service: service, DerivedService: derived}}
 		if err := p.removeRest(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}

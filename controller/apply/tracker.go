@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -15,9 +16,9 @@ import (
 // it.
 const unseenFor = 10 * time.Second
 
-// A tracker holds the versions of the objects that were written and that the caches do not show yet, as the
-// EndpointSliceTracker of k8s.io/endpointslice does. A service is not reconciled until they do, so no pass decides by
-// what this process has replaced, and what it wrote makes no pass due. It is safe for concurrent use.
+// A tracker holds the versions of the objects that were written, and those that were deleted, as long as the caches do not show
+// that, as the EndpointSliceTracker of k8s.io/endpointslice does. A service is not reconciled until they do, so no pass decides
+// by what this process has replaced, and what it wrote makes no pass due. It is safe for concurrent use.
 type tracker struct {
 	mu       sync.Mutex
 	services map[types.NamespacedName]map[types.UID]unseen
@@ -34,11 +35,19 @@ type event struct {
 
 // unseen is a write that is not shown.
 type unseen struct {
-	version string
+	version string // empty for a deletion
 	at      time.Time
 }
 
-// sends notes that an object of a service is about to be written. answered follows.
+// shownBy reports whether a write is shown by the state of the object in a cache. A finalizer may hold one that was deleted.
+func (u unseen) shownBy(object metav1.Object) bool {
+	if u.version == "" {
+		return object.GetDeletionTimestamp() != nil
+	}
+	return !older(object.GetResourceVersion(), u.version)
+}
+
+// sends notes that an object of a service is about to be written or deleted. answered follows.
 func (t *tracker) sends(service types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,8 +57,8 @@ func (t *tracker) sends(service types.NamespacedName) {
 	t.early[service] = map[types.UID]event{}
 }
 
-// answered notes the object as the API server stored it, nil if it did not. It reports whether the service is due for what
-// caches showed since sends.
+// answered notes the object as the API server stored it, without a version if it was deleted, nil if the request failed. It
+// reports whether the service is due for what caches showed since sends.
 func (t *tracker) answered(service types.NamespacedName, written metav1.Object, now time.Time) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,34 +95,36 @@ func (t *tracker) concerned(service types.NamespacedName, shown event) bool {
 	switch {
 	case !known:
 		return true
-	case !shown.gone && older(shown.GetResourceVersion(), of.version):
+	case !shown.gone && !of.shownBy(shown):
 		return false
 	}
 	t.drop(service, shown.GetUID())
 	return shown.gone || of.version != shown.GetResourceVersion()
 }
 
-// Unseen returns the versions of what was written of a service that the caches do not show yet, in a new map. It is to be
-// called before they are read: meanwhile they may show them.
-func (t *tracker) Unseen(service types.NamespacedName) map[types.UID]string {
+// Unseen returns what was written of a service that the caches do not show yet, in a new map. It is to be called before they
+// are read: meanwhile they may show it.
+func (t *tracker) Unseen(service types.NamespacedName) map[types.UID]unseen {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	versions := map[types.UID]string{}
-	for uid, of := range t.services[service] {
-		versions[uid] = of.version
-	}
-	return versions
+	return maps.Clone(t.services[service])
 }
 
 // Lacks reports whether what was read from the caches does not show all that was Unseen, which it uses up. Then the service
 // is not to be reconciled yet.
-func (e Existing) Lacks(unseen map[types.UID]string) bool {
+func (e Existing) Lacks(writes map[types.UID]unseen) bool {
 	for _, object := range e.objects() {
-		if version, known := unseen[object.GetUID()]; known && !older(object.GetResourceVersion(), version) {
-			delete(unseen, object.GetUID())
+		if of, known := writes[object.GetUID()]; known && !of.shownBy(object) {
+			return true
+		}
+		delete(writes, object.GetUID())
+	}
+	for _, of := range writes {
+		if of.version != "" {
+			return true
 		}
 	}
-	return len(unseen) > 0
+	return false
 }
 
 // Expired returns the services, perhaps twice, that are to be reconciled because the caches never showed what was written of

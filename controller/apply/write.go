@@ -63,9 +63,7 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 		written.SetManagedFields(nil) // no cache holds them
 		stored = written
 	}
-	if p.answered(p.observed.Service, stored, p.Clock.Now()) {
-		p.outcome.Due = true
-	}
+	p.answer(stored)
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && existing != nil:
 		live, err := read(ctx, client, desired.GetName())
@@ -84,6 +82,11 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 	return written, nil
 }
 
+// answer notes the answer to a request, as answered does.
+func (p *pass) answer(stored metav1.Object) {
+	p.outcome.Due = p.answered(p.observed.Service, stored, p.Clock.Now()) || p.outcome.Due
+}
+
 // read returns the live object, nil for none.
 func read[T any, P object[T]](ctx context.Context, client client[P], name string) (P, error) {
 	live, err := client.Get(ctx, name, metav1.GetOptions{})
@@ -99,10 +102,19 @@ func read[T any, P object[T]](ctx context.Context, client client[P], name string
 // remove deletes the object in the version that was seen, so that a former leader cannot delete what its successor
 // wrote. It returns nil if the object is gone or replaced, and errStale if it changed, so that the caller decides
 // again.
-func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) error {
+func remove[T any, P object[T]](ctx context.Context, p *pass, client client[P], seen P) error {
+	if seen.GetDeletionTimestamp() != nil {
+		return nil // a finalizer holds it
+	}
 	uid, version := seen.GetUID(), seen.GetResourceVersion()
+	p.sends(p.observed.Service)
 	err := client.Delete(ctx, seen.GetName(),
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+	var removed metav1.Object
+	if err == nil {
+		removed = &metav1.ObjectMeta{UID: uid}
+	}
+	p.answer(removed)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 )
 
 // TestRemove: what was seen is deleted, and what came after it stays. The answers to stale deletions are what is under test;
@@ -51,7 +52,7 @@ func TestRemove(t *testing.T) {
 		client.PrependReactor("get", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return !test.readable, nil, errors.New("not now")
 		})
-		err := remove(t.Context(), client.CoreV1().Services("demo"), service("1", "1"))
+		err := remove(t.Context(), &pass{Applier: &Applier{Clock: clock.RealClock{}}}, client.CoreV1().Services("demo"), service("1", "1"))
 		got := ""
 		switch {
 		case Stale(err):
