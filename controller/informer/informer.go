@@ -56,9 +56,12 @@ type Options struct {
 	Indexers cache.Indexers
 }
 
-// An Informer caches the objects of one resource, and calls a handler for each change, one at a time. Handlers must
-// return quickly; of an export.Packed, they get the metadata alone. Lists are always the newest state, never from a cache of
-// the API server.
+// A Handler is called for each change of an object, one at a time: before is nil for a new object, and after for one that is
+// gone. It must return quickly. Of an export.Packed, it gets the metadata alone.
+type Handler func(before, after metav1.Object)
+
+// An Informer caches the objects of one resource, and calls a handler for each change. Lists are always the newest state, never
+// from a cache of the API server.
 type Informer struct {
 	gate      *FreshnessGate
 	options   Options
@@ -67,7 +70,7 @@ type Informer struct {
 	synced    chan struct{}
 
 	handling sync.Mutex // held while the handler is called
-	handler  cache.ResourceEventHandler
+	handler  Handler
 
 	// failing is set if the failure was logged. The reflector sends one request at a time.
 	failing bool
@@ -84,7 +87,7 @@ func New[L runtime.Object](gate *FreshnessGate, client Client[L], options Option
 	i := &Informer{
 		gate: gate, options: options,
 		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, options.Indexers),
-		handler: ignore,
+		handler: func(_, _ metav1.Object) {},
 		synced:  make(chan struct{}),
 	}
 	backoff := retry
@@ -119,38 +122,29 @@ func New[L runtime.Object](gate *FreshnessGate, client Client[L], options Option
 	return i
 }
 
-// ignore is a handler that does nothing.
-var ignore cache.ResourceEventHandler = cache.ResourceEventHandlerFuncs{}
-
 // Handle replaces the handler. The one before is not called any more once Handle returns, and the new one is not called
 // for what the cache shows already. A handler must not call Handle.
-func (i *Informer) Handle(handler cache.ResourceEventHandler) {
+func (i *Informer) Handle(handler Handler) {
 	i.handling.Lock()
 	defer i.handling.Unlock()
 	i.handler = handler
 }
 
-// tell calls the handler: before is nil for an object that is new, and after for one that is gone.
-func (i *Informer) tell(before, after any, isInInitialList bool) {
-	before, after = handled(before), handled(after)
+// tell calls the handler.
+func (i *Informer) tell(before, after any) {
+	was, is := handled(before), handled(after)
 	i.handling.Lock()
 	defer i.handling.Unlock()
-	switch {
-	case before == nil:
-		i.handler.OnAdd(after, isInInitialList)
-	case after == nil:
-		i.handler.OnDelete(before)
-	default:
-		i.handler.OnUpdate(before, after)
-	}
+	i.handler(was, is)
 }
 
 // handled returns an object as handlers know it.
-func handled(object any) any {
+func handled(object any) metav1.Object {
 	if slice, ok := object.(*export.Packed); ok {
 		return slice.OpenMetadata()
 	}
-	return object
+	accessed, _ := object.(metav1.Object)
+	return accessed
 }
 
 // Indexer returns the cache. Its objects are shared and must not be changed.

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 	cachetesting "k8s.io/client-go/tools/cache/testing"
 )
 
@@ -113,7 +112,7 @@ func newPair(t *testing.T) *pair {
 	for _, each := range []*server{p.services, p.slices} {
 		each.put("old")
 		i := New(&p.group, each, Options{Resource: "test", Example: &corev1.ConfigMap{}, Exports: each == p.slices})
-		told := func() {
+		i.Handle(func(_, _ metav1.Object) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.handlers++
@@ -121,9 +120,6 @@ func newPair(t *testing.T) *pair {
 			case p.changed <- struct{}{}:
 			default:
 			}
-		}
-		i.Handle(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { told() }, UpdateFunc: func(_, _ any) { told() }, DeleteFunc: func(any) { told() },
 		})
 		p.informers = append(p.informers, i)
 		running.Go(func() { i.Run(contexts[each]) })
@@ -267,14 +263,11 @@ func TestAListAfterALongOutage(t *testing.T) {
 		p.slices.put("new")
 		<-time.After(time.Hour)
 		told := 0
-		look := func() {
+		p.informers[1].Handle(func(_, _ metav1.Object) {
 			told++
 			if !p.group.holds() {
 				t.Error("a handler is called, and reconciles do not wait")
 			}
-		}
-		p.informers[1].Handle(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { look() }, DeleteFunc: func(any) { look() },
 		})
 		p.slices.fail(nil)
 		<-time.After(retried)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestAHandlerIsReplaced replaces the handler while the informer runs. Each handler receives the events of its time, and
@@ -30,11 +30,14 @@ func TestAHandlerIsReplaced(t *testing.T) {
 		running.Go(func() { i.Run(ctx) })
 		<-i.Synced()
 		told := map[string]string{}
-		handler := func(name string) cache.ResourceEventHandler {
-			note := func(sign string) func(any) {
-				return func(object any) { told[name] += sign + object.(*corev1.ConfigMap).Name }
+		handler := func(name string) Handler {
+			return func(before, after metav1.Object) {
+				if before == nil {
+					told[name] += "+" + after.GetName()
+				} else {
+					told[name] += "-" + before.GetName()
+				}
 			}
-			return cache.ResourceEventHandlerFuncs{AddFunc: note("+"), DeleteFunc: note("-")}
 		}
 		put := func(names string) {
 			s.put(strings.Fields(names)...)
@@ -43,7 +46,7 @@ func TestAHandlerIsReplaced(t *testing.T) {
 		put("old first")
 		i.Handle(handler("one"))
 		put("old first second")
-		i.Handle(ignore)
+		i.Handle(func(_, _ metav1.Object) {})
 		put("first third")
 		i.Handle(handler("two"))
 		put("third")

@@ -29,17 +29,14 @@ func (s store) Update(object any) error {
 	if err != nil {
 		return err
 	}
-	before, exists, err := s.indexer.Get(object)
+	before, _, err := s.indexer.Get(object)
 	if err != nil {
 		return err
 	}
 	if err := s.indexer.Update(object); err != nil {
 		return err
 	}
-	if !exists {
-		before = nil
-	}
-	s.tell(before, object, false)
+	s.tell(before, object)
 	return nil
 }
 
@@ -52,7 +49,7 @@ func (s store) Delete(object any) error {
 	if err := s.indexer.Delete(object); err != nil || !exists {
 		return err
 	}
-	s.tell(before, nil, false)
+	s.tell(before, nil)
 	return nil
 }
 
@@ -69,16 +66,15 @@ func (s store) Replace(list []any, resourceVersion string) error {
 	if err != nil {
 		return fmt.Errorf("a list of %s: %w", s.options.Resource, err)
 	}
-	first := !s.read()
 	s.gate.catchesUp(s.Informer)
 	if err := s.indexer.Replace(list, resourceVersion); err != nil {
 		return err
 	}
 	for _, each := range changes {
-		s.tell(each.Before, each.After, first)
+		s.tell(each.Before, each.After)
 	}
 	s.gate.set(s.Informer, false)
-	if first {
+	if !s.read() {
 		close(s.synced)
 	}
 	return nil

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -89,7 +88,7 @@ func (a *API) Access() (_ *Access, missing string) {
 
 // Handle replaces the handler of ServiceExports and ServiceImports, as Informer.Handle does. It is to be called after
 // WaitForSync.
-func (a *API) Handle(handler cache.ResourceEventHandler) {
+func (a *API) Handle(handler informer.Handler) {
 	if access, _ := a.Access(); access != nil {
 		access.exports.Handle(handler)
 		access.imports.Handle(handler)
@@ -121,16 +120,14 @@ func (a *API) Run(ctx context.Context) error {
 	defer group.Wait()
 	defer stop()
 	changed := make(chan struct{}, 1)
-	tell := func(any) {
+	tell := func(_, _ metav1.Object) {
 		select {
 		case changed <- struct{}{}:
 		default:
 		}
 	}
 	for _, each := range []*informer.Informer{a.exports, a.imports} {
-		each.Handle(cache.ResourceEventHandlerFuncs{
-			AddFunc: tell, UpdateFunc: func(_, _ any) { tell(nil) }, DeleteFunc: tell,
-		})
+		each.Handle(tell)
 		group.Go(func() { each.Run(ctx) })
 	}
 	for _, each := range []*informer.Informer{a.exports, a.imports} {

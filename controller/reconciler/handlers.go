@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -188,25 +188,26 @@ func (r *Reconciler) exportedBy(slice *discoveryv1.EndpointSlice) (types.Namespa
 	return service, service.Name != "" && access != nil && access.ServiceExport(service) != nil
 }
 
-// namespaceHandler enqueues all services of a namespace that is created or deleted.
-func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
-	each := onChange(func(object change) { r.enqueueNamespace(object.GetName()) })
-	each.UpdateFunc = func(before, after any) {
-		old, ok := before.(*corev1.Namespace)
-		current, alsoOK := after.(*corev1.Namespace)
-		if !ok || !alsoOK {
-			return
-		}
-		was, is := Standing(old), Standing(current)
-		if current.Name == r.Namespace && (was.Demote != is.Demote || was.Rank != is.Rank) {
-			r.enqueueCluster(r.Cluster)
-		}
-		if old.UID != current.UID || terminating(old) != terminating(current) ||
-			local.Accepted(old) != local.Accepted(current) {
-			r.enqueueNamespace(current.Name)
-		}
+// onNamespace enqueues all services of a namespace that is created or deleted.
+func (r *Reconciler) onNamespace(before, after metav1.Object) {
+	old, existed := before.(*corev1.Namespace)
+	current, exists := after.(*corev1.Namespace)
+	switch {
+	case !existed:
+		r.enqueueNamespace(after.GetName())
+		return
+	case !exists:
+		r.enqueueNamespace(before.GetName())
+		return
 	}
-	return each
+	was, is := Standing(old), Standing(current)
+	if current.Name == r.Namespace && (was.Demote != is.Demote || was.Rank != is.Rank) {
+		r.enqueueCluster(r.Cluster)
+	}
+	if old.UID != current.UID || terminating(old) != terminating(current) ||
+		local.Accepted(old) != local.Accepted(current) {
+		r.enqueueNamespace(current.Name)
+	}
 }
 
 // enqueueNamespace enqueues every service of a namespace that is exported, imported, or was.
@@ -218,23 +219,18 @@ func (r *Reconciler) enqueueNamespace(namespace string) {
 	}
 }
 
-// nodeHandler enqueues all services when the nodes, their zones, addresses or ranges of pods change: hints depend on the zones,
+// onNode enqueues all services when the nodes, their zones, addresses or ranges of pods change: hints depend on the zones,
 // and no member may have an address of the rest. Exports that are exposed by node ports depend on other changes.
-func (r *Reconciler) nodeHandler() cache.ResourceEventHandler {
-	each := onChange(func(change) { r.EnqueueAll() })
-	each.UpdateFunc = func(before, after any) {
-		old, ok := before.(*corev1.Node)
-		current, alsoOK := after.(*corev1.Node)
-		switch {
-		case !ok || !alsoOK:
-		case !maps.Equal(old.Labels, current.Labels), !slices.Equal(old.Status.Addresses, current.Status.Addresses),
-			!slices.Equal(old.Spec.PodCIDRs, current.Spec.PodCIDRs):
-			r.EnqueueAll()
-		case !maps.Equal(old.Annotations, current.Annotations), !slices.Equal(old.Status.Conditions, current.Status.Conditions):
-			r.enqueueExposed(export.ExposeNodePort)
-		}
+func (r *Reconciler) onNode(before, after metav1.Object) {
+	old, existed := before.(*corev1.Node)
+	current, exists := after.(*corev1.Node)
+	switch {
+	case !existed, !exists, !maps.Equal(old.Labels, current.Labels),
+		!slices.Equal(old.Status.Addresses, current.Status.Addresses), !slices.Equal(old.Spec.PodCIDRs, current.Spec.PodCIDRs):
+		r.EnqueueAll()
+	case !maps.Equal(old.Annotations, current.Annotations), !slices.Equal(old.Status.Conditions, current.Status.Conditions):
+		r.enqueueExposed(export.ExposeNodePort)
 	}
-	return each
 }
 
 // enqueueExposed enqueues the exports that are exposed in one of these ways.
@@ -301,37 +297,22 @@ type change struct {
 	gone bool
 }
 
-// onChange returns a handler that calls one function for every event.
-func onChange(changed func(change)) cache.ResourceEventHandlerFuncs {
-	call := func(object any, gone bool) {
-		if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = tombstone.Obj
+// onChange returns a handler that calls one function for every event, twice if the object belongs to another service now.
+func onChange(changed func(change)) informer.Handler {
+	return func(before, after metav1.Object) {
+		if after != nil {
+			changed(change{after, false})
 		}
-		if accessed, ok := object.(metav1.Object); ok {
-			changed(change{accessed, gone})
+		if after == nil || before != nil && relabelled(before, after) {
+			changed(change{before, true})
 		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { call(object, false) },
-		UpdateFunc: func(before, after any) {
-			call(after, false)
-			if relabelled(before, after) {
-				call(before, true)
-			}
-		},
-		DeleteFunc: func(object any) { call(object, true) },
 	}
 }
 
 // relabelled reports whether the labels of an object changed so that it may belong to another service.
-func relabelled(before, after any) bool {
-	old, ok := before.(metav1.Object)
-	current, alsoOK := after.(metav1.Object)
-	if !ok || !alsoOK {
-		return false
-	}
+func relabelled(before, after metav1.Object) bool {
 	for _, label := range []string{export.LabelService, export.LabelExposed, export.LabelKubernetesService} {
-		if old.GetLabels()[label] != current.GetLabels()[label] {
+		if before.GetLabels()[label] != after.GetLabels()[label] {
 			return true
 		}
 	}

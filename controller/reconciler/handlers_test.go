@@ -75,7 +75,7 @@ func TestChanges(t *testing.T) {
 			after := before.DeepCopy()
 			change(after)
 			r.Expose = expose
-			r.nodeHandler().OnUpdate(before, after)
+			r.onNode(before, after)
 		}
 	}
 	down := func(node *corev1.Node) {
@@ -89,14 +89,14 @@ func TestChanges(t *testing.T) {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}}
 	}
 	rank := func(namespace, before, after string) func() {
-		return func() { r.namespaceHandler().OnUpdate(ranked(namespace, before), ranked(namespace, after)) }
+		return func() { r.onNamespace(ranked(namespace, before), ranked(namespace, after)) }
 	}
 	for name, test := range map[string]struct {
 		act  func()
 		want string
 	}{
 		"a member has other properties": {func() { r.PropertiesChanged("west") }, "demo/chosen demo/imported"},
-		"a namespace comes":             {func() { r.namespaceHandler().OnAdd(ranked("demo", "x"), false) }, all},
+		"a namespace comes":             {func() { r.onNamespace(nil, ranked("demo", "x")) }, all},
 		"a Service with an IP to adopt": {func() {
 			r.onService(change{Object: &corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"192.0.2.1"}}}})
 		}, ""},

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
@@ -68,9 +69,9 @@ func (r *Reconciler) Attach() {
 	r.API.Handle(onChange(r.onExportOrImport))
 	r.Local.Services.Handle(onChange(r.onService))
 	r.Local.EndpointSlices.Handle(onChange(r.onSlice))
-	r.Local.Namespaces.Handle(r.namespaceHandler())
-	r.Local.Nodes.Handle(r.nodeHandler())
-	r.Local.Secrets.Handle(onChange(func(change) { r.Members.Refresh() }))
+	r.Local.Namespaces.Handle(r.onNamespace)
+	r.Local.Nodes.Handle(r.onNode)
+	r.Local.Secrets.Handle(func(_, _ metav1.Object) { r.Members.Refresh() })
 
 	for service := range r.Exported() {
 		r.enqueue(service)
