@@ -39,7 +39,7 @@ type Properties struct {
 	network string
 	client  dynamic.Interface
 	clock   clock.WithTicker
-	changed atomic.Pointer[func()]
+	changed func() // nil for none
 	last    atomic.Pointer[encodedProperties]
 
 	omitted int // as reported
@@ -59,8 +59,8 @@ func NewProperties(client dynamic.Interface, now clock.WithTicker, network strin
 	return p
 }
 
-// Handle sets what is called after each later change. It must not block.
-func (p *Properties) Handle(changed func()) { p.changed.Store(&changed) }
+// Handle sets what is called after each later change, which must not block. It precedes Run.
+func (p *Properties) Handle(changed func()) { p.changed = changed }
 
 // All returns the properties, name to value, nil while they are unknown. The map is shared and must not be changed.
 func (p *Properties) All() map[string]string { return p.last.Load().all }
@@ -149,8 +149,8 @@ func (p *Properties) set(text string) error {
 		return err
 	}
 	before := p.last.Swap(&encodedProperties{text, all})
-	if changed := p.changed.Load(); before.text != text && changed != nil {
-		(*changed)()
+	if before.text != text && p.changed != nil {
+		p.changed()
 	}
 	return nil
 }
