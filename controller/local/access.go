@@ -82,6 +82,12 @@ func example(version schema.GroupVersion, kind string) *unstructured.Unstructure
 	return object
 }
 
+// Handle replaces the handler of ServiceExports and ServiceImports, as Informer.Handle does.
+func (a *Access) Handle(handler informer.Handler) {
+	a.exports.Handle(handler)
+	a.imports.Handle(handler)
+}
+
 // APIVersion is the group and version that is served, for owner references.
 func (a *Access) APIVersion() string { return Group + "/" + a.version }
 

@@ -86,15 +86,6 @@ func (a *API) Access() (_ *Access, missing string) {
 	}
 }
 
-// Handle replaces the handler of ServiceExports and ServiceImports, as Informer.Handle does. It is to be called after
-// WaitForSync.
-func (a *API) Handle(handler informer.Handler) {
-	if access, _ := a.Access(); access != nil {
-		access.exports.Handle(handler)
-		access.imports.Handle(handler)
-	}
-}
-
 // WaitForSync returns true once it is known whether the API is served, and if it is, what exists; or false if the
 // context ends before. If the definitions cannot be read just then, it waits until they were read again.
 func (a *API) WaitForSync(ctx context.Context) bool {

@@ -23,7 +23,7 @@ import (
 )
 
 // This file maps changes to the services that they concern. Over-enqueueing only costs a reconcile; a missed key would
-// lose a change.
+// lose a change. Changes of the local cluster are handled only if it serves the MCS API.
 
 func (r *Reconciler) enqueue(service types.NamespacedName) { r.queue.Add(service) }
 
@@ -100,14 +100,10 @@ func (r *Reconciler) onExportOrImport(object change) {
 // enqueueDerivedAs enqueues the services, except one, whose derived Service has that name or would have it.
 func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) {
 	access, _ := r.API.Access()
-	if access == nil {
-		return // nothing is reconciled
-	}
 	for _, serviceImport := range access.ImportsDerivedAs(derived) {
-		if serviceImport.Name == but {
-			continue
+		if serviceImport.Name != but {
+			r.enqueue(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
 		}
-		r.enqueue(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
 	}
 }
 
@@ -127,9 +123,6 @@ func (r *Reconciler) onService(object change) {
 		return
 	}
 	access, _ := r.API.Access()
-	if access == nil {
-		return // nothing is reconciled
-	}
 	if access.ServiceExport(key) != nil {
 		r.enqueue(key)
 	}
@@ -185,7 +178,7 @@ func ofAPIServer(slice *discoveryv1.EndpointSlice) bool {
 func (r *Reconciler) exportedBy(slice *discoveryv1.EndpointSlice) (types.NamespacedName, bool) {
 	service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}
 	access, _ := r.API.Access()
-	return service, service.Name != "" && access != nil && access.ServiceExport(service) != nil
+	return service, service.Name != "" && access.ServiceExport(service) != nil
 }
 
 // onNamespace enqueues all services of a namespace that is created or deleted.

@@ -66,11 +66,13 @@ func New(config Config) *Reconciler {
 func (r *Reconciler) Attach() {
 	r.Properties.Handle(r.onProperties)
 	r.setClusterSet()
-	r.API.Handle(onChange(r.onExportOrImport))
-	r.Local.Services.Handle(onChange(r.onService))
-	r.Local.EndpointSlices.Handle(onChange(r.onSlice))
-	r.Local.Namespaces.Handle(r.onNamespace)
-	r.Local.Nodes.Handle(r.onNode)
+	if access, _ := r.API.Access(); access != nil { // else nothing is reconciled
+		access.Handle(onChange(r.onExportOrImport))
+		r.Local.Services.Handle(onChange(r.onService))
+		r.Local.EndpointSlices.Handle(onChange(r.onSlice))
+		r.Local.Namespaces.Handle(r.onNamespace)
+		r.Local.Nodes.Handle(r.onNode)
+	}
 	r.Local.Secrets.Handle(func(_, _ metav1.Object) { r.Members.Refresh() })
 
 	for service := range r.Exported() {
