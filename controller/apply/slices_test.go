@@ -194,7 +194,7 @@ func TestAPassWaitsForDeletions(t *testing.T) {
 		if got := p.existing.Lacks(p.Unseen(web)); got != want {
 			t.Errorf("refused %q: the next pass waits: %t", refused, got)
 		}
-		if !p.Sees(web, p.existing.EndpointSlices[0], true) || (Existing{}).Lacks(p.Unseen(web)) {
+		if !p.Sees(web, Change{p.existing.EndpointSlices[0], true}) || (Existing{}).Lacks(p.Unseen(web)) {
 			t.Errorf("refused %q: the service is not due for the deletion", refused)
 		}
 		p.existing.EndpointSlices[0].DeletionTimestamp = &metav1.Time{} // a finalizer holds it, without another event

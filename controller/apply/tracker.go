@@ -24,13 +24,13 @@ type tracker struct {
 	services map[types.NamespacedName]map[types.UID]unseen
 	// early has the last event of each object since a request for its service was sent: a watch often shows a write before
 	// the answer comes. Services without a request are not in it.
-	early map[types.NamespacedName]map[types.UID]event
+	early map[types.NamespacedName]map[types.UID]Change
 }
 
-// An event is an object that a cache shows, or that is gone.
-type event struct {
+// A Change is an object that a cache shows, or that is gone from it.
+type Change struct {
 	metav1.Object
-	gone bool
+	Gone bool
 }
 
 // unseen is a write that is not shown.
@@ -52,9 +52,9 @@ func (t *tracker) sends(service types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.services == nil {
-		t.services, t.early = map[types.NamespacedName]map[types.UID]unseen{}, map[types.NamespacedName]map[types.UID]event{}
+		t.services, t.early = map[types.NamespacedName]map[types.UID]unseen{}, map[types.NamespacedName]map[types.UID]Change{}
 	}
-	t.early[service] = map[types.UID]event{}
+	t.early[service] = map[types.UID]Change{}
 }
 
 // answered notes the object as the API server stored it, without a version if it was deleted, nil if the request failed. It
@@ -79,27 +79,27 @@ func (t *tracker) answered(service types.NamespacedName, written metav1.Object, 
 // Sees notes that a cache shows an object of a service, or that it is gone. It reports whether the service is to be
 // reconciled because of it: not for what was written, or older. While a request is unanswered it returns false, and the
 // answer decides.
-func (t *tracker) Sees(service types.NamespacedName, shown metav1.Object, gone bool) (due bool) {
+func (t *tracker) Sees(service types.NamespacedName, shown Change) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if early := t.early[service]; early != nil {
-		early[shown.GetUID()] = event{shown, gone}
+		early[shown.GetUID()] = shown
 		return false
 	}
-	return t.concerned(service, event{shown, gone})
+	return t.concerned(service, shown)
 }
 
 // concerned is Sees after all answers. It is called with the lock held.
-func (t *tracker) concerned(service types.NamespacedName, shown event) bool {
+func (t *tracker) concerned(service types.NamespacedName, shown Change) bool {
 	of, known := t.services[service][shown.GetUID()]
 	switch {
 	case !known:
 		return true
-	case !shown.gone && !of.shownBy(shown):
+	case !shown.Gone && !of.shownBy(shown):
 		return false
 	}
 	t.drop(service, shown.GetUID())
-	return shown.gone || of.version != shown.GetResourceVersion()
+	return shown.Gone || of.version != shown.GetResourceVersion()
 }
 
 // Unseen returns what was written of a service that the caches do not show yet, in a new map. It is to be called before they

@@ -70,7 +70,7 @@ func TestTracker(t *testing.T) {
 			case "expired":
 				got = len(all.Expired(now)) > 0
 			default:
-				got = all.Sees(web, s.object, s.do == "gone")
+				got = all.Sees(web, Change{s.object, s.do == "gone"})
 			}
 			if got != s.want {
 				t.Errorf("%s: step %d, %s: %t", name, i, s.do, got)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
@@ -86,14 +87,14 @@ func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool)
 }
 
 // enqueueShown enqueues a service because of an object that this controller may have written.
-func (r *Reconciler) enqueueShown(service types.NamespacedName, change change) {
-	if r.Applier.Sees(service, change.Object, change.gone) {
+func (r *Reconciler) enqueueShown(service types.NamespacedName, change apply.Change) {
+	if r.Applier.Sees(service, change) {
 		r.queue.AddOthers(service)
 	}
 }
 
 // onExportOrImport enqueues the service of a ServiceExport or ServiceImport.
-func (r *Reconciler) onExportOrImport(object change) {
+func (r *Reconciler) onExportOrImport(object apply.Change) {
 	r.enqueueShown(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, object)
 }
 
@@ -109,7 +110,7 @@ func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) 
 
 // onService enqueues the service that exports a Service, and those whose derived Service it is or whose derived
 // Service needs its name, as a Service with node ports does.
-func (r *Reconciler) onService(object change) {
+func (r *Reconciler) onService(object apply.Change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	service := export.ServiceNameOf(object)
 	if !export.IsManaged(object) {
@@ -132,7 +133,7 @@ func (r *Reconciler) onService(object change) {
 				export.NodePortServiceName(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}) == key.Name
 		})
 	}
-	if object.gone {
+	if object.Gone {
 		r.adoptable(access, object.Object)
 	}
 }
@@ -154,7 +155,7 @@ func (r *Reconciler) adoptable(access *local.Access, object metav1.Object) {
 
 // onSlice enqueues the service of an EndpointSlice, which was made for a multi-cluster service or belongs to an
 // exported Service.
-func (r *Reconciler) onSlice(object change) {
+func (r *Reconciler) onSlice(object apply.Change) {
 	slice, ok := object.Object.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return
@@ -284,20 +285,14 @@ func (r *Reconciler) known() map[types.NamespacedName]struct{} {
 	return services
 }
 
-// A change is an object that a cache shows, or that is gone from it.
-type change struct {
-	metav1.Object
-	gone bool
-}
-
 // onChange returns a handler that calls one function for every event, twice if the object belongs to another service now.
-func onChange(changed func(change)) informer.Handler {
+func onChange(changed func(apply.Change)) informer.Handler {
 	return func(before, after metav1.Object) {
 		if after != nil {
-			changed(change{after, false})
+			changed(apply.Change{Object: after})
 		}
 		if after == nil || before != nil && relabelled(before, after) {
-			changed(change{before, true})
+			changed(apply.Change{Object: before, Gone: true})
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestChanges(t *testing.T) {
 	r := withServices(t)
 	deleted := func(name string, ips ...string) func() {
 		return func() {
-			r.onService(change{gone: true, Object: &corev1.Service{
+			r.onService(apply.Change{Gone: true, Object: &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}, Spec: corev1.ServiceSpec{ClusterIPs: ips},
 			}})
 		}
@@ -98,7 +98,7 @@ func TestChanges(t *testing.T) {
 		"a member has other properties": {func() { r.PropertiesChanged("west") }, "demo/chosen demo/imported"},
 		"a namespace comes":             {func() { r.onNamespace(nil, ranked("demo", "x")) }, all},
 		"a Service with an IP to adopt": {func() {
-			r.onService(change{Object: &corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"192.0.2.1"}}}})
+			r.onService(apply.Change{Object: &corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"192.0.2.1"}}}})
 		}, ""},
 		"it is deleted": {deleted("some", "192.0.2.1", "2001:db8::1"), "demo/taken"},
 		"the name of a Service with node ports is free": {deleted(export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"})), "demo/web"},

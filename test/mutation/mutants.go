@@ -65,7 +65,7 @@ var reading = []mutant{
 		`view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing))`, `view != nil && !view.Absent()`,
 		"TestScenarios/an_export_has_no_Service"),
 	at("controller/apply/tracker.go", "what others change right after the controller stays as they left it",
-		`return shown.gone || of.version != shown.GetResourceVersion()`, `return shown.gone`),
+		`return shown.Gone || of.version != shown.GetResourceVersion()`, `return shown.Gone`),
 	at("controller/apply/tracker.go", "what others change before the answer to a write comes stays as they left it",
 		`due = t.concerned(service, each) || due`, `t.concerned(service, each)`),
 	at("controller/reconciler/queue.go", "a service that changes all the time takes the processor from all others",
