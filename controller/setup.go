@@ -90,7 +90,7 @@ func (c *Controller) newReconciler(
 		Limits: o.MemberLimits, Memory: maxImportMemory(), Local: own, Tracker: tracker, Reporter: reporter,
 		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: apply.Credential(c.client),
 	})
-	applier := &apply.Applier{Core: c.client, Recorder: recorder, Clock: o.Clock, Metrics: c.states}
+	applier := &apply.Applier{Core: c.client, Recorder: recorder, Clock: o.Clock, Written: c.states.Written}
 	return reconciler.New(reconciler.Config{
 		Gatherer: &reconciler.Gatherer{
 			Cluster: cluster, Namespace: o.Namespace, Prefer: o.Prefer,

@@ -59,12 +59,6 @@ func (e Existing) objects() (objects []metav1.Object) {
 // server frees the IP of a deleted Service a moment later, and the condition would flap.
 const FailuresToReport = 6
 
-// Metrics observe writes.
-type Metrics interface {
-	// Written is called after an EndpointSlice was created or updated; before is nil for a new one.
-	Written(before, after *discoveryv1.EndpointSlice)
-}
-
 // An Applier writes to the local cluster. It is safe for concurrent use for different services.
 type Applier struct {
 	// Core writes Services and EndpointSlices.
@@ -73,8 +67,8 @@ type Applier struct {
 	Recorder record.EventRecorder
 	// Clock dates transitions of conditions.
 	Clock clock.PassiveClock
-	// Metrics observes writes.
-	Metrics Metrics
+	// Written is called after an EndpointSlice was created or updated; before is nil for a new one.
+	Written func(before, after *discoveryv1.EndpointSlice)
 
 	// oneIP is set once the second IP of a dual-stack ServiceImport was refused: definitions of the MCS API before v0.2.0
 	// allow one. The process restarts with another definition.

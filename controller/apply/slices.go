@@ -78,7 +78,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		case err != nil:
 			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err))
 		case written != before:
-			p.Metrics.Written(before, written)
+			p.Written(before, written)
 		}
 	}
 	p.outcome.Unpublished = late[p.observed.Cluster]

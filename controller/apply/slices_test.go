@@ -89,17 +89,15 @@ func ownImport() *v1beta1.ServiceImport {
 	}}
 }
 
-type noMetrics struct{}
-
-func (noMetrics) Written(_, _ *discoveryv1.EndpointSlice) {}
-
 // slicePass is a pass of cluster east over the slices of a service.
 func slicePass(server *sliceServer, observed merge.Observed, existing, desired string) *pass {
 	observed.Cluster, observed.Service = "east", types.NamespacedName{Namespace: "demo", Name: "web"}
 	client := &fake.Clientset{}
 	client.AddReactor("*", "endpointslices", server.answer)
 	return &pass{
-		Applier:  &Applier{Core: client, Clock: clock.RealClock{}, Metrics: noMetrics{}, Recorder: record.NewFakeRecorder(10)},
+		Applier: &Applier{
+			Core: client, Clock: clock.RealClock{}, Recorder: record.NewFakeRecorder(10), Written: func(_, _ *discoveryv1.EndpointSlice) {},
+		},
 		existing: Existing{Observed: observed, EndpointSlices: slicesOf(existing)},
 		observed: observed,
 		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},

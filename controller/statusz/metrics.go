@@ -134,7 +134,7 @@ func (s *Server) countProblems() map[problem]int {
 	return counts
 }
 
-// Written implements apply.Metrics for the leader.
+// Written is that of an apply.Applier.
 func (s *Server) Written(before, after *discoveryv1.EndpointSlice) {
 	trigger, leader := after.Annotations[export.AnnotationTriggerTime], s.leader.Load()
 	if leader == nil || trigger == "" || before != nil && before.Annotations[export.AnnotationTriggerTime] == trigger {
