@@ -25,12 +25,6 @@ import (
 // Group is the API group of the MCS API.
 const Group = v1beta1.GroupName
 
-// ExportClient is a typed client, whose objects have the Go types of v1beta1 whichever version is served.
-type ExportClient = gentype.ClientWithList[*v1beta1.ServiceExport, *v1beta1.ServiceExportList]
-
-// ImportClient is the same for ServiceImports.
-type ImportClient = gentype.ClientWithList[*v1beta1.ServiceImport, *v1beta1.ServiceImportList]
-
 // Access is the MCS API in one served version: clients, and the caches of what exists. It is safe for concurrent use.
 // What the caches return is shared and must not be changed.
 type Access struct {
@@ -47,8 +41,7 @@ func newAccess(
 ) (*Access, error) {
 	groupVersion := schema.GroupVersion{Group: Group, Version: version}
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(groupVersion, &v1beta1.ServiceExport{}, &v1beta1.ServiceExportList{},
-		&v1beta1.ServiceImport{}, &v1beta1.ServiceImportList{})
+	scheme.AddKnownTypes(groupVersion, &v1beta1.ServiceExport{}, &v1beta1.ServiceImport{})
 	metav1.AddToGroupVersion(scheme, groupVersion)
 
 	config = rest.CopyConfig(config)
@@ -91,18 +84,16 @@ func (a *Access) Handle(handler informer.Handler) {
 // APIVersion is the group and version that is served, for owner references.
 func (a *Access) APIVersion() string { return Group + "/" + a.version }
 
-// ServiceExports returns the client of a namespace.
-func (a *Access) ServiceExports(namespace string) *ExportClient {
-	return gentype.NewClientWithList(v1beta1.ServiceExportPluralName, a.client, a.codec, namespace,
-		func() *v1beta1.ServiceExport { return &v1beta1.ServiceExport{} },
-		func() *v1beta1.ServiceExportList { return &v1beta1.ServiceExportList{} })
+// ServiceExports returns the client of a namespace. Objects have the Go types of v1beta1 whichever version is served.
+func (a *Access) ServiceExports(namespace string) *gentype.Client[*v1beta1.ServiceExport] {
+	return gentype.NewClient(v1beta1.ServiceExportPluralName, a.client, a.codec, namespace,
+		func() *v1beta1.ServiceExport { return &v1beta1.ServiceExport{} })
 }
 
-// ServiceImports returns the client of a namespace.
-func (a *Access) ServiceImports(namespace string) *ImportClient {
-	return gentype.NewClientWithList(v1beta1.ServiceImportPluralName, a.client, a.codec, namespace,
-		func() *v1beta1.ServiceImport { return &v1beta1.ServiceImport{} },
-		func() *v1beta1.ServiceImportList { return &v1beta1.ServiceImportList{} })
+// ServiceImports is the same for ServiceImports.
+func (a *Access) ServiceImports(namespace string) *gentype.Client[*v1beta1.ServiceImport] {
+	return gentype.NewClient(v1beta1.ServiceImportPluralName, a.client, a.codec, namespace,
+		func() *v1beta1.ServiceImport { return &v1beta1.ServiceImport{} })
 }
 
 // ServiceExport returns the cached object, nil for none.
