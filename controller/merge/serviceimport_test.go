@@ -77,7 +77,8 @@ func TestServiceImport(t *testing.T) {
 	diff(t, "new derived Service", first.DerivedService, wantService)
 }
 
-// TestImportMetadata: what exports set goes with them, and what others set on an import and its Service stays.
+// TestImportMetadata: what exports set goes with them, and what others set on an import and its Service stays, but keys that
+// only exports set.
 func TestImportMetadata(t *testing.T) {
 	before := exportsOf("cluster=east 80/TCP labels=team=red annotations=" + export.AnnotationPrefer + "=cluster")
 	observed, _ := settled(t, newObserved("east"), contribute(before...))
@@ -85,6 +86,7 @@ func TestImportMetadata(t *testing.T) {
 	observed.ServiceImport.Labels["argocd.argoproj.io/instance"] = "shop"
 	observed.ServiceImport.Annotations["kubectl.kubernetes.io/note"] = "kept"
 	observed.ServiceImport.Annotations["example.com/owner"] = "red"
+	observed.ServiceImport.Annotations[export.AnnotationWithin] = "local"
 	observed.ServiceImport.Finalizers = []string{"example.com/wait"}
 	observed.DerivedService.Annotations = map[string]string{"example.com/mesh": "on"}
 

@@ -51,16 +51,6 @@ func TestBorder(t *testing.T) {
 	}
 }
 
-// TestOnlyExportsSetTheBorder: a border that another writer sets on an import has no effect, and is removed.
-func TestOnlyExportsSetTheBorder(t *testing.T) {
-	views := contribute(newView("east", 1, "80/TCP", "10.1.0.1"), newView("west", 2, "80/TCP", "10.2.0.1"))
-	observed, _ := settled(t, newObserved(), views)
-	observed.ServiceImport.Annotations[export.AnnotationWithin] = "local"
-	result := merged(observed, views)
-	diff(t, "used", orderText(result), "east west")
-	diff(t, "annotation", result.ServiceImport.Annotations[export.AnnotationWithin], "")
-}
-
 // readyIn counts the ready endpoints of clusters.
 func readyIn(result merge.Result) map[string]int {
 	all := map[string]int{}
