@@ -69,14 +69,6 @@ func TestCopies(t *testing.T) {
 	if got := c.ServicesFrom("west"); len(got) != 1 || len(c.Imported("west")) != 1 || len(c.Imported("north")) != 0 {
 		t.Errorf("west has %v", got)
 	}
-	c.Use(db, copiesOf("c"))
-	if got := c.usedFrom("west"); len(got) != 2 || len(c.usedFrom("north")) != 0 {
-		t.Errorf("copies from west are used for %v", got)
-	}
-	c.Use(db, nil)
-	if got := c.usedFrom("west"); len(got) != 1 || got[0] != web {
-		t.Errorf("copies from west are used for %v", got)
-	}
 	// Some were not used, and do not come back.
 	c.Use(web, copiesOf("c"))
 	pass("", "c")

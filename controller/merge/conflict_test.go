@@ -112,8 +112,6 @@ func TestConflict(t *testing.T) {
 		"the oldest of a headless service has one family":        {"80/TCP headless; 80/TCP headless families=64", `cluster-1 cluster-2; IPFamilyConflict "IPv4" (cluster-2 "IPv6,IPv4")`},
 		"ports without names": {"80/TCP; 443/TCP", `cluster-1 cluster-2; PortConflict "tcp-443:443/TCP,tcp-80:80/TCP" (cluster-2 "443/TCP")`},
 		"nothing":             {"", ""},
-		"ports are united":    {"cluster=east http:80/TCP; cluster=west http:80/TCP api:90/TCP; cluster=north http:80/TCP", `east west north; PortConflict "api:90/TCP,http:80/TCP" (west "api:90/TCP,http:80/TCP")`},
-		"several":             {"cluster=east 80/TCP local; cluster=west 80/TCP labels=a=1", `east west; InternalTrafficPolicyConflict "Local" (west "Cluster"); LabelsConflict "" (west "a=1")`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			contributions := contribute(exportsOf(test.exports)...)

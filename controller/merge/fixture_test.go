@@ -47,24 +47,12 @@ func contribute(views ...*export.View) []Contribution {
 	return all
 }
 
-// settle is what is observed after the result was written.
-func settle(observed Observed, result Result) Observed {
-	imported, derived := exporttest.Stored(result.ServiceImport, result.DerivedService)
-	if imported != nil || !foreign(observed) {
-		observed.ServiceImport = imported
-	}
-	if derived != nil || observed.DerivedService != nil && export.IsManaged(observed.DerivedService) {
-		observed.DerivedService = derived
-	}
-	return observed
-}
-
-// settled merges until nothing changes.
+// settled writes what is merged until nothing changes.
 func settled(t testing.TB, observed Observed, contributions []Contribution) (Observed, Result) {
 	t.Helper()
 	result := Merge(observed, contributions)
 	for range 4 {
-		observed = settle(observed, result)
+		observed.ServiceImport, observed.DerivedService = exporttest.Stored(result.ServiceImport, result.DerivedService)
 		next := Merge(observed, contributions)
 		if reflect.DeepEqual(next, result) {
 			return observed, result

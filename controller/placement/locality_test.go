@@ -31,11 +31,6 @@ func in(zone string) func(*export.View) {
 func TestLocality(t *testing.T) {
 	const labelled, mixed = "a b", "a b ?"
 	nine := "1 2 3 4 5 6 7 8 9"
-	spread := func(view *export.View) {
-		other := view.Slices[0].Endpoints[0]
-		other.Addresses, other.Zone = []string{"10.1.0.2"}, ptr.To("b")
-		view.Slices[0].Endpoints = append(view.Slices[0].Endpoints, other)
-	}
 	type changes = []func(*export.View)
 	for name, test := range map[string]struct {
 		oldest             changes
@@ -50,7 +45,6 @@ func TestLocality(t *testing.T) {
 		"not this service":          {changes{prefers("none")}, labelled, "cluster", "none none", "", ""},
 		"another preference":        {changes{distribution("PreferSameZone")}, labelled, "cluster", "a b", "PreferSameZone", ""},
 		"both":                      {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b *", "PreferSameZone", "True Hinted"},
-		"both, a pod in each zone":  {changes{distribution("PreferSameZone"), prefers("cluster"), spread}, labelled, "", "a b *", "PreferSameZone", "True Hinted"},
 		"both, and a node":          {changes{distribution("PreferSameNode"), prefers("cluster")}, labelled, "", "a,b@* *@*", "PreferSameNode", "True Hinted"},
 		"the zone, not this one":    {changes{distribution("PreferSameZone"), prefers("none")}, labelled, "cluster", "a b", "PreferSameZone", ""},
 		"the zone, one not valid":   {changes{distribution("PreferSameZone"), prefers(">")}, labelled, "", "a b", "PreferSameZone", "False UnknownPreference"},
@@ -59,7 +53,6 @@ func TestLocality(t *testing.T) {
 		"the same, and ours":        {changes{distribution("PreferMoon"), prefers("cluster")}, labelled, "", "a,b *", "PreferClose", "True Hinted"},
 		"a value that is not valid": {changes{prefers("one two")}, labelled, "", "none none", "", "False UnknownPreference"},
 		"some without a zone":       {changes{prefers("cluster")}, mixed, "", "none none", "", "True Demoted"},
-		"all without a zone":        {changes{prefers("cluster")}, "?", "", "none none", "", "True Demoted"},
 		"no nodes":                  {changes{prefers("cluster")}, "", "", "none none", "", "True Demoted"},
 		"too many zones":            {changes{prefers("cluster")}, nine, "", "none none", "", "True Demoted"},
 		"tiers":                     {changes{prefers("local > west")}, labelled, "", "a,b *", "PreferClose", "True Hinted"},
