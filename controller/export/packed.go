@@ -84,7 +84,7 @@ func (s *Packed) Equal(other *Packed) bool { return bytes.Equal(s.data, other.da
 
 // SameSlice reports whether two slices are the same in all, their resourceVersions too.
 func SameSlice(a, b *discoveryv1.EndpointSlice) bool {
-	return a == b || a.ResourceVersion == b.ResourceVersion && Pack(a).Equal(Pack(b))
+	return a.ResourceVersion == b.ResourceVersion && Pack(a).Equal(Pack(b))
 }
 
 // OpenMetadata returns the slice with nothing but its metadata, which costs less than Open.

@@ -198,8 +198,8 @@ func (r *Reconciler) onNamespace(before, after metav1.Object) {
 	if current.Name == r.Namespace && (was.Demote != is.Demote || was.Rank != is.Rank) {
 		r.enqueueCluster(r.Cluster)
 	}
-	if old.UID != current.UID || terminating(old) != terminating(current) ||
-		local.Accepted(old) != local.Accepted(current) {
+	if old.UID != current.UID || local.Accepted(old) != local.Accepted(current) ||
+		(old.DeletionTimestamp == nil) != (current.DeletionTimestamp == nil) {
 		r.enqueueNamespace(current.Name)
 	}
 }
@@ -305,8 +305,4 @@ func relabelled(before, after metav1.Object) bool {
 		}
 	}
 	return false
-}
-
-func terminating(namespace *corev1.Namespace) bool {
-	return namespace.DeletionTimestamp != nil || namespace.Status.Phase == corev1.NamespaceTerminating
 }

@@ -196,7 +196,7 @@ const askForIP = 5 * time.Minute
 func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName) (apply.Outcome, error) {
 	access, _ := r.API.Access()
 	namespace := r.Local.Namespace(service.Namespace)
-	if namespace == nil || terminating(namespace) {
+	if namespace == nil || namespace.DeletionTimestamp != nil {
 		r.Metrics.Problems(service, nil)
 		r.Local.Use(service, nil)
 		r.shares.Admit(service, nil, false)
