@@ -64,11 +64,7 @@ func dependsOnMembers(each *v1beta1.ServiceExport) bool {
 
 // MemberChanged implements member.Handler.
 func (r *Reconciler) MemberChanged(cluster string) {
-	var members []string
-	for _, m := range r.Members.List() {
-		members = append(members, m.Cluster())
-	}
-	r.shares.SetMembers(members)
+	r.shares.setMembers(r.Members.List)
 	r.enqueueCluster(cluster)
 	r.enqueueExports(dependsOnMembers)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
@@ -21,6 +22,18 @@ import (
 type shares struct {
 	*limits.IPs
 	load sync.Once // of the imports that exist
+
+	setting sync.Mutex // so that the last one to set the members has the newest
+}
+
+func (s *shares) setMembers(list func() []*member.Member) {
+	s.setting.Lock()
+	defer s.setting.Unlock()
+	var members []string
+	for _, m := range list() {
+		members = append(members, m.Cluster())
+	}
+	s.SetMembers(members)
 }
 
 // LimitIPs bounds the imports of all members together that have a cluster IP. It is to be called before the members run.

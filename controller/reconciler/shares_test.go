@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
@@ -139,4 +140,15 @@ func TestDerivedServiceOfAnotherClaimsNoIP(t *testing.T) {
 	if got := s.reconcile(t, "web", v1beta1.ClusterSetIP, "west"); got != "IP" {
 		t.Errorf("the only IP is free, but: %s", got)
 	}
+}
+
+// TestTheNewestMembersAreSet: members join and are synced in several goroutines.
+func TestTheNewestMembersAreSet(t *testing.T) {
+	s := newSharing(1)
+	s.setMembers(func() []*member.Member {
+		if s.setting.TryLock() {
+			t.Error("an older list may be set later")
+		}
+		return nil
+	})
 }
