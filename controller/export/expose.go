@@ -320,9 +320,17 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 		}
 		isPod := func(of discoveryv1.Endpoint) bool { return of.TargetRef != nil && of.TargetRef.UID == pod.UID }
 		for _, published := range e.published {
-			if IsExposed(published) && slices.ContainsFunc(published.Endpoints, isPod) {
-				decoded, _, _ := readSnapshot(published.Annotations) // its own ports have the names of the import
-				return node.Addresses[at], ofPorts(decoded.Slice.Targets, view.Spec.Ports), nil
+			if !IsExposed(published) || !slices.ContainsFunc(published.Endpoints, isPod) {
+				continue
+			}
+			decoded, _, _ := readSnapshot(published.Annotations) // its own ports have the names of the import
+			targets = ofPorts(decoded.Slice.Targets, view.Spec.Ports)
+			// The Service may have other ports since, with the same names.
+			if named := targetsOf(view.Spec.Ports, published.Ports); len(named) > len(targets) {
+				targets = named
+			}
+			if len(targets) > 0 {
+				return node.Addresses[at], targets, nil
 			}
 		}
 		return netip.Addr{}, nil, err

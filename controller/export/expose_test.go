@@ -185,19 +185,21 @@ func TestHostPorts(t *testing.T) {
 	for name, test := range map[string]struct {
 		pods, ports, want, problem string
 	}{
-		"the same ports":           {"all any", "http:80/TCP dns:53/UDP", at(80) + "192.0.2.1 !192.0.2.1", ""},
-		"other ports":              {"all two", "http:80/TCP dns:53/UDP", at(80) + "192.0.2.1 " + at(90) + "!192.0.2.1", ""},
-		"some ports":               {"one", "http:80/TCP", "TCP/80->80 192.0.2.1", ""},
-		"not all ports":            {"one", "http:80/TCP dns:53/UDP", "", none},
-		"another protocol":         {"tcp", "http:80/TCP dns:53/UDP", "", none},
-		"another address":          {"far", "http:80/TCP dns:53/UDP", "", none},
-		"no port":                  {"all", "", "", none},
-		"one of two":               {"tcp all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", none},
-		"unknown":                  {"new", "http:80/TCP dns:53/UDP", "", away},
-		"unknown beside another":   {"new all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", away},
-		"unknown and published":    {"old all", "http:80/TCP dns:53/UDP", at(30) + "192.0.2.1 " + at(80) + "!192.0.2.1", ""},
-		"its node has no address":  {"bare all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", "node of pod bare has no address"},
-		"its node is gone already": {"gone all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", ""},
+		"the same ports":            {"all any", "http:80/TCP dns:53/UDP", at(80) + "192.0.2.1 !192.0.2.1", ""},
+		"other ports":               {"all two", "http:80/TCP dns:53/UDP", at(80) + "192.0.2.1 " + at(90) + "!192.0.2.1", ""},
+		"some ports":                {"one", "http:80/TCP", "TCP/80->80 192.0.2.1", ""},
+		"not all ports":             {"one", "http:80/TCP dns:53/UDP", "", none},
+		"another protocol":          {"tcp", "http:80/TCP dns:53/UDP", "", none},
+		"another address":           {"far", "http:80/TCP dns:53/UDP", "", none},
+		"no port":                   {"all", "", "", none},
+		"one of two":                {"tcp all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", none},
+		"unknown":                   {"new", "http:80/TCP dns:53/UDP", "", away},
+		"unknown beside another":    {"new all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", away},
+		"unknown and published":     {"old all", "http:80/TCP dns:53/UDP", at(30) + "192.0.2.1 " + at(80) + "!192.0.2.1", ""},
+		"unknown, and other ports":  {"old", "http:81/TCP dns:54/UDP", "UDP/54->5300 192.0.2.1", ""},
+		"unknown, and no such port": {"old", "http:81/TCP", "", away},
+		"its node has no address":   {"bare all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", "node of pod bare has no address"},
+		"its node is gone already":  {"gone all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := Exporter{
@@ -223,7 +225,7 @@ func TestHostPorts(t *testing.T) {
 				})
 			}
 			// The import has the names of another export for the ports.
-			before := newSlice("before", "theirs:30/TCP tcp-53:5300/UDP", "192.0.2.1")
+			before := newSlice("before", "theirs:30/TCP dns:5300/UDP", "192.0.2.1")
 			Mark(before)
 			before.Annotations = NewEncoder(&View{Cluster: "east"}).Annotations(&Slice{Name: "before", Targets: []Target{
 				{Protocol: "TCP", Number: 80, Port: 30}, {Protocol: "UDP", Number: 53, Port: 5300}, {Protocol: "TCP", Number: 9, Port: 9},
