@@ -93,6 +93,7 @@ func NewTracker(limits liveness.Limits, now clock.WithTicker, exports Exports, r
 	return &Tracker{
 		limits: limits, clock: now, exports: exports, reporter: reporter,
 		members: map[string]*tracked{},
+		ticked:  now.Now(),
 		unshown: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](leaseRetry, leaseRetryCap)),
 	}

@@ -271,9 +271,13 @@ func TestTrackerKeepsARenamedCluster(t *testing.T) {
 	l.expect(t, "west", "fresh Heard", "west")
 }
 
-// TestFrozenProcess: time in which the process did not listen removes no member.
+// TestFrozenProcess: time in which the process did not listen removes no member, nor does time that did not pass.
 func TestFrozenProcess(t *testing.T) {
 	l := newLookout(t, nil, "west")
+	l.now.Step(time.Second)
+	if l.tick(); l.members["west"].Arrivals.Missed > time.Second {
+		t.Errorf("after a second, %s were missed", l.members["west"].Arrivals.Missed)
+	}
 	l.pass(60, "west")
 	l.now.Step(2 * time.Hour)
 	l.tick()
