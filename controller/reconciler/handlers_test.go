@@ -97,6 +97,12 @@ func TestChanges(t *testing.T) {
 	}{
 		"a member has other properties": {func() { r.PropertiesChanged("west") }, "demo/chosen demo/imported"},
 		"a namespace comes":             {func() { r.onNamespace(nil, ranked("demo", "x")) }, all},
+		"a namespace goes":              {func() { r.onNamespace(ranked("demo", "x"), nil) }, all},
+		"a namespace is being deleted": {func() {
+			going := ranked("demo", "x")
+			going.DeletionTimestamp = &metav1.Time{}
+			r.onNamespace(ranked("demo", "x"), going)
+		}, all},
 		"a Service with an IP to adopt": {func() {
 			r.onService(apply.Change{Object: &corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"192.0.2.1"}}}})
 		}, ""},
