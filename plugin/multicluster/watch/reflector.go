@@ -202,16 +202,18 @@ func (s *Source) reflector(
 	if of.resource != Nodes { // names do not wait for what only orders their answers
 		s.missing[of] = false
 	}
-	var until time.Time // when the watch since the last list ends by itself; a reflector opens one at a time
+	// The watch since the last list ends by itself between these times: the API server's begins when it accepts the watch. A
+	// reflector opens one at a time.
+	var early, late time.Time
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			until = time.Time{}
+			early, late = time.Time{}, time.Time{}
 			list, err := from.ListWithContext(ctx, options)
 			s.asked(of, optional, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-			if options.SendInitialEvents == nil && !until.IsZero() && time.Until(until).Abs() > slack {
+			if options.SendInitialEvents == nil && !late.IsZero() && (time.Until(early) > slack || time.Since(late) > slack) {
 				return nil, errBroken
 			}
 			begun := time.Now()
@@ -226,8 +228,12 @@ func (s *Source) reflector(
 			default:
 				s.asked(of, optional, err)
 			}
-			if err == nil && options.TimeoutSeconds != nil {
-				until = begun.Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+			switch {
+			case err == nil && options.TimeoutSeconds != nil:
+				timeout := time.Duration(*options.TimeoutSeconds) * time.Second
+				early, late = begun.Add(timeout), time.Now().Add(timeout)
+			case apierrors.IsTooManyRequests(err) && !late.IsZero():
+				late = time.Now() // a list would be more work for an API server that has too much
 			}
 			return w, err
 		},

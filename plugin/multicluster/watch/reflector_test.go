@@ -88,13 +88,17 @@ func (b *bench) follow(t *testing.T, during time.Duration, watch func(metav1.Lis
 func TestListsAndWatches(t *testing.T) {
 	for name, test := range map[string]struct {
 		streams        bool          // initial events, and breaks off
+		accepted       time.Duration // after its request the first watch
 		ends           time.Duration // after its timeout the first watch ends
+		refused        int           // times the next watch
 		lists, watches int
 	}{
-		"it breaks":                  {false, -time.Minute, 2, 2},
-		"it ends":                    {false, 0, 1, 2},
-		"it was lost":                {false, 45 * time.Second, 2, 2},
-		"initial events, and no end": {true, time.Hour, 1, 1},
+		"it breaks":                  {false, 0, -time.Minute, 0, 2, 2},
+		"it ends":                    {false, 0, 0, 0, 1, 2},
+		"it was accepted late":       {false, 30 * time.Second, 0, 0, 1, 2},
+		"the next one is refused":    {false, 0, 0, 20, 1, 22},
+		"it was lost":                {false, 0, 45 * time.Second, 0, 2, 2},
+		"initial events, and no end": {true, 0, time.Hour, 0, 1, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			watches := 0
@@ -102,7 +106,10 @@ func TestListsAndWatches(t *testing.T) {
 				w := apiwatch.NewFake()
 				switch {
 				case options.SendInitialEvents == nil:
-					if watches++; watches == 1 {
+					if watches++; watches > 1 && watches <= 1+test.refused {
+						return nil, apierrors.NewTooManyRequests("later", 1)
+					} else if watches == 1 {
+						<-time.After(test.accepted)
 						time.AfterFunc(time.Duration(*options.TimeoutSeconds)*time.Second+test.ends, w.Stop)
 					}
 				case test.streams:
