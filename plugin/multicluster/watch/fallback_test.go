@@ -124,6 +124,15 @@ func TestServicesOfGKEAreIgnoredIfTheServiceThatTheImportNamesIsEmpty(t *testing
 	b.after(t, b.storeOf(GKEServiceImports).Add(named), "web", "without endpoints", "")
 	b.after(t, mirrors.Add(mirrored("a", "gke-mcs-1", "10.1.0.1")), "web", "with one", "10.42.0.1")
 	b.after(t, mirrors.Delete(mirrored("a", "gke-mcs-1")), "web", "without endpoints again", "")
+
+	other := newBench(t, Options{Imports: []Resource{GKEServiceImports}})
+	other.list()
+	put(t, other.storeOf(GKEServiceImports).Add(named))
+	other.drain()
+	put(t, other.storeOf(MirroredEndpointSlices).Add(mirrored("a", "gke-mcs-1", "10.1.0.1")))
+	if times := other.drain(); times > 0 {
+		t.Errorf("endpoints on which no answer depends are published %d times", times)
+	}
 }
 
 func TestARefusedImportHasNothingInCommonWithMirroredSlices(t *testing.T) {

@@ -206,8 +206,8 @@ func (in *inputs) touchNaming(key string, cause time.Time) {
 // names are the Services whose addresses or mirrored slices the import of a service needs.
 func (in *inputs) names(s *service) []string {
 	imported := s.current()
-	if imported == nil || imported != s.other && !in.options.FallbackServices {
-		return nil
+	if imported == nil || !in.options.FallbackServices && (imported != s.other || !imported.Headless && !in.ignoreEmpty) {
+		return nil // no answer depends on them
 	}
 	return imported.DerivedServices()
 }
