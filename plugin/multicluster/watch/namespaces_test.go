@@ -33,6 +33,7 @@ func TestManyNamespacesAreWatchedTogether(t *testing.T) {
 		{nil, 1, true},
 		{namespaces, maxNamespaces, false},
 		{append(namespaces, "one-more"), 1, true},
+		{[]string{"b", "a", "b"}, 2, false},
 	} {
 		watched := Options{Namespaces: test.namespaces}.watchedNamespaces()
 		if len(watched) != test.watches || slices.Contains(watched, "") != test.all {

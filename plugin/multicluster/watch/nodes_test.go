@@ -39,7 +39,7 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 	slice.Endpoints[0].Zone, slice.Endpoints[1].Zone = new("a"), new("b")
 	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
 	put(t, b.slices.Add(slice))
-	put(t, nodes.Replace([]any{node("one", "a", "172.16.0.1", "10.64.1.0/24", "fd00:1::/64")}, "1"))
+	put(t, nodes.Replace([]any{node("one", "a", "172.16.0.1", "10.64.1.7/24", "fd00:1::/64")}, "1"))
 	b.list()
 
 	expect := func(step, client, want string) {
