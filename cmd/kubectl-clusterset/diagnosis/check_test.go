@@ -221,6 +221,14 @@ func TestSkips(t *testing.T) {
 			func(_, west *Cluster) { west.PodCIDRs = nil }, "pod-ranges",
 			"The pod ranges of the other clusters are unknown: compare them with [10.64.0.0/24].",
 		},
+		"no ranges for the annotation of the other": {
+			func(_, west *Cluster) { west.PodCIDRs, west.PodCIDRsError = nil, errors.New("forbidden") }, "member-ranges",
+			"The pod ranges of the other clusters are unknown: forbidden.",
+		},
+		"no ranges for the nodes of the other": {
+			func(east, _ *Cluster) { east.PodCIDRs, east.PodCIDRsError = nil, errors.New("forbidden") }, "node-ranges",
+			"Its pod ranges are unknown: forbidden.",
+		},
 		"no other cluster": {
 			func(east, west *Cluster) { west.UID = east.UID }, "pod-ranges",
 			"No other selected cluster is in its network: select all clusters of the set with --contexts.",

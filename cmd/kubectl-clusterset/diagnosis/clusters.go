@@ -77,7 +77,13 @@ var clusterChecks = []Check{
 	ranges("service-ranges", "Service ranges", func(c *Cluster) []netip.Prefix { return c.ServiceCIDRs },
 		"which cannot reach these pods", "Change one of the two ranges; the Service range is in the ServiceCIDRs."),
 	{
-		Name: "node-ranges", About: "nodes of clusters of other networks are in no pod range", skip: silent,
+		Name: "node-ranges", About: "nodes of clusters of other networks are in no pod range",
+		skip: func(s *Set, c *Cluster) string {
+			if c.State != nil && c.PodCIDRsError != nil {
+				return fmt.Sprintf("Its pod ranges are unknown: %v.", c.PodCIDRsError)
+			}
+			return silent(s, c)
+		},
 		run: func(s *Set, c *Cluster, found *problems) {
 			for _, other := range s.others(c) {
 				at := slices.IndexFunc(other.Nodes, func(node netip.Prefix) bool { return setup.Covers(c.PodCIDRs, node) })
@@ -128,7 +134,14 @@ var clusterChecks = []Check{
 		},
 	},
 	{
-		Name: "member-ranges", About: "the annotation cidrs of each member includes the pod ranges of its nodes, or the nodes of another network", skip: silent,
+		Name: "member-ranges", About: "the annotation cidrs of each member includes the pod ranges of its nodes, or the nodes of another network",
+		skip: func(s *Set, c *Cluster) string {
+			known := func(other *Cluster) bool { return other.PodCIDRsError == nil || otherNetworks(c, other) }
+			if others := s.others(c); c.State != nil && len(others) > 0 && !slices.ContainsFunc(others, known) {
+				return fmt.Sprintf("The pod ranges of the other clusters are unknown: %v.", others[0].PodCIDRsError)
+			}
+			return silent(s, c)
+		},
 		run: func(s *Set, c *Cluster, found *problems) {
 			for _, other := range s.others(c) {
 				at := slices.IndexFunc(c.State.Members, func(m state.Member) bool { return m.Cluster == other.ID })

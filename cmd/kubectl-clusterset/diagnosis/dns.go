@@ -85,11 +85,20 @@ var dnsChecks = []Check{
 				"The cluster's DNS could not be queried: %v.", c.DNSError)
 		}
 	}},
-	{Name: "dns-zone", About: "the cluster's DNS serves the zone", skip: unasked, run: func(s *Set, c *Cluster, found *problems) {
+	{Name: "dns-zone", About: "the cluster's DNS serves the zone", skip: func(s *Set, c *Cluster) string {
+		if c.Corefile != nil && c.Corefile.By(s.Zone) == "" {
+			return "" // that says enough
+		}
+		return unasked(s, c)
+	}, run: func(s *Set, c *Cluster, found *problems) {
 		if c.hasZone() {
 			return
 		}
 		fix := s.enable(c)
+		if c.DNSError != nil {
+			found.fail(fix, "The Corefile does not serve %s.", s.Zone)
+			return
+		}
 		switch by := c.Corefile.By(s.Zone); {
 		case by == setup.ByForward:
 			fix = fmt.Sprintf("Make the server to which the Corefile forwards %s serve the zone: `%s` prints its address.", s.Zone,

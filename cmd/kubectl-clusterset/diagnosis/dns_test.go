@@ -86,6 +86,11 @@ func TestDNS(t *testing.T) {
 			corefile: serves, change: func(east, _ *Cluster) { east.DNSError, east.Namespace = errors.New("no pod is ready"), "mcs" },
 			want: "warning dns-reachable east: The cluster's DNS could not be queried: no pod is ready. > kubectl clusterset check --contexts east --dns east=<address> --system-namespace mcs",
 		},
+		"unreachable, and no way": {
+			corefile: own, change: func(east, _ *Cluster) { east.DNSError, east.Apex = errors.New("no pod is ready"), cluster.Answer{} },
+			want: "warning dns-reachable east: The cluster's DNS could not be queried: no pod is ready. > kubectl clusterset check --contexts east --dns east=<address>" +
+				"\nfailed dns-zone east: The Corefile does not serve clusterset.local. > " + enable,
+		},
 		"a wrong answer": {
 			corefile: forwards, change: func(east, _ *Cluster) {
 				east.Lookups = []NameAnswer{{Answer: cluster.Answer{Name: "a.b.svc.c", Type: "A", Rcode: "NXDOMAIN"}, Wrong: true, Expected: []string{"10.0.0.1"}}}
