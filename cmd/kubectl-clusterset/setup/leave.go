@@ -73,9 +73,10 @@ func Leave(ctx context.Context, o Options, name string) error {
 			found = true
 		}
 	}
-	for i := 0; i < len(identities) && !found; i++ { // Leave may have been interrupted before
-		waiting, err := remains(ctx, o.Clusters[i], identities[i], id)
-		found = err == nil && waiting != ""
+	for i := 0; i < len(o.Clusters) && !found; i++ { // Leave may have been interrupted before
+		c := o.Clusters[i]
+		lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, cluster.MemberLease+id, metav1.GetOptions{})
+		found = err == nil && strings.HasPrefix(lease.Annotations[cluster.OriginAnnotation], "- ") // of a Secret
 	}
 	if !found {
 		return fmt.Errorf("%s: it is neither a selected cluster nor a member of one: select clusters of its set with --contexts", name)

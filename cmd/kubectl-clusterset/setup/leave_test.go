@@ -109,19 +109,22 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestLeaveGoesOn after an interrupt: all Secrets are deleted, and not all that was imported.
+// TestLeaveGoesOn after an interrupt: all Secrets are deleted, and not all that was imported. A member of a flag stays one.
 func TestLeaveGoesOn(t *testing.T) {
-	east := joined("east")
-	if err := east.Kube.(*fake.Clientset).Tracker().Add(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Namespace: system, Name: cluster.MemberLease + "west", Labels: map[string]string{cluster.ClusterLabel: "west"},
-	}}); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		if err := Leave(t.Context(), quiet(time.Minute, east), "west"); !errors.Is(err, cluster.ErrTimeout) {
-			t.Errorf("got %v", err)
+	for origin, waits := range map[string]bool{"- Secret clusterset-dns/west": true, "": false} {
+		east := joined("east")
+		if err := east.Kube.(*fake.Clientset).Tracker().Add(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: system, Name: cluster.MemberLease + "west", Labels: map[string]string{cluster.ClusterLabel: "west"},
+			Annotations: map[string]string{cluster.OriginAnnotation: origin},
+		}}); err != nil {
+			t.Fatal(err)
 		}
-	})
+		synctest.Test(t, func(t *testing.T) {
+			if err := Leave(t.Context(), quiet(time.Minute, east), "west"); err == nil || errors.Is(err, cluster.ErrTimeout) != waits {
+				t.Errorf("%q: got %v", origin, err)
+			}
+		})
+	}
 }
 
 // TestClusterThatNobodyKnows is told from a context that was forgotten.
