@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +23,8 @@ import (
 const (
 	// askTimeout bounds a question with its connection.
 	askTimeout = 30 * time.Second
+	// forwardTimeout bounds how long the connection to one replica takes.
+	forwardTimeout = 10 * time.Second
 	// electionInterval is the time between two questions while no replica leads.
 	electionInterval = time.Second
 	// maxAnswer bounds the answer, in bytes.
@@ -67,7 +68,9 @@ func (c *Cluster) askReplicas(ctx context.Context, address, question string, doc
 			if isReady(pod) != ready {
 				continue
 			}
-			forwarded, stop, failed := c.Forward(ctx, c.Namespace, pod.Name, PortOf(pod, "metrics", 8080))
+			limited, cancel := context.WithTimeout(ctx, forwardTimeout)
+			forwarded, stop, failed := c.Forward(limited, c.Namespace, pod.Name, PortOf(pod, "metrics", 8080))
+			cancel()
 			if failed == nil {
 				failed = get(ctx, forwarded, question, document, version)
 				stop()
@@ -76,7 +79,9 @@ func (c *Cluster) askReplicas(ctx context.Context, address, question string, doc
 					return failed
 				}
 			}
-			err = cmp.Or(err, c.allowed(failed))
+			if err == nil || errors.Is(failed, errStandby) { // then one may lead soon
+				err = c.allowed(failed)
+			}
 		}
 	}
 	return err

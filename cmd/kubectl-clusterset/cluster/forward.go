@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,7 +19,7 @@ import (
 // port.
 func (c *Cluster) Forward(ctx context.Context, namespace, pod string, port int32) (address string, stop func(), err error) {
 	defer func() {
-		if err != nil && ctx.Err() == nil {
+		if err != nil && !errors.Is(err, context.Canceled) {
 			err = fmt.Errorf("forward a port to pod %s/%s: %w", namespace, pod, err)
 		}
 	}()
