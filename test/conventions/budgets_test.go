@@ -32,10 +32,10 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_952},
-		{"lines of controller/", lines["controller"], 17_719},
-		{"lines of cmd/", lines["cmd"], 5_346},
-		{"lines of " + units, lines[units], 54_815},
+		{"lines of plugin/", lines["plugin"], 4_917},
+		{"lines of controller/", lines["controller"], 17_632},
+		{"lines of cmd/", lines["cmd"], 5_333},
+		{"lines of " + units, lines[units], 54_769},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_431},
 	} {
