@@ -32,7 +32,7 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_917},
+		{"lines of plugin/", lines["plugin"], 4_914},
 		{"lines of controller/", lines["controller"], 17_632},
 		{"lines of cmd/", lines["cmd"], 5_333},
 		{"lines of " + units, lines[units], 54_769},

@@ -85,10 +85,7 @@ func NewTopology(nodes []Node) *Topology {
 // Place locates a client by its address, which is unmapped, in the local cluster, whose id is in lower case.
 func (t *Topology) Place(cluster string, client netip.Addr) Place {
 	for _, bits := range t.bits {
-		if bits > client.BitLen() {
-			continue
-		}
-		prefix, _ := client.Prefix(bits)
+		prefix, _ := client.Prefix(bits) // that of no node if the address is shorter
 		if zone, ok := t.zones[prefix]; ok {
 			return Place{topology: t, cluster: cluster, zone: zone}
 		}
