@@ -27,7 +27,7 @@ type tracker struct {
 	early map[types.NamespacedName]map[types.UID]Change
 }
 
-// A Change is an object that a cache shows, or that is gone from it.
+// A Change is an object that a cache shows, or that is gone from it. The object is shared and must not be changed.
 type Change struct {
 	metav1.Object
 	Gone bool

@@ -57,7 +57,7 @@ type Options struct {
 }
 
 // A Handler is called for each change of an object, one at a time: before is nil for a new object, and after for one that is
-// gone. It must return quickly. Of an export.Packed, it gets the metadata alone.
+// gone. It must return quickly, and not change the objects, which are shared. Of an export.Packed, it gets the metadata alone.
 type Handler func(before, after metav1.Object)
 
 // An Informer caches the objects of one resource, and calls a handler for each change. Lists are always the newest state, never

@@ -36,8 +36,8 @@ type Candidate struct {
 	Created time.Time
 	// Annotations may be CIDRsAnnotation, RankAnnotation, scope.AcceptAnnotation and those of memberstate.
 	Annotations map[string]string
-	// Kubeconfig is not trusted: see ParseKubeconfig. A flag has its file instead. Err is why there is none. A candidate with an
-	// Err is a member, too.
+	// Kubeconfig is not trusted: see ParseKubeconfig. That of a flag is the file with the path Name. Err is why there is none. A
+	// candidate with an Err is a member, too.
 	Kubeconfig []byte
 	Err        error
 }

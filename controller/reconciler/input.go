@@ -341,8 +341,8 @@ type judge interface {
 	Verdict(cluster string) liveness.Verdict
 }
 
-// evidenceOf returns what is known of a service that a member exports, and a verdict that is as old. A list is judged
-// while it becomes visible, so one that is not believed is kept from being used by the verdict before or after the slices.
+// evidenceOf returns what is known of a service that a member exports, and the verdict on it. A list becomes visible while it
+// is judged, before or after the slices are read here. So the verdict is read before and after them, and either keeps copies.
 func evidenceOf(
 	from export.Source, m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, judge judge,
 ) (liveness.Evidence, liveness.Verdict) {

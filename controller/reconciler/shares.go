@@ -21,11 +21,11 @@ import (
 // It is safe for concurrent use for different services.
 type shares struct {
 	*limits.IPs
-	load sync.Once // of the imports that exist
-
-	setting sync.Mutex // so that the last one to set the members has the newest
+	load    sync.Once  // of the imports that exist
+	setting sync.Mutex // held by setMembers
 }
 
+// setMembers sets the members that a function lists. Calls from several goroutines take turns: the last one has the newest.
 func (s *shares) setMembers(list func() []*member.Member) {
 	s.setting.Lock()
 	defer s.setting.Unlock()

@@ -88,7 +88,7 @@ func (i *Import) LacksAddress() bool { return !i.Headless && !i.Refused && len(i
 
 // DerivedServices are the names of the Services behind the import, in its namespace: those that annotations name or, if it
 // lacks addresses, else the usual ones. Their addresses stand in for those that the import lacks. The mirrored EndpointSlices
-// of those of GKE have its endpoints.
+// of those of GKE have its endpoints. The list is shared and must not be changed.
 func (i *Import) DerivedServices() []string {
 	if i.LacksAddress() && len(i.derived) == 0 {
 		return usualServices(i.Key)
