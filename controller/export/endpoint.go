@@ -51,8 +51,8 @@ type endpointReader struct {
 	demoted []int
 	object  string
 	found   *problems
-	// zone is the last valid zone. Many endpoints share it, and its check costs more than all others together.
-	zone string
+	// zones are the valid zones so far. Many endpoints share one, and its check costs more than all others together.
+	zones map[string]bool
 }
 
 // read returns the valid endpoints. They share immutable parts with the input.
@@ -65,6 +65,7 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 	for _, i := range r.demoted {
 		demoted[i] = true
 	}
+	r.zones = map[string]bool{}
 	out := make([]discoveryv1.Endpoint, 0, len(in))
 	for i := range in {
 		addresses := r.address(in[i].Addresses)
@@ -132,12 +133,12 @@ func (r *endpointReader) address(in []string) []string {
 }
 
 func (r *endpointReader) checkZone(zone string) []string {
-	if zone == r.zone {
+	if r.zones[zone] {
 		return nil
 	}
 	wrong := validation.IsValidLabelValue(zone)
 	if len(wrong) == 0 {
-		r.zone = zone
+		r.zones[zone] = true
 	}
 	return wrong
 }

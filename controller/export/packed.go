@@ -82,11 +82,6 @@ func (s *Packed) Encoded() int {
 // Equal reports whether two slices are the same in all, their resourceVersions too.
 func (s *Packed) Equal(other *Packed) bool { return bytes.Equal(s.data, other.data) }
 
-// SameSlice reports whether two slices are the same in all, their resourceVersions too.
-func SameSlice(a, b *discoveryv1.EndpointSlice) bool {
-	return a.ResourceVersion == b.ResourceVersion && Pack(a).Equal(Pack(b))
-}
-
 // OpenMetadata returns the slice with nothing but its metadata, which costs less than Open.
 func (s *Packed) OpenMetadata() *discoveryv1.EndpointSlice {
 	var partial metav1.PartialObjectMetadata // metadata is its first field, too

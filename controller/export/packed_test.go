@@ -25,7 +25,7 @@ func TestASliceIsWhatItWas(t *testing.T) {
 		"ordinary": example(), "mixed": mixed, "large": large, "empty": {},
 	} {
 		one := Pack(slice)
-		if got := one.Open(); !equality.Semantic.DeepEqual(got, slice) || !SameSlice(got, slice) {
+		if got := one.Open(); !equality.Semantic.DeepEqual(got, slice) || !Pack(got).Equal(one) {
 			t.Errorf("%s: got %v, want %v", name, got, slice)
 		}
 		want := &discoveryv1.EndpointSlice{ObjectMeta: slice.ObjectMeta}
@@ -34,7 +34,7 @@ func TestASliceIsWhatItWas(t *testing.T) {
 		}
 		if other := slice.DeepCopy(); len(other.Endpoints) > 0 {
 			other.Endpoints[len(other.Endpoints)-1].Addresses[0] = "192.0.2.99"
-			if SameSlice(slice, other) || one.Equal(Pack(other)) {
+			if one.Equal(Pack(other)) {
 				t.Errorf("%s: another address makes no difference", name)
 			}
 		}

@@ -97,12 +97,13 @@ func (s *sliceStore) Update(obj any) error { return s.put(obj) }
 // put stores a slice, unless the limits refuse it: then the old one stays.
 func (s *sliceStore) put(obj any) error {
 	slice := export.Strip(obj.(*discoveryv1.EndpointSlice))
+	packed := export.Pack(slice)
 	old := s.slice(slice.Namespace, slice.Name)
 	service := ServiceOf(slice)
 	if service.Name == "" {
 		return s.Delete(slice) // it belongs to no service anymore
 	}
-	if old != nil && export.SameSlice(old, slice) {
+	if old != nil && export.Pack(old).Equal(packed) {
 		return nil
 	}
 	if old != nil && ServiceOf(old) != service {
@@ -114,7 +115,7 @@ func (s *sliceStore) put(obj any) error {
 	if !s.account.Admit(service, old, slice) {
 		return nil
 	}
-	if err := s.indexer.Update(export.Pack(slice)); err != nil {
+	if err := s.indexer.Update(packed); err != nil {
 		return err
 	}
 	s.changed(service)
