@@ -142,6 +142,20 @@ func TestDerivedServiceOfAnotherClaimsNoIP(t *testing.T) {
 	}
 }
 
+// TestMemberLeaves: what is reserved for members is for no other cluster.
+func TestMemberLeaves(t *testing.T) {
+	r := newTestReconciler()
+	r.LimitIPs(16)
+	r.shares.SetMembers([]string{"west"})
+	r.MemberChanged("west")
+	for i := range 9 {
+		service := types.NamespacedName{Namespace: "demo", Name: fmt.Sprint("web-", i)}
+		if admitted := r.shares.Admit(service, []string{"west"}, false); admitted != (i < 8) {
+			t.Errorf("%s of 16: admitted %t", service, admitted)
+		}
+	}
+}
+
 // TestTheNewestMembersAreSet: members join and are synced in several goroutines.
 func TestTheNewestMembersAreSet(t *testing.T) {
 	s := newSharing(1)
