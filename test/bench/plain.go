@@ -33,6 +33,7 @@ import (
 	"k8s.io/utils/ptr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -176,80 +177,51 @@ func (p *plain) changes(ctx context.Context, least *leastTime) error {
 	if err != nil {
 		return err
 	}
-	w := &watched{one: map[string]time.Time{}}
+	var mu sync.Mutex
+	asked := map[string]time.Time{} // the changes that the watch has not had, by the address that each gives
+	var took []time.Duration
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for event := range events.ResultChan() {
-			if slice, ok := event.Object.(*discoveryv1.EndpointSlice); ok {
-				w.note(slice, time.Now())
+			slice, ok := event.Object.(*discoveryv1.EndpointSlice)
+			if !ok || len(slice.Endpoints) == 0 {
+				continue
 			}
+			mu.Lock()
+			if at, ok := asked[slice.Endpoints[0].Addresses[0]]; ok {
+				took = append(took, time.Since(at))
+				delete(asked, slice.Endpoints[0].Addresses[0])
+			}
+			mu.Unlock()
 		}
 	}()
 	least.Took, least.CPU, err = during(os.Getpid(), func() error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(atOnce) // an API server that falls behind gets no more at once
-		began := time.Now()
 		err := atRate(ctx, p.rate, p.lasts, func() error {
-			slice, number := own[least.Count%len(own)], least.Count
+			slice, address := own[least.Count%len(own)].DeepCopy(), fleet.Address(200<<16+uint32(least.Count))
+			slice.ResourceVersion = "" // whatever it is
 			least.Count++
-			due := began.Add(time.Duration(number) * time.Second / time.Duration(p.rate))
-			group.Go(func() error { return p.change(ctx, w, &slice, number, due) })
+			mu.Lock()
+			asked[address.String()] = time.Now()
+			mu.Unlock()
+			group.Go(func() error { return p.Move(ctx, slice, export.AnnotationTriggerTime, address) })
 			return nil
 		})
 		return errors.Join(group.Wait(), err)
 	})
 	if err == nil {
 		err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-			return w.count() == least.Count, nil
+			mu.Lock()
+			defer mu.Unlock()
+			return len(asked) == 0, nil
 		})
 	}
 	events.Stop()
 	<-ended
-	least.P50, least.P99 = quantile(w.took, 0.5), quantile(w.took, 0.99)
+	least.P50, least.P99 = quantile(took, 0.5), quantile(took, 0.99)
 	return err
-}
-
-// change gives an endpoint another address. It takes the time from when it was due.
-func (p *plain) change(ctx context.Context, w *watched, slice *discoveryv1.EndpointSlice, number int, due time.Time) error {
-	changed := slice.DeepCopy()
-	changed.ResourceVersion = "" // whatever it is
-	changed.Endpoints[0].Addresses = []string{fmt.Sprintf("10.200.%d.%d", number>>8&0xff, number&0xff)}
-	changed, err := p.DiscoveryV1().EndpointSlices(slice.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
-	if err != nil {
-		return err
-	}
-	w.note(changed, due)
-	return nil
-}
-
-// A watched has how long changes took from the request to the event of a watch.
-type watched struct {
-	mu sync.Mutex
-	// one has one end of each change of which the other one is to come, by slice and resourceVersion.
-	one  map[string]time.Time
-	took []time.Duration
-}
-
-// note notes an end of a change: when it was asked for, or when the watch had it.
-func (w *watched) note(slice *discoveryv1.EndpointSlice, at time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	key := slice.Namespace + "/" + slice.Name + "/" + slice.ResourceVersion
-	other, both := w.one[key]
-	if !both {
-		w.one[key] = at
-		return
-	}
-	delete(w.one, key)
-	w.took = append(w.took, at.Sub(other).Abs())
-}
-
-// count is how many changes the watch had.
-func (w *watched) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.took)
 }
 
 // An opener is the method Watch of a client of client-go.
