@@ -48,7 +48,6 @@ const (
 type cluster struct {
 	*controlplane.Cluster
 	objects         *fleet.Client
-	kubeconfig      string
 	credential      clusterset.Credential // of the controller
 	controller, dns *clusterset.Program
 }
@@ -73,13 +72,13 @@ func (b *bed) startClusters(ctx context.Context, names ...string) (err error) {
 		return err
 	}
 	for _, plane := range planes {
-		b.clusters = append(b.clusters, &cluster{Cluster: plane, kubeconfig: filepath.Join(plane.Directory(), "bench.kubeconfig")})
+		b.clusters = append(b.clusters, &cluster{Cluster: plane})
 	}
 	for _, c := range b.clusters {
 		if c.objects, err = fleet.NewClient(c.Config()); err != nil {
 			return err
 		}
-		if err := errors.Join(c.WriteKubeconfig(c.kubeconfig), clusterset.Install(ctx, c.Cluster)); err != nil {
+		if err := clusterset.Install(ctx, c.Cluster); err != nil {
 			return err
 		}
 		if c.credential, err = clusterset.WriteCredential(ctx, c.Cluster, clusterset.Namespace, controllerProgram); err != nil {
@@ -124,7 +123,7 @@ func (b *bed) start(ctx context.Context) error {
 
 // serve starts the CoreDNS of a cluster, and does not wait for it.
 func (b *bed) serve(c *cluster) (err error) {
-	c.dns, err = b.startDNS(c, "multicluster clusterset.local {\n        kubeconfig "+c.kubeconfig+"\n    }")
+	c.dns, err = b.startDNS(c, "multicluster clusterset.local {\n        kubeconfig "+c.AdminKubeconfig()+"\n    }")
 	return err
 }
 

@@ -34,23 +34,6 @@ func (a *Access) Config() *rest.Config {
 	return config
 }
 
-// Kubeconfig is a kubeconfig with all rights, all its data inline. Its context is called after the cluster.
-func (a *Access) Kubeconfig() ([]byte, error) {
-	return a.cluster.kubeconfig(a.url, a.cluster.admin)
-}
-
-// WriteKubeconfig writes Kubeconfig to a file that only the user can read.
-func (a *Access) WriteKubeconfig(path string) error {
-	encoded, err := a.Kubeconfig()
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, encoded, 0o600); err != nil {
-		return fmt.Errorf("write the kubeconfig of %s: %w", a.cluster.options.Name, err)
-	}
-	return nil
-}
-
 // ServiceAccountKubeconfig is a kubeconfig with the rights of a service account, which must exist. Its token, from
 // the TokenRequest API, lasts 24 hours. The API server must answer, whether this way to it is cut or not.
 func (a *Access) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
@@ -63,6 +46,10 @@ func (a *Access) ServiceAccountKubeconfig(ctx context.Context, namespace, name s
 
 // Client is a client with all rights.
 func (c *Cluster) Client() kubernetes.Interface { return c.clientset }
+
+// AdminKubeconfig is the path of a kubeconfig with all rights, whose context is called after the cluster. It goes with the
+// cluster, and is not to be changed.
+func (c *Cluster) AdminKubeconfig() string { return c.path(adminFile) }
 
 // Dynamic is a dynamic client with all rights.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }

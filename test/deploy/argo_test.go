@@ -95,7 +95,7 @@ subjects: [{kind: ServiceAccount, name: rollout, namespace: demo}]
 		apply(t, west, read(t, file))
 	}
 	logs := t.TempDir()
-	background(t, logs, filepath.Join(source, "rollouts-controller"), "--kubeconfig", kubeconfig(t, west),
+	background(t, logs, filepath.Join(source, "rollouts-controller"), "--kubeconfig", west.AdminKubeconfig(),
 		"--leader-elect=false", "--metricsPort", fmt.Sprint(free(t).Port()), "--healthzPort", fmt.Sprint(free(t).Port()))
 	playJobs(t, west, folder)
 	apply(t, west, analysis)

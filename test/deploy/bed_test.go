@@ -85,14 +85,6 @@ func template(t testing.TB, flags ...string) string {
 	return run(t, "", helm(t), append([]string{"template", "clusterset-dns", chart, "--namespace", system, "--set", "clusterId=fromClusterProperty"}, flags...)...)
 }
 
-// kubeconfig is the path of an administrator's kubeconfig.
-func kubeconfig(t testing.TB, cluster *controlplane.Cluster) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, cluster.WriteKubeconfig(path))
-	return path
-}
-
 // objects decodes a YAML stream.
 func objects(t testing.TB, text string) []*unstructured.Unstructured {
 	t.Helper()
@@ -104,7 +96,7 @@ func objects(t testing.TB, text string) []*unstructured.Unstructured {
 // apply writes objects to a cluster.
 func apply(t testing.TB, cluster *controlplane.Cluster, objects string) {
 	t.Helper()
-	run(t, objects, kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")
+	run(t, objects, kubectl(t), "--kubeconfig", cluster.AdminKubeconfig(), "apply", "--server-side", "-f", "-")
 }
 
 // controllerOf starts a controller with the rights that its account has in a namespace of a cluster, until the test ends.

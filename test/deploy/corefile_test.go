@@ -153,7 +153,7 @@ func TestExamples(t *testing.T) {
 // and some resolvers stop at SERVFAIL.
 func TestMigrationWithoutTheCRD(t *testing.T) {
 	cluster := bare(t)[0]
-	server := start(t, cluster, here(t, read(t, root+"/corefile-examples/migration.Corefile"), kubeconfig(t, cluster), "127.0.0.1"))
+	server := start(t, cluster, here(t, read(t, root+"/corefile-examples/migration.Corefile"), cluster.AdminKubeconfig(), "127.0.0.1"))
 	for qname, want := range map[string]string{
 		"kubernetes.default.svc.cluster.local.":  cluster.Options().ServiceCIDRs[0].Addr().Next().String(),
 		"web.default.svc.cluster.local.":         "NXDOMAIN",

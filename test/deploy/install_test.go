@@ -22,7 +22,7 @@ var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", WithoutCRD
 // in test/quickstart, with Helm 4.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	cluster := bare(t)[0]
-	admin, program := kubeconfig(t, cluster), kubectl(t)
+	admin, program := cluster.AdminKubeconfig(), kubectl(t)
 	release := func(args ...string) {
 		t.Helper()
 		run(t, "", helm3(t), append(args, "--kubeconfig", admin, "--namespace", system, "--wait", "--timeout", "2m")...)
@@ -68,7 +68,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 // nothing. The manifests are applied by other tests, and the chart with its defaults by test/quickstart.
 func TestServerTakesAllValues(t *testing.T) {
 	cluster := bare(t)[0]
-	admin := kubeconfig(t, cluster)
+	admin := cluster.AdminKubeconfig()
 	run(t, "", kubectl(t), "--kubeconfig", admin, "create", "namespace", system)
 	defer run(t, "", kubectl(t), "--kubeconfig", admin, "delete", "namespace", system)
 	text := template(t, "--set", "clusterId=east,namespace.create=true,coredns.enabled=true,"+

@@ -85,7 +85,7 @@ func TestMembersFromInventories(t *testing.T) {
 		})
 	}
 	unreadable("could not find")
-	client, credentials := kubectl(t), kubeconfig(t, cluster)
+	client, credentials := kubectl(t), cluster.AdminKubeconfig()
 	eventually(t, "the resources are served", func(ctx context.Context) error {
 		_, err := try(ctx, t, profileCRD+"---\n"+profiles, client, "--kubeconfig", credentials, "apply", "--server-side", "-f", "-")
 		return err

@@ -32,7 +32,7 @@ func installed(t testing.TB) *controlplane.Cluster {
 	t.Helper()
 	cluster := shared(t)[0]
 	install.Do(func() {
-		run(t, "", kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "--force-conflicts",
+		run(t, "", kubectl(t), "--kubeconfig", cluster.AdminKubeconfig(), "apply", "--server-side", "--force-conflicts",
 			"-f", root+"/deploy/manifest.yaml", "-f", root+"/deploy/coredns-rbac.yaml")
 	})
 	return cluster
@@ -66,7 +66,7 @@ func grant(t testing.TB, cluster *controlplane.Cluster, namespace, role string, 
 		args = []string{"rolebinding", who.name, "--namespace", namespace}
 	}
 	args = append(args, "--clusterrole", role, "--user", who.name)
-	run(t, "", kubectl(t), append([]string{"--kubeconfig", kubeconfig(t, cluster), "create"}, args...)...)
+	run(t, "", kubectl(t), append([]string{"--kubeconfig", cluster.AdminKubeconfig(), "create"}, args...)...)
 }
 
 // deniedBy is nil where the error is the refusal of that policy, or of RBAC where that is empty.

@@ -187,7 +187,7 @@ func shellOf(t *testing.T, clusters ...*controlplane.Cluster) func(string) strin
 	must(t, err)
 	var files []string
 	for _, cluster := range clusters {
-		files = append(files, kubeconfig(t, cluster))
+		files = append(files, written(t, t.TempDir(), "kubeconfig", read(t, cluster.AdminKubeconfig()))) // commands change it
 	}
 	preamble := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH KUBECONFIG=%s\n", bin, filepath.Dir(kubectl(t)), strings.Join(files, ":"))
 	return func(commands string) string {

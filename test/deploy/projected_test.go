@@ -32,7 +32,7 @@ func TestProjectedToken(t *testing.T) {
 	}
 	command := regexp.MustCompile(`kubectl --context east (create clusterrolebinding [^\n]+)`).FindStringSubmatch(
 		read(t, root+"/docs/operate/members.md"))[1]
-	run(t, "", kubectl(t), append([]string{"--kubeconfig", kubeconfig(t, east)}, strings.Fields(command)...)...)
+	run(t, "", kubectl(t), append([]string{"--kubeconfig", east.AdminKubeconfig()}, strings.Fields(command)...)...)
 
 	// The kubelet of east.
 	const account, audience = "clusterset-controller", "https://west.example.org"
@@ -74,7 +74,7 @@ func TestProjectedToken(t *testing.T) {
 	reads(t, "with another token", east, fresh, "10.2.0.2")
 
 	// Revoked as documented: without a reader nothing is read any more.
-	run(t, "", kubectl(t), "--kubeconfig", kubeconfig(t, west), "delete", "clusterrolebinding", "clusterset-member")
+	run(t, "", kubectl(t), "--kubeconfig", west.AdminKubeconfig(), "delete", "clusterrolebinding", "clusterset-member")
 	eventually(t, "west does not serve east", func(ctx context.Context) error {
 		if err := mayRead(ctx, t, west, renew()); !apierrors.IsForbidden(err) {
 			return errors.Join(errors.New("not forbidden"), err)

@@ -44,7 +44,7 @@ func TestInterop(t *testing.T) {
 		PodCIDRs:     []netip.Prefix{netip.MustParsePrefix("10.44.0.0/16"), netip.MustParsePrefix("fd00:44::/48")},
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.43.0.0/16"), netip.MustParsePrefix("fd00:43::/112")},
 	})[0]
-	config := admin(t, plane)
+	config := plane.AdminKubeconfig()
 	// The stock plugin is first: it sets the logger of client-go, which no other part may use at that time.
 	stock := serve(t, corefile("kubernetes", config, "multicluster clusterset.local"))
 	// The API of GKE is not there yet, and harms nothing.

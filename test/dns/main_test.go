@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/coredns/command" // With CoreDNS's own plugins.
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
@@ -91,11 +89,3 @@ func (s server) until(t *testing.T, question, want string) {
 var priorityAndWeight = regexp.MustCompile(`\b0 \d+ (\d+ [a-z0-9-]+\.)`)
 
 var must = controlplanetest.Must
-
-// admin is a kubeconfig file with all rights.
-func admin(t *testing.T, cluster *controlplane.Cluster) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, cluster.WriteKubeconfig(path))
-	return path
-}
