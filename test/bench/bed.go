@@ -95,7 +95,7 @@ func (b *bed) start(ctx context.Context) error {
 		return err
 	}
 	local := b.local()
-	if err := local.Controllers().Stop(ctx); err != nil {
+	if err := local.Controllers().Kill(); err != nil {
 		return err
 	}
 	if err := local.objects.Namespaces(ctx, b.shape.Namespaces()...); err != nil {

@@ -12,10 +12,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -213,5 +213,13 @@ func (c *Cluster) Err() error {
 	return nil
 }
 
-// Components are the cluster's components, by program. The map belongs to the caller.
-func (c *Cluster) Components() map[assets.Program]*Component { return maps.Clone(c.components) }
+// Logs are the ends of the logs of all components that were started.
+func (c *Cluster) Logs() string {
+	var tails strings.Builder
+	for _, component := range c.components {
+		if process := component.last(); process != nil {
+			fmt.Fprintf(&tails, "\nthe end of %s:\n%s", component.spec.LogFile, process.LogTail(4096))
+		}
+	}
+	return tails.String()
+}

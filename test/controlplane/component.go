@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -71,18 +70,6 @@ func (c *Component) run() error {
 	return nil
 }
 
-// endGrace is how long a component may take to end in its own way.
-const endGrace = 20 * time.Second
-
-// Stop ends the component in its own way (SIGTERM), by force after 20 seconds or when ctx is done. It returns once
-// it has ended.
-func (c *Component) Stop(ctx context.Context) error {
-	if process := c.tell(); process != nil {
-		return process.Stop(ctx, endGrace)
-	}
-	return nil
-}
-
 // Kill ends the component at once (SIGKILL), and returns once it has ended.
 func (c *Component) Kill() error {
 	if process := c.tell(); process != nil {
@@ -93,7 +80,7 @@ func (c *Component) Kill() error {
 
 // Freeze stops the component's execution (SIGSTOP). A frozen API server still accepts connections, and answers nothing.
 func (c *Component) Freeze() error {
-	if process := c.Process(); process != nil {
+	if process := c.last(); process != nil {
 		return process.Freeze()
 	}
 	return fmt.Errorf("freeze %s: it was never started", c.spec.Name)
@@ -101,7 +88,7 @@ func (c *Component) Freeze() error {
 
 // Thaw lets a frozen component go on.
 func (c *Component) Thaw() error {
-	if process := c.Process(); process != nil {
+	if process := c.last(); process != nil {
 		return process.Thaw()
 	}
 	return nil
@@ -109,19 +96,8 @@ func (c *Component) Thaw() error {
 
 // Running tells whether the component was started and has not ended. A frozen one runs.
 func (c *Component) Running() bool {
-	process := c.Process()
+	process := c.last()
 	return process != nil && process.Running()
-}
-
-// LogFile is where the component writes its log: a file in the cluster's directory, which goes with it.
-func (c *Component) LogFile() string { return c.spec.LogFile }
-
-// LogTail is the end of its log: whole lines, at most limit bytes.
-func (c *Component) LogTail(limit int) string {
-	if process := c.Process(); process != nil {
-		return process.LogTail(limit)
-	}
-	return ""
 }
 
 // Err is nil unless the component has ended without being told to.
@@ -134,8 +110,8 @@ func (c *Component) Err() error {
 	return c.process.Err()
 }
 
-// Process is the process of the component that was started last, nil if none was.
-func (c *Component) Process() *process.Process {
+// last is the process of the component that was started last, nil if none was.
+func (c *Component) last() *process.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.process

@@ -71,7 +71,6 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			"--service-account-signing-key-file=" + signingKeyFile,
 			"--service-cluster-ip-range=" + join(c.options.ServiceCIDRs),
 			"--allow-privileged",
-			"--shutdown-watch-termination-grace-period=1s", // else a stop waits a minute for watches to end
 			// Nodes are played, so nothing would take the taint away that this plugin gives to new ones.
 			"--disable-admission-plugins=TaintNodesByCondition",
 		}, c.options.APIServerArgs...),

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,11 +37,7 @@ func (c *Cluster) poll(ctx context.Context, what string, check func(context.Cont
 	case !wait.Interrupted(err):
 		return fmt.Errorf("wait for %s: %w", what, err)
 	}
-	var tails strings.Builder
-	for _, component := range c.components {
-		fmt.Fprintf(&tails, "\nthe end of %s:\n%s", component.LogFile(), component.LogTail(4096))
-	}
-	return fmt.Errorf("wait for %s: not within %s: %w%s", what, readyTimeout, last, tails.String())
+	return fmt.Errorf("wait for %s: not within %s: %w%s", what, readyTimeout, last, c.Logs())
 }
 
 // waitReady waits until the API server says that it is ready.

@@ -68,7 +68,7 @@ func TestProjectedToken(t *testing.T) {
 	if renew() == first {
 		t.Error("the second token is the first one")
 	}
-	must(t, west.APIServer().Stop(t.Context()))
+	must(t, west.APIServer().Kill())
 	must(t, west.APIServer().Start(t.Context()))
 	publish(t, west, "10.2.0.2")
 	reads(t, "with another token", east, fresh, "10.2.0.2")

@@ -85,9 +85,6 @@ func stopShared() error {
 	return controlplane.StopAll(shared.clusters...)
 }
 
-// logLimit is how much of each log a failed test shows.
-const logLimit = 4096
-
 // watch makes the end of the test tell what is wrong with the clusters.
 func watch(t testing.TB, clusters []*controlplane.Cluster) {
 	t.Cleanup(func() {
@@ -95,10 +92,8 @@ func watch(t testing.TB, clusters []*controlplane.Cluster) {
 			if err := cluster.Err(); err != nil {
 				t.Error(err)
 			}
-			for program, component := range cluster.Components() {
-				if t.Failed() && component.Process() != nil { // without nodes some were never started
-					t.Logf("the log of %s's %s ends:\n%s", cluster.Name(), program, component.LogTail(logLimit))
-				}
+			if t.Failed() {
+				t.Log(cluster.Logs())
 			}
 		}
 	})
