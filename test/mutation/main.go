@@ -19,9 +19,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // simulation is the package that every mutant has to do with.
@@ -31,7 +33,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	only := flag.String("run", "", "a regular expression: only mutants whose file, text or harm it matches")
 	flag.Parse()
-	err := run(ctx, *only)
+	err := process.TieToParent()
+	if err == nil {
+		err = run(ctx, *only)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutation:", err)
@@ -44,7 +49,7 @@ func run(ctx context.Context, only string) error {
 	if err != nil {
 		return err
 	}
-	root, err := checkout(ctx)
+	root, err := programs.Checkout()
 	if err != nil {
 		return err
 	}
@@ -77,12 +82,6 @@ func run(ctx context.Context, only string) error {
 	workers.Wait()
 	fmt.Printf("%d mutants in %.0f s, %d not killed\n", count, time.Since(begin).Seconds(), len(failed))
 	return errors.Join(failed...)
-}
-
-// checkout is the folder of the checkout that the working directory is in.
-func checkout(ctx context.Context) (string, error) {
-	output, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
-	return strings.TrimSpace(string(output)), err
 }
 
 // errLives tells that no test noticed.
