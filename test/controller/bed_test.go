@@ -11,9 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -24,9 +22,8 @@ import (
 )
 
 const (
-	system         = member.DefaultNamespace
-	controllerName = "clusterset-controller"
-	memberName     = "clusterset-member"
+	system     = member.DefaultNamespace
+	memberName = "clusterset-member"
 )
 
 // rate is how much faster than the real time the controllers' clocks are.
@@ -62,16 +59,6 @@ func one(t *testing.T) *controlplane.Cluster {
 	return prepare(t, take(t, 1)[0])
 }
 
-// configOf is a client configuration with the rights of a service account.
-func configOf(t *testing.T, plane *controlplane.Cluster, namespace, name string) *rest.Config {
-	t.Helper()
-	kubeconfig, err := plane.ServiceAccountKubeconfig(t.Context(), namespace, name)
-	must(t, err)
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	must(t, err)
-	return config
-}
-
 func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.Platform) {
 	t.Helper()
 	free := take(t, (len(names)+1)/2) // every second one has two families
@@ -82,10 +69,16 @@ func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.
 		b.planes[name] = plane
 		controlplanetest.Eventually(t, "nothing of other scenarios in "+plane.Name(),
 			func(ctx context.Context) error { return nothingEnds(ctx, plane) })
+		kubeconfig, err := plane.ServiceAccountKubeconfig(t.Context(), system, "clusterset-controller")
+		must(t, err)
+		config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+		must(t, err)
 		platforms = append(platforms, scenario.Platform{
-			Admin: plane.Config(), Controller: configOf(t, plane, system, controllerName), Namespace: namespace,
+			Admin: plane.Config(), Controller: config, Namespace: namespace,
 			Credential: func(reader string) []byte {
-				return b.credential(t, reader, name, func(*clientcmdapi.Config) {})
+				text, err := b.remote(reader, name).ServiceAccountKubeconfig(t.Context(), system, memberName)
+				must(t, err)
+				return text
 			},
 		})
 	}

@@ -62,10 +62,7 @@ func inside() error {
 	return exec.Command("ip", "route", "add", "local", "10.0.0.0/8", "dev", "lo").Run()
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	controlplanetest.Must(t, err)
-}
+var must = controlplanetest.Must
 
 // start starts control planes that stop with the test.
 func start(t *testing.T, names ...string) []*plane.Plane {
