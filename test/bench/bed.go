@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -197,7 +196,7 @@ func (b *bed) idle(ctx context.Context, more func() (bool, error)) error {
 		if err := b.broken(); err != nil {
 			return false, err
 		}
-		metrics, err := get(ctx, "http://"+b.local().controller.Address+"/metrics")
+		_, metrics, err := b.local().controller.Get(ctx, "/metrics")
 		if last = err; err != nil {
 			return false, nil //nolint:nilerr // it does not listen yet
 		}
@@ -211,21 +210,6 @@ func (b *bed) idle(ctx context.Context, more func() (bool, error)) error {
 		return fmt.Errorf("wait until the controller is idle: %w", errors.Join(err, last))
 	}
 	return nil
-}
-
-// get returns what a URL serves.
-func get(ctx context.Context, url string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	return string(content), err
 }
 
 // pause lets time pass in which nothing is to be done.

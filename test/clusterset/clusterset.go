@@ -161,21 +161,29 @@ func start(plane Cluster, address, path string, args ...string) (*Program, error
 	return &Program{Process: started, Address: address}, nil
 }
 
-// Ready tells whether a controller says that it is. The error is that of a program that has ended.
-func (p *Program) Ready(ctx context.Context) (bool, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Address+"/readyz", http.NoBody)
+// Get returns what a controller serves at a path.
+func (p *Program) Get(ctx context.Context, path string) (status int, text string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Address+path, http.NoBody)
 	if err != nil {
-		return false, err
+		return 0, "", err
 	}
 	response, err := http.DefaultClient.Do(request)
-	var network *net.OpError
-	switch {
-	case errors.As(err, &network):
-		return false, p.Err() // it does not listen yet
-	case err != nil:
-		return false, err
+	if err != nil {
+		return 0, "", err
 	}
-	return response.StatusCode == http.StatusOK, response.Body.Close()
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(content), err
+}
+
+// Ready tells whether a controller says that it is. The error is that of a program that has ended.
+func (p *Program) Ready(ctx context.Context) (bool, error) {
+	status, _, err := p.Get(ctx, "/readyz")
+	var network *net.OpError
+	if errors.As(err, &network) {
+		return false, p.Err() // it does not listen yet
+	}
+	return status == http.StatusOK, err
 }
 
 // Apply writes the objects of a YAML stream to a cluster, as kubectl apply
