@@ -74,20 +74,11 @@ func TestMetricsInDocumentsExist(t *testing.T) {
 
 const failures = "docs/operate/failures.md"
 
-// foreignNames are those of Kubernetes, and of tests, that documents name as they name reasons.
-var foreignNames = []string{
-	"CategorizeEndpoints", "ClusterIP", "ClusterProperty", "ExternalIP", "IfNotPresent", "InternalIP", "NodeTopologyConfig",
-	"PreferSameTrafficDistribution", "ProxyTerminatingEndpoints", "RuntimeDefault", "ServiceTrafficDistribution",
-	"SetEndpoints", // of test/scenario
-}
-
 // TestNamesInDocumentsExist holds the reasons of Events and conditions, and what else is named like them, against the
 // code.
 func TestNamesInDocumentsExist(t *testing.T) {
 	names := namesInCode(goFiles(t))
-	for _, name := range foreignNames {
-		names[name] = true
-	}
+	names["InternalIP"] = true // of Kubernetes
 	// The security model names the tests of its promises.
 	tests := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	for _, f := range goFiles(t) {
@@ -138,11 +129,8 @@ func TestThreatsAreTested(t *testing.T) {
 
 // foreignFlags are those of kubectl, helm and other programs that documents name by themselves.
 var foreignFlags = []string{
-	"as", "as-group", "as-uid", "authentication-config", "bump-revision", "context", "etcd-servers-overrides",
-	"force-conflicts", "fqdn-template", "help",
-	"mark-compacted", "privileged", "proxy-url", "request-timeout",
-	"reset-then-reuse-values", "service-account-issuer", "service-account-max-token-expiration", "set", "set-json",
-	"token", "v", "version", "wait",
+	"as", "as-group", "as-uid", "authentication-config", "bump-revision", "context", "fqdn-template", "help", "mark-compacted",
+	"proxy-url", "request-timeout", "reset-then-reuse-values", "service-account-issuer", "set", "set-json", "version",
 }
 
 // TestFlagsInDocumentsExist holds them against the flags that the programs define.
