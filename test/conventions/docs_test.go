@@ -3,13 +3,9 @@
 package conventions
 
 import (
-	"go/ast"
-	"go/token"
-	"go/types"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -77,13 +73,20 @@ const failures = "docs/operate/failures.md"
 // TestNamesInDocumentsExist holds the reasons of Events and conditions, and what else is named like them, against the
 // code.
 func TestNamesInDocumentsExist(t *testing.T) {
-	names := namesInCode(goFiles(t))
-	names["InternalIP"] = true // of Kubernetes
+	names := map[string]bool{"InternalIP": true} // of Kubernetes
+	literal := regexp.MustCompile(`"(\w+)"`)
+	standard := regexp.MustCompile(`\.(?:Service(?:Export|Import)(?:Reason|Condition)|ServiceTrafficDistribution)(\w+)`)
 	// The security model names the tests of its promises.
 	tests := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	for _, f := range goFiles(t) {
-		for _, name := range matches(tests, f.text) {
-			names[name] = names[name] || f.test()
+		var defined []string
+		if f.test() {
+			defined = matches(tests, f.text)
+		} else if !strings.HasPrefix(f.path, "test/") {
+			defined = append(matches(literal, f.text), matches(standard, f.text)...)
+		}
+		for _, name := range defined {
+			names[name] = true
 		}
 	}
 	camelCase := regexp.MustCompile("`([A-Z][a-z]+(?:[A-Z]+[a-z]*)+)`")
@@ -164,26 +167,11 @@ func TestFlagsInDocumentsExist(t *testing.T) {
 func TestAnnotationsInDocumentsExist(t *testing.T) {
 	const domain = "clusterset-dns.github.io"
 	defined := map[string]bool{}
+	definition := regexp.MustCompile(`(?:\bDomain \+ "|"` + regexp.QuoteMeta(domain) + `)(/[^"]+)"`)
 	for _, f := range goFiles(t) {
-		if f.test() || strings.HasPrefix(f.path, "test/") {
-			continue
+		for _, key := range matches(definition, f.text) {
+			defined[domain+key] = !f.test() && !strings.HasPrefix(f.path, "test/") || defined[domain+key]
 		}
-		ast.Inspect(f.pkg, func(node ast.Node) bool {
-			switch n := node.(type) {
-			case *ast.BasicLit:
-				if text, err := strconv.Unquote(n.Value); err == nil && strings.HasPrefix(text, domain+"/") {
-					defined[text] = true
-				}
-			case *ast.BinaryExpr:
-				literal, ok := n.Y.(*ast.BasicLit)
-				if left := types.ExprString(n.X); ok && (left == "Domain" || left == "export.Domain") {
-					if text, err := strconv.Unquote(literal.Value); err == nil && len(text) > 1 {
-						defined[domain+text] = true
-					}
-				}
-			}
-			return true
-		})
 	}
 	ofDomain := regexp.MustCompile(`(?:^|[^.\w-])(` + regexp.QuoteMeta(domain) + `/[A-Za-z-]+)`)
 	expectKnown(t, "key", defined, 20, func(_, text string) []string { return matches(ofDomain, text) })
@@ -227,32 +215,6 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	if len(want) < 10 || !slices.Equal(got, want) {
 		t.Errorf("%s has rows for %q, want %q", failures, got, want)
 	}
-}
-
-// namesInCode are the literals of the code without its tests, and the constants of Kubernetes and the MCS API that it
-// uses.
-func namesInCode(files []file) map[string]bool {
-	standard := regexp.MustCompile(`^(?:Service(?:Export|Import)(?:Reason|Condition)|ServiceTrafficDistribution)(\w+)$`)
-	names := map[string]bool{}
-	for _, f := range files {
-		if f.test() || strings.HasPrefix(f.folder(), "test/") {
-			continue
-		}
-		ast.Inspect(f.pkg, func(node ast.Node) bool {
-			switch n := node.(type) {
-			case *ast.BasicLit:
-				if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
-					names[text] = true
-				}
-			case *ast.SelectorExpr:
-				if found := standard.FindStringSubmatch(n.Sel.Name); found != nil {
-					names[found[1]] = true
-				}
-			}
-			return true
-		})
-	}
-	return names
 }
 
 // TestWorkflowsRunTargets: what the workflows make is in the Makefile, so that it runs anywhere. The actions that they
