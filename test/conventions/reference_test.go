@@ -3,14 +3,12 @@
 package conventions
 
 import (
-	"go/ast"
-	"go/token"
+	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -22,6 +20,7 @@ import (
 	program "github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/command"
 	kubectl "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/command"
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // TestReference compares the lists in docs/reference, one below each of these headings, with the code and its comments.
@@ -104,57 +103,32 @@ func item(name, meaning string) string {
 // object: meaning". Note and place begin with a space.
 type constant struct{ name, value, note, place, meaning string }
 
-func constantsOf(t *testing.T) []constant {
+func constantsOf(t *testing.T) (constants []constant) {
 	t.Helper()
+	definition := regexp.MustCompile(`(?m)^((?:\t?//.*\n)+)\t?(?:const )?(\w+)(?: \w+)? += (?:((?:export\.)?Domain \+ )?"([^"]*)"|(?:\w+\.)?(\w+))(?: +//.*)?$`)
 	values := map[string]string{} // by the name without its package: no two differ
-	var constants []constant
+	slashes := regexp.MustCompile(`(?m)^\s*//`)
 	form := regexp.MustCompile(`^\w+( \([\w, ]+\))?( (?:on|in) [^:]+)?: (.+)$`)
 	for _, f := range goFiles(t) {
 		if f.test() || !strings.HasPrefix(f.path, "controller/") {
 			continue
 		}
-		for _, declaration := range f.pkg.Decls {
-			group, ok := declaration.(*ast.GenDecl)
-			if !ok || group.Tok != token.CONST {
-				continue
+		for _, match := range definition.FindAllStringSubmatch(f.text, -1) {
+			value := cmp.Or(match[4], values[match[5]])
+			if match[3] != "" {
+				value = export.Domain + value
 			}
-			for _, spec := range group.Specs {
-				spec := spec.(*ast.ValueSpec)
-				if len(spec.Values) != 1 {
-					continue
-				}
-				values[spec.Names[0].Name] = evaluate(spec.Values[0], values)
-				comment := spec.Doc.Text()
-				if group.Lparen == token.NoPos {
-					comment = group.Doc.Text()
-				}
-				found := form.FindStringSubmatch(strings.Join(strings.Fields(comment), " "))
-				if value := values[spec.Names[0].Name]; found != nil && value != "" {
-					constants = append(constants, constant{
-						name:  f.pkg.Name.Name + "." + spec.Names[0].Name,
-						value: value, note: found[1], place: found[2], meaning: strings.TrimSuffix(found[3], "."),
-					})
-				}
+			values[match[2]] = value
+			comment := strings.Fields(slashes.ReplaceAllString(match[1], ""))
+			if found := form.FindStringSubmatch(strings.Join(comment, " ")); found != nil && value != "" {
+				constants = append(constants, constant{
+					name:  f.pkg.Name.Name + "." + match[2],
+					value: value, note: found[1], place: found[2], meaning: strings.TrimSuffix(found[3], "."),
+				})
 			}
 		}
 	}
 	return constants
-}
-
-// evaluate returns the value of a constant expression of strings, or "".
-func evaluate(expression ast.Expr, values map[string]string) string {
-	switch e := expression.(type) {
-	case *ast.BasicLit:
-		value, _ := strconv.Unquote(e.Value)
-		return value
-	case *ast.Ident:
-		return values[e.Name]
-	case *ast.SelectorExpr:
-		return values[e.Sel.Name]
-	case *ast.BinaryExpr:
-		return evaluate(e.X, values) + evaluate(e.Y, values)
-	}
-	return ""
 }
 
 // commandsList has each command.
