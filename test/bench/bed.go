@@ -47,7 +47,7 @@ const (
 type cluster struct {
 	*controlplane.Cluster
 	objects         *fleet.Client
-	credential      clusterset.Credential // of the controller
+	credential      string // of the controller
 	controller, dns *clusterset.Program
 }
 

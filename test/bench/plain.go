@@ -99,7 +99,7 @@ func (b *bed) floors(ctx context.Context) error {
 // plain runs a part of the plain client.
 func (b *bed) plain(ctx context.Context, part string, lasts time.Duration) (least leastTime, err error) {
 	b.say("floor of %s", part)
-	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "bench"), plainCommand, part, string(b.local().credential),
+	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "bench"), plainCommand, part, b.local().credential,
 		strconv.Itoa(b.rate), lasts.String())
 	var output, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &complaint

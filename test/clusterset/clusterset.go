@@ -47,11 +47,9 @@ type Cluster interface {
 	ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error)
 }
 
-// A Credential is a kubeconfig in a file.
-type Credential string
-
-// WriteCredential writes a kubeconfig of a service account into the cluster's directory. The API server must answer.
-func WriteCredential(ctx context.Context, plane Cluster, namespace, account string) (Credential, error) {
+// WriteCredential writes a kubeconfig of a service account into the cluster's directory, and returns its path. The API
+// server must answer.
+func WriteCredential(ctx context.Context, plane Cluster, namespace, account string) (string, error) {
 	kubeconfig, err := plane.ServiceAccountKubeconfig(ctx, namespace, account)
 	if err != nil {
 		return "", err
@@ -60,7 +58,7 @@ func WriteCredential(ctx context.Context, plane Cluster, namespace, account stri
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		return "", fmt.Errorf("write the credential of %s: %w", account, err)
 	}
-	return Credential(path), nil
+	return path, nil
 }
 
 // Install applies the rights of the two programs, as deploy/ of the checkout has them.
@@ -105,7 +103,7 @@ type Program struct {
 
 // StartDNS starts a CoreDNS, of the given path, that answers for the zone of the clusterset and for that of the
 // cluster. It does not wait for it; the API server need not answer.
-func StartDNS(plane Cluster, path string, credential Credential) (*Program, error) {
+func StartDNS(plane Cluster, path, credential string) (*Program, error) {
 	return StartCorefile(plane, path, fmt.Sprintf(`.:PORT {
     bind 127.0.0.1
     errors
@@ -136,15 +134,13 @@ func StartCorefile(plane Cluster, path, corefile string) (*Program, error) {
 
 // StartController starts a controller, of the given path, with flags besides those for its identity, credential and
 // address. It does not wait for it; the API server need not answer.
-func StartController(plane Cluster, path string, credential Credential,
-	flags ...string,
-) (*Program, error) {
+func StartController(plane Cluster, path, credential string, flags ...string) (*Program, error) {
 	address, err := process.FreePort()
 	if err != nil {
 		return nil, err
 	}
 	return start(plane, address.String(), path, append([]string{
-		"--cluster-id", plane.Name(), "--kubeconfig", string(credential), "--namespace", Namespace, "--bind-address",
+		"--cluster-id", plane.Name(), "--kubeconfig", credential, "--namespace", Namespace, "--bind-address",
 		address.String(),
 	}, flags...)...)
 }

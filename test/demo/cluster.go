@@ -32,7 +32,6 @@ type cluster struct {
 	plane      *plane.Plane
 	dns        string              // address and port
 	controller *clusterset.Program // set by start
-	health     string              // address and port of the controller's metrics and health
 	kube       kubernetes.Interface
 	mcs        mcsclient.Interface
 	processes  []*process.Process
@@ -56,7 +55,7 @@ func (c *cluster) start(ctx context.Context, folder string) {
 		flags = append(flags, "--network=islands")
 	}
 	c.controller = get(clusterset.StartController(c.plane, filepath.Join(folder, "clusterset-controller"), credential, flags...))
-	c.health, c.processes = c.controller.Address, append(c.processes, c.controller.Process)
+	c.processes = append(c.processes, c.controller.Process)
 }
 
 // awaitReady returns once CoreDNS answers for the clusterset's zone, and the controller is ready.

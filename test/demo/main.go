@@ -116,7 +116,7 @@ func (s *story) hold(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	for _, c := range s.clusters {
-		s.say("%s: DNS at %s, the controller's metrics at http://%s/metrics, logs in %s", c.name, c.dns, c.health,
+		s.say("%s: DNS at %s, the controller's metrics at http://%s/metrics, logs in %s", c.name, c.dns, c.controller.Address,
 			c.plane.Directory())
 		for _, p := range c.processes {
 			go func() {
@@ -126,7 +126,7 @@ func (s *story) hold(ctx context.Context) error {
 		}
 	}
 	host, port, _ := strings.Cut(s.west.dns, ":")
-	controllers := " --controller east=" + s.east.health + " --controller west=" + s.west.health // which are no pods
+	controllers := " --controller east=" + s.east.controller.Address + " --controller west=" + s.west.controller.Address // which are no pods
 	s.chapter("in another terminal")
 	for _, line := range []string{
 		"export KUBECONFIG=" + s.config + " PATH=" + s.bin + ":$PATH",

@@ -90,7 +90,7 @@ func (s *story) exportWeb(ctx context.Context) {
 
 // explainWeb says where a cluster's endpoints of web come from, and how many of them get traffic.
 func (s *story) explainWeb(ctx context.Context, c *cluster, traffic string) {
-	text := s.plugin(ctx, "explain", namespace+"/web", "--contexts", c.name, "--dns", c.dns, "--controller", c.health)
+	text := s.plugin(ctx, "explain", namespace+"/web", "--contexts", c.name, "--dns", c.dns, "--controller", c.controller.Address)
 	if want := "Traffic goes to " + traffic; !strings.Contains(text, want) {
 		must(fmt.Errorf("explain does not say %q", want))
 	}

@@ -173,7 +173,7 @@ func TestCoreDNSUsesEveryRight(t *testing.T) {
 	apply(t, cluster, rights)
 	credential, err := clusterset.WriteCredential(t.Context(), cluster, "kube-system", "clusterset-coredns")
 	must(t, err)
-	start(t, cluster, strings.NewReplacer("FILE", string(credential), "CLUSTER", cluster.Name()).Replace(`
+	start(t, cluster, strings.NewReplacer("FILE", credential, "CLUSTER", cluster.Name()).Replace(`
 .:PORT {
   bind 127.0.0.1
   multicluster clusterset.local {

@@ -48,7 +48,7 @@ func TestRenewedToken(t *testing.T) {
 	start := func(name string) {
 		credential, err := clusterset.WriteCredential(t.Context(), named[name], system, "clusterset-controller")
 		must(t, err)
-		config, err := clientcmd.BuildConfigFromFlags("", string(credential))
+		config, err := clientcmd.BuildConfigFromFlags("", credential)
 		must(t, err)
 		clock := scenario.NewClock(rate, 0)
 		ctx, cancel := context.WithCancel(context.Background())

@@ -100,8 +100,8 @@ func startGateway(t *testing.T, at *plane.Plane, c client.Client) {
 			"apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: %s}\nspec: {controllerName: %s}\n",
 			className, controllerName))
 	})
-	proxy, err := startHAProxy(filepath.Join(at.Directory(), "haproxy.cfg"), proxyAddress)
-	must(t, err)
+	proxy := &haproxy{file: filepath.Join(at.Directory(), "haproxy.cfg"), address: proxyAddress}
+	must(t, proxy.serve(nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- (&controller{client: c, address: proxyAddress, serve: proxy.serve}).run(ctx) }()

@@ -18,13 +18,7 @@ type haproxy struct {
 	address string
 }
 
-// startHAProxy starts one that listens on port 80 of an address, and answers 404.
-func startHAProxy(file, address string) (*haproxy, error) {
-	h := &haproxy{file: file, address: address}
-	return h, h.serve(nil)
-}
-
-// serve has haproxy serve rules.
+// serve has haproxy serve rules on port 80 of its address, and answer 404 to all else.
 func (h *haproxy) serve(rules []rule) error {
 	configured := h.configuration(rules)
 	if before, err := os.ReadFile(h.file); err == nil && bytes.Equal(before, configured) {
