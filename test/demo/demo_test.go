@@ -87,7 +87,11 @@ func hasRecording(t *testing.T, printed string) {
 	recording, err := os.ReadFile(filepath.Join("..", "..", "docs", "demo.svg"))
 	check(t, err)
 	left := strings.Split(digits.ReplaceAllString(strings.ReplaceAll(printed, "\t", "  "), "0"), "\n")
-	for _, each := range regexp.MustCompile("<text.*?>(.*)</text>").FindAllStringSubmatch(string(recording), -1) {
+	lines := regexp.MustCompile("<text.*?>(.*)</text>").FindAllStringSubmatch(string(recording), -1)
+	if len(lines) < 50 {
+		t.Errorf("docs/demo.svg has only %d lines", len(lines))
+	}
+	for _, each := range lines {
 		line := html.UnescapeString(each[1])
 		if strings.Contains(line, "kubeconfig=") { // a path differs
 			continue

@@ -65,19 +65,24 @@ func TestInterop(t *testing.T) {
 		option := ""
 		for line := range strings.Lines(string(text)) {
 			line = strings.TrimSpace(line)
-			if rest, ok := strings.CutPrefix(line, "corefile: "); ok {
-				option = rest
+			other, configures := strings.CutPrefix(line, "corefile: ")
+			if configures {
+				option = other
 			}
 			if ours[option] == "" {
 				ours[option] = serve(t, corefile("multicluster", config, option))
 				ours[option].until(t, "last.default A", "10.43.255.1")
 			}
-			if rest, ok := strings.CutPrefix(line, "delete: "); ok {
-				remove(t, plane, strings.Fields(rest))
+			objects, deletes := strings.CutPrefix(line, "delete: ")
+			if deletes {
+				remove(t, plane, strings.Fields(objects))
+			}
+			if configures || deletes {
+				continue
 			}
 			cells := strings.Split(line, "|")
 			if len(cells) != 5 {
-				continue
+				t.Fatalf("%s: a line has %d cells, want 5: %s", system, len(cells), line)
 			}
 			question, answer, stocks := strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2]), strings.TrimSpace(cells[3])
 			if stocks == "=" {
