@@ -15,9 +15,9 @@ import (
 type figure struct {
 	// what was measured, and the goal it is held to (empty: none).
 	what, goal string
-	measured   string
-	// value is the measured number that is compared with the floor.
-	value float64
+	// value is the measured number that is compared with the floor, and measured its text, by default in units of time.
+	value    float64
+	measured string
 	// floor is what the same took a client that does nothing else, and ratio the part of value and of it.
 	floor, ratio string
 	missed       bool // the goal
@@ -56,6 +56,7 @@ type table struct {
 
 // add adds a figure, and returns it.
 func (t *table) add(f *figure) *figure {
+	f.measured = cmp.Or(f.measured, inUnits(f.value))
 	t.figures = append(t.figures, f)
 	return f
 }
