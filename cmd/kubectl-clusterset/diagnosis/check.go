@@ -66,7 +66,7 @@ type Check struct {
 }
 
 // allChecks are all checks. Causes come before their effects.
-var allChecks = slices.Concat(apiChecks, rightsChecks, clusterChecks, dnsChecks)
+var allChecks = slices.Concat(apiChecks, []Check{memberLeast}, clusterChecks, dnsChecks)
 
 // Findings are those of all checks in all clusters.
 type Findings []Finding

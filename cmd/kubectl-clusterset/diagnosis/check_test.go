@@ -85,19 +85,6 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) { east.Lost = []string{"a of b", "c of d"} },
 			"warning crds-complete east: The CRDs of the MCS API are outdated: they lose a of b and c of d. > kubectl --context east apply --server-side --force-conflicts -f deploy/chart/files/crds",
 		},
-		"the controller lacks rights": {
-			func(east, _ *Cluster) {
-				east.ControllerLacks = []string{"list services"}
-			},
-			"failed controller-rights east: Service account clusterset-controller lacks permissions: list services. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values",
-		},
-		"members lack rights": {
-			func(east, _ *Cluster) {
-				east.Namespace = "mcs"
-				east.MemberLacks = []string{"list a", "list b"}
-			},
-			"failed member-rights east: Service account clusterset-member lacks permissions: list a, list b. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace mcs --reset-then-reuse-values",
-		},
 		"members have too many rights": {
 			func(east, _ *Cluster) {
 				east.MemberHas = []string{"list pods", "create pods", "update pods", "delete pods"}
@@ -239,7 +226,7 @@ func TestSkips(t *testing.T) {
 		"no state": {func(east, _ *Cluster) { east.State = nil }, "findings", "The controller does not answer."},
 		"no reviews": {
 			func(east, _ *Cluster) { east.RightsError = errors.New("forbidden") }, "member-least",
-			"The permissions of service accounts could not be reviewed: forbidden.",
+			"The permissions of members could not be reviewed: forbidden.",
 		},
 	} {
 		for _, finding := range newSet(test.change).Check() {

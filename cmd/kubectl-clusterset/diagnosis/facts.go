@@ -54,10 +54,9 @@ type Cluster struct {
 	MCSVersion string
 	// Lost are fields that the CustomResourceDefinitions of the MCS API lack.
 	Lost []string
-	// ControllerLacks and MemberLacks are missing rights, and MemberHas rights that credentials of members must not have, as
-	// text. They are unknown if RightsError is set.
-	ControllerLacks, MemberLacks, MemberHas []string
-	RightsError                             error
+	// MemberHas are rights that credentials of members must not have, as text. They are unknown if RightsError is set.
+	MemberHas   []string
+	RightsError error
 
 	// PodCIDRs are the pod ranges, none if PodCIDRsError is why they are unknown. Nodes are the addresses of the nodes, and
 	// ServiceCIDRs the Service ranges; none if unknown.
@@ -130,7 +129,7 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 	}
 	c.look(ctx)
 	c.Lost = lost(ctx, c.Dynamic, c.MCSVersion)
-	c.RightsError = c.reviewAccounts(ctx)
+	c.MemberHas, c.RightsError = c.reviewMembers(ctx)
 	c.PodCIDRs, c.Nodes, c.PodCIDRsError = setup.Ranges(ctx, c.Cluster)
 	if list, err := c.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{}); err == nil {
 		for i := range list.Items {
