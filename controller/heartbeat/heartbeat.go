@@ -80,7 +80,7 @@ func CheckID(ctx context.Context, client kubernetes.Interface, namespace, cluste
 func (h *Renewer) doubtful(ctx context.Context) bool {
 	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
-	before := h.Record.Reason()
+	before, _ := h.Record.Doubted()
 	reason, message := h.Record.Doubt(asking)
 	if ctx.Err() != nil {
 		return true

@@ -136,8 +136,9 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 		expect("denied everywhere", "1m0s ago by east; Warning HeartbeatStopped")
 		<-time.After(time.Minute)
 		expect("for long", "2m0s ago by east")
-		if reason := b.Record.Reason(); reason != WritesFail || len(b.retried) > 0 {
-			t.Errorf("the reason is %q, and %v are retried", reason, b.retried)
+		reason, message := b.Record.Doubted()
+		if reason != WritesFail || !strings.Contains(message, denied.Error()) || len(b.retried) > 0 {
+			t.Errorf("the reason is %q (%s), and %v are retried", reason, message, b.retried)
 		}
 		b.fails(nil, "")
 		<-time.After(member.HeartbeatInterval)

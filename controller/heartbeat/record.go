@@ -51,8 +51,10 @@ type Record struct {
 	unseen map[types.NamespacedName]struct{}
 	seen   chan struct{}
 	// late are the services whose published slices are out of date, and since when.
-	late   map[types.NamespacedName]time.Time
-	reason Reason
+	late map[types.NamespacedName]time.Time
+	// reason and message are what Doubt returned last.
+	reason  Reason
+	message string
 }
 
 // NewRecord returns the record of a new leader. expected are the services that the cluster exports or publishes slices
@@ -96,7 +98,7 @@ func (r *Record) Doubt(ctx context.Context) (Reason, string) {
 	reason, message := r.doubt(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reason = reason
+	r.reason, r.message = reason, message
 	return reason, message
 }
 
@@ -128,11 +130,11 @@ func (r *Record) doubt(ctx context.Context) (Reason, string) {
 	return None, ""
 }
 
-// Reason returns what Doubt returned last.
-func (r *Record) Reason() Reason {
+// Doubted returns what Doubt returned last.
+func (r *Record) Doubted() (Reason, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.reason
+	return r.reason, r.message
 }
 
 // Unpublished returns the services whose published slices are out of date, in no order.

@@ -33,8 +33,6 @@ type Cluster struct {
 	MCSVersion string `json:"mcsVersion,omitempty"`
 	// Now is the time of the answer. Ages of other times are relative to it: all are by the clock of the controller.
 	Now time.Time `json:"now"`
-	// InputsLate is a resource of this cluster that cannot be read now, empty if all can.
-	InputsLate string `json:"inputsLate,omitempty"`
 	// HeartbeatStopped is why the heartbeat is not renewed, empty if it is.
 	HeartbeatStopped string `json:"heartbeatStopped,omitempty"`
 	Drained          bool   `json:"drained,omitempty"`

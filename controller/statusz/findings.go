@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -55,6 +56,7 @@ func (l *list) add(severity, name, fix, format string, args ...any) {
 func (l *Leader) findings() []state.Finding {
 	var found list
 	here := contextOf(l.Cluster)
+	l.stopped(&found)
 	for _, problem := range l.Members.Refused() {
 		l.refused(&found, problem)
 	}
@@ -78,6 +80,15 @@ func (l *Leader) findings() []state.Finding {
 		l.ofServices(&found, access)
 	}
 	return found
+}
+
+// stopped adds why the heartbeat is not renewed.
+func (l *Leader) stopped(found *list) {
+	if reason, message := l.Record.Doubted(); reason != heartbeat.None {
+		found.add(state.Failed, "heartbeat", fmt.Sprintf("kubectl --context %s -n %s logs -l app.kubernetes.io/component=controller "+
+			"--prefix --tail=200", contextOf(l.Cluster), l.Namespace), "The controller does not renew its heartbeat, so other clusters "+
+			"demote the endpoints of this one: %s.", message)
+	}
 }
 
 // refused adds the problem of a credential.

@@ -181,8 +181,9 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	gauge("member_credentials_invalid", float64(len(r.Members.Refused())))
 	gauge("nodes_without_zone", float64(len(r.Local.NodesWithoutZone())))
 	gauge("all_members_silent", number(r.Tracker.Isolated()))
+	stopped, _ := r.Record.Doubted()
 	for _, reason := range heartbeat.Reasons {
-		gauge("heartbeat_stopped", number(r.Record.Reason() == reason), string(reason))
+		gauge("heartbeat_stopped", number(stopped == reason), string(reason))
 	}
 	for _, each := range r.Tracker.Witnesses() {
 		gauge("member_canary", number(!each.Fails), each.Cluster, each.Zone, each.Address.String())

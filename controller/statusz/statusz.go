@@ -166,10 +166,11 @@ func (l *Leader) elsewhere(name string) (why, fix string) {
 // status returns the state of the cluster.
 func (l *Leader) status() state.Cluster {
 	own := reconciler.Standing(l.Local.Namespace(l.Namespace))
+	stopped, _ := l.Record.Doubted()
 	out := state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), Network: l.Properties.Network(),
-		Controller: l.server.version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
-		InputsLate: l.Late(0), Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(),
+		Controller: l.server.version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(stopped),
+		Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(),
 		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
 	}
 	places := map[string]int{}

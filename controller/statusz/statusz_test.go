@@ -7,12 +7,15 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
@@ -152,6 +155,33 @@ func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 	} {
 		if got := leader.change(candidate, "delete", "") + " | " + quoted(leader.join(candidate, "west", " --server a")); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestFindingOfTheHeartbeat: a controller that lacks a right says so, as no other check does.
+func TestFindingOfTheHeartbeat(t *testing.T) {
+	late := ""
+	leader := &Leader{
+		Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Gatherer: &reconciler.Gatherer{Cluster: "east", Namespace: "mcs"}}},
+		Record: heartbeat.NewRecord(heartbeat.RecordConfig{
+			Clock: clock.RealClock{}, Late: func(time.Duration) string { return late },
+		}, nil),
+	}
+	for resource, want := range map[string]string{
+		"": "", "Services": "heartbeat: The controller does not renew its heartbeat, so other clusters demote the endpoints of this one: " +
+			"Services of this cluster cannot be read. Check the API server, the CustomResourceDefinitions of the MCS API, and the rights " +
+			"of the controller. > kubectl --context <context of east> -n mcs logs -l app.kubernetes.io/component=controller --prefix --tail=200",
+	} {
+		late = resource
+		leader.Record.Doubt(t.Context())
+		var found list
+		got := ""
+		if leader.stopped(&found); len(found) == 1 {
+			got = found[0].Name + ": " + found[0].What + " > " + found[0].Fix
+		}
+		if got != want {
+			t.Errorf("got %s", got)
 		}
 	}
 }

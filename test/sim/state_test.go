@@ -93,8 +93,8 @@ func TestState(t *testing.T) {
 			len(is.Imports) != 2 || is.Imports[1].Endpoints != 3 || is.Imports[1].Ready != 3 || is.Members[1].Ready != 1 {
 			t.Errorf("the state is %+v", is)
 		}
-		if is.InputsLate != "" || is.Members[1].Controller != "v2" {
-			t.Errorf("%q is late, %+v", is.InputsLate, is.Members[1])
+		if is.Members[1].Controller != "v2" {
+			t.Errorf("west is %+v", is.Members[1])
 		}
 		if web.Import == nil || len(web.DNS) != 1 || len(web.Exports) != 3 || len(web.Endpoints) != 3 || len(web.Problems) != 0 {
 			t.Errorf("the explanation is %+v", web)

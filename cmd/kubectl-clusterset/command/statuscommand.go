@@ -194,8 +194,6 @@ func (s clusterStatus) pending(all []clusterStatus) string {
 	switch {
 	case s.Cluster == nil:
 		return s.Unknown
-	case s.HeartbeatStopped != "" && s.InputsLate != "":
-		return "the heartbeat has stopped: " + s.InputsLate + " cannot be read"
 	case s.HeartbeatStopped != "":
 		return "the heartbeat has stopped: " + s.HeartbeatStopped
 	}

@@ -122,10 +122,7 @@ func TestPending(t *testing.T) {
 		"":                                     func(*clusterStatus) {},
 		"e: it does not know this question":    func(s *clusterStatus) { s.Cluster, s.Unknown = nil, "it does not know this question" },
 		"e: the heartbeat has stopped: writes": func(s *clusterStatus) { s.HeartbeatStopped = "writes" },
-		"e: the heartbeat has stopped: ServiceExports cannot be read": func(s *clusterStatus) {
-			s.HeartbeatStopped, s.InputsLate = "inputs", "ServiceExports"
-		},
-		"e: member west is stale (Silent)":              func(s *clusterStatus) { s.Members[0].State, s.Members[0].Reason = "stale", "Silent" },
+		"e: member west is stale (Silent)":     func(s *clusterStatus) { s.Members[0].State, s.Members[0].Reason = "stale", "Silent" },
 		"e: member west has not been read or heard yet": func(s *clusterStatus) { s.Members[0].Synced = false },
 		"e: 2 services are being reconciled":            func(s *clusterStatus) { s.Queue = 2 },
 		"e: import shop/web is not ready (Pending): no IP yet": func(s *clusterStatus) {

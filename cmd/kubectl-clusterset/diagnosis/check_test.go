@@ -128,10 +128,6 @@ func TestChecks(t *testing.T) {
 			},
 			"failed controller west: The controller does not say what it knows: it does not know this question. > " + logs,
 		},
-		"no heartbeat": {
-			func(_, west *Cluster) { west.State.HeartbeatStopped = "writes" },
-			"failed controller west: The controller does not renew its heartbeat (writes), so other clusters demote the endpoints of this one. > " + logs,
-		},
 		"one id twice": {
 			func(_, west *Cluster) { west.ID = "east" },
 			"failed cluster-id east: The cluster of context west has the id east, too. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>\n" +

@@ -95,7 +95,7 @@ var clusterChecks = []Check{
 			}
 		},
 	},
-	{Name: "controller", About: "the controller answers, and renews its heartbeat", run: func(_ *Set, c *Cluster, found *problems) {
+	{Name: "controller", About: "the controller answers", run: func(_ *Set, c *Cluster, found *problems) {
 		fix := "Start clusterset-controller in namespace " + c.Namespace + ". If it runs, find the cause in its logs: `" +
 			c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.Namespace) + "`."
 		switch {
@@ -108,9 +108,6 @@ var clusterChecks = []Check{
 				"API server names.", "It is unknown what the controller reports: %v.", c.StateError)
 		case c.State == nil:
 			found.fail(fix, "The controller does not say what it knows: %v.", c.StateError)
-		case c.State.HeartbeatStopped != "":
-			found.fail(fix, "The controller does not renew its heartbeat (%s), so other clusters demote the endpoints of this one.",
-				c.State.HeartbeatStopped)
 		}
 	}},
 	{Name: "cluster-id", About: "the cluster id is unique", before: true, run: func(s *Set, c *Cluster, found *problems) {
