@@ -347,8 +347,9 @@ func (e *explanation) findings(account merge.Account) {
 		case e.absent[m.Cluster] == "exports-valid":
 			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
 				"%s does not export it: Service %s does not exist there.", m.Cluster, e.Service)
-		case m.Limits != nil && e.Import == nil:
-			e.problem("member-limits", "kubectl clusterset check --contexts "+both, "%s may be beyond a limit: %v.", e.Service, m.Limits)
+		case m.Limits != nil:
+			e.problem("member-limits", "kubectl clusterset check --contexts "+both,
+				"%s exceeds a limit, so %s, or what changes of it, may not be imported: %v.", m.Cluster, e.Service, m.Limits)
 		case m.Unread != nil:
 			e.problem("member-reachable", "kubectl clusterset check --contexts "+both,
 				"The controller cannot read %s, so what changes there is not imported: %v.", m.Cluster, m.Unread)

@@ -170,6 +170,14 @@ func TestWhy(t *testing.T) {
 			"west fresh []\nmember-reachable: The controller cannot read west, so what changes there is not imported: connection " +
 				"refused. > kubectl clusterset check --contexts <context of east>,<context of west>",
 		},
+		"an import of a member beyond a limit": {
+			[]merge.Contribution{exported("west", v1beta1.Headless, 80, 1, "10.65.0.1")},
+			func(s *Subject, _ *merge.Observed) {
+				s.Members = []Publisher{{Cluster: "west", Limits: errors.New("2000 endpoints")}}
+			},
+			"west fresh []\nmember-limits: west exceeds a limit, so shop/web, or what changes of it, may not be imported: 2000 endpoints. " +
+				"> kubectl clusterset check --contexts <context of east>,<context of west>",
+		},
 		"a namespace that is denied": {
 			nil, func(s *Subject, o *merge.Observed) {
 				s.Members, s.Elsewhere = []Publisher{{Cluster: "west"}}, `namespace "shop" is denied`
