@@ -43,10 +43,8 @@ type Publisher struct {
 	For     string
 	Verdict liveness.Verdict
 	Drained bool
-	// Unread is why it cannot be read, nil for no known reason.
+	// Unread is why not all of it is imported, nil for no known reason.
 	Unread error
-	// Limits is what of it is left out, nil for nothing.
-	Limits error
 	// Accept is the command that accepts the service of it, and Confine the one that accepts addresses in one more range.
 	Accept, Confine string
 }
@@ -347,12 +345,9 @@ func (e *explanation) findings(account merge.Account) {
 		case e.absent[m.Cluster] == "exports-valid":
 			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
 				"%s does not export it: Service %s does not exist there.", m.Cluster, e.Service)
-		case m.Limits != nil:
-			e.problem("member-limits", "kubectl clusterset check --contexts "+both,
-				"%s exceeds a limit, so %s, or what changes of it, may not be imported: %v.", m.Cluster, e.Service, m.Limits)
 		case m.Unread != nil:
 			e.problem("member-reachable", "kubectl clusterset check --contexts "+both,
-				"The controller cannot read %s, so what changes there is not imported: %v.", m.Cluster, m.Unread)
+				"%s is not read completely, so what changes there may not be imported: %v.", m.Cluster, m.Unread)
 		}
 		if m.Drained || each.Cluster == e.Cluster && e.drained {
 			e.problem("drained", "kubectl clusterset undrain "+each.Cluster+" --contexts "+both,

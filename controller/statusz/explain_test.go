@@ -162,21 +162,13 @@ func TestWhy(t *testing.T) {
 			"west not exported: NoService []\nexports-valid: west does not export it: Service shop/web does not exist there. > " +
 				"Correct the Service, or: `kubectl clusterset unexport shop/web --contexts <context of west>`.",
 		},
-		"a member that is fresh and cannot be read": {
+		"a member that is fresh, with an import that outgrew a limit": {
 			[]merge.Contribution{exported("west", v1beta1.Headless, 80, 1, "10.65.0.1")},
 			func(s *Subject, _ *merge.Observed) {
-				s.Members = []Publisher{{Cluster: "west", Unread: errors.New("connection refused")}}
+				s.Members = []Publisher{{Cluster: "west", Unread: errors.New("more than 2000 endpoints")}}
 			},
-			"west fresh []\nmember-reachable: The controller cannot read west, so what changes there is not imported: connection " +
-				"refused. > kubectl clusterset check --contexts <context of east>,<context of west>",
-		},
-		"an import of a member beyond a limit": {
-			[]merge.Contribution{exported("west", v1beta1.Headless, 80, 1, "10.65.0.1")},
-			func(s *Subject, _ *merge.Observed) {
-				s.Members = []Publisher{{Cluster: "west", Limits: errors.New("2000 endpoints")}}
-			},
-			"west fresh []\nmember-limits: west exceeds a limit, so shop/web, or what changes of it, may not be imported: 2000 endpoints. " +
-				"> kubectl clusterset check --contexts <context of east>,<context of west>",
+			"west fresh []\nmember-reachable: west is not read completely, so what changes there may not be imported: more than 2000 " +
+				"endpoints. > kubectl clusterset check --contexts <context of east>,<context of west>",
 		},
 		"a namespace that is denied": {
 			nil, func(s *Subject, o *merge.Observed) {

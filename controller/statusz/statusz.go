@@ -116,22 +116,22 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 	subject.Elsewhere, subject.Settle = l.elsewhere(service.Namespace)
 	reader := l.Source().Reader
 	for _, m := range l.Members.List() {
-		published := slices.DeleteFunc(slices.Clone(m.Slices(service)), func(each *discoveryv1.EndpointSlice) bool {
+		published := slices.DeleteFunc(m.Slices(service), func(each *discoveryv1.EndpointSlice) bool {
 			return !export.IsManaged(each)
 		})
+		why := cmp.Or(m.Problem(), m.Account().Err())
+		if why == nil && !m.Synced() {
+			why = errors.New("it was not read yet")
+		}
 		known := slices.ContainsFunc(subject.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster() })
 		if len(published) == 0 && !known {
-			why := cmp.Or(m.Problem(), m.Account().Err())
-			if why == nil && !m.Synced() {
-				why = errors.New("it was not read yet")
-			}
 			if why != nil {
 				subject.Unread = append(subject.Unread, fmt.Sprintf("%s (%v)", m.Cluster(), why))
 			}
 			continue
 		}
 		who := Publisher{
-			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m), Unread: m.Problem(), Limits: m.Account().Err(),
+			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m), Unread: why,
 			For: chosen(published, reader), Accept: l.accept(m, service), Confine: l.confine(m),
 		}
 		subject.Members = append(subject.Members, who)
