@@ -23,13 +23,14 @@ import (
 const (
 	// askTimeout bounds a question with its connection.
 	askTimeout = 30 * time.Second
-	// forwardTimeout bounds how long the connection to one replica takes.
-	forwardTimeout = 10 * time.Second
 	// electionInterval is the time between two questions while no replica leads.
 	electionInterval = time.Second
 	// maxAnswer bounds the answer, in bytes.
 	maxAnswer = 256 << 20
 )
+
+// forwardTimeout bounds how long the connection to one replica takes.
+var forwardTimeout = 10 * time.Second
 
 // errStandby is the answer of a replica that does not lead.
 var errStandby = errors.New("no replica of the controller leads: try again")

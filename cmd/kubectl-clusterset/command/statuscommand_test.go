@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,19 +89,6 @@ func TestStatusAsksOneQuestion(t *testing.T) {
 	out, _, err := invoke(t, server.URL, "status", "--controller", controller)
 	if err != nil || asked != 2 || len(server.seen()) > 0 || !strings.Contains(out, "shop/db") || !strings.Contains(out, "member-99") {
 		t.Errorf("asked %d times, and %v: %v\n%s", asked, server.seen(), err, out)
-	}
-}
-
-// TestStatusAsksEveryReplica until one answers as the leader, those that are ready first: the node of another may be dead.
-func TestStatusAsksEveryReplica(t *testing.T) {
-	const pods = "/api/v1/namespaces/clusterset-dns/pods"
-	server := newAPI(t, map[string]string{"GET " + pods: `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"dead"}},
-{"metadata":{"name":"leads"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}]}`}, nil)
-	_, _, err := invoke(t, server.URL, "status")
-	seen := server.seen()
-	if exitStatus(err) != exitFailed || seen[1] != "GET "+pods+"/leads/portforward" ||
-		!slices.Contains(seen, "GET "+pods+"/dead/portforward") {
-		t.Errorf("it asked %v: %v", seen, err)
 	}
 }
 
