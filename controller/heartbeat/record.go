@@ -51,8 +51,7 @@ type Record struct {
 	unseen map[types.NamespacedName]struct{}
 	seen   chan struct{}
 	// late are the services whose published slices are out of date, and since when.
-	late map[types.NamespacedName]time.Time
-	// reason and message are what Doubt returned last.
+	late    map[types.NamespacedName]time.Time
 	reason  Reason
 	message string
 }

@@ -54,7 +54,7 @@ func (l *list) add(severity, name, fix, format string, args ...any) {
 
 // findings returns the problems that the controller sees.
 func (l *Leader) findings() []state.Finding {
-	var found list
+	found := list{}
 	here := contextOf(l.Cluster)
 	l.stopped(&found)
 	for _, problem := range l.Members.Refused() {
@@ -63,16 +63,13 @@ func (l *Leader) findings() []state.Finding {
 	for _, m := range l.Members.List() {
 		l.ofMember(&found, m, l.Tracker.Verdict(m.Cluster()))
 	}
-	annotations := map[string]string{}
-	if namespace := l.Local.Namespace(l.Namespace); namespace != nil {
-		annotations = namespace.Annotations
-	}
-	if _, err := member.ParseRank(annotations); err != nil {
-		found.add(state.Failed, "ranks", fmt.Sprintf("kubectl --context %s annotate namespace %s '%s="+
-			"<integer from -1000 to 1000>' --overwrite", here, l.Namespace, member.RankAnnotation),
+	namespace := l.Local.Namespace(l.Namespace)
+	if _, err := member.ParseRank(ptr.Deref(namespace, corev1.Namespace{}).Annotations); err != nil {
+		found.add(state.Failed, "ranks", fmt.Sprintf("kubectl --context %s annotate namespace %s '%s=%s' --overwrite", here, l.Namespace,
+			member.RankAnnotation, values[member.RankAnnotation]),
 			"Namespace %s: %v. Exports of %s come last in conflicts.", l.Namespace, err, l.Cluster)
 	}
-	if reconciler.Standing(l.Local.Namespace(l.Namespace)).Demote {
+	if reconciler.Standing(namespace).Demote {
 		found.add(state.Warning, "drained-itself", "kubectl clusterset undrain "+l.Cluster+" --contexts "+
 			here, "This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")
 	}
@@ -135,7 +132,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		found.add(state.Failed, "member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
 	}
 	if len(m.CIDRs()) == 0 && m.Candidate().Object != nil { // a flag takes no annotation
-		found.add(state.Warning, "member-confined", l.annotate(m, member.CIDRsAnnotation, "<ranges of its pods>"),
+		found.add(state.Warning, "member-confined", l.annotate(m, member.CIDRsAnnotation, values[member.CIDRsAnnotation]),
 			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
 	}
 	if why := m.Account().Err(); why != nil {
@@ -216,9 +213,6 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 				name+" --contexts "+contextOf(l.Cluster)+"` lists the differences.", "%s: %s", name, conflict.Message)
 		}
 	}
-	exported := func(service types.NamespacedName) bool {
-		return access.ServiceExport(service) != nil || len(l.Members.Publishing(service)) > 0
-	}
 	zoneless := l.Local.NodesWithoutZone()
 	for _, each := range access.Imports() {
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
@@ -231,25 +225,26 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 		}
 		if !leaving(each) {
 			service := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
-			*found = append(*found, findingsOf(l.Cluster, each, exported(service))...)
+			exported := access.ServiceExport(service) != nil || len(l.Members.Publishing(service)) > 0
+			*found = append(*found, findingsOf(l.Cluster, each, exported)...)
 		}
 	}
-	lacking := map[string]map[string]bool{}
+	lacking, counted := map[string]int{}, map[types.NamespacedName]bool{}
 	for _, m := range l.Members.List() {
 		if l.Tracker.Verdict(m.Cluster()).State != liveness.Fresh {
 			continue // what it published may be withdrawn
 		}
 		for _, service := range m.Services() {
-			if lacking[service.Namespace] == nil {
-				lacking[service.Namespace] = map[string]bool{}
+			if !counted[service] {
+				lacking[service.Namespace]++
 			}
-			lacking[service.Namespace][service.Name] = true
+			counted[service] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(lacking)) {
 		if why, fix := l.elsewhere(name); why != "" && !l.Denies(name) {
 			found.add(state.Warning, "namespaces", fix, "%s, so exports into it are not imported (services: %d).", sentence(why),
-				len(lacking[name]))
+				lacking[name])
 		}
 	}
 	problematic := l.server.problematic()
@@ -293,15 +288,16 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found l
 		}
 		found.add(state.Failed, "imports-ready", fix, "Import %s is not ready: %s", name, ready.Message)
 	}
-	for kind, annotation := range map[string]string{
-		placement.ConditionPreferCluster: export.AnnotationPrefer, placement.ConditionWithin: export.AnnotationWithin,
-		placement.ConditionWeights: export.AnnotationWeights,
-	} {
+	for _, kind := range placement.Kinds {
 		told := meta.FindStatusCondition(from.Status.Conditions, kind)
 		if !export.IsManaged(from) || told == nil || told.Status != metav1.ConditionFalse ||
 			told.Reason == placement.ReasonOtherShares {
 			continue
 		}
+		annotation := map[string]string{
+			placement.ConditionPreferCluster: export.AnnotationPrefer, placement.ConditionWithin: export.AnnotationWithin,
+			placement.ConditionWeights: export.AnnotationWeights,
+		}[kind]
 		fix := "Correct the flag --prefer of the controller."
 		if from.Annotations[annotation] != "" && len(from.Status.Clusters) > 0 {
 			value := "<valid value>"
@@ -314,7 +310,6 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found l
 		}
 		found.add(state.Warning, "preferences", fix, "%s: %s", name, told.Message)
 	}
-	slices.SortFunc(found, func(a, b state.Finding) int { return strings.Compare(a.What, b.What) })
 	return found
 }
 

@@ -86,8 +86,7 @@ func (s *Server) answer(leader *Leader, r *http.Request) (any, error) {
 	s.answering.Lock()
 	defer s.answering.Unlock()
 	if r.URL.Path == state.PathStatus {
-		out := leader.status()
-		return &out, nil
+		return leader.status(), nil
 	}
 	namespace, name, err := cache.SplitMetaNamespaceKey(r.URL.Query().Get("service"))
 	if err != nil || namespace == "" || name == "" {
@@ -130,11 +129,10 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 			}
 			continue
 		}
-		who := Publisher{
+		subject.Members = append(subject.Members, Publisher{
 			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m), Unread: why,
 			For: chosen(published, reader), Accept: l.accept(m, service), Confine: l.confine(m),
-		}
-		subject.Members = append(subject.Members, who)
+		})
 	}
 	return Explain(subject), nil
 }
@@ -164,14 +162,13 @@ func (l *Leader) elsewhere(name string) (why, fix string) {
 }
 
 // status returns the state of the cluster.
-func (l *Leader) status() state.Cluster {
+func (l *Leader) status() *state.Cluster {
 	own := reconciler.Standing(l.Local.Namespace(l.Namespace))
 	stopped, _ := l.Record.Doubted()
-	out := state.Cluster{
+	out := &state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), Network: l.Properties.Network(),
 		Controller: l.server.version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(stopped),
-		Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(),
-		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
+		Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(), Members: []state.Member{}, Imports: []state.Import{},
 	}
 	places := map[string]int{}
 	for _, m := range l.Members.List() {
@@ -210,7 +207,7 @@ func (l *Leader) status() state.Cluster {
 			}
 		}
 	}
-	out.Findings = append(out.Findings, l.findings()...)
+	out.Findings = l.findings()
 	return out
 }
 
