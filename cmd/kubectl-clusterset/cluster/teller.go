@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,8 @@ func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, er
 		switch {
 		case err == nil && waiting == "":
 			return true, nil
-		case ctx.Err() != nil: // what the end cut off says nothing
+		case ctx.Err() != nil: // what the end cut off says little
+			told = cmp.Or(told, waiting)
 			return false, nil //nolint:nilerr // The poll ends with the cause.
 		case err == nil && (waiting != told || time.Since(toldAt) >= reminder):
 			// The first state is reported only if it lasts.

@@ -94,6 +94,16 @@ func TestSickClusterHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// TestWaitThatEndsShowsWhatIsKnown, although a sick cluster has not answered once.
+func TestWaitThatEndsShowsWhatIsKnown(t *testing.T) {
+	url, _ := newHung(t)
+	out, _, err := invoke(t, url, "status", "--wait", "--timeout", "1s", "--contexts", "east,west", "--controller",
+		"east="+newController(t, imports("Ready", "shop/db")))
+	if exitStatus(err) != exitFailed || !strings.Contains(err.Error(), "west: ") || !strings.Contains(out, "shop/db") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestRequestsOfDiagnosticCommandsTimeOut unless a flag says otherwise.
 func TestRequestsOfDiagnosticCommandsTimeOut(t *testing.T) {
 	controller, server := newController(t, imports("Ready")), newAPI(t, nil, nil)

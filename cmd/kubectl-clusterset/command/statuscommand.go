@@ -42,7 +42,7 @@ func newStatus(o *options) *cobra.Command {
 			statuses, failed := []clusterStatus{}, []error{}
 			look := func(ctx context.Context) (string, error) {
 				found, missed := o.states(ctx, clusters)
-				if ctx.Err() != nil {
+				if ctx.Err() != nil && len(statuses) > 0 {
 					return "", ctx.Err() // what the end of the wait cut off says nothing
 				}
 				statuses, failed = statusesOf(clusters, found, missed, o.overrides.Context.Namespace), missed
