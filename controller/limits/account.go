@@ -31,7 +31,6 @@ type Account struct {
 	// withheld are the services that the last list left out as a whole although they are imported, or because a slice of
 	// them is too large. Their copies in the local cluster count.
 	withheld map[types.NamespacedName]Weight
-	listed   *List // a list whose slices are about to be visible
 	excess   Excess
 	// truncated is the number of consecutive lists that left something out.
 	truncated int
@@ -124,9 +123,6 @@ func (a *Account) IsWithheld(service types.NamespacedName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, withheld := a.withheld[service]
-	if !withheld && a.listed != nil {
-		_, withheld = a.listed.withheld[service]
-	}
 	return withheld
 }
 

@@ -13,6 +13,8 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // sized is a slice with so many endpoints.
@@ -112,23 +114,24 @@ func TestList(t *testing.T) {
 			a := NewAccount("west", most, memory, imported)
 			list := a.List(imported)
 			offer(list, test.offered)
-			a.Note(list)
 			var got, left []string
 			for _, each := range list.Slices() {
-				got = append(got, each.OpenMetadata().Name)
+				got = append(got, each.(*export.Packed).OpenMetadata().Name)
+			}
+			a.Commit(list, func() {
+				if a.mu.TryLock() {
+					a.mu.Unlock()
+					t.Error("what is withheld may be taken for withdrawn once the list is visible")
+				}
+			})
+			if a.asked() {
+				left = append(left, "again")
 			}
 			for limit, service := range a.Excess() {
 				left = append(left, string(limit)+"="+strings.TrimPrefix(service, "demo/"))
 			}
-			withheld := a.Withheld()
-			for service := range withheld {
+			for service := range a.withheld {
 				left = append(left, "~"+service.Name)
-				if !a.IsWithheld(service) {
-					t.Errorf("%s is not withheld before the list is visible", service.Name)
-				}
-			}
-			if a.Commit(); a.asked() {
-				left = append(left, "again")
 			}
 			slices.Sort(got)
 			slices.Sort(left)
@@ -155,8 +158,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 			imported[demo(fmt.Sprint("s", i))] = WeightOf(sized("s/1", 1+random.IntN(10)))
 		}
 		a := NewAccount("west", limits, memory, imported)
-		a.Note(a.List(imported))
-		a.Commit()
+		a.Commit(a.List(imported), func() {})
 		held := map[string]*discoveryv1.EndpointSlice{} // by service/name
 		kept := map[types.NamespacedName]Weight{}       // the least that services with slices count as
 		of := func(name string) types.NamespacedName {
@@ -181,12 +183,12 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 					a.Abandon()
 					break
 				}
-				a.Note(list)
 				clear(held)
 				for _, each := range list.Slices() {
-					held[each.OpenMetadata().Name] = each.Open()
+					slice := each.(*export.Packed).Open()
+					held[slice.Name] = slice
 				}
-				a.Commit()
+				a.Commit(list, func() {})
 			case 1, 2:
 				a.Remove(of(name), held[name])
 				delete(held, name)
@@ -269,8 +271,7 @@ func TestCopiesHoldTheirPlace(t *testing.T) {
 	if offer(north.List(nil), "b/1=1"); memory.held["north"] == 0 {
 		t.Error("a list claims nothing")
 	}
-	west.Note(west.List(imported))
-	if west.Commit(); memory.held["west"] != 0 || !north.asked() {
+	if west.Commit(west.List(imported), func() {}); memory.held["west"] != 0 || !north.asked() {
 		t.Error("what west gave back is not free")
 	}
 }
@@ -281,7 +282,7 @@ func TestRelistsBecomeRare(t *testing.T) {
 	list := func(text string) time.Duration {
 		list := a.List(nil)
 		offer(list, text)
-		a.Note(list)
+		a.Commit(list, func() {})
 		return a.RelistDelay()
 	}
 	var delays []time.Duration

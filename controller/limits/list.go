@@ -3,10 +3,9 @@
 package limits
 
 import (
-	"maps"
-
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -30,7 +29,7 @@ type taken struct {
 }
 
 // List begins a list. imported are the services that are imported from the member, with the weight of the copies of their
-// slices. It is to be offered all slices, and then either noted or, if it failed, abandoned.
+// slices. It is to be offered all slices, and then either committed or, if it failed, abandoned.
 func (a *Account) List(imported map[types.NamespacedName]Weight) *List {
 	select {
 	case <-a.relist:
@@ -75,13 +74,19 @@ func (l *List) Offer(service types.NamespacedName, slice *discoveryv1.EndpointSl
 	}
 }
 
-// Slices returns the selected slices in no order.
-func (l *List) Slices() []*export.Packed {
-	var all []*export.Packed
+// Slices returns the selected slices, each an export.Packed, in no order.
+func (l *List) Slices() (all []any) {
 	for _, of := range l.taken {
-		all = append(all, of.slices...)
+		for _, slice := range of.slices {
+			all = append(all, slice)
+		}
 	}
 	return all
+}
+
+// Services returns the services that the list has, also those that are withheld, in no order.
+func (l *List) Services() []types.NamespacedName {
+	return sets.KeySet(l.taken).Union(sets.KeySet(l.withheld)).UnsortedList()
 }
 
 // Abandon ends a list that failed: the memory that it claimed is free again.
@@ -91,34 +96,18 @@ func (a *Account) Abandon() {
 	a.count(func() {})
 }
 
-// Note takes over what a complete list left out. Its slices are about to be visible: see Commit.
-func (a *Account) Note(list *List) {
+// Commit counts a complete list, which show makes visible, and returns the services that were withheld before. IsWithheld
+// has no answer meanwhile: what is left out is never taken for withdrawn.
+func (a *Account) Commit(list *List, show func()) (withheld map[types.NamespacedName]Weight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.listed = list
-	a.excess = maps.Clone(list.excess)
+	show()
+	kept := a.kept
+	a.excess, a.tally = list.excess, list.tally
 	a.truncated++
 	if len(list.excess) == 0 {
 		a.truncated = 0
 	}
-}
-
-// Withheld returns the services that the noted list left out although the member exports them. The map is shared.
-func (a *Account) Withheld() map[types.NamespacedName]Weight {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.listed == nil {
-		return nil
-	}
-	return a.listed.withheld
-}
-
-// Commit counts the list that was noted, whose slices are visible now, and returns the services that were withheld.
-func (a *Account) Commit() (withheld map[types.NamespacedName]Weight) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	list, kept := a.listed, a.kept
-	a.listed, a.tally = nil, list.tally
 	a.count(func() {
 		a.tally = tallyOf(list.withheld)
 		for service, of := range list.taken {

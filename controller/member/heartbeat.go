@@ -10,7 +10,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -80,32 +79,11 @@ type heartbeat struct {
 	resourceVersion string
 }
 
-var _ cache.ReflectorStore = (*heartbeat)(nil)
-
 func (h *heartbeat) get() Heartbeat {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.last
 }
-
-func (h *heartbeat) Add(obj any) error { return h.Update(obj) }
-
-func (h *heartbeat) Update(obj any) error {
-	h.note(obj.(*coordinationv1.Lease))
-	return nil
-}
-
-// Delete does nothing: a deleted Lease is silence, which the Tracker notices.
-func (h *heartbeat) Delete(any) error { return nil }
-
-func (h *heartbeat) Replace(objects []any, _ string) error {
-	for _, object := range objects {
-		h.note(object.(*coordinationv1.Lease))
-	}
-	return nil
-}
-
-func (h *heartbeat) Resync() error { return nil }
 
 // note takes a new resourceVersion for a renewal, except the first, which may have been written long ago, and an older one,
 // which a restored etcd has.

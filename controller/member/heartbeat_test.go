@@ -27,9 +27,7 @@ func TestTextsOfAHeartbeat(t *testing.T) {
 			HeartbeatUIDAnnotation: test.text, HeartbeatCanariesAnnotation: test.text, HeartbeatVersionAnnotation: test.text,
 			scope.PropertiesAnnotation: test.text,
 		}}}
-		if err := h.Update(lease); err != nil {
-			t.Fatal(err)
-		}
+		h.note(lease)
 		is, length := h.get(), len(test.text)
 		if is.KubeSystemUID != test.uid || len(is.Canaries) != min(length, maxCanariesText) || len(is.Version) != min(length, maxWord) ||
 			len(is.Properties) != min(length, scope.MaxBytes+1) || !strings.HasPrefix(test.text, is.Canaries) {

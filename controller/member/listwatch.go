@@ -49,12 +49,12 @@ var (
 	errExpired  = errors.New("there may be room for what was left out: all objects are listed again")
 )
 
-// selected lists, with list, and watches the objects that only selects. outcome is called with the result of each request that
-// was not canceled, because a reflector retries some failures without returning them. A reflector opens a watch that ended
-// again from its last resourceVersion, unless again returns an error.
-func selected[L, R runtime.Object](client informer.Client[L], only metav1.ListOptions,
-	list func(context.Context, metav1.ListOptions) (R, error), again func(context.Context, string) error,
-	outcome func(error),
+// selected watches the objects that only selects. list takes over a list of them itself, and returns its resourceVersion: the
+// reflector gets an empty one. outcome is called with the result of each request that was not canceled, because a reflector
+// retries some failures without returning them. A reflector opens a watch that ended again from its last resourceVersion,
+// unless again returns an error.
+func selected[L runtime.Object](client informer.Client[L], only metav1.ListOptions,
+	list func(context.Context) (version string, err error), again func(context.Context, string) error, outcome func(error),
 ) *listWatch {
 	tell := func(ctx context.Context, err error) {
 		if ctx.Err() == nil {
@@ -68,9 +68,9 @@ func selected[L, R runtime.Object](client informer.Client[L], only metav1.ListOp
 		}
 		lw.watched.Store(nil)
 		lw.expired.Store(false)
-		result, err := list(ctx, paged(only))
+		version, err := list(ctx)
 		tell(ctx, err)
-		return result, err
+		return &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: version}}, err
 	}
 	lw.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 		if lw.expired.Load() {
@@ -104,19 +104,38 @@ func paged(only metav1.ListOptions) metav1.ListOptions {
 	return only
 }
 
-// listSelection lists the slices of a member and returns those that the limits allow. It holds only these and one page at
-// a time. confirm is called with the complete list; without an error, the store is to get the list next.
-func listSelection(ctx context.Context, client informer.Client[*discoveryv1.EndpointSliceList],
-	options metav1.ListOptions, store *sliceStore, confirm func() error,
-) (_ *metav1.List, err error) {
-	selection := store.account.List(store.imported())
+// events is the cache.ReflectorStore of a listWatch.
+type events[T any] struct{ put, remove func(T) }
+
+func (e events[T]) Add(object any) error { return e.Update(object) }
+
+func (e events[T]) Update(object any) error {
+	e.put(object.(T))
+	return nil
+}
+
+func (e events[T]) Delete(object any) error {
+	e.remove(object.(T))
+	return nil
+}
+
+// Replace does nothing: the list was taken over before.
+func (events[T]) Replace([]any, string) error { return nil }
+
+func (events[T]) Resync() error { return nil }
+
+// list lists the slices of a member, of which the list selects those that the limits allow, and takes the list over if
+// confirm returns no error. It holds only these and one page at a time.
+func (s *sliceStore) list(ctx context.Context, client informer.Client[*discoveryv1.EndpointSliceList],
+	options metav1.ListOptions, confirm func() error,
+) (version string, err error) {
+	selection := s.account.List(s.imported())
 	defer func() {
 		if err != nil {
-			store.account.Abandon()
+			s.account.Abandon()
 		}
 	}()
-	result := &metav1.List{}
-	page, fitting := turn{of: store.turns}, 0
+	page, fitting := turn{of: s.turns}, 0
 	defer page.end()
 	for {
 		list, err := client.List(page.with(ctx), options)
@@ -127,10 +146,10 @@ func listSelection(ctx context.Context, client informer.Client[*discoveryv1.Endp
 		}
 		if errors.Is(err, errTooLarge) {
 			// The response that cannot be read has the token of the next page.
-			return nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
+			return "", fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
 		}
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		for i := range list.Items {
 			slice := export.Strip(&list.Items[i])
@@ -139,7 +158,7 @@ func listSelection(ctx context.Context, client informer.Client[*discoveryv1.Endp
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
-			result.ResourceVersion = list.ResourceVersion
+			version = list.ResourceVersion
 			break
 		}
 		page.end()
@@ -149,23 +168,7 @@ func listSelection(ctx context.Context, client informer.Client[*discoveryv1.Endp
 	}
 	page.end()
 	if err := confirm(); err != nil {
-		return nil, err
+		return "", err
 	}
-	for _, each := range selection.Slices() {
-		result.Items = append(result.Items, runtime.RawExtension{Object: each})
-	}
-	store.account.Note(selection)
-	return result, nil
-}
-
-// listOne lists a single object.
-func listOne[L interface {
-	runtime.Object
-	metav1.ListInterface
-}](ctx context.Context, client informer.Client[L], options metav1.ListOptions) (L, error) {
-	list, err := client.List(ctx, options)
-	if err == nil {
-		list.SetContinue("") // the server may not add more
-	}
-	return list, err
+	return version, s.replace(selection)
 }

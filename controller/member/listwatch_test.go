@@ -66,7 +66,7 @@ func TestUnchanged(t *testing.T) {
 // TestResumedWatches has the others.
 func TestExpiredWatches(t *testing.T) {
 	opened := func() {}
-	lw := selected(leases{}, heartbeatOnly, leases{}.List, nil, func(error) { opened() })
+	lw := selected(leases{}, heartbeatOnly, func(context.Context) (string, error) { return "1", nil }, nil, func(error) { opened() })
 	lw.expire()
 	if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errExpired) {
 		t.Errorf("the watch is opened without a list: %v", err)

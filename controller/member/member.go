@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -31,9 +30,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
-	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -45,9 +42,9 @@ const (
 
 // A Member is one other cluster of the set. It is safe for concurrent use.
 type Member struct {
+	*sliceStore
 	cluster   string
 	clock     clock.WithTicker
-	slices    *sliceStore
 	heartbeat *heartbeat
 	report    func(error) // called when requests fail in another way than before
 	source    *source
@@ -84,36 +81,6 @@ func (m *Member) Accept() *scope.Patterns { return m.source.settings.Load().acce
 
 // Life returns the validity of the member's credential as it is now. It may read files.
 func (m *Member) Life() Life { return m.source.credential.Life() }
-
-// Synced reports whether the member's slices were listed since it joined or its credential changed. It never turns
-// false again: a silent member stays as last seen.
-func (m *Member) Synced() bool { return m.slices.synced.Load() }
-
-// Slices returns the slices that the member publishes for a service, in no order, as new objects. They are complete once
-// Synced.
-func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
-	return m.slices.of(service)
-}
-
-// Encoded returns how large the Slices of a service are in encoded form, 0 if there are none. It decodes none.
-func (m *Member) Encoded(service types.NamespacedName) int {
-	return export.EncodedSize(m.slices.packed(service))
-}
-
-// Withheld reports whether the limits exclude all slices of an imported service, so that their copies count. Call it
-// before and after Slices to be sure.
-func (m *Member) Withheld(service types.NamespacedName) bool {
-	return m.slices.account.IsWithheld(service)
-}
-
-// Services returns every service with a published slice.
-func (m *Member) Services() []types.NamespacedName { return m.slices.services() }
-
-// Account counts what the member contributes, and has what of it is left out.
-func (m *Member) Account() *limits.Account { return m.slices.account }
-
-// Published returns the number of slices that the member publishes.
-func (m *Member) Published() int { return m.slices.count() }
 
 // Heartbeat returns the last sign of life of the member.
 func (m *Member) Heartbeat() Heartbeat { return m.heartbeat.get() }
@@ -157,7 +124,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		return err
 	}
 	// Published slices have managed fields and others, which the limit does not count.
-	httpClient.Transport = &frameLimiter{base: httpClient.Transport, event: maxOther + 2*m.slices.account.Limits().SliceBytes}
+	httpClient.Transport = &frameLimiter{base: httpClient.Transport, event: maxOther + 2*m.account.Limits().SliceBytes}
 	config := rest.CopyConfig(credential.Config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf
@@ -176,16 +143,17 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	}
 	slices, leases := discovery.EndpointSlices(metav1.NamespaceAll), coordination.Leases(credential.Namespace)
 	lease := selected(leases, heartbeatOnly,
-		func(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
-			return listOne(ctx, leases, options)
+		func(ctx context.Context) (version string, err error) {
+			version, _, err = m.readHeartbeat(ctx, leases)
+			return version, err
 		},
 		// A restored etcd sends nothing to a watch from a resourceVersion that it has not reached yet.
 		func(context.Context, string) error { return errRestored },
 		m.outcome(watchedHeartbeat))
-	published := selected(slices,
-		metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster},
-		func(ctx context.Context, options metav1.ListOptions) (*metav1.List, error) {
-			return listSelection(ctx, slices, options, m.slices, func() error {
+	only := metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster}
+	published := selected(slices, only,
+		func(ctx context.Context) (string, error) {
+			return m.list(ctx, slices, paged(only), func() error {
 				// The list may be of another cluster than the last heartbeat, which is read before the list is visible.
 				_, uid, err := m.readHeartbeat(ctx, leases)
 				if err != nil {
@@ -199,8 +167,13 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		m.outcome(watchedSlices))
 
 	var watches sync.WaitGroup
-	watches.Go(func() { m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices) })
-	watches.Go(func() { m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat) })
+	watches.Go(func() {
+		m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, events[*discoveryv1.EndpointSlice]{m.put, m.remove})
+	})
+	watches.Go(func() {
+		silence := func(*coordinationv1.Lease) {} // of a deleted one: the Tracker notices
+		m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, events[*coordinationv1.Lease]{m.heartbeat.note, silence})
+	})
 	watches.Go(func() { m.makeRoom(ctx, published.expire) })
 	watches.Go(func() { m.renewToken(ctx, core.ServiceAccounts(credential.Namespace), credential) })
 	watches.Wait()
@@ -218,7 +191,7 @@ var heartbeatOnly = metav1.ListOptions{
 func (m *Member) readHeartbeat(ctx context.Context, leases informer.Client[*coordinationv1.LeaseList]) (
 	version, uid string, err error,
 ) {
-	list, err := listOne(ctx, leases, paged(heartbeatOnly))
+	list, err := leases.List(ctx, paged(heartbeatOnly))
 	if err != nil {
 		return "", "", err
 	}
@@ -294,12 +267,12 @@ func (m *Member) makeRoom(ctx context.Context, expire func()) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.slices.account.Relist():
+		case <-m.account.Relist():
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(m.slices.account.RelistDelay()):
+		case <-time.After(m.account.RelistDelay()):
 			expire()
 		}
 	}

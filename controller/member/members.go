@@ -270,7 +270,7 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 	cluster := source.candidate.Load().Cluster
 	store := newSliceStore()
 	member := &Member{
-		cluster: cluster, clock: s.config.Clock, slices: store, source: source, keep: s.config.Keep, problems: map[string]error{},
+		cluster: cluster, clock: s.config.Clock, sliceStore: store, source: source, keep: s.config.Keep, problems: map[string]error{},
 		report: func(err error) {
 			s.config.Reporter.Report(Problem{Candidate: source.candidate.Load(), Err: err})
 		},
@@ -279,7 +279,7 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 		s.config.Tracker.LeaseRead(member, is, renewed)
 	}}
 	store.changed = func(service types.NamespacedName) { s.slicesChanged(member, service) }
-	store.listed = func() {
+	store.first = func() {
 		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
 		s.handler.MemberChanged(cluster)
 	}

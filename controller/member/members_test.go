@@ -187,7 +187,7 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 		}).idle(t)
 		refresh()
 		server := &pages{slices: []*discoveryv1.EndpointSlice{slice("web-1", "web", "1")}, most: pageSize}
-		if err := replace(t, set.Get("west").slices, server); err != nil {
+		if err := replace(t, set.Get("west").sliceStore, server); err != nil {
 			t.Fatal(err)
 		}
 		left := set.Get("west")
@@ -196,8 +196,8 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 		}
 		changed, secrets = nil, after
 		refresh()
-		left.slices.listing = func([]types.NamespacedName, func()) {}
-		if err := replace(t, left.slices, &pages{most: pageSize}); err != nil || left.Published() != 1 {
+		left.listing = func([]types.NamespacedName, func()) {}
+		if err := replace(t, left.sliceStore, &pages{most: pageSize}); err != nil || left.Published() != 1 {
 			t.Errorf("%s: an ignored list is visible, or %v", name, err)
 		}
 		if changed = slices.Compact(changed); !slices.Equal(changed, []string{"web, published: false"}) {

@@ -142,9 +142,9 @@ func TestLimits(t *testing.T) {
 		switch verb {
 		case "put":
 			all[0].ResourceVersion = fmt.Sprint(100 + i)
-			err = store.Update(all[0])
+			store.put(all[0])
 		case "delete":
-			err = store.Delete(all[0])
+			store.remove(all[0])
 		case "import":
 			for _, each := range all {
 				imported[ServiceOf(each)] = limits.WeightOf(each)
@@ -168,8 +168,8 @@ func TestLimits(t *testing.T) {
 		default:
 		}
 		var held []string
-		for _, service := range store.services() {
-			for _, each := range store.of(service) {
+		for _, service := range store.Services() {
+			for _, each := range store.Slices(service) {
 				held = append(held, fmt.Sprintf("%s/%s=%d", service.Name, each.Name, len(each.Endpoints)))
 			}
 		}
@@ -202,8 +202,8 @@ func TestPages(t *testing.T) {
 			test.server.slices = append(test.server.slices, sized(fmt.Sprintf("s%04d=1", i)))
 		}
 		store := storing(func(types.NamespacedName) {})
-		if err := replace(t, store, &test.server); err != nil || store.count() != test.count {
-			t.Errorf("%s: got %d slices, %v", name, store.count(), err)
+		if err := replace(t, store, &test.server); err != nil || store.Published() != test.count {
+			t.Errorf("%s: got %d slices, %v", name, store.Published(), err)
 		}
 		if got := fmt.Sprint(test.server.asked); got != test.want {
 			t.Errorf("%s: asked for pages of %s", name, got)

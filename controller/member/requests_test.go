@@ -83,7 +83,7 @@ func TestRequests(t *testing.T) {
 		m := unheard()
 		var known atomic.Bool
 		m.heartbeat.read = func(is Heartbeat, _ bool) { known.Store(is.KubeSystemUID == "another") }
-		m.slices.listing = func(_ []types.NamespacedName, show func()) {
+		m.listing = func(_ []types.NamespacedName, show func()) {
 			show()
 			if !known.Load() {
 				t.Error("slices are listed, and it is not known whose they are")

@@ -44,7 +44,7 @@ func unheard() *Member {
 	now := clock.RealClock{}
 	m := &Member{
 		cluster: "west", clock: now, source: &source{}, report: func(error) {}, problems: map[string]error{},
-		heartbeat: &heartbeat{clock: now, read: func(Heartbeat, bool) {}}, slices: storing(func(types.NamespacedName) {}),
+		heartbeat: &heartbeat{clock: now, read: func(Heartbeat, bool) {}}, sliceStore: storing(func(types.NamespacedName) {}),
 	}
 	m.source.candidate.Store(&Candidate{Cluster: "west"})
 	return m

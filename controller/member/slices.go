@@ -3,8 +3,6 @@
 package member
 
 import (
-	"maps"
-	"slices"
 	"sync/atomic"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -18,16 +16,15 @@ import (
 
 const byService = "service"
 
-// sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it: Add, Update and
-// Delete panic on anything but an EndpointSlice, Replace on anything but an export.Packed. It is safe for one writer and
-// any number of readers.
+// sliceStore holds the EndpointSlices that one member publishes, by service. It is safe for one writer and any number of
+// readers.
 type sliceStore struct {
 	// indexer has each as an export.Packed.
 	indexer cache.Indexer
 	// changed is called for each service that changed, after the change is visible: Members.slicesChanged.
 	changed func(types.NamespacedName)
-	// listed is called after the first complete list, which makes the store synced.
-	listed func()
+	// first is called after the first complete list, which makes the store synced.
+	first func()
 	// listing is called with the services of a complete list, which show makes visible, if it is to be: see Tracker.Listed.
 	listing func(services []types.NamespacedName, show func())
 	synced  atomic.Bool
@@ -39,8 +36,6 @@ type sliceStore struct {
 	// turns bounds how many lists are read at once.
 	turns chan struct{}
 }
-
-var _ cache.ReflectorStore = (*sliceStore)(nil)
 
 // newSliceStore returns an empty store, whose other fields are not set.
 func newSliceStore() *sliceStore {
@@ -56,9 +51,25 @@ func ServiceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: export.ServiceNameOf(slice)}
 }
 
-// of returns the slices of a service in no order. The objects are new.
-func (s *sliceStore) of(service types.NamespacedName) []*discoveryv1.EndpointSlice {
+// Synced reports whether the member's slices were listed since it joined or its credential changed. It never turns
+// false again: a silent member stays as last seen.
+func (s *sliceStore) Synced() bool { return s.synced.Load() }
+
+// Slices returns the slices that the member publishes for a service, in no order, as new objects. They are complete once
+// Synced.
+func (s *sliceStore) Slices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return export.OpenAll(s.packed(service))
+}
+
+// Encoded returns how large the Slices of a service are in encoded form, 0 if there are none. It decodes none.
+func (s *sliceStore) Encoded(service types.NamespacedName) int {
+	return export.EncodedSize(s.packed(service))
+}
+
+// Withheld reports whether the limits exclude all slices of an imported service, so that their copies count. Call it
+// before and after Slices to be sure.
+func (s *sliceStore) Withheld(service types.NamespacedName) bool {
+	return s.account.IsWithheld(service)
 }
 
 // packed returns the slices of a service as they are stored.
@@ -77,8 +88,8 @@ func (s *sliceStore) slice(namespace, name string) *discoveryv1.EndpointSlice {
 	return nil
 }
 
-// services returns every service that has a slice.
-func (s *sliceStore) services() (services []types.NamespacedName) {
+// Services returns every service with a published slice.
+func (s *sliceStore) Services() (services []types.NamespacedName) {
 	for _, value := range s.indexer.ListIndexFuncValues(byService) {
 		namespace, name, err := cache.SplitMetaNamespaceKey(value)
 		if err == nil && name != "" {
@@ -88,64 +99,48 @@ func (s *sliceStore) services() (services []types.NamespacedName) {
 	return services
 }
 
-// count returns the number of slices.
-func (s *sliceStore) count() int { return len(s.indexer.ListKeys()) }
+// Account counts what the member contributes, and has what of it is left out.
+func (s *sliceStore) Account() *limits.Account { return s.account }
 
-func (s *sliceStore) Add(obj any) error    { return s.put(obj) }
-func (s *sliceStore) Update(obj any) error { return s.put(obj) }
+// Published returns the number of slices that the member publishes.
+func (s *sliceStore) Published() int { return len(s.indexer.ListKeys()) }
 
 // put stores a slice, unless the limits refuse it: then the old one stays.
-func (s *sliceStore) put(obj any) error {
-	slice := export.Strip(obj.(*discoveryv1.EndpointSlice))
+func (s *sliceStore) put(slice *discoveryv1.EndpointSlice) {
+	slice = export.Strip(slice)
 	packed := export.Pack(slice)
 	old := s.slice(slice.Namespace, slice.Name)
 	service := ServiceOf(slice)
-	if service.Name == "" {
-		return s.Delete(slice) // it belongs to no service anymore
-	}
-	if old != nil && export.Pack(old).Equal(packed) {
-		return nil
-	}
-	if old != nil && ServiceOf(old) != service {
-		if err := s.Delete(old); err != nil {
-			return err
-		}
+	switch {
+	case service.Name == "":
+		s.remove(slice) // it belongs to no service anymore
+		return
+	case old != nil && export.Pack(old).Equal(packed):
+		return
+	case old != nil && ServiceOf(old) != service:
+		s.remove(old)
 		old = nil
 	}
-	if !s.account.Admit(service, old, slice) {
-		return nil
+	if s.account.Admit(service, old, slice) {
+		_ = s.indexer.Update(packed) // only an object without a key is an error
+		s.changed(service)
 	}
-	if err := s.indexer.Update(packed); err != nil {
-		return err
-	}
-	s.changed(service)
-	return nil
 }
 
-func (s *sliceStore) Delete(obj any) error {
-	slice := obj.(*discoveryv1.EndpointSlice)
+func (s *sliceStore) remove(slice *discoveryv1.EndpointSlice) {
 	old := s.slice(slice.Namespace, slice.Name)
 	if old == nil {
 		s.account.Remove(ServiceOf(slice), nil)
-		return nil
+		return
 	}
-	if err := s.indexer.Delete(slice); err != nil {
-		return err
-	}
+	_ = s.indexer.Delete(slice)
 	s.account.Remove(ServiceOf(old), old)
 	s.changed(ServiceOf(old))
-	return nil
 }
 
-// Replace stores a complete list of packed slices, as of listSelection. It calls changed only for services that did.
-func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
-	listed := map[types.NamespacedName]struct{}{}
-	for service := range s.account.Withheld() {
-		listed[service] = struct{}{} // it is exported nevertheless
-	}
-	for _, object := range objects {
-		listed[ServiceOf(object.(*export.Packed).OpenMetadata())] = struct{}{}
-	}
+// replace takes over a complete list. It calls changed only for services that did.
+func (s *sliceStore) replace(list *limits.List) error {
+	objects := list.Slices()
 	changes, err := informer.Changes(s.indexer, objects)
 	if err != nil {
 		return err
@@ -159,11 +154,8 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 		}
 	}
 	first := false
-	s.listing(slices.Collect(maps.Keys(listed)), func() {
-		if err = s.indexer.Replace(objects, resourceVersion); err != nil {
-			return
-		}
-		for service := range s.account.Commit() {
+	s.listing(list.Services(), func() {
+		for service := range s.account.Commit(list, func() { err = s.indexer.Replace(objects, "") }) {
 			changed[service] = struct{}{} // it may be gone
 		}
 		first = !s.synced.Swap(true)
@@ -172,10 +164,7 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 		s.changed(service)
 	}
 	if first {
-		s.listed()
+		s.first()
 	}
 	return err
 }
-
-// Resync does nothing.
-func (s *sliceStore) Resync() error { return nil }

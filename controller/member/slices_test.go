@@ -31,23 +31,16 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 // storing is an empty store of a member of which nothing is imported.
 func storing(changed func(types.NamespacedName)) *sliceStore {
 	store := newSliceStore()
-	store.changed, store.listed, store.listing = changed, func() {}, func(_ []types.NamespacedName, show func()) { show() }
+	store.changed, store.first, store.listing = changed, func() {}, func(_ []types.NamespacedName, show func()) { show() }
 	store.imported = func() map[types.NamespacedName]limits.Weight { return nil }
 	store.account, store.turns = limits.NewAccount("west", limits.Default, nil, nil), make(chan struct{}, 1)
 	return store
 }
 
-// replace plays a list of what the server has.
+// replace lists what the server has.
 func replace(t *testing.T, store *sliceStore, server *pages) error {
-	list, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store, func() error { return nil })
-	if err != nil {
-		return err
-	}
-	objects := make([]any, len(list.Items))
-	for i := range list.Items {
-		objects[i] = list.Items[i].Object
-	}
-	return store.Replace(objects, list.ResourceVersion)
+	_, err := store.list(t.Context(), server, metav1.ListOptions{Limit: pageSize}, func() error { return nil })
+	return err
 }
 
 // TestSliceStore plays what a reflector does, and tells after each step which services were told, and what is held.
@@ -55,23 +48,25 @@ func TestSliceStore(t *testing.T) {
 	var told []string
 	lists := 0
 	store := storing(func(service types.NamespacedName) { told = append(told, service.Name) })
-	store.listed = func() { lists++ }
-	list := func(all ...*discoveryv1.EndpointSlice) func() error {
-		return func() error { return replace(t, store, &pages{slices: all, most: pageSize}) }
+	store.first = func() { lists++ }
+	list := func(all ...*discoveryv1.EndpointSlice) func() {
+		return func() {
+			if err := replace(t, store, &pages{slices: all, most: pageSize}); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	step := func(name string, do func() error, wantTold, wantHeld []string) {
+	step := func(name string, do func(), wantTold, wantHeld []string) {
 		t.Helper()
 		told = nil
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
+		do()
 		slices.Sort(told)
 		if !slices.Equal(told, wantTold) {
 			t.Errorf("%s: told %v, want %v", name, told, wantTold)
 		}
 		var held []string
-		for _, service := range store.services() {
-			for _, each := range store.of(service) {
+		for _, service := range store.Services() {
+			for _, each := range store.Slices(service) {
 				held = append(held, service.Name+"/"+each.Name+"@"+each.ResourceVersion)
 			}
 		}
@@ -79,8 +74,8 @@ func TestSliceStore(t *testing.T) {
 		if !slices.Equal(held, wantHeld) {
 			t.Errorf("%s: holds %v, want %v", name, held, wantHeld)
 		}
-		if keys := store.indexer.ListKeys(); store.count() != len(keys) {
-			t.Errorf("%s: %d slices are counted, want %v", name, store.count(), keys)
+		if keys := store.indexer.ListKeys(); store.Published() != len(keys) {
+			t.Errorf("%s: %d slices are counted, want %v", name, store.Published(), keys)
 		}
 	}
 	if store.synced.Load() {
@@ -90,14 +85,14 @@ func TestSliceStore(t *testing.T) {
 	if !store.synced.Load() {
 		t.Error("not synced after the first list")
 	}
-	step("add", func() error { return store.Add(slice("a", "web", "2")) }, []string{"web"}, []string{"web/a@2"})
-	step("update", func() error { return store.Update(slice("a", "web", "3")) }, []string{"web"}, []string{"web/a@3"})
-	step("the same", func() error { return store.Update(slice("a", "web", "3")) }, nil, []string{"web/a@3"})
-	step("another service", func() error { return store.Add(slice("b", "db", "4")) }, []string{"db"},
+	step("add", func() { store.put(slice("a", "web", "2")) }, []string{"web"}, []string{"web/a@2"})
+	step("update", func() { store.put(slice("a", "web", "3")) }, []string{"web"}, []string{"web/a@3"})
+	step("the same", func() { store.put(slice("a", "web", "3")) }, nil, []string{"web/a@3"})
+	step("another service", func() { store.put(slice("b", "db", "4")) }, []string{"db"},
 		[]string{"db/b@4", "web/a@3"})
-	step("moved to another service", func() error { return store.Update(slice("b", "web", "5")) },
+	step("moved to another service", func() { store.put(slice("b", "web", "5")) },
 		[]string{"db", "web"}, []string{"web/a@3", "web/b@5"})
-	step("of no service", func() error { return store.Add(slice("c", "", "6")) }, nil, []string{"web/a@3", "web/b@5"})
+	step("of no service", func() { store.put(slice("c", "", "6")) }, nil, []string{"web/a@3", "web/b@5"})
 	step("the same list again", list(slice("a", "web", "3"), slice("b", "web", "5"), slice("c", "", "6")), nil,
 		[]string{"web/a@3", "web/b@5"})
 	other := slice("a", "web", "3")
@@ -106,13 +101,13 @@ func TestSliceStore(t *testing.T) {
 		[]string{"web"}, []string{"web/a@3", "web/b@5"})
 	step("a list with changes", list(slice("a", "db", "8"), slice("d", "mq", "8")), []string{"db", "mq", "web"},
 		[]string{"db/a@8", "mq/d@8"})
-	step("delete", func() error { return store.Delete(slice("a", "db", "9")) }, []string{"db"}, []string{"mq/d@8"})
-	step("delete what is not there", func() error { return store.Delete(slice("z", "web", "9")) }, nil,
+	step("delete", func() { store.remove(slice("a", "db", "9")) }, []string{"db"}, []string{"mq/d@8"})
+	step("delete what is not there", func() { store.remove(slice("z", "web", "9")) }, nil,
 		[]string{"mq/d@8"})
 	if lists != 1 {
 		t.Errorf("told of %d lists, want the first one", lists)
 	}
-	for _, each := range store.of(types.NamespacedName{Namespace: "demo", Name: "mq"}) {
+	for _, each := range store.Slices(types.NamespacedName{Namespace: "demo", Name: "mq"}) {
 		// A member that fills these would have them decoded with each look at the service.
 		if each.ManagedFields != nil || each.Endpoints[0].NodeName != nil || each.Ports != nil || len(each.Labels) != 1 ||
 			each.Annotations != nil {
