@@ -46,8 +46,8 @@ type Member struct {
 	cluster   string
 	clock     clock.WithTicker
 	heartbeat *heartbeat
-	report    func(error) // called when requests fail in another way than before
-	source    *source
+	report    func(Problem) // its Candidate is that of the member
+	source    atomic.Pointer[source]
 	keep      func(context.Context, *corev1.Secret) error // see Config.Keep
 	read      func()                                      // reads the member until it leaves
 	leave     func()                                      // ends read, and closes the account
@@ -63,30 +63,30 @@ type Member struct {
 func (m *Member) Cluster() string { return m.cluster }
 
 // Annotations returns the annotations of what makes the cluster a member. They are shared and must not be changed.
-func (m *Member) Annotations() map[string]string { return m.source.candidate.Load().Annotations }
+func (m *Member) Annotations() map[string]string { return m.Candidate().Annotations }
 
 // Candidate returns what makes the cluster a member, in its latest version.
-func (m *Member) Candidate() *Candidate { return m.source.candidate.Load() }
+func (m *Member) Candidate() *Candidate { return m.source.Load().candidate }
 
 // CIDRs restrict the addresses of the member's endpoints. Without CIDRs all are allowed, and none is probed.
-func (m *Member) CIDRs() []netip.Prefix { return m.source.settings.Load().cidrs }
+func (m *Member) CIDRs() []netip.Prefix { return m.source.Load().cidrs }
 
 // Rank returns the rank of the member's exports in conflicts: see ParseRank. While the annotation is invalid it is the
 // last valid rank, or LastRank.
-func (m *Member) Rank() int { return m.source.settings.Load().rank }
+func (m *Member) Rank() int { return m.source.Load().rank }
 
 // Accept returns the patterns of the services that the member may contribute, nil if it has none of its own. While the
 // annotation is invalid they are the last valid ones.
-func (m *Member) Accept() *scope.Patterns { return m.source.settings.Load().accept }
+func (m *Member) Accept() *scope.Patterns { return m.source.Load().accept }
 
 // Life returns the validity of the member's credential as it is now. It may read files.
-func (m *Member) Life() Life { return m.source.credential.Life() }
+func (m *Member) Life() Life { return m.source.Load().credential.Life() }
 
 // Heartbeat returns the last sign of life of the member.
 func (m *Member) Heartbeat() Heartbeat { return m.heartbeat.get() }
 
 // Config returns how the member is reached, nil if its credential is not usable. It must not be changed.
-func (m *Member) Config() *rest.Config { return m.source.credential.Config }
+func (m *Member) Config() *rest.Config { return m.source.Load().credential.Config }
 
 // Problem returns why requests to the member fail, nil if they do not. A connection that hangs shows in its state alone.
 func (m *Member) Problem() error {
@@ -113,7 +113,7 @@ func (m *Member) note(watched string, err error) {
 	m.reported = kind
 	m.mu.Unlock()
 	if changed && problem != nil {
-		m.report(problem)
+		m.report(Problem{Err: problem})
 	}
 }
 

@@ -225,16 +225,17 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 	for cluster, source := range sources {
 		member := s.connected[cluster]
 		switch {
-		case member != nil && member.source.keeps(source):
-			if member.source.renew(source) {
+		case member != nil && member.source.Load().keeps(source):
+			if !maps.Equal(member.Annotations(), source.candidate.Annotations) {
 				renewed = append(renewed, member)
 			}
+			member.source.Store(member.source.Load().renewed(source))
 			continue
 		case member != nil:
 			replaced = append(replaced, member)
 			member.leave()
 		default:
-			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.Load().String())
+			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.String())
 		}
 		s.connected[cluster] = s.join(ctx, source)
 		joined = append(joined, s.connected[cluster])
@@ -249,7 +250,7 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 		s.config.Tracker.Track(member)
 	}
 	for _, member := range joined {
-		if !member.source.unread {
+		if !member.source.Load().unread {
 			group.Go(member.read)
 		}
 	}
@@ -267,13 +268,15 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 // endpoints stay.
 func (s *Members) join(ctx context.Context, source *source) *Member {
 	ctx, leave := context.WithCancel(ctx)
-	cluster := source.candidate.Load().Cluster
+	cluster := source.candidate.Cluster
 	store := newSliceStore()
 	member := &Member{
-		cluster: cluster, clock: s.config.Clock, sliceStore: store, source: source, keep: s.config.Keep, problems: map[string]error{},
-		report: func(err error) {
-			s.config.Reporter.Report(Problem{Candidate: source.candidate.Load(), Err: err})
-		},
+		cluster: cluster, clock: s.config.Clock, sliceStore: store, keep: s.config.Keep, problems: map[string]error{},
+	}
+	member.source.Store(source)
+	member.report = func(problem Problem) {
+		problem.Candidate = member.Candidate()
+		s.config.Reporter.Report(problem)
 	}
 	member.heartbeat = &heartbeat{clock: s.config.Clock, read: func(is Heartbeat, renewed bool) {
 		s.config.Tracker.LeaseRead(member, is, renewed)
@@ -308,7 +311,7 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 			credential.Config.Dial = s.config.Dial
 		}
 		if err := member.run(klog.NewContext(ctx, logger), credential); err != nil {
-			s.config.Reporter.Report(Problem{Candidate: source.candidate.Load(), Err: err, Refused: true})
+			member.report(Problem{Err: err, Refused: true})
 		}
 	}
 	return member

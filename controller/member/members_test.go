@@ -145,11 +145,11 @@ func TestCredentialsChange(t *testing.T) {
 				slices.Sort(got)
 				force := ""
 				for name, text := range kubeconfigs {
-					if text == string(m.source.credential.kubeconfig) && m.source.credential.Config != nil {
+					if text == string(m.source.Load().credential.kubeconfig) && m.Config() != nil {
 						force = name
 					}
 				}
-				if m.source.unread {
+				if m.source.Load().unread {
 					force += "!"
 				}
 				got = append(got, force, fmt.Sprint(m.CIDRs()))

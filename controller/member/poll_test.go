@@ -92,7 +92,7 @@ func TestMembersOfASource(t *testing.T) {
 				var members []string
 				for _, m := range set.List() {
 					members = append(members, m.Cluster())
-					if m.source.err != nil {
+					if m.source.Load().unread {
 						members[len(members)-1] += "!"
 					}
 					if m.Rank() != 0 {
@@ -152,7 +152,7 @@ func TestTrust(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), test.of,
 				test.members, nil)
-			got := sources["west"].candidate.Load().String()
+			got := sources["west"].candidate.String()
 			refused := slices.DeleteFunc(problems, func(p Problem) bool { return p.Candidate.String() == got })
 			if got != test.want || len(refused) != len(test.static)+len(test.secrets)+len(test.of)-1 {
 				t.Fatalf("the member is %s, want %s; problems %v", got, test.want, problems)

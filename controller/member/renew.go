@@ -67,7 +67,7 @@ func (m *Member) renewToken(ctx context.Context, accounts requestsTokens, creden
 // held returns the Secret with ClusterLabel that makes the cluster a member, nil for any other candidate: the Secrets of a
 // Source belong to another system.
 func (m *Member) held() *corev1.Secret {
-	candidate := m.source.candidate.Load()
+	candidate := m.Candidate()
 	secret, ok := candidate.Object.(*corev1.Secret)
 	if !ok || candidate.Source != "" || secret.Labels[ClusterLabel] != m.cluster {
 		return nil

@@ -31,8 +31,8 @@ func readerToken(issued time.Time, life time.Duration) string {
 
 // holding is a member by a Secret with the kubeconfig of a token.
 func holding(token string) *Member {
-	m := &Member{cluster: "west", clock: clock.RealClock{}, source: &source{}}
-	m.source.candidate.Store(ofSecret(secret("member-west", "west", 0, kubeconfig(`{token: `+token+`}`, aServer))))
+	m := &Member{cluster: "west", clock: clock.RealClock{}}
+	m.source.Store(&source{candidate: ofSecret(secret("member-west", "west", 0, kubeconfig(`{token: `+token+`}`, aServer)))})
 	return m
 }
 
@@ -75,7 +75,7 @@ func TestRenewToken(t *testing.T) {
 			written := 0
 			for time.Now().Before(year) {
 				m := holding(token)
-				m.source.candidate.Store(ofSecret(held))
+				m.source.Store(&source{candidate: ofSecret(held)})
 				credential, err := ParseKubeconfig(held.Data[KubeconfigKey])
 				if err != nil {
 					t.Fatal(err)
@@ -151,10 +151,10 @@ func TestNotRenewed(t *testing.T) {
 		for name, change := range map[string]func(*Member, *Credential){
 			"another token":        func(_ *Member, c *Credential) { c.Config.BearerToken = "secret" },
 			"another namespace":    func(_ *Member, c *Credential) { c.Namespace = "elsewhere" },
-			"no Secret":            func(m *Member, _ *Credential) { m.source.candidate.Store(&Candidate{Cluster: "west"}) },
-			"a Secret of a source": func(m *Member, _ *Credential) { m.source.candidate.Load().Source = "clusterprofile:fleet" },
+			"no Secret":            func(m *Member, _ *Credential) { m.source.Store(&source{candidate: &Candidate{Cluster: "west"}}) },
+			"a Secret of a source": func(m *Member, _ *Credential) { m.Candidate().Source = "clusterprofile:fleet" },
 			"another Secret": func(m *Member, _ *Credential) {
-				m.source.candidate.Store(&Candidate{Cluster: "west", Object: &corev1.Secret{}})
+				m.source.Store(&source{candidate: &Candidate{Cluster: "west", Object: &corev1.Secret{}}})
 			},
 		} {
 			token := readerToken(now, time.Hour)

@@ -43,9 +43,9 @@ func listening(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 func unheard() *Member {
 	now := clock.RealClock{}
 	m := &Member{
-		cluster: "west", clock: now, source: &source{}, report: func(error) {}, problems: map[string]error{},
+		cluster: "west", clock: now, report: func(Problem) {}, problems: map[string]error{},
 		heartbeat: &heartbeat{clock: now, read: func(Heartbeat, bool) {}}, sliceStore: storing(func(types.NamespacedName) {}),
 	}
-	m.source.candidate.Store(&Candidate{Cluster: "west"})
+	m.source.Store(&source{candidate: &Candidate{Cluster: "west"}})
 	return m
 }

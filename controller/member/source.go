@@ -6,11 +6,9 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
@@ -36,18 +34,17 @@ type Static struct {
 	Kubeconfig string
 }
 
-// A source is a candidate that became a member, with its credential.
+// A source is a candidate that became a member, with its credential. It is immutable.
 type source struct {
-	candidate  atomic.Pointer[Candidate] // the latest version, for Events; never nil
-	settings   atomic.Pointer[settings]  // never nil
+	candidate *Candidate
+	settings
 	credential Credential
-	err        error
 	// unread is set if the member cannot be read: the credential is invalid, or an annotation and no valid value of it is
 	// known.
 	unread bool
 }
 
-// settings are what the annotations of a member mean. They are immutable.
+// settings are what the annotations of a member mean.
 type settings struct {
 	cidrs  []netip.Prefix
 	rank   int
@@ -57,16 +54,13 @@ type settings struct {
 // keeps reports whether the member keeps its connection, or stays unread, when the other source follows. An unusable
 // credential removes nothing.
 func (s *source) keeps(other *source) bool {
-	is, will := s.candidate.Load(), other.candidate.Load()
-	return other.unread || !s.unread && is.Kind == will.Kind &&
+	return other.unread || !s.unread && s.candidate.Kind == other.candidate.Kind &&
 		bytes.Equal(s.credential.kubeconfig, other.credential.kubeconfig)
 }
 
-// renew takes over the parts of a source that need no new connection, and reports whether they changed.
-func (s *source) renew(from *source) bool {
-	after := from.candidate.Load()
-	s.settings.Store(from.settings.Load())
-	return !maps.Equal(s.candidate.Swap(after).Annotations, after.Annotations)
+// renewed returns the source with the parts of another one that need no new connection.
+func (s *source) renewed(from *source) *source {
+	return &source{candidate: from.candidate, settings: from.settings, credential: s.credential, unread: s.unread}
 }
 
 // An AnnotationError is an annotation with an invalid value.
@@ -145,51 +139,46 @@ func gather(config Config, of []*Candidate, keys map[string]bool, connected map[
 			problems = append(problems, problem)
 			continue
 		}
-		s := parse(candidate, connected[candidate.Cluster])
-		if problem.Err = s.err; s.err != nil {
+		if sources[candidate.Cluster], problem.Err = parse(candidate, connected[candidate.Cluster]); problem.Err != nil {
 			problems = append(problems, problem)
 		}
-		sources[candidate.Cluster] = s
 	}
 	return sources, problems
 }
 
-// parse returns the source that a candidate is. While an annotation is invalid, or a file cannot be read, the settings of
+// parse returns the source that a candidate is, and what is wrong with it. While an annotation is invalid, or a file cannot be read, the settings of
 // the member stay, if there are any, so that a renewed token is used nevertheless.
-func parse(candidate *Candidate, member *Member) *source {
-	s := &source{}
-	s.candidate.Store(candidate)
+func parse(candidate *Candidate, member *Member) (s *source, err error) {
+	s = &source{candidate: candidate}
 	switch {
 	case candidate.Err != nil:
-		s.err = candidate.Err
+		err = candidate.Err
 	case candidate.Kind == kindFlag:
-		s.credential, s.err = LoadKubeconfig(candidate.Name)
+		s.credential, err = LoadKubeconfig(candidate.Name)
 	default:
-		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)
+		s.credential, err = ParseKubeconfig(candidate.Kubeconfig)
 	}
 	if candidate.Kind == kindFlag {
 		with := *candidate
-		if with.Annotations = s.credential.Annotations; s.err != nil && member != nil {
+		if with.Annotations = s.credential.Annotations; err != nil && member != nil {
 			with.Annotations = member.Annotations() // those of a file that cannot be read stay
 		}
-		candidate = &with
-		s.candidate.Store(candidate)
+		s.candidate = &with
 	}
-	is, errs := settings{}, [3]error{}
-	is.cidrs, errs[0] = parseCIDRs(candidate.Annotations)
-	is.rank, errs[1] = ParseRank(candidate.Annotations)
-	is.accept, errs[2] = parseAccept(candidate.Annotations)
-	s.settings.Store(&is)
-	s.unread = s.err != nil
+	s.unread = err != nil
+	var errs [3]error
+	s.cidrs, errs[0] = parseCIDRs(s.candidate.Annotations)
+	s.rank, errs[1] = ParseRank(s.candidate.Annotations)
+	s.accept, errs[2] = parseAccept(s.candidate.Annotations)
 	if invalid := cmp.Or(errs[:]...); invalid != nil {
-		s.err = cmp.Or(s.err, invalid)
-		if known := member != nil && !member.source.unread; known {
-			s.settings.Store(member.source.settings.Load())
+		err = cmp.Or(err, invalid)
+		if known := member != nil && !member.source.Load().unread; known {
+			s.settings = member.source.Load().settings
 		} else {
 			s.unread = true
 		}
 	}
-	return s
+	return s, err
 }
 
 // parseAccept parses the annotation scope.AcceptAnnotation, nil if there is none. If it is invalid, everything is accepted
@@ -217,7 +206,7 @@ func admit(own, cluster string, sources map[string]*source) error {
 	if sources[cluster] == nil {
 		return nil
 	}
-	first := sources[cluster].candidate.Load()
+	first := sources[cluster].candidate
 	if first.Kind == kindFlag {
 		return fmt.Errorf("cluster id %q is already that of a member named by a flag", cluster)
 	}

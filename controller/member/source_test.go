@@ -43,7 +43,7 @@ func TestGather(t *testing.T) {
 			sources, problems := gather(having(secrets...).of(Config{Cluster: "east", Static: static}), nil, nil, nil)
 			members := slices.Sorted(maps.Keys(sources))
 			for i, cluster := range members {
-				if sources[cluster].err != nil {
+				if sources[cluster].unread {
 					members[i] += "!"
 				}
 			}
@@ -95,17 +95,18 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		"no texts":  {file(with(`{clusterset-dns.github.io/rank: 5}`)), 0, 0, "use texts as values"},
 		"wrong":     {file(with(`{clusterset-dns.github.io/cidrs: ten}`)), 0, 0, "annotation clusterset-dns.github.io/cidrs"},
 	} {
-		s := parse(test.candidate, nil)
-		is := s.settings.Load()
-		if len(is.cidrs) != test.cidrs || is.rank != test.rank || (s.err == nil) != (test.err == "") ||
-			s.err != nil && !strings.Contains(s.err.Error(), test.err) {
-			t.Errorf("%s: prefixes %v, rank %d, %v", name, is.cidrs, is.rank, s.err)
+		is, err := parse(test.candidate, nil)
+		if len(is.cidrs) != test.cidrs || is.rank != test.rank || (err == nil) != (test.err == "") ||
+			err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%s: prefixes %v, rank %d, %v", name, is.cidrs, is.rank, err)
 		}
 	}
-	known := &Member{source: parse(file(confined), nil)}
+	known := &Member{}
+	read, _ := parse(file(confined), nil)
+	known.source.Store(read)
 	for _, text := range []string{"", with(`{clusterset-dns.github.io/rank: 5}`)} {
-		s := parse(file(text), known)
-		if is := s.settings.Load(); !s.unread || len(is.cidrs) != 1 || is.rank != 5 || len(s.candidate.Load().Annotations) != 2 {
+		is, _ := parse(file(text), known)
+		if !is.unread || len(is.cidrs) != 1 || is.rank != 5 || len(is.candidate.Annotations) != 2 {
 			t.Errorf("a file that cannot be read lifts restrictions: prefixes %v, rank %d", is.cidrs, is.rank)
 		}
 	}
