@@ -13,19 +13,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// A Path tells whether connections from the local cluster reach the pods of a member.
-type Path string
-
-// Paths to a member.
-const (
-	// Unknown: it has no canary, or none answered yet.
-	Unknown Path = ""
-	// Reachable: at least half of its canaries are reached.
-	Reachable Path = "reachable"
-	// Unreachable: most of its canaries are not reached.
-	Unreachable Path = "unreachable"
-)
-
 // forgetAfter is how long a member may offer no canary before its path is forgotten: its replicas may all be unready for
 // a moment.
 const forgetAfter = 30 * time.Second
@@ -43,7 +30,7 @@ type Paths struct {
 
 // A path is what is known of the path to one member.
 type path struct {
-	is       Path
+	is       liveness.Path
 	canaries map[netip.AddrPort]*verdict
 	// empty is since when none is offered; zero while some are.
 	empty time.Time
@@ -61,30 +48,19 @@ func NewPaths(limits liveness.Limits, changed func(cluster string)) *Paths {
 	return &Paths{limits: limits, changed: changed, members: map[string]*path{}}
 }
 
-// Opinion implements memberstate.Layer.
-func (v *Paths) Opinion(cluster string) liveness.Opinion {
-	if v.Of(cluster) == Unreachable {
-		return liveness.Opinion{State: liveness.Stale, Reason: liveness.PodsUnreachable}
-	}
-	return liveness.Opinion{}
-}
-
-// Of returns the path to a member.
-func (v *Paths) Of(cluster string) Path {
+// Path implements memberstate.Layer.
+func (v *Paths) Path(cluster string) liveness.Path {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if m := v.members[cluster]; m != nil {
 		return m.is
 	}
-	return Unknown
+	return liveness.Unknown
 }
 
-// Memory implements memberstate.Layer.
-func (v *Paths) Memory(cluster string) string { return string(v.Of(cluster)) }
-
 // Restore implements memberstate.Layer.
-func (v *Paths) Restore(cluster, memory string) {
-	if was := Path(memory); was == Reachable || was == Unreachable {
+func (v *Paths) Restore(cluster string, was liveness.Path) {
+	if was == liveness.Reachable || was == liveness.Unreachable {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.member(cluster).is = was
@@ -137,7 +113,7 @@ func (v *Paths) offered(now time.Time, cluster string, canaries []Canary) (chang
 		for _, each := range canaries {
 			known := before[each.Address]
 			if known == nil {
-				known = &verdict{cut: m.is == Unreachable} // a new canary proves nothing yet, in either direction
+				known = &verdict{cut: m.is == liveness.Unreachable} // a new canary proves nothing yet, in either direction
 			}
 			known.zone = each.Zone
 			m.canaries[each.Address] = known
@@ -147,7 +123,7 @@ func (v *Paths) offered(now time.Time, cluster string, canaries []Canary) (chang
 		m.empty = now
 	case now.Sub(m.empty) >= forgetAfter:
 		delete(v.members, cluster)
-		return m.is != Unknown
+		return m.is != liveness.Unknown
 	}
 	return false
 }
@@ -163,7 +139,7 @@ func (v *Paths) probed(p Probe) {
 	}
 	was := m.is
 	m.canaries[p.Canary].probed(p, len(m.canaries) == 1, v.limits.StaleAfter)
-	if m.is = v.judge(m, p); m.is == Unreachable && was != Unreachable {
+	if m.is = v.judge(m, p); m.is == liveness.Unreachable && was != liveness.Unreachable {
 		m.cuts = m.cuts.And(p.Ended)
 	}
 	changed := m.is != was
@@ -184,7 +160,7 @@ func (v *Paths) member(cluster string) *path {
 }
 
 // judge returns the path to a member after a probe of it. The caller holds the lock.
-func (v *Paths) judge(m *path, p Probe) Path {
+func (v *Paths) judge(m *path, p Probe) liveness.Path {
 	cut := 0
 	for _, each := range m.canaries {
 		if each.cut {
@@ -199,12 +175,12 @@ func (v *Paths) judge(m *path, p Probe) Path {
 		m.steady = p.Ended
 	}
 	switch {
-	case m.is == Unknown && p.Outcome != Answered:
-		return Unknown
-	case m.is == Unreachable && (most || m.cuts.Flapping(p.Ended, m.steady, v.limits)):
-		return Unreachable
+	case m.is == liveness.Unknown && p.Outcome != Answered:
+		return liveness.Unknown
+	case m.is == liveness.Unreachable && (most || m.cuts.Flapping(p.Ended, m.steady, v.limits)):
+		return liveness.Unreachable
 	case !most:
-		return Reachable
+		return liveness.Reachable
 	}
-	return Unreachable
+	return liveness.Unreachable
 }

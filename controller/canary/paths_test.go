@@ -56,7 +56,7 @@ func course(v *Paths, cluster string, probes []Probe) string {
 	second := 0
 	show := func(until time.Time) {
 		for ; !at(second + 1).After(until); second++ {
-			text.WriteByte(map[Path]byte{Unknown: '?', Reachable: 'r', Unreachable: 'u'}[v.Of(cluster)])
+			text.WriteByte(map[liveness.Path]byte{liveness.Unknown: '?', liveness.Reachable: 'r', liveness.Unreachable: 'u'}[v.Path(cluster)])
 		}
 	}
 	for _, p := range probes {
@@ -72,7 +72,7 @@ func times(mark string, number int) string { return strings.Repeat(mark, number)
 
 func TestPaths(t *testing.T) {
 	for name, test := range map[string]struct {
-		left Path
+		left liveness.Path
 		rows []string
 		want string // the course of west
 	}{
@@ -92,8 +92,8 @@ func TestPaths(t *testing.T) {
 		},
 		"three answers end it":             {"", []string{"west/1 +---++++", "west/2 +-------"}, "rrruuurr"},
 		"answers in a row":                 {"", []string{"west/1 +---++-++", "west/2 +--------"}, "rrruuuuuu"},
-		"left as unreachable":              {Unreachable, []string{"west/1 --++++", "west/2 ------"}, "uuuurr"},
-		"left as reachable, and cut since": {Reachable, []string{"west/1 " + times("-", 33), "west/2 " + times("-", 33)}, times("r", 30) + "uuu"},
+		"left as unreachable":              {liveness.Unreachable, []string{"west/1 --++++", "west/2 ------"}, "uuuurr"},
+		"left as reachable, and cut since": {liveness.Reachable, []string{"west/1 " + times("-", 33), "west/2 " + times("-", 33)}, times("r", 30) + "uuu"},
 		"a cut while the others fail":      {"", []string{"west/1 +--------", "west/2 +--------", "north/1 +++++----", "north/2 +++++----"}, "rrruuuuuu"},
 		"a canary was lost long ago, and now all fail": {
 			"",
@@ -109,7 +109,7 @@ func TestPaths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			probes, offers := history(test.rows...)
 			v := newPaths()
-			v.Restore("west", string(test.left))
+			v.Restore("west", test.left)
 			for cluster, canaries := range offers {
 				v.offer(at(0), cluster, canaries)
 			}
@@ -127,11 +127,8 @@ func TestOffer(t *testing.T) {
 	probes, offers := history("west/1 +---", "west/2 +---")
 	v.offer(at(0), "west", offers["west"])
 	course(v, "west", probes)
-	if v.Of("west") != Unreachable || len(changes) != 2 {
-		t.Fatal(v.Of("west"), changes)
-	}
-	if got := v.Opinion("west"); got.State != liveness.Stale || got.Reason != liveness.PodsUnreachable || v.Memory("west") != "unreachable" {
-		t.Errorf("the opinion is %v", got)
+	if v.Path("west") != liveness.Unreachable || len(changes) != 2 {
+		t.Fatal(v.Path("west"), changes)
 	}
 	if all := v.Witnesses(); len(all) != 2 || !all[0].Fails || all[0].Cluster != "west" || all[0].Address != named("west/1").Address {
 		t.Errorf("the witnesses are %v", all)
@@ -145,13 +142,13 @@ func TestOffer(t *testing.T) {
 			}
 		}
 	}
-	if v.offer(at(5), "west", []Canary{named("west/3"), named("west/4")}); v.Of("west") != Unreachable {
+	if v.offer(at(5), "west", []Canary{named("west/3"), named("west/4")}); v.Path("west") != liveness.Unreachable {
 		t.Error("new canaries that were not probed yet make it reachable")
 	}
-	if answered(2); v.Of("west") != Unreachable {
+	if answered(2); v.Path("west") != liveness.Unreachable {
 		t.Error("two answers are enough")
 	}
-	if answered(3); v.Of("west") != Reachable || v.Opinion("west") != (liveness.Opinion{}) {
+	if answered(3); v.Path("west") != liveness.Reachable {
 		t.Error("three answers are not enough")
 	}
 	v.probed(Probe{Cluster: "west", Canary: named("west/1").Address, Outcome: Answered})
@@ -159,11 +156,11 @@ func TestOffer(t *testing.T) {
 		t.Error("a canary that is not offered counts")
 	}
 	v.offer(at(20), "west", nil)
-	if v.offer(at(50), "west", nil); v.Of("west") != Unknown || len(changes) != 4 {
-		t.Errorf("without canaries it is %q", v.Of("west"))
+	if v.offer(at(50), "west", nil); v.Path("west") != liveness.Unknown || len(changes) != 4 {
+		t.Errorf("without canaries it is %q", v.Path("west"))
 	}
 	v.Restore("west", "unreachable")
-	if v.Restore("west", "else"); v.Of("west") != Unreachable {
+	if v.Restore("west", "else"); v.Path("west") != liveness.Unreachable {
 		t.Error("an unknown word is a path")
 	}
 }

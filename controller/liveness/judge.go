@@ -76,7 +76,22 @@ type Member struct {
 	Confirmed string
 	// Drained asks for demotion on purpose.
 	Drained bool
+	// Path is the path to its pods.
+	Path Path
 }
+
+// A Path tells whether connections from the local cluster reach the pods of a member.
+type Path string
+
+// Paths to a member.
+const (
+	// Unknown: it has no canary, or none answered yet.
+	Unknown Path = ""
+	// Reachable: at least half of its canaries are reached.
+	Reachable Path = "reachable"
+	// Unreachable: most of its canaries are not reached.
+	Unreachable Path = "unreachable"
+)
 
 // A Verdict is what follows for one member.
 type Verdict struct {
@@ -92,10 +107,10 @@ type Verdict struct {
 	Token string
 }
 
-// Unknown is the verdict on a cluster that is no member.
-func Unknown(cluster string) Verdict { return Verdict{Cluster: cluster, Reason: NotYetHeard} }
+// NoMember is the verdict on a cluster that is no member.
+func NoMember(cluster string) Verdict { return Verdict{Cluster: cluster, Reason: NotYetHeard} }
 
-// A Change is a verdict that is not what it was. A member that joins was Unknown.
+// A Change is a verdict that is not what it was. A member that joins was NoMember.
 type Change struct{ Was, Is Verdict }
 
 // LostMost reports whether so many exports are lost that a quarantine follows: all, or more than half of at least
@@ -104,16 +119,9 @@ func LostMost(before, after int) bool {
 	return after == 0 && before > 0 || before >= 3 && 2*after < before
 }
 
-// An Opinion is what other evidence than heartbeats says of a member. The zero value has nothing against it.
-type Opinion struct {
-	State  State
-	Reason Reason
-}
-
-// Judge judges a member by what was heard of it until now, and by a further opinion: the worse one counts. The limits must
-// be valid. A demotion is relative: it takes no endpoint away unless another cluster has a ready one. So it does not
+// Judge judges a member by what is known of it now. The limits must be valid. A demotion is relative: it takes no endpoint away unless another cluster has a ready one. So it does not
 // matter whether the fault is local.
-func Judge(now time.Time, limits Limits, member Member, opinion Opinion) Verdict {
+func Judge(now time.Time, limits Limits, member Member) Verdict {
 	verdict := Verdict{Cluster: member.Cluster}
 	var before State
 	if member.Arrivals.Last.IsZero() {
@@ -129,13 +137,12 @@ func Judge(now time.Time, limits Limits, member Member, opinion Opinion) Verdict
 		verdict.State, verdict.Reason = Stale, quarantined
 	case member.Arrivals.flapping(limits):
 		verdict.State, verdict.Reason = Stale, Flapping
+	case member.Path == Unreachable:
+		verdict.State, verdict.Reason = Stale, PodsUnreachable
 	case member.Arrivals.Last.IsZero():
 		verdict.Reason = NotYetHeard
 	default:
 		verdict.Reason = Heard
-	}
-	if opinion.State > verdict.State {
-		verdict.State, verdict.Reason = opinion.State, opinion.Reason
 	}
 	verdict.Demote = verdict.State != Fresh || member.Drained
 	return verdict

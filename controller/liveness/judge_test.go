@@ -62,15 +62,14 @@ func tick(now time.Time, passed time.Duration, members []Member) (isolated bool)
 	return Tick(now, passed, limits, all)
 }
 
-// judged is what follows for members, as "isolated; west stale Silent demote". The opinion is on the first one.
-func judged(now time.Time, limits Limits, members []Member, opinion Opinion) string {
+// judged is what follows for members, as "isolated; west stale Silent demote".
+func judged(now time.Time, limits Limits, members []Member) string {
 	var parts []string
 	if tick(now, 0, members) {
 		parts = append(parts, "isolated")
 	}
 	for _, m := range members {
-		v := Judge(now, limits, m, opinion)
-		opinion = Opinion{}
+		v := Judge(now, limits, m)
 		part := fmt.Sprintf("%s %s %s", v.Cluster, v.State, v.Reason)
 		if v.Demote {
 			part += " demote"
@@ -86,11 +85,10 @@ func judged(now time.Time, limits Limits, members []Member, opinion Opinion) str
 	return strings.Join(parts, "; ")
 }
 
-// with reads what is known of the first member besides its heartbeats, and when the last one joined. It returns the limits
-// and the opinion on the first member.
-func with(t *testing.T, members []Member, text string) (l Limits, opinion Opinion) {
+// with reads what is known of the first member besides its heartbeats, and when the last one joined. It returns the limits.
+func with(t *testing.T, members []Member, text string) Limits {
 	t.Helper()
-	l = limits
+	l := limits
 	for field := range strings.FieldsSeq(text) {
 		key, value, _ := strings.Cut(field, "=")
 		moment := func() time.Time {
@@ -104,7 +102,7 @@ func with(t *testing.T, members []Member, text string) (l Limits, opinion Opinio
 		case "gone":
 			l.GoneAfter = time.Hour
 		case "unreachable":
-			opinion = Opinion{State: Stale, Reason: PodsUnreachable}
+			m.Path = Unreachable
 		case "before":
 			m.Before = ParseState(value)
 		case "drained":
@@ -131,7 +129,7 @@ func with(t *testing.T, members []Member, text string) (l Limits, opinion Opinio
 			t.Fatal(field)
 		}
 	}
-	return l, opinion
+	return l
 }
 
 func TestJudge(t *testing.T) {
@@ -202,8 +200,8 @@ func TestJudge(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			members := members(t, test.now, test.members)
-			limits, opinion := with(t, members, test.with)
-			if got := judged(at(test.now), limits, members, opinion); got != test.want {
+			limits := with(t, members, test.with)
+			if got := judged(at(test.now), limits, members); got != test.want {
 				t.Errorf("got\n%s, want\n%s", got, test.want)
 			}
 		})

@@ -32,14 +32,14 @@ func TestTimeAndHeartbeats(t *testing.T) {
 		}
 		now, away, uid := at(0), false, "uid-0"
 		for range 200 {
-			before := Judge(now, l, *m, Opinion{})
+			before := Judge(now, l, *m)
 			passed := time.Duration(random.IntN(8)) * time.Second
 			if random.IntN(20) == 0 {
 				away, passed = !away, time.Duration(random.IntN(40))*time.Second
 			}
 			now = now.Add(passed)
 			tick(now, passed, members)
-			after := Judge(now, l, *m, Opinion{})
+			after := Judge(now, l, *m)
 			if after.State < before.State || before.Demote && !after.Demote || before.Keep != after.Keep {
 				t.Fatalf("seed %d: %+v became %+v with time alone", seed, before, after)
 			}
@@ -54,10 +54,10 @@ func TestTimeAndHeartbeats(t *testing.T) {
 			if random.IntN(20) == 0 {
 				uid = "uid-1"
 				m.Arrivals = m.Arrivals.Seen(now, uid)
-				after = Judge(now, l, *m, Opinion{})
+				after = Judge(now, l, *m)
 			}
 			m.Arrivals = m.Arrivals.Heard(now, uid, l)
-			if heard := Judge(now, l, *m, Opinion{}); heard.State > after.State {
+			if heard := Judge(now, l, *m); heard.State > after.State {
 				t.Fatalf("seed %d: %+v became %+v when it was heard", seed, after, heard)
 			}
 		}

@@ -3,6 +3,7 @@
 package memberstate
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -12,13 +13,11 @@ import (
 // A Layer has further evidence than heartbeats, of the paths to the pods of members. Its methods must not block. The
 // tracker works without one.
 type Layer interface {
-	// Opinion returns what the layer says of a member. Once it says something else, it calls Tracker.Reconsider.
-	Opinion(cluster string) liveness.Opinion
-	// Memory returns what the next leader is to know of a path, as PathAnnotation has it; empty if nothing.
-	Memory(cluster string) string
-	// Restore sets what the previous leader knew, before the layer learns anything else of the member.
-	Restore(cluster, memory string)
-	// Witnesses returns what the opinions are based on, sorted by cluster and address.
+	// Path returns the path to the pods of a member. Once it is another one, the layer calls Tracker.Reconsider.
+	Path(cluster string) liveness.Path
+	// Restore sets what the previous leader knew, if it is valid, before the layer learns anything else of the member.
+	Restore(cluster string, was liveness.Path)
+	// Witnesses returns what the paths are judged by, sorted by cluster and address.
 	Witnesses() []Witness
 }
 
@@ -35,7 +34,7 @@ type Witness struct {
 // SetLayer sets the only layer, before the tracker has members.
 func (t *Tracker) SetLayer(layer Layer) { t.layer = layer }
 
-// Reconsider judges a member again because the Opinion of the layer changed.
+// Reconsider judges a member again because its Path changed.
 func (t *Tracker) Reconsider(cluster string) { t.update(cluster, func(time.Time, *tracked) {}) }
 
 // Witnesses returns those of the layer.
@@ -47,11 +46,4 @@ func (t *Tracker) Witnesses() []Witness {
 }
 
 // Path returns the path to the pods of a member: unknown, reachable or unreachable.
-func (t *Tracker) Path(cluster string) string {
-	if t.layer != nil {
-		if path := t.layer.Memory(cluster); path != "" {
-			return path
-		}
-	}
-	return "unknown"
-}
+func (t *Tracker) Path(cluster string) string { return cmp.Or(string(t.of(cluster).Path), "unknown") }

@@ -213,10 +213,10 @@ type memory map[string]string
 // recall returns a member as the previous leader left it, or a new one. The caller holds the lock.
 func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
 	if t.layer != nil {
-		t.layer.Restore(cluster, left[PathAnnotation])
+		t.layer.Restore(cluster, liveness.Path(left[PathAnnotation]))
 	}
 	return &tracked{
-		verdict: liveness.Unknown(cluster), drains: left[DrainsAnnotation] == "true",
+		verdict: liveness.NoMember(cluster), drains: left[DrainsAnnotation] == "true",
 		description: describe(left[scope.PropertiesAnnotation]),
 		Member: liveness.Member{
 			Cluster:  cluster,
@@ -231,16 +231,13 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
 // lock.
 func (t *Tracker) remember(m *tracked) {
 	is := memory{StateAnnotation: m.verdict.State.String()}
-	drains, path := "", ""
+	drains := ""
 	if m.drains {
 		drains = "true"
 	}
-	if t.layer != nil {
-		path = t.layer.Memory(m.Cluster)
-	}
 	for _, each := range [][2]string{
 		{member.HeartbeatUIDAnnotation, m.KnownUID},
-		{PathAnnotation, path},
+		{PathAnnotation, string(m.Path)},
 		{DrainsAnnotation, drains},
 		{scope.PropertiesAnnotation, m.accepted},
 	} {

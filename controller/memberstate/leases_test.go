@@ -105,7 +105,7 @@ func (l *Leases) write(ctx context.Context) error {
 
 // known makes a tracker know a member.
 func known(s *Tracker, m liveness.Member) {
-	s.members[m.Cluster] = &tracked{Member: m, verdict: liveness.Judge(s.clock.Now(), s.limits, m, liveness.Opinion{})}
+	s.members[m.Cluster] = &tracked{Member: m, verdict: liveness.Judge(s.clock.Now(), s.limits, m)}
 	s.remember(s.members[m.Cluster])
 }
 

@@ -112,7 +112,7 @@ func (t *Tracker) of(cluster string) tracked {
 	if m := t.members[cluster]; m != nil {
 		return *m
 	}
-	return tracked{verdict: liveness.Unknown(cluster), description: describe("")}
+	return tracked{verdict: liveness.NoMember(cluster), description: describe("")}
 }
 
 // Verdict returns the verdict on a member.
@@ -235,13 +235,12 @@ func (t *Tracker) put(now time.Time, m *tracked) {
 	m.Drained = m.drains || annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
 	m.hear(now)
-	var opinion liveness.Opinion
 	if t.layer != nil {
-		opinion = t.layer.Opinion(m.Cluster)
+		m.Path = t.layer.Path(m.Cluster)
 	}
 	m.OtherSet = t.set != "" && m.set != "" && t.set != m.set
 	was := m.verdict
-	m.verdict = liveness.Judge(now, t.limits, m.Member, opinion)
+	m.verdict = liveness.Judge(now, t.limits, m.Member)
 	if m.verdict.Token == "" && !m.Mistaken && !m.OtherSet {
 		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}

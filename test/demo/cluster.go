@@ -19,7 +19,7 @@ import (
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	dns "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller/canary"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -133,7 +133,7 @@ func (c *cluster) awaitPath(ctx context.Context, to *cluster) {
 		if err != nil {
 			return false, c.ended() // it is not there yet
 		}
-		return lease.Annotations[memberstate.PathAnnotation] == string(canary.Reachable), nil
+		return lease.Annotations[memberstate.PathAnnotation] == string(liveness.Reachable), nil
 	})
 }
 

@@ -46,7 +46,7 @@ var probing = []mutant{
 	at("controller/liveness/arrivals.go", "a cluster that lost all others removes or mistrusts them",
 		`len(members) > 1`, `len(members) > 1000`),
 	at("controller/liveness/judge.go", "half of all connections fail for as long as the pods of a member are not reached",
-		`if opinion.State > verdict.State {`, `if opinion.State > verdict.State && limits.StaleAfter == 0 {`),
+		`case member.Path == Unreachable:`, `case member.Path == Unreachable && limits.StaleAfter == 0:`),
 	at("controller/canary/paths.go", "a cluster that loses a node is demoted",
 		`most := 2*cut > len(m.canaries)`, `most := cut > 0`),
 	at("controller/canary/verdict.go", "any pod that keeps a prober target busy demotes its cluster in all others",
