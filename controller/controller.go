@@ -126,8 +126,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	if !caches.wait(ctx) {
 		return nil
 	}
-	read := make(chan struct{})
-	r := c.newReconciler(klog.FromContext(ctx), cluster, caches, recorder, read)
+	r := c.newReconciler(klog.FromContext(ctx), cluster, caches, recorder)
 	defer r.ShutDown()
 	defer r.Tracker.ShutDown()
 	c.readiness.set("the IP families of the local cluster are not known yet")
@@ -157,19 +156,14 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	r.Attach()
 	group.Go(func() { r.Properties.Run(ctx) })
 	group.Go(func() { r.Tracker.Run(ctx) })
-	group.Go(func() { r.Members.Run(ctx) })
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-r.Members.Known():
-	}
+	r.Members.Join(ctx, leases.Before())
 	record := heartbeat.NewRecord(heartbeat.RecordConfig{
 		Clock: c.options.Clock, After: c.options.StaleAfter, Late: r.Late,
 		Probe: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster}.Probe,
 	}, r.Exported())
 	group.Go(func() {
-		defer close(read)
 		heartbeatFirst(ctx, c.options.Clock, record)
+		r.Members.Run(ctx)
 	})
 	c.states.Lead(&statusz.Leader{Reconciler: r, Record: record})
 	c.readiness.check(func() string {

@@ -78,7 +78,7 @@ func New(options Options) (*Controller, error) {
 
 // newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
 func (c *Controller) newReconciler(
-	logger klog.Logger, cluster string, caches *caches, recorder record.EventRecorder, read <-chan struct{},
+	logger klog.Logger, cluster string, caches *caches, recorder record.EventRecorder,
 ) *reconciler.Reconciler {
 	o, own := c.options, caches.local
 	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder, Object: &corev1.ObjectReference{
@@ -88,7 +88,7 @@ func (c *Controller) newReconciler(
 	members := member.New(member.Config{
 		Cluster: cluster, Static: o.Members, Sources: c.sources,
 		Limits: o.MemberLimits, Memory: maxImportMemory(), Local: own, Tracker: tracker, Reporter: reporter,
-		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: apply.Credential(c.client),
+		Clock: o.Clock, Dial: o.DialMember, Keep: apply.Credential(c.client),
 	})
 	applier := &apply.Applier{Core: c.client, Recorder: recorder, Clock: o.Clock, Written: c.states.Written}
 	return reconciler.New(reconciler.Config{

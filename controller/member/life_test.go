@@ -93,16 +93,14 @@ func TestChangedFilesReconnect(t *testing.T) {
 		joined := 0
 		around := having()
 		around.tracked = func(*Member) { joined++ }
-		read := make(chan struct{})
-		close(read)
 		members := around.members(Config{
-			Cluster: "east", Clock: clock.RealClock{}, Read: read, Static: []Static{{Cluster: "west", Kubeconfig: path("config")}},
+			Cluster: "east", Clock: clock.RealClock{}, Static: []Static{{Cluster: "west", Kubeconfig: path("config")}},
 			Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no network") },
 		})
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logr.Discard()))
 		defer cancel()
-		go members.Run(klog.NewContext(ctx, logr.Discard()))
-		synctest.Wait() // it is joined
+		members.Join(ctx, nil)
+		go members.Run(ctx)
 		for _, step := range []struct {
 			name, file string
 			content    []byte

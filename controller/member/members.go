@@ -44,9 +44,6 @@ type Local interface {
 // A Tracker tracks the state of members. Its methods must not block. What is read of a member that left, or of which another
 // one with a new credential is tracked, is ignored.
 type Tracker interface {
-	// Before returns the members, other than those of flags, when the previous leader ended, without credentials. It is
-	// called once, before Track.
-	Before() []*Candidate
 	// Track is called before a member is read, and again when its credential or annotations change. Members already
 	// lists the member.
 	Track(*Member)
@@ -95,8 +92,6 @@ type Config struct {
 	Keep func(context.Context, *corev1.Secret) error
 	// Clock dates heartbeats.
 	Clock clock.WithTicker
-	// Read is closed once members may be read.
-	Read <-chan struct{}
 	// Dial connects to members; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -107,7 +102,6 @@ type Members struct {
 	config  Config
 	handler Handler
 	members atomic.Pointer[roster]
-	known   chan struct{}
 	changed chan struct{}
 	refused atomic.Pointer[[]Problem]
 	memory  *limits.Pool
@@ -118,8 +112,9 @@ type Members struct {
 	publishers map[types.NamespacedName][]*Member
 	publishing sync.RWMutex
 
-	// connected are the members by cluster. Only Run uses them and the sources.
+	// connected are the members by cluster, and joined those that are to be read. Only Join and Run use them and the sources.
 	connected map[string]*Member
+	joined    []*Member
 	sources   []*polled
 }
 
@@ -135,10 +130,10 @@ func newRoster(members map[string]*Member) *roster {
 	})}
 }
 
-// New returns Members without members; they join in Run.
+// New returns Members without members; they join in Join and Run.
 func New(config Config) *Members {
 	s := &Members{
-		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1), memory: limits.NewPool(config.Memory),
+		config: config, changed: make(chan struct{}, 1), memory: limits.NewPool(config.Memory),
 		turns:      make(chan struct{}, listsAtOnce),
 		publishers: map[types.NamespacedName][]*Member{},
 		connected:  map[string]*Member{},
@@ -147,11 +142,8 @@ func New(config Config) *Members {
 	return s
 }
 
-// Handle sets the handler. Call it before Run.
+// Handle sets the handler. Call it before Join.
 func (s *Members) Handle(handler Handler) { s.handler = handler }
-
-// Known is closed once the credentials that exist at the start were read, and their members joined.
-func (s *Members) Known() <-chan struct{} { return s.known }
 
 // Get returns a member, or nil if the cluster is not a member.
 func (s *Members) Get(cluster string) *Member { return s.members.Load().byID[cluster] }
@@ -167,18 +159,26 @@ func (s *Members) Refresh() {
 	}
 }
 
-// Run keeps the members in line with the flags, their files, the Secrets and the Sources until the context ends.
+// Join has the members join whose credentials exist now, until the context ends. before are the members, other than those
+// of flags, when the previous leader ended, without credentials.
+func (s *Members) Join(ctx context.Context, before []*Candidate) {
+	s.sources = newSources(s.config.Sources, before)
+	s.readSources(ctx)
+	s.refresh(ctx, before)
+}
+
+// Run reads the members, and keeps them in line with the flags, their files, the Secrets and the Sources until the context
+// ends. Join precedes it.
 func (s *Members) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
-	before := s.config.Tracker.Before()
-	s.sources = newSources(s.config.Sources, before)
-	s.readSources(ctx)
-	s.refresh(ctx, &group, before)
-	close(s.known)
 	ticker := s.config.Clock.NewTicker(sourceInterval)
 	defer ticker.Stop()
 	for tick := 1; ; {
+		for _, member := range s.joined {
+			group.Go(member.read)
+		}
+		s.joined = nil
 		select {
 		case <-ctx.Done():
 			return
@@ -189,12 +189,12 @@ func (s *Members) Run(ctx context.Context) {
 				continue
 			}
 		}
-		s.refresh(ctx, &group, nil)
+		s.refresh(ctx, nil)
 	}
 }
 
 // refresh reads the flags and the Secrets. left are the members of the previous leader.
-func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, left []*Candidate) {
+func (s *Members) refresh(ctx context.Context, left []*Candidate) {
 	for _, member := range s.connected {
 		left = append(left, member.Candidate())
 	}
@@ -208,11 +208,11 @@ func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, left []*Ca
 	}
 	sources, problems := gather(s.config, proposed, keys, s.connected)
 	s.report(problems)
-	s.change(ctx, group, sources)
+	s.change(ctx, sources)
 }
 
 // change connects, replaces and disconnects members to match the sources.
-func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map[string]*source) {
+func (s *Members) change(ctx context.Context, sources map[string]*source) {
 	var left, replaced, joined, renewed []*Member
 	for cluster, member := range s.connected {
 		if sources[cluster] == nil {
@@ -251,7 +251,7 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, sources map
 	}
 	for _, member := range joined {
 		if !member.source.Load().unread {
-			group.Go(member.read)
+			s.joined = append(s.joined, member)
 		}
 	}
 	for _, member := range slices.Concat(left, joined, renewed) {
@@ -299,11 +299,6 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 		store.account.Close()
 	}
 	member.read = func() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.config.Read:
-		}
 		logger := klog.FromContext(ctx).WithValues("member", cluster)
 		credential := source.credential
 		if s.config.Dial != nil {

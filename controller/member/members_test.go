@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -34,13 +33,11 @@ func secret(name, cluster string, age time.Duration, data string) *corev1.Secret
 func (s *surroundings) idle(t *testing.T, sources ...Source) (set *Members, refresh func()) {
 	t.Helper()
 	set = s.members(Config{
-		Cluster: "east", Sources: sources, Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0)), Read: make(chan struct{}),
+		Cluster: "east", Sources: sources, Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0)),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	var group sync.WaitGroup
-	t.Cleanup(group.Wait)
 	t.Cleanup(cancel)
-	return set, func() { set.refresh(ctx, &group, nil) }
+	return set, func() { set.refresh(ctx, nil) }
 }
 
 // TestCredentialsChange: annotations of a Secret take effect while its credential is refused, nothing that is read is cut

@@ -58,10 +58,11 @@ func TestMembersOfASource(t *testing.T) {
 			reported := ""
 			source := &fakeSource{}
 			around := having()
+			var before []*Candidate
 			for cluster := range strings.FieldsSeq(test.before) {
 				left := candidate(cluster, "")
 				left.Source = source.String()
-				around.before = append(around.before, left)
+				before = append(before, left)
 			}
 			around.reported = func(problem Problem) {
 				if problem.Source != "" {
@@ -80,7 +81,7 @@ func TestMembersOfASource(t *testing.T) {
 				}
 				reported = ""
 				if i == 0 {
-					set.sources = newSources(set.config.Sources, set.config.Tracker.Before())
+					set.sources = newSources(set.config.Sources, before)
 				}
 				changed := set.readSources(t.Context())
 				if changed || i == 0 {

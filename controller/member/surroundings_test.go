@@ -12,7 +12,6 @@ import (
 // surroundings are all that Members call. A nil function does nothing.
 type surroundings struct {
 	secrets        func() []*corev1.Secret
-	before         []*Candidate
 	tracked        func(*Member)
 	serviceChanged func(types.NamespacedName)
 	memberChanged  func(cluster string)
@@ -29,7 +28,6 @@ func call[T any](function func(T), argument T) {
 func (s *surroundings) Credentials() []*corev1.Secret                          { return s.secrets() }
 func (s *surroundings) Imported(string) map[types.NamespacedName]limits.Weight { return nil }
 func (s *surroundings) Track(m *Member)                                        { call(s.tracked, m) }
-func (s *surroundings) Before() []*Candidate                                   { return s.before }
 func (s *surroundings) Untrack(string)                                         {}
 func (s *surroundings) LeaseRead(from *Member, _ Heartbeat, _ bool)            { call(s.read, from) }
 

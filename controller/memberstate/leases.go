@@ -78,11 +78,19 @@ func NewLeases(ctx context.Context, client kubernetes.Interface, namespace strin
 	tracker.left = map[string]memory{}
 	for cluster, lease := range l.last {
 		tracker.left[cluster] = lease.Annotations
-		if candidate := candidateOf(lease); candidate != nil {
-			tracker.before = append(tracker.before, candidate)
-		}
 	}
 	return l, err
+}
+
+// Before returns the members, other than those of flags, when the previous leader ended, without credentials. It is to be
+// called before Run.
+func (l *Leases) Before() (before []*member.Candidate) {
+	for _, lease := range l.last {
+		if candidate := candidateOf(lease); candidate != nil {
+			before = append(before, candidate)
+		}
+	}
+	return before
 }
 
 // list reads the Leases, and has each compared with what it should be.
@@ -111,8 +119,11 @@ func (l *Leases) list(ctx context.Context) error {
 }
 
 // Run writes the Leases that changed, until Tracker.ShutDown. Once a minute it also finds those that another writer
-// changed.
+// changed. What the previous leader left of clusters that are no members ends.
 func (l *Leases) Run(ctx context.Context) {
+	l.tracker.mu.Lock()
+	l.tracker.left = nil
+	l.tracker.mu.Unlock()
 	queue := l.tracker.unshown
 	queue.AddAfter(allLeases, leasesEvery)
 	for {
@@ -184,13 +195,12 @@ func (l *Leases) show(ctx context.Context, cluster string) error {
 	return err
 }
 
-// lease returns the desired Lease of a cluster, nil if it is no member: then what the previous leader left of it ends, too.
+// lease returns the desired Lease of a cluster, nil if it is no member.
 func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := t.members[cluster]
 	if m == nil {
-		delete(t.left, cluster)
 		return nil
 	}
 	lease := &coordinationv1.Lease{

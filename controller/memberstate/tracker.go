@@ -53,12 +53,10 @@ type Tracker struct {
 	exports  Exports
 	reporter *Reporter
 	handler  Handler
-	// left is what the previous leader left, by cluster.
-	left map[string]memory
-	// before are the members of sources that the previous leader left.
-	before []*member.Candidate
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// left is what the previous leader left of clusters that have not joined, nil once Leases.Run began.
+	left    map[string]memory
 	members map[string]*tracked
 	// ticked is when tick last ran, and isolated whether none of several members was heard then.
 	ticked   time.Time
@@ -124,9 +122,6 @@ func (t *Tracker) Isolated() bool {
 	defer t.mu.Unlock()
 	return t.isolated
 }
-
-// Before implements member.Tracker.
-func (t *Tracker) Before() []*member.Candidate { return t.before }
 
 // Track implements member.Tracker.
 func (t *Tracker) Track(m *member.Member) {

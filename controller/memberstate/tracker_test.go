@@ -57,7 +57,7 @@ func newLookout(t testing.TB, left map[string]memory, clusters ...string) *looko
 	stop()
 	l.of = member.New(member.Config{Cluster: "east", Local: l, Tracker: l, Reporter: l, Clock: l.now})
 	l.of.Handle(l)
-	l.of.Run(ctx)
+	l.of.Join(ctx, nil)
 	return l
 }
 
