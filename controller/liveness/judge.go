@@ -69,6 +69,8 @@ type Member struct {
 	Mistaken bool
 	// OtherSet is set if it is of another cluster set than the local cluster.
 	OtherSet bool
+	// ListedUID is that of the cluster that was listed last; empty if it had no heartbeat.
+	ListedUID string
 	// Shrunk is when a list last lacked any known export, and Lost when a list lacked most of them (LostMost); zero if
 	// none did, and again once they are back.
 	Shrunk, Lost time.Time
@@ -170,8 +172,9 @@ func (v *Verdict) quarantine(limits Limits, member Member) Reason {
 		v.Keep, v.Token = true, tokenOf(member.Lost)
 		return ExportsLost
 	}
-	// The next heartbeat tells whether the list came from the known cluster.
-	v.Keep = !arrivals.Looked.After(member.Shrunk) && !member.Shrunk.IsZero()
+	// The next heartbeat tells whether the list came from the known cluster, unless it comes on an older connection to another.
+	v.Keep = !arrivals.Looked.After(member.Shrunk) && !member.Shrunk.IsZero() ||
+		member.ListedUID != "" && arrivals.UID != "" && member.ListedUID != arrivals.UID
 	return ""
 }
 

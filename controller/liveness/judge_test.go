@@ -117,6 +117,8 @@ func with(t *testing.T, members []Member, text string) Limits {
 			m.Mistaken = true
 		case "otherset":
 			m.OtherSet = true
+		case "listed":
+			m.ListedUID = value
 		case "shrunk":
 			m.Shrunk = moment()
 		case "lost":
@@ -195,7 +197,8 @@ func TestJudge(t *testing.T) {
 		{"most exports lost, another list confirmed", 101, "west 5-100", "lost=90 confirmed=2030-01-01T00:00:30Z", "west stale ExportsLost demote keep 2030-01-01T00:01:30Z"},
 		{"most exports lost for good", 391, "west 5-390", "shrunk=90 lost=90", "west fresh Heard"},
 		{"an export lost, heartbeat not read since", 104, "west 5-100", "shrunk=103", "west fresh Heard keep"},
-		{"an export lost, heartbeat read since", 104, "west 5-100", "shrunk=99", "west fresh Heard"},
+		{"an export lost, heartbeat read since", 104, "west 5-100", "shrunk=99 listed=uid-1", "west fresh Heard"},
+		{"a list of a cluster that is not heard", 104, "west 5-100", "listed=uid-2", "west fresh Heard keep"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -124,10 +124,10 @@ func (events[T]) Replace([]any, string) error { return nil }
 
 func (events[T]) Resync() error { return nil }
 
-// list lists the slices of a member, of which the list selects those that the limits allow, and takes the list over if
-// confirm returns no error. It holds only these and one page at a time.
+// list lists the slices of a member, and takes over those that the limits allow once whose returned the UID of the cluster.
+// It holds only these and one page at a time.
 func (s *sliceStore) list(ctx context.Context, client informer.Client[*discoveryv1.EndpointSliceList],
-	options metav1.ListOptions, confirm func() error,
+	options metav1.ListOptions, whose func() (uid string, err error),
 ) (version string, err error) {
 	selection := s.account.List(s.imported())
 	defer func() {
@@ -167,8 +167,9 @@ func (s *sliceStore) list(ctx context.Context, client informer.Client[*discovery
 		}
 	}
 	page.end()
-	if err := confirm(); err != nil {
+	uid, err := whose()
+	if err != nil {
 		return "", err
 	}
-	return version, s.replace(selection)
+	return version, s.replace(selection, uid)
 }

@@ -153,14 +153,12 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	only := metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster + "=" + m.cluster}
 	published := selected(slices, only,
 		func(ctx context.Context) (string, error) {
-			return m.list(ctx, slices, paged(only), func() error {
+			return m.list(ctx, slices, paged(only), func() (uid string, err error) {
 				// The list may be of another cluster than the last heartbeat, which is read before the list is visible.
-				_, uid, err := m.readHeartbeat(ctx, leases)
-				if err != nil {
-					return fmt.Errorf("read the heartbeat after the slices: %w", err)
+				if _, uid, err = m.readHeartbeat(ctx, leases); err != nil {
+					err = fmt.Errorf("read the heartbeat after the slices: %w", err)
 				}
-				m.listed.Store(&uid)
-				return nil
+				return uid, err
 			})
 		},
 		func(ctx context.Context, version string) error { return m.unchanged(ctx, leases, version) },

@@ -52,10 +52,10 @@ type Tracker interface {
 	// LeaseRead is called for every heartbeat Lease that is read. renewed reports whether the Lease was renewed since it was
 	// last read.
 	LeaseRead(from *Member, is Heartbeat, renewed bool)
-	// Listed is called with the services in a complete list of a member's slices. Unless the list is ignored, it calls show,
-	// from which on Slices returns the list, and no verdict is read between that and the judgement of the list. It reports
-	// whether the list lacks a known service.
-	Listed(from *Member, services []types.NamespacedName, show func()) (lacks bool)
+	// Listed is called with the services in a complete list of a member's slices, and the UID that the heartbeat had after
+	// it, empty for none. Unless the list is ignored, it calls show, from which on Slices returns the list, and no verdict is
+	// read between that and the judgement of the list. It reports whether the list lacks a known service.
+	Listed(from *Member, uid string, services []types.NamespacedName, show func()) (lacks bool)
 }
 
 // A Handler requests reconciles. Its methods must not block.
@@ -286,9 +286,10 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
 		s.handler.MemberChanged(cluster)
 	}
-	store.listing = func(services []types.NamespacedName, show func()) {
-		if s.config.Tracker.Listed(member, services, show) {
-			member.listed.Store(nil) // it may be incomplete: the next list must come soon
+	store.listing = func(uid string, services []types.NamespacedName, show func()) {
+		member.listed.Store(&uid)
+		if s.config.Tracker.Listed(member, uid, services, show) {
+			member.listed.Store(nil) // it may be incomplete: no watch is opened again without another list
 		}
 	}
 	store.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }

@@ -193,7 +193,7 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 		}
 		changed, secrets = nil, after
 		refresh()
-		left.listing = func([]types.NamespacedName, func()) {}
+		left.listing = func(string, []types.NamespacedName, func()) {}
 		if err := replace(t, left.sliceStore, &pages{most: pageSize}); err != nil || left.Published() != 1 {
 			t.Errorf("%s: an ignored list is visible, or %v", name, err)
 		}

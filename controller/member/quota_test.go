@@ -91,7 +91,7 @@ func TestLimits(t *testing.T) {
 	store.account = limits.NewAccount("west", limits.Limits{Services: 3, Endpoints: 10, SliceBytes: 4 << 10}, memory, nil)
 	imported := map[types.NamespacedName]limits.Weight{}
 	store.imported = func() map[types.NamespacedName]limits.Weight { return maps.Clone(imported) }
-	store.listing = func(services []types.NamespacedName, show func()) {
+	store.listing = func(_ string, services []types.NamespacedName, show func()) {
 		show()
 		listed = nil
 		for _, service := range services {

@@ -83,9 +83,9 @@ func TestRequests(t *testing.T) {
 		m := unheard()
 		var known atomic.Bool
 		m.heartbeat.read = func(is Heartbeat, _ bool) { known.Store(is.KubeSystemUID == "another") }
-		m.listing = func(_ []types.NamespacedName, show func()) {
+		m.listing = func(uid string, _ []types.NamespacedName, show func()) {
 			show()
-			if !known.Load() {
+			if !known.Load() || uid != "another" {
 				t.Error("slices are listed, and it is not known whose they are")
 			}
 			events <- "listing"

@@ -25,8 +25,8 @@ type sliceStore struct {
 	changed func(types.NamespacedName)
 	// first is called after the first complete list, which makes the store synced.
 	first func()
-	// listing is called with the services of a complete list, which show makes visible, if it is to be: see Tracker.Listed.
-	listing func(services []types.NamespacedName, show func())
+	// listing is called with a complete list, which show makes visible, if it is to be: see Tracker.Listed.
+	listing func(uid string, services []types.NamespacedName, show func())
 	synced  atomic.Bool
 
 	// account decides what is admitted.
@@ -138,8 +138,8 @@ func (s *sliceStore) remove(slice *discoveryv1.EndpointSlice) {
 	s.changed(ServiceOf(old))
 }
 
-// replace takes over a complete list. It calls changed only for services that did.
-func (s *sliceStore) replace(list *limits.List) error {
+// replace takes over a complete list of the cluster with a UID. It calls changed only for services that did.
+func (s *sliceStore) replace(list *limits.List, uid string) error {
 	objects := list.Slices()
 	changes, err := informer.Changes(s.indexer, objects)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *sliceStore) replace(list *limits.List) error {
 		}
 	}
 	first := false
-	s.listing(list.Services(), func() {
+	s.listing(uid, list.Services(), func() {
 		for service := range s.account.Commit(list, func() { err = s.indexer.Replace(objects, "") }) {
 			changed[service] = struct{}{} // it may be gone
 		}

@@ -31,7 +31,7 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 // storing is an empty store of a member of which nothing is imported.
 func storing(changed func(types.NamespacedName)) *sliceStore {
 	store := newSliceStore()
-	store.changed, store.first, store.listing = changed, func() {}, func(_ []types.NamespacedName, show func()) { show() }
+	store.changed, store.first, store.listing = changed, func() {}, func(_ string, _ []types.NamespacedName, show func()) { show() }
 	store.imported = func() map[types.NamespacedName]limits.Weight { return nil }
 	store.account, store.turns = limits.NewAccount("west", limits.Default, nil, nil), make(chan struct{}, 1)
 	return store
@@ -39,7 +39,7 @@ func storing(changed func(types.NamespacedName)) *sliceStore {
 
 // replace lists what the server has.
 func replace(t *testing.T, store *sliceStore, server *pages) error {
-	_, err := store.list(t.Context(), server, metav1.ListOptions{Limit: pageSize}, func() error { return nil })
+	_, err := store.list(t.Context(), server, metav1.ListOptions{Limit: pageSize}, func() (string, error) { return "", nil })
 	return err
 }
 

@@ -33,7 +33,7 @@ func (s *surroundings) LeaseRead(from *Member, _ Heartbeat, _ bool)            {
 
 func (s *surroundings) ServiceChanged(service types.NamespacedName) { call(s.serviceChanged, service) }
 
-func (s *surroundings) Listed(from *Member, _ []types.NamespacedName, show func()) bool {
+func (s *surroundings) Listed(from *Member, _ string, _ []types.NamespacedName, show func()) bool {
 	show()
 	call(s.read, from)
 	return false

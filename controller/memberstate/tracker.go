@@ -183,14 +183,14 @@ func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bo
 }
 
 // Listed implements member.Tracker.
-func (t *Tracker) Listed(from *member.Member, services []types.NamespacedName, show func()) (lacks bool) {
+func (t *Tracker) Listed(from *member.Member, uid string, services []types.NamespacedName, show func()) (lacks bool) {
 	t.update(from.Cluster(), func(now time.Time, m *tracked) {
 		if m.source != from {
 			return
 		}
 		show()
 		before, lacking := t.compare(m.Cluster, services)
-		m.Shrunk, lacks = time.Time{}, lacking > 0
+		m.ListedUID, m.Shrunk, lacks = uid, time.Time{}, lacking > 0
 		if lacking > 0 {
 			m.Shrunk = now
 		}

@@ -118,8 +118,14 @@ func (l *lookout) hears(cluster, uid, holder string) {
 // lists plays a list, which no heartbeat or verdict is to see before it is judged.
 func (l *lookout) lists(t *testing.T, cluster, words string) (lacks bool) {
 	t.Helper()
+	return l.listsOf(t, cluster, "uid-of-"+cluster, words)
+}
+
+// listsOf plays a list of the cluster with a UID.
+func (l *lookout) listsOf(t *testing.T, cluster, uid, words string) (lacks bool) {
+	t.Helper()
 	shown := 0
-	lacks = l.Listed(l.of.Get(cluster), inDemo(words), func() {
+	lacks = l.Listed(l.of.Get(cluster), uid, inDemo(words), func() {
 		if shown++; l.mu.TryLock() {
 			l.mu.Unlock()
 			t.Error("a list becomes visible while nothing waits for its judgement")
@@ -189,6 +195,22 @@ func TestTrackerLostExports(t *testing.T) {
 	}
 }
 
+// TestTrackerListOfAnotherCluster: heartbeats that arrive on an older connection do not vouch for the list of another cluster
+// at the same address.
+func TestTrackerListOfAnotherCluster(t *testing.T) {
+	l := newLookout(t, nil, "west")
+	l.exported["west"] = "a b c d"
+	l.pass(30, "west")
+	l.told = nil
+	l.hears("west", "uid-of-another", "west") // as read after the list
+	l.listsOf(t, "west", "uid-of-another", "a b c")
+	l.expect(t, "west", "stale AnotherCluster demoted kept", "west")
+	l.pass(5, "west")
+	l.expect(t, "west", "fresh Heard kept", "west")
+	l.lists(t, "west", "a b c d")
+	l.expect(t, "west", "fresh Heard", "west")
+}
+
 // TestTrackerPredecessor: what another process left of a member counts until
 // its first heartbeat, and for a member that leaves and joins again it does not.
 func TestTrackerPredecessor(t *testing.T) {
@@ -219,7 +241,7 @@ func TestFormerConnections(t *testing.T) {
 	l.Untrack("north")
 	l.Track(newLookout(t, nil, "west").of.Get("west"))
 	for cluster, want := range map[string]string{"north": "fresh NotYetHeard", "west": "fresh Heard"} {
-		if l.Listed(l.of.Get(cluster), nil, func() { t.Errorf("a list of %s becomes visible", cluster) }) {
+		if l.Listed(l.of.Get(cluster), "x", nil, func() { t.Errorf("a list of %s becomes visible", cluster) }) {
 			t.Errorf("a list of %s is judged", cluster)
 		}
 		l.hears(cluster, "x", cluster)
