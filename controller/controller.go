@@ -7,17 +7,17 @@ package controller
 import (
 	"context"
 	"errors"
-	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -41,15 +41,19 @@ import (
 // Of several replicas only the leader does this. The others keep the caches of the local cluster, answer probes
 // of paths, and serve metrics and health.
 type Controller struct {
-	options    Options
-	config     *rest.Config
-	httpClient *http.Client
-	client     kubernetes.Interface
-	dynamic    dynamic.Interface
-	sources    []member.Source
-	accepts    scope.Patterns
-	readiness  readiness
-	states     *statusz.Server
+	options   Options
+	client    kubernetes.Interface
+	dynamic   dynamic.Interface
+	sources   []member.Source
+	accepts   scope.Patterns
+	readiness readiness
+	states    *statusz.Server
+
+	// own and api are what a replica knows of its cluster, and gate which of that is behind. full is set once they were full.
+	own  *local.Cluster
+	api  *local.API
+	gate *informer.FreshnessGate
+	full atomic.Bool
 }
 
 // Run is New and Controller.Run in one.
@@ -99,20 +103,19 @@ func (c *Controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 	if c.options.Canary != nil {
 		group.Go(func() { canary.Serve(ctx, c.options.Canary, cluster, c.canaryKey(ctx, group)) })
 	}
-	caches := c.newCaches()
-	caches.start(ctx, group, end)
+	c.fill(ctx, group, end)
 	if err := heartbeat.CheckID(ctx, c.client, c.options.Namespace, cluster); err != nil {
 		return err
 	}
 	if !c.options.LeaderElection {
-		return c.lead(ctx, cluster, caches)
+		return c.lead(ctx, cluster)
 	}
-	c.readiness.check(caches.missing)
-	return c.elect(ctx, func(ctx context.Context) error { return c.lead(ctx, cluster, caches) })
+	c.readiness.check(c.missing)
+	return c.elect(ctx, func(ctx context.Context) error { return c.lead(ctx, cluster) })
 }
 
 // lead does the work of the leader until the context ends.
-func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) error {
+func (c *Controller) lead(ctx context.Context, cluster string) error {
 	ctx, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -123,10 +126,10 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	// The caches of the local cluster come first: nothing is deleted before it is known what exists and which members
 	// there are.
 	c.readiness.set(notFull)
-	if !caches.wait(ctx) {
+	if !c.wait(ctx) {
 		return nil
 	}
-	r := c.newReconciler(klog.FromContext(ctx), cluster, caches, recorder)
+	r := c.newReconciler(klog.FromContext(ctx), cluster, recorder)
 	defer r.ShutDown()
 	defer r.Tracker.ShutDown()
 	c.readiness.set("the IP families of the local cluster are not known yet")

@@ -25,6 +25,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -59,7 +60,11 @@ func New(options Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
-	c := &Controller{options: options, config: config, httpClient: httpClient, client: client, dynamic: dynamicClient}
+	gate := &informer.FreshnessGate{}
+	c := &Controller{
+		options: options, client: client, dynamic: dynamicClient, gate: gate, own: local.New(client, gate, options.Namespace),
+		api: local.NewAPI(config, httpClient, dynamicClient, gate),
+	}
 	for i, text := range options.MembersFrom {
 		source, err := member.NewClusterProfiles(text, options.Namespace, client, dynamicClient)
 		if err != nil {
@@ -78,16 +83,16 @@ func New(options Options) (*Controller, error) {
 
 // newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
 func (c *Controller) newReconciler(
-	logger klog.Logger, cluster string, caches *caches, recorder record.EventRecorder,
+	logger klog.Logger, cluster string, recorder record.EventRecorder,
 ) *reconciler.Reconciler {
-	o, own := c.options, caches.local
+	o := c.options
 	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder, Object: &corev1.ObjectReference{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.Namespace, Name: member.HeartbeatLease,
 	}}
-	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
+	tracker := memberstate.NewTracker(o.limits(), o.Clock, c.own, reporter)
 	members := member.New(member.Config{
 		Cluster: cluster, Static: o.Members, Sources: c.sources,
-		Limits: o.MemberLimits, Memory: maxImportMemory(), Local: own, Tracker: tracker, Reporter: reporter,
+		Limits: o.MemberLimits, Memory: maxImportMemory(), Local: c.own, Tracker: tracker, Reporter: reporter,
 		Clock: o.Clock, Dial: o.DialMember, Keep: apply.Credential(c.client),
 	})
 	applier := &apply.Applier{Core: c.client, Recorder: recorder, Clock: o.Clock, Written: c.states.Written}
@@ -98,10 +103,10 @@ func (c *Controller) newReconciler(
 			Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
 			Canary:    c.service(canary.ExposedService),
 			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: c.accepts},
-			Local:     own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,
+			Local:     c.own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,
 			Clock: o.Clock,
 		},
-		API: caches.api, Gate: caches.gate, Metrics: c.states,
+		API: c.api, Gate: c.gate, Metrics: c.states,
 	})
 }
 
