@@ -13,14 +13,11 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// sameAsImporter among the values of a ClusterProperty stands for that of the importing cluster, and clusterID is the
-// property that is the id of a cluster (KEP-5939, a draft; KEP-2149).
-const (
-	sameAsImporter = "@SameAsImporter@"
-	clusterID      = "cluster.clusterset.k8s.io"
-)
+// sameAsImporter among the values of a ClusterProperty stands for that of the importing cluster (KEP-5939, a draft).
+const sameAsImporter = "@SameAsImporter@"
 
 // readSelectors makes the draft field spec.clusterSelectors of a ServiceExport, which the Go type does not have, the exported
 // annotation export.AnnotationPrefer, unless the ServiceExport has that.
@@ -67,9 +64,9 @@ func tierOf(entry any) string {
 	}
 	if len(all) == 1 && all[0].Operator == metav1.LabelSelectorOpIn && len(all[0].Values) == 1 {
 		switch key, value := all[0].Key, all[0].Values[0]; {
-		case key == clusterID && value == sameAsImporter:
+		case key == scope.ClusterIDProperty && value == sameAsImporter:
 			return "local"
-		case key == clusterID:
+		case key == scope.ClusterIDProperty:
 			return value
 		case value == sameAsImporter:
 			return "same(" + key + ")"
