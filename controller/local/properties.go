@@ -157,22 +157,19 @@ func (p *Properties) set(text string) error {
 
 // listProperties returns all ClusterProperties, name to value; none without the CRD.
 func listProperties(ctx context.Context, client dynamic.Interface) (map[string]string, error) {
-	for _, version := range propertyVersions {
-		list, err := client.Resource(clusterProperties.WithVersion(version)).List(ctx, metav1.ListOptions{})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		all := make(map[string]string, len(list.Items))
-		for i := range list.Items {
-			item := &list.Items[i]
-			if value, found, err := unstructured.NestedString(item.Object, "spec", "value"); found && err == nil {
-				all[item.GetName()] = value
-			}
-		}
+	all := map[string]string{}
+	list, err := member.ListServed(ctx, client, clusterProperties, propertyVersions, metav1.NamespaceAll, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
 		return all, nil
 	}
-	return map[string]string{}, nil
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		item := &list.Items[i]
+		if value, found, err := unstructured.NestedString(item.Object, "spec", "value"); found && err == nil {
+			all[item.GetName()] = value
+		}
+	}
+	return all, nil
 }

@@ -81,7 +81,8 @@ func (s *clusterProfiles) String() string { return s.name }
 
 // List implements Source.
 func (s *clusterProfiles) List(ctx context.Context) ([]*Candidate, error) {
-	list, err := s.profiles(ctx)
+	list, err := ListServed(ctx, s.dynamic, profileResource, profileVersions, s.namespace,
+		metav1.ListOptions{LabelSelector: s.selector})
 	if err != nil {
 		return nil, err
 	}
@@ -100,12 +101,14 @@ func (s *clusterProfiles) List(ctx context.Context) ([]*Candidate, error) {
 	return candidates, nil
 }
 
-// profiles lists the objects in the first of the versions that the API server has. An error of the last one is that of a
-// missing CustomResourceDefinition, too.
-func (s *clusterProfiles) profiles(ctx context.Context) (list *unstructured.UnstructuredList, err error) {
-	for _, version := range profileVersions {
-		list, err = s.dynamic.Resource(profileResource.WithVersion(version)).Namespace(s.namespace).List(ctx,
-			metav1.ListOptions{LabelSelector: s.selector})
+// ListServed lists the objects of a namespace, empty for all, in the first of the versions that the API server has. An error
+// of the last one is that of a missing CustomResourceDefinition, too.
+func ListServed(
+	ctx context.Context, client dynamic.Interface, resource schema.GroupResource, versions []string, namespace string,
+	options metav1.ListOptions,
+) (list *unstructured.UnstructuredList, err error) {
+	for _, version := range versions {
+		list, err = client.Resource(resource.WithVersion(version)).Namespace(namespace).List(ctx, options)
 		if !apierrors.IsNotFound(err) {
 			break
 		}
