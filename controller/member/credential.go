@@ -94,22 +94,21 @@ func fromConfig(config *clientcmdapi.Config) (Credential, error) {
 	if err == nil {
 		err = clientcmdapi.FlattenConfig(config)
 	}
-	if err != nil {
-		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
+	if err == nil {
+		err = checkProxy(config.Clusters[used.Cluster])
 	}
-	if err := checkProxy(config.Clusters[used.Cluster]); err != nil {
-		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
+	var restConfig *rest.Config
+	if err == nil {
+		restConfig, err = clientcmd.NewNonInteractiveClientConfig(*config, context, &clientcmd.ConfigOverrides{},
+			nil).ClientConfig()
 	}
-	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*config, context, &clientcmd.ConfigOverrides{},
-		nil).ClientConfig()
-	if err != nil {
-		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
+	if err == nil {
+		err = confidential(restConfig)
 	}
-	if err := confidential(restConfig); err != nil {
-		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
+	closeConnections := func() {}
+	if err == nil {
+		_, closeConnections, err = newHTTPClient(restConfig) // reports an invalid credential now rather than at the first request
 	}
-	// Report an invalid credential now rather than at the first request.
-	_, closeConnections, err := newHTTPClient(restConfig)
 	if err != nil {
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}
