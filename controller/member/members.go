@@ -67,12 +67,6 @@ type Handler interface {
 	MemberChanged(cluster string)
 }
 
-// A Reporter reports problems.
-type Reporter interface {
-	// Report is called when a problem begins, and when its kind changes. It must not block.
-	Report(Problem)
-}
-
 // Config configures Members.
 type Config struct {
 	// Cluster is the id of the local cluster, which no member may have.
@@ -84,10 +78,11 @@ type Config struct {
 	// Limits apply to each member.
 	Limits limits.Limits
 	// Memory bounds the slices of all members, approximately, in bytes.
-	Memory   int
-	Local    Local
-	Tracker  Tracker
-	Reporter Reporter
+	Memory  int
+	Local   Local
+	Tracker Tracker
+	// Report is called when a problem begins, and when its kind changes. It must not block.
+	Report func(Problem)
 	// Keep writes the Secret of a member with a renewed token. It must fail if the Secret has changed since it was read.
 	Keep func(context.Context, *corev1.Secret) error
 	// Clock dates heartbeats.
@@ -276,7 +271,7 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 	member.source.Store(source)
 	member.report = func(problem Problem) {
 		problem.Candidate = member.Candidate()
-		s.config.Reporter.Report(problem)
+		s.config.Report(problem)
 	}
 	member.heartbeat = &heartbeat{clock: s.config.Clock, read: func(is Heartbeat, renewed bool) {
 		s.config.Tracker.LeaseRead(member, is, renewed)
@@ -323,7 +318,7 @@ func (s *Members) report(problems []Problem) {
 	s.refused.Store(&problems)
 	for _, problem := range problems {
 		if !known[text(problem)] {
-			s.config.Reporter.Report(problem)
+			s.config.Report(problem)
 		}
 	}
 }

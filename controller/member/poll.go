@@ -58,7 +58,7 @@ func (s *Members) readSources(ctx context.Context) (changed bool) {
 		before := r.err
 		changed = r.take(list, err) || changed
 		if r.err != nil && fmt.Sprint(before) != fmt.Sprint(r.err) {
-			s.config.Reporter.Report(Problem{Source: r.source.String(), Err: r.err})
+			s.config.Report(Problem{Source: r.source.String(), Err: r.err})
 		}
 	}
 	return changed

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -118,10 +120,7 @@ func ParseRank(annotations map[string]string) (int, error) {
 
 // Refused returns the problems of the credentials that are not used, or not as they are. The list is shared.
 func (s *Members) Refused() []Problem {
-	if problems := s.refused.Load(); problems != nil {
-		return *problems
-	}
-	return nil
+	return ptr.Deref(s.refused.Load(), nil)
 }
 
 // gather returns the members among the candidates: those of flags, Secrets, and of other sources. A credential with

@@ -45,7 +45,7 @@ func (s *surroundings) Report(problem Problem) { call(s.reported, problem) }
 
 // of returns a configuration with these surroundings.
 func (s *surroundings) of(config Config) Config {
-	config.Local, config.Tracker, config.Reporter, config.Limits, config.Memory = s, s, s, limits.Default, 1<<30
+	config.Local, config.Tracker, config.Report, config.Limits, config.Memory = s, s, s.Report, limits.Default, 1<<30
 	return config
 }
 

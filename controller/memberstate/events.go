@@ -38,34 +38,26 @@ const (
 type Reporter struct {
 	Logger   logr.Logger
 	Recorder record.EventRecorder
-	// Object is what Events about sources of members are recorded on; nil for none.
+	// Object is what Events about sources of members are recorded on.
 	Object runtime.Object
 }
 
-// Report implements member.Reporter.
+// Report reports a problem of a member, or of a source of members.
 func (r *Reporter) Report(problem member.Problem) {
+	message := documents.Safe(problem.Err.Error())
 	if problem.Source != "" {
-		r.source(problem)
+		r.Logger.Error(errors.New(message), "Cannot read a source of members; its members stay", "source", problem.Source)
+		r.Recorder.Event(r.Object, corev1.EventTypeWarning, EventMemberSourceUnreadable,
+			"Cannot read --members-from="+problem.Source+", so its members stay as they were: "+message)
 		return
 	}
 	reason, log := EventMemberUnreachable, "Cannot read a member; its imported endpoints stay"
 	if problem.Refused {
 		reason, log = EventMemberCredentialInvalid, "Refused the credential of a member"
 	}
-	message := documents.Safe(problem.Err.Error())
 	r.Logger.Error(errors.New(message), log, "member", problem.Candidate.Cluster, "credential", problem.Candidate.String())
 	if problem.Candidate.Object != nil {
 		r.Recorder.Event(problem.Candidate.Object, corev1.EventTypeWarning, reason, message)
-	}
-}
-
-// source reports a problem of a source of members.
-func (r *Reporter) source(problem member.Problem) {
-	why := documents.Safe(problem.Err.Error())
-	r.Logger.Error(errors.New(why), "Cannot read a source of members; its members stay", "source", problem.Source)
-	if r.Object != nil {
-		r.Recorder.Event(r.Object, corev1.EventTypeWarning, EventMemberSourceUnreadable,
-			"Cannot read --members-from="+problem.Source+", so its members stay as they were: "+why)
 	}
 }
 

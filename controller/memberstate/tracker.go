@@ -30,12 +30,6 @@ const (
 	AnnotationConfirm = "clusterset-dns.github.io/confirm"
 )
 
-// Exports are the exports of members as far as the local cluster has them.
-type Exports interface {
-	// ServicesFrom returns the services that a cluster exported last, in a new map.
-	ServicesFrom(cluster string) map[types.NamespacedName]struct{}
-}
-
 // A Handler is called without the lock of the Tracker.
 type Handler interface {
 	// VerdictChanged requests that all services of a cluster are reconciled.
@@ -50,7 +44,7 @@ type Handler interface {
 type Tracker struct {
 	limits   liveness.Limits
 	clock    clock.WithTicker
-	exports  Exports
+	exported func(cluster string) map[types.NamespacedName]struct{}
 	reporter *Reporter
 	handler  Handler
 
@@ -86,10 +80,13 @@ type tracked struct {
 
 var _ member.Tracker = (*Tracker)(nil)
 
-// NewTracker returns a tracker without members.
-func NewTracker(limits liveness.Limits, now clock.WithTicker, exports Exports, reporter *Reporter) *Tracker {
+// NewTracker returns a tracker without members. exported returns the services that a cluster exported last, as far as the
+// local cluster has them, in a new map.
+func NewTracker(
+	limits liveness.Limits, now clock.WithTicker, exported func(cluster string) map[types.NamespacedName]struct{}, reporter *Reporter,
+) *Tracker {
 	return &Tracker{
-		limits: limits, clock: now, exports: exports, reporter: reporter,
+		limits: limits, clock: now, exported: exported, reporter: reporter,
 		members: map[string]*tracked{},
 		ticked:  now.Now(),
 		unshown: workqueue.NewTypedRateLimitingQueue(
@@ -206,7 +203,7 @@ func (t *Tracker) Listed(from *member.Member, uid string, services []types.Names
 
 // compare returns how many services a member exported last, and how many of them are not among services.
 func (t *Tracker) compare(cluster string, services []types.NamespacedName) (before, lacking int) {
-	known := t.exports.ServicesFrom(cluster)
+	known := t.exported(cluster)
 	before = len(known)
 	for _, service := range services {
 		delete(known, service)

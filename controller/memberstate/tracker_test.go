@@ -43,7 +43,7 @@ func newLookout(t testing.TB, left map[string]memory, clusters ...string) *looko
 	}
 	l.Tracker = NewTracker(liveness.Limits{
 		Interval: member.HeartbeatInterval, StaleAfter: 30 * time.Second, GoneAfter: time.Hour,
-	}, l.now, l, &Reporter{Recorder: &record.FakeRecorder{}})
+	}, l.now, l.ServicesFrom, &Reporter{Recorder: &record.FakeRecorder{}})
 	l.Handle(l)
 	l.left = left
 	for _, cluster := range clusters {
@@ -55,7 +55,7 @@ func newLookout(t testing.TB, left map[string]memory, clusters ...string) *looko
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	l.of = member.New(member.Config{Cluster: "east", Local: l, Tracker: l, Reporter: l, Clock: l.now})
+	l.of = member.New(member.Config{Cluster: "east", Local: l, Tracker: l, Report: l.Report, Clock: l.now})
 	l.of.Handle(l)
 	l.of.Join(ctx, nil)
 	return l
@@ -67,7 +67,7 @@ func (l *lookout) annotate(cluster string, annotations map[string]string) {
 	maps.Copy(l.secrets[cluster].Annotations, annotations)
 }
 
-// ServicesFrom implements Exports.
+// ServicesFrom returns what a cluster exported.
 func (l *lookout) ServicesFrom(cluster string) map[types.NamespacedName]struct{} {
 	known := map[types.NamespacedName]struct{}{}
 	for _, service := range inDemo(l.exported[cluster]) {
