@@ -120,8 +120,7 @@ func TestList(t *testing.T) {
 			}
 			a.Commit(list, func() {
 				if a.mu.TryLock() {
-					a.mu.Unlock()
-					t.Error("what is withheld may be taken for withdrawn once the list is visible")
+					t.Fatal("what is withheld may be taken for withdrawn once the list is visible")
 				}
 			})
 			if a.asked() {

@@ -85,13 +85,10 @@ type Member struct {
 // A Path tells whether connections from the local cluster reach the pods of a member.
 type Path string
 
-// Paths to a member.
+// Paths to a member: Unknown if it has no canary or none answered yet, Unreachable if most of them are not reached.
 const (
-	// Unknown: it has no canary, or none answered yet.
-	Unknown Path = ""
-	// Reachable: at least half of its canaries are reached.
-	Reachable Path = "reachable"
-	// Unreachable: most of its canaries are not reached.
+	Unknown     Path = ""
+	Reachable   Path = "reachable"
 	Unreachable Path = "unreachable"
 )
 

@@ -38,9 +38,12 @@ func storing(changed func(types.NamespacedName)) *sliceStore {
 }
 
 // replace lists what the server has.
-func replace(t *testing.T, store *sliceStore, server *pages) error {
-	_, err := store.list(t.Context(), server, metav1.ListOptions{Limit: pageSize}, func() (string, error) { return "", nil })
-	return err
+func replace(t *testing.T, store *sliceStore, server *pages) {
+	t.Helper()
+	whose := func() (string, error) { return "", nil }
+	if _, err := store.list(t.Context(), server, metav1.ListOptions{Limit: pageSize}, whose); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestSliceStore plays what a reflector does, and tells after each step which services were told, and what is held.
@@ -50,11 +53,7 @@ func TestSliceStore(t *testing.T) {
 	store := storing(func(service types.NamespacedName) { told = append(told, service.Name) })
 	store.first = func() { lists++ }
 	list := func(all ...*discoveryv1.EndpointSlice) func() {
-		return func() {
-			if err := replace(t, store, &pages{slices: all, most: pageSize}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		return func() { replace(t, store, &pages{slices: all, most: pageSize}) }
 	}
 	step := func(name string, do func(), wantTold, wantHeld []string) {
 		t.Helper()

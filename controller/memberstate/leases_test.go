@@ -191,11 +191,8 @@ func TestLeasesOfMembers(t *testing.T) {
 	if l, err = NewLeases(t.Context(), client, "system", s); err != nil || len(s.left) != 1 {
 		t.Fatalf("left are %v, %v", s.left, err)
 	}
-	run := func(ctx context.Context) error {
-		s.ShutDown()
-		l.Run(ctx)
-		return nil
-	}
+	s.ShutDown()
+	run := func(ctx context.Context) error { l.Run(ctx); return nil }
 	if requests(run, "it left unseen", "delete"); len(s.left) > 0 {
 		t.Errorf("%v is left for members to come", s.left)
 	}

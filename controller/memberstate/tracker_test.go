@@ -115,17 +115,11 @@ func (l *lookout) hears(cluster, uid, holder string) {
 	l.LeaseRead(l.of.Get(cluster), member.Heartbeat{KubeSystemUID: uid, Cluster: holder, Properties: l.properties[cluster]}, true)
 }
 
-// lists plays a list, which no heartbeat or verdict is to see before it is judged.
-func (l *lookout) lists(t *testing.T, cluster, words string) (lacks bool) {
-	t.Helper()
-	return l.listsOf(t, cluster, "uid-of-"+cluster, words)
-}
-
-// listsOf plays a list of the cluster with a UID.
-func (l *lookout) listsOf(t *testing.T, cluster, uid, words string) (lacks bool) {
+// lists plays a list of the cluster, or of one with another UID, which no heartbeat or verdict is to see before it is judged.
+func (l *lookout) lists(t *testing.T, cluster, words string, another ...string) (lacks bool) {
 	t.Helper()
 	shown := 0
-	lacks = l.Listed(l.of.Get(cluster), uid, inDemo(words), func() {
+	lacks = l.Listed(l.of.Get(cluster), append(another, "uid-of-"+cluster)[0], inDemo(words), func() {
 		if shown++; l.mu.TryLock() {
 			l.mu.Unlock()
 			t.Error("a list becomes visible while nothing waits for its judgement")
@@ -203,7 +197,7 @@ func TestTrackerListOfAnotherCluster(t *testing.T) {
 	l.pass(30, "west")
 	l.told = nil
 	l.hears("west", "uid-of-another", "west") // as read after the list
-	l.listsOf(t, "west", "uid-of-another", "a b c")
+	l.lists(t, "west", "a b c", "uid-of-another")
 	l.expect(t, "west", "stale AnotherCluster demoted kept", "west")
 	l.pass(5, "west")
 	l.expect(t, "west", "fresh Heard kept", "west")
