@@ -32,16 +32,16 @@ func TestRequests(t *testing.T) {
 	list := sync.OnceFunc(func() { close(listed) })
 	var mu sync.Mutex
 	requests, connections := map[string]bool{}, map[string]bool{}
-	objects := map[string]runtime.Object{
-		"endpointslices": &discoveryv1.EndpointSliceList{
+	objects := map[string][]byte{
+		"endpointslices": encode(t, &discoveryv1.EndpointSliceList{
 			ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []discoveryv1.EndpointSlice{*slice("one", "web", "1")},
-		},
-		"leases": &coordinationv1.LeaseList{
+		}),
+		"leases": encode(t, &coordinationv1.LeaseList{
 			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
 			Items: []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
 				Name: HeartbeatLease, ResourceVersion: "1", Annotations: map[string]string{HeartbeatUIDAnnotation: "another"},
 			}}},
-		},
+		}),
 	}
 	server := listening(t, func(w http.ResponseWriter, r *http.Request) {
 		verb, resource, query := "list", path.Base(r.URL.Path), r.URL.Query()
@@ -65,7 +65,7 @@ func TestRequests(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 		if verb == "list" {
-			_, _ = w.Write(encode(t, objects[resource])) // the client may hang up
+			_, _ = w.Write(objects[resource]) // the client may hang up
 		}
 		if resource != "leases" {
 			list()
