@@ -23,6 +23,10 @@ import (
 // TestManifestsAreCurrent renders the plain manifests anew.
 func TestManifestsAreCurrent(t *testing.T) {
 	into := t.TempDir()
+	t.Setenv("HELM", "false")
+	if _, err := try(t.Context(), t, "", root+"/deploy/render", into); err == nil {
+		t.Error("a helm that fails renders manifests")
+	}
 	t.Setenv("HELM", helm(t))
 	run(t, "", root+"/deploy/render", into)
 	for _, file := range []string{"manifest.yaml", "rbac.yaml", "coredns-rbac.yaml"} {
