@@ -87,14 +87,14 @@ func (c *cluster) gateways() (addresses []netip.Addr) {
 // masquerade gives packets of pods to anything but pods the address of their node, as a CNI does.
 func masquerade(t testing.TB, n *node) {
 	t.Helper()
-	nft(t, n.Namespace, fmt.Sprintf(`table inet cni {
+	must(t, n.Filter(fmt.Sprintf(`table inet cni {
 chain postrouting {
 type nat hook postrouting priority srcnat
 ip saddr %[1]s ip daddr != %[1]s masquerade
 ip6 saddr %[2]s ip6 daddr != %[2]s masquerade
 }
 }
-`, allPods[0], allPods[1]))
+`, allPods[0], allPods[1])))
 }
 
 // manyAddresses are addresses that a cluster has besides those of its nodes.

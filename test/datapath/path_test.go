@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
@@ -78,22 +76,11 @@ func (b *bed) drop(t testing.TB, cut []way) (undo func(), at time.Time) {
 		}
 	}
 	rules.WriteString("}\n}\n")
-	nft(t, router, rules.String())
+	must(t, router.Filter(rules.String()))
 	var once sync.Once // and not OnceFunc, which panics if nft ends the test
-	undo = func() { once.Do(func() { nft(t, router, "delete table inet cut\n") }) }
+	undo = func() { once.Do(func() { must(t, router.Filter("delete table inet cut\n")) }) }
 	t.Cleanup(undo)
 	return undo, time.Now()
-}
-
-// nft gives rules to a namespace.
-func nft(t testing.TB, of *network.Namespace, rules string) {
-	t.Helper()
-	line := of.Command("", "nft", "-f", "-")
-	command := exec.Command(line[0], line[1:]...)
-	command.Stdin = strings.NewReader(rules)
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("nft: %v: %s\n%s", err, output, rules)
-	}
 }
 
 // podNetworkCut: two clusters do not reach each other, while both reach all API servers. How soon traffic leaves is a

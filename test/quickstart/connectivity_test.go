@@ -5,7 +5,6 @@ package quickstart
 import (
 	"cmp"
 	"encoding/json"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -59,10 +58,6 @@ func cut(t *testing.T, b *bed, rules string) {
 	for _, c := range b.clusters {
 		rules = strings.ReplaceAll(rules, strings.ToUpper(c.Name()), c.Options().PodCIDRs[0].String())
 	}
-	command := exec.CommandContext(t.Context(), "nft", "-f", "-")
-	command.Stdin = strings.NewReader("table ip cut\ndelete table ip cut\ntable ip cut {\nchain forward {\n" +
-		"type filter hook forward priority 0\n" + rules + "\n}\n}\n")
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("nft: %v\n%s", err, output)
-	}
+	must(t, router.Filter("table ip cut\ndelete table ip cut\ntable ip cut {\nchain forward {\n"+
+		"type filter hook forward priority 0\n"+rules+"\n}\n}\n"))
 }

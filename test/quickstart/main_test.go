@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/sandbox"
@@ -31,14 +32,14 @@ func TestMain(m *testing.M) { sandbox.Main(m, outside, inside) }
 
 // outside provides the releases, as the folders before and after, and the programs.
 func outside() (clean func(), err error) {
-	folder, err := os.MkdirTemp("", "clusterset-dns-quickstart-")
+	folder, remove, err := process.Scratch("quickstart")
 	if err != nil {
 		return nil, err
 	}
-	remove := func() { _ = os.RemoveAll(folder) }
+	clean = func() { _ = remove() }
 	defer func() {
 		if err != nil {
-			remove()
+			clean()
 		}
 	}()
 	if err := build(folder); err != nil {
@@ -61,7 +62,7 @@ func outside() (clean func(), err error) {
 			return nil, fmt.Errorf("%s: %w", command, err)
 		}
 	}
-	return remove, os.Setenv(folderVariable, folder)
+	return clean, os.Setenv(folderVariable, folder)
 }
 
 func inside() (err error) {

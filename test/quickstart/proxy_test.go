@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -59,7 +58,7 @@ func (c *cluster) proxy(t *testing.T) {
 			if err == nil {
 				var behind []*discoveryv1.EndpointSlice
 				behind, err = endpoints.Lister().List(labels.Everything())
-				err = errors.Join(err, c.translate(ctx, all, behind))
+				err = errors.Join(err, c.translate(all, behind))
 			}
 			if err != nil && ctx.Err() == nil {
 				t.Errorf("play kube-proxy of %s: %v", c.Name(), err)
@@ -75,7 +74,7 @@ func (c *cluster) proxy(t *testing.T) {
 }
 
 // translate writes the rules, and has connectionless clients choose again if their endpoint is gone.
-func (c *cluster) translate(ctx context.Context, services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) error {
+func (c *cluster) translate(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) error {
 	ready := map[types.NamespacedName]map[netip.Addr]bool{} // by Service
 	for _, slice := range endpoints {
 		name := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
@@ -117,10 +116,8 @@ func (c *cluster) translate(ctx context.Context, services []*corev1.Service, end
 	if table == c.table {
 		return nil
 	}
-	command := exec.CommandContext(ctx, "nft", "-f", "-")
-	command.Stdin = strings.NewReader(table)
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("nft: %w\n%s", err, output)
+	if err := router.Filter(table); err != nil {
+		return err
 	}
 	c.table = table
 	// Forget reads all connections. Those that ended, which are most of them, would keep it busy for seconds, and pods

@@ -10,8 +10,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync/atomic"
 
 	"github.com/vishvananda/netlink"
@@ -263,6 +265,17 @@ func single(address netip.Addr) *net.IPNet {
 
 func prefix(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// Filter gives the namespace rules of nftables.
+func (n *Namespace) Filter(rules string) error {
+	line := n.Command("", "nft", "-f", "-")
+	command := exec.Command(line[0], line[1:]...)
+	command.Stdin = strings.NewReader(rules)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("nft: %w: %s\n%s", err, output, rules)
+	}
+	return nil
 }
 
 // enter is a shell that puts its first argument, a file, in the place of /etc/resolv.conf, and becomes the program of
