@@ -29,7 +29,7 @@ const (
 // bed is three joined clusters with all that carries their packets.
 type bed struct {
 	mode              string // of the kube-proxies
-	networks          bool   // see newNetworks
+	networks          bool   // each cluster has one of its own; their nodes reach each other, and masquerade pods
 	paths             assets.Paths
 	programs          string // the folder of those that are built from this tree
 	east, west, north *cluster
@@ -38,17 +38,12 @@ type bed struct {
 // zones are those of the nodes, in the order of the nodes.
 var zones = map[string][]string{"east": {"a", "b"}, "west": {"b", "c"}, "north": {"c"}}
 
-// newBed starts clusters of one network, and joins them. All of it stops with the test.
-func newBed(t *testing.T, mode string) *bed {
-	t.Helper()
-	return startBed(t, &bed{mode: mode})
-}
-
-func startBed(t *testing.T, b *bed) *bed {
+// newBed starts clusters, and joins them. All of it stops with the test.
+func newBed(t *testing.T, mode string, networks bool) *bed {
 	t.Helper()
 	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Etcd, assets.KubeProxy)
 	must(t, err)
-	b.paths, b.programs = paths, os.Getenv(programsVariable)
+	b := &bed{mode: mode, networks: networks, paths: paths, programs: os.Getenv(programsVariable)}
 	options := make([]controlplane.Options, 0, len(zones))
 	for _, name := range []string{"east", "west", "north"} {
 		options = append(options, controlplane.Options{

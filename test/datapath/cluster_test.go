@@ -3,6 +3,7 @@
 package datapath
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
@@ -16,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -75,15 +75,8 @@ func (c *cluster) credential(t testing.TB, namespace, account string) []byte {
 	t.Helper()
 	text, err := c.ServiceAccountKubeconfig(t.Context(), namespace, account)
 	must(t, err)
-	config, err := clientcmd.Load(text)
-	must(t, err)
-	for _, cluster := range config.Clusters {
-		port := cluster.Server[strings.LastIndexByte(cluster.Server, ':')+1:]
-		cluster.Server, cluster.TLSServerName = fmt.Sprintf("https://%s:%s", apiAddress, port), "kubernetes"
-	}
-	text, err = clientcmd.Write(*config)
-	must(t, err)
-	return text
+	return bytes.Replace(text, []byte("server: https://127.0.0.1:"),
+		[]byte("tls-server-name: kubernetes\n    server: https://"+apiAddress.String()+":"), 1)
 }
 
 func (c *cluster) writeCredential(t testing.TB, namespace, account string) (file string) {

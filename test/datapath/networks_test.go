@@ -34,9 +34,9 @@ var acrossNetworks = []story{
 	{"weights", weights},
 }
 
-func TestNetworksNFTables(t *testing.T) { tellAll(t, newNetworks(t, "nftables"), acrossNetworks) }
+func TestNetworksNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables", true), acrossNetworks) }
 
-func TestNetworksIPTables(t *testing.T) { tellAll(t, newNetworks(t, "iptables"), acrossNetworks) }
+func TestNetworksIPTables(t *testing.T) { tellAll(t, newBed(t, "iptables", true), acrossNetworks) }
 
 // The ranges of clusters whose pods are not routed between them. Services of all have the same, and so have pods, but
 // those of north, so that a flat network can have its pods and those of east.
@@ -46,13 +46,6 @@ var (
 	allPods      = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/15"), netip.MustParsePrefix("fd00:244::/31")}
 	sameServices = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00:96::/112")}
 )
-
-// newNetworks starts clusters each of which has a network of its own, and joins them. Their nodes reach each other, and
-// pods reach nodes of other clusters masqueraded behind their own.
-func newNetworks(t *testing.T, mode string) *bed {
-	t.Helper()
-	return startBed(t, &bed{mode: mode, networks: true})
-}
 
 // separate gives clusters their ranges, and each at least two nodes.
 func separate(options []controlplane.Options) {

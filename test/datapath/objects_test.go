@@ -104,12 +104,6 @@ func (c *cluster) client(t testing.TB, namespace string, node int) *pod {
 	return c.pod(t, podSpec{namespace: namespace, name: fmt.Sprintf("client-%d", node), node: node})
 }
 
-// unexport deletes the export.
-func (c *cluster) unexport(t testing.TB, s service) {
-	t.Helper()
-	must(t, c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Delete(t.Context(), s.name, metav1.DeleteOptions{}))
-}
-
 // awaitEndpoints waits until the import has so many ready endpoints in the cluster.
 func (c *cluster) awaitEndpoints(t testing.TB, s service, count int) {
 	t.Helper()

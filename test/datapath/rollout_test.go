@@ -24,7 +24,7 @@ func TestRollouts(t *testing.T) {
 	if _, err := exec.LookPath("haproxy"); err != nil {
 		t.Fatal("it needs haproxy: apt-get install --no-install-recommends haproxy")
 	}
-	b := newBed(t, "nftables")
+	b := newBed(t, "nftables", false)
 	t.Run("gateway", func(t *testing.T) { haproxy(t, b) })
 	t.Run("a version, cluster by cluster", func(t *testing.T) { rollOut(t, b) })
 	t.Run("clusters, one by one", func(t *testing.T) { upgradeClusters(t, b) })

@@ -107,24 +107,6 @@ func (s *store) verb(t testing.TB, args ...string) string {
 	return out
 }
 
-// await waits for a state that stores may take minutes for on a busy machine.
-func (s *store) await(t testing.TB, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	for ticker := time.NewTicker(100 * time.Millisecond); ; {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, err)
-		}
-	}
-}
-
 // create creates the Pod of a cluster's replica, which gets another address than those before.
 func (s *store) create(t testing.TB, c *cluster) {
 	t.Helper()
@@ -132,7 +114,7 @@ func (s *store) create(t testing.TB, c *cluster) {
 	err := pods.Delete(t.Context(), replicaName, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 	if !apierrors.IsNotFound(err) {
 		must(t, err)
-		s.await(t, "the Pod to go", func(ctx context.Context) error {
+		eventually(t, "the Pod to go", func(ctx context.Context) error {
 			if _, err := pods.Get(ctx, replicaName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is there: %w", err)
 			}
@@ -244,7 +226,7 @@ func (s *store) acknowledged(since time.Time) []tally.Attempt {
 func (s *store) awaitWrites(t testing.TB) {
 	t.Helper()
 	now := time.Now()
-	s.await(t, "acknowledged writes", func(context.Context) error {
+	eventually(t, "acknowledged writes", func(context.Context) error {
 		if found := len(s.acknowledged(now)); found < rounds {
 			return fmt.Errorf("there are %d since %s", found, now.Format(time.TimeOnly))
 		}

@@ -60,7 +60,7 @@ var workloads = []workload{
 // TestStateful runs stores over three clusters, whose replicas know each other by name alone, and breaks what they run
 // on. No write that was acknowledged may be lost.
 func TestStateful(t *testing.T) {
-	b := newBed(t, "nftables")
+	b := newBed(t, "nftables", false)
 	for _, w := range workloads {
 		t.Run(w.name, func(t *testing.T) {
 			for _, program := range w.programs {
@@ -72,9 +72,6 @@ func TestStateful(t *testing.T) {
 		})
 	}
 }
-
-// held is how long a fault lasts after the store has recovered from it.
-const held = 5 * time.Second
 
 // rounds are so many acknowledged writes that the writer goes on.
 const rounds = 20
@@ -141,14 +138,13 @@ func tellStore(t *testing.T, b *bed, w workload) {
 	}
 }
 
-// recover waits until writes are acknowledged without the replica of a cluster, and a while longer.
+// recover waits until writes are acknowledged without the replica of a cluster.
 func (s *store) recover(t testing.TB, without *cluster) {
 	t.Helper()
 	if s.promoted {
 		s.verb(t, "failover", without.Name())
 	}
 	s.awaitWrites(t)
-	<-time.After(held)
 }
 
 // isolate drops what the pods of a cluster send to those of the others, and what they send to it, until it is repaired.
@@ -167,7 +163,7 @@ func (s *store) isolate(t testing.TB, c *cluster) (repair func()) {
 // leader is the cluster of the leader.
 func (s *store) leader(t testing.TB) (leader *cluster) {
 	t.Helper()
-	s.await(t, "a leader", func(ctx context.Context) error {
+	eventually(t, "a leader", func(ctx context.Context) error {
 		out, err := s.tryVerb(ctx, "leader")
 		for _, c := range s.bed.all() {
 			if c.Name() == strings.TrimSpace(out) {
@@ -183,7 +179,7 @@ func (s *store) leader(t testing.TB) (leader *cluster) {
 // awaitMembers waits until all replicas take part, and makes them ready.
 func (s *store) awaitMembers(t testing.TB) {
 	t.Helper()
-	s.await(t, "all replicas", func(ctx context.Context) error {
+	eventually(t, "all replicas", func(ctx context.Context) error {
 		out, err := s.tryVerb(ctx, "members")
 		if strings.TrimSpace(out) != "3" {
 			return fmt.Errorf("there are %q: %w", out, err)

@@ -42,9 +42,11 @@ type story struct {
 	tell func(*testing.T, *bed)
 }
 
-func TestNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables"), slices.Concat(stories, inOneMode)) }
+func TestNFTables(t *testing.T) {
+	tellAll(t, newBed(t, "nftables", false), slices.Concat(stories, inOneMode))
+}
 
-func TestIPTables(t *testing.T) { tellAll(t, newBed(t, "iptables"), stories) }
+func TestIPTables(t *testing.T) { tellAll(t, newBed(t, "iptables", false), stories) }
 
 func tellAll(t *testing.T, b *bed, stories []story) {
 	for _, story := range stories {
@@ -93,7 +95,7 @@ func moveService(t *testing.T, b *bed) {
 	b.north.deploy(t, s, 1)
 	arrived := watched.only(t, begin, "east", "north")
 	left := time.Now()
-	b.east.unexport(t, s)
+	must(t, b.east.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Delete(t.Context(), s.name, metav1.DeleteOptions{}))
 	gone := watched.only(t, left, "north")
 	watched.intact(t, begin, fmt.Sprintf("north answers after %s, east no more after %s", seconds(arrived), seconds(gone)))
 }

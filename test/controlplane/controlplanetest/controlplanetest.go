@@ -99,8 +99,8 @@ func watch(t testing.TB, clusters []*controlplane.Cluster) {
 	})
 }
 
-// patience bounds each wait for a state. Nothing waits that long on purpose.
-const patience = 90 * time.Second
+// patience bounds each wait for a state: on a busy machine databases take minutes. Nothing waits that long on purpose.
+const patience = 3 * time.Minute
 
 // Eventually waits until check is nil, and returns how long that took. What takes long is looked at less often.
 func Eventually(t testing.TB, what string, check func(context.Context) error) time.Duration {
