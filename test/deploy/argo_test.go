@@ -27,7 +27,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
@@ -46,7 +45,7 @@ func TestArgoRollouts(t *testing.T) {
 	folder := t.TempDir() // for the Secret of the Job
 	for _, c := range clusters {
 		apply(t, c, template(t, "--set", "clusterId="+c.Name()+",namespace.create=true"))
-		controllerOf(t, c, system)
+		controllerOf(t, c)
 		apply(t, c, `
 {apiVersion: v1, kind: Namespace, metadata: {name: demo}}
 ---
@@ -71,15 +70,7 @@ subjects: [{kind: ServiceAccount, name: rollout, namespace: demo}]
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(folder, c.Name()), config, 0o600))
 	}
-	for _, c := range clusters {
-		other := clusters[0]
-		if c == east {
-			other = west
-		}
-		config, err := other.ServiceAccountKubeconfig(t.Context(), system, "clusterset-member")
-		must(t, err)
-		must(t, clusterset.Join(t.Context(), c, other.Name(), config))
-	}
+	shellOf(t, clusters...)("kubectl clusterset join east west")
 	const pods = `
   replicas: 3
   selector: {matchLabels: {app: web}}

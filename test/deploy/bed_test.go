@@ -31,10 +31,10 @@ const (
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-// pinned returns a function that gives the path of a tool, which a module in test/tools pins.
-func pinned(tool, module string) func(testing.TB) string {
+// pinned returns a function that gives the path of helm, which a module in test/tools pins.
+func pinned(module string) func(testing.TB) string {
 	find := sync.OnceValues(func() (string, error) {
-		return assets.Tool(context.Background(), module, tool)
+		return assets.Tool(context.Background(), module, "helm")
 	})
 	return func(t testing.TB) string {
 		t.Helper()
@@ -45,7 +45,7 @@ func pinned(tool, module string) func(testing.TB) string {
 }
 
 // helm is the newest version, and helm3 that before.
-var helm, helm3 = pinned("helm", "helm"), pinned("helm", "helm3")
+var helm, helm3 = pinned("helm"), pinned("helm3")
 
 func kubectl(t testing.TB) string {
 	t.Helper()
@@ -99,12 +99,12 @@ func apply(t testing.TB, cluster *controlplane.Cluster, objects string) {
 	run(t, objects, kubectl(t), "--kubeconfig", cluster.AdminKubeconfig(), "apply", "--server-side", "-f", "-")
 }
 
-// controllerOf starts a controller with the rights that its account has in a namespace of a cluster, until the test ends.
-func controllerOf(t testing.TB, cluster *controlplane.Cluster, namespace string, flags ...string) *clusterset.Program {
+// controllerOf starts a controller with the rights that its account has in a cluster, until the test ends.
+func controllerOf(t testing.TB, cluster *controlplane.Cluster, flags ...string) *clusterset.Program {
 	t.Helper()
 	folder, err := programs.Build(t.Context(), "cmd/clusterset-controller")
 	must(t, err)
-	credential, err := clusterset.WriteCredential(t.Context(), cluster, namespace, "clusterset-controller")
+	credential, err := clusterset.WriteCredential(t.Context(), cluster, system, "clusterset-controller")
 	must(t, err)
 	running, err := clusterset.StartController(cluster, filepath.Join(folder, "clusterset-controller"), credential, flags...)
 	must(t, err)

@@ -51,7 +51,7 @@ func TestMembersFromInventories(t *testing.T) {
 	apply(t, cluster, "{apiVersion: v1, kind: Namespace, metadata: {name: fleet}}\n---\n"+
 		"{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
 	apply(t, cluster, template(t, "--set", "clusterId=hub,namespace.create=true", "--set", "membersFrom={"+strings.Join(sources, ",")+"}"))
-	controllerOf(t, cluster, system, "--members-from", sources[0], "--members-from", sources[1])
+	controllerOf(t, cluster, "--members-from", sources[0], "--members-from", sources[1])
 	members := func(want ...string) {
 		t.Helper()
 		eventually(t, "members "+strings.Join(want, " "), func(ctx context.Context) error {

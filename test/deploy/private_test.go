@@ -158,7 +158,7 @@ func privateSet(t *testing.T, names ...string) ([]*controlplane.Cluster, func(st
 	clusters := planes(t, names...)
 	shell, controllers := shellOf(t, clusters...), ""
 	for _, cluster := range clusters {
-		controllers += "CONTROLLER_" + cluster.Name() + "=" + controllerOf(t, cluster, system, "--stale-after=20s").Address + "\n"
+		controllers += "CONTROLLER_" + cluster.Name() + "=" + controllerOf(t, cluster, "--stale-after=20s").Address + "\n"
 	}
 	return clusters, func(commands string) string {
 		t.Helper()

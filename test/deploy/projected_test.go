@@ -59,8 +59,8 @@ func TestProjectedToken(t *testing.T) {
 	authority := written(t, t.TempDir(), "ca.pem", string(west.Config().CAData))
 	data := strings.ReplaceAll(members.Data["west"], "/var/run/secrets/clusterset-dns/members/west", path)
 	data = strings.Replace(data, "server:", "certificate-authority: "+authority+"\n      server:", 1)
-	controllerOf(t, east, system, "--member", "west="+written(t, t.TempDir(), "kubeconfig", data))
-	controllerOf(t, west, system)
+	controllerOf(t, east, "--member", "west="+written(t, t.TempDir(), "kubeconfig", data))
+	controllerOf(t, west)
 	publish(t, west, "10.2.0.1")
 	reads(t, "joined", east, fresh, "10.2.0.1")
 

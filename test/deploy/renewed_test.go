@@ -64,7 +64,7 @@ func TestRenewedToken(t *testing.T) {
 	}
 	start("east")
 	start("north")
-	controllerOf(t, west, system)
+	controllerOf(t, west)
 	t.Log(shellOf(t, clusters...)("kubectl clusterset join east north west"))
 
 	held := func(reader string) string {
