@@ -124,6 +124,7 @@ func (b *bed) createNamespace(t testing.TB, name string) {
 
 // As all packages wait and fail.
 var (
+	documented = controlplanetest.Documented
 	eventually = controlplanetest.Eventually
 	must       = controlplanetest.Must
 )

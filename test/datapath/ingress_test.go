@@ -6,9 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -81,18 +78,4 @@ func (p *pod) get(ctx context.Context, count int, url string, flags ...string) (
 		err = fmt.Errorf("%d of %d requests have a reply", counted.Total(), count)
 	}
 	return counted, err
-}
-
-// documented is the only block of a page that has a text.
-func documented(t *testing.T, page, text string) string {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join("../../docs", page))
-	must(t, err)
-	for _, match := range regexp.MustCompile("(?s)```[a-z]+\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
-		if strings.Contains(match[1], text) {
-			return match[1]
-		}
-	}
-	t.Fatalf("%s has no block with %q", page, text)
-	return ""
 }

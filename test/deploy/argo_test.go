@@ -37,8 +37,8 @@ import (
 func TestArgoRollouts(t *testing.T) {
 	const namespace, derived = "demo", "derived-scaifns3gd"
 	source := os.Getenv("ARGO_ROLLOUTS")
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(read(t, root+"/docs/use/beside-others.md"), -1)
-	analysis, strategy := blocks[2][1], regexp.MustCompile(`pause: {[^}]*}`).ReplaceAllString(blocks[3][1], "pause: {}")
+	analysis := documented(t, "use/beside-others.md", "kind: AnalysisTemplate")
+	strategy := regexp.MustCompile(`pause: {[^}]*}`).ReplaceAllString(documented(t, "use/beside-others.md", "strategy:\n"), "pause: {}")
 
 	clusters := controlplanetest.Start(t, controlplane.Options{Name: "east"}, controlplane.Options{Name: "west"})
 	east, west := clusters[0], clusters[1]

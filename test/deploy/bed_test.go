@@ -93,10 +93,16 @@ func objects(t testing.TB, text string) []*unstructured.Unstructured {
 	return all
 }
 
+// ctl runs kubectl as an administrator of a cluster.
+func ctl(t testing.TB, cluster *controlplane.Cluster, stdin string, args ...string) string {
+	t.Helper()
+	return run(t, stdin, kubectl(t), append([]string{"--kubeconfig", cluster.AdminKubeconfig()}, args...)...)
+}
+
 // apply writes objects to a cluster.
 func apply(t testing.TB, cluster *controlplane.Cluster, objects string) {
 	t.Helper()
-	run(t, objects, kubectl(t), "--kubeconfig", cluster.AdminKubeconfig(), "apply", "--server-side", "-f", "-")
+	ctl(t, cluster, objects, "apply", "--server-side", "-f", "-")
 }
 
 // controllerOf starts a controller with the rights that its account has in a cluster, until the test ends.
@@ -119,6 +125,7 @@ func controllerOf(t testing.TB, cluster *controlplane.Cluster, flags ...string) 
 
 // As all packages wait and fail.
 var (
+	documented = controlplanetest.Documented
 	eventually = controlplanetest.Eventually
 	must       = controlplanetest.Must
 )

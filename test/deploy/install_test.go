@@ -22,23 +22,18 @@ var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", WithoutCRD
 // in test/quickstart, with Helm 4.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	cluster := bare(t)[0]
-	admin, program := cluster.AdminKubeconfig(), kubectl(t)
+	admin := cluster.AdminKubeconfig()
 	release := func(args ...string) {
 		t.Helper()
 		run(t, "", helm3(t), append(args, "--kubeconfig", admin, "--namespace", system, "--wait", "--timeout", "2m")...)
 	}
-	cli := func(args ...string) string {
-		t.Helper()
-		return run(t, "", program, append([]string{"--kubeconfig", admin}, args...)...)
-	}
 	// Pod security is enforced: a pod that is not confined would not start.
-	cli("create", "namespace", system)
-	cli("label", "namespace", system, "pod-security.kubernetes.io/enforce=restricted")
+	ctl(t, cluster, "", "create", "namespace", system)
+	ctl(t, cluster, "", "label", "namespace", system, "pod-security.kubernetes.io/enforce=restricted")
 	release("install", "clusterset-dns", chart, "--set", "clusterId=east")
-	cli("-n", system, "rollout", "status", "deployment/clusterset-controller", "--timeout", "1m")
 	export := `{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: web, namespace: default}}`
 	eventually(t, "create a ServiceExport", func(ctx context.Context) error {
-		_, err := try(ctx, t, export, program, "--kubeconfig", admin, "apply", "-f", "-")
+		_, err := try(ctx, t, export, kubectl(t), "--kubeconfig", admin, "apply", "-f", "-")
 		return err
 	})
 
@@ -51,26 +46,25 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	}
 
 	release("uninstall", "clusterset-dns")
-	cli("get", "-n", "default", "serviceexport", "web")
+	ctl(t, cluster, "", "get", "-n", "default", "serviceexport", "web")
 	release("install", "clusterset-dns", chart, "--set", "clusterId=east,crds.keep=false")
-	cli("get", "-n", "default", "serviceexport", "web")
+	ctl(t, cluster, "", "get", "-n", "default", "serviceexport", "web")
 	release("uninstall", "clusterset-dns")
 	eventually(t, "the end of the CRDs", func(context.Context) error {
-		if left := cli("get", "customresourcedefinitions", "-o", "name"); strings.Contains(left, "multicluster") {
+		if left := ctl(t, cluster, "", "get", "customresourcedefinitions", "-o", "name"); strings.Contains(left, "multicluster") {
 			return errors.New(left)
 		}
 		return nil
 	})
-	cli("delete", "namespace", system)
+	ctl(t, cluster, "", "delete", "namespace", system)
 }
 
 // TestServerTakesAllValues gives the chart with values to a real API server, which checks it against its schemas and writes
 // nothing. The manifests are applied by other tests, and the chart with its defaults by test/quickstart.
 func TestServerTakesAllValues(t *testing.T) {
 	cluster := bare(t)[0]
-	admin := cluster.AdminKubeconfig()
-	run(t, "", kubectl(t), "--kubeconfig", admin, "create", "namespace", system)
-	defer run(t, "", kubectl(t), "--kubeconfig", admin, "delete", "namespace", system)
+	ctl(t, cluster, "", "create", "namespace", system)
+	defer ctl(t, cluster, "", "delete", "namespace", system)
 	text := template(t, "--set", "clusterId=east,namespace.create=true,coredns.enabled=true,"+
 		"coredns.clusterIP=10.96.0.99,imagePullSecrets[0].name=a,controller.nodeSelector.a=b,"+
 		"controller.tolerations[0].operator=Exists,"+
@@ -85,7 +79,7 @@ func TestServerTakesAllValues(t *testing.T) {
 		"members[1].server=https://north,members[1].tokenFile=/a,members[1].accept={shop}")
 	// The address must be one of the cluster's range.
 	text = strings.ReplaceAll(text, "10.96.0.99", cluster.Options().ServiceCIDRs[0].Addr().Next().Next().Next().String())
-	output := run(t, text, kubectl(t), "--kubeconfig", admin, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+	output := ctl(t, cluster, text, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
 	if count := strings.Count(output, "(server dry run)"); count != len(objects(t, text)) {
 		t.Errorf("%d objects were taken of %d:\n%s", count, len(objects(t, text)), output)
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
@@ -85,21 +86,15 @@ func TestMembersFromInventories(t *testing.T) {
 		})
 	}
 	unreadable("could not find")
-	client, credentials := kubectl(t), cluster.AdminKubeconfig()
 	eventually(t, "the resources are served", func(ctx context.Context) error {
-		_, err := try(ctx, t, profileCRD+"---\n"+profiles, client, "--kubeconfig", credentials, "apply", "--server-side", "-f", "-")
-		return err
+		return clusterset.Apply(ctx, cluster, []byte(profileCRD+"---\n"+profiles))
 	})
 	members("labeled", "profile")
 
 	// Without the right to list the ClusterProfiles of fleet, its member stays although the object is gone.
-	remove := func(namespace, resource, name string) {
-		t.Helper()
-		run(t, "", client, "--kubeconfig", credentials, "delete", "-n", namespace, resource, name)
-	}
-	remove("fleet", "rolebinding", "clusterset-members-0")
+	ctl(t, cluster, "", "delete", "-n", "fleet", "rolebinding", "clusterset-members-0")
 	unreadable("forbidden")
-	remove("fleet", "clusterprofiles.multicluster.x-k8s.io", "profile")
-	remove("other", "clusterprofiles.multicluster.x-k8s.io", "spoke-7")
+	ctl(t, cluster, "", "delete", "-n", "fleet", "clusterprofiles.multicluster.x-k8s.io", "profile")
+	ctl(t, cluster, "", "delete", "-n", "other", "clusterprofiles.multicluster.x-k8s.io", "spoke-7")
 	members("profile")
 }

@@ -44,9 +44,8 @@ func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 
 // TestOnePageForADeadMember: the example for Alertmanager groups and inhibits by alerts and a label that exist.
 func TestOnePageForADeadMember(t *testing.T) {
-	_, example, _ := strings.Cut(read(t, root+"/docs/operate/failures.md"), "```yaml\nroute:")
-	example, _, _ = strings.Cut(example, "```")
-	if _, ok := parse(t, "route:"+example)["inhibit_rules"].([]any); !ok {
+	example := documented(t, "operate/failures.md", "route:")
+	if _, ok := parse(t, example)["inhibit_rules"].([]any); !ok {
 		t.Errorf("the example inhibits nothing:\n%s", example)
 	}
 	_, alerts, _ := strings.Cut(read(t, monitoring+"alerts.yaml"), "- alert: ")

@@ -32,8 +32,7 @@ func installed(t testing.TB) *controlplane.Cluster {
 	t.Helper()
 	cluster := shared(t)[0]
 	install.Do(func() {
-		run(t, "", kubectl(t), "--kubeconfig", cluster.AdminKubeconfig(), "apply", "--server-side", "--force-conflicts",
-			"-f", root+"/deploy/manifest.yaml", "-f", root+"/deploy/coredns-rbac.yaml")
+		ctl(t, cluster, "", "apply", "--server-side", "--force-conflicts", "-f", root+"/deploy/manifest.yaml", "-f", root+"/deploy/coredns-rbac.yaml")
 	})
 	return cluster
 }
@@ -61,12 +60,11 @@ func namespaceOf(t testing.TB, cluster *controlplane.Cluster, prefix string) str
 // grant binds a ClusterRole to a user in one namespace, or in all where it is empty.
 func grant(t testing.TB, cluster *controlplane.Cluster, namespace, role string, who user) {
 	t.Helper()
-	args := []string{"clusterrolebinding", who.name}
+	args := []string{"create", "clusterrolebinding", who.name}
 	if namespace != "" {
-		args = []string{"rolebinding", who.name, "--namespace", namespace}
+		args = []string{"create", "rolebinding", who.name, "--namespace", namespace}
 	}
-	args = append(args, "--clusterrole", role, "--user", who.name)
-	run(t, "", kubectl(t), append([]string{"--kubeconfig", cluster.AdminKubeconfig(), "create"}, args...)...)
+	ctl(t, cluster, "", append(args, "--clusterrole", role, "--user", who.name)...)
 }
 
 // deniedBy is nil where the error is the refusal of that policy, or of RBAC where that is empty.

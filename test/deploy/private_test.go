@@ -29,7 +29,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-const privatePage = root + "/docs/operate/members.md"
+const membersPage = "operate/members.md"
 
 // TestReverseTunnel follows docs/operate/members.md: two clusters read a third through a tunnel that its network
 // dials out, which ends, and whose host is lost, while exports change.
@@ -50,25 +50,25 @@ func TestReverseTunnel(t *testing.T) {
 	place := strings.NewReplacer("0.0.0.0:16443", end, "bastion.example.org:16443", end, "west-api.internal:6443", api,
 		"-i west", "-i "+folder+"/west", "=bastion ", "="+folder+"/bastion ",
 		"tunnel@bastion.example.org", me.Username+"@"+bastion.Addr().String(), "User tunnel", "User "+me.Username)
-	written(t, folder, "authorized_keys", strings.ReplaceAll(place.Replace(pageBlock(t, "permitlisten")),
+	written(t, folder, "authorized_keys", strings.ReplaceAll(place.Replace(documented(t, membersPage, "permitlisten")),
 		"<content of west.pub>", strings.TrimSpace(read(t, folder+"/west.pub"))))
 	written(t, folder, "bastion", fmt.Sprintf("[%s]:%d %s", bastion.Addr(), bastion.Port(), read(t, folder+"/bastion-key.pub")))
 	configuration := written(t, folder, "sshd_config", fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile %s\n"+
 		"PidFile none\nStrictModes no\nUsePAM no\n%s", bastion, folder+"/bastion-key", folder+"/authorized_keys",
-		place.Replace(pageBlock(t, "Match User"))))
+		place.Replace(documented(t, membersPage, "Match User"))))
 	if os.Geteuid() == 0 {
 		must(t, os.MkdirAll("/run/sshd", 0o755)) // as the service of the package does
 	}
 	background(t, folder, sshd, "-D", "-e", "-f", configuration)
 	eventually(t, "the bastion", func(ctx context.Context) error { return dialed(ctx, bastion.String()) })
 	flags := append([]string{"-F", "none", "-p", fmt.Sprint(bastion.Port())},
-		strings.Fields(strings.ReplaceAll(place.Replace(pageBlock(t, "ssh -N")), "\\\n", ""))[1:]...)
+		strings.Fields(strings.ReplaceAll(place.Replace(documented(t, membersPage, "ssh -N")), "\\\n", ""))[1:]...)
 	expectKeyRestricted(t, ssh, flags, end, free(t).String(), api)
 	tunnel := background(t, folder, ssh, flags...)
 	eventually(t, "the tunnel", func(ctx context.Context) error { return errors.Join(tunnel.Err(), dialed(ctx, end)) })
 
 	publish(t, west, "10.2.0.1")
-	shell(place.Replace(pageBlock(t, "--tls-server-name")))
+	shell(place.Replace(documented(t, membersPage, "--tls-server-name")))
 	for i, reader := range readers {
 		publish(t, reader, fmt.Sprintf("10.1.0.%d", i+1)) // used in the place of demoted endpoints
 	}
@@ -111,12 +111,12 @@ func TestConnectProxy(t *testing.T) {
 	clusters, shell := privateSet(t, "west", "east")
 	west, east := clusters[0], clusters[1]
 	folder, proxy, api := t.TempDir(), free(t), netip.MustParseAddrPort(strings.TrimPrefix(west.URL(), "https://"))
-	written(t, folder, "filter", strings.ReplaceAll(pageBlock(t, "^west-api"), `west-api\.example\.org`,
+	written(t, folder, "filter", strings.ReplaceAll(documented(t, membersPage, "^west-api"), `west-api\.example\.org`,
 		regexp.QuoteMeta(api.Addr().String())))
 	configuration := written(t, folder, "tinyproxy.conf", strings.NewReplacer(
 		"Port 8888", fmt.Sprintf("Port %d\nListen 127.0.0.1", proxy.Port()), "192.0.2.0/24", "127.0.0.1",
 		"ConnectPort 6443", fmt.Sprint("ConnectPort ", api.Port()), "/etc/tinyproxy/filter", folder+"/filter",
-	).Replace(pageBlock(t, "ConnectPort")))
+	).Replace(documented(t, membersPage, "ConnectPort")))
 	running := background(t, folder, tinyproxy, "-d", "-c", configuration)
 	eventually(t, "the proxy", func(ctx context.Context) error { return errors.Join(running.Err(), dialed(ctx, proxy.String())) })
 	for target, want := range map[string]string{
@@ -130,7 +130,7 @@ func TestConnectProxy(t *testing.T) {
 	}
 
 	publish(t, west, "10.2.0.1")
-	shell(strings.ReplaceAll(pageBlock(t, "--proxy-url"), "proxy.example.org:8888", proxy.String()))
+	shell(strings.ReplaceAll(documented(t, membersPage, "--proxy-url"), "proxy.example.org:8888", proxy.String()))
 	reads(t, "joined", east, fresh, "10.2.0.1")
 	if got := shell(showMembers); !strings.Contains(got, "http://"+proxy.String()) {
 		t.Errorf("status does not show the proxy:\n%s", got)
@@ -194,18 +194,6 @@ func shellOf(t *testing.T, clusters ...*controlplane.Cluster) func(string) strin
 		t.Helper()
 		return run(t, preamble+commands, "bash", "-s")
 	}
-}
-
-// pageBlock returns the only block of the page that has a text.
-func pageBlock(t *testing.T, text string) string {
-	t.Helper()
-	for _, match := range regexp.MustCompile("(?sm)^ *```[a-z]+\n(.*?)^ *```").FindAllStringSubmatch(read(t, privatePage), -1) {
-		if strings.Contains(match[1], text) {
-			return regexp.MustCompile(`(?m)^   `).ReplaceAllString(match[1], "")
-		}
-	}
-	t.Fatalf("%s has no block with %q", privatePage, text)
-	return ""
 }
 
 // background runs a program that ends with the test, and shows its log if the test fails.

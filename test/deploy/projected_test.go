@@ -26,13 +26,13 @@ func TestProjectedToken(t *testing.T) {
 	west := controlplanetest.Start(t, controlplane.Options{
 		Name: "west", Zones: []string{}, APIServerArgs: []string{"--authentication-config=" + authentication(t, east)},
 	})[0]
-	for cluster, values := range map[*controlplane.Cluster]string{east: pageBlock(t, "clusterId: east"), west: pageBlock(t, "clusterId: west")} {
+	for cluster, values := range map[*controlplane.Cluster]string{east: documented(t, membersPage, "clusterId: east"), west: documented(t, membersPage, "clusterId: west")} {
 		values = strings.ReplaceAll(values, "https://west.example.org:6443", west.URL())
 		apply(t, cluster, template(t, "--values", written(t, t.TempDir(), "values.yaml", values), "--set", "namespace.create=true"))
 	}
 	command := regexp.MustCompile(`kubectl --context east (create clusterrolebinding [^\n]+)`).FindStringSubmatch(
-		read(t, root+"/docs/operate/members.md"))[1]
-	run(t, "", kubectl(t), append([]string{"--kubeconfig", east.AdminKubeconfig()}, strings.Fields(command)...)...)
+		read(t, root+"/docs/"+membersPage))[1]
+	ctl(t, east, "", strings.Fields(command)...)
 
 	// The kubelet of east.
 	const account, audience = "clusterset-controller", "https://west.example.org"
@@ -74,7 +74,7 @@ func TestProjectedToken(t *testing.T) {
 	reads(t, "with another token", east, fresh, "10.2.0.2")
 
 	// Revoked as documented: without a reader nothing is read any more.
-	run(t, "", kubectl(t), "--kubeconfig", west.AdminKubeconfig(), "delete", "clusterrolebinding", "clusterset-member")
+	ctl(t, west, "", "delete", "clusterrolebinding", "clusterset-member")
 	eventually(t, "west does not serve east", func(ctx context.Context) error {
 		if err := mayRead(ctx, t, west, renew()); !apierrors.IsForbidden(err) {
 			return errors.Join(errors.New("not forbidden"), err)
@@ -86,7 +86,7 @@ func TestProjectedToken(t *testing.T) {
 // authentication returns the documented file by which west trusts east.
 func authentication(t *testing.T, east *controlplane.Cluster) string {
 	t.Helper()
-	text := pageBlock(t, "kind: AuthenticationConfiguration")
+	text := documented(t, membersPage, "kind: AuthenticationConfiguration")
 	text = strings.ReplaceAll(text, "https://east-api.example.org:6443", east.URL())
 	certificate := strings.ReplaceAll(strings.TrimSpace(string(east.Config().CAData)), "\n", "\n        ")
 	text = regexp.MustCompile(`(?s)-----BEGIN CERTIFICATE-----\n\s+\.\.\.`).ReplaceAllString(text, certificate)

@@ -11,12 +11,16 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // Main runs the tests of a package and ends the process. It ties the process to its parent, so that
@@ -123,6 +127,25 @@ func Eventually(t testing.TB, what string, check func(context.Context) error) ti
 		case <-time.After(pause):
 		}
 	}
+}
+
+// block is one of a page, which may be in a list.
+var block = regexp.MustCompile("(?ms)^( *)```[a-z]+\n(.*?)^ *```$")
+
+// Documented is the only block that has a text in a page of docs/.
+func Documented(t testing.TB, page, text string) string {
+	t.Helper()
+	root, err := programs.Checkout()
+	Must(t, err)
+	content, err := os.ReadFile(filepath.Join(root, "docs", page))
+	Must(t, err)
+	for _, match := range block.FindAllStringSubmatch(string(content), -1) {
+		if strings.Contains(match[2], text) {
+			return strings.TrimPrefix(strings.ReplaceAll("\n"+match[2], "\n"+match[1], "\n"), "\n")
+		}
+	}
+	t.Fatalf("%s has no block with %q", page, text)
+	return ""
 }
 
 // Must ends the test where there is an error.
