@@ -213,6 +213,27 @@ func ApplyIn(ctx context.Context, plane Cluster, namespace string, stream []byte
 	return nil
 }
 
+// CRD is the definition of a resource with the names of upstream, but without its schema.
+func CRD(group, version, kind string) string {
+	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %[1]ss.%[2]s
+  annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes-sigs"}
+spec:
+  group: %[2]s
+  scope: Namespaced
+  names: {kind: %[3]s, plural: %[1]ss}
+  versions:
+  - name: %[4]s
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+`, strings.ToLower(kind), group, kind, version)
+}
+
 // Objects reads a YAML stream.
 func Objects(stream []byte) (objects []*unstructured.Unstructured, err error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
@@ -48,24 +49,6 @@ spec:
   rules: [{backendRefs: [{name: queue, port: 53}]}]
 `
 
-// gatewayCRD has the names and the version of upstream, but not the schema.
-const gatewayCRD = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: %[1]s.gateway.networking.k8s.io
-  annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes-sigs/gateway-api"}
-spec:
-  group: gateway.networking.k8s.io
-  scope: Namespaced
-  names: {kind: %[2]s, plural: %[1]s}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`
-
 // frontends: clients of north reach services of east by a load balancer, and by Gateways with the objects of the
 // documentation, and those of west by node ports.
 func frontends(t *testing.T, b *bed) {
@@ -80,7 +63,7 @@ func frontends(t *testing.T, b *bed) {
 	}
 	t.Setenv("SSL_CERT_FILE", b.north.writeFile(t, "ca.crt", string(certificate))) // of clients
 	for _, kind := range []string{"Gateway", "TCPRoute", "TLSRoute", "UDPRoute"} {
-		b.east.apply(t, fmt.Sprintf(gatewayCRD, strings.ToLower(kind)+"s", kind))
+		b.east.apply(t, clusterset.CRD("gateway.networking.k8s.io", "v1", kind))
 	}
 	b.east.apply(t, plainRoutes)
 
