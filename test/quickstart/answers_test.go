@@ -182,17 +182,8 @@ func (c *cluster) newClient(t *testing.T) *client {
 	return &client{cluster: c, namespace: namespace}
 }
 
-// ask asks for the addresses of a name. A query without a reply is sent again, as resolvers do.
-func (c *client) ask(ctx context.Context, name string) (answer string, err error) {
-	err = c.namespace.Do(func() error {
-		found, err := plugin.DNSAt(dnsAddress(c.cluster.Cluster)).Ask(ctx, name, "A")
-		answer = found.Text()
-		return err
-	})
-	return answer, err
-}
-
-// keep asks again and again, until stop is called, which returns how many answers there were. Each must be the wanted one.
+// keep asks for the addresses of a name again and again, until stop is called, which returns how many answers there were.
+// Each must be the wanted one. A query without a reply is sent again, as resolvers do.
 func (c *client) keep(t testing.TB, name string, want wanted) (stop func() int) {
 	t.Helper()
 	records, err := want(t.Context())
@@ -210,14 +201,17 @@ func (c *client) keep(t testing.TB, name string, want wanted) (stop func() int) 
 				return
 			case <-ticker.C:
 			}
-			answer, err := c.ask(ctx, name)
+			err := c.namespace.Do(func() error {
+				answer, err := plugin.DNSAt(dnsAddress(c.cluster.Cluster)).Ask(ctx, name, "A")
+				if err == nil && answer.Text() != text {
+					err = fmt.Errorf("%s: answer %d in %s is %q, want %q", name, count+1, c.cluster.Name(), answer.Text(), text)
+				}
+				return err
+			})
 			if ctx.Err() != nil {
 				return
 			}
 			count++
-			if err == nil && answer != text {
-				err = fmt.Errorf("%s: answer %d in %s is %q, want %q", name, count, c.cluster.Name(), answer, text)
-			}
 			if err != nil && len(failures) < 5 {
 				failures = append(failures, err)
 			}

@@ -221,12 +221,6 @@ func (b *bed) use(t *testing.T, r release) {
 	}
 }
 
-// follow runs commands of a page. The chart is that of the first release.
-func (b *bed) follow(t *testing.T, commands string) string {
-	t.Helper()
-	return b.run(t, strings.ReplaceAll(commands, " deploy/chart ", " "+b.before.chart()+" "))
-}
-
 // As all packages wait and fail.
 var (
 	eventually = controlplanetest.Eventually

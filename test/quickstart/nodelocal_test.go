@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
 // nodeLocalAddress is the one at which pods reach the cache of their node.
@@ -36,8 +37,9 @@ func testNodeLocal(t *testing.T, b *bed) {
 	}) {
 		t.Fatalf("check does not find that the cache lacks the zone: %+v", told)
 	}
-	block := blocks(t, "docs/operate/install.md", "### NodeLocal DNSCache", "corefile")[0]
-	block = strings.ReplaceAll(block, "<address of the cluster's DNS>", dnsAddress(c.Cluster))
+	const placeholder = "<address of the cluster's DNS>"
+	block := controlplanetest.Documented(t, "operate/install.md", placeholder)
+	block = strings.ReplaceAll(block, placeholder, dnsAddress(c.Cluster))
 	apply("    " + strings.ReplaceAll(strings.TrimSpace(block), "\n", "\n    ") + "\n") // as an administrator adds it
 	b.check(t)
 	c.expectOf(t, cache, database, c.importIPs)

@@ -11,9 +11,6 @@ import (
 	"testing"
 )
 
-// commands are the blocks of commands in a section of a page, in their order.
-func commands(t testing.TB, page, heading string) []string { return blocks(t, page, heading, "sh") }
-
 // knownCommands are the commands of a section that has these texts in its blocks, one in each.
 func knownCommands(t testing.TB, page, heading string, texts []string) []string {
 	t.Helper()
@@ -24,8 +21,8 @@ func knownCommands(t testing.TB, page, heading string, texts []string) []string 
 	return all
 }
 
-// blocks are those of a language. They may be indented as a part of a list.
-func blocks(t testing.TB, page, heading, language string) []string {
+// commands are the blocks of commands in a section of a page, in their order. They may be indented as a part of a list.
+func commands(t testing.TB, page, heading string) []string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, page))
 	must(t, err)
@@ -35,7 +32,7 @@ func blocks(t testing.TB, page, heading, language string) []string {
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
 	var all []string
-	for _, match := range regexp.MustCompile("(?ms)^( *)```"+language+"\n(.*?)^ *```$").FindAllStringSubmatch(text, -1) {
+	for _, match := range regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```$").FindAllStringSubmatch(text, -1) {
 		all = append(all, strings.TrimPrefix(strings.ReplaceAll("\n"+match[2], "\n"+match[1], "\n"), "\n"))
 	}
 	return all

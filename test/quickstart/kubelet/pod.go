@@ -47,15 +47,12 @@ type pod struct {
 	network *network.Namespace
 }
 
-// errNotRunning is the error of a pod that has no network yet.
-var errNotRunning = errors.New("the pod does not run")
-
 // dial connects to a port of the pod's loopback interface, as a port-forward does.
 func (p *pod) dial(ctx context.Context, port int32) (connection net.Conn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.network == nil {
-		return nil, errNotRunning
+		return nil, errors.New("the pod does not run")
 	}
 	err = p.network.Do(func() (err error) {
 		connection, err = new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
