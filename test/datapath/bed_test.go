@@ -19,12 +19,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-const (
-	// patience bounds each wait for a state. Nothing waits that long on purpose.
-	patience = 60 * time.Second
-	// staleAfter is the shortest that the controller takes.
-	staleAfter = 20 * time.Second
-)
+// patience bounds each wait for a state. Nothing waits that long on purpose.
+const patience = 60 * time.Second
 
 // bed is three joined clusters with all that carries their packets.
 type bed struct {

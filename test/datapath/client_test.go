@@ -62,12 +62,12 @@ func (p *pod) settled(t testing.TB, network, address string, by ...*pod) time.Du
 		})
 }
 
-func identities(pods []*pod) []string {
-	who := map[string]bool{}
+func identities(pods []*pod) (who []string) {
 	for _, p := range pods {
-		who[p.identity()] = true
+		who = append(who, p.identity())
 	}
-	return slices.Sorted(maps.Keys(who))
+	slices.Sort(who)
+	return who
 }
 
 // reaches waits until these pods answer, and then counts: none other may answer, and none of the connections may be
@@ -237,13 +237,6 @@ type connection struct {
 	asked int
 }
 
-// keep opens a connection from the pod, and waits for its first answer.
-func (p *pod) keep(t testing.TB, network, address string) (*connection, tally.Attempt) {
-	t.Helper()
-	c := &connection{stream: p.stream(t, p.cluster.bed.program("pod"), "keep", "-network", network, "-timeout", lossless.String(), address)}
-	return c, c.next(t, 0)
-}
-
 // ask asks over the connection who is there.
 func (c *connection) ask(t testing.TB) tally.Attempt {
 	t.Helper()
@@ -269,11 +262,11 @@ func (c *connection) stays(t testing.TB, cluster *cluster, what string) {
 func (p *pod) keepWith(t testing.TB, cluster *cluster, network, address string) *connection {
 	t.Helper()
 	for range 100 {
-		kept, first := p.keep(t, network, address)
-		if _, ok := tally.New(first).Clusters()[cluster.Name()]; ok {
-			return kept
+		c := &connection{stream: p.stream(t, p.cluster.bed.program("pod"), "keep", "-network", network, "-timeout", lossless.String(), address)}
+		if strings.HasPrefix(c.next(t, 0).Who, cluster.Name()+"/") {
+			return c
 		}
-		kept.stop()
+		c.stop()
 	}
 	t.Fatalf("none of 100 connections to %s was answered by %s", address, cluster.Name())
 	return nil

@@ -248,21 +248,17 @@ func (c *cluster) startControllers(t testing.TB) {
 	c.offerCanaries(t)
 	credential := c.writeCredential(t, system, "clusterset-controller")
 	for node := range c.nodes {
-		c.startController(t, node, credential)
+		p := c.pod(t, podSpec{
+			namespace: system, name: fmt.Sprintf("clusterset-controller-%d", node), node: node,
+			labels: map[string]string{"app": "clusterset-controller"},
+		})
+		spec := p.spec(c.bed.program("clusterset-controller"),
+			"--cluster-id="+c.Name(), "--kubeconfig="+credential,
+			"--namespace="+system, fmt.Sprintf("--canary-address=:%d", canaryPort),
+			"--stale-after=20s") // the shortest that the controller takes
+		if c.bed.networks {
+			spec.Args = append(spec.Args, "--expose=NodePort", "--network="+c.Name())
+		}
+		c.replicas = append(c.replicas, p.supervise(t, spec))
 	}
-}
-
-func (c *cluster) startController(t testing.TB, node int, credential string) {
-	t.Helper()
-	p := c.pod(t, podSpec{
-		namespace: system, name: fmt.Sprintf("clusterset-controller-%d", node), node: node, labels: canaryLabels,
-	})
-	spec := p.spec(c.bed.program("clusterset-controller"),
-		"--cluster-id="+c.Name(), "--kubeconfig="+credential,
-		"--namespace="+system, fmt.Sprintf("--canary-address=:%d", canaryPort),
-		"--stale-after="+staleAfter.String())
-	if c.bed.networks {
-		spec.Args = append(spec.Args, "--expose=NodePort", "--network="+c.Name())
-	}
-	c.replicas = append(c.replicas, p.supervise(t, spec))
 }

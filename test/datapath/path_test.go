@@ -18,10 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// canaryLabels select the pods of the controller.
-var canaryLabels = map[string]string{"app": "clusterset-controller"}
-
-// canaryPort is where they answer.
+// canaryPort is where the pods of the controller answer.
 const canaryPort = 8081
 
 // offerCanaries makes the Service of the canaries, as the chart does.
