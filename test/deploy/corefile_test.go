@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
@@ -212,7 +211,7 @@ metadata: {name: back}
 apiVersion: v1
 kind: Service
 metadata: {name: own, namespace: shop}
-spec: {ports: [{port: 80}]}
+spec: {clusterIP: OWN, ports: [{port: 80}]}
 ---
 apiVersion: multicluster.x-k8s.io/v1beta1
 kind: ServiceImport
@@ -239,15 +238,9 @@ addressType: IPv4
 ports: [{name: sql, port: 5432}]
 endpoints:
 ` + endpoints.String()
-	apply(t, cluster, text)
-	addresses := map[string]string{"WEB": "10.9.9.9"}
-	for placeholder, service := range map[string][2]string{
-		"OWN": {"shop", "own"}, "KUBERNETES": {"default", "kubernetes"},
-	} {
-		found, err := cluster.Client().CoreV1().Services(service[0]).Get(t.Context(), service[1], metav1.GetOptions{})
-		must(t, err)
-		addresses[placeholder] = found.Spec.ClusterIP
-	}
+	first := cluster.Options().ServiceCIDRs[0].Addr().Next()
+	addresses := map[string]string{"WEB": "10.9.9.9", "OWN": first.Next().String(), "KUBERNETES": first.String()}
+	apply(t, cluster, strings.Replace(text, "OWN", addresses["OWN"], 1))
 	return addresses
 }
 
