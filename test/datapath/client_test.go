@@ -189,13 +189,9 @@ func (s *stream) intact(t testing.TB, since time.Time, what string) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// calm is how long it must stay as it is before a watch counts as settled: longer than kube-proxy waits between two
-// syncs.
-const calm = 1500 * time.Millisecond
-
-// enough is how many attempts in a row show that a cluster is left out: where two share the load, they miss one of them
-// by chance less than once in 10⁹ times.
-const enough = 30
+// enough is how many attempts in a row show that a cluster is left out: they take longer than kube-proxy waits between two
+// syncs, as there is one in 10 ms at most.
+const enough = 150
 
 // only waits until the given clusters answer, all of them and no others, and nothing is lost, for a while. It returns
 // how long after start the last of them answered for the first time, or one of the others for the last time, or the
@@ -206,26 +202,23 @@ func (s *stream) only(t testing.TB, start time.Time, clusters ...string) time.Du
 	eventually(t, fmt.Sprintf("only %v to answer", clusters), func(context.Context) error {
 		attempts := s.since(start)
 		begin := len(attempts) // of the calm
-		first := map[string]time.Time{}
+		first := map[string]int{}
 		for ; begin > 0; begin-- {
 			attempt := attempts[begin-1]
 			cluster, _, _ := strings.Cut(attempt.Who, "/")
 			if attempt.Failure != "" || !slices.Contains(clusters, cluster) {
 				break
 			}
-			first[cluster] = attempt.At
+			first[cluster] = begin - 1
 		}
 		if begin == len(attempts) || len(first) != len(clusters) {
 			return fmt.Errorf("since %s: %s", start.Format(time.TimeOnly), tally.New(attempts...))
 		}
-		latest := slices.MaxFunc(slices.Collect(maps.Values(first)), time.Time.Compare)
-		if time.Since(latest) < calm {
-			return fmt.Errorf("it is so since %s", latest.Format(time.TimeOnly))
-		}
-		if alike := len(attempts) - begin; alike < enough {
+		latest := slices.Max(slices.Collect(maps.Values(first)))
+		since = attempts[latest].At.Sub(start)
+		if alike := len(attempts) - latest; alike < enough {
 			return fmt.Errorf("it is so in %d attempts", alike)
 		}
-		since = latest.Sub(start)
 		return nil
 	})
 	return since

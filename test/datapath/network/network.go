@@ -47,32 +47,24 @@ var settings = map[string]string{
 }
 
 // New makes an empty network namespace, in which the loopback interface is up.
-func New() (*Namespace, error) {
-	var namespace *Namespace
-	err := inThread(func() error {
-		_, err := netns.New()
-		if err == nil {
-			namespace, err = setUp()
+func New() (namespace *Namespace, err error) {
+	err = inThread(func() error {
+		if _, err := netns.New(); err != nil {
+			return fmt.Errorf("make a network namespace: %w", err)
 		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make a network namespace: %w", err)
-	}
-	return namespace, nil
-}
-
-// Own is the namespace of this process, made a router like those of New.
-func Own() (*Namespace, error) {
-	var namespace *Namespace
-	err := inThread(func() (err error) {
 		namespace, err = setUp()
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("set up the network namespace of this process: %w", err)
-	}
-	return namespace, nil
+	return namespace, err
+}
+
+// Own is the namespace of this process, made a router like those of New.
+func Own() (namespace *Namespace, err error) {
+	err = inThread(func() (err error) {
+		namespace, err = setUp()
+		return err
+	})
+	return namespace, err
 }
 
 // Do calls a function in a thread that is in the namespace: the sockets that it makes are of the namespace.
@@ -128,9 +120,9 @@ func setUp() (n *Namespace, err error) {
 	return n, nil
 }
 
-// Close lets go of the namespace. It goes when the processes in it have ended. On nil, and a second time, it does nothing.
+// Close lets go of the namespace. It goes when the processes in it have ended. A second time, it does nothing.
 func (n *Namespace) Close() error {
-	if n == nil || !n.descriptor.IsOpen() {
+	if !n.descriptor.IsOpen() {
 		return nil
 	}
 	if n.netlink != nil {

@@ -47,9 +47,6 @@ func (t *Tally) Add(attempt Attempt) {
 	}
 }
 
-// Total is the number of all attempts.
-func (t *Tally) Total() int { return t.Answered() + t.Lost() }
-
 // Answered is the number of attempts that were answered.
 func (t *Tally) Answered() int { return sum(t.Answers) }
 
