@@ -159,15 +159,8 @@ func stateOf(conditions discoveryv1.EndpointConditions) string {
 	return fmt.Sprintf("ready %t, serving %t, terminating %t", ready, serving, terminating)
 }
 
-// A client asks the DNS of a cluster as its pods do: from a network namespace of its own, at the ClusterIP of the Service
-// of the cluster's DNS.
-type client struct {
-	cluster   *cluster
-	namespace *network.Namespace
-}
-
-// newClient attaches a client, until the test ends. There is at most one of each cluster.
-func (c *cluster) newClient(t *testing.T) *client {
+// newClient attaches a network namespace as that of a pod, until the test ends. There is at most one of each cluster.
+func (c *cluster) newClient(t *testing.T) *network.Namespace {
 	t.Helper()
 	namespace, err := network.New()
 	must(t, err)
@@ -179,12 +172,12 @@ func (c *cluster) newClient(t *testing.T) *client {
 		last[bit/8] |= 0x80 >> (bit % 8)
 	}
 	must(t, router.Attach(namespace, []netip.Addr{netip.AddrFrom4(last)}))
-	return &client{cluster: c, namespace: namespace}
+	return namespace
 }
 
-// keep asks for the addresses of a name again and again, until stop is called, which returns how many answers there were.
-// Each must be the wanted one. A query without a reply is sent again, as resolvers do.
-func (c *client) keep(t testing.TB, name string, want wanted) (stop func() int) {
+// keep has a client ask the Service of the cluster's DNS for the addresses of a name again and again, until stop is called,
+// which returns how many answers there were. Each must be the wanted one. A query without a reply is sent again, as resolvers do.
+func (c *cluster) keep(t testing.TB, client *network.Namespace, name string, want wanted) (stop func() int) {
 	t.Helper()
 	records, err := want(t.Context())
 	must(t, err)
@@ -201,10 +194,10 @@ func (c *client) keep(t testing.TB, name string, want wanted) (stop func() int) 
 				return
 			case <-ticker.C:
 			}
-			err := c.namespace.Do(func() error {
-				answer, err := plugin.DNSAt(dnsAddress(c.cluster.Cluster)).Ask(ctx, name, "A")
+			err := client.Do(func() error {
+				answer, err := plugin.DNSAt(dnsAddress(c.Cluster)).Ask(ctx, name, "A")
 				if err == nil && answer.Text() != text {
-					err = fmt.Errorf("%s: answer %d in %s is %q, want %q", name, count+1, c.cluster.Name(), answer.Text(), text)
+					err = fmt.Errorf("%s: answer %d in %s is %q, want %q", name, count+1, c.Name(), answer.Text(), text)
 				}
 				return err
 			})

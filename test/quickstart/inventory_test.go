@@ -5,12 +5,14 @@ package quickstart
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,9 +24,6 @@ import (
 // An inventory is every object of a cluster: what it is and what it says. Events are left out, which the API server
 // forgets by itself, and the status of objects, the versions and fields that Kubernetes counts, and who wrote them.
 type inventory map[string]string
-
-// ours are the words by which an object is one of ours, or tells of us: names, labels, annotations, finalizers, rules.
-var ours = []string{"clusterset", "multicluster"}
 
 // inventory walks over all resources that the cluster serves.
 func (c *cluster) inventory(ctx context.Context) (inventory, error) {
@@ -114,37 +113,11 @@ func (c *cluster) expectNothingLeft(t testing.TB) {
 	t.Helper()
 	eventually(t, "nothing of ours is left in "+c.Name(), func(ctx context.Context) error {
 		after, err := c.inventory(ctx)
-		if err != nil {
-			return err
+		if difference := cmp.Diff(c.before, after); err == nil && difference != "" {
+			err = errors.New(difference)
 		}
-		return compare(c.before, after)
+		return err
 	})
-}
-
-// compare is an error where there is something else than before, or anything of ours.
-func compare(before, after inventory) error {
-	var wrong []string
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		was, there := before[name]
-		switch text := after[name]; {
-		case there && was == text:
-		case slices.ContainsFunc(ours, func(word string) bool { return strings.Contains(name+text, word) }):
-			wrong = append(wrong, "this tells of us: "+name+" "+text)
-		case !there:
-			wrong = append(wrong, "this was not there before: "+name+" "+text)
-		default:
-			wrong = append(wrong, "this is not as it was: "+name+"\n"+was+"\nbefore, and now\n"+text)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if _, there := after[name]; !there {
-			wrong = append(wrong, "this is not there any more: "+name)
-		}
-	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("%d differences:\n%s", len(wrong), strings.Join(wrong, "\n"))
-	}
-	return nil
 }
 
 // remember makes what there is now what the cluster is to be like in the end.

@@ -19,9 +19,9 @@ import (
 func testUpgrade(t *testing.T, b *bed) {
 	stop := map[string]func() int{}
 	for _, c := range b.clusters {
-		asking := c.newClient(t)
-		stop[database+" in "+c.Name()] = asking.keep(t, database, c.importIPs)
-		stop[queue+" in "+c.Name()] = asking.keep(t, queue, pods("shop", "app=queue", b.east, b.north))
+		client := c.newClient(t)
+		stop[database+" in "+c.Name()] = c.keep(t, client, database, c.importIPs)
+		stop[queue+" in "+c.Name()] = c.keep(t, client, queue, pods("shop", "app=queue", b.east, b.north))
 	}
 	b.runs(t, b.before, b.before, b.before)
 	b.use(t, b.after)
