@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -116,14 +115,6 @@ func dnsAddress(plane *controlplane.Cluster) string {
 	return netip.AddrFrom4(address).String()
 }
 
-// nodeLocal are the further addresses of a pod: a cache on a node has that of all.
-func nodeLocal(pod *corev1.Pod) []netip.Addr {
-	if pod.Labels["k8s-app"] == "node-local-dns" {
-		return []netip.Addr{netip.MustParseAddr(nodeLocalAddress)}
-	}
-	return nil
-}
-
 // user gives the user a kubeconfig with all rights in all clusters.
 func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 	t.Helper()
@@ -154,8 +145,7 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 		}
 	})
 	kubelet.Start(t, kubelet.Options{
-		Cluster: plane, Router: router, Directory: directory, Images: b.images,
-		Addresses: nodeLocal, DNS: dnsAddress(plane),
+		Cluster: plane, Router: router, Directory: directory, Images: b.images, DNS: dnsAddress(plane),
 	})
 	b.apply(t, plane.Name(), strings.ReplaceAll(stockDNS, "clusterIP: DNS", "clusterIP: "+dnsAddress(plane)))
 	b.apply(t, plane.Name(), shop)

@@ -13,9 +13,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
-// nodeLocalAddress is the one at which pods reach the cache of their node.
-const nodeLocalAddress = "169.254.20.10"
-
 // testNodeLocal has a cache on a node, which passes on the zone of the cluster alone, as Kubernetes' manifest has it.
 func testNodeLocal(t *testing.T, b *bed) {
 	c := b.east
@@ -29,7 +26,7 @@ func testNodeLocal(t *testing.T, b *bed) {
 	}
 	apply("")
 	b.run(t, "kubectl --context east -n kube-system rollout status daemonset/node-local-dns --timeout 60s")
-	cache := constant(nodeLocalAddress)
+	cache := constant("169.254.20.10")
 	c.expectOf(t, cache, "kubernetes.default.svc.cluster.local", constant(apiAddress(c.Cluster)))
 	c.expectOf(t, cache, database, constant("NXDOMAIN"))
 	if told := b.findings(t); !slices.ContainsFunc(told, func(f finding) bool {

@@ -15,7 +15,8 @@
 //     not in it is not pulled, and the pod waits.
 //   - Users, capabilities, seccomp, limits of resources and a read-only root are not enforced, liveness probes not asked.
 //   - Of volumes, ConfigMaps alone follow what they are made of, within a second; tokens are not renewed.
-//   - No pod has the network of its node. Instead of that, it can have further addresses.
+//   - No pod has the network of its node. Instead of that, it has the address of its annotation example.org/address, too. The
+//     last pod that gets an address has it.
 //   - There is one container in a pod. It reaches the API server at the ClusterIP of the Service kubernetes, but at the port
 //     where that listens, since no kube-proxy leads there. Other ClusterIPs lead where the test routes them.
 //   - Pods of an image that stands for no program are played: they run nothing, and are ready at once.
@@ -40,6 +41,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
 
+// addressAnnotation is a further address of a pod.
+const addressAnnotation = "example.org/address"
+
 // Options say what to play, and how.
 type Options struct {
 	// Cluster is one without another kubelet.
@@ -49,9 +53,6 @@ type Options struct {
 	// Images are the programs, static ones, that names of images stand for. A program stands in the root directory of
 	// its pods, under its own name, and is their entry point. An empty one is played.
 	Images map[string]string
-	// Addresses are further ones that a pod has, and to which all others are routed. The last pod that gets an address
-	// has it.
-	Addresses func(*corev1.Pod) []netip.Addr
 	// DNS is the address of the cluster's DNS, which pods ask unless their dnsPolicy is another than ClusterFirst.
 	DNS string
 	// Directory gets the root directories and the logs of the pods.

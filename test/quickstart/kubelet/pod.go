@@ -105,7 +105,7 @@ func (p *pod) work(ctx, life context.Context) error {
 		_ = namespace.Close()
 	}()
 	var further []netip.Prefix
-	for _, address := range p.kubelet.Addresses(p.object) {
+	if address, err := netip.ParseAddr(p.object.Annotations[addressAnnotation]); err == nil {
 		if err := namespace.AddAddress(address); err != nil {
 			return err
 		}
