@@ -107,11 +107,13 @@ func (m *Multicluster) answer(w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg,
 	if question.Qtype == dns.TypeAXFR || question.Qtype == dns.TypeIXFR {
 		return nil, dns.RcodeRefused // the transfer plugin answers these
 	}
-	found := active.lookup(w, r, state, zone, below)
-	if found.Result == record.NotExist && m.Fall.Through(question.Name) && m.Next != nil {
+	var q record.Question
+	q.Name, q.Zone, q.Type, q.Max, q.Prefer = question.Name, zone, question.Qtype, active.maxAnswers, active.prefer
+	active.lookup(&q, below, state, w, r)
+	if q.Answer.Result == record.NotExist && m.Fall.Through(q.Name) && m.Next != nil {
 		return nil, dns.RcodeSuccess
 	}
-	return m.reply(r, &found, state.SOA(zone))
+	return m.reply(r, &q.Answer, state.SOA(zone))
 }
 
 // answerUnsynced answers before the first sync, when any service may exist. With fallthrough the other plugins go on to
@@ -128,23 +130,23 @@ func (m *Multicluster) answerUnsynced(r *dns.Msg, zone int, below string) (reply
 	return nil, dns.RcodeSuccess
 }
 
-// lookup finds the answer to a question for a name in a zone.
-func (m *Multicluster) lookup(w dns.ResponseWriter, r *dns.Msg, state *record.State, zone int, below string) record.Answer {
-	question := &r.Question[0]
-	if m.isReverse(zone) && below != "" {
-		return m.index.Load().LookupReverse(question.Name, question.Qtype)
+// lookup finds the answer to a question, for a name in a zone.
+func (m *Multicluster) lookup(q *record.Question, below string, state *record.State, w dns.ResponseWriter, r *dns.Msg) {
+	if m.isReverse(q.Zone) && below != "" {
+		m.index.Load().LookupReverse(q)
+		return
 	}
-	q := record.Question{Name: question.Name, Zone: zone, Type: question.Qtype, Max: m.maxAnswers, Prefer: m.prefer}
-	q.Request = record.Parse(below)
+	q.Request.Parse(below)
 	switch q.Request.Kind {
 	case record.KindApex, record.KindVersion, record.KindNameServer, record.KindAbove:
-		return m.apexes[zone].Lookup(q.Request.Kind, question.Qtype, state.SOA(zone))
+		m.apexes[q.Zone].Lookup(q, state.SOA(q.Zone))
+		return
 	case record.KindTopologyZone:
 		if !m.options.TopologyZones {
-			return record.Answer{}
+			return
 		}
 	}
-	return m.index.Load().Lookup(&q, func() record.Client { return m.client(w, r) })
+	m.index.Load().Lookup(q, func() record.Client { return m.client(w, r) })
 }
 
 // match returns the number of the longest zone that the name is in, or -1, and the part of the name before it.

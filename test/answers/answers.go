@@ -65,14 +65,12 @@ func (d *DNS) ask(service, namespace string, qtype uint16) (rcode int, records [
 		return dns.RcodeServerFailure, nil
 	}
 	query := service + "." + namespace + ".svc"
-	found := d.source.Index().Lookup(&record.Question{
-		Name: query + ".clusterset.local.", Type: qtype,
-		Request: record.Parse(query),
-	}, func() record.Client { return record.Client{Size: dns.MaxMsgSize} })
-	if found.Result == record.NotExist {
+	q := record.Question{Name: query + ".clusterset.local.", Type: qtype, Request: record.Parse(query)}
+	d.source.Index().Lookup(&q, func() record.Client { return record.Client{Size: dns.MaxMsgSize} })
+	if q.Answer.Result == record.NotExist {
 		return dns.RcodeNameError, nil
 	}
-	return dns.RcodeSuccess, found.Answer
+	return dns.RcodeSuccess, q.Answer.Answer
 }
 
 // SRV returns the SRV records of a service as text, sorted: for each the priority, the weight, and the host and cluster

@@ -22,6 +22,11 @@ type Question struct {
 	Prefer object.Preference
 	// Max is the greatest number of records in the answer, or 0 for all that fit.
 	Max int
+
+	// Answer is filled in by a lookup.
+	Answer Answer
+
+	client Client // if the answer is limited
 }
 
 // Client is what a client can take.
@@ -55,16 +60,20 @@ type Answer struct {
 	Truncated bool
 }
 
-// lookup answers a question for a name of the service. It calls client only if there may be more records than any client
-// can take.
-func (s *Service) lookup(q *Question, client func() Client) Answer {
+// limited reports whether there may be more records than any client can take.
+func (s *Service) limited(q *Question) bool {
+	return s.Import.Headless || q.Type == dns.TypeSRV || len(s.Import.Addrs) > maxAlways
+}
+
+// lookup answers a question for a name of the service.
+func (s *Service) lookup(q *Question) Result {
 	switch {
 	case !s.Exists:
-		return Answer{}
+		return NotExist
 	case s.Import.Headless:
-		return s.lookupHeadless(q, client)
+		return s.lookupHeadless(q)
 	default:
-		return s.lookupClusterSetIP(q, client)
+		return s.lookupClusterSetIP(q)
 	}
 }
 
@@ -81,24 +90,25 @@ const (
 // addressSize is the size of the record of an address of that many octets.
 func addressSize(octets uint8) int { return sizeFixed + int(octets) }
 
-// room is how many octets a client has for records behind a question of that name.
-func (c Client) room(name string) int {
-	return c.Size - sizeHeader - (len(name) + 1) - 4 // type and class
+// room is how many octets the client has for records behind the question.
+func (q *Question) room() int {
+	return q.client.Size - sizeHeader - (len(q.Name) + 1) - 4 // type and class
 }
 
-// answerOf is the answer with these records, which have no spare capacity.
-func answerOf(answer, extra []dns.RR, truncated bool) Answer {
+// reply answers with these records, which have no spare capacity.
+func (q *Question) reply(answer, extra []dns.RR, truncated bool) Result {
 	if len(answer) == 0 && !truncated {
-		return Answer{Result: Empty}
+		return Empty
 	}
-	return Answer{Result: Found, Answer: answer, Extra: extra, Truncated: truncated}
+	q.Answer.Answer, q.Answer.Extra, q.Answer.Truncated = answer, extra, truncated
+	return Found
 }
 
-// portName reads labels of a query, in any case and without their underscores. ok is false if no port can have them.
-func portName(port, protocol string) (wanted object.PortName, ok bool) {
+// portName is the port that is asked for, without a name for kind Protocol. ok is false if there can be none.
+func portName(r *Request) (wanted object.PortName, ok bool) {
 	for p := object.TCP; p <= object.SCTP; p++ {
-		if strings.EqualFold(p.String(), protocol) {
-			return object.PortName{Name: strings.ToLower(port), Protocol: p}, true
+		if strings.EqualFold(p.String(), r.Protocol) {
+			return object.PortName{Name: strings.ToLower(r.Port), Protocol: p}, true
 		}
 	}
 	return object.PortName{}, false
@@ -121,16 +131,16 @@ func (q *Question) asksFor(size uint8) bool {
 }
 
 // addresses answers with n addresses of so many octets, as many as fit.
-func (s *Service) addresses(q *Question, size uint8, n int, addr func(int) []byte, client func() Client) Answer {
+func (s *Service) addresses(q *Question, size uint8, n int, addr func(int) []byte) Result {
 	count := n
 	if count > maxAlways {
-		count = max(0, min(count, client().room(q.Name)/addressSize(size)))
+		count = max(0, min(count, q.room()/addressSize(size)))
 	}
 	out := newAddressList(count, size)
 	for i := range count {
 		out.add(q.Name, s.config.TTL, addr(i))
 	}
-	return answerOf(out.records, nil, count < n)
+	return q.reply(out.records, nil, count < n)
 }
 
 // addressList makes address records of one family in two pieces.

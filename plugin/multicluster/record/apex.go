@@ -69,19 +69,20 @@ func NewApex(config *Config, zone int, addresses []netip.Addr) Apex {
 }
 
 // Lookup answers for a name that is not of a service. It always exists. The SOA record is that of the zone.
-func (z *Apex) Lookup(kind Kind, qtype uint16, soa []dns.RR) Answer {
+func (z *Apex) Lookup(q *Question, soa []dns.RR) {
+	kind, records, extra := q.Request.Kind, []dns.RR(nil), []dns.RR(nil)
 	switch {
-	case kind == KindApex && qtype == dns.TypeSOA:
-		return answerOf(soa, nil, false)
-	case kind == KindApex && qtype == dns.TypeNS:
-		return answerOf(z.ns, z.address, false)
-	case kind == KindVersion && qtype == dns.TypeTXT:
-		return answerOf(z.version, nil, false)
+	case kind == KindApex && q.Type == dns.TypeSOA:
+		records = soa
+	case kind == KindApex && q.Type == dns.TypeNS:
+		records, extra = z.ns, z.address
+	case kind == KindVersion && q.Type == dns.TypeTXT:
+		records = z.version
 	case kind == KindNameServer:
-		other := func(rr dns.RR) bool { return rr.Header().Rrtype != qtype }
-		return answerOf(slices.Clip(slices.DeleteFunc(slices.Clone(z.address), other)), nil, false)
+		other := func(rr dns.RR) bool { return rr.Header().Rrtype != q.Type }
+		records = slices.Clip(slices.DeleteFunc(slices.Clone(z.address), other))
 	}
-	return Answer{Result: Empty}
+	q.Answer.Result = q.reply(records, extra, false)
 }
 
 // Records are all of them in the zone but the SOA.

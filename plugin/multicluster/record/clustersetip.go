@@ -22,42 +22,41 @@ func (s *Service) buildClusterSetIP() {
 }
 
 // lookupClusterSetIP answers for a ClusterSetIP service.
-func (s *Service) lookupClusterSetIP(q *Question, client func() Client) Answer {
+func (s *Service) lookupClusterSetIP(q *Question) Result {
 	switch q.Request.Kind {
 	case KindService:
 		for i := range s.Blocks {
 			if b := &s.Blocks[i]; q.asksFor(b.Size) {
-				return s.addresses(q, b.Size, b.Len(), b.Addr, client)
+				return s.addresses(q, b.Size, b.Len(), b.Addr)
 			}
 		}
-		return s.services(q, s.Ports.Named(object.PortName{}), client)
-	case KindPort:
-		wanted, ok := portName(q.Request.Port, q.Request.Protocol)
-		if ports := s.Ports.Named(wanted); ok && len(ports) > 0 {
-			return s.services(q, ports, client)
-		}
-	case KindProtocol:
-		wanted, ok := portName("", q.Request.Protocol)
-		if ok && s.Ports != nil && object.HasNamed(s.Ports.ports, wanted.Protocol) {
-			return Answer{Result: Empty}
+		return s.services(q, s.Ports.Named(object.PortName{}))
+	case KindPort, KindProtocol:
+		wanted, ok := portName(&q.Request)
+		switch {
+		case !ok || !s.Ports.has(wanted):
+		case wanted.Name != "":
+			return s.services(q, s.Ports.Named(wanted))
+		default:
+			return Empty
 		}
 	}
-	return Answer{}
+	return NotExist
 }
 
 // services answers with the SRV records of the ports and the addresses of their target, if there are some.
-func (s *Service) services(q *Question, ports []object.Port, client func() Client) Answer {
+func (s *Service) services(q *Question, ports []object.Port) Result {
 	if q.Type != dns.TypeSRV || len(s.Blocks) == 0 {
-		return Answer{Result: Empty}
+		return Empty
 	}
-	target, ttl := s.Import.Key+suffix(s.config.Zones[q.Zone]), s.config.TTL
-	room, size := client().room(q.Name), sizeSRV+len(target)+1
+	target, ttl := name(s.Import.Key, s.config.Zones[q.Zone]), s.config.TTL
+	room, size := q.room(), sizeSRV+len(target)+1
 	answer := make([]dns.RR, min(len(ports), max(0, room/size)))
 	for i := range answer {
 		answer[i] = serviceRecord(q.Name, ttl, target, ports[i].Number)
 	}
 	if len(answer) < len(ports) {
-		return answerOf(answer, nil, true)
+		return q.reply(answer, nil, true)
 	}
 	room -= len(answer) * size
 	extra := make([]dns.RR, 0, len(s.Import.Addrs))
@@ -68,5 +67,5 @@ func (s *Service) services(q *Question, ports []object.Port, client func() Clien
 			extra = append(extra, addressRecord(target, ttl, b.Addr(j)))
 		}
 	}
-	return answerOf(answer, extra[:len(extra):len(extra)], false)
+	return q.reply(answer, extra[:len(extra):len(extra)], false)
 }

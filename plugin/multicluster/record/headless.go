@@ -13,79 +13,79 @@ import (
 )
 
 // lookupHeadless answers for a headless service.
-func (s *Service) lookupHeadless(q *Question, client func() Client) Answer {
+func (s *Service) lookupHeadless(q *Question) Result {
 	switch q.Request.Kind {
 	case KindService:
-		return s.lookupService(q, client)
+		return s.lookupService(q)
 	case KindTopologyZone:
-		return s.lookupTopologyZone(*q, client)
-	case KindPort:
-		wanted, ok := portName(q.Request.Port, q.Request.Protocol)
+		return s.lookupTopologyZone(q)
+	case KindPort, KindProtocol:
+		wanted, ok := portName(&q.Request)
 		switch {
-		case !ok || !s.anyPorts(func(ports *PortSet) bool { return len(ports.Named(wanted)) > 0 }):
-		case q.Type == dns.TypeSRV:
-			return s.targets(q, wanted, client())
+		case !ok || !s.hasPort(wanted):
+		case wanted.Name != "" && q.Type == dns.TypeSRV:
+			return s.targets(q, wanted)
 		default:
-			return Answer{Result: Empty}
-		}
-	case KindProtocol:
-		wanted, ok := portName("", q.Request.Protocol)
-		if ok && s.anyPorts(func(set *PortSet) bool { return object.HasNamed(set.ports, wanted.Protocol) }) {
-			return Answer{Result: Empty}
+			return Empty
 		}
 	case KindHost:
-		return s.lookupHost(q, client)
+		return s.lookupHost(q)
 	case KindCluster:
 		return s.lookupCluster(q.Request.Cluster)
 	}
-	return Answer{}
+	return NotExist
 }
 
 // lookupService answers for the name of the service, with the endpoints in the topology zone if there is one.
-func (s *Service) lookupService(q *Question, client func() Client) Answer {
+func (s *Service) lookupService(q *Question) Result {
 	switch q.Type {
 	case dns.TypeA:
-		return s.nearest(q, 4, client())
+		return s.nearest(q, 4)
 	case dns.TypeAAAA:
-		return s.nearest(q, 16, client())
+		return s.nearest(q, 16)
 	case dns.TypeSRV:
-		return s.targets(q, object.PortName{}, client())
+		return s.targets(q, object.PortName{})
 	}
-	return Answer{Result: Empty}
+	return Empty
 }
 
 // lookupTopologyZone answers for a topology zone, or a name above one. Any zone exists.
-func (s *Service) lookupTopologyZone(q Question, client func() Client) Answer {
+func (s *Service) lookupTopologyZone(q *Question) Result {
 	if q.Request.TopologyZone == "" {
-		return Answer{Result: Empty}
+		return Empty
 	}
-	answer := s.lookupService(&q, client)
-	if answer.Result == Empty && q.Request.Prefers {
+	result := s.lookupService(q)
+	if result == Empty && q.Request.Prefers {
 		q.Request.TopologyZone = ""
-		return s.lookupService(&q, client)
+		return s.lookupService(q)
 	}
-	return answer
+	return result
 }
 
-// anyPorts reports whether the ports of some SRV targets are so.
-func (s *Service) anyPorts(are func(*PortSet) bool) bool {
-	return slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Ports != nil && are(b.Ports) })
+// hasPort reports whether some SRV targets have the port.
+func (s *Service) hasPort(wanted object.PortName) bool {
+	for i := range s.Blocks {
+		if s.Blocks[i].Ports.has(wanted) {
+			return true
+		}
+	}
+	return false
 }
 
 // lookupCluster finds out if host names end in these labels: a cluster id, or the last label of one.
-func (s *Service) lookupCluster(labels string) Answer {
+func (s *Service) lookupCluster(labels string) Result {
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
 		_, last, two := strings.Cut(b.Cluster, ".")
 		if b.InHost && (strings.EqualFold(b.Cluster, labels) || two && strings.EqualFold(last, labels)) {
-			return Answer{Result: Empty}
+			return Empty
 		}
 	}
-	return Answer{}
+	return NotExist
 }
 
 // lookupHost answers for a host name.
-func (s *Service) lookupHost(q *Question, client func() Client) Answer {
+func (s *Service) lookupHost(q *Question) Result {
 	label := strings.ToLower(q.Request.Host)
 	addr := ParseHostLabel(label)
 	exists := false
@@ -105,10 +105,10 @@ func (s *Service) lookupHost(q *Question, client func() Client) Answer {
 	case !exists:
 		return s.lookupCluster(q.Request.Host + "." + q.Request.Cluster)
 	case len(found) == 0:
-		return Answer{Result: Empty}
+		return Empty
 	}
 	at := func(i int) []byte { return found[i] }
-	return s.addresses(q, uint8(len(found[0])), len(found), at, client)
+	return s.addresses(q, uint8(len(found[0])), len(found), at)
 }
 
 // part is a block as an answer takes it: each of its endpoints once for each port.
@@ -126,10 +126,10 @@ var oneRecord = make([]object.Port, 1)
 
 // parts are the blocks with ports to take, sorted by priority: that of the endpoints themselves if it counts, and then
 // by how near they are to the client (RFC 2782).
-func (s *Service) parts(q *Question, client *Client, ports func(*Block) []object.Port) []part {
+func (s *Service) parts(q *Question, ports func(*Block) []object.Port) []part {
 	prefer := cmp.Or(s.Import.Prefer, q.Prefer)
-	near := prefer > object.PreferNone && client.Place.Known()
-	parts := make([]part, 0, len(s.Blocks))
+	near := prefer > object.PreferNone && q.client.Place.Known()
+	parts, sorted := make([]part, 0, len(s.Blocks)), true
 	for i := range s.Blocks {
 		p := part{Block: &s.Blocks[i]}
 		zone := q.Request.TopologyZone
@@ -140,11 +140,14 @@ func (s *Service) parts(q *Question, client *Client, ports func(*Block) []object
 			p.priority = uint16(p.Priority)
 		}
 		if near {
-			p.priority = p.priority*object.Tiers + client.Place.Tier(prefer, p.Cluster, p.Zone)
+			p.priority = p.priority*object.Tiers + q.client.Place.Tier(prefer, p.Cluster, p.Zone)
 		}
 		parts = append(parts, p)
+		sorted = sorted && parts[max(0, len(parts)-2)].priority <= p.priority
 	}
-	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.priority, b.priority) })
+	if !sorted {
+		slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.priority, b.priority) })
+	}
 	return parts
 }
 
@@ -184,22 +187,22 @@ func each(parts []part, point uint64, yield func(p *part, entry int, port *objec
 
 // nearest answers with the nearest addresses of the service name that have that many octets. A client with one family
 // gets addresses also if those of the other one are nearer.
-func (s *Service) nearest(q *Question, size uint8, client Client) Answer {
-	parts, n := first(s.parts(q, &client, func(b *Block) []object.Port {
+func (s *Service) nearest(q *Question, size uint8) Result {
+	parts, n := first(s.parts(q, func(b *Block) []object.Port {
 		if b.InService && b.Size == size {
 			return oneRecord
 		}
 		return nil
 	}))
 	limit := q.limit(n)
-	count := max(0, min(limit, client.room(q.Name)/addressSize(size)))
+	count := max(0, min(limit, q.room()/addressSize(size)))
 	out := newAddressList(count, size)
-	each(parts, client.Point, func(p *part, entry int, _ *object.Port) bool {
+	each(parts, q.client.Point, func(p *part, entry int, _ *object.Port) bool {
 		if len(out.records) == count {
 			return false
 		}
 		out.add(q.Name, s.config.TTL, p.Addr(entry))
 		return true
 	})
-	return answerOf(out.records, nil, count < limit)
+	return q.reply(out.records, nil, count < limit)
 }

@@ -136,14 +136,16 @@ func (x *Index) count(totals *Totals, service *Service, sign int) {
 
 // Lookup answers a question for a name of kind Namespace or deeper. It calls client only if there may be more records
 // than any client can take.
-func (x *Index) Lookup(q *Question, client func() Client) Answer {
+func (x *Index) Lookup(q *Question, client func() Client) {
 	switch service := x.services.getFold(q.Request.Key); {
 	case service != nil:
-		return service.lookup(q, client)
+		if service.limited(q) {
+			q.client = client()
+		}
+		q.Answer.Result = service.lookup(q)
 	case q.Request.Kind == KindNamespace && x.namespaces.getFold(q.Request.Namespace) > 0:
-		return Answer{Result: Empty}
+		q.Answer.Result = Empty
 	}
-	return Answer{}
 }
 
 // Snapshot is the present state and the records in the zone with that number at the same moment, sorted: those of

@@ -80,9 +80,15 @@ type Request struct {
 // Parse tells what a name asks for. The name is relative to a zone, without the dot before the zone, and empty for the
 // zone itself. Case does not matter. What it returns are parts of the name, in the case in which they came.
 func Parse(below string) (r Request) {
+	r.Parse(below)
+	return r
+}
+
+// Parse is the function Parse for a zero Request.
+func (r *Request) Parse(below string) {
 	if below == "" {
 		r.Kind = KindApex
-		return r
+		return
 	}
 	rest, last := cutLast(below)
 	switch {
@@ -98,7 +104,6 @@ func Parse(below string) (r Request) {
 	case strings.EqualFold(last, "dns") && strings.EqualFold(rest, "ns"):
 		r.Kind = KindNameServer
 	}
-	return r
 }
 
 // parseService parses the labels before svc. An empty label leaves the kind unknown.

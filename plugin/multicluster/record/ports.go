@@ -30,6 +30,14 @@ func (s *PortSet) Named(wanted object.PortName) []object.Port {
 	return s.ports[from:to]
 }
 
+// has reports whether there is a port with the name or, if it is empty, a named one with the protocol.
+func (s *PortSet) has(wanted object.PortName) bool {
+	if wanted.Name == "" {
+		return s != nil && object.HasNamed(s.ports, wanted.Protocol)
+	}
+	return len(s.Named(wanted)) > 0
+}
+
 // each yields the owner and the port of the SRV records that a target with the ports has in the service with that name:
 // one for each number, and those of the named ports.
 func (s *PortSet) each(service string, yield func(owner string, port uint16)) {

@@ -65,19 +65,19 @@ func (x *Index) changeReverse(before, after *Service) {
 
 // LookupReverse answers a question for a name below a reverse zone. Names of parts of addresses exist, whatever is below
 // them.
-func (x *Index) LookupReverse(qname string, qtype uint16) Answer {
-	addr, ok := reverseAddress(qname)
+func (x *Index) LookupReverse(q *Question) {
+	addr, ok := reverseAddress(q.Name)
 	if !ok {
-		return Answer{}
+		return
 	}
 	names := x.reverse.get(string(addr.AsSlice()))
 	switch {
 	case addr.IsValid() && len(names) == 0:
-		return Answer{}
-	case !addr.IsValid(), qtype != dns.TypePTR:
-		return Answer{Result: Empty}
+	case !addr.IsValid(), q.Type != dns.TypePTR:
+		q.Answer.Result = Empty
+	default:
+		q.Answer.Result = q.reply(x.pointer(q.Name, names), nil, false)
 	}
-	return Answer{Result: Found, Answer: x.pointer(qname, names)}
 }
 
 // reverseAddress returns the address whose reverse name this is, in any case. The name of a part of an address, as

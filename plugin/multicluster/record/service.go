@@ -37,8 +37,8 @@ type Config struct {
 // maxName is the number of octets of a name without its last dot (RFC 1035, section 2.3.4).
 const maxName = 253
 
-// suffix is what follows the key of a service in a zone.
-func suffix(zone string) string { return ".svc." + strings.TrimPrefix(zone, ".") }
+// name is the name of the service with that key in a zone.
+func name(key, zone string) string { return key + ".svc." + strings.TrimPrefix(zone, ".") }
 
 // Service is the record set of one imported service. It is immutable.
 type Service struct {
@@ -83,9 +83,9 @@ func Build(config *Config, imported *object.Import, endpoints []*object.Endpoint
 func (s *Service) room() int {
 	longest := 0
 	for _, zone := range s.config.Zones {
-		longest = max(longest, len(strings.TrimSuffix(suffix(zone), ".")))
+		longest = max(longest, len(strings.TrimSuffix(name(s.Import.Key, zone), ".")))
 	}
-	return maxName - longest - len(s.Import.Key)
+	return maxName - longest
 }
 
 // fitting are those of the ports that the import declares and whose records have names that DNS can hold. Others that it
@@ -116,7 +116,7 @@ func (s *Service) Records(zone int) (records []dns.RR) {
 	if !s.Exists {
 		return nil
 	}
-	owner, ttl := s.Import.Key+suffix(s.config.Zones[zone]), s.config.TTL
+	owner, ttl := name(s.Import.Key, s.config.Zones[zone]), s.config.TTL
 	if len(s.Blocks) > 0 {
 		s.Ports.each(owner, func(name string, port uint16) {
 			records = append(records, serviceRecord(name, ttl, owner, port))
@@ -144,23 +144,27 @@ func (s *Service) Records(zone int) (records []dns.RR) {
 // usualWeight is that of SRV records that have none of their own: no target of a priority is preferred.
 const usualWeight = 100
 
+func setHeader(header *dns.RR_Header, owner string, rrtype uint16, ttl uint32) {
+	header.Name, header.Rrtype, header.Class, header.Ttl = owner, rrtype, dns.ClassINET, ttl
+}
+
 // setA fills a record in and returns it. The record refers to the octets of the address, which never change.
 func setA(record *dns.A, owner string, ttl uint32, addr []byte) dns.RR {
-	record.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: ttl}
+	setHeader(&record.Hdr, owner, dns.TypeA, ttl)
 	record.A = addr
 	return record
 }
 
 // setAAAA is setA for IPv6.
 func setAAAA(record *dns.AAAA, owner string, ttl uint32, addr []byte) dns.RR {
-	record.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeAAAA, Class: dns.ClassINET, Ttl: ttl}
+	setHeader(&record.Hdr, owner, dns.TypeAAAA, ttl)
 	record.AAAA = addr
 	return record
 }
 
 // setSRV fills a record in but for priority and weight, and returns it.
 func setSRV(record *dns.SRV, owner string, ttl uint32, target string, port uint16) dns.RR {
-	record.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeSRV, Class: dns.ClassINET, Ttl: ttl}
+	setHeader(&record.Hdr, owner, dns.TypeSRV, ttl)
 	record.Port, record.Target = port, target
 	return record
 }

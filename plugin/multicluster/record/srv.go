@@ -20,23 +20,24 @@ type target struct {
 }
 
 // targets answers with the SRV records of the ports that are asked for, and with the addresses of their targets.
-func (s *Service) targets(q *Question, wanted object.PortName, client Client) Answer {
-	parts := s.parts(q, &client, func(b *Block) []object.Port { return b.Ports.Named(wanted) })
+func (s *Service) targets(q *Question, wanted object.PortName) Result {
+	parts := s.parts(q, func(b *Block) []object.Port { return b.Ports.Named(wanted) })
 	n := 0
 	for i := range parts {
 		n += parts[i].records()
 	}
 	if n == 0 {
-		return Answer{Result: Empty}
+		return Empty
 	}
-	limit, room := q.limit(n), client.room(q.Name)
-	tail := "." + s.Import.Key + suffix(s.config.Zones[q.Zone])
-	most := max(0, min(limit, room/(sizeSRV+len("0..")+len(tail)+1)+1))
-	records, answer := make([]dns.SRV, 0, most), make([]dns.RR, 0, most)
-	var targets []target
+	limit, room := q.limit(n), q.room()
+	service := name(s.Import.Key, s.config.Zones[q.Zone])
+	least := len("0.0.") + len(service)
+	most := max(0, min(limit, room/(sizeSRV+least+1)+1))
+	records, answer, targets := make([]dns.SRV, 0, most), make([]dns.RR, 0, most), make([]target, 0, most)
 	var names strings.Builder // of the targets, one behind the other
+	names.Grow(most * least)
 	var label [object.MaxLabel]byte
-	each(parts, client.Point, func(p *part, entry int, port *object.Port) bool {
+	each(parts, q.client.Point, func(p *part, entry int, port *object.Port) bool {
 		if len(answer) == limit {
 			return false
 		}
@@ -46,7 +47,8 @@ func (s *Service) targets(q *Question, wanted object.PortName, client Client) An
 			names.Write(p.AppendHost(label[:0], entry))
 			names.WriteByte('.')
 			names.WriteString(p.Cluster)
-			names.WriteString(tail)
+			names.WriteByte('.')
+			names.WriteString(service)
 			targets = append(targets, target{p.Block, entry, names.String()[start:]})
 			last++
 		}
@@ -63,9 +65,9 @@ func (s *Service) targets(q *Question, wanted object.PortName, client Client) An
 	})
 	answer = slices.Clip(answer)
 	if len(answer) < limit {
-		return answerOf(answer, nil, true) // the client asks again over TCP
+		return q.reply(answer, nil, true) // the client asks again over TCP
 	}
-	return answerOf(answer, s.extra(targets, client.Size-room, room), false)
+	return q.reply(answer, s.extra(targets, q.client.Size-room, room), false)
 }
 
 // maxLooks is in how many blocks additional addresses are searched for one answer. Only services of hundreds of clusters

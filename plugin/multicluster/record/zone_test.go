@@ -34,7 +34,8 @@ func ask(snapshot *record.Index, qname string, qtype uint16) record.Answer {
 
 // lookup asks for a client.
 func lookup(snapshot *record.Index, q record.Question, client record.Client) record.Answer {
-	return snapshot.Lookup(&q, func() record.Client { return client })
+	snapshot.Lookup(&q, func() record.Client { return client })
+	return q.Answer
 }
 
 // text is the text of records, sorted.

@@ -30,11 +30,12 @@ func replyTo(x *record.Index, service string, prefer object.Preference, client r
 	if x.State() == nil {
 		return "SERVFAIL"
 	}
-	reply := x.Lookup(&record.Question{
+	q := record.Question{
 		Name: service + ".demo.svc.clusterset.local.", Request: record.Parse(service + ".demo.svc"), Type: dns.TypeA, Prefer: prefer,
-	}, func() record.Client { return client })
+	}
+	x.Lookup(&q, func() record.Client { return client })
 	var all []string
-	for _, rr := range reply.Answer {
+	for _, rr := range q.Answer.Answer {
 		all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
 	}
 	slices.Sort(all)
