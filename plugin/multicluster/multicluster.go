@@ -8,7 +8,7 @@
 //	ServiceImport ─► object.Import ────┐
 //	                                   ├─► record.Build ─► record.Service ─► record.Index
 //	EndpointSlice ─► object.Endpoints ─┘                                          │
-//	                              query ─► record.Request ─► record.Question ─► Lookup ─► record.Answer
+//	                              query ─► record.Request ─► record.Question ─► Find ─► Lookup ─► record.Answer
 package multicluster
 
 import (
@@ -146,7 +146,12 @@ func (m *Multicluster) lookup(q *record.Question, below string, state *record.St
 			return
 		}
 	}
-	m.index.Load().Lookup(q, func() record.Client { return m.client(w, r) })
+	if service := m.index.Load().Find(q); service != nil {
+		if service.Limits(q) {
+			m.fill(&q.Client, w, r)
+		}
+		service.Lookup(q)
+	}
 }
 
 // match returns the number of the longest zone that the name is in, or -1, and the part of the name before it.
@@ -183,19 +188,18 @@ func (m *Multicluster) state() *record.State {
 // drops options that no plugin registered, such as cookies and padding.
 const sizeOPT = 11
 
-// client collects what bounds and orders an answer: the octets for records, where in a large set to start, and the
+// fill collects what bounds and orders an answer: the octets for records, where in a large set to start, and the
 // client's place.
-func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) record.Client {
+func (m *Multicluster) fill(c *record.Client, w dns.ResponseWriter, r *dns.Msg) {
 	state := request.Request{W: w, Req: r}
 	ip := clientIP(w)
-	c := record.Client{Size: state.Size() - m.signature, Point: m.point(ip)} // perhaps the reply gets no signature
+	c.Size, c.Point = state.Size()-m.signature, m.point(ip) // perhaps the reply gets no signature
 	if r.IsEdns0() != nil {
 		c.Size -= sizeOPT
 	}
 	if source := m.source.Load(); source != nil && m.cluster != "" {
 		c.Place = source.Topology().Place(m.cluster, ip)
 	}
-	return c
 }
 
 // clientIP returns the client's address, or the zero Addr if it has none.

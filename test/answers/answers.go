@@ -65,8 +65,10 @@ func (d *DNS) ask(service, namespace string, qtype uint16) (rcode int, records [
 		return dns.RcodeServerFailure, nil
 	}
 	query := service + "." + namespace + ".svc"
-	q := record.Question{Name: query + ".clusterset.local.", Type: qtype, Request: record.Parse(query)}
-	d.source.Index().Lookup(&q, func() record.Client { return record.Client{Size: dns.MaxMsgSize} })
+	q := record.Question{Name: query + ".clusterset.local.", Type: qtype, Request: record.Parse(query), Client: record.Client{Size: dns.MaxMsgSize}}
+	if found := d.source.Index().Find(&q); found != nil {
+		found.Lookup(&q)
+	}
 	if q.Answer.Result == record.NotExist {
 		return dns.RcodeNameError, nil
 	}

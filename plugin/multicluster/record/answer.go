@@ -23,10 +23,10 @@ type Question struct {
 	// Max is the greatest number of records in the answer, or 0 for all that fit.
 	Max int
 
+	// Client counts if the service limits its answer.
+	Client Client
 	// Answer is filled in by a lookup.
 	Answer Answer
-
-	client Client // if the answer is limited
 }
 
 // Client is what a client can take.
@@ -60,20 +60,19 @@ type Answer struct {
 	Truncated bool
 }
 
-// limited reports whether there may be more records than any client can take.
-func (s *Service) limited(q *Question) bool {
+// Limits reports whether there may be more records than any client can take.
+func (s *Service) Limits(q *Question) bool {
 	return s.Import.Headless || q.Type == dns.TypeSRV || len(s.Import.Addrs) > maxAlways
 }
 
-// lookup answers a question for a name of the service.
-func (s *Service) lookup(q *Question) Result {
+// Lookup answers a question for a name of the service.
+func (s *Service) Lookup(q *Question) {
 	switch {
 	case !s.Exists:
-		return NotExist
 	case s.Import.Headless:
-		return s.lookupHeadless(q)
+		q.Answer.Result = s.lookupHeadless(q)
 	default:
-		return s.lookupClusterSetIP(q)
+		q.Answer.Result = s.lookupClusterSetIP(q)
 	}
 }
 
@@ -92,7 +91,7 @@ func addressSize(octets uint8) int { return sizeFixed + int(octets) }
 
 // room is how many octets the client has for records behind the question.
 func (q *Question) room() int {
-	return q.client.Size - sizeHeader - (len(q.Name) + 1) - 4 // type and class
+	return q.Client.Size - sizeHeader - (len(q.Name) + 1) - 4 // type and class
 }
 
 // reply answers with these records, which have no spare capacity.
@@ -136,34 +135,36 @@ func (s *Service) addresses(q *Question, size uint8, n int, addr func(int) []byt
 	if count > maxAlways {
 		count = max(0, min(count, q.room()/addressSize(size)))
 	}
-	out := newAddressList(count, size)
+	out := newAddressList(count)
 	for i := range count {
 		out.add(q.Name, s.config.TTL, addr(i))
 	}
 	return q.reply(out.records, nil, count < n)
 }
 
-// addressList makes address records of one family in two pieces.
+// addressList makes address records, those of each family in one piece if they are as many as expected.
 type addressList struct {
 	records []dns.RR
 	a       []dns.A
 	aaaa    []dns.AAAA
 }
 
-func newAddressList(count int, size uint8) addressList {
-	l := addressList{records: make([]dns.RR, 0, count)}
-	if size == 4 {
-		l.a = make([]dns.A, count)
-	} else {
-		l.aaaa = make([]dns.AAAA, count)
-	}
-	return l
+func newAddressList(expected int) addressList {
+	return addressList{records: make([]dns.RR, 0, expected)}
 }
 
 func (l *addressList) add(owner string, ttl uint32, addr []byte) {
-	if i := len(l.records); len(addr) == 4 {
-		l.records = append(l.records, setA(&l.a[i], owner, ttl, addr))
-	} else {
-		l.records = append(l.records, setAAAA(&l.aaaa[i], owner, ttl, addr))
+	if len(addr) == 4 {
+		if l.a == nil {
+			l.a = make([]dns.A, 0, cap(l.records))
+		}
+		l.a = append(l.a, dns.A{})
+		l.records = append(l.records, setA(&l.a[len(l.a)-1], owner, ttl, addr))
+		return
 	}
+	if l.aaaa == nil {
+		l.aaaa = make([]dns.AAAA, 0, cap(l.records))
+	}
+	l.aaaa = append(l.aaaa, dns.AAAA{})
+	l.records = append(l.records, setAAAA(&l.aaaa[len(l.aaaa)-1], owner, ttl, addr))
 }

@@ -128,7 +128,7 @@ var oneRecord = make([]object.Port, 1)
 // by how near they are to the client (RFC 2782).
 func (s *Service) parts(q *Question, ports func(*Block) []object.Port) []part {
 	prefer := cmp.Or(s.Import.Prefer, q.Prefer)
-	near := prefer > object.PreferNone && q.client.Place.Known()
+	near := prefer > object.PreferNone && q.Client.Place.Known()
 	parts, sorted := make([]part, 0, len(s.Blocks)), true
 	for i := range s.Blocks {
 		p := part{Block: &s.Blocks[i]}
@@ -140,7 +140,7 @@ func (s *Service) parts(q *Question, ports func(*Block) []object.Port) []part {
 			p.priority = uint16(p.Priority)
 		}
 		if near {
-			p.priority = p.priority*object.Tiers + q.client.Place.Tier(prefer, p.Cluster, p.Zone)
+			p.priority = p.priority*object.Tiers + q.Client.Place.Tier(prefer, p.Cluster, p.Zone)
 		}
 		parts = append(parts, p)
 		sorted = sorted && parts[max(0, len(parts)-2)].priority <= p.priority
@@ -168,17 +168,20 @@ func each(parts []part, point uint64, yield func(p *part, entry int, port *objec
 	for len(parts) > 0 {
 		same, n := first(parts)
 		start := int(point % uint64(n))
-		for _, round := range [...][2]int{{start, n}, {0, start}} {
+		for from, to := start, n; ; from, to = 0, start {
 			before := 0
 			for i := range same {
 				p := &same[i]
-				end := min(round[1]-before, p.records())
-				for at := max(round[0]-before, 0); at < end; at++ {
+				end := min(to-before, p.records())
+				for at := max(from-before, 0); at < end; at++ {
 					if !yield(p, at/len(p.ports), &p.ports[at%len(p.ports)]) {
 						return
 					}
 				}
 				before += p.records()
+			}
+			if from == 0 {
+				break
 			}
 		}
 		parts = parts[len(same):]
@@ -196,8 +199,8 @@ func (s *Service) nearest(q *Question, size uint8) Result {
 	}))
 	limit := q.limit(n)
 	count := max(0, min(limit, q.room()/addressSize(size)))
-	out := newAddressList(count, size)
-	each(parts, q.client.Point, func(p *part, entry int, _ *object.Port) bool {
+	out := newAddressList(count)
+	each(parts, q.Client.Point, func(p *part, entry int, _ *object.Port) bool {
 		if len(out.records) == count {
 			return false
 		}

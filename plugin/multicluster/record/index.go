@@ -134,18 +134,13 @@ func (x *Index) count(totals *Totals, service *Service, sign int) {
 	x.skips.AddAll(service.Skips, sign)
 }
 
-// Lookup answers a question for a name of kind Namespace or deeper. It calls client only if there may be more records
-// than any client can take.
-func (x *Index) Lookup(q *Question, client func() Client) {
-	switch service := x.services.getFold(q.Request.Key); {
-	case service != nil:
-		if service.limited(q) {
-			q.client = client()
-		}
-		q.Answer.Result = service.lookup(q)
-	case q.Request.Kind == KindNamespace && x.namespaces.getFold(q.Request.Namespace) > 0:
+// Find returns the service of a name of kind Namespace or deeper. If there is none, the answer is complete.
+func (x *Index) Find(q *Question) *Service {
+	service := x.services.getFold(q.Request.Key)
+	if service == nil && q.Request.Kind == KindNamespace && x.namespaces.getFold(q.Request.Namespace) > 0 {
 		q.Answer.Result = Empty
 	}
+	return service
 }
 
 // Snapshot is the present state and the records in the zone with that number at the same moment, sorted: those of

@@ -3,7 +3,7 @@
 // Package record makes the record sets of imported services, and answers from them: which of their records, as many as the
 // client can take.
 //
-//	name ─► Request ─► Question ─► Index.Lookup ─► Service ─► Answer
+//	name ─► Request ─► Question ─► Index.Find ─► Service.Lookup ─► Answer
 //
 // Records are made when they are asked for, in a few allocations, from packed addresses: a prebuilt record takes ten
 // times the memory of what it is made of, and less time to make than to pack.

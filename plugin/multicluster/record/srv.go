@@ -37,7 +37,7 @@ func (s *Service) targets(q *Question, wanted object.PortName) Result {
 	var names strings.Builder // of the targets, one behind the other
 	names.Grow(most * least)
 	var label [object.MaxLabel]byte
-	each(parts, q.client.Point, func(p *part, entry int, port *object.Port) bool {
+	each(parts, q.Client.Point, func(p *part, entry int, port *object.Port) bool {
 		if len(answer) == limit {
 			return false
 		}
@@ -67,7 +67,7 @@ func (s *Service) targets(q *Question, wanted object.PortName) Result {
 	if len(answer) < limit {
 		return q.reply(answer, nil, true) // the client asks again over TCP
 	}
-	return q.reply(answer, s.extra(targets, q.client.Size-room, room), false)
+	return q.reply(answer, s.extra(targets, q.Client.Size-room, room), false)
 }
 
 // maxLooks is in how many blocks additional addresses are searched for one answer. Only services of hundreds of clusters
@@ -76,11 +76,11 @@ const maxLooks = 1 << 16
 
 // extra makes the address records of the targets, as many as there is room for behind the octets that are used. Clients
 // ask for the others.
-func (s *Service) extra(targets []target, used, room int) (records []dns.RR) {
+func (s *Service) extra(targets []target, used, room int) []dns.RR {
 	if len(targets) > 1 && targets[0].name == targets[len(targets)-1].name {
 		targets = targets[1:] // the answer begins and ends with ports of one endpoint
 	}
-	looks := 0
+	looks, out := 0, newAddressList(len(targets))
 	add := func(owner string, addr []byte) {
 		size := addressSize(uint8(len(addr)))
 		if used > maxPointer {
@@ -88,7 +88,7 @@ func (s *Service) extra(targets []target, used, room int) (records []dns.RR) {
 		}
 		if size <= room {
 			room -= size
-			records = append(records, addressRecord(owner, s.config.TTL, addr))
+			out.add(owner, s.config.TTL, addr)
 		}
 	}
 	for _, t := range targets {
@@ -103,7 +103,7 @@ func (s *Service) extra(targets []target, used, room int) (records []dns.RR) {
 		for i := range s.Blocks {
 			b := &s.Blocks[i]
 			if looks++; looks > maxLooks {
-				return slices.Clip(records)
+				return slices.Clip(out.records)
 			}
 			if !b.InHost || !b.Named || b.Cluster != t.Cluster {
 				continue
@@ -113,5 +113,5 @@ func (s *Service) extra(targets []target, used, room int) (records []dns.RR) {
 			}
 		}
 	}
-	return slices.Clip(records)
+	return slices.Clip(out.records)
 }

@@ -32,8 +32,11 @@ func replyTo(x *record.Index, service string, prefer object.Preference, client r
 	}
 	q := record.Question{
 		Name: service + ".demo.svc.clusterset.local.", Request: record.Parse(service + ".demo.svc"), Type: dns.TypeA, Prefer: prefer,
+		Client: client,
 	}
-	x.Lookup(&q, func() record.Client { return client })
+	if service := x.Find(&q); service != nil {
+		service.Lookup(&q)
+	}
 	var all []string
 	for _, rr := range q.Answer.Answer {
 		all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
