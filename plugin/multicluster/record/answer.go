@@ -62,14 +62,14 @@ type Answer struct {
 
 // Limits reports whether there may be more records than any client can take.
 func (s *Service) Limits(q *Question) bool {
-	return s.Import.Headless || q.Type == dns.TypeSRV || len(s.Import.Addrs) > maxAlways
+	return s.limits || q.Type == dns.TypeSRV
 }
 
 // Lookup answers a question for a name of the service.
 func (s *Service) Lookup(q *Question) {
 	switch {
 	case !s.Exists:
-	case s.Import.Headless:
+	case s.headless:
 		q.Answer.Result = s.lookupHeadless(q)
 	default:
 		q.Answer.Result = s.lookupClusterSetIP(q)

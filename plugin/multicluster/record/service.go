@@ -44,6 +44,8 @@ func name(key, zone string) string { return key + ".svc." + strings.TrimPrefix(z
 type Service struct {
 	// Exists reports whether the service's name exists.
 	Exists bool
+	// headless and limits are of the import, beside what each query reads.
+	headless, limits bool
 
 	// Ports are those of a ClusterSetIP service.
 	Ports *PortSet
@@ -61,7 +63,8 @@ type Service struct {
 // for whether a ClusterSetIP service is empty. The service keeps the configuration and the
 // import, which must not be changed.
 func Build(config *Config, imported *object.Import, endpoints []*object.Endpoints) *Service {
-	s := &Service{Import: imported, config: config}
+	s := &Service{Import: imported, config: config, headless: imported.Headless}
+	s.limits = s.headless || len(imported.Addrs) > maxAlways
 	s.Skips.AddAll(imported.Skips, +1)
 	switch {
 	case imported.Refused:
