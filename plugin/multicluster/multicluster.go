@@ -120,9 +120,11 @@ func (m *Multicluster) answer(w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg,
 // answer for the names and the local cluster's addresses that they have, as if no service existed. An NXDOMAIN of that time has
 // no SOA record, so that no resolver keeps it (RFC 2308, section 5).
 func (m *Multicluster) answerUnsynced(r *dns.Msg, zone int, below string) (reply *dns.Msg, rcode int) {
-	kind, reverse := record.Parse(below).Kind, m.isReverse(zone)
+	var asked record.Request
+	asked.Parse(below)
+	reverse := m.isReverse(zone)
 	switch {
-	case !m.Fall.Through(r.Question[0].Name), !reverse && record.KindApex <= kind && kind <= record.KindAbove:
+	case !m.Fall.Through(r.Question[0].Name), !reverse && record.KindApex <= asked.Kind && asked.Kind <= record.KindAbove:
 		return nil, dns.RcodeServerFailure
 	case !reverse && m.Next == nil:
 		return m.reply(r, &record.Answer{Result: record.NotExist}, nil)
@@ -246,7 +248,8 @@ func (m *Multicluster) Metadata(ctx context.Context, state request.Request) cont
 	if zone < 0 || m.isReverse(zone) {
 		return ctx
 	}
-	asked := record.Parse(below)
+	var asked record.Request
+	asked.Parse(below)
 	for label, value := range map[string]string{
 		"multicluster/namespace": asked.Namespace,
 		"multicluster/service":   asked.Service,

@@ -65,7 +65,8 @@ func (d *DNS) ask(service, namespace string, qtype uint16) (rcode int, records [
 		return dns.RcodeServerFailure, nil
 	}
 	query := service + "." + namespace + ".svc"
-	q := record.Question{Name: query + ".clusterset.local.", Type: qtype, Request: record.Parse(query), Client: record.Client{Size: dns.MaxMsgSize}}
+	q := record.Question{Name: query + ".clusterset.local.", Type: qtype, Client: record.Client{Size: dns.MaxMsgSize}}
+	q.Request.Parse(query)
 	if found := d.source.Index().Find(&q); found != nil {
 		found.Lookup(&q)
 	}

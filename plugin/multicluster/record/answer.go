@@ -22,10 +22,9 @@ type Question struct {
 	Prefer object.Preference
 	// Max is the greatest number of records in the answer, or 0 for all that fit.
 	Max int
-
 	// Client counts if the service limits its answer.
 	Client Client
-	// Answer is filled in by a lookup.
+	// Answer is filled in by a lookup. Returned, it would take stack in each function on the way.
 	Answer Answer
 }
 
@@ -135,36 +134,34 @@ func (s *Service) addresses(q *Question, size uint8, n int, addr func(int) []byt
 	if count > maxAlways {
 		count = max(0, min(count, q.room()/addressSize(size)))
 	}
-	out := newAddressList(count)
+	out := newAddressList(count, size)
 	for i := range count {
 		out.add(q.Name, s.config.TTL, addr(i))
 	}
 	return q.reply(out.records, nil, count < n)
 }
 
-// addressList makes address records, those of each family in one piece if they are as many as expected.
+// addressList makes address records of one family in two pieces.
 type addressList struct {
 	records []dns.RR
 	a       []dns.A
 	aaaa    []dns.AAAA
 }
 
-func newAddressList(expected int) addressList {
-	return addressList{records: make([]dns.RR, 0, expected)}
+func newAddressList(count int, size uint8) addressList {
+	l := addressList{records: make([]dns.RR, 0, count)}
+	if size == 4 {
+		l.a = make([]dns.A, count)
+	} else {
+		l.aaaa = make([]dns.AAAA, count)
+	}
+	return l
 }
 
 func (l *addressList) add(owner string, ttl uint32, addr []byte) {
-	if len(addr) == 4 {
-		if l.a == nil {
-			l.a = make([]dns.A, 0, cap(l.records))
-		}
-		l.a = append(l.a, dns.A{})
-		l.records = append(l.records, setA(&l.a[len(l.a)-1], owner, ttl, addr))
-		return
+	if i := len(l.records); len(addr) == 4 {
+		l.records = append(l.records, setA(&l.a[i], owner, ttl, addr))
+	} else {
+		l.records = append(l.records, setAAAA(&l.aaaa[i], owner, ttl, addr))
 	}
-	if l.aaaa == nil {
-		l.aaaa = make([]dns.AAAA, 0, cap(l.records))
-	}
-	l.aaaa = append(l.aaaa, dns.AAAA{})
-	l.records = append(l.records, setAAAA(&l.aaaa[len(l.aaaa)-1], owner, ttl, addr))
 }

@@ -64,12 +64,7 @@ func (s *Service) lookupTopologyZone(q *Question) Result {
 
 // hasPort reports whether some SRV targets have the port.
 func (s *Service) hasPort(wanted object.PortName) bool {
-	for i := range s.Blocks {
-		if s.Blocks[i].Ports.has(wanted) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Ports.has(wanted) })
 }
 
 // lookupCluster finds out if host names end in these labels: a cluster id, or the last label of one.
@@ -168,20 +163,17 @@ func each(parts []part, point uint64, yield func(p *part, entry int, port *objec
 	for len(parts) > 0 {
 		same, n := first(parts)
 		start := int(point % uint64(n))
-		for from, to := start, n; ; from, to = 0, start {
+		for _, round := range [...][2]int{{start, n}, {0, start}} {
 			before := 0
 			for i := range same {
 				p := &same[i]
-				end := min(to-before, p.records())
-				for at := max(from-before, 0); at < end; at++ {
+				end := min(round[1]-before, p.records())
+				for at := max(round[0]-before, 0); at < end; at++ {
 					if !yield(p, at/len(p.ports), &p.ports[at%len(p.ports)]) {
 						return
 					}
 				}
 				before += p.records()
-			}
-			if from == 0 {
-				break
 			}
 		}
 		parts = parts[len(same):]
@@ -199,7 +191,7 @@ func (s *Service) nearest(q *Question, size uint8) Result {
 	}))
 	limit := q.limit(n)
 	count := max(0, min(limit, q.room()/addressSize(size)))
-	out := newAddressList(count)
+	out := newAddressList(count, size)
 	each(parts, q.Client.Point, func(p *part, entry int, _ *object.Port) bool {
 		if len(out.records) == count {
 			return false

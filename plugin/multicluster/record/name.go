@@ -78,13 +78,7 @@ type Request struct {
 }
 
 // Parse tells what a name asks for. The name is relative to a zone, without the dot before the zone, and empty for the
-// zone itself. Case does not matter. What it returns are parts of the name, in the case in which they came.
-func Parse(below string) (r Request) {
-	r.Parse(below)
-	return r
-}
-
-// Parse is the function Parse for a zero Request.
+// zone itself. Case does not matter. The strings are parts of the name, in the case in which they came. r is zero before.
 func (r *Request) Parse(below string) {
 	if below == "" {
 		r.Kind = KindApex

@@ -76,11 +76,12 @@ const maxLooks = 1 << 16
 
 // extra makes the address records of the targets, as many as there is room for behind the octets that are used. Clients
 // ask for the others.
-func (s *Service) extra(targets []target, used, room int) []dns.RR {
+func (s *Service) extra(targets []target, used, room int) (records []dns.RR) {
 	if len(targets) > 1 && targets[0].name == targets[len(targets)-1].name {
 		targets = targets[1:] // the answer begins and ends with ports of one endpoint
 	}
-	looks, out := 0, newAddressList(len(targets))
+	looks := 0
+	records = make([]dns.RR, 0, len(targets))
 	add := func(owner string, addr []byte) {
 		size := addressSize(uint8(len(addr)))
 		if used > maxPointer {
@@ -88,7 +89,7 @@ func (s *Service) extra(targets []target, used, room int) []dns.RR {
 		}
 		if size <= room {
 			room -= size
-			out.add(owner, s.config.TTL, addr)
+			records = append(records, addressRecord(owner, s.config.TTL, addr))
 		}
 	}
 	for _, t := range targets {
@@ -103,7 +104,7 @@ func (s *Service) extra(targets []target, used, room int) []dns.RR {
 		for i := range s.Blocks {
 			b := &s.Blocks[i]
 			if looks++; looks > maxLooks {
-				return slices.Clip(out.records)
+				return slices.Clip(records)
 			}
 			if !b.InHost || !b.Named || b.Cluster != t.Cluster {
 				continue
@@ -113,5 +114,5 @@ func (s *Service) extra(targets []target, used, room int) []dns.RR {
 			}
 		}
 	}
-	return slices.Clip(out.records)
+	return slices.Clip(records)
 }

@@ -24,7 +24,7 @@ func question(qname string, qtype uint16) record.Question {
 		panic(qname)
 	}
 	below := strings.TrimSuffix(qname[:len(qname)-len(zone)], ".")
-	return record.Question{Name: qname, Request: record.Parse(below), Type: qtype}
+	return record.Question{Name: qname, Request: parse(below), Type: qtype}
 }
 
 // ask looks a name up, for a client that can take all.

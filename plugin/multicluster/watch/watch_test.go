@@ -31,9 +31,9 @@ func replyTo(x *record.Index, service string, prefer object.Preference, client r
 		return "SERVFAIL"
 	}
 	q := record.Question{
-		Name: service + ".demo.svc.clusterset.local.", Request: record.Parse(service + ".demo.svc"), Type: dns.TypeA, Prefer: prefer,
-		Client: client,
+		Name: service + ".demo.svc.clusterset.local.", Type: dns.TypeA, Prefer: prefer, Client: client,
 	}
+	q.Request.Parse(service + ".demo.svc")
 	if service := x.Find(&q); service != nil {
 		service.Lookup(&q)
 	}
