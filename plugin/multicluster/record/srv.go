@@ -34,8 +34,8 @@ func (s *Service) targets(q *Question, wanted object.PortName) Result {
 	least := len("0.0.") + len(service)
 	most := max(0, min(limit, room/(sizeSRV+least+1)+1))
 	records, answer, targets := make([]dns.SRV, 0, most), make([]dns.RR, 0, most), make([]target, 0, most)
-	var names strings.Builder // of the targets, one behind the other
-	names.Grow(most * least)
+	var names strings.Builder       // of the targets, one behind the other
+	names.Grow(most * (least + 24)) // octets of a label and a cluster id, mostly
 	var label [object.MaxLabel]byte
 	each(parts, q.Client.Point, func(p *part, entry int, port *object.Port) bool {
 		if len(answer) == limit {
