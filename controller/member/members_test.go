@@ -201,6 +201,19 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 	}
 }
 
+// TestListsAreRemembered, unless they may be incomplete: TestUnchanged tells what follows.
+func TestListsAreRemembered(t *testing.T) {
+	around := having(secret("a", "west", 0, kubeconfig(aToken, aServer)))
+	set, refresh := around.idle(t)
+	refresh()
+	for _, around.lacks = range []bool{false, true, false} {
+		replace(t, set.Get("west").sliceStore, &pages{most: pageSize})
+		if listed := set.Get("west").listed.Load(); (listed == nil) != around.lacks {
+			t.Errorf("it lacks exports: %t, and is remembered as %v", around.lacks, listed)
+		}
+	}
+}
+
 // TestJoiningMembersAreMembers: a handler that is called for one of them finds all of them, so that a look at the set forgets
 // none that joined.
 func TestJoiningMembersAreMembers(t *testing.T) {

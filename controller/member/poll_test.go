@@ -39,6 +39,8 @@ func TestMembersOfASource(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
 	objects := map[string]*Candidate{"west": candidate("west", good), "north": candidate("north", "{"), "west+": candidate("west", good)}
 	objects["west+"].Annotations = map[string]string{RankAnnotation: "1"}
+	objects["west'"] = candidate("west", good)
+	objects["west'"].Name, objects["west'"].Annotations = "fleet/other", objects["west+"].Annotations
 	for name, test := range map[string]struct {
 		before string
 		// steps are what the source has, or that it is lost, and the members, with ! if they are not read, and + with a rank. After "," it is reported.
@@ -53,6 +55,7 @@ func TestMembersOfASource(t *testing.T) {
 		"restart, and nothing is there yet": {"west", [][2]string{{"", "west!, lost"}, {"west", "west"}}},
 		"restart, and the last one left":    {"west", [][2]string{{"", "west!, lost"}, {"", ""}}},
 		"restart":                           {"west gone", [][2]string{{"west", "west"}}},
+		"restart, and another has the id":   {"west", [][2]string{{"west' west", "west"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reported := ""
@@ -81,14 +84,11 @@ func TestMembersOfASource(t *testing.T) {
 				}
 				reported = ""
 				if i == 0 {
-					set.sources = newSources(set.config.Sources, before)
-				}
-				changed := set.readSources(t.Context())
-				if changed || i == 0 {
-					refresh()
-				}
-				if changed && i > 0 && step == test.steps[i-1] {
-					t.Errorf("step %d: candidates that did not change are parsed again", i)
+					set.Join(t.Context(), before)
+				} else if set.readSources(t.Context()) {
+					if refresh(); step == test.steps[i-1] {
+						t.Errorf("step %d: candidates that did not change are parsed again", i)
+					}
 				}
 				var members []string
 				for _, m := range set.List() {

@@ -17,6 +17,7 @@ type surroundings struct {
 	memberChanged  func(cluster string)
 	reported       func(Problem)
 	read           func(from *Member) // a heartbeat or a list
+	lacks          bool               // whether lists lack exports
 }
 
 func call[T any](function func(T), argument T) {
@@ -36,7 +37,7 @@ func (s *surroundings) ServiceChanged(service types.NamespacedName) { call(s.ser
 func (s *surroundings) Listed(from *Member, _ string, _ []types.NamespacedName, show func()) bool {
 	show()
 	call(s.read, from)
-	return false
+	return s.lacks
 }
 
 func (s *surroundings) MemberChanged(cluster string) { call(s.memberChanged, cluster) }
