@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
@@ -25,6 +27,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -150,9 +153,33 @@ func TestWithoutTheAPI(t *testing.T) {
 	}
 }
 
-type noMetrics struct{ Metrics }
+type noMetrics struct{}
 
+func (noMetrics) Reconciled(time.Duration, error)                            {}
 func (noMetrics) Problems(types.NamespacedName, map[string][]export.Problem) {}
+
+// TestFailingServices are told of until they are written: the controller may lack a right, and renews its heartbeat.
+func TestFailingServices(t *testing.T) {
+	r, web := withServices(t), types.NamespacedName{Namespace: "demo", Name: "web"} // its API server refuses connections
+	r.Metrics, r.record = noMetrics{}, heartbeat.NewRecord(heartbeat.RecordConfig{Clock: r.Clock}, nil)
+	r.Applier.Core, r.Applier.Recorder = fake.NewClientset(), &record.FakeRecorder{}
+	namespaces := r.Local.Namespaces.Indexer()
+	if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range apply.FailuresToReport + 2 {
+		r.pass(t.Context(), web)
+		if failing := r.Failing(); (failing[web] != nil) != (i >= apply.FailuresToReport) || len(r.record.Unpublished()) > 0 {
+			t.Errorf("after %d failures: %v", i+1, failing)
+		}
+	}
+	if err := namespaces.Replace(nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	if r.pass(t.Context(), web); len(r.Failing()) > 0 {
+		t.Errorf("what is gone fails: %v", r.Failing())
+	}
+}
 
 // TestNamespaceIsDeleted: what members had in it does not come back with a new one.
 func TestNamespaceIsDeleted(t *testing.T) {

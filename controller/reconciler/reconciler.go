@@ -50,6 +50,8 @@ type Reconciler struct {
 	record *heartbeat.Record
 	// working is the number of services that are being reconciled.
 	working atomic.Int64
+	// failing are the services that fail for long, each with its error.
+	failing sync.Map
 }
 
 // New returns a Reconciler that handles the events of the members. It is to be called before they run.
@@ -91,6 +93,16 @@ func (r *Reconciler) Late(longer time.Duration) string {
 
 // QueueLength returns the number of services that are being reconciled, or wait for that.
 func (r *Reconciler) QueueLength() int { return r.queue.Len() + int(r.working.Load()) }
+
+// Failing returns the services that failed apply.FailuresToReport times in a row or more often, each with its last error.
+func (r *Reconciler) Failing() map[types.NamespacedName]error {
+	failing := map[types.NamespacedName]error{}
+	r.failing.Range(func(service, err any) bool {
+		failing[service.(types.NamespacedName)] = err.(error)
+		return true
+	})
+	return failing
+}
 
 // Run reconciles with so many workers until the context ends, and notes in the record how that goes.
 func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Record) {
@@ -171,13 +183,18 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		r.queue.AddAfter(service, restAtLeast) // the caches show then what another writer wrote
 	case err != nil:
 		r.Metrics.Reconciled(took, err)
-		if r.queue.NumRequeues(service) == apply.FailuresToReport {
+		failures := r.queue.NumRequeues(service)
+		if failures >= apply.FailuresToReport {
+			r.failing.Store(service, err)
+		}
+		if failures == apply.FailuresToReport {
 			klog.FromContext(ctx).Error(err, "Cannot reconcile a service; retrying", "service", service)
 		}
 		r.queue.AddRateLimited(service)
 	default:
 		r.Metrics.Reconciled(took, nil)
 		r.queue.Forget(service)
+		r.failing.Delete(service)
 		if outcome.Again {
 			r.queue.AddOthers(service) // so that another writer cannot keep it going
 			return 0

@@ -57,6 +57,7 @@ func (l *Leader) findings() []state.Finding {
 	found := list{}
 	here := contextOf(l.Cluster)
 	l.stopped(&found)
+	found.failing(l.Failing())
 	for _, problem := range l.Members.Refused() {
 		l.refused(&found, problem)
 	}
@@ -85,6 +86,19 @@ func (l *Leader) stopped(found *list) {
 		found.add(state.Failed, "heartbeat", fmt.Sprintf("kubectl --context %s -n %s logs -l app.kubernetes.io/component=controller "+
 			"--prefix --tail=200", contextOf(l.Cluster), l.Namespace), "The controller does not renew its heartbeat, so other clusters "+
 			"demote the endpoints of this one: %s.", message)
+	}
+}
+
+// failing adds the services that cannot be written. The controller may lack a right, which no other check tells.
+func (l *list) failing(services map[types.NamespacedName]error) {
+	names := map[string]error{}
+	for service, err := range services {
+		names[service.String()] = err
+	}
+	for _, first := range slices.Sorted(maps.Keys(names))[:min(len(names), 1)] {
+		l.add(state.Failed, "services-written", "Give the controller the rights of deploy/rbac.yaml, and look at the quotas and admission "+
+			"webhooks of what the API server refuses.", "The controller cannot write %s (services that fail: %d): %v.", first, len(names),
+			names[first])
 	}
 }
 

@@ -3,6 +3,7 @@
 package statusz
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -155,6 +157,21 @@ func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 	} {
 		if got := leader.change(candidate, "delete", "") + " | " + quoted(leader.join(candidate, "west", " --server a")); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestFindingOfFailingServices: one has the error of one service, which is probably that of all.
+func TestFindingOfFailingServices(t *testing.T) {
+	failing := map[types.NamespacedName]error{}
+	for _, name := range []string{"", "web", "db"} {
+		var found list
+		if name != "" {
+			failing[types.NamespacedName{Namespace: "shop", Name: name}] = errors.New(name + " is forbidden")
+		}
+		if found.failing(failing); len(found) != min(len(failing), 1) || name == "db" &&
+			found[0].What != "The controller cannot write shop/db (services that fail: 2): db is forbidden." {
+			t.Errorf("%v: found %v", failing, found)
 		}
 	}
 }
