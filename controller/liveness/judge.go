@@ -118,8 +118,8 @@ func LostMost(before, after int) bool {
 	return after == 0 && before > 0 || before >= 3 && 2*after < before
 }
 
-// Judge judges a member by what is known of it now. The limits must be valid. A demotion is relative: it takes no endpoint away unless another cluster has a ready one. So it does not
-// matter whether the fault is local.
+// Judge judges a member by what is known of it now. The limits must be valid. A demotion is relative: it takes no endpoint
+// away unless another cluster has a ready one. So it does not matter whether the fault is local.
 func Judge(now time.Time, limits Limits, member Member) Verdict {
 	verdict := Verdict{Cluster: member.Cluster}
 	var before State

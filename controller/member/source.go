@@ -145,8 +145,8 @@ func gather(config Config, of []*Candidate, keys map[string]bool, connected map[
 	return sources, problems
 }
 
-// parse returns the source that a candidate is, and what is wrong with it. While an annotation is invalid, or a file cannot be read, the settings of
-// the member stay, if there are any, so that a renewed token is used nevertheless.
+// parse returns the source that a candidate is, and what is wrong with it. While an annotation is invalid, or a file cannot
+// be read, the settings of the member stay, if there are any, so that a renewed token is used nevertheless.
 func parse(candidate *Candidate, member *Member) (s *source, err error) {
 	s = &source{candidate: candidate}
 	switch {
