@@ -58,6 +58,7 @@ func (l *Leader) findings() []state.Finding {
 	here := contextOf(l.Cluster)
 	l.stopped(&found)
 	found.failing(l.Failing())
+	l.nodes(&found)
 	for _, problem := range l.Members.Refused() {
 		l.refused(&found, problem)
 	}

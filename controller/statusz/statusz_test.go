@@ -3,21 +3,28 @@
 package statusz
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientfeatures "k8s.io/client-go/features"
+	clientfeaturestesting "k8s.io/client-go/features/testing"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
@@ -173,6 +180,28 @@ func TestFindingOfFailingServices(t *testing.T) {
 			found[0].What != "The controller cannot write shop/db (services that fail: 2): db is forbidden." {
 			t.Errorf("%v: found %v", failing, found)
 		}
+	}
+}
+
+// TestFindingOfUnknownNodes: the right to list them is optional, and no other check tells that it lacks.
+func TestFindingOfUnknownNodes(t *testing.T) {
+	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
+	own := local.New(fake.NewClientset(), &informer.FreshnessGate{}, "mcs")
+	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Gatherer: &reconciler.Gatherer{Cluster: "east", Local: own}}}}
+	found := func() (all list) {
+		leader.nodes(&all)
+		return all
+	}
+	if all := found(); len(all) != 1 || !strings.HasPrefix(all[0].What, "The controller cannot list the Nodes of east") {
+		t.Errorf("got %v", all)
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	running.Go(func() { own.Nodes.Run(ctx) })
+	if <-own.Nodes.Synced(); len(found()) > 0 {
+		t.Errorf("they are known, and it found %v", found())
 	}
 }
 

@@ -33,9 +33,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_914},
-		{"lines of controller/", lines["controller"], 17_511},
+		{"lines of controller/", lines["controller"], 17_519},
 		{"lines of cmd/", lines["cmd"], 5_246},
-		{"lines of " + units, lines[units], 54_700},
+		{"lines of " + units, lines[units], 54_721},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_431},
 	} {
