@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,14 +34,17 @@ import (
 // newTestReconciler returns a reconciler of cluster east, of which nothing runs.
 func newTestReconciler() *Reconciler {
 	gate := &informer.FreshnessGate{}
+	own := local.New(fake.NewClientset(), gate, "clusterset-dns")
+	tracker := memberstate.NewTracker(liveness.Limits{StaleAfter: time.Hour}, clock.RealClock{}, nil, &memberstate.Reporter{})
 	r := New(Config{
 		Gatherer: &Gatherer{
 			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
 			Properties: local.NewProperties(nil, nil, ""), Frontends: &local.Frontends{},
 			Pods: local.NewPods(nil), Clock: clock.RealClock{},
-			Local:   local.New(fake.NewClientset(), gate, "clusterset-dns"),
-			Members: member.New(member.Config{}),
-			Tracker: memberstate.NewTracker(liveness.Limits{}, clock.RealClock{}, nil, &memberstate.Reporter{}),
+			Local: own, Tracker: tracker,
+			Members: member.New(member.Config{
+				Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: clock.RealClock{},
+			}),
 		},
 		API: local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate), Gate: gate,
 	})

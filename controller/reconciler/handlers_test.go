@@ -4,6 +4,7 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,9 +28,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // withServices returns a reconciler whose cluster has imports, some of which are to be adopted, exports, and what the
@@ -193,6 +197,36 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	_, err := r.reconcile(t.Context(), web)
 	if ips, _ := r.shares.Use(); err != nil || len(r.Local.Copies(web, nil)) > 0 || ips > 0 {
 		t.Errorf("got %v, and west still has %v and %d IPs", err, r.Local.Copies(web, nil), ips)
+	}
+}
+
+// TestDeletedCopiesAreNotRemembered: the copies of a cluster that left are deleted, and the caches show them for a moment
+// longer. A member of its id that joins meanwhile, and is not read yet, does not bring them back.
+func TestDeletedCopiesAreNotRemembered(t *testing.T) {
+	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
+	r.Metrics = noMetrics{}
+	copied := merge.Merge(merge.Observed{Cluster: "east", Service: web},
+		[]merge.Contribution{{View: exporttest.View("west", 1, "80/TCP", "10.65.0.10")}}).EndpointSlices[0]
+	r.Applier.Core = fake.NewClientset(copied)
+	if err := errors.Join(r.Local.EndpointSlices.Indexer().Add(export.Pack(copied)), r.Local.Namespaces.Indexer().Add(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo", Labels: map[string]string{scope.AcceptLabel: "true"}}},
+	)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.reconcile(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Local.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name: "west", Labels: map[string]string{member.ClusterLabel: "west"},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	r.Members.Join(t.Context(), nil)
+	if _, err := r.reconcile(t.Context(), web); !errors.Is(err, errBehind) {
+		t.Errorf("got %v", err)
+	}
+	if back := r.Local.Copies(web, nil); len(back) > 0 {
+		t.Errorf("of deleted copies, %v come back", back)
 	}
 }
 

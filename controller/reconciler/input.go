@@ -87,14 +87,20 @@ type Input struct {
 }
 
 // Gather returns the current input for a pass over a service. It may ask the API server for pods, and remembers what the
-// next pass over the service needs.
-func (g *Gatherer) Gather(ctx context.Context, access *local.Access, service types.NamespacedName) Input {
+// next pass over the service needs. There is no input while the caches do not show what was written of the service: a copy
+// that was deleted must not be remembered as one that is used.
+func (g *Gatherer) Gather(ctx context.Context, access *local.Access, service types.NamespacedName) (in Input, ok bool) {
+	unseen := g.Applier.Unseen(service)
+	existing := g.existing(access, service)
+	if existing.Lacks(unseen) {
+		return Input{}, false
+	}
 	limited, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()
-	in, used := g.gather(g.existing(access, service), service, g.Pods.Read(limited))
+	in, used := g.gather(existing, service, g.Pods.Read(limited))
 	g.Local.Use(service, used)
 	g.remember(service, in.memory)
-	return in
+	return in, true
 }
 
 // Look returns the input for a service as the caches show it. It changes nothing, so that a pass may run meanwhile.

@@ -228,9 +228,8 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return apply.Outcome{}, nil // the process restarts once the API is served
 	}
 	r.shares.loadImports(r.Cluster, access.Imports)
-	unseen := r.Applier.Unseen(service)
-	in := r.Gather(ctx, access, service)
-	if in.Existing.Lacks(unseen) {
+	in, ok := r.Gather(ctx, access, service)
+	if !ok {
 		return apply.Outcome{}, errBehind
 	}
 	r.Metrics.Problems(service, in.Problems)
