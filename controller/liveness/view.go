@@ -11,52 +11,41 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// Evidence is what is known of the export of one service by one member.
-type Evidence struct {
-	Source  export.Source
-	Service types.NamespacedName
-	// Published are the slices as last read from the member. They are Complete if the member was listed and no limit
-	// withholds a slice of the service.
-	Published []*discoveryv1.EndpointSlice
-	Complete  bool
-	// Copies are the copies of its slices in the local cluster.
-	Copies []*discoveryv1.EndpointSlice
-}
-
-// View returns the view of the service that counts, its problems, and the copies that it was made from. The copies
-// count instead of the published slices while the member is quarantined and while its slices are not Complete. A
-// published slice that cannot be read keeps the state of its copy.
-func (v Verdict) View(e Evidence) (view *export.View, problems []export.Problem, used []*discoveryv1.EndpointSlice) {
-	copies := e.Source
-	copies.Copies = true
+// View returns the view of a service that counts for a member, its problems, and the copies that it was made from.
+// published are the slices as last read from the member, and copies those in the local cluster, which count instead while
+// the verdict is to Keep them. A published slice that cannot be read keeps the state of its copy.
+func (v Verdict) View(from export.Source, service types.NamespacedName, published, copies []*discoveryv1.EndpointSlice,
+) (view *export.View, problems []export.Problem, used []*discoveryv1.EndpointSlice) {
+	local := from
+	local.Copies = true
 	switch {
 	case v.State == Gone:
 		return nil, nil, nil
-	case v.Keep || !e.Complete:
-		view, problems = export.FromSlices(copies, e.Service, e.Copies, nil)
+	case v.Keep:
+		view, problems = export.FromSlices(local, service, copies, nil)
 		if view == nil {
 			return nil, problems, nil
 		}
-		return view, problems, e.Copies
+		return view, problems, copies
 	}
-	view, problems = export.FromSlices(e.Source, e.Service, e.Published, nil)
+	view, problems = export.FromSlices(from, service, published, nil)
 	if len(problems) == 0 {
 		return view, nil, nil
 	}
 	names := map[string]bool{}
-	for _, slice := range e.Published {
+	for _, slice := range published {
 		// A slice may be refused because of its address type, which its copy was named after.
 		for _, addressType := range []discoveryv1.AddressType{
 			discoveryv1.AddressTypeIPv4,
 			discoveryv1.AddressTypeIPv6,
 		} {
-			names[export.SliceName(e.Source.Cluster, e.Service, slice.Name, addressType)] = true
+			names[export.SliceName(from.Cluster, service, slice.Name, addressType)] = true
 		}
 	}
-	used = slices.DeleteFunc(slices.Clone(e.Copies), func(slice *discoveryv1.EndpointSlice) bool {
+	used = slices.DeleteFunc(slices.Clone(copies), func(slice *discoveryv1.EndpointSlice) bool {
 		return !names[slice.Name]
 	})
-	previous, _ := export.FromSlices(copies, e.Service, used, nil)
-	view, problems = export.FromSlices(e.Source, e.Service, e.Published, previous)
+	previous, _ := export.FromSlices(local, service, used, nil)
+	view, problems = export.FromSlices(from, service, published, previous)
 	return view, problems, used
 }

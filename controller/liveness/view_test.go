@@ -29,18 +29,13 @@ func TestRefusedSliceStays(t *testing.T) {
 		} {
 			wrong := published.DeepCopy()
 			refuse(wrong)
-			got, problems, used := Verdict{}.View(Evidence{
-				Source: export.Source{Cluster: "west"}, Service: web, Complete: true,
-				Published: []*discoveryv1.EndpointSlice{wrong}, Copies: []*discoveryv1.EndpointSlice{known},
-			})
+			publishes, copies := []*discoveryv1.EndpointSlice{wrong}, []*discoveryv1.EndpointSlice{known}
+			got, problems, used := Verdict{}.View(export.Source{Cluster: "west"}, web, publishes, copies)
 			if got == nil || len(got.Slices) != 1 || len(problems) != 1 || len(used) != 1 {
 				t.Errorf("%s of an %s slice: the view is %+v, the problems %v", name, addressType, got, problems)
 			}
 			// While the slices are not believed, the copies count, also if the local cluster is in another network meanwhile.
-			got, problems, used = Verdict{Keep: true}.View(Evidence{
-				Source: export.Source{Cluster: "west", Network: "another"}, Service: web, Complete: true,
-				Published: []*discoveryv1.EndpointSlice{wrong}, Copies: []*discoveryv1.EndpointSlice{known},
-			})
+			got, problems, used = Verdict{Keep: true}.View(export.Source{Cluster: "west", Network: "another"}, web, publishes, copies)
 			if got == nil || len(got.Slices) != 1 || len(problems) > 0 || len(used) != 1 {
 				t.Errorf("of a member that is not believed, the view is %+v, the problems %v", got, problems)
 			}

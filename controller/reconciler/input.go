@@ -162,8 +162,8 @@ func (g *Gatherer) gather(
 			continue // its copies end, as if the export was withdrawn
 		}
 		from.Cluster, from.CIDRs = m.Cluster(), m.CIDRs()
-		evidence, verdict := evidenceOf(from, m, service, copies[m.Cluster()], g.Tracker)
-		view, problems, usedOf := verdict.View(evidence)
+		published, verdict := read(m, service, g.Tracker.Verdict)
+		view, problems, usedOf := verdict.View(from, service, published, copies[m.Cluster()])
 		used = append(used, usedOf...)
 		in.keeps[m] = len(usedOf) > 0
 		in.note(m.Cluster(), problems)
@@ -336,30 +336,22 @@ func Standing(namespace *corev1.Namespace) (own merge.Contribution) {
 // A publisher is the part of member.Member that is read here.
 type publisher interface {
 	Cluster() string
-	CIDRs() []netip.Prefix
 	Synced() bool
 	Slices(types.NamespacedName) []*discoveryv1.EndpointSlice
 	Withheld(types.NamespacedName) bool
 }
 
-// A judge is the part of memberstate.Tracker that is read here.
-type judge interface {
-	Verdict(cluster string) liveness.Verdict
-}
-
-// evidenceOf returns what is known of a service that a member exports, and the verdict on it. A list becomes visible while it
-// is judged, before or after the slices are read here. So the verdict is read before and after them, and either keeps copies.
-func evidenceOf(
-	from export.Source, m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, judge judge,
-) (liveness.Evidence, liveness.Verdict) {
-	withheld, kept := m.Withheld(service), judge.Verdict(m.Cluster()).Keep
-	e := liveness.Evidence{
-		Source: from, Service: service, Copies: copies, Complete: m.Synced(), Published: m.Slices(service),
-	}
-	verdict := judge.Verdict(m.Cluster())
-	verdict.Keep = verdict.Keep || kept
-	e.Complete = e.Complete && !withheld && !m.Withheld(service)
-	return e, verdict
+// read returns the slices that a member publishes for a service, and the verdict on them. A list becomes visible while it is
+// judged, before or after the slices are read here. So whether copies count instead is asked before and after, and either
+// keeps them. They also count until the member was listed, and while a limit withholds slices of the service.
+func read(m publisher, service types.NamespacedName, judge func(cluster string) liveness.Verdict) (
+	published []*discoveryv1.EndpointSlice, verdict liveness.Verdict,
+) {
+	keep := !m.Synced() || m.Withheld(service) || judge(m.Cluster()).Keep
+	published = m.Slices(service)
+	verdict = judge(m.Cluster())
+	verdict.Keep = keep || verdict.Keep || m.Withheld(service)
+	return published, verdict
 }
 
 // Drained reports whether the endpoints of a member are demoted on purpose.

@@ -3,7 +3,6 @@
 package reconciler
 
 import (
-	"net/netip"
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -23,9 +22,8 @@ type listed struct {
 	arrives   func() // when the slices are read
 }
 
-func (l *listed) Cluster() string       { return "west" }
-func (l *listed) CIDRs() []netip.Prefix { return nil }
-func (l *listed) Synced() bool          { return l.synced }
+func (l *listed) Cluster() string { return "west" }
+func (l *listed) Synced() bool    { return l.synced }
 
 func (l *listed) Withheld(types.NamespacedName) bool { return l.withheld }
 
@@ -33,11 +31,6 @@ func (l *listed) Slices(types.NamespacedName) []*discoveryv1.EndpointSlice {
 	l.arrives()
 	return l.published
 }
-
-// judged is a Tracker.
-type judged func(cluster string) liveness.Verdict
-
-func (j judged) Verdict(cluster string) liveness.Verdict { return j(cluster) }
 
 // TestViewIsNotOlderThanItsVerdict: a list that is not believed removes
 // nothing, even where it arrives while the service is looked at.
@@ -66,11 +59,11 @@ func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
 			keep := test.keepBefore
 			m := &listed{synced: test.synced, withheld: test.withheldBefore, published: test.published}
 			m.arrives = func() { keep, m.withheld = test.keepAfter, test.withheldAfter }
-			evidence, verdict := evidenceOf(export.Source{Cluster: "west"}, m, web, copies, judged(func(cluster string) liveness.Verdict {
+			published, verdict := read(m, web, func(cluster string) liveness.Verdict {
 				return liveness.Verdict{Cluster: cluster, Keep: keep}
-			}))
-			view, problems, _ := verdict.View(evidence)
-			if verdict.Cluster != "west" || verdict.Keep != (test.keepBefore || test.keepAfter) {
+			})
+			view, problems, _ := verdict.View(export.Source{Cluster: "west"}, web, published, copies)
+			if verdict.Cluster != "west" {
 				t.Errorf("the verdict is %+v", verdict)
 			}
 			if (view != nil) != test.want {
