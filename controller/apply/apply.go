@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -23,37 +22,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
-
-// Existing is the state of one service in the local cluster, from the caches. An Applier does not change it.
-type Existing struct {
-	// Exported reports whether any cluster exports the service.
-	Exported bool
-	// Failures is the number of consecutive failed reconciles of the service.
-	Failures int
-	// Observed is the input of the merge.
-	Observed merge.Observed
-	// EndpointSlices are the service's slices with the label of this controller.
-	EndpointSlices []*discoveryv1.EndpointSlice
-}
-
-// objects are those that an Applier writes.
-func (e Existing) objects() (objects []metav1.Object) {
-	if e.Observed.ServiceImport != nil {
-		objects = append(objects, e.Observed.ServiceImport)
-	}
-	if e.Observed.ServiceExport != nil {
-		objects = append(objects, e.Observed.ServiceExport)
-	}
-	for _, service := range []*corev1.Service{e.Observed.DerivedService, e.Observed.NodePorts} {
-		if service != nil {
-			objects = append(objects, service)
-		}
-	}
-	for _, slice := range e.EndpointSlices {
-		objects = append(objects, slice)
-	}
-	return objects
-}
 
 // FailuresToReport is the number of consecutive failures after which a condition reports them. Some pass soon: the API
 // server frees the IP of a deleted Service a moment later, and the condition would flap.
@@ -95,10 +63,13 @@ type Outcome struct {
 // status; the slices; the Service with node ports; deletions; and the conditions of the ServiceExport, which report the
 // outcome. A failed write only prevents writes that depend on it: a failed slice prevents deletions of slices of the same
 // source cluster. All errors are returned.
-func (a *Applier) ApplyService(ctx context.Context, access *local.Access, existing Existing,
+//
+// observed is from the caches, and its objects stay unchanged. failures is the number of consecutive failed reconciles of
+// the service.
+func (a *Applier) ApplyService(ctx context.Context, access *local.Access, observed merge.Observed, failures int,
 	result merge.Result,
 ) (Outcome, error) {
-	p := &pass{Applier: a, access: access, existing: existing, observed: existing.Observed, result: result}
+	p := &pass{Applier: a, access: access, observed: observed, failures: failures, result: result, imported: observed.ServiceImport}
 	var importErr, serviceErr error
 	if !terminating(p.observed.ServiceImport) {
 		importErr, serviceErr = p.writeImportAndService(ctx)
@@ -114,7 +85,7 @@ func (a *Applier) ApplyService(ctx context.Context, access *local.Access, existi
 // writeImportAndService writes the import, its derived Service, and the status of the import, unless the next pass will
 // change that status. A refused Service is reported from FailuresToReport on.
 func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr error) {
-	before := p.observed.ServiceImport
+	before := p.imported
 	if importErr = p.writeImport(ctx); importErr != nil || p.result.ServiceImport == nil {
 		return importErr, nil
 	}
@@ -122,19 +93,21 @@ func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr
 		return nil, nil // other objects need its UID
 	}
 	serviceErr = p.writeDerivedService(ctx)
-	if p.unfinished || p.outcome.Again || serviceErr != nil && p.existing.Failures < FailuresToReport {
+	if p.unfinished || p.outcome.Again || serviceErr != nil && p.failures < FailuresToReport {
 		return nil, serviceErr
 	}
 	return p.writeImportStatus(ctx, serviceErr), serviceErr
 }
 
-// A pass is one call of ApplyService. Writes update the ServiceImport in observed.
+// A pass is one call of ApplyService.
 type pass struct {
 	*Applier
 	access   *local.Access
-	existing Existing
 	observed merge.Observed
+	failures int
 	result   merge.Result
+	// imported is the ServiceImport as last written.
+	imported *v1beta1.ServiceImport
 	// unfinished is set if the status of the import must wait for an event.
 	unfinished bool
 	outcome    Outcome
@@ -152,7 +125,7 @@ func (p *pass) writeImport(ctx context.Context) error {
 		return nil
 	}
 	client := p.access.ServiceImports(p.namespace())
-	before, desired := p.observed.ServiceImport, p.result.ServiceImport
+	before, desired := p.imported, p.result.ServiceImport
 	if len(desired.Spec.IPs) > 1 && p.oneIP.Load() {
 		desired.Spec.IPs = desired.Spec.IPs[:1]
 	}
@@ -176,11 +149,11 @@ func (p *pass) writeImport(ctx context.Context) error {
 
 // seeImport records the answer to a write of the import. A new or adopted import needs another pass.
 func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
-	before := p.observed.ServiceImport
+	before := p.imported
 	if serviceImport == before {
 		return
 	}
-	p.observed.ServiceImport = serviceImport
+	p.imported = serviceImport
 	if before == nil || !export.IsManaged(before) {
 		p.outcome.Again = true
 	}
@@ -188,7 +161,7 @@ func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 
 // writeImportStatus writes the status of the import. It reports a refused derived Service.
 func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
-	before := p.observed.ServiceImport
+	before := p.imported
 	desired := before.DeepCopy()
 	desired.Status = *p.result.ServiceImport.Status.DeepCopy()
 	refuse(&desired.Status.Conditions, before, serviceErr)

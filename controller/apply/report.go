@@ -40,9 +40,8 @@ func (p *pass) foreign(object reportable) {
 
 // reportForeign reports a foreign import and a foreign Service in place of the derived one.
 func (p *pass) reportForeign() {
-	if serviceImport := p.observed.ServiceImport; p.existing.Exported && serviceImport != nil &&
-		!export.IsManaged(serviceImport) {
-		p.foreign(serviceImport)
+	if p.result.Foreign {
+		p.foreign(p.observed.ServiceImport)
 	}
 	if service := p.observed.DerivedService; service != nil && !export.IsManaged(service) && p.result.DerivedService == nil &&
 		p.result.ServiceImport != nil && p.result.ServiceImport.Spec.Type == v1beta1.ClusterSetIP {

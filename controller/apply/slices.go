@@ -33,10 +33,10 @@ func (b behind) err() error {
 // writeSlices writes the desired slices. Without an import of this controller nothing can own the copies of members'
 // slices, so their clusters are behind. While the import terminates, existing copies are still updated.
 func (p *pass) writeSlices(ctx context.Context) behind {
-	owner := p.existing.Observed.ServiceImport // as the merge saw it
+	owner := p.observed.ServiceImport // as the merge saw it
 	haveImport := owner != nil && export.IsManaged(owner) && !terminating(owner)
-	known := make(map[string]*discoveryv1.EndpointSlice, len(p.existing.EndpointSlices))
-	for _, slice := range p.existing.EndpointSlices {
+	known := make(map[string]*discoveryv1.EndpointSlice, len(p.observed.EndpointSlices))
+	for _, slice := range p.observed.EndpointSlices {
 		known[slice.Name] = slice
 	}
 	late := behind{}
@@ -117,7 +117,7 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 		wanted[slice.Name] = true
 	}
 	var errs []error
-	for _, slice := range p.existing.EndpointSlices {
+	for _, slice := range p.observed.EndpointSlices {
 		if wanted[slice.Name] {
 			continue
 		}

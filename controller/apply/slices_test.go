@@ -92,15 +92,15 @@ func ownImport() *v1beta1.ServiceImport {
 // slicePass is a pass of cluster east over the slices of a service.
 func slicePass(server *sliceServer, observed merge.Observed, existing, desired string) *pass {
 	observed.Cluster, observed.Service = "east", types.NamespacedName{Namespace: "demo", Name: "web"}
+	observed.EndpointSlices = slicesOf(existing)
 	client := &fake.Clientset{}
 	client.AddReactor("*", "endpointslices", server.answer)
 	return &pass{
 		Applier: &Applier{
 			Core: client, Clock: clock.RealClock{}, Recorder: record.NewFakeRecorder(10), Written: func(_, _ *discoveryv1.EndpointSlice) {},
 		},
-		existing: Existing{Observed: observed, EndpointSlices: slicesOf(existing)},
-		observed: observed,
-		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
+		observed: observed, imported: observed.ServiceImport,
+		result: merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
 	}
 }
 
@@ -184,18 +184,18 @@ func TestSlices(t *testing.T) {
 func TestAPassWaitsForDeletions(t *testing.T) {
 	for refused, want := range map[string]bool{"": true, "west-1": false} {
 		p := slicePass(&sliceServer{refused: []string{refused}}, merge.Observed{ServiceImport: ownImport()}, "west-1", "")
-		p.existing.EndpointSlices[0].UID = "1"
+		p.observed.EndpointSlices[0].UID = "1"
 		if err := p.removeRest(t.Context(), nil); (err == nil) != want {
 			t.Fatal(err)
 		}
 		web := p.observed.Service
-		if got := p.existing.Lacks(p.Unseen(web)); got != want {
+		if got := Lacks(p.observed, p.Unseen(web)); got != want {
 			t.Errorf("refused %q: the next pass waits: %t", refused, got)
 		}
-		if !p.Sees(web, Change{p.existing.EndpointSlices[0], true}) || (Existing{}).Lacks(p.Unseen(web)) {
+		if !p.Sees(web, Change{p.observed.EndpointSlices[0], true}) || Lacks(merge.Observed{}, p.Unseen(web)) {
 			t.Errorf("refused %q: the service is not due for the deletion", refused)
 		}
-		p.existing.EndpointSlices[0].DeletionTimestamp = &metav1.Time{} // a finalizer holds it, without another event
+		p.observed.EndpointSlices[0].DeletionTimestamp = &metav1.Time{} // a finalizer holds it, without another event
 		if err := p.removeRest(t.Context(), nil); err != nil || len(p.Expired(time.Now().Add(unseenFor))) > 0 {
 			t.Errorf("refused %q: a deletion is waited for again and again: %v", refused, err)
 		}

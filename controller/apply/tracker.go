@@ -7,9 +7,12 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // unseenFor is how long a write is waited for. After a restore of etcd, resourceVersions go back, and a cache may never show
@@ -112,8 +115,23 @@ func (t *tracker) Unseen(service types.NamespacedName) map[types.UID]unseen {
 
 // Lacks reports whether what was read from the caches does not show all that was Unseen, which it uses up. Then the service
 // is not to be reconciled yet.
-func (e Existing) Lacks(writes map[types.UID]unseen) bool {
-	for _, object := range e.objects() {
+func Lacks(observed merge.Observed, writes map[types.UID]unseen) bool {
+	objects := make([]metav1.Object, 0, 4+len(observed.EndpointSlices))
+	if observed.ServiceImport != nil {
+		objects = append(objects, observed.ServiceImport)
+	}
+	if observed.ServiceExport != nil {
+		objects = append(objects, observed.ServiceExport)
+	}
+	for _, service := range []*corev1.Service{observed.DerivedService, observed.NodePorts} {
+		if service != nil {
+			objects = append(objects, service)
+		}
+	}
+	for _, slice := range observed.EndpointSlices {
+		objects = append(objects, slice)
+	}
+	for _, object := range objects {
 		if of, known := writes[object.GetUID()]; known && !of.shownBy(object) {
 			return true
 		}

@@ -9,6 +9,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // TestTracker plays writes, what caches show, and passes.
@@ -60,11 +62,11 @@ func TestTracker(t *testing.T) {
 			case "fails":
 				got = all.answered(web, nil, now)
 			case "pass":
-				var cached Existing
+				var cached merge.Observed
 				if s.object != nil {
 					cached.EndpointSlices = []*discoveryv1.EndpointSlice{{ObjectMeta: *s.object.(*metav1.ObjectMeta)}}
 				}
-				got = cached.Lacks(all.Unseen(web))
+				got = Lacks(cached, all.Unseen(web))
 			case "forget":
 				all.Forget(web)
 			case "expired":

@@ -42,7 +42,7 @@ func TestKeepExposed(t *testing.T) {
 		view := newView("east", 1, "http:80/TCP", "10.1.0.1")
 		view.KeepExposed, view.KeptConditions, view.Slices[0].Network = test.keep, test.kept, "red"
 		result := Result{EndpointSlices: []*discoveryv1.EndpointSlice{pods, made("new", export.LabelExposed, "red")}}
-		result.KeepExposed(contribute(view), test.existing)
+		result.KeepExposed(Observed{EndpointSlices: test.existing}, contribute(view))
 		got := ""
 		for i, slice := range result.EndpointSlices {
 			if i > 0 {

@@ -56,6 +56,8 @@ type Observed struct {
 	Place Placing
 	// NoIP is why the import may not get a cluster IP, empty if it may. It is set only for imports without an IP.
 	NoIP string
+	// EndpointSlices are the existing slices of the service with the label of this controller.
+	EndpointSlices []*discoveryv1.EndpointSlice
 }
 
 // A Contribution is the export of one cluster.
@@ -78,6 +80,8 @@ type Contribution struct {
 // were written: a service is exported as long as it has a slice, so a new slice must exist before an old one is
 // deleted.
 type Result struct {
+	// Foreign reports whether a foreign import stands in the way of that of a service that is exported.
+	Foreign bool
 	// ServiceImport is nil if no cluster exports the service or keeps its import, and if a foreign import exists. Foreign
 	// imports are never deleted. Spec and metadata are complete. If the import exists this is a changed copy, which can be
 	// compared and written as it is. The status has the conditions that the controller decides, without generation and
@@ -97,16 +101,16 @@ type Result struct {
 
 // KeepExposed replaces the slices of a view for clusters of other networks by those that exist, if there are any and the view
 // asks for it. Slices of the network that the cluster was in stay, too: nothing else is left for the clusters there.
-func (r *Result) KeepExposed(contributions []Contribution, existing []*discoveryv1.EndpointSlice) {
+func (r *Result) KeepExposed(observed Observed, contributions []Contribution) {
 	at := slices.IndexFunc(contributions, func(c Contribution) bool { return c.View.KeepExposed })
 	if at < 0 {
 		return
 	}
 	view := contributions[at].View
-	if slices.ContainsFunc(existing, export.IsExposed) {
+	if slices.ContainsFunc(observed.EndpointSlices, export.IsExposed) {
 		r.EndpointSlices = slices.DeleteFunc(r.EndpointSlices, export.IsExposed)
 	}
-	for _, slice := range export.SlicesOf(view.Cluster, existing) {
+	for _, slice := range export.SlicesOf(view.Cluster, observed.EndpointSlices) {
 		switch {
 		case export.IsExposed(slice) && view.KeptConditions != nil:
 			slice = slice.DeepCopy()
@@ -134,6 +138,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	}
 	result := Result{ExportConditions: exportConditions(observed, contributions, agreed), NodePorts: nodePorts(observed)}
 	if foreign(observed) {
+		result.Foreign = len(contributions) > 0
 		// Members read this cluster's slices regardless of the import.
 		result.EndpointSlices = endpointSlices(observed, agreed, onlyOwn(observed, contributions), demotedLast{})
 		result.EndpointSlices = append(result.EndpointSlices, absentSlices(observed, onlyOwn(observed, absent))...)

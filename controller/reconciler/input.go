@@ -72,7 +72,7 @@ type Gatherer struct {
 
 // Input is everything that concerns one service.
 type Input struct {
-	Existing      apply.Existing
+	Observed      merge.Observed
 	Contributions []merge.Contribution
 	// Problems are those of the exports, by cluster. Clusters without problems are left out.
 	Problems map[string][]export.Problem
@@ -91,13 +91,13 @@ type Input struct {
 // that was deleted must not be remembered as one that is used.
 func (g *Gatherer) Gather(ctx context.Context, access *local.Access, service types.NamespacedName) (in Input, ok bool) {
 	unseen := g.Applier.Unseen(service)
-	existing := g.existing(access, service)
-	if existing.Lacks(unseen) {
+	observed := g.observe(access, service)
+	if apply.Lacks(observed, unseen) {
 		return Input{}, false
 	}
 	limited, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()
-	in, used := g.gather(existing, service, g.Pods.Read(limited))
+	in, used := g.gather(observed, g.Pods.Read(limited))
 	g.Local.Use(service, used)
 	g.remember(service, in.memory)
 	return in, true
@@ -105,18 +105,18 @@ func (g *Gatherer) Gather(ctx context.Context, access *local.Access, service typ
 
 // Look returns the input for a service as the caches show it. It changes nothing, so that a pass may run meanwhile.
 func (g *Gatherer) Look(access *local.Access, service types.NamespacedName) Input {
-	in, _ := g.gather(g.existing(access, service), service, g.Pods.Known)
+	in, _ := g.gather(g.observe(access, service), g.Pods.Known)
 	return in
 }
 
 // gather returns the input for a service, and the copies that are part of it.
 func (g *Gatherer) gather(
-	existing apply.Existing, service types.NamespacedName, ports func(corev1.ObjectReference) ([]corev1.ContainerPort, error),
+	of merge.Observed, ports func(corev1.ObjectReference) ([]corev1.ContainerPort, error),
 ) (Input, []*discoveryv1.EndpointSlice) {
 	in := Input{
-		Existing: existing, Problems: map[string][]export.Problem{}, Refused: map[string]string{}, keeps: map[*member.Member]bool{},
+		Observed: of, Problems: map[string][]export.Problem{}, Refused: map[string]string{}, keeps: map[*member.Member]bool{},
 	}
-	observed := &in.Existing.Observed
+	observed, service := &in.Observed, of.Service
 	if g.Denies(service.Namespace) {
 		if observed.ServiceExport != nil {
 			observed.Invalid = &export.Invalid{
@@ -132,17 +132,17 @@ func (g *Gatherer) gather(
 		exporter.HostPorts = ports
 		if before, known := g.memories.Load(service); known {
 			exporter.Before = before.(export.Memory)
-		} else if !slices.ContainsFunc(export.SlicesOf(g.Cluster, in.Existing.EndpointSlices), exposesEndpoints) {
+		} else if !slices.ContainsFunc(export.SlicesOf(g.Cluster, of.EndpointSlices), exposesEndpoints) {
 			exporter.Before.ReadySince = map[string]time.Time{} // no other leader published nodes
 		}
 		view, problems, invalid := export.FromService(exporter, observed.ServiceExport, exported,
-			slices.Concat(g.Local.KubernetesSlices(service), in.Existing.EndpointSlices))
+			slices.Concat(g.Local.KubernetesSlices(service), of.EndpointSlices))
 		observed.Invalid, observed.Problems = invalid, problems
 		if invalid == nil && exporter.DerivesNodePorts(observed.ServiceExport, exported) {
 			observed.NodePortsFor = exported
 		}
 		in.note(g.Cluster, problems)
-		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {
+		if view != nil && (!view.Absent() || keepsImport(of)) {
 			own := Standing(g.Local.Namespace(g.Namespace))
 			own.View, in.After, in.memory = view, view.After, view.Memory
 			in.Contributions = append(in.Contributions, own)
@@ -150,7 +150,7 @@ func (g *Gatherer) gather(
 		}
 	}
 	var used []*discoveryv1.EndpointSlice
-	copies := g.Local.Copies(service, in.Existing.EndpointSlices)
+	copies := g.Local.Copies(service, of.EndpointSlices)
 	labelled := local.Accepted(g.Local.Namespace(service.Namespace))
 	publishing, from := g.Members.Publishing(service), g.Source()
 	for _, m := range g.concerned(publishing, copies) {
@@ -173,9 +173,6 @@ func (g *Gatherer) gather(
 			})
 		}
 	}
-	in.Existing.Exported = slices.ContainsFunc(in.Contributions, func(c merge.Contribution) bool {
-		return !c.View.Absent()
-	})
 	return in, used
 }
 
@@ -287,26 +284,23 @@ func (in *Input) note(cluster string, problems []export.Problem) {
 	}
 }
 
-// existing returns the objects of a service in the local cluster.
-func (g *Gatherer) existing(access *local.Access, service types.NamespacedName) apply.Existing {
+// observe returns the objects of a service in the local cluster.
+func (g *Gatherer) observe(access *local.Access, service types.NamespacedName) merge.Observed {
 	named := func(name string) *corev1.Service {
 		return g.Local.Service(types.NamespacedName{Namespace: service.Namespace, Name: name})
 	}
-	existing := apply.Existing{
-		Observed: merge.Observed{
-			Cluster: g.Cluster, Service: service, APIVersion: access.APIVersion(), IPFamilies: g.IPFamilies, Place: g.here().Of,
-			ServiceImport: access.ServiceImport(service), ServiceExport: access.ServiceExport(service),
-			DerivedService: named(export.DerivedServiceName(service)), NodePorts: named(export.NodePortServiceName(service)),
-		},
+	observed := merge.Observed{
+		Cluster: g.Cluster, Service: service, APIVersion: access.APIVersion(), IPFamilies: g.IPFamilies, Place: g.here().Of,
+		ServiceImport: access.ServiceImport(service), ServiceExport: access.ServiceExport(service),
+		DerivedService: named(export.DerivedServiceName(service)), NodePorts: named(export.NodePortServiceName(service)),
 		EndpointSlices: g.Local.ManagedSlices(service),
 	}
-	observed := &existing.Observed
 	if serviceImport := observed.ServiceImport; serviceImport != nil && observed.DerivedService == nil {
 		observed.TakenIPs = g.Local.OtherHolders(
 			types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)},
 			serviceImport.Spec.IPs, merge.Adopted(serviceImport))
 	}
-	return existing
+	return observed
 }
 
 func exposesEndpoints(slice *discoveryv1.EndpointSlice) bool {
@@ -316,11 +310,8 @@ func exposesEndpoints(slice *discoveryv1.EndpointSlice) bool {
 // keepsImport reports whether an export whose Service does not exist may have an import to keep: in the local cluster
 // or, if the local cluster published slices of it before, in others. A ServiceExport is often seen a moment before its
 // Service. To publish nothing then spares every other cluster two changes.
-func keepsImport(cluster string, existing apply.Existing) bool {
-	return existing.Observed.ServiceImport != nil ||
-		slices.ContainsFunc(existing.EndpointSlices, func(slice *discoveryv1.EndpointSlice) bool {
-			return slice.Labels[export.LabelSourceCluster] == cluster
-		})
+func keepsImport(of merge.Observed) bool {
+	return of.ServiceImport != nil || len(export.SlicesOf(of.Cluster, of.EndpointSlices)) > 0
 }
 
 // Standing returns the contribution of the local cluster without its view, from the annotations of the namespace of the

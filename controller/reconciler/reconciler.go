@@ -233,9 +233,8 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return apply.Outcome{}, errBehind
 	}
 	r.Metrics.Problems(service, in.Problems)
-	in.Existing.Failures = r.queue.NumRequeues(service)
-	result, refused := r.shares.mergeWithin(in.Existing.Observed, in.Contributions)
-	result.KeepExposed(in.Contributions, in.Existing.EndpointSlices)
+	result, refused := r.shares.mergeWithin(in.Observed, in.Contributions)
+	result.KeepExposed(in.Observed, in.Contributions)
 	for m, keeps := range in.keeps {
 		var copies limits.Weight
 		for _, slice := range result.EndpointSlices {
@@ -245,7 +244,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		}
 		m.Account().Keep(service, copies)
 	}
-	outcome, err := r.Applier.ApplyService(ctx, access, in.Existing, result)
+	outcome, err := r.Applier.ApplyService(ctx, access, in.Observed, r.queue.NumRequeues(service), result)
 	if in.After > 0 {
 		r.queue.AddAfter(service, in.After)
 	}

@@ -51,7 +51,7 @@ type Publisher struct {
 
 // Explain explains what becomes of a service in the local cluster.
 func Explain(s Subject) state.Explanation {
-	observed := s.Existing.Observed
+	observed := s.Observed
 	account := merge.Explain(s.Contributions)
 	e := &explanation{Subject: s, Explanation: state.Explanation{
 		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster, Ranked: account.Ranked,
@@ -208,7 +208,7 @@ func (e *explanation) use(from merge.Contribution, who Publisher, slice *discove
 
 // rest adds the exports of clusters that contribute nothing.
 func (e *explanation) rest(contributing []string) {
-	observed := e.Existing.Observed
+	observed := e.Observed
 	if observed.Invalid != nil {
 		e.Exports = append(e.Exports, state.Export{Cluster: e.Cluster, State: "not exported: " + observed.Invalid.Reason})
 	}
@@ -295,7 +295,7 @@ func (e *explanation) count() {
 
 // findings adds what may have to be fixed, and how.
 func (e *explanation) findings(account merge.Account) {
-	observed := e.Existing.Observed
+	observed := e.Observed
 	switch foreign := observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport); {
 	case e.Elsewhere != "" && observed.Invalid == nil:
 		e.problem("namespaces", e.Settle, "%s, so nothing is imported into it.", sentence(e.Elsewhere))

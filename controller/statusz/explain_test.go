@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -118,14 +117,14 @@ func TestExplain(t *testing.T) {
 		"nothing": {nil, nil, func(*Subject) {}},
 		"invalid": {
 			nil, nil, func(s *Subject) {
-				s.Existing.Observed.ServiceExport = &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-				s.Existing.Observed.Invalid = &export.Invalid{Reason: "NoService", Message: "Service shop/web does not exist."}
+				s.Observed.ServiceExport = &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+				s.Observed.Invalid = &export.Invalid{Reason: "NoService", Message: "Service shop/web does not exist."}
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			subject := Subject{Input: reconciler.Input{
-				Existing: apply.Existing{Observed: observed(test.contributions, test.annotations)}, Contributions: test.contributions,
+				Observed: observed(test.contributions, test.annotations), Contributions: test.contributions,
 			}}
 			test.change(&subject)
 			got, err := json.MarshalIndent(Explain(subject), "", "  ")
@@ -203,9 +202,9 @@ func TestWhy(t *testing.T) {
 		},
 	} {
 		subject := Subject{Input: reconciler.Input{
-			Existing: apply.Existing{Observed: observed(test.contributions, nil)}, Contributions: test.contributions,
+			Observed: observed(test.contributions, nil), Contributions: test.contributions,
 		}}
-		test.change(&subject, &subject.Existing.Observed)
+		test.change(&subject, &subject.Observed)
 		var got []string
 		explained := Explain(subject)
 		for _, each := range explained.Exports {

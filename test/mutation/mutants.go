@@ -64,7 +64,7 @@ var reading = []mutant{
 	at("controller/controller.go", "a cluster without the MCS API looks alive",
 		`Late: r.Late,`, `Late: r.Gate.Late,`, "TestScenarios/CRDs_are_deleted"),
 	at("controller/reconciler/input.go", "the import goes while a Service is replaced",
-		`view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing))`, `view != nil && !view.Absent()`,
+		`view != nil && (!view.Absent() || keepsImport(of))`, `view != nil && !view.Absent()`,
 		"TestScenarios/an_export_has_no_Service"),
 	at("controller/apply/tracker.go", "copies that were just deleted speak for a member, and come back",
 		`return object.GetDeletionTimestamp() != nil`, `return true`),
