@@ -131,34 +131,28 @@ func (r *Result) KeepExposed(observed Observed, contributions []Contribution) {
 // that the import owns, and merges again. Result.KeepExposed completes the result.
 func Merge(observed Observed, contributions []Contribution) Result {
 	contributions, absent := divide(contributions)
-	agreed := decide(contributions)
+	all, agreed := slices.Concat(contributions, absent), decide(contributions)
 	if adopts(observed, contributions) {
 		observed.ServiceImport = observed.ServiceImport.DeepCopy()
 		export.Mark(observed.ServiceImport)
 	}
 	result := Result{ExportConditions: exportConditions(observed, contributions, agreed), NodePorts: nodePorts(observed)}
-	if foreign(observed) {
-		result.Foreign = len(contributions) > 0
-		// Members read this cluster's slices regardless of the import.
-		result.EndpointSlices = endpointSlices(observed, agreed, onlyOwn(observed, contributions), demotedLast{})
-		result.EndpointSlices = append(result.EndpointSlices, absentSlices(observed, onlyOwn(observed, absent))...)
-		return result
-	}
-	var placement Placement
 	switch {
+	case foreign(observed):
+		result.Foreign = len(contributions) > 0
 	case len(contributions) > 0:
 		result.ServiceImport = serviceImport(observed, agreed)
-		placement = observed.PlacementOf(result.ServiceImport, contributions)
-		result.EndpointSlices = endpointSlices(observed, agreed, contributions, placement)
 	case observed.ServiceImport != nil && len(absent) > 0:
 		result.ServiceImport = observed.ServiceImport.DeepCopy()
-		placement = observed.PlacementOf(result.ServiceImport, nil)
-	default:
-		// Without an import nothing owns copies of members' slices.
-		result.EndpointSlices = absentSlices(observed, onlyOwn(observed, absent))
+	}
+	if result.ServiceImport == nil {
+		// Nothing owns copies of members' slices. Members read those of this cluster regardless of the import.
+		all = slices.DeleteFunc(all, func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
+		result.EndpointSlices = endpointSlices(observed, agreed, all, demotedLast{})
 		return result
 	}
-	result.EndpointSlices = append(result.EndpointSlices, absentSlices(observed, absent)...)
+	placement := observed.PlacementOf(result.ServiceImport, contributions)
+	result.EndpointSlices = endpointSlices(observed, agreed, all, placement)
 	result.DerivedService = derivedService(observed, result.ServiceImport)
 	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil && placement.Hinted() {
 		// The value that most data planes know.
@@ -200,12 +194,6 @@ func divide(contributions []Contribution) (present, absent []Contribution) {
 	})
 	slices.SortFunc(absent, func(a, b Contribution) int { return cmp.Compare(a.View.Cluster, b.View.Cluster) })
 	return present, absent
-}
-
-// onlyOwn returns the contribution of the local cluster in a new list.
-func onlyOwn(observed Observed, contributions []Contribution) []Contribution {
-	return slices.DeleteFunc(slices.Clone(contributions),
-		func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
 }
 
 // foreign reports whether a ServiceImport exists and has another owner than this controller.

@@ -20,7 +20,8 @@ import (
 
 // endpointSlices returns the slices of all contributions, one for each slice of a view. A slice has the ports of the import
 // that its endpoints serve. One that serves none is kept without ports: kube-proxy sends it no traffic, a headless name still
-// has its addresses but no SRV records, and its snapshot remains readable.
+// has its addresses but no SRV records, and its snapshot remains readable. Those of absent contributions have a snapshot and no
+// endpoints.
 func endpointSlices(observed Observed, agreed decision, contributions []Contribution, placement Placement,
 ) []*discoveryv1.EndpointSlice {
 	covered := coverage(contributions, placement)
@@ -32,7 +33,9 @@ func endpointSlices(observed Observed, agreed decision, contributions []Contribu
 			slice := &view.Slices[i]
 			endpoints, waiting := covered.place(agreed, placement, contribution, slice)
 			object := endpointSlice(observed, view, slice)
-			labelForKubeProxy(observed, agreed, object.Labels)
+			if !view.Absent() {
+				labelForKubeProxy(observed, agreed, object.Labels)
+			}
 			object.Annotations = encoder.Annotations(slice, waiting)
 			object.Endpoints, object.Ports = endpoints, slicePorts(agreed, slice)
 			placement.Decorate(object, contribution, slice, waiting)
@@ -54,23 +57,6 @@ func exposedSlices(observed Observed, agreed decision, view *export.View, encode
 		object.Annotations = encoder.Annotations(slice, nil)
 		object.Endpoints, object.Ports = slice.Endpoints, slicePorts(agreed, slice)
 		result = append(result, object)
-	}
-	return result
-}
-
-// absentSlices returns the slices of absent contributions. They have a snapshot and no endpoints.
-func absentSlices(observed Observed, absent []Contribution) []*discoveryv1.EndpointSlice {
-	var result []*discoveryv1.EndpointSlice
-	for _, contribution := range absent {
-		view := contribution.View
-		encoder := export.NewEncoder(view)
-		for i := range view.Slices {
-			object := endpointSlice(observed, view, &view.Slices[i])
-			object.Annotations = encoder.Annotations(&view.Slices[i], nil)
-			object.Ports = []discoveryv1.EndpointPort{}
-			result = append(result, object)
-		}
-		result = append(result, exposedSlices(observed, decision{}, view, encoder)...)
 	}
 	return result
 }
