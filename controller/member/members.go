@@ -100,7 +100,8 @@ type Members struct {
 	changed chan struct{}
 	refused atomic.Pointer[[]Problem]
 	memory  *limits.Pool
-	turns   chan struct{} // see turn
+	shared  []*limits.Pool // memory, and those of Share
+	turns   chan struct{}  // see turn
 
 	// publishers are the members that publish slices of each service. To ask the stores of 511 members in each pass is a third
 	// of the processor time of a first import.
@@ -134,11 +135,15 @@ func New(config Config) *Members {
 		connected:  map[string]*Member{},
 	}
 	s.members.Store(newRoster(nil))
+	s.Share(s.memory)
 	return s
 }
 
 // Handle sets the handler. Call it before Join.
 func (s *Members) Handle(handler Handler) { s.handler = handler }
+
+// Share has a pool reserve its parts for the members. Call it before Join.
+func (s *Members) Share(pool *limits.Pool) { s.shared = append(s.shared, pool) }
 
 // Get returns a member, or nil if the cluster is not a member.
 func (s *Members) Get(cluster string) *Member { return s.members.Load().byID[cluster] }
@@ -235,7 +240,9 @@ func (s *Members) change(ctx context.Context, sources map[string]*source) {
 		s.connected[cluster] = s.join(ctx, source)
 		joined = append(joined, s.connected[cluster])
 	}
-	s.memory.SetMembers(slices.Collect(maps.Keys(s.connected)))
+	for _, pool := range s.shared {
+		pool.SetMembers(slices.Collect(maps.Keys(s.connected)))
+	}
 	s.members.Store(newRoster(maps.Clone(s.connected)))
 	for _, member := range left {
 		s.config.Tracker.Untrack(member.cluster)

@@ -64,7 +64,6 @@ func dependsOnMembers(each *v1beta1.ServiceExport) bool {
 
 // MemberChanged implements member.Handler.
 func (r *Reconciler) MemberChanged(cluster string) {
-	r.shares.setMembers(r.Members.List)
 	r.enqueueCluster(cluster)
 	r.enqueueExports(dependsOnMembers)
 }

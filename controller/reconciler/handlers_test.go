@@ -190,12 +190,12 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
 	r.Metrics = noMetrics{}
 	r.Local.Use(web, []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{export.LabelSourceCluster: "west"}}}})
-	r.shares.Admit(web, []string{"west"}, true)
+	r.ips.Admit(web, []string{"west"}, true)
 	if err := r.Local.Namespaces.Indexer().Replace(nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	_, err := r.reconcile(t.Context(), web)
-	if ips, _ := r.shares.Use(); err != nil || len(r.Local.Copies(web, nil)) > 0 || ips > 0 {
+	if ips, _ := r.ips.Use(); err != nil || len(r.Local.Copies(web, nil)) > 0 || ips > 0 {
 		t.Errorf("got %v, and west still has %v and %d IPs", err, r.Local.Copies(web, nil), ips)
 	}
 }

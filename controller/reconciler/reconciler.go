@@ -42,8 +42,9 @@ type Metrics interface {
 // A Reconciler reconciles the services that the caches and the members show changes of.
 type Reconciler struct {
 	Config
-	shares *shares
-	queue  *queue
+	// ips are divided among the members.
+	ips   *limits.IPs
+	queue *queue
 	// large is held while a large service is reconciled, so that the memory that passes need is bounded.
 	large sync.Mutex
 	// record is set by Run.
@@ -74,6 +75,7 @@ func (r *Reconciler) Attach() {
 		r.Local.EndpointSlices.Handle(onChange(r.onSlice))
 		r.Local.Namespaces.Handle(r.onNamespace)
 		r.Local.Nodes.Handle(r.onNode)
+		admitExisting(r.ips, r.Cluster, access.Imports())
 	}
 	r.Local.Secrets.Handle(func(_, _ metav1.Object) { r.Members.Refresh() })
 
@@ -216,7 +218,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if namespace == nil || namespace.DeletionTimestamp != nil {
 		r.Metrics.Problems(service, nil)
 		r.Local.Use(service, nil)
-		r.shares.Admit(service, nil, false)
+		r.ips.Admit(service, nil, false)
 		r.Applier.Forget(service)
 		r.memories.Delete(service)
 		for _, m := range r.Members.List() {
@@ -227,13 +229,12 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if access == nil {
 		return apply.Outcome{}, nil // the process restarts once the API is served
 	}
-	r.shares.loadImports(r.Cluster, access.Imports)
 	in, ok := r.Gather(ctx, access, service)
 	if !ok {
 		return apply.Outcome{}, errBehind
 	}
 	r.Metrics.Problems(service, in.Problems)
-	result, refused := r.shares.mergeWithin(in.Observed, in.Contributions)
+	result, refused := mergeWithin(r.ips, in.Observed, in.Contributions)
 	result.KeepExposed(in.Observed, in.Contributions)
 	for m, keeps := range in.keeps {
 		var copies limits.Weight

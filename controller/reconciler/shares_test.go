@@ -15,13 +15,12 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // sharing are the shares of cluster east, whose objects are in memory by the name of the service.
 type sharing struct {
-	*shares
+	*limits.IPs
 	imports map[string]*v1beta1.ServiceImport
 	derived map[string]*corev1.Service
 }
@@ -34,9 +33,9 @@ func newSharing(ips int) *sharing {
 
 // restart forgets all but what the cluster has.
 func (s *sharing) restart(ips int) {
-	s.shares = &shares{IPs: limits.NewIPs(ips)}
+	s.IPs = limits.NewIPs(ips)
 	s.SetMembers([]string{"hostile", "honest"})
-	s.loadImports("east", func() []*v1beta1.ServiceImport { return slices.Collect(maps.Values(s.imports)) })
+	admitExisting(s.IPs, "east", slices.Collect(maps.Values(s.imports)))
 }
 
 // reconcile writes what the exports of the clusters become, and returns "none", "IP" if the import has one, or else the
@@ -53,7 +52,7 @@ func (s *sharing) reconcile(t *testing.T, name string, kind v1beta1.ServiceImpor
 	var result merge.Result
 	var refused bool
 	for range 2 { // the second sees the IP
-		result, refused = s.mergeWithin(merge.Observed{
+		result, refused = mergeWithin(s.IPs, merge.Observed{
 			Cluster: "east", Service: service, ServiceImport: s.imports[name], DerivedService: s.derived[name],
 		}, contributions)
 		imported, derived := exporttest.Stored(result.ServiceImport, result.DerivedService)
@@ -146,23 +145,12 @@ func TestDerivedServiceOfAnotherClaimsNoIP(t *testing.T) {
 func TestMemberLeaves(t *testing.T) {
 	r := newTestReconciler()
 	r.LimitIPs(16)
-	r.shares.SetMembers([]string{"west"})
-	r.MemberChanged("west")
+	r.ips.SetMembers([]string{"west"})
+	r.Members.Join(t.Context(), nil)
 	for i := range 9 {
 		service := types.NamespacedName{Namespace: "demo", Name: fmt.Sprint("web-", i)}
-		if admitted := r.shares.Admit(service, []string{"west"}, false); admitted != (i < 8) {
+		if admitted := r.ips.Admit(service, []string{"west"}, false); admitted != (i < 8) {
 			t.Errorf("%s of 16: admitted %t", service, admitted)
 		}
 	}
-}
-
-// TestTheNewestMembersAreSet: members join and are synced in several goroutines.
-func TestTheNewestMembersAreSet(t *testing.T) {
-	s := newSharing(1)
-	s.setMembers(func() []*member.Member {
-		if s.setting.TryLock() {
-			t.Error("an older list may be set later")
-		}
-		return nil
-	})
 }
