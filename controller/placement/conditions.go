@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -75,34 +74,30 @@ func (p *placement) preferCondition() *metav1.Condition {
 		return nil // an older schema of the import may have dropped the preference
 	}
 	const kind = ConditionPreferCluster
-	tiers, err := tiersOf(ptr.Deref(p.imported.Spec.TrafficDistribution, ""),
-		p.imported.Annotations[export.AnnotationPrefer], p.Prefer)
 	switch {
-	case err != nil:
+	case p.tiersErr != nil:
 		return condition(kind, metav1.ConditionFalse, ReasonUnknownPreference, "Exported annotation %s: %v.",
-			export.AnnotationPrefer, err)
+			export.AnnotationPrefer, p.tiersErr)
 	case !p.tiers.Any():
 		return nil
 	case !p.hinted:
 		return condition(kind, metav1.ConditionTrue, ReasonDemoted,
-			"Endpoints are used in this order of clusters: %s. Those that wait are not ready.", tiers.text)
-	case tiers.onlyLocal():
+			"Endpoints are used in this order of clusters: %s. Those that wait are not ready.", p.tiers.text)
+	case p.tiers.onlyLocal():
 		return condition(kind, metav1.ConditionTrue, ReasonHinted, "Endpoints of this cluster are used first.")
 	}
 	return condition(kind, metav1.ConditionTrue, ReasonHinted,
-		"Endpoints are used in this order of clusters: %s. Hints put this cluster first.", tiers.text)
+		"Endpoints are used in this order of clusters: %s. Hints put this cluster first.", p.tiers.text)
 }
 
 // withinCondition returns the ConditionWithin of the import, nil without a border.
 func (p *placement) withinCondition() *metav1.Condition {
-	within := p.imported.Annotations[export.AnnotationWithin]
-	border, err := parseBorder(within)
 	switch {
-	case border == nil:
+	case p.border == nil:
 		return nil
-	case err != nil:
+	case p.borderErr != nil:
 		return condition(ConditionWithin, metav1.ConditionFalse, ReasonInvalidBorder,
-			"Exported annotation %s: %v. Only endpoints of this cluster are used.", export.AnnotationWithin, err)
+			"Exported annotation %s: %v. Only endpoints of this cluster are used.", export.AnnotationWithin, p.borderErr)
 	}
 	var outside []string
 	for _, cluster := range slices.Sorted(maps.Keys(p.places)) {
@@ -115,25 +110,24 @@ func (p *placement) withinCondition() *metav1.Condition {
 		text = "not " + export.Listed(outside)
 	}
 	return condition(ConditionWithin, metav1.ConditionTrue, ReasonLimited,
-		"Endpoints of these clusters are used: %s; %s.", within, text)
+		"Endpoints of these clusters are used: %s; %s.", p.imported.Annotations[export.AnnotationWithin], text)
 }
 
 // weightsCondition returns the ConditionWeights of the import, nil without weights.
 func (p *placement) weightsCondition() *metav1.Condition {
-	_, err := parseWeights(p.imported.Annotations[export.AnnotationWeights])
 	not := func(reason, format string, args ...any) *metav1.Condition {
 		return condition(ConditionWeights, metav1.ConditionFalse, reason, format, args...)
 	}
 	switch {
-	case err != nil:
-		return not(ReasonInvalidWeights, "Exported annotation %s: %v.", export.AnnotationWeights, err)
+	case p.weightsErr != nil:
+		return not(ReasonInvalidWeights, "Exported annotation %s: %v.", export.AnnotationWeights, p.weightsErr)
 	case p.weights == nil:
 		return nil
-	case len(p.cuts.weighings) == 0:
+	case len(p.weighings) == 0:
 		return not(ReasonOtherShares, "No endpoint is ready.")
 	}
 	var families []string
-	for _, each := range p.cuts.weighings {
+	for _, each := range p.weighings {
 		if unmet := each.unmet(p.weights, p.noShare); len(unmet) > 0 {
 			families = append(families, string(each.addressType)+": "+export.Listed(unmet))
 		}

@@ -48,13 +48,22 @@ type placement struct {
 	imported *v1beta1.ServiceImport
 	headless bool
 	tiers    Tiers
+	border   border
+	weights  Weights
+	// tiersErr, borderErr and weightsErr are why a setting of the import is invalid.
+	tiersErr, borderErr, weightsErr error
 	// hinted is set if hints put this cluster first. Then it precedes no cluster by its tier: kube-proxy itself turns to
 	// the others when no endpoint of this cluster is ready, and these must be ready.
-	hinted  bool
-	weights Weights
-	hints   *hints
-	cuts    *cuts            // by weights, nil for none
-	places  map[string]place // by cluster
+	hinted bool
+	hints  *hints
+	places map[string]place // by cluster
+	// last are the last endpoints in their order that are used, nil for none. Families of which weights leave none out have
+	// no entry.
+	last map[family]*position
+	// each are the weights of SRV records of single endpoints, 0 for clusters that are left out, without weights none.
+	each map[family]int
+	// weighings are IPv4 and IPv6, as far as the import has weights and endpoints are ready.
+	weighings []weighing
 }
 
 // A place is that of a cluster. All its endpoints have it, but those that a weight leaves out.
@@ -70,15 +79,16 @@ type place struct {
 func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribution) merge.Placement {
 	p := &placement{
 		Here: h, imported: imported, headless: imported.Spec.Type == v1beta1.Headless, places: map[string]place{},
+		last: map[family]*position{}, each: map[family]int{},
 	}
 	distribution := ptr.Deref(imported.Spec.TrafficDistribution, "")
-	p.tiers, _ = tiersOf(distribution, imported.Annotations[export.AnnotationPrefer], h.Prefer)
+	p.tiers, p.tiersErr = tiersOf(distribution, imported.Annotations[export.AnnotationPrefer], h.Prefer)
 	p.hinted = !p.headless && p.tiers.localFirst() && h.Nodes.CanPreferCluster()
 	if p.headless && p.tiers.onlyLocal() {
 		p.tiers = Tiers{} // the DNS server does it, with the others as the next priority
 	}
-	p.weights, _ = parseWeights(imported.Annotations[export.AnnotationWeights])
-	border, _ := parseBorder(imported.Annotations[export.AnnotationWithin])
+	p.weights, p.weightsErr = parseWeights(imported.Annotations[export.AnnotationWeights])
+	p.border, p.borderErr = parseBorder(imported.Annotations[export.AnnotationWithin])
 	var own *export.View
 	for _, contribution := range contributions {
 		view, cluster := contribution.View, h.Cluster
@@ -87,7 +97,7 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 		} else {
 			cluster = scope.Cluster{ID: view.Cluster, Properties: h.Properties(view.Cluster)}
 		}
-		p.places[view.Cluster] = p.place(cluster, border, contribution)
+		p.places[view.Cluster] = p.place(cluster, contribution)
 	}
 	if !p.headless { // kube-proxy does not see slices of headless imports
 		zone := distribution == corev1.ServiceTrafficDistributionPreferSameZone ||
@@ -95,14 +105,17 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 		node := distribution == corev1.ServiceTrafficDistributionPreferSameNode
 		p.hints = newHints(preference{Node: node, Zone: zone || node, Cluster: p.hinted}, h.Nodes, own)
 	}
-	p.weigh(contributions)
+	if p.weights != nil {
+		p.weigh(discoveryv1.AddressTypeIPv4, contributions)
+		p.weigh(discoveryv1.AddressTypeIPv6, contributions)
+	}
 	return p
 }
 
-func (p *placement) place(cluster scope.Cluster, within border, contribution merge.Contribution) place {
+func (p *placement) place(cluster scope.Cluster, contribution merge.Contribution) place {
 	own := cluster.ID == p.Cluster.ID
 	level := tier * merge.Level(p.tiers.Of(cluster, p.Cluster))
-	its := place{outside: !own && within != nil && !within.Selects(cluster, p.Cluster), use: level, cover: level}
+	its := place{outside: !own && p.border != nil && !p.border.Selects(cluster, p.Cluster), use: level, cover: level}
 	if own && p.hinted {
 		its.cover = hintedTier
 	}
@@ -122,7 +135,7 @@ func (p *placement) Level(from merge.Contribution, slice *export.Slice, endpoint
 	switch {
 	case place.outside:
 		return merge.Unused, merge.Unused
-	case p.cuts.leavesOut(from.View.Cluster, slice.AddressType, endpoint):
+	case p.leavesOut(from.View.Cluster, slice.AddressType, endpoint):
 		return place.use | surplus, place.cover | surplus
 	}
 	return place.use, place.cover
@@ -157,7 +170,7 @@ func (p *placement) Rules(cluster string) (rules []string) {
 	}
 	if weight, weighted := p.weights[cluster]; weighted {
 		rules = append(rules, fmt.Sprintf("weight %d %%", weight))
-	} else if p.cuts.leavesSome(cluster) {
+	} else if p.leavesSome(cluster) {
 		rules = append(rules, "no weight")
 	}
 	return rules

@@ -26,13 +26,10 @@ func (p *placement) srv(from merge.Contribution, slice *export.Slice, waiting []
 		return ""
 	}
 	priority, weight := place.use, usualWeight
-	if p.cuts != nil {
-		switch each := p.cuts.each[family{from.View.Cluster, slice.AddressType}]; each {
-		case 0:
-			priority |= surplus
-		default:
-			weight = each
-		}
+	if each, weighed := p.each[family{from.View.Cluster, slice.AddressType}]; weighed && each == 0 {
+		priority |= surplus
+	} else if weighed {
+		weight = each
 	}
 	if priority == 0 && weight == usualWeight && len(waiting) == 0 {
 		return "" // that is what DNS servers do without the annotation

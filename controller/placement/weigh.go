@@ -26,32 +26,8 @@ type weighing struct {
 	ready, used map[string]int
 }
 
-// cuts are which endpoints weights leave out.
-type cuts struct {
-	service string
-	// last are the last endpoints in their order that are used, nil for none. Families of which all are used have no
-	// entry.
-	last map[family]*position
-	// each are the weights of SRV records of single endpoints, 0 for clusters that are left out.
-	each map[family]int
-	// weighings are IPv4 and IPv6, as far as endpoints are ready.
-	weighings []weighing
-}
-
-// weigh makes the cuts for the contributions if the import has weights.
-func (p *placement) weigh(contributions []merge.Contribution) {
-	if p.weights == nil {
-		return
-	}
-	p.cuts = &cuts{
-		service: p.imported.Namespace + "/" + p.imported.Name, last: map[family]*position{}, each: map[family]int{},
-	}
-	for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-		p.weighFamily(addressType, contributions)
-	}
-}
-
-func (p *placement) weighFamily(addressType discoveryv1.AddressType, contributions []merge.Contribution) {
+// weigh decides which endpoints of an address family the weights of the import leave out.
+func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []merge.Contribution) {
 	positions := map[string][]position{}       // of the ready endpoints
 	levels := map[merge.Level]map[string]int{} // how many they are, by cluster
 	for _, contribution := range contributions {
@@ -60,7 +36,7 @@ func (p *placement) weighFamily(addressType discoveryv1.AddressType, contributio
 		if place.outside || p.hinted && cluster == p.Cluster.ID {
 			continue
 		}
-		ready := p.cuts.positionsOf(contribution.View, addressType)
+		ready := p.positionsOf(contribution.View, addressType)
 		if len(ready) == 0 {
 			continue
 		}
@@ -77,21 +53,21 @@ func (p *placement) weighFamily(addressType discoveryv1.AddressType, contributio
 	for cluster, n := range used {
 		switch {
 		case n == 0:
-			p.cuts.last[family{cluster, addressType}] = nil
+			p.last[family{cluster, addressType}] = nil
 		case n < ready[cluster]:
-			p.cuts.last[family{cluster, addressType}] = &positions[cluster][n-1]
+			p.last[family{cluster, addressType}] = &positions[cluster][n-1]
 		}
 	}
-	p.cuts.weighings = append(p.cuts.weighings, weighing{addressType, ready, used})
+	p.weighings = append(p.weighings, weighing{addressType, ready, used})
 	for _, ready := range levels {
 		for cluster, weight := range p.weights.each(ready) {
-			p.cuts.each[family{cluster, addressType}] = weight
+			p.each[family{cluster, addressType}] = weight
 		}
 	}
 }
 
 // positionsOf returns the positions of the ready endpoints of a view in a family, in their order and each once.
-func (c *cuts) positionsOf(view *export.View, addressType discoveryv1.AddressType) (ready []position) {
+func (p *placement) positionsOf(view *export.View, addressType discoveryv1.AddressType) (ready []position) {
 	for i := range view.Slices {
 		slice := &view.Slices[i]
 		if slice.AddressType != addressType {
@@ -99,7 +75,7 @@ func (c *cuts) positionsOf(view *export.View, addressType discoveryv1.AddressTyp
 		}
 		for j := range slice.Endpoints {
 			if endpoint := &slice.Endpoints[j]; isReady(endpoint) {
-				ready = append(ready, positionOf(c.service, endpoint.Addresses[0]))
+				ready = append(ready, positionOf(p.imported, endpoint))
 			}
 		}
 	}
@@ -107,18 +83,15 @@ func (c *cuts) positionsOf(view *export.View, addressType discoveryv1.AddressTyp
 	return slices.Compact(ready)
 }
 
-// leavesOut reports whether weights leave an endpoint of a cluster out. c may be nil.
-func (c *cuts) leavesOut(cluster string, addressType discoveryv1.AddressType, endpoint *discoveryv1.Endpoint) bool {
-	if c == nil {
-		return false
-	}
-	last, found := c.last[family{cluster, addressType}]
-	return found && (last == nil || positionOf(c.service, endpoint.Addresses[0]).compare(*last) > 0)
+// leavesOut reports whether weights leave an endpoint of a cluster out.
+func (p *placement) leavesOut(cluster string, addressType discoveryv1.AddressType, endpoint *discoveryv1.Endpoint) bool {
+	last, found := p.last[family{cluster, addressType}]
+	return found && (last == nil || positionOf(p.imported, endpoint).compare(*last) > 0)
 }
 
 // leavesSome reports whether weights leave endpoints of a cluster out.
-func (c *cuts) leavesSome(cluster string) bool {
-	return c != nil && slices.ContainsFunc(c.weighings, func(w weighing) bool { return w.used[cluster] < w.ready[cluster] })
+func (p *placement) leavesSome(cluster string) bool {
+	return slices.ContainsFunc(p.weighings, func(w weighing) bool { return w.used[cluster] < w.ready[cluster] })
 }
 
 func isReady(endpoint *discoveryv1.Endpoint) bool { return ptr.Deref(endpoint.Conditions.Ready, true) }

@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -143,9 +146,10 @@ type position struct {
 	address string
 }
 
-// positionOf returns the position of an address of a service. It is the same everywhere, and for each service another.
-func positionOf(service, address string) position {
-	sum := sha256.Sum256([]byte(service + " " + address))
+// positionOf returns the position of an endpoint of an import. It is the same everywhere, and for each import another.
+func positionOf(of *v1beta1.ServiceImport, endpoint *discoveryv1.Endpoint) position {
+	address := endpoint.Addresses[0]
+	sum := sha256.Sum256([]byte(of.Namespace + "/" + of.Name + " " + address))
 	return position{binary.BigEndian.Uint64(sum[:]), address}
 }
 

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -104,6 +106,7 @@ func TestEachShares(t *testing.T) {
 
 // TestPlaces: more or fewer endpoints, and one that comes or goes, move as few as possible, in any order.
 func TestPlaces(t *testing.T) {
+	imported := &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}}
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var addresses []string
@@ -116,10 +119,10 @@ func TestPlaces(t *testing.T) {
 				endpoint := discoveryv1.Endpoint{Addresses: addresses[i : i+1]}
 				view.Slices[0].Endpoints = append(view.Slices[0].Endpoints, endpoint, endpoint)
 			}
-			positions := (&cuts{service: "demo/web"}).positionsOf(view, discoveryv1.AddressTypeIPv4)
+			positions := (&placement{imported: imported}).positionsOf(view, discoveryv1.AddressTypeIPv4)
 			last, result := positions[n-1], sets.New[string]()
-			for _, address := range addresses {
-				if positionOf("demo/web", address).compare(last) <= 0 {
+			for i, address := range addresses {
+				if positionOf(imported, &discoveryv1.Endpoint{Addresses: addresses[i:]}).compare(last) <= 0 {
 					result.Insert(address)
 				}
 			}
