@@ -97,16 +97,14 @@ func (c *Controller) newReconciler(
 	})
 	applier := &apply.Applier{Core: c.client, Recorder: recorder, Clock: o.Clock, Written: c.states.Written}
 	return reconciler.New(reconciler.Config{
-		Gatherer: &reconciler.Gatherer{
-			Cluster: cluster, Namespace: o.Namespace, Prefer: o.Prefer,
-			Expose: export.Exposure(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
-			Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
-			Canary:    c.service(canary.ExposedService),
-			Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: c.accepts},
-			Local:     c.own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,
-			Clock: o.Clock,
-		},
-		API: c.api, Gate: c.gate, Metrics: c.states,
+		Cluster: cluster, Namespace: o.Namespace, Prefer: o.Prefer,
+		Expose: export.Exposure(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
+		Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
+		Canary:    c.service(canary.ExposedService),
+		Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: c.accepts},
+		Local:     c.own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,
+		Clock: o.Clock,
+		API:   c.api, Gate: c.gate, Metrics: c.states,
 	})
 }
 

@@ -37,15 +37,13 @@ func newTestReconciler() *Reconciler {
 	own := local.New(fake.NewClientset(), gate, "clusterset-dns")
 	tracker := memberstate.NewTracker(liveness.Limits{StaleAfter: time.Hour}, clock.RealClock{}, nil, &memberstate.Reporter{})
 	r := New(Config{
-		Gatherer: &Gatherer{
-			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
-			Properties: local.NewProperties(nil, nil, ""), Frontends: &local.Frontends{},
-			Pods: local.NewPods(nil), Clock: clock.RealClock{},
-			Local: own, Tracker: tracker,
-			Members: member.New(member.Config{
-				Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: clock.RealClock{},
-			}),
-		},
+		Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
+		Properties: local.NewProperties(nil, nil, ""), Frontends: &local.Frontends{},
+		Pods: local.NewPods(nil), Clock: clock.RealClock{},
+		Local: own, Tracker: tracker,
+		Members: member.New(member.Config{
+			Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: clock.RealClock{},
+		}),
 		API: local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate), Gate: gate,
 	})
 	r.LimitIPs(0)

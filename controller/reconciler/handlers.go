@@ -26,12 +26,10 @@ import (
 // This file maps changes to the services that they concern. Over-enqueueing only costs a reconcile; a missed key would
 // lose a change. Changes of the local cluster are handled only if it serves the MCS API.
 
-func (r *Reconciler) enqueue(service types.NamespacedName) { r.queue.Add(service) }
-
 // Retry enqueues a service without the backoff of its failures.
 func (r *Reconciler) Retry(service types.NamespacedName) {
 	r.queue.Forget(service)
-	r.enqueue(service)
+	r.queue.Add(service)
 }
 
 // ServiceChanged implements member.Handler.
@@ -51,10 +49,7 @@ func (r *Reconciler) setClusterSet() {
 }
 
 // PropertiesChanged implements memberstate.Handler.
-func (r *Reconciler) PropertiesChanged(cluster string) {
-	r.enqueueCluster(cluster)
-	r.enqueueExports(dependsOnMembers)
-}
+func (r *Reconciler) PropertiesChanged(cluster string) { r.MemberChanged(cluster) }
 
 // dependsOnMembers reports whether an export depends on which members there are, and on their properties.
 func dependsOnMembers(each *v1beta1.ServiceExport) bool {
@@ -76,7 +71,7 @@ func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool)
 	}
 	for _, each := range access.Exports() {
 		if concerned(each) {
-			r.enqueue(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
+			r.queue.Add(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
 		}
 	}
 }
@@ -98,7 +93,7 @@ func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) 
 	access, _ := r.API.Access()
 	for _, serviceImport := range access.ImportsDerivedAs(derived) {
 		if serviceImport.Name != but {
-			r.enqueue(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
+			r.queue.Add(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
 		}
 	}
 }
@@ -120,7 +115,7 @@ func (r *Reconciler) onService(object apply.Change) {
 	}
 	access, _ := r.API.Access()
 	if access.ServiceExport(key) != nil {
-		r.enqueue(key)
+		r.queue.Add(key)
 	}
 	if strings.HasPrefix(key.Name, export.DerivedPrefix) {
 		r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
@@ -159,7 +154,7 @@ func (r *Reconciler) onSlice(object apply.Change) {
 		r.enqueueShown(service, object)
 	}
 	if service, exported := r.exportedBy(slice); exported {
-		r.enqueue(service)
+		r.queue.Add(service)
 	}
 	if ofAPIServer(slice) {
 		r.EnqueueAll() // no member may have its addresses
@@ -203,7 +198,7 @@ func (r *Reconciler) onNamespace(before, after metav1.Object) {
 func (r *Reconciler) enqueueNamespace(namespace string) {
 	for service := range r.known() {
 		if service.Namespace == namespace {
-			r.enqueue(service)
+			r.queue.Add(service)
 		}
 	}
 }
@@ -234,11 +229,11 @@ func (r *Reconciler) enqueueExposed(by ...export.Exposure) {
 // enqueueCluster enqueues all services that a cluster exports or exported.
 func (r *Reconciler) enqueueCluster(cluster string) {
 	for service := range r.Local.ServicesFrom(cluster) {
-		r.enqueue(service)
+		r.queue.Add(service)
 	}
 	if m := r.Members.Get(cluster); m != nil {
 		for _, service := range m.Services() {
-			r.enqueue(service)
+			r.queue.Add(service)
 		}
 	}
 }
@@ -246,7 +241,7 @@ func (r *Reconciler) enqueueCluster(cluster string) {
 // EnqueueAll enqueues all services that are exported, imported, or were.
 func (r *Reconciler) EnqueueAll() {
 	for service := range r.known() {
-		r.enqueue(service)
+		r.queue.Add(service)
 	}
 }
 

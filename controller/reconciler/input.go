@@ -6,17 +6,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
@@ -39,37 +36,6 @@ const (
 	InvalidDenied = "NamespaceDenied"
 )
 
-// A Gatherer gathers input. It is safe for concurrent use for different services.
-type Gatherer struct {
-	// Cluster is the id of the local cluster, and Namespace that of the controller.
-	Cluster, Namespace string
-	scope.Admission
-	// IPFamilies and ServiceCIDRs are those of Services of the local cluster.
-	IPFamilies   []corev1.IPFamily
-	ServiceCIDRs []netip.Prefix
-	// Prefer is that of placement.Here.
-	Prefer string
-	// Expose and NodeAddresses are how exports are exposed to other networks: see export.Exporter.
-	Expose        export.Exposure
-	NodeAddresses corev1.NodeAddressType
-	Frontends     *local.Frontends
-	Pods          *local.Pods
-	// Canary is the Service by which clusters of other networks reach the canaries.
-	Canary types.NamespacedName
-
-	Local *local.Cluster
-	// Properties are those of the local cluster.
-	Properties *local.Properties
-	Members    *member.Members
-	Tracker    *memberstate.Tracker
-	// Applier knows what it wrote and the caches do not show yet.
-	Applier *apply.Applier
-	Clock   clock.WithTicker
-
-	// memories are those of exports, by service.
-	memories sync.Map
-}
-
 // Input is everything that concerns one service.
 type Input struct {
 	Observed      merge.Observed
@@ -89,35 +55,35 @@ type Input struct {
 // Gather returns the current input for a pass over a service. It may ask the API server for pods, and remembers what the
 // next pass over the service needs. There is no input while the caches do not show what was written of the service: a copy
 // that was deleted must not be remembered as one that is used.
-func (g *Gatherer) Gather(ctx context.Context, access *local.Access, service types.NamespacedName) (in Input, ok bool) {
-	unseen := g.Applier.Unseen(service)
-	observed := g.observe(access, service)
+func (r *Reconciler) Gather(ctx context.Context, access *local.Access, service types.NamespacedName) (in Input, ok bool) {
+	unseen := r.Applier.Unseen(service)
+	observed := r.observe(access, service)
 	if apply.Lacks(observed, unseen) {
 		return Input{}, false
 	}
 	limited, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()
-	in, used := g.gather(observed, g.Pods.Read(limited))
-	g.Local.Use(service, used)
-	g.remember(service, in.memory)
+	in, used := r.gather(observed, r.Pods.Read(limited))
+	r.Local.Use(service, used)
+	r.remember(service, in.memory)
 	return in, true
 }
 
 // Look returns the input for a service as the caches show it. It changes nothing, so that a pass may run meanwhile.
-func (g *Gatherer) Look(access *local.Access, service types.NamespacedName) Input {
-	in, _ := g.gather(g.observe(access, service), g.Pods.Known)
+func (r *Reconciler) Look(access *local.Access, service types.NamespacedName) Input {
+	in, _ := r.gather(r.observe(access, service), r.Pods.Known)
 	return in
 }
 
 // gather returns the input for a service, and the copies that are part of it.
-func (g *Gatherer) gather(
+func (r *Reconciler) gather(
 	of merge.Observed, ports func(corev1.ObjectReference) ([]corev1.ContainerPort, error),
 ) (Input, []*discoveryv1.EndpointSlice) {
 	in := Input{
 		Observed: of, Problems: map[string][]export.Problem{}, Refused: map[string]string{}, keeps: map[*member.Member]bool{},
 	}
 	observed, service := &in.Observed, of.Service
-	if g.Denies(service.Namespace) {
+	if r.Denies(service.Namespace) {
 		if observed.ServiceExport != nil {
 			observed.Invalid = &export.Invalid{
 				Reason: InvalidDenied,
@@ -128,41 +94,41 @@ func (g *Gatherer) gather(
 		return in, nil
 	}
 	if observed.ServiceExport != nil {
-		exporter, exported := g.exporter(observed.NodePorts), g.Local.Service(service)
+		exporter, exported := r.exporter(observed.NodePorts), r.Local.Service(service)
 		exporter.HostPorts = ports
-		if before, known := g.memories.Load(service); known {
+		if before, known := r.memories.Load(service); known {
 			exporter.Before = before.(export.Memory)
-		} else if !slices.ContainsFunc(export.SlicesOf(g.Cluster, of.EndpointSlices), exposesEndpoints) {
+		} else if !slices.ContainsFunc(export.SlicesOf(r.Cluster, of.EndpointSlices), exposesEndpoints) {
 			exporter.Before.ReadySince = map[string]time.Time{} // no other leader published nodes
 		}
 		view, problems, invalid := export.FromService(exporter, observed.ServiceExport, exported,
-			slices.Concat(g.Local.KubernetesSlices(service), of.EndpointSlices))
+			slices.Concat(r.Local.KubernetesSlices(service), of.EndpointSlices))
 		observed.Invalid, observed.Problems = invalid, problems
 		if invalid == nil && exporter.DerivesNodePorts(observed.ServiceExport, exported) {
 			observed.NodePortsFor = exported
 		}
-		in.note(g.Cluster, problems)
+		in.note(r.Cluster, problems)
 		if view != nil && (!view.Absent() || keepsImport(of)) {
-			own := Standing(g.Local.Namespace(g.Namespace))
+			own := Standing(r.Local.Namespace(r.Namespace))
 			own.View, in.After, in.memory = view, view.After, view.Memory
 			in.Contributions = append(in.Contributions, own)
-			observed.ExportConditions = g.reach(view)
+			observed.ExportConditions = r.reach(view)
 		}
 	}
 	var used []*discoveryv1.EndpointSlice
-	copies := g.Local.Copies(service, of.EndpointSlices)
-	labelled := local.Accepted(g.Local.Namespace(service.Namespace))
-	publishing, from := g.Members.Publishing(service), g.Source()
-	for _, m := range g.concerned(publishing, copies) {
+	copies := r.Local.Copies(service, of.EndpointSlices)
+	labelled := local.Accepted(r.Local.Namespace(service.Namespace))
+	publishing, from := r.Members.Publishing(service), r.Source()
+	for _, m := range r.concerned(publishing, copies) {
 		in.keeps[m] = false
-		if rule := g.Admit(service, m.Accept(), labelled); rule != "" {
+		if rule := r.Admit(service, m.Accept(), labelled); rule != "" {
 			if slices.Contains(publishing, m) {
 				in.Refused[m.Cluster()] = rule
 			}
 			continue // its copies end, as if the export was withdrawn
 		}
 		from.Cluster, from.CIDRs = m.Cluster(), m.CIDRs()
-		published, verdict := read(m, service, g.Tracker.Verdict)
+		published, verdict := read(m, service, r.Tracker.Verdict)
 		view, problems, usedOf := verdict.View(from, service, published, copies[m.Cluster()])
 		used = append(used, usedOf...)
 		in.keeps[m] = len(usedOf) > 0
@@ -177,10 +143,10 @@ func (g *Gatherer) gather(
 }
 
 // concerned returns the members that publish a service, or of which there are copies, sorted by id.
-func (g *Gatherer) concerned(publishing []*member.Member, copies map[string][]*discoveryv1.EndpointSlice) []*member.Member {
+func (r *Reconciler) concerned(publishing []*member.Member, copies map[string][]*discoveryv1.EndpointSlice) []*member.Member {
 	all := map[string]*member.Member{}
 	for cluster := range copies {
-		if m := g.Members.Get(cluster); m != nil {
+		if m := r.Members.Get(cluster); m != nil {
 			all[cluster] = m
 		}
 	}
@@ -192,40 +158,40 @@ func (g *Gatherer) concerned(publishing []*member.Member, copies map[string][]*d
 
 // Source returns how slices of members are read, none of whose endpoints has an address that the local cluster owns. It has
 // neither the id nor the ranges of a member.
-func (g *Gatherer) Source() export.Source {
+func (r *Reconciler) Source() export.Source {
 	return export.Source{
-		Services: g.ServiceCIDRs, Owns: g.Local.Owns(), Network: g.Properties.Network(),
-		Reader: scope.Cluster{ID: g.Cluster, Properties: g.Properties.All()},
+		Services: r.ServiceCIDRs, Owns: r.Local.Owns(), Network: r.Properties.Network(),
+		Reader: scope.Cluster{ID: r.Cluster, Properties: r.Properties.All()},
 	}
 }
 
 // exporter returns what the export of a Service depends on, for which a Service with node ports may exist.
-func (g *Gatherer) exporter(nodePorts *corev1.Service) export.Exporter {
+func (r *Reconciler) exporter(nodePorts *corev1.Service) export.Exporter {
 	from := export.Exporter{
-		Cluster: g.Cluster, Network: g.Properties.Network(), Expose: g.Expose, NodePorts: nodePorts, Resolve: g.Frontends.Addresses,
-		Gateways: g.Frontends.Gateways, HostPorts: g.Pods.Known, Now: g.Clock.Now(),
+		Cluster: r.Cluster, Network: r.Properties.Network(), Expose: r.Expose, NodePorts: nodePorts, Resolve: r.Frontends.Addresses,
+		Gateways: r.Frontends.Gateways, HostPorts: r.Pods.Known, Now: r.Clock.Now(),
 	}
-	if g.Local.NodesKnown() {
-		from.Node = func(name string) (export.Node, bool) { return g.Local.Node(name, g.NodeAddresses) }
+	if r.Local.NodesKnown() {
+		from.Node = func(name string) (export.Node, bool) { return r.Local.Node(name, r.NodeAddresses) }
 	}
 	return from
 }
 
 // Exposed returns the slices by which clusters of other networks reach a port of Canary, as an export of it would have them.
-func (g *Gatherer) Exposed(port string) (exposed []*discoveryv1.EndpointSlice) {
-	object := g.Local.Service(g.Canary)
+func (r *Reconciler) Exposed(port string) (exposed []*discoveryv1.EndpointSlice) {
+	object := r.Local.Service(r.Canary)
 	if object == nil {
-		g.memories.Delete(g.Canary)
+		r.memories.Delete(r.Canary)
 		return nil
 	}
 	asExported := &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
-		Namespace: g.Canary.Namespace, Name: g.Canary.Name, CreationTimestamp: object.CreationTimestamp,
+		Namespace: r.Canary.Namespace, Name: r.Canary.Name, CreationTimestamp: object.CreationTimestamp,
 	}}
-	view, _, _ := export.FromService(g.exporter(nil), asExported, object, g.Local.KubernetesSlices(g.Canary))
+	view, _, _ := export.FromService(r.exporter(nil), asExported, object, r.Local.KubernetesSlices(r.Canary))
 	if view == nil {
 		return nil
 	}
-	g.remember(g.Canary, view.Memory)
+	r.remember(r.Canary, view.Memory)
 	for _, slice := range view.Exposed {
 		for _, target := range slice.Targets {
 			exposed = append(exposed, &discoveryv1.EndpointSlice{
@@ -238,22 +204,22 @@ func (g *Gatherer) Exposed(port string) (exposed []*discoveryv1.EndpointSlice) {
 }
 
 // InOtherNetwork reports whether a member is in another network than the local cluster.
-func (g *Gatherer) InOtherNetwork(m *member.Member) bool {
-	return g.Tracker.Properties(m.Cluster())[scope.NetworkProperty] != g.Properties.Network()
+func (r *Reconciler) InOtherNetwork(m *member.Member) bool {
+	return r.Tracker.Properties(m.Cluster())[scope.NetworkProperty] != r.Properties.Network()
 }
 
 // remember sets the memory of an export. An empty one is none.
-func (g *Gatherer) remember(service types.NamespacedName, memory export.Memory) {
+func (r *Reconciler) remember(service types.NamespacedName, memory export.Memory) {
 	if memory.ReadySince == nil && memory.Names == nil {
-		g.memories.Delete(service)
+		r.memories.Delete(service)
 	} else {
-		g.memories.Store(service, memory)
+		r.memories.Store(service, memory)
 	}
 }
 
 // names returns those of all memories.
-func (g *Gatherer) names() (names []string) {
-	g.memories.Range(func(_, memory any) bool {
+func (r *Reconciler) names() (names []string) {
+	r.memories.Range(func(_, memory any) bool {
 		names = append(names, memory.(export.Memory).Names...)
 		return true
 	})
@@ -261,17 +227,17 @@ func (g *Gatherer) names() (names []string) {
 }
 
 // here returns what the local cluster has to do with the order in which endpoints are used.
-func (g *Gatherer) here() placement.Here {
+func (r *Reconciler) here() placement.Here {
 	return placement.Here{
-		Cluster: scope.Cluster{ID: g.Cluster, Properties: g.Properties.All()}, Properties: g.Tracker.Properties,
-		Prefer: g.Prefer, Nodes: g.Local.Zones(),
+		Cluster: scope.Cluster{ID: r.Cluster, Properties: r.Properties.All()}, Properties: r.Tracker.Properties,
+		Prefer: r.Prefer, Nodes: r.Local.Zones(),
 	}
 }
 
 // Encoded returns how large the slices that Gather reads are in encoded form. That is cheap.
-func (g *Gatherer) Encoded(service types.NamespacedName) int {
-	size := g.Local.Encoded(service)
-	for _, m := range g.Members.Publishing(service) {
+func (r *Reconciler) Encoded(service types.NamespacedName) int {
+	size := r.Local.Encoded(service)
+	for _, m := range r.Members.Publishing(service) {
 		size += m.Encoded(service)
 	}
 	return size
@@ -285,18 +251,18 @@ func (in *Input) note(cluster string, problems []export.Problem) {
 }
 
 // observe returns the objects of a service in the local cluster.
-func (g *Gatherer) observe(access *local.Access, service types.NamespacedName) merge.Observed {
+func (r *Reconciler) observe(access *local.Access, service types.NamespacedName) merge.Observed {
 	named := func(name string) *corev1.Service {
-		return g.Local.Service(types.NamespacedName{Namespace: service.Namespace, Name: name})
+		return r.Local.Service(types.NamespacedName{Namespace: service.Namespace, Name: name})
 	}
 	observed := merge.Observed{
-		Cluster: g.Cluster, Service: service, APIVersion: access.APIVersion(), IPFamilies: g.IPFamilies, Place: g.here().Of,
+		Cluster: r.Cluster, Service: service, APIVersion: access.APIVersion(), IPFamilies: r.IPFamilies, Place: r.here().Of,
 		ServiceImport: access.ServiceImport(service), ServiceExport: access.ServiceExport(service),
 		DerivedService: named(export.DerivedServiceName(service)), NodePorts: named(export.NodePortServiceName(service)),
-		EndpointSlices: g.Local.ManagedSlices(service),
+		EndpointSlices: r.Local.ManagedSlices(service),
 	}
 	if serviceImport := observed.ServiceImport; serviceImport != nil && observed.DerivedService == nil {
-		observed.TakenIPs = g.Local.OtherHolders(
+		observed.TakenIPs = r.Local.OtherHolders(
 			types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)},
 			serviceImport.Spec.IPs, merge.Adopted(serviceImport))
 	}
@@ -346,6 +312,6 @@ func read(m publisher, service types.NamespacedName, judge func(cluster string) 
 }
 
 // Drained reports whether the endpoints of a member are demoted on purpose.
-func (g *Gatherer) Drained(m *member.Member) bool {
+func (r *Reconciler) Drained(m *member.Member) bool {
 	return m.Heartbeat().Drained || m.Annotations()[memberstate.AnnotationDrain] == "true"
 }

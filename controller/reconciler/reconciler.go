@@ -7,13 +7,16 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -21,11 +24,37 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // Config is what a Reconciler needs.
 type Config struct {
-	*Gatherer
+	// Cluster is the id of the local cluster, and Namespace that of the controller.
+	Cluster, Namespace string
+	scope.Admission
+	// IPFamilies and ServiceCIDRs are those of Services of the local cluster.
+	IPFamilies   []corev1.IPFamily
+	ServiceCIDRs []netip.Prefix
+	// Prefer is that of placement.Here.
+	Prefer string
+	// Expose and NodeAddresses are how exports are exposed to other networks: see export.Exporter.
+	Expose        export.Exposure
+	NodeAddresses corev1.NodeAddressType
+	Frontends     *local.Frontends
+	Pods          *local.Pods
+	// Canary is the Service by which clusters of other networks reach the canaries.
+	Canary types.NamespacedName
+
+	Local *local.Cluster
+	// Properties are those of the local cluster.
+	Properties *local.Properties
+	Members    *member.Members
+	Tracker    *memberstate.Tracker
+	// Applier knows what it wrote and the caches do not show yet.
+	Applier *apply.Applier
+	Clock   clock.WithTicker
 	API     *local.API
 	Gate    *informer.FreshnessGate
 	Metrics Metrics
@@ -47,6 +76,8 @@ type Reconciler struct {
 	queue *queue
 	// large is held while a large service is reconciled, so that the memory that passes need is bounded.
 	large sync.Mutex
+	// memories are those of exports, by service.
+	memories sync.Map
 	// record is set by Run.
 	record *heartbeat.Record
 	// working is the number of services that are being reconciled.
@@ -80,7 +111,7 @@ func (r *Reconciler) Attach() {
 	r.Local.Secrets.Handle(func(_, _ metav1.Object) { r.Members.Refresh() })
 
 	for service := range r.Exported() {
-		r.enqueue(service)
+		r.queue.Add(service)
 	}
 	r.EnqueueAll()
 }
@@ -269,7 +300,7 @@ func (r *Reconciler) catchUp(ctx context.Context) {
 		case <-ticker.C():
 		}
 		for _, service := range r.Applier.Expired(r.Clock.Now()) {
-			r.enqueue(service)
+			r.queue.Add(service)
 		}
 	}
 }

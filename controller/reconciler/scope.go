@@ -24,15 +24,15 @@ const (
 )
 
 // reach returns the ConditionReach of an export of the local cluster, none if it is for all.
-func (g *Gatherer) reach(view *export.View) []metav1.Condition {
+func (r *Reconciler) reach(view *export.View) []metav1.Condition {
 	text := view.Slices[0].Clusters
 	clusters, err := scope.ParseAbsolute(text)
 	if text == "" || err != nil {
 		return nil
 	}
 	var reached []string
-	for _, m := range g.Members.List() {
-		is := scope.Cluster{ID: m.Cluster(), Properties: g.Tracker.Properties(m.Cluster())}
+	for _, m := range r.Members.List() {
+		is := scope.Cluster{ID: m.Cluster(), Properties: r.Tracker.Properties(m.Cluster())}
 		if clusters.Selects(is, is) {
 			reached = append(reached, is.ID)
 		}

@@ -31,9 +31,7 @@ func TestMetricsOfAStandby(t *testing.T) {
 	}
 	m.Reconciled(time.Second, nil)
 	m.Reconciled(time.Second, errors.New("no"))
-	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Gatherer: &reconciler.Gatherer{
-		Cluster: "east", Clock: clock.RealClock{},
-	}}}}
+	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east", Clock: clock.RealClock{}}}}
 	m.leader.Store(leader)
 	m.Written(nil, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 		Annotations: map[string]string{export.AnnotationTriggerTime: time.Now().Add(time.Minute).Format(time.RFC3339Nano)}, // their clock is ahead

@@ -150,7 +150,7 @@ func TestPreferenceOfAnImport(t *testing.T) {
 
 // TestFixesOfMembersThatAreNoSecrets: a Secret with the name of a ClusterProfile is its token.
 func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
-	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Gatherer: &reconciler.Gatherer{Cluster: "east"}}}}
+	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east"}}}
 	for want, candidate := range map[string]*member.Candidate{
 		"kubectl --context <context of east> -n mcs delete secret member-west | `kubectl clusterset join <context of east> <context of west> --server a`.": {
 			Kind: "Secret", Name: "mcs/member-west", Object: &corev1.Secret{},
@@ -187,7 +187,7 @@ func TestFindingOfFailingServices(t *testing.T) {
 func TestFindingOfUnknownNodes(t *testing.T) {
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
 	own := local.New(fake.NewClientset(), &informer.FreshnessGate{}, "mcs")
-	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Gatherer: &reconciler.Gatherer{Cluster: "east", Local: own}}}}
+	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east", Local: own}}}
 	found := func() (all list) {
 		leader.nodes(&all)
 		return all
@@ -209,7 +209,7 @@ func TestFindingOfUnknownNodes(t *testing.T) {
 func TestFindingOfTheHeartbeat(t *testing.T) {
 	late := ""
 	leader := &Leader{
-		Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Gatherer: &reconciler.Gatherer{Cluster: "east", Namespace: "mcs"}}},
+		Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east", Namespace: "mcs"}},
 		Record: heartbeat.NewRecord(heartbeat.RecordConfig{
 			Clock: clock.RealClock{}, Late: func(time.Duration) string { return late },
 		}, nil),
