@@ -162,7 +162,7 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	r.Members.Join(ctx, leases.Before())
 	record := heartbeat.NewRecord(heartbeat.RecordConfig{
 		Clock: c.options.Clock, After: c.options.StaleAfter, Late: r.Late,
-		Probe: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster}.Probe,
+		Probe: func(ctx context.Context) error { return apply.Probe(ctx, c.client, c.options.Namespace, cluster) },
 	}, r.Exported())
 	group.Go(func() {
 		heartbeatFirst(ctx, c.options.Clock, record)

@@ -51,10 +51,6 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 			}
 		}
 		before := known[desired.Name]
-		if before != nil && !export.IsManaged(before) {
-			p.foreign(before)
-			continue
-		}
 		if before != nil && before.DeletionTimestamp != nil && cluster == p.observed.Cluster {
 			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s is being deleted, so that other clusters ignore it: remove its finalizers",
 				before.Namespace, before.Name))

@@ -59,21 +59,16 @@ func (s *sliceServer) answer(action clienttesting.Action) (bool, runtime.Object,
 	return true, written, nil
 }
 
-// slicesOf are slices of this controller, whose names begin with their cluster. A "+" after a name gives it a port, and a
-// "!" makes it another's.
+// slicesOf are slices of this controller, whose names begin with their cluster. A "+" after a name gives it a port.
 func slicesOf(names string) []*discoveryv1.EndpointSlice {
 	var result []*discoveryv1.EndpointSlice
 	for _, field := range strings.Fields(names) {
-		name, foreign := strings.CutSuffix(field, "!")
-		name, changed := strings.CutSuffix(name, "+")
+		name, changed := strings.CutSuffix(field, "+")
 		cluster, _, _ := strings.Cut(name, "-")
 		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 			Name:   name,
 			Labels: map[string]string{export.LabelSliceManagedBy: export.Manager, export.LabelSourceCluster: cluster},
 		}}
-		if foreign {
-			delete(slice.Labels, export.LabelSliceManagedBy)
-		}
 		if changed {
 			slice.Ports = []discoveryv1.EndpointPort{{}}
 		}
@@ -106,17 +101,16 @@ func slicePass(server *sliceServer, observed merge.Observed, existing, desired s
 
 // TestSlices: a slice that cannot be written keeps what is there of its cluster, and nothing of the others. If it is of the
 // local cluster, this is marked, because the heartbeat stops then. Without an import of this controller, which owns copies, new
-// ones wait, and those that they replace stay; what a cluster withdrew goes. A slice that somebody else made is left alone,
-// with an Event, and keeps nothing back.
+// ones wait, and those that they replace stay; what a cluster withdrew goes.
 func TestSlices(t *testing.T) {
 	own, ending := ownImport(), ownImport()
 	ending.DeletionTimestamp = &metav1.Time{}
 	for name, test := range map[string]struct {
-		serviceImport           *v1beta1.ServiceImport
-		existing, desired       string
-		refused, gone           string
-		asked                   string
-		unpublished, hasForeign bool
+		serviceImport     *v1beta1.ServiceImport
+		existing, desired string
+		refused, gone     string
+		asked             string
+		unpublished       bool
 	}{
 		"no failure": {
 			serviceImport: own, existing: "east-1 west-1 north-1", desired: "east-2 west-2",
@@ -151,7 +145,6 @@ func TestSlices(t *testing.T) {
 		"ending, collected before": {
 			serviceImport: ending, existing: "west-1 west-2", desired: "west-2+", gone: "west-2", asked: "update west-2",
 		},
-		"another's": {serviceImport: own, existing: "west-1!", desired: "west-1+ west-2", asked: "create west-2", hasForeign: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &sliceServer{refused: strings.Fields(test.refused), gone: strings.Fields(test.gone)}
@@ -171,9 +164,6 @@ func TestSlices(t *testing.T) {
 			}
 			if got := p.outcome.Unpublished; (got != nil) != test.unpublished {
 				t.Errorf("the local cluster's slices are out of date: %v", got)
-			}
-			if got := len(p.Recorder.(*record.FakeRecorder).Events); got > 1 || (got == 1) != test.hasForeign {
-				t.Errorf("%d objects stand in the way", got)
 			}
 		})
 	}
@@ -218,11 +208,16 @@ func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
 }
 
 // TestASliceLosesItsService: the caches find no slice without the label of its service. It is written anew, unless the caches are
-// late.
+// late. One that somebody else made is left alone, with an Event, and keeps nothing back.
 func TestASliceLosesItsService(t *testing.T) {
-	for label, want := range map[string]string{"": "create get update", "another": "create get update", "web": "create get"} {
+	for label, want := range map[string]string{
+		"": "create get update", "another": "create get update", "web": "create get", "foreign": "create get",
+	} {
 		live := slicesOf("east-1")[0]
 		live.Namespace, live.UID, live.Labels[export.LabelService] = "demo", "1", label
+		if label == "foreign" {
+			delete(live.Labels, export.LabelSliceManagedBy)
+		}
 		client := fake.NewClientset(live)
 		p := slicePass(nil, merge.Observed{ServiceImport: ownImport()}, "", "east-1+")
 		p.result.EndpointSlices[0].Namespace, p.Core = "demo", client
@@ -233,6 +228,9 @@ func TestASliceLosesItsService(t *testing.T) {
 		}
 		if got := strings.Join(asked, " "); got != want || Stale(late.err()) != (label == "web") {
 			t.Errorf("of service %q: asked %s, %v", label, got, late.err())
+		}
+		if got := len(p.Recorder.(*record.FakeRecorder).Events); (got == 1) != (label == "foreign") || len(late) > 0 != (label == "web") {
+			t.Errorf("of service %q: %d Events, %v", label, got, late)
 		}
 	}
 }

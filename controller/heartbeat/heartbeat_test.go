@@ -65,7 +65,7 @@ func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.O
 				defer b.mu.Unlock()
 				return b.late
 			},
-			Probe: apply.SliceProbe{Client: b.client, Namespace: "system", Cluster: "east"}.Probe,
+			Probe: func(ctx context.Context) error { return apply.Probe(ctx, b.client, "system", "east") },
 		}, expected),
 	}
 	return b

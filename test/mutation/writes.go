@@ -54,7 +54,7 @@ var merging = []mutant{
 // writing are mistakes in what is written, and by whom.
 var writing = []mutant{
 	at("controller/apply/slices.go", "a slice that somebody else made is overwritten",
-		`if before != nil && !export.IsManaged(before) {`, `if before != nil && before.Name == "" {`),
+		`if unseen && export.IsManaged(written) && `, `if unseen && `),
 	at("controller/apply/slices.go", "copies are written without an owner, and stay forever",
 		`waits := !haveImport && cluster`, `waits := !haveImport && known == nil && cluster`),
 	at("controller/caches.go", "a replica whose watch broke leads on what it read before, and vouches for it",
