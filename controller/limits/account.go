@@ -115,9 +115,6 @@ func (a *Account) Excess() Excess {
 	return maps.Clone(a.excess)
 }
 
-// Err reports what is left out and what to do about it, nil for nothing.
-func (a *Account) Err() error { return a.Excess().err(a.cluster, a.limits) }
-
 // IsWithheld reports whether the limits exclude all slices of a service, so that their copies count.
 func (a *Account) IsWithheld(service types.NamespacedName) bool {
 	a.mu.Lock()

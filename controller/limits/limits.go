@@ -47,26 +47,27 @@ var All = []Limit{Services, Endpoints, SliceBytes, Memory}
 // Excess maps the limits that a member exceeds to the name of a service that is left out because of them.
 type Excess map[Limit]string
 
-// err reports what of a cluster is left out and what to do, nil for nothing.
-func (e Excess) err(cluster string, limits Limits) error {
+// Err reports what is left out and what to do about it, nil for nothing.
+func (a *Account) Err() error {
 	var errs []error
+	e := a.Excess()
 	for _, limit := range slices.Sorted(maps.Keys(e)) {
 		var text string
 		switch limit {
 		case Services:
 			text = fmt.Sprintf("more than %d services (--member-services): service %s is not imported, possibly others",
-				limits.Services, e[limit])
+				a.limits.Services, e[limit])
 		case Endpoints:
 			text = fmt.Sprintf("more than %d endpoints (--member-endpoints): those of service %s are not imported, possibly others",
-				limits.Endpoints, e[limit])
+				a.limits.Endpoints, e[limit])
 		case SliceBytes:
 			text = fmt.Sprintf("an EndpointSlice of more than %d bytes: service %s stays as last known. Shorten what the export says of it, or its endpoints",
-				limits.SliceBytes, e[limit])
+				a.limits.SliceBytes, e[limit])
 		case Memory:
 			text = fmt.Sprintf("more slices than its share of the memory: changes of service %s are not imported, possibly of others. Raise the memory limit of the controller",
 				e[limit])
 		}
-		errs = append(errs, fmt.Errorf("cluster %s has %s", cluster, text))
+		errs = append(errs, fmt.Errorf("cluster %s has %s", a.cluster, text))
 	}
 	return errors.Join(errs...)
 }

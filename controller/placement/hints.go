@@ -52,7 +52,7 @@ type preference struct {
 type hints struct {
 	preference preference
 	all        []string // the zones of this cluster
-	// ready has the ports that ready endpoints of this cluster serve, by zone.
+	// ready has the ports that ready endpoints of this cluster serve, by zone, if both zones and the cluster are preferred.
 	ready map[served]bool
 }
 
@@ -68,24 +68,13 @@ type served struct {
 // export it. The result is nil if endpoints get no hints.
 func newHints(wanted preference, nodes Nodes, own *export.View) *hints {
 	wanted.Cluster = wanted.Cluster && nodes.CanPreferCluster()
-	if len(nodes.Zones) == 0 {
-		wanted.Zone = false
-	}
+	wanted.Zone = wanted.Zone && len(nodes.Zones) > 0
 	if wanted == (preference{}) {
 		return nil
 	}
-	h := &hints{preference: wanted, all: nodes.Zones}
-	if wanted.Cluster && wanted.Zone {
-		h.lookAt(own)
-	}
-	return h
-}
-
-// lookAt notes the ports that ready endpoints of this cluster serve, by zone.
-func (h *hints) lookAt(own *export.View) {
-	h.ready = make(map[served]bool)
-	if own == nil {
-		return
+	h := &hints{preference: wanted, all: nodes.Zones, ready: map[served]bool{}}
+	if own == nil || !wanted.Cluster || !wanted.Zone {
+		return h
 	}
 	for _, slice := range own.Slices {
 		for i := range slice.Endpoints {
@@ -98,6 +87,7 @@ func (h *hints) lookAt(own *export.View) {
 			}
 		}
 	}
+	return h
 }
 
 // of returns the endpoints with their hints. The endpoints are those of the slice, perhaps with other conditions; own

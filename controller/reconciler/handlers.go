@@ -153,23 +153,14 @@ func (r *Reconciler) onSlice(object apply.Change) {
 	if service := member.ServiceOf(slice); service.Name != "" {
 		r.enqueueShown(service, object)
 	}
-	if service, exported := r.exportedBy(slice); exported {
-		r.queue.Add(service)
+	access, _ := r.API.Access()
+	of := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}
+	if access.ServiceExport(of) != nil {
+		r.queue.Add(of)
 	}
-	if ofAPIServer(slice) {
+	if of == local.APIServer {
 		r.EnqueueAll() // no member may have its addresses
 	}
-}
-
-func ofAPIServer(slice *discoveryv1.EndpointSlice) bool {
-	return slice.Namespace == local.APIServer.Namespace && slice.Labels[export.LabelKubernetesService] == local.APIServer.Name
-}
-
-// exportedBy returns the exported Service of an EndpointSlice.
-func (r *Reconciler) exportedBy(slice *discoveryv1.EndpointSlice) (types.NamespacedName, bool) {
-	service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}
-	access, _ := r.API.Access()
-	return service, service.Name != "" && access.ServiceExport(service) != nil
 }
 
 // onNamespace enqueues all services of a namespace that is created or deleted.
