@@ -38,14 +38,10 @@ func (r *Reconciler) ServiceChanged(service types.NamespacedName) { r.queue.Add(
 // VerdictChanged implements memberstate.Handler.
 func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) }
 
-// onProperties handles a change of the properties of the local cluster.
+// onProperties handles the properties of the local cluster, on which all services depend.
 func (r *Reconciler) onProperties() {
-	r.setClusterSet()
-	r.EnqueueAll()
-}
-
-func (r *Reconciler) setClusterSet() {
 	r.Tracker.SetClusterSet(r.Properties.All()[scope.ClusterSetProperty])
+	r.enqueueAll()
 }
 
 // PropertiesChanged implements memberstate.Handler.
@@ -159,7 +155,7 @@ func (r *Reconciler) onSlice(object apply.Change) {
 		r.queue.Add(of)
 	}
 	if of == local.APIServer {
-		r.EnqueueAll() // no member may have its addresses
+		r.enqueueAll() // no member may have its addresses
 	}
 }
 
@@ -202,7 +198,7 @@ func (r *Reconciler) onNode(before, after metav1.Object) {
 	switch {
 	case !existed, !exists, !maps.Equal(old.Labels, current.Labels),
 		!slices.Equal(old.Status.Addresses, current.Status.Addresses), !slices.Equal(old.Spec.PodCIDRs, current.Spec.PodCIDRs):
-		r.EnqueueAll()
+		r.enqueueAll()
 	case !maps.Equal(old.Annotations, current.Annotations), !slices.Equal(old.Status.Conditions, current.Status.Conditions):
 		r.enqueueExposed(export.ExposeNodePort)
 	}
@@ -229,8 +225,8 @@ func (r *Reconciler) enqueueCluster(cluster string) {
 	}
 }
 
-// EnqueueAll enqueues all services that are exported, imported, or were.
-func (r *Reconciler) EnqueueAll() {
+// enqueueAll enqueues all services that are exported, imported, or were.
+func (r *Reconciler) enqueueAll() {
 	for service := range r.known() {
 		r.queue.Add(service)
 	}

@@ -99,7 +99,6 @@ func New(config Config) *Reconciler {
 // services have turns of their own.
 func (r *Reconciler) Attach() {
 	r.Properties.Handle(r.onProperties)
-	r.setClusterSet()
 	if access, _ := r.API.Access(); access != nil { // else nothing is reconciled
 		access.Handle(onChange(r.onExportOrImport))
 		r.Local.Services.Handle(onChange(r.onService))
@@ -113,7 +112,7 @@ func (r *Reconciler) Attach() {
 	for service := range r.Exported() {
 		r.queue.Add(service)
 	}
-	r.EnqueueAll()
+	r.onProperties()
 }
 
 // Late is that of heartbeat.RecordConfig. Without the MCS API, what the local cluster exports is not known.

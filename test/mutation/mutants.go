@@ -66,6 +66,8 @@ var reading = []mutant{
 	at("controller/reconciler/input.go", "the import goes while a Service is replaced",
 		`view != nil && (!view.Absent() || keepsImport(of))`, `view != nil && !view.Absent()`,
 		"TestScenarios/an_export_has_no_Service"),
+	at("controller/reconciler/input.go", "copies that were just deleted are remembered as used, and come back",
+		`if apply.Lacks(observed, unseen) {`, `if apply.Lacks(observed, unseen) && false {`),
 	at("controller/apply/tracker.go", "copies that were just deleted speak for a member, and come back",
 		`return object.GetDeletionTimestamp() != nil`, `return true`),
 	at("controller/apply/tracker.go", "what others change right after the controller stays as they left it",
