@@ -42,8 +42,6 @@ type endpointReader struct {
 	own bool
 	// within restricts the addresses; empty means no restriction.
 	within []netip.Prefix
-	// services are the ranges of Services of the reader.
-	services []netip.Prefix
 	// owns is Source.Owns.
 	owns    func(address string, exposed bool) bool
 	exposed bool
@@ -119,14 +117,10 @@ func (r *endpointReader) address(in []string) []string {
 		}
 		canonical = []string{address.String()}
 	}
-	holds := func(p netip.Prefix) bool { return p.Contains(address) }
-	if slices.ContainsFunc(r.services, holds) {
-		return refuse(ReasonBadAddress, "%s is in the range of Services of this cluster", address)
-	}
 	if r.owns != nil && r.owns(canonical[0], r.exposed) {
-		return refuse(ReasonBadAddress, "%s is an address of this cluster: of a node, the API server or a range of pods", address)
+		return refuse(ReasonBadAddress, "%s is an address of this cluster: of a node, the API server, or a range of Services or pods", address)
 	}
-	if len(r.within) > 0 && !slices.ContainsFunc(r.within, holds) {
+	if len(r.within) > 0 && !slices.ContainsFunc(r.within, func(p netip.Prefix) bool { return p.Contains(address) }) {
 		return refuse(ReasonForeignAddress, "%s is outside the ranges of its cluster", address)
 	}
 	return canonical

@@ -22,10 +22,8 @@ type Source struct {
 	Cluster string
 	// CIDRs restrict the addresses of endpoints; empty means no restriction.
 	CIDRs []netip.Prefix
-	// Services are the ranges of Services of the local cluster, in which no pod of another cluster is reached.
-	Services []netip.Prefix
-	// Owns reports whether an address, in canonical form, is one of a node or of the API server of the local cluster, or, if
-	// it is no pod's, in a range of its pods; nil for none.
+	// Owns reports whether an address, in canonical form, is one of a node or of the API server of the local cluster, or in a
+	// range of its Services or, if it is no pod's, of its pods; nil for none.
 	Owns func(address string, exposed bool) bool
 	// Network is that of the pods of the local cluster. Slices that are not for it do not exist for it.
 	Network string
@@ -121,7 +119,6 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 		endpoints := endpointReader{
 			addressType: slice.AddressType,
 			within:      r.from.CIDRs,
-			services:    r.from.Services,
 			owns:        r.from.Owns,
 			exposed:     out.Exposed != "",
 			demoted:     decoded.Slice.Demoted,

@@ -215,7 +215,7 @@ func TestSkippedParts(t *testing.T) {
 	}
 }
 
-// TestConfinedAddresses: a member leads clients only to its ranges, and to no Service of this cluster.
+// TestConfinedAddresses: a member leads clients only to its ranges, and to nothing that this cluster owns.
 func TestConfinedAddresses(t *testing.T) {
 	prefixes := func(text string) (all []netip.Prefix) {
 		for each := range strings.FieldsSeq(text) {
@@ -227,14 +227,14 @@ func TestConfinedAddresses(t *testing.T) {
 		s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}, {Addresses: []string{"10.2.0.1"}}, {Addresses: []string{"10.3.0.1"}}}
 	})
 	const foreign = "ForeignAddress: 10.2.0.1 is outside the ranges of its cluster"
-	const service = "BadAddress: 10.2.0.1 is in the range of Services of this cluster"
-	for _, test := range []struct{ ranges, services, want, problem string }{
+	const service = "BadAddress: 10.2.0.1 is an address of this cluster: of a node, the API server, or a range of Services or pods"
+	for _, test := range []struct{ ranges, owned, want, problem string }{
 		{"", "", "10.1.0.1 10.2.0.1 10.3.0.1", ""},
 		{"10.1.0.0/16 10.3.0.0/24", "", "10.1.0.1 10.3.0.1", foreign},
-		{"", "10.2.0.0/16", "10.1.0.1 10.3.0.1", service},
-		{"10.0.0.0/8", "10.2.0.0/16", "10.1.0.1 10.3.0.1", service},
+		{"", "10.2.0.1", "10.1.0.1 10.3.0.1", service},
+		{"10.0.0.0/8", "10.2.0.1", "10.1.0.1 10.3.0.1", service},
 	} {
-		from := Source{Cluster: "east", CIDRs: prefixes(test.ranges), Services: prefixes(test.services)}
+		from := Source{Cluster: "east", CIDRs: prefixes(test.ranges), Owns: func(address string, _ bool) bool { return address == test.owned }}
 		view, found := FromSlices(from, web, published, nil)
 		diff(t, "slices", lines(view), []string{"IPv4 TCP/80->8080 " + test.want})
 		diff(t, "problems", texts(found), problemsOf(test.problem))

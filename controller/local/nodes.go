@@ -80,10 +80,10 @@ func addressesOf(object any) (addresses []string, _ error) {
 // APIServer is the Service whose EndpointSlices have the addresses of the API server.
 var APIServer = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
 
-// Owns returns a function that reports whether a node or the API server has an address, which is in canonical form, or, if it
-// is exposed, whether it is in a range of pods. The addresses of other clusters' pods may be there: not every CNI uses
-// spec.podCIDRs. Nodes that are not known, because they may not be listed, have none.
-func (c *Cluster) Owns() func(address string, exposed bool) bool {
+// Owns returns a function that reports whether a node or the API server has an address, which is in canonical form, or whether
+// it is in a range of Services or, if it is exposed, of pods. The addresses of other clusters' pods may be there: not every CNI
+// uses spec.podCIDRs. Nodes that are not known, because they may not be listed, have none.
+func (c *Cluster) Owns(services []netip.Prefix) func(address string, exposed bool) bool {
 	var servers []string
 	for _, slice := range c.KubernetesSlices(APIServer) {
 		for i := range slice.Endpoints {
@@ -105,8 +105,9 @@ func (c *Cluster) Owns() func(address string, exposed bool) bool {
 		if names, _ := nodes.IndexKeys(byAddress, address); len(names) > 0 || slices.Contains(servers, address) {
 			return true
 		}
-		parsed, err := netip.ParseAddr(address)
-		return exposed && err == nil && slices.ContainsFunc(ranges(), func(p netip.Prefix) bool { return p.Contains(parsed) })
+		parsed, _ := netip.ParseAddr(address) // no prefix contains what is not valid
+		holds := func(p netip.Prefix) bool { return p.Contains(parsed) }
+		return slices.ContainsFunc(services, holds) || exposed && slices.ContainsFunc(ranges(), holds)
 	}
 }
 

@@ -160,7 +160,7 @@ func (r *Reconciler) concerned(publishing []*member.Member, copies map[string][]
 // neither the id nor the ranges of a member.
 func (r *Reconciler) Source() export.Source {
 	return export.Source{
-		Services: r.ServiceCIDRs, Owns: r.Local.Owns(), Network: r.Properties.Network(),
+		Owns: r.Local.Owns(r.ServiceCIDRs), Network: r.Properties.Network(),
 		Reader: scope.Cluster{ID: r.Cluster, Properties: r.Properties.All()},
 	}
 }
