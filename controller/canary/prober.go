@@ -168,7 +168,8 @@ func (p *Prober) connect(ctx context.Context, began time.Time, t target) Outcome
 	defer cancel()
 	conn, err := p.Dial(connecting, "tcp", t.canary.String())
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // nothing was sent
 		return Impaired
 	case err != nil:
 		return Unanswered

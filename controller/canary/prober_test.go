@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -87,6 +88,7 @@ func TestOutcome(t *testing.T) {
 			<-time.After(time.Minute)
 		}, Impaired, answerWithin},
 		{"refused", fails(0, &net.OpError{Err: syscall.ECONNREFUSED}), nil, Impaired, 0},
+		{"its process has no file left", fails(0, &net.OpError{Err: os.NewSyscallError("socket", syscall.EMFILE)}), nil, Impaired, 0},
 		{"no route", fails(0, &net.OpError{Err: syscall.EHOSTUNREACH}), nil, Unanswered, 0},
 		{"no connection", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, nil, Unanswered, connectWithin},
 		{"its timer is late", fails(connectWithin+lateBy+1, context.DeadlineExceeded), nil, Impaired, connectWithin + lateBy + 1},
