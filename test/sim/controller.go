@@ -20,11 +20,16 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
 // A Controller is a process of the controller of a cluster. Its methods are for
 // the goroutine of the scenario, except Writes and Running.
 type Controller struct {
+	// Gate, while it is frozen, lets no request of the process get to the API server of its cluster, and no answer back, as
+	// if it stood still in between. Its timers go on.
+	apiserver.Gate
+
 	cluster *Cluster
 	ended   <-chan struct{} // closed when the process ends
 	cancel  context.CancelFunc
@@ -35,9 +40,8 @@ type Controller struct {
 	dead atomic.Bool
 
 	mu     sync.Mutex
-	writes []string      // method and path
-	killAt int           // 0 for never
-	frozen chan struct{} // until it is closed; nil if the process is not
+	writes []string // method and path
+	killAt int      // 0 for never
 }
 
 // StartReplica starts a process of the controller besides others, with the
@@ -156,26 +160,6 @@ func (p *Controller) Writes() []string {
 	return slices.Clone(p.writes)
 }
 
-// Freeze has no request of the process get to the API server of its cluster until Thaw, and no answer back, as if it
-// stood still in between. Its timers go on.
-func (p *Controller) Freeze() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.frozen == nil {
-		p.frozen = make(chan struct{})
-	}
-}
-
-// Thaw undoes Freeze.
-func (p *Controller) Thaw() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.frozen != nil {
-		close(p.frozen)
-		p.frozen = nil
-	}
-}
-
 // RoundTrip implements http.RoundTripper: it is the connection to the API server of the cluster.
 func (p *Controller) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := p.passes(req.Context()); err != nil {
@@ -197,22 +181,11 @@ func (p *Controller) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // passes waits while the process is frozen, and fails if it is dead.
 func (p *Controller) passes(ctx context.Context) error {
-	for {
-		p.mu.Lock()
-		frozen := p.frozen
-		p.mu.Unlock()
-		switch {
-		case p.dead.Load():
-			return syscall.ECONNRESET
-		case frozen == nil:
-			return nil
-		}
-		select {
-		case <-frozen:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	err := p.Pass(ctx)
+	if p.dead.Load() {
+		return syscall.ECONNRESET
 	}
+	return err
 }
 
 // begin counts a write before the API server gets it. The number is 0 for anything else.

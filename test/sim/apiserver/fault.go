@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"testing/iotest"
 	"time"
@@ -52,34 +53,40 @@ func (s *Server) Start() {
 	s.store.cached = s.store.revision
 }
 
-// Freeze has the server answer nothing until Thaw, as one whose etcd hangs or
-// that is stopped itself. Requests wait, and watches send nothing.
-func (s *Server) Freeze() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.frozen == nil {
-		s.frozen = make(chan struct{})
+// A Gate is what requests pass, and wait at while it is frozen.
+type Gate struct {
+	mu     sync.Mutex
+	frozen chan struct{} // until it is closed; nil if the gate is not
+}
+
+// Freeze has nothing pass until Thaw: a server answers nothing, as one whose etcd hangs or that is stopped itself. Requests
+// wait, and watches send nothing.
+func (g *Gate) Freeze() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.frozen == nil {
+		g.frozen = make(chan struct{})
 	}
 }
 
 // Thaw undoes Freeze. Requests that nobody waits for any more are not served.
-func (s *Server) Thaw() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.frozen != nil {
-		close(s.frozen)
-		s.frozen = nil
+func (g *Gate) Thaw() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.frozen != nil {
+		close(g.frozen)
+		g.frozen = nil
 	}
 }
 
-// thawed waits while the server is frozen.
-func (s *Server) thawed(ctx context.Context, client string) error {
-	for client != Administrator {
-		s.mu.Lock()
-		frozen := s.frozen
-		s.mu.Unlock()
+// Pass waits while the gate is frozen.
+func (g *Gate) Pass(ctx context.Context) error {
+	for {
+		g.mu.Lock()
+		frozen := g.frozen
+		g.mu.Unlock()
 		if frozen == nil {
-			break
+			return nil
 		}
 		select {
 		case <-frozen:
@@ -87,7 +94,14 @@ func (s *Server) thawed(ctx context.Context, client string) error {
 			return ctx.Err()
 		}
 	}
-	return nil
+}
+
+// thawed waits while the server is frozen for a client.
+func (s *Server) thawed(ctx context.Context, client string) error {
+	if client == Administrator {
+		return nil
+	}
+	return s.Pass(ctx)
 }
 
 // faulty returns what serves a request: a fault, or the server itself.

@@ -32,13 +32,13 @@ type Options struct {
 // A Server is an API server with its store, admission and garbage collector. It
 // implements http.RoundTripper. Its methods are safe for concurrent use.
 type Server struct {
+	Gate    // of all but the administrator
 	options Options
 
 	mu      sync.Mutex
 	refuse  func(Request) *apierrors.StatusError
 	faults  map[string]Fault
 	stopped bool
-	frozen  chan struct{} // until it is closed; nil if the server is not
 	store   store
 	names   int
 	// nodePorts is how many node ports were allocated.
