@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// writes are those that the controllers of a cluster ask its API server for, by method and resource, without Leases,
-// Events and dry runs. They are counted on the way there, so that nobody else's are among them.
+// writes are those that the controllers of a cluster ask its API server for, by method and resource, and the conflicts among
+// them, without Leases, Events and dry runs. They are counted on the way there, so that nobody else's are among them.
 type writes struct {
-	mu               sync.Mutex
-	asked, conflicts map[string]int
-	refused          string // the name of a write that is forbidden
+	mu      sync.Mutex
+	asked   map[string]int
+	refused string // the name of a write that is forbidden
 }
 
-func newWrites() *writes { return &writes{asked: map[string]int{}, conflicts: map[string]int{}} }
+func newWrites() *writes { return &writes{asked: map[string]int{}} }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
@@ -31,22 +31,26 @@ func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
 		if name == "" {
 			return next.RoundTrip(request)
 		}
-		w.count(w.asked, name)
-		if w.refuses(name) {
+		if w.count(name) {
 			return forbidden(request), nil
 		}
 		response, err := next.RoundTrip(request)
 		if err == nil && response.StatusCode == http.StatusConflict {
-			w.count(w.conflicts, name)
+			w.count(conflicts)
 		}
 		return response, err
 	})
 }
 
-func (w *writes) count(counts map[string]int, name string) {
+// conflicts is what writes that were refused as stale are counted as, too.
+const conflicts = "conflicts"
+
+// count counts a write, and tells whether it is forbidden.
+func (w *writes) count(name string) (refused bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	counts[name]++
+	w.asked[name]++
+	return name == w.refused
 }
 
 // refuse has an admission controller forbid a write; an empty name ends that.
@@ -54,12 +58,6 @@ func (w *writes) refuse(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refused = name
-}
-
-func (w *writes) refuses(name string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return name == w.refused
 }
 
 func forbidden(request *http.Request) *http.Response {
@@ -84,18 +82,11 @@ func nameOfWrite(request *http.Request) string {
 	return ""
 }
 
-// counts are those of a write, and all that were refused as stale.
-func (w *writes) counts(name string) (asked int, conflicts string) {
+// times is how often a write was asked for.
+func (w *writes) times(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.asked[name], fmt.Sprint(w.conflicts)
-}
-
-func (w *writes) reset() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	clear(w.asked)
-	clear(w.conflicts)
+	return w.asked[name]
 }
 
 func (w *writes) String() string {
