@@ -38,7 +38,6 @@ var All = []Scenario{
 	{"a border is lifted", two, of(borderLifted)},
 	{"clusters have weights", three, fault(weighted)},
 	{"SRV answers have an order and weights", three, fault(inSRV)},
-	{"a cluster is overloaded for a service", three, fault(overloaded)},
 	{"imports prefer their cluster", two, of(preferCluster)},
 	{"imports prefer their cluster by a flag", two, of(preferByFlag)},
 	{"a member is over its limits", two, of(overItsLimits)},
