@@ -190,14 +190,6 @@ func note(proofs map[key]proof, of key, period int, at time.Time) {
 	}
 }
 
-func (j *Judge) describe(name, cluster string) string {
-	e := j.exports[key{cluster, name}]
-	if e == nil {
-		return fmt.Sprintf("%s never exported it", cluster)
-	}
-	return fmt.Sprintf("%s: healthy %v, period %d since %s", cluster, e.healthy, e.period, e.since.Format(clockFormat))
-}
-
 const clockFormat = "15:04:05.000"
 
 // Reply judges a reply of the reader's DNS server, and returns what is wrong with it.
@@ -234,12 +226,13 @@ func (j *Judge) owed(reply Reply) string {
 		if e == nil || !e.healthy {
 			continue
 		}
+		is := fmt.Sprintf("; %s: period %d since %s", cluster, e.period, e.since.Format(clockFormat))
 		if proved := j.proved[of]; proved.period == e.period {
-			return "answers showed it since " + proved.at.Format(clockFormat) + "; " + j.describe(reply.Name, cluster)
+			return "answers showed it since " + proved.at.Format(clockFormat) + is
 		}
 		long := reply.At.Add(-j.bound)
 		if !e.since.After(long) && j.ClearSince(cluster, long) {
-			return "nothing stood in its way for " + j.bound.String() + "; " + j.describe(reply.Name, cluster)
+			return "nothing stood in its way for " + j.bound.String() + is
 		}
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -78,7 +79,7 @@ func (c *Cluster) Operate(random *rand.Rand) (next Service, kind string, changed
 	for _, each := range operations {
 		if at -= each.weight; at < 0 {
 			next = c.Services[order[random.IntN(len(order))]].Clone()
-			return next, each.kind, each.change(c, random, &next) && !next.Equal(c.Services[next.Name])
+			return next, each.kind, each.change(c, random, &next) && !reflect.DeepEqual(next, c.Services[next.Name])
 		}
 	}
 	panic("no operation")

@@ -180,7 +180,8 @@ func (o Objects) has(name string, exports []Export, merged Import, imported bool
 	if !imported {
 		return want, nil
 	}
-	if err := same("import", importText(readImport(got)), importText(merged)); err != nil {
+	merged.Conflicts = nil // which no import tells
+	if err := same("import", fmt.Sprintf("%+v", readImport(got)), fmt.Sprintf("%+v", merged)); err != nil {
 		return want, err
 	}
 	addresses := Addresses(got.Spec.IPs)
@@ -227,12 +228,6 @@ func exportedOf(metadata map[string]string) map[string]string {
 		return strings.Contains(key, "kubernetes.io/") || strings.Contains(key, "clusterset-dns.github.io/")
 	})
 	return exported
-}
-
-// importText leaves the conflicts out, which no import tells.
-func importText(read Import) string {
-	return fmt.Sprintf("headless %v, ports %v, affinity %s, labels %v, annotations %v, clusters %v",
-		read.Headless, read.Ports, read.Affinity, read.Labels, read.Annotations, read.Clusters)
 }
 
 // Addresses are the addresses among texts.

@@ -5,7 +5,6 @@ package oracle
 import (
 	"maps"
 	"net/netip"
-	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,9 +51,6 @@ func (s Service) addresses() (addresses []netip.Addr) {
 	}
 	return addresses
 }
-
-// Equal tells whether two services are the same.
-func (s Service) Equal(other Service) bool { return reflect.DeepEqual(s, other) }
 
 // Path returns the states by which a cluster comes from one state to another, the last one included. A change of the
 // type takes a new Service, because its IP is immutable.

@@ -176,21 +176,10 @@ func In(network string, exports []Export) (seen []Export) {
 
 // Exposed returns the endpoints that clusters of other networks have of a service that is exposed by node ports, and whether
 // they have it at all: each node that exists, with its address and the best conditions of its pods; none of them holds
-// while the node is not ready. A headless service is exposed by the pods with the address of their node, with their own
-// conditions, unless it has only others.
+// while the node is not ready. A headless service is exposed by pods with the address of their node, which none has here.
 func Exposed(headless bool, pods []Endpoint, nodes map[string]Node) (endpoints []Endpoint, exposed bool) {
 	if headless {
-		others := false
-		for _, pod := range pods {
-			node, exists := nodes[pod.Node]
-			switch {
-			case exists && node.Address != pod.Address:
-				others = true
-			case exists:
-				endpoints = append(endpoints, pod)
-			}
-		}
-		return endpoints, len(endpoints) > 0 || !others
+		return nil, !slices.ContainsFunc(pods, func(pod Endpoint) bool { return nodes[pod.Node].Address.IsValid() })
 	}
 	at := map[string]int{} // by the name of the node
 	for _, pod := range pods {
