@@ -10,15 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
@@ -88,11 +84,21 @@ var weighings = []struct {
 	{"c1=ten", nil},
 }
 
-// A placed is what the administrators of a cluster decided about the service.
+// A placed is what the administrators of a cluster decided about the service, and have in the end.
 type placed struct {
-	weights   int // of weighings
+	weights   int // of weighings, the same in all clusters
 	saturated bool
 	endpoints []oracle.Endpoint
+}
+
+// ready is how many endpoints are.
+func (p placed) ready() (count int) {
+	for _, each := range p.endpoints {
+		if each.Ready {
+			count++
+		}
+	}
+	return count
 }
 
 // reweigh changes the service.
@@ -168,39 +174,6 @@ func (c *cluster) writePlaced() {
 		}
 		c.carryOut(each)
 	}
-}
-
-// contributes reads the ground truth.
-func (c *cluster) contributes() (is contribution) {
-	exported := at(apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource("serviceexports")), placedName)
-	if exported == nil || at(apiserver.List[*corev1.Service](c.API, corev1.Resource("services")), placedName) == nil {
-		return contribution{}
-	}
-	is.exported, is.created = true, exported.GetCreationTimestamp().Time
-	text, _, _ := unstructured.NestedString(exported.Object, "spec", "exportedAnnotations", export.AnnotationWeights)
-	for _, weighing := range weighings {
-		if weighing.text == text {
-			is.weights = weighing.says
-		}
-	}
-	for _, slice := range apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")) {
-		if slice.Labels[discoveryv1.LabelServiceName] == placedName {
-			ready, _ := conditions(slice)
-			is.ready += len(ready)
-		}
-	}
-	is.saturated = exported.GetAnnotations()[export.AnnotationSaturated] == "true"
-	return is
-}
-
-// at returns the object of a name, or the zero value.
-func at[T metav1.Object](all []T, name string) (found T) {
-	for _, each := range all {
-		if each.GetName() == name {
-			return each
-		}
-	}
-	return found
 }
 
 // conditions returns the addresses of endpoints of a slice that are ready, and those that were demoted: no pod of the

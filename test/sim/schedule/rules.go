@@ -2,25 +2,12 @@
 
 package schedule
 
-import (
-	"cmp"
-	"math"
-	"strings"
-	"time"
-)
-
-// A contribution is what an API server has of the service: the ground truth.
-type contribution struct {
-	exported, saturated bool
-	created             time.Time
-	weights             map[string]int
-	ready               int
-}
+import "math"
 
 // inUse returns how many endpoints of each cluster a reader uses.
-func inUse(reader string, limits limits, all map[string]contribution) map[string]int {
-	// The oldest export decides. A level is the better the lower: what is saturated comes last, whatever its tier.
-	oldest, best := "", math.MaxInt
+func inUse(reader string, limits limits, all map[string]placed) map[string]int {
+	// A level is the better the lower: what is saturated comes last, whatever its tier.
+	best := math.MaxInt
 	level := func(name string) int {
 		level := limits.tier(name)
 		if all[name].saturated {
@@ -29,23 +16,17 @@ func inUse(reader string, limits limits, all map[string]contribution) map[string
 		return level
 	}
 	for name, each := range all {
-		if !each.exported {
-			continue
-		}
-		if oldest == "" || cmp.Or(each.created.Compare(all[oldest].created), strings.Compare(name, oldest)) < 0 {
-			oldest = name
-		}
-		if each.ready > 0 && limits.admits(reader, name) {
+		if each.ready() > 0 && limits.admits(reader, name) {
 			best = min(best, level(name))
 		}
 	}
 	ready := map[string]int{}
 	for name, each := range all {
-		if each.exported && each.ready > 0 && limits.admits(reader, name) && level(name) == best {
-			ready[name] = each.ready
+		if each.ready() > 0 && limits.admits(reader, name) && level(name) == best {
+			ready[name] = each.ready()
 		}
 	}
-	return shares(all[oldest].weights, ready)
+	return shares(weighings[all[reader].weights].says, ready)
 }
 
 // shares returns how many of the ready endpoints of clusters are in use with weights.

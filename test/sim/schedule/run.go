@@ -316,4 +316,4 @@ func (r *run) proportion() {
 }
 
 // writesPerChange is how many objects a controller writes at most for a change.
-const writesPerChange = 6
+const writesPerChange = 4

@@ -82,14 +82,14 @@ func (c *cluster) placedSlices() []*discoveryv1.EndpointSlice {
 
 // weighed asserts that each cluster uses the endpoints that it is to use, once all is whole.
 func (r *run) weighed() {
-	all := map[string]contribution{}
+	all := map[string]placed{}
 	for _, c := range r.clusters {
-		all[c.Name] = c.contributes()
+		all[c.Name] = c.placed
 	}
 	for _, c := range r.clusters {
 		seen := all
 		if !slices.Contains(r.limits.chosen, c.Name) {
-			seen = map[string]contribution{c.Name: all[c.Name]}
+			seen = map[string]placed{c.Name: all[c.Name]}
 		}
 		got := map[string]int{}
 		for _, slice := range c.placedSlices() {
