@@ -6,7 +6,6 @@ package contract
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -39,6 +39,7 @@ type Client struct {
 	kubernetes.Interface
 	Dynamic   dynamic.Interface
 	Namespace string
+	Maps      corev1client.ConfigMapInterface // in the namespace
 	// Config is that of these clients, which have all rights.
 	Config *rest.Config
 }
@@ -52,21 +53,12 @@ var (
 // Test runs every operation against the API server that config reaches. The server has the CustomResourceDefinitions of
 // the MCS API, a garbage collector and a namespace controller.
 func Test(t *testing.T, config *rest.Config) {
-	ctx := t.Context()
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	typed, err1 := kubernetes.NewForConfig(config)
-	untyped, err2 := dynamic.NewForConfig(config)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
 	for i, each := range slices.Concat(objects, custom, lists, watches, deletions, demo) {
-		c := &Client{typed, untyped, fmt.Sprintf("contract-%d", i), config}
-		if _, err := typed.CoreV1().Namespaces().Create(ctx,
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		got, err := try(func() string { return each.Run(ctx, c) })
+		got, err := try(func() string {
+			return each.Run(t.Context(), newClient(t.Context(), config, fmt.Sprintf("contract-%d", i)))
+		})
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", each.Name, err)
@@ -74,6 +66,14 @@ func Test(t *testing.T, config *rest.Config) {
 			t.Errorf("%s:\ngot  %s\nwant %s", each.Name, got, each.Want)
 		}
 	}
+}
+
+// newClient returns a client with a new namespace.
+func newClient(ctx context.Context, config *rest.Config, namespace string) *Client {
+	typed := need(kubernetes.NewForConfig(config))
+	need(typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		metav1.CreateOptions{}))
+	return &Client{typed, need(dynamic.NewForConfig(config)), namespace, typed.CoreV1().ConfigMaps(namespace), config}
 }
 
 // must ends an operation on an error.
@@ -171,15 +171,11 @@ func events(ctx context.Context, w watch.Interface, count int) string {
 func TestRestart(t *testing.T, config *rest.Config, restart func()) {
 	ctx := t.Context()
 	got, err := try(func() string {
-		c := &Client{Interface: need(kubernetes.NewForConfig(config)), Namespace: "contract-restart"}
-		need(c.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}},
-			metav1.CreateOptions{}))
+		c := newClient(ctx, config, "contract-restart")
 		version := fill(ctx, c, "red", "a")
 		fill(ctx, c, "red", "b")
 		restart()
-		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{
-			ResourceVersion: version, LabelSelector: ours,
-		}))
+		w := need(c.Maps.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: ours}))
 		defer w.Stop()
 		return events(ctx, w, 1)
 	})

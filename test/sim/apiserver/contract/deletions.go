@@ -9,82 +9,75 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 var deletions = []Operation{
 	{"preconditions of a deletion", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		created := need(client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
+		created := need(c.Maps.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
 		other, old := types.UID("another"), "1"
-		err1 := client.Delete(ctx, "one", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}})
-		err2 := client.Delete(ctx, "one",
+		err1 := c.Maps.Delete(ctx, "one", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}})
+		err2 := c.Maps.Delete(ctx, "one",
 			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &old}})
-		err3 := client.Delete(ctx, "one", metav1.DeleteOptions{
+		err3 := c.Maps.Delete(ctx, "one", metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &created.UID, ResourceVersion: &created.ResourceVersion},
 		})
-		err4 := client.Delete(ctx, "one", metav1.DeleteOptions{})
+		err4 := c.Maps.Delete(ctx, "one", metav1.DeleteOptions{})
 		return results(err1, err2, err3, err4)
 	}, "Conflict 409, Conflict 409, ok, NotFound 404"},
 	{"a finalizer holds an object", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
 		held := configMap("one", "red")
 		held.Finalizers = []string{"example.org/held"}
-		need(client.Create(ctx, held, metav1.CreateOptions{}))
-		must(client.Delete(ctx, "one", metav1.DeleteOptions{}))
-		waiting := need(client.Get(ctx, "one", metav1.GetOptions{}))
+		need(c.Maps.Create(ctx, held, metav1.CreateOptions{}))
+		must(c.Maps.Delete(ctx, "one", metav1.DeleteOptions{}))
+		waiting := need(c.Maps.Get(ctx, "one", metav1.GetOptions{}))
 		deleting := waiting.DeletionTimestamp != nil
 		waiting.Finalizers = nil
-		need(client.Update(ctx, waiting, metav1.UpdateOptions{}))
-		_, err := client.Get(ctx, "one", metav1.GetOptions{})
+		need(c.Maps.Update(ctx, waiting, metav1.UpdateOptions{}))
+		_, err := c.Maps.Get(ctx, "one", metav1.GetOptions{})
 		return words(deleting, result(err))
 	}, "true NotFound 404"},
 	{"dependents are collected", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		createOwned(ctx, client)
-		must(client.Delete(ctx, "owner", metav1.DeleteOptions{}))
+		createOwned(ctx, c)
+		must(c.Maps.Delete(ctx, "owner", metav1.DeleteOptions{}))
 		until(ctx, func() bool {
-			_, err := client.Get(ctx, "owned", metav1.GetOptions{})
+			_, err := c.Maps.Get(ctx, "owned", metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		})
 		return "gone"
 	}, "gone"},
 	{"orphans stay", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		createOwned(ctx, client)
-		must(client.Delete(ctx, "owner", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
+		createOwned(ctx, c)
+		must(c.Maps.Delete(ctx, "owner", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
 		until(ctx, func() bool {
-			_, gone := client.Get(ctx, "owner", metav1.GetOptions{})
-			orphan, err := client.Get(ctx, "owned", metav1.GetOptions{})
+			_, gone := c.Maps.Get(ctx, "owner", metav1.GetOptions{})
+			orphan, err := c.Maps.Get(ctx, "owned", metav1.GetOptions{})
 			return apierrors.IsNotFound(gone) && err == nil && len(orphan.OwnerReferences) == 0
 		})
 		return "free"
 	}, "free"},
 	{"a collection is deleted by label", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
 		for name, color := range map[string]string{"one": "red", "two": "red", "three": "blue"} {
-			need(client.Create(ctx, configMap(name, color), metav1.CreateOptions{}))
+			need(c.Maps.Create(ctx, configMap(name, color), metav1.CreateOptions{}))
 		}
-		err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "color=red"})
-		_, one := client.Get(ctx, "one", metav1.GetOptions{})
-		_, two := client.Get(ctx, "two", metav1.GetOptions{})
-		_, three := client.Get(ctx, "three", metav1.GetOptions{})
+		err := c.Maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "color=red"})
+		_, one := c.Maps.Get(ctx, "one", metav1.GetOptions{})
+		_, two := c.Maps.Get(ctx, "two", metav1.GetOptions{})
+		_, three := c.Maps.Get(ctx, "three", metav1.GetOptions{})
 		return results(err, one, two, three)
 	}, "ok, NotFound 404, NotFound 404, ok"},
 	{"a namespace that is being deleted", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
 		held := configMap("one", "red")
 		held.Finalizers = []string{"example.org/held"}
-		need(client.Create(ctx, held, metav1.CreateOptions{}))
+		need(c.Maps.Create(ctx, held, metav1.CreateOptions{}))
 		must(c.CoreV1().Namespaces().Delete(ctx, c.Namespace, metav1.DeleteOptions{}))
 		var late error
 		until(ctx, func() bool {
-			object, err := client.Get(ctx, "one", metav1.GetOptions{})
+			object, err := c.Maps.Get(ctx, "one", metav1.GetOptions{})
 			return err == nil && object.DeletionTimestamp != nil
 		})
-		_, late = client.Create(ctx, configMap("two", "red"), metav1.CreateOptions{})
+		_, late = c.Maps.Create(ctx, configMap("two", "red"), metav1.CreateOptions{})
 		cause := apierrors.HasStatusCause(late, corev1.NamespaceTerminatingCause)
-		need(client.Patch(ctx, "one", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+		need(c.Maps.Patch(ctx, "one", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
 			metav1.PatchOptions{}))
 		until(ctx, func() bool {
 			_, err := c.CoreV1().Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{})
@@ -93,20 +86,19 @@ var deletions = []Operation{
 		return words(result(late), cause)
 	}, "Forbidden 403 true"},
 	{"a name can be used again", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		first := need(client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
-		must(client.Delete(ctx, "one", metav1.DeleteOptions{}))
-		second := need(client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
+		first := need(c.Maps.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
+		must(c.Maps.Delete(ctx, "one", metav1.DeleteOptions{}))
+		second := need(c.Maps.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
 		return words(first.UID != second.UID)
 	}, "true"},
 }
 
 // createOwned creates a ConfigMap and one that it owns: owner and owned.
-func createOwned(ctx context.Context, client corev1client.ConfigMapInterface) {
-	owner := need(client.Create(ctx, configMap("owner", "red"), metav1.CreateOptions{}))
+func createOwned(ctx context.Context, c *Client) {
+	owner := need(c.Maps.Create(ctx, configMap("owner", "red"), metav1.CreateOptions{}))
 	owned := configMap("owned", "red")
 	owned.OwnerReferences = []metav1.OwnerReference{
 		{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID},
 	}
-	need(client.Create(ctx, owned, metav1.CreateOptions{}))
+	need(c.Maps.Create(ctx, owned, metav1.CreateOptions{}))
 }

@@ -17,51 +17,48 @@ import (
 // objects are operations on single objects of built-in resources.
 var objects = []Operation{
 	{"create and get", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		_, err1 := client.Get(ctx, "one", metav1.GetOptions{})
-		created := need(client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
-		got := need(client.Get(ctx, "one", metav1.GetOptions{}))
-		_, err2 := client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{})
+		_, err1 := c.Maps.Get(ctx, "one", metav1.GetOptions{})
+		created := need(c.Maps.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
+		got := need(c.Maps.Get(ctx, "one", metav1.GetOptions{}))
+		_, err2 := c.Maps.Create(ctx, configMap("one", "red"), metav1.CreateOptions{})
 		_, err3 := c.CoreV1().ConfigMaps("nowhere").Create(ctx, configMap("one", "red"), metav1.CreateOptions{})
 		return words(created.UID != "", created.ResourceVersion != "", got.ResourceVersion == created.ResourceVersion,
 			!got.CreationTimestamp.IsZero(), results(err1, err2, err3))
 	}, "true true true true NotFound 404, AlreadyExists 409, NotFound 404"},
 	{"generated names differ", func(ctx context.Context, c *Client) string {
 		named := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "some-"}}
-		one, err1 := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, named, metav1.CreateOptions{})
-		two, err2 := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, named, metav1.CreateOptions{})
+		one, err1 := c.Maps.Create(ctx, named, metav1.CreateOptions{})
+		two, err2 := c.Maps.Create(ctx, named, metav1.CreateOptions{})
 		return words(results(err1, err2), strings.HasPrefix(one.Name, "some-"), one.Name != two.Name)
 	}, "ok, ok true true"},
 	{"a dry run creates nothing", func(ctx context.Context, c *Client) string {
-		_, err1 := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap("one", "red"),
+		_, err1 := c.Maps.Create(ctx, configMap("one", "red"),
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		_, err2 := c.CoreV1().ConfigMaps(c.Namespace).Get(ctx, "one", metav1.GetOptions{})
+		_, err2 := c.Maps.Get(ctx, "one", metav1.GetOptions{})
 		return results(err1, err2)
 	}, "ok, NotFound 404"},
 	{"names and labels are validated", func(ctx context.Context, c *Client) string {
-		_, err1 := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap("Upper", "red"), metav1.CreateOptions{})
-		_, err2 := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap("one", "no value"), metav1.CreateOptions{})
+		_, err1 := c.Maps.Create(ctx, configMap("Upper", "red"), metav1.CreateOptions{})
+		_, err2 := c.Maps.Create(ctx, configMap("one", "no value"), metav1.CreateOptions{})
 		_, err3 := c.CoreV1().Services(c.Namespace).Create(ctx, service("with.dot"), metav1.CreateOptions{})
 		return results(err1, err2, err3)
 	}, "Invalid 422, Invalid 422, Invalid 422"},
 	{"an update conflicts with an older version and another object, and makes a version if it changes something", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		old := need(client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
+		old := need(c.Maps.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
 		changed := old.DeepCopy()
 		changed.Labels["color"] = "blue"
-		changed, err1 := client.Update(ctx, changed, metav1.UpdateOptions{})
-		_, err2 := client.Update(ctx, old, metav1.UpdateOptions{})
-		same := need(client.Update(ctx, changed, metav1.UpdateOptions{}))
+		changed, err1 := c.Maps.Update(ctx, changed, metav1.UpdateOptions{})
+		_, err2 := c.Maps.Update(ctx, old, metav1.UpdateOptions{})
+		same := need(c.Maps.Update(ctx, changed, metav1.UpdateOptions{}))
 		another := changed.DeepCopy()
 		another.UID = "another"
-		_, err3 := client.Update(ctx, another, metav1.UpdateOptions{})
+		_, err3 := c.Maps.Update(ctx, another, metav1.UpdateOptions{})
 		return words(results(err1, err2, err3), changed.UID == old.UID, changed.ResourceVersion != old.ResourceVersion,
 			changed.ResourceVersion == same.ResourceVersion)
 	}, "ok, Conflict 409, Conflict 409 true true true"},
 	{"a merge patch", func(ctx context.Context, c *Client) string {
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		need(client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
-		patched, err := client.Patch(ctx, "one", types.MergePatchType,
+		need(c.Maps.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}))
+		patched, err := c.Maps.Patch(ctx, "one", types.MergePatchType,
 			[]byte(`{"metadata":{"labels":{"color":null,"size":"big"}}}`), metav1.PatchOptions{})
 		return words(result(err), patched.Labels)
 	}, "ok map[size:big]"},

@@ -15,7 +15,7 @@ import (
 // fill creates ConfigMaps, all of one color, and returns the version of the last.
 func fill(ctx context.Context, c *Client, color string, names ...string) (version string) {
 	for _, name := range names {
-		version = need(c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap(name, color), metav1.CreateOptions{})).ResourceVersion
+		version = need(c.Maps.Create(ctx, configMap(name, color), metav1.CreateOptions{})).ResourceVersion
 	}
 	return version
 }
@@ -40,24 +40,22 @@ var lists = []Operation{
 	{"a list is in the order of names, and selects", func(ctx context.Context, c *Client) string {
 		fill(ctx, c, "red", "b", "a")
 		fill(ctx, c, "blue", "c")
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		all := need(client.List(ctx, metav1.ListOptions{LabelSelector: ours}))
-		red := need(client.List(ctx, metav1.ListOptions{LabelSelector: "color=red"}))
-		one := need(client.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=c"}))
+		all := need(c.Maps.List(ctx, metav1.ListOptions{LabelSelector: ours}))
+		red := need(c.Maps.List(ctx, metav1.ListOptions{LabelSelector: "color=red"}))
+		one := need(c.Maps.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=c"}))
 		return namesOf(all) + "; " + namesOf(red) + "; " + namesOf(one)
 	}, "a b c; a b; c"},
 	{"pages are of one version", func(ctx context.Context, c *Client) string {
 		fill(ctx, c, "red", "a", "b", "c")
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		first := need(client.List(ctx, metav1.ListOptions{LabelSelector: ours, Limit: 2}))
+		first := need(c.Maps.List(ctx, metav1.ListOptions{LabelSelector: ours, Limit: 2}))
 		fill(ctx, c, "red", "d")
-		must(client.Delete(ctx, "c", metav1.DeleteOptions{}))
-		second := need(client.List(ctx, metav1.ListOptions{LabelSelector: ours, Limit: 2, Continue: first.Continue}))
+		must(c.Maps.Delete(ctx, "c", metav1.DeleteOptions{}))
+		second := need(c.Maps.List(ctx, metav1.ListOptions{LabelSelector: ours, Limit: 2, Continue: first.Continue}))
 		return words(namesOf(first)+"; "+namesOf(second)+";", second.Continue == "",
 			first.ResourceVersion == second.ResourceVersion)
 	}, "a b; c; true true"},
 	{"a list at a version to come", func(ctx context.Context, c *Client) string {
-		_, err := c.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "999999999"})
+		_, err := c.Maps.List(ctx, metav1.ListOptions{ResourceVersion: "999999999"})
 		return result(err)
 	}, "Timeout 504"},
 }
@@ -65,21 +63,19 @@ var lists = []Operation{
 var watches = []Operation{
 	{"a watch goes on after a version", func(ctx context.Context, c *Client) string {
 		version := fill(ctx, c, "red", "a")
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		w := need(client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: ours}))
+		w := need(c.Maps.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: ours}))
 		defer w.Stop()
 		fill(ctx, c, "red", "b")
-		must(client.Delete(ctx, "a", metav1.DeleteOptions{}))
+		must(c.Maps.Delete(ctx, "a", metav1.DeleteOptions{}))
 		return events(ctx, w, 2)
 	}, "ADDED b, DELETED a"},
 	{"a watch from an older version sends again what another one sent", func(ctx context.Context, c *Client) string {
 		version := fill(ctx, c, "red", "a")
-		client := c.CoreV1().ConfigMaps(c.Namespace)
 		last := fill(ctx, c, "red", "b")
-		must(client.Delete(ctx, "a", metav1.DeleteOptions{}))
+		must(c.Maps.Delete(ctx, "a", metav1.DeleteOptions{}))
 		var texts []string
 		for range 2 {
-			w := need(client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: ours}))
+			w := need(c.Maps.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: ours}))
 			added, deleted := <-w.ResultChan(), <-w.ResultChan()
 			w.Stop()
 			one, ok1 := added.Object.(*corev1.ConfigMap)
@@ -91,14 +87,14 @@ var watches = []Operation{
 	}, "ADDED DELETED true true, ADDED DELETED true true"},
 	{"a watch of no version begins with what exists", func(ctx context.Context, c *Client) string {
 		fill(ctx, c, "red", "a")
-		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{LabelSelector: ours}))
+		w := need(c.Maps.Watch(ctx, metav1.ListOptions{LabelSelector: ours}))
 		defer w.Stop()
 		fill(ctx, c, "red", "b")
 		return events(ctx, w, 2)
 	}, "ADDED a, ADDED b"},
 	{"a list that is streamed ends with a bookmark", func(ctx context.Context, c *Client) string {
 		fill(ctx, c, "red", "a", "b")
-		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{
+		w := need(c.Maps.Watch(ctx, metav1.ListOptions{
 			LabelSelector: ours, SendInitialEvents: new(true), AllowWatchBookmarks: true,
 			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		}))
@@ -107,27 +103,26 @@ var watches = []Operation{
 	}, "ADDED a, ADDED b, BOOKMARK initial"},
 	{"who selects sees objects come and go", func(ctx context.Context, c *Client) string {
 		version := fill(ctx, c, "red", "a")
-		client := c.CoreV1().ConfigMaps(c.Namespace)
-		w := need(client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: "color=blue"}))
+		w := need(c.Maps.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: "color=blue"}))
 		defer w.Stop()
 		for _, color := range []string{"blue", "blue", "red"} {
-			object := need(client.Get(ctx, "a", metav1.GetOptions{}))
+			object := need(c.Maps.Get(ctx, "a", metav1.GetOptions{}))
 			object.Labels["color"] = color
 			object.Data = map[string]string{"version": object.ResourceVersion}
-			need(client.Update(ctx, object, metav1.UpdateOptions{}))
+			need(c.Maps.Update(ctx, object, metav1.UpdateOptions{}))
 		}
 		return events(ctx, w, 3)
 	}, "ADDED a, MODIFIED a, DELETED a"},
 	{"a watch ends after its time", func(ctx context.Context, c *Client) string {
 		version := fill(ctx, c, "red", "a")
-		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx,
+		w := need(c.Maps.Watch(ctx,
 			metav1.ListOptions{ResourceVersion: version, LabelSelector: ours, TimeoutSeconds: new(int64(1))}))
 		defer w.Stop()
 		return events(ctx, w, 1)
 	}, "end"},
 	{"a watch from a version to come sends nothing before", func(ctx context.Context, c *Client) string {
 		version := fill(ctx, c, "red", "a")
-		w := need(c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx,
+		w := need(c.Maps.Watch(ctx,
 			metav1.ListOptions{ResourceVersion: version + "000", LabelSelector: ours, TimeoutSeconds: new(int64(1))}))
 		defer w.Stop()
 		fill(ctx, c, "red", "b")
