@@ -4,13 +4,11 @@ package sim
 
 import (
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
 // StopAPI kills the API server: nobody can connect to it, and its connections are reset.
@@ -38,14 +36,6 @@ func (c *Cluster) StartAPI() {
 		c.serve()
 		c.API.Start()
 	}
-}
-
-// RestoreAPI has the API server go back to a backup. It is stopped for a second, as Kubernetes requires.
-func (c *Cluster) RestoreAPI(backup *apiserver.Backup) {
-	c.StopAPI()
-	Wait(time.Second)
-	c.API.Restore(backup)
-	c.StartAPI()
 }
 
 // SetImpostor has what listens at the address of the API server prove that it is

@@ -45,13 +45,16 @@ func TestResumedWatches(t *testing.T) {
 		{"a restored etcd", 1, func(_ *network.Network, west *sim.Cluster, change func(int)) {
 			backup := west.API.Backup()
 			change(20)
-			west.RestoreAPI(backup)
+			west.StopAPI()
+			sim.Wait(time.Second)
+			west.API.Restore(backup, false)
+			west.StartAPI()
 		}},
 		{"a restored etcd whose revisions continue, and that went further meanwhile", 1, func(n *network.Network, west *sim.Cluster, change func(int)) {
 			backup := west.API.Backup()
 			change(20)
 			n.Cut("east", "west", network.Both)
-			west.API.RestoreWithBump(backup)
+			west.API.Restore(backup, true)
 			change(90)
 			n.Restore("east", "west")
 		}},
@@ -59,7 +62,7 @@ func TestResumedWatches(t *testing.T) {
 			backup := west.API.Backup()
 			west.Withdraw("other") // which the backup does not know
 			sim.Wait(time.Second)
-			west.API.Restore(backup)
+			west.API.Restore(backup, false)
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -133,29 +133,38 @@ func (s *Server) Restart() {
 	s.store.endAll()
 }
 
+// A Backup is the content of a Server at one moment.
+type Backup struct {
+	revision int64
+	objects  map[schema.GroupResource]map[string]runtime.Object
+}
+
 // Backup returns what the server holds. Backups share nothing that changes.
 func (s *Server) Backup() *Backup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.store.backup()
+	return &Backup{s.store.revision, cloned(s.store.objects)}
 }
 
-// Restore restarts the server with the content and the revision of a backup.
-func (s *Server) Restore(backup *Backup) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.store.restore(backup)
-	s.store.endAll()
+func cloned(objects map[schema.GroupResource]map[string]runtime.Object) map[schema.GroupResource]map[string]runtime.Object {
+	clone := maps.Clone(objects)
+	for resource, each := range clone {
+		clone[resource] = maps.Clone(each)
+	}
+	return clone
 }
 
-// RestoreWithBump is Restore with revisions that continue those of now, and that no watch is at, as with --bump-revision
-// and --mark-compacted of etcdutl.
-func (s *Server) RestoreWithBump(backup *Backup) {
+// Restore restarts the server with the content of a backup: watches see nothing of what was lost. Revisions are given out
+// anew, or continue those of now with one that no watch is at, as with --bump-revision and --mark-compacted of etcdutl.
+func (s *Server) Restore(backup *Backup, bump bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.store.revision + 1
-	s.store.restore(backup)
-	s.store.revision, s.store.compacted, s.store.cached = next, next, next
+	revision := backup.revision
+	if bump {
+		revision = s.store.revision + 1
+	}
+	s.store.revision, s.store.compacted, s.store.cached, s.store.log = revision, revision, revision, nil
+	s.store.objects = cloned(backup.objects)
 	s.store.endAll()
 }
 

@@ -136,9 +136,6 @@ func (s *store) at(resource schema.GroupResource, revision int64) map[string]run
 		case each.previous == nil:
 			delete(objects, each.key)
 		default:
-			if objects == nil {
-				objects = map[string]runtime.Object{}
-			}
 			objects[each.key] = each.previous
 		}
 	}
@@ -160,29 +157,6 @@ func (s *store) after(revision int64) []event {
 func (s *store) compact(revision int64) {
 	s.log = slices.Clone(s.after(revision))
 	s.compacted = max(s.compacted, min(revision, s.revision))
-}
-
-// A Backup is the content of a Server at one moment.
-type Backup struct {
-	revision int64
-	objects  map[schema.GroupResource]map[string]runtime.Object
-}
-
-func (s *store) backup() *Backup {
-	copied := map[schema.GroupResource]map[string]runtime.Object{}
-	for resource, objects := range s.objects {
-		copied[resource] = maps.Clone(objects)
-	}
-	return &Backup{s.revision, copied}
-}
-
-// restore goes back to a backup: revisions are given out anew, and watches see nothing of what was lost.
-func (s *store) restore(backup *Backup) {
-	s.revision, s.compacted, s.cached, s.log = backup.revision, backup.revision, backup.revision, nil
-	s.objects = map[schema.GroupResource]map[string]runtime.Object{}
-	for resource, objects := range backup.objects {
-		s.objects[resource] = maps.Clone(objects)
-	}
 }
 
 // An Event is a change of one object. Object is the store's and must not be

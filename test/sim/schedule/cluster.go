@@ -137,7 +137,7 @@ func (c *cluster) restore(kept backup, reset bool) {
 	if reset {
 		c.StopAPI()
 	}
-	c.API.RestoreWithBump(kept.server)
+	c.API.Restore(kept.server, true)
 	if reset {
 		c.StartAPI()
 	}
