@@ -58,7 +58,7 @@ func relabelled(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
 	for _, id := range []string{"east", "No.Such.Id"} {
 		s.edit(p, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, member.ClusterLabel, id))
-		east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
+		east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid, fmt.Sprintf("cluster id %q", id))
 		s.Except(east, westGone, healthy)
 		s.edit(p, fmt.Sprintf(`{"metadata":{"labels":{%q:"west"}}}`, member.ClusterLabel))
 		s.Judged(p, "Heard")
