@@ -28,7 +28,6 @@ var All = []Scenario{
 	{"CRDs are deleted", three, fault(removal)},
 	{"CRDs are upgraded", []string{"west", "dual"}, of(upgrade)},
 
-	{"the life of a service", two, of(life)},
 	{"endpoints are written by hand", two, of(handWrittenEndpoints)},
 	{"clusters are in different networks", three, fault(networks)},
 	{"a headless service is in another network", two, of(headlessNetworks)},

@@ -31,31 +31,6 @@ func of(run func(s *Set, east, west *Cluster)) func(*Set) {
 
 func web(text string) View { return View{"web": text} }
 
-// life is that of a service.
-func life(s *Set, east, west *Cluster) {
-	east.Export("web:10.64.0.10,10.64.0.11")
-	s.Expect(web("east/10.64.0.10 east/10.64.0.11 -> VIP"))
-	west.Export("web:10.65.0.10")
-	s.Expect(web("east/10.64.0.10 east/10.64.0.11 west/10.65.0.10 -> VIP"))
-	east.SetEndpoints("web", "10.64.0.12")
-	s.Expect(web("east/10.64.0.12 west/10.65.0.10 -> VIP"))
-	east.SetEndpoints("web")
-	s.Expect(web(ofWest))
-	east.Withdraw("web")
-	s.Expect(web(ofWest))
-	west.Withdraw("web")
-	s.Expect(web(gone))
-
-	// kube-proxy must not see the slices of a headless one, and no Service may have them.
-	west.Export("db!10.65.0.20")
-	s.Expect(View{"db": "west/10.65.0.20 -> 10.65.0.20"})
-	for _, slice := range east.Slices("db") {
-		if _, ok := slice.Labels[export.LabelHeadless]; !ok || slice.Labels[export.LabelKubernetesService] != "WEST.DB" {
-			s.Errorf("slice %s has labels %v", slice.Name, slice.Labels)
-		}
-	}
-}
-
 // byHandOutside are virtual machines: a Service without a selector, and a slice that no controller writes, in which
 // optional fields are missing.
 const byHandOutside = `
@@ -134,11 +109,21 @@ func conflict(s *Set, east, west *Cluster) {
 	}
 }
 
-// changeOfType turns a service headless and back.
-func changeOfType(s *Set, _, west *Cluster) {
-	for _, each := range [][2]string{{":", ofWest}, {"!", "west/10.65.0.10 -> 10.65.0.10"}, {":", ofWest}} {
+// changeOfType turns a service headless and back. kube-proxy must not see the slices of a headless one, and no Service may
+// have them. Random schedules and TestEveryCallIsAllowed of test/controller have the rest of the life of a service.
+func changeOfType(s *Set, east, west *Cluster) {
+	derived := east.derived("web")
+	for _, each := range [][3]string{
+		{":", ofWest, derived}, {"!", "west/10.65.0.10 -> 10.65.0.10", "WEST.WEB"}, {":", ofWest, derived},
+	} {
 		west.Export("web" + each[0] + "10.65.0.10")
 		s.Expect(web(each[1]))
+		for _, slice := range east.Slices("web") {
+			_, headless := slice.Labels[export.LabelHeadless]
+			if headless != (each[0] == "!") || slice.Labels[export.LabelKubernetesService] != each[2] {
+				s.Errorf("slice %s has labels %v", slice.Name, slice.Labels)
+			}
+		}
 		west.DeleteService("web")
 	}
 }
