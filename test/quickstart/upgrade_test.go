@@ -82,7 +82,7 @@ func (b *bed) runs(t *testing.T, releases ...release) {
 
 // testManifest installs a release in north without Helm, with its id as a ClusterProperty, and removes it.
 func testManifest(t *testing.T, b *bed) {
-	about, err := os.ReadFile(root + "/test/sim/testdata/about.yaml")
+	about, err := os.ReadFile("testdata/about.yaml")
 	must(t, err)
 	b.apply(t, "north", string(about))
 	b.run(t, "kubectl --context north wait --for condition=Established crd/clusterproperties.about.k8s.io")

@@ -32,7 +32,6 @@ type Cluster struct {
 	written    *writes
 	registry   atomic.Pointer[prometheus.Registry] // that of the controller that was started last
 	namespaces []string                            // that the scenario created
-	described  bool                                // it has ClusterProperties
 	stop       func()                              // nil if no controller runs
 }
 

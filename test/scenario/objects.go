@@ -41,8 +41,9 @@ type Objects struct {
 	// DNS is the one of the cluster, nil if none runs.
 	DNS *answers.DNS
 
-	set   *Set
-	nodes []string // that may be left
+	set       *Set
+	nodes     []string // that may be left
+	described bool     // it has ClusterProperties
 	// These are clients of the namespace.
 	services corev1client.ServiceInterface
 	slices   discoveryv1client.EndpointSliceInterface

@@ -39,14 +39,14 @@ spec:
 `
 
 // Describe sets a ClusterProperty. The controller reads it within a minute.
-func (c *Cluster) Describe(name, value string) {
-	c.set.Helper()
-	if !c.described {
-		c.Put(about)
-		c.described = true
+func (o *Objects) Describe(name, value string) {
+	o.set.Helper()
+	if !o.described {
+		o.Put(about)
+		o.described = true
 	}
-	c.set.Eventually("ClusterProperty", func() error {
-		return c.put(c.set.Context(), fmt.Sprintf(
+	o.set.Eventually("ClusterProperty", func() error {
+		return o.put(o.set.Context(), fmt.Sprintf(
 			"{apiVersion: about.k8s.io/v1beta1, kind: ClusterProperty, metadata: {name: %s}, spec: {value: %q}}", name, value))
 	})
 }

@@ -4,7 +4,6 @@ package sim_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +43,7 @@ func TestStarts(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 				east, west := set.Cluster("east"), set.Cluster("west")
-				describe(t, east, "region", "eu")
+				east.Describe("region", "eu")
 				west.Serve("web:10.65.0.1")
 				west.AnnotateExport("web", export.AnnotationClusters, "region=eu")
 				sim.Wait(2 * time.Minute)
@@ -72,15 +71,6 @@ func TestStarts(t *testing.T) {
 			})
 		})
 	}
-}
-
-// describe gives a cluster a ClusterProperty.
-func describe(t *testing.T, c *sim.Cluster, name, value string) {
-	t.Helper()
-	definition, err := os.ReadFile("testdata/about.yaml")
-	must(t, err)
-	c.Put(string(definition))
-	c.Put(fmt.Sprintf("{apiVersion: about.k8s.io/v1alpha1, kind: ClusterProperty, metadata: {name: %s}, spec: {value: %q}}", name, value))
 }
 
 // TestUnknownProperties: no border admits a cluster by what it is not while its properties are unknown.
@@ -153,9 +143,9 @@ func TestOwnID(t *testing.T) {
 			}
 		}
 		restart("", "--cluster-id")
-		describe(t, west, "cluster.clusterset.k8s.io", "Not A Name")
+		west.Describe("cluster.clusterset.k8s.io", "Not A Name")
 		restart("", "ClusterProperty")
-		describe(t, west, "cluster.clusterset.k8s.io", "name.registry")
+		west.Describe("cluster.clusterset.k8s.io", "name.registry")
 		restart("", "was west before")
 		expect(t, east, kept)
 		must(t, west.Kube.CoordinationV1().Leases(member.DefaultNamespace).Delete(t.Context(), member.HeartbeatLease,
