@@ -85,12 +85,11 @@ func (s *Server) orphan(owner types.UID) {
 	}
 }
 
-// collect is the garbage collector: dependents whose owner is gone go, each of which has one, and owners that wait for
-// dependents go once none is left.
+// collect is the garbage collector: dependents whose owner is gone go, each of which has one, and so does an owner that waits
+// for them: nothing else holds any of them here.
 func (s *Server) collect(owner types.UID) {
 	var waiting runtime.Object
 	var waitingResource schema.GroupResource
-	left := false
 	for resource, objects := range s.store.objects {
 		for _, each := range objects {
 			m := access(each)
@@ -109,22 +108,10 @@ func (s *Server) collect(owner types.UID) {
 				continue
 			}
 			s.terminate(resource, each, metav1.DeleteOptions{})
-			left = left || s.store.get(resource, keyOf(each)) != nil
 		}
 	}
-	switch {
-	case waiting == nil:
-	case left:
-		s.later(func() { s.collect(owner) })
-	default:
-		object := waiting.DeepCopyObject()
-		m := access(object)
-		m.SetFinalizers(slices.DeleteFunc(m.GetFinalizers(), func(f string) bool { return f == foreground }))
-		if len(m.GetFinalizers()) == 0 {
-			s.remove(waitingResource, object)
-		} else {
-			s.store.write(watch.Modified, waitingResource, object)
-		}
+	if waiting != nil {
+		s.remove(waitingResource, waiting)
 	}
 }
 

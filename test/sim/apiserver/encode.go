@@ -36,12 +36,10 @@ type format struct {
 	protobuf bool
 }
 
-// formatOf picks the first format of an Accept header that the server has. It has no tables, for which kubectl asks first.
+// formatOf picks the first format of an Accept header that the server has. It has no tables: kubectl, which asks for them first,
+// makes do with objects.
 func formatOf(req *http.Request, k *kind) format {
 	for _, each := range strings.Split(req.Header.Get("Accept"), ",") {
-		if strings.Contains(each, "as=") {
-			continue
-		}
 		if strings.HasPrefix(strings.TrimSpace(each), protobufType) && !k.custom() && k.Group != definitions.Group {
 			return format{k, true}
 		}

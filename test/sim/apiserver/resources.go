@@ -184,8 +184,8 @@ func tooMany(openAPI, object map[string]any, path *field.Path) (problems field.E
 	return problems
 }
 
-// pruneObject drops the fields that a schema does not have, as a structural
-// schema without preserveUnknownFields does. What every object has stays.
+// pruneObject drops the fields that a schema does not have, as a structural schema does: none here preserves unknown fields.
+// What every object has stays.
 func pruneObject(openAPI, object map[string]any) {
 	properties, _ := openAPI["properties"].(map[string]any)
 	for key, value := range object {
@@ -203,9 +203,6 @@ func pruneObject(openAPI, object map[string]any) {
 }
 
 func pruneValue(openAPI map[string]any, value any) {
-	if openAPI["x-kubernetes-preserve-unknown-fields"] == true {
-		return
-	}
 	switch value := value.(type) {
 	case map[string]any:
 		properties, _ := openAPI["properties"].(map[string]any)

@@ -196,8 +196,6 @@ func (w *stream) tell(each event) error {
 		eventType = watch.Modified
 	case is:
 		eventType = watch.Added
-	case !was:
-		return nil
 	}
 	_, err := w.writer.Write(each.frame(w.target.format, eventType))
 	return err
