@@ -191,9 +191,9 @@ func (s *Set) Pair(reader, source string) Pair { return Pair{s.Cluster(reader), 
 func (p Pair) secret() string { return "member-" + p.Source.Name }
 
 // Join makes the source a member of the reader.
-func (s *Set) Join(p Pair) *corev1.Secret {
+func (s *Set) Join(p Pair) {
 	s.Helper()
-	return p.Reader.PutSecret(p.secret(), p.Source.Name, p.Source.platform.Credential(p.Reader.Name))
+	p.Reader.PutSecret(p.secret(), p.Source.Name, p.Source.platform.Credential(p.Reader.Name))
 }
 
 // Leave ends that.

@@ -33,18 +33,11 @@ func exportsLost(s *Set, east, west, north *Cluster) {
 
 	lose()
 	s.Holds(time.Minute, westDemoted, east)
-	s.Annotate(p, memberstate.AnnotationConfirm, s.token(p))
+	// What to confirm is a time, and the last of the message: the newest is the greatest.
+	_, token, _ := strings.Cut(east.ExpectEvent(s.secretOf(p), memberstate.EventMemberQuarantined), " of this Secret is ")
+	s.Annotate(p, memberstate.AnnotationConfirm, token)
 	s.Judged(p, "Heard")
 	s.Expect(left)
-}
-
-// token is what an Event of a hold says to confirm.
-func (s *Set) token(p Pair) string {
-	s.Helper()
-	// It is a time, and the last of the message: the newest is the greatest.
-	_, token, _ := strings.Cut(p.Reader.ExpectEvent(s.secretOf(p), memberstate.EventMemberQuarantined),
-		" of this Secret is ")
-	return token
 }
 
 // uid is that of a cluster's namespace kube-system.

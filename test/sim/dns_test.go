@@ -37,7 +37,7 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			sim.Run(t, []string{"west"}, func(t *testing.T, set *sim.ClusterSet) {
 				west := set.Cluster("west")
-				here, _ := serveSome(west, 2)
+				here := serveSome(west, 2)
 				west.StopController() // it would have a say, too
 				row.begin(set)
 				edit(t, west, false,

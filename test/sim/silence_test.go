@@ -58,8 +58,8 @@ func hangingWatches(req *http.Request, serve apiserver.Serve) (*http.Response, e
 // nothing heals what heals itself.
 func nothing(*sim.Cluster) {}
 
-// silences are those of west, of the way to it, and of what answers in its
-// place. A controller that stops is one of test/scenario.
+// silences are those of west, of the way to it, and of what answers in its place. A controller that stops, and a way that is
+// cut and whose connections end, are those of test/scenario.
 func silences() []fault {
 	rows := []fault{
 		inWest("its API server is killed", (*sim.Cluster).StopAPI, (*sim.Cluster).StartAPI),
@@ -77,7 +77,6 @@ func silences() []fault {
 			func(west *sim.Cluster) { west.API.SetFault("east", hangingWatches) },
 			func(west *sim.Cluster) { west.API.SetFault("east", nil) }),
 		onWay("the way is cut, and its connections stay", cut(network.Both, false)),
-		onWay("the way is cut, and its connections end", cut(network.Both, true)),
 		onWay("nothing comes from it", cut(network.FromServer, false)),
 		onWay("nothing gets to it", cut(network.ToServer, true)),
 		onWay("connections are refused", (*network.Network).Refuse),
