@@ -15,7 +15,7 @@ import (
 func cutOff(s *Set, east, west, north *Cluster) {
 	ways := []Pair{{east, west}, {north, west}, {west, east}, {west, north}}
 	s.cut(ways...)
-	s.Holds(20*time.Second, healthy, s.clusters...)
+	s.Holds(20*time.Second, healthy)
 	home := healthy.With("web", "north/10.66.0.1~ west/10.65.0.1 -> VIP", "db", "north/10.66.0.3~ west/10.65.0.3 -> 10.65.0.3")
 	s.Judged(Pair{west, east}, "Silent")
 	s.Except(west, home, westDemoted)

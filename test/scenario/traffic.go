@@ -174,9 +174,7 @@ type Shares map[string]int
 // ExpectShares waits until clusters, or all, have these, and the same endpoints are ready in all of them.
 func (s *Set) ExpectShares(service string, want Shares, in ...*Cluster) {
 	s.Helper()
-	if len(in) == 0 {
-		in = s.clusters
-	}
+	in = s.or(in)
 	s.Eventually("shares of "+service, func() error {
 		var first []string
 		for i, c := range in {
@@ -239,10 +237,7 @@ func inSRV(s *Set, east, west, north *Cluster) {
 // ExpectSRV waits until DNS in clusters, or all, answers these SRV records of a service.
 func (s *Set) ExpectSRV(service, want string, in ...*Cluster) {
 	s.Helper()
-	if len(in) == 0 {
-		in = s.clusters
-	}
-	for _, c := range in {
+	for _, c := range s.or(in) {
 		s.Becomes("SRV records of "+service+" in "+c.Name, want, func() (string, error) { return c.DNS.SRV(service, s.namespace), nil })
 	}
 }

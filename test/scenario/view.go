@@ -178,13 +178,18 @@ func (c *Cluster) differs(want View) error {
 	return errors.Join(wrong...)
 }
 
+// or returns the clusters, all if none is named.
+func (s *Set) or(clusters []*Cluster) []*Cluster {
+	if len(clusters) == 0 {
+		return s.clusters
+	}
+	return clusters
+}
+
 // Expect waits until the clusters, all if none is named, are as the view has it.
 func (s *Set) Expect(want View, in ...*Cluster) {
 	s.Helper()
-	if len(in) == 0 {
-		in = s.clusters
-	}
-	for _, c := range in {
+	for _, c := range s.or(in) {
 		s.Eventually("view of "+c.Name, func() error { return c.differs(want) })
 	}
 }
@@ -200,11 +205,11 @@ func (s *Set) Except(c *Cluster, but, want View) {
 	}
 }
 
-// Holds asserts that a view stays as it is for a time.
+// Holds asserts that the view of the clusters, all if none is named, stays as it is for a time.
 func (s *Set) Holds(d time.Duration, want View, in ...*Cluster) {
 	s.Helper()
 	for end := time.Now().Add(d / time.Duration(s.Rate())); time.Now().Before(end); {
-		for _, c := range in {
+		for _, c := range s.or(in) {
 			s.must(c.differs(want))
 		}
 		s.Pass(3 * time.Second)

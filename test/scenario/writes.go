@@ -101,10 +101,7 @@ const longest = 12 * time.Second
 // Quiet waits until the controllers of the clusters, all if none is named, ask for no write for some time.
 func (s *Set) Quiet(clusters ...*Cluster) {
 	s.Helper()
-	if len(clusters) == 0 {
-		clusters = s.clusters
-	}
-	before := ""
+	clusters, before := s.or(clusters), ""
 	s.Eventually("rest", func() error {
 		s.Pass(longest)
 		last := before
