@@ -59,7 +59,7 @@ func RunIdle(t *testing.T, names []string, scenario func(t *testing.T, set *Clus
 	withoutErrorHandlers()
 	synctest.Test(t, func(t *testing.T) {
 		Wait(time.Until(Begin))
-		set := &ClusterSet{Network: network.New(1)}
+		set := &ClusterSet{Network: network.New()}
 		for i, name := range names {
 			set.clusters = append(set.clusters, newCluster(t, set.Network, name, i))
 		}

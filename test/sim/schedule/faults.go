@@ -60,10 +60,10 @@ func theCluster(what string) func(*happening) []string {
 // nothing is what another fault does not prevent.
 func nothing(*happening) []string { return nil }
 
-// allWays are those to and from the cluster, as targets.
+// allWays are those between the cluster and the others, as targets.
 func allWays(h *happening) (targets []string) {
-	for _, each := range h.run.clusters {
-		targets = append(targets, "way "+h.c.Name+" "+each.Name, "way "+each.Name+" "+h.c.Name)
+	for _, each := range betweenAll(h) {
+		targets = append(targets, "way "+each.to+" "+each.from)
 	}
 	return targets
 }
@@ -127,18 +127,13 @@ var faults = []fault{
 	{
 		kind: "cut off from all", weight: 5, silences: true, targets: allWays, ways: betweenAll,
 		begin: func(h *happening) func() {
-			var heal []func()
-			for _, each := range h.run.clusters {
-				if each != h.c {
-					for _, way := range [][2]string{{h.c.Name, each.Name}, {each.Name, h.c.Name}} {
-						h.run.network.Cut(way[0], way[1], network.Both)
-						heal = append(heal, func() { h.run.network.Restore(way[0], way[1]) })
-					}
-				}
+			ways := betweenAll(h)
+			for _, each := range ways {
+				h.run.network.Cut(each.to, each.from, network.Both)
 			}
 			return func() {
-				for _, each := range heal {
-					each()
+				for _, each := range ways {
+					h.run.network.Restore(each.to, each.from)
 				}
 			}
 		},
