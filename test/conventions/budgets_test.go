@@ -32,7 +32,7 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_914},
+		{"lines of plugin/", lines["plugin"], 4_943},
 		{"lines of controller/", lines["controller"], 17_519},
 		{"lines of cmd/", lines["cmd"], 5_246},
 		{"lines of " + units, lines[units], 54_721},
