@@ -105,7 +105,6 @@ func (r *Reconciler) Attach() {
 		r.Local.EndpointSlices.Handle(onChange(r.onSlice))
 		r.Local.Namespaces.Handle(r.onNamespace)
 		r.Local.Nodes.Handle(r.onNode)
-		admitExisting(r.ips, r.Cluster, access.Imports())
 	}
 	r.Local.Secrets.Handle(func(_, _ metav1.Object) { r.Members.Refresh() })
 
@@ -136,9 +135,13 @@ func (r *Reconciler) Failing() map[types.NamespacedName]error {
 	return failing
 }
 
-// Run reconciles with so many workers until the context ends, and notes in the record how that goes.
+// Run reconciles with so many workers until the context ends, and notes in the record how that goes. It follows Attach, and
+// the members have joined.
 func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Record) {
 	r.record = record
+	if access, _ := r.API.Access(); access != nil {
+		admitExisting(r.ips, r.Cluster, access.Imports())
+	}
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { r.catchUp(ctx) })

@@ -16,13 +16,14 @@ import (
 )
 
 // LimitIPs bounds the imports of all members together that have a cluster IP, apart from those of services that the local
-// cluster exports. It is to be called before Attach, and before the members join.
+// cluster exports. It is to be called before the members join.
 func (r *Reconciler) LimitIPs(ips int) {
 	r.ips = limits.NewIPs(ips)
 	r.Members.Share(r.ips.Pool)
 }
 
-// admitExisting admits the imports that exist. It is to be called before any other service is admitted.
+// admitExisting admits the imports that exist. It is to be called before any other service is admitted, and once the members
+// are known: what one of them has no room for is charged to the others.
 func admitExisting(ips *limits.IPs, own string, imports []*v1beta1.ServiceImport) {
 	for _, existing := range imports {
 		var wanted []string

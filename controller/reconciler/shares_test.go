@@ -3,6 +3,7 @@
 package reconciler
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,11 +11,15 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
@@ -138,6 +143,38 @@ func TestDerivedServiceOfAnotherClaimsNoIP(t *testing.T) {
 	}
 	if got := s.reconcile(t, "web", v1beta1.ClusterSetIP, "west"); got != "IP" {
 		t.Errorf("the only IP is free, but: %s", got)
+	}
+}
+
+// TestExistingImportsAreShared: what one of the members has no room for is charged to the others, also over a restart.
+func TestExistingImportsAreShared(t *testing.T) {
+	var imports []runtime.Object
+	for i := range 10 { // the part of one member is 9 of 16
+		each := &v1beta1.ServiceImport{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: fmt.Sprint("web-", i)},
+			Spec:       v1beta1.ServiceImportSpec{IPs: []string{"192.0.2.1"}},
+			Status:     v1beta1.ServiceImportStatus{Clusters: []v1beta1.ClusterStatus{{Cluster: "north"}, {Cluster: "west"}}},
+		}
+		export.Mark(each)
+		imports = append(imports, each)
+	}
+	r := withAPI(t, imports...)
+	r.LimitIPs(16)
+	r.Frontends.Clock = r.Clock
+	for _, cluster := range []string{"north", "west"} {
+		if err := r.Local.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Name: cluster, Labels: map[string]string{member.ClusterLabel: cluster},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Attach()
+	r.Members.Join(t.Context(), nil)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	r.Run(ended, 0, nil)
+	if used, _ := r.ips.Use(); used != 10 || r.ips.Admit(types.NamespacedName{Name: "more"}, []string{"west"}, false) {
+		t.Errorf("of %d IPs, none is charged to west", used)
 	}
 }
 
