@@ -215,7 +215,7 @@ func TestListsAreRemembered(t *testing.T) {
 }
 
 // TestJoiningMembersAreMembers: a handler that is called for one of them finds all of them, so that a look at the set forgets
-// none that joined.
+// none that joined. Each has its part of the memory.
 func TestJoiningMembersAreMembers(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
 	around := having(secret("a", "west", 0, good), secret("b", "north", 0, good), secret("c", "south", 0, "{"))
@@ -236,5 +236,8 @@ func TestJoiningMembersAreMembers(t *testing.T) {
 	slices.Sort(told)
 	if strings.Join(told, " ") != "north south west" {
 		t.Errorf("told of %v", told)
+	}
+	if !set.memory.Claim("west", 1<<29+1, nil) { // more than the half that is for all
+		t.Error("no part of the memory is reserved for west")
 	}
 }

@@ -3,6 +3,7 @@
 package reconciler
 
 import (
+	"net/netip"
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -30,6 +31,15 @@ func (l *listed) Withheld(types.NamespacedName) bool { return l.withheld }
 func (l *listed) Slices(types.NamespacedName) []*discoveryv1.EndpointSlice {
 	l.arrives()
 	return l.published
+}
+
+// TestServicesAreOwned: no member leads clients to a Service of this cluster.
+func TestServicesAreOwned(t *testing.T) {
+	r := newTestReconciler()
+	r.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
+	if owns := r.Source().Owns; !owns("10.96.0.10", false) || owns("10.97.0.10", false) {
+		t.Error("other addresses are owned than those of Services")
+	}
 }
 
 // TestViewIsNotOlderThanItsVerdict: a list that is not believed removes
