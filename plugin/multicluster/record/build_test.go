@@ -210,6 +210,23 @@ func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
 	}
 }
 
+// TestNamesInTheRoot: names in the zone "." end in one dot.
+func TestNamesInTheRoot(t *testing.T) {
+	service := recordtest.Build(&record.Config{Zones: []string{"."}, TTL: 5}, "db", "spec: "+sql, recordtest.Slice("east: 10.1.0.1"))
+	q := record.Question{Name: "db.demo.svc.", Type: dns.TypeSRV, Client: record.Client{Size: 512}}
+	q.Request.Parse("db.demo.svc")
+	service.Lookup(&q)
+	all := slices.Concat(service.Records(0), q.Answer.Answer, q.Answer.Extra)
+	for _, rr := range all {
+		if strings.Contains(rr.String(), "..") {
+			t.Errorf("got %v", rr)
+		}
+	}
+	if len(q.Answer.Answer) != 1 || len(q.Answer.Extra) != 1 {
+		t.Errorf("got %v", all)
+	}
+}
+
 func TestANameTooLongForOneZoneIsInNone(t *testing.T) {
 	long := strings.Repeat("x", 63) // of hosts and cluster ids are left 43 octets, and an address takes 8
 	raw, slice := new(mcsv1beta1.ServiceImport), recordtest.Slice("east[]: 10.1.0.1/"+long[:39]+" 10.1.0.2/"+long[:40])

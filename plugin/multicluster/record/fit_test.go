@@ -78,6 +78,21 @@ func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
 	}
 }
 
+// TestManyIPs: an import of another implementation may have more IPs than fit into any message.
+func TestManyIPs(t *testing.T) {
+	ips := "10.1.0.1"
+	for i := 2; i <= 40; i++ {
+		ips += fmt.Sprint(" 10.1.0.", i)
+	}
+	snapshot := snapshotOf(build(recordtest.ClusterSetIP(ips, "")))
+	for size, want := range map[int]int{512: 29, 1232: 40} {
+		reply := askAs(snapshot, "db.demo.svc."+zone, dns.TypeA, 0, record.Client{Size: size})
+		if len(reply.Answer) != want || reply.Truncated != (want < 40) {
+			t.Errorf("%d octets have %d IPs, truncated %t", size, len(reply.Answer), reply.Truncated)
+		}
+	}
+}
+
 // TestWithMaxAnswersThereIsAFairSubset: each endpoint is in as many answers as any other, and those of both families are of
 // the same endpoints.
 func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {

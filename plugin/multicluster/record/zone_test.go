@@ -34,8 +34,10 @@ func ask(snapshot *record.Index, qname string, qtype uint16) record.Answer {
 
 // lookup asks for a client.
 func lookup(snapshot *record.Index, q record.Question, client record.Client) record.Answer {
-	q.Client = client
 	if service := snapshot.Find(&q); service != nil {
+		if service.Limits(&q) {
+			q.Client = client
+		}
 		service.Lookup(&q)
 	}
 	return q.Answer
