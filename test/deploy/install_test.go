@@ -22,7 +22,7 @@ var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", WithoutCRD
 // in test/quickstart, with Helm 4.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	cluster := bare(t)[0]
-	admin := cluster.AdminKubeconfig()
+	admin, program := cluster.AdminKubeconfig(), kubectl(t)
 	release := func(args ...string) {
 		t.Helper()
 		run(t, "", helm3(t), append(args, "--kubeconfig", admin, "--namespace", system, "--wait", "--timeout", "2m")...)
@@ -33,7 +33,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	release("install", "clusterset-dns", chart, "--set", "clusterId=east")
 	export := `{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: web, namespace: default}}`
 	eventually(t, "create a ServiceExport", func(ctx context.Context) error {
-		_, err := try(ctx, t, export, kubectl(t), "--kubeconfig", admin, "apply", "-f", "-")
+		_, err := try(ctx, t, export, program, "--kubeconfig", admin, "apply", "-f", "-")
 		return err
 	})
 
@@ -50,11 +50,12 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	release("install", "clusterset-dns", chart, "--set", "clusterId=east,crds.keep=false")
 	ctl(t, cluster, "", "get", "-n", "default", "serviceexport", "web")
 	release("uninstall", "clusterset-dns")
-	eventually(t, "the end of the CRDs", func(context.Context) error {
-		if left := ctl(t, cluster, "", "get", "customresourcedefinitions", "-o", "name"); strings.Contains(left, "multicluster") {
+	eventually(t, "the end of the CRDs", func(ctx context.Context) error {
+		left, err := try(ctx, t, "", program, "--kubeconfig", admin, "get", "customresourcedefinitions", "-o", "name")
+		if strings.Contains(left, "multicluster") {
 			return errors.New(left)
 		}
-		return nil
+		return err
 	})
 	ctl(t, cluster, "", "delete", "namespace", system)
 }

@@ -59,7 +59,7 @@ func testFaults(t *testing.T, b *bed) {
 		whole := t.Run(r.name, func(t *testing.T) {
 			b.run(t, r.commands)
 			var told []finding
-			eventually(t, "check to tell of all faults and of nothing else", func(context.Context) error {
+			until(t, "check to tell of all faults and of nothing else", func() error {
 				told = b.findings(t)
 				missing := maps.Clone(r.told)
 				surplus := slices.DeleteFunc(slices.Clone(told), func(f finding) bool {
@@ -85,7 +85,7 @@ func testFaults(t *testing.T, b *bed) {
 						b.fix(t, f.Fix, how)
 					}
 				}
-				eventually(t, "what the hints say to fix it", func(context.Context) error {
+				until(t, "what the hints say to fix it", func() error {
 					if told = b.findings(t); slices.ContainsFunc(told, func(f finding) bool {
 						_, known := r.told[f.text()]
 						return followed[f.Fix] || !known
@@ -105,6 +105,12 @@ func testFaults(t *testing.T, b *bed) {
 		}
 	}
 	b.run(t, "for cluster in east west north; do kubectl --context $cluster delete namespace checked elsewhere; done")
+}
+
+// until waits until check, which runs commands, is nil.
+func until(t testing.TB, what string, check func() error) {
+	t.Helper()
+	eventually(t, what, func(context.Context) error { return check() })
 }
 
 var (
@@ -192,7 +198,7 @@ func (b *bed) explains(t *testing.T) {
 	shown, _, _ = strings.Cut(shown, "```")
 	ours := strings.NewReplacer("shop/web", "checked/web", "web.shop.svc", "web.checked.svc")
 	want := variable.ReplaceAllString(ours.Replace(shown), "…")
-	eventually(t, "the explanation", func(context.Context) error {
+	until(t, "the explanation", func() error {
 		if got := variable.ReplaceAllString(b.run(t, ours.Replace(command)), "…"); got != want {
 			return fmt.Errorf("got\n%s\nwant\n%s", got, want)
 		}
