@@ -92,15 +92,15 @@ func (l *Leader) stopped(found *list) {
 
 // failing adds the services that cannot be written. The controller may lack a right, which no other check tells.
 func (l *list) failing(services map[types.NamespacedName]error) {
-	names := map[string]error{}
-	for service, err := range services {
-		names[service.String()] = err
+	if len(services) == 0 {
+		return
 	}
-	for _, first := range slices.Sorted(maps.Keys(names))[:min(len(names), 1)] {
-		l.add(state.Failed, "services-written", "Give the controller the rights of deploy/rbac.yaml, and look at the quotas and admission "+
-			"webhooks of what the API server refuses.", "The controller cannot write %s (services that fail: %d): %v.", first, len(names),
-			names[first])
-	}
+	first := slices.MinFunc(slices.Collect(maps.Keys(services)), func(a, b types.NamespacedName) int {
+		return strings.Compare(a.String(), b.String())
+	})
+	l.add(state.Failed, "services-written", "Give the controller the rights of deploy/rbac.yaml, and look at the quotas and admission "+
+		"webhooks of what the API server refuses.", "The controller cannot write %s (services that fail: %d): %v.", first, len(services),
+		services[first])
 }
 
 // refused adds the problem of a credential.
