@@ -98,6 +98,7 @@ func TestSliceStore(t *testing.T) {
 	other.Endpoints[0].Addresses = []string{"192.0.2.99"}
 	step("other content of the same resourceVersion, as of a restored etcd", list(other, slice("b", "web", "5")),
 		[]string{"web"}, []string{"web/a@3", "web/b@5"})
+	step("the same in an event", func() { store.put(slice("a", "web", "3")) }, []string{"web"}, []string{"web/a@3", "web/b@5"})
 	step("a list with changes", list(slice("a", "db", "8"), slice("d", "mq", "8")), []string{"db", "mq", "web"},
 		[]string{"db/a@8", "mq/d@8"})
 	step("delete", func() { store.remove(slice("a", "db", "9")) }, []string{"db"}, []string{"mq/d@8"})
