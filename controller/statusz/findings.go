@@ -303,17 +303,17 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found l
 		}
 		found.add(state.Failed, "imports-ready", fix, "Import %s is not ready: %s", name, ready.Message)
 	}
+	annotations := map[string]string{
+		placement.ConditionPreferCluster: export.AnnotationPrefer, placement.ConditionWithin: export.AnnotationWithin,
+		placement.ConditionWeights: export.AnnotationWeights,
+	}
 	for _, kind := range placement.Kinds {
 		told := meta.FindStatusCondition(from.Status.Conditions, kind)
 		if !export.IsManaged(from) || told == nil || told.Status != metav1.ConditionFalse ||
 			told.Reason == placement.ReasonOtherShares {
 			continue
 		}
-		annotation := map[string]string{
-			placement.ConditionPreferCluster: export.AnnotationPrefer, placement.ConditionWithin: export.AnnotationWithin,
-			placement.ConditionWeights: export.AnnotationWeights,
-		}[kind]
-		fix := "Correct the flag --prefer of the controller."
+		annotation, fix := annotations[kind], "Correct the flag --prefer of the controller."
 		if from.Annotations[annotation] != "" && len(from.Status.Clusters) > 0 {
 			value := "<valid value>"
 			if annotation == export.AnnotationPrefer {
