@@ -106,7 +106,7 @@ type pass struct {
 	observed merge.Observed
 	failures int
 	result   merge.Result
-	// imported is the ServiceImport as last written.
+	// imported is the ServiceImport as observed, or as last written.
 	imported *v1beta1.ServiceImport
 	// unfinished is set if the status of the import must wait for an event.
 	unfinished bool

@@ -42,6 +42,7 @@ const (
 
 // A Member is one other cluster of the set. It is safe for concurrent use.
 type Member struct {
+	// sliceStore has what the member publishes.
 	*sliceStore
 	cluster   string
 	clock     clock.WithTicker

@@ -75,7 +75,7 @@ func TestAdopt(t *testing.T) {
 			imported, derived := result.ServiceImport, result.DerivedService
 			diff(t, "import of this controller", imported != nil, test.adopted)
 			diff(t, "no derived Service", derived == nil, test.noDerived)
-			diff(t, "a foreign import stands in the way", result.Foreign, test.exported && !test.adopted)
+			diff(t, "a foreign import has the name", result.Foreign, test.exported && !test.adopted)
 			diff(t, "the observed import stays as it was", export.IsManaged(observed.ServiceImport), false)
 			if !test.adopted {
 				for _, invalid := range []*export.Invalid{nil, {Reason: "NamespaceDenied", Message: "denied"}} {

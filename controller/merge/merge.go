@@ -80,7 +80,7 @@ type Contribution struct {
 // were written: a service is exported as long as it has a slice, so a new slice must exist before an old one is
 // deleted.
 type Result struct {
-	// Foreign reports whether a foreign import stands in the way of that of a service that is exported.
+	// Foreign reports whether the service is exported, but not imported because a foreign import has its name.
 	Foreign bool
 	// ServiceImport is nil if no cluster exports the service or keeps its import, and if a foreign import exists. Foreign
 	// imports are never deleted. Spec and metadata are complete. If the import exists this is a changed copy, which can be

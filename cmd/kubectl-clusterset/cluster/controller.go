@@ -29,7 +29,7 @@ const (
 	maxAnswer = 256 << 20
 )
 
-// forwardTimeout bounds how long the connection to one replica takes.
+// forwardTimeout bounds how long the connection to one replica takes. A test shortens it.
 var forwardTimeout = 10 * time.Second
 
 // errStandby is the answer of a replica that does not lead.
