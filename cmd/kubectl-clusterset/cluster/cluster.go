@@ -67,6 +67,9 @@ type Cluster struct {
 	Config  *rest.Config
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface
+	// ID is the cluster id, UID that of the namespace kube-system, and Network the network of the pods, empty for the default
+	// one. Identify reads them.
+	ID, UID, Network string
 }
 
 // FromConfig makes clients from a configuration, which is not changed.
@@ -103,44 +106,35 @@ func DryRun(on bool) []string {
 	return nil
 }
 
-// An Identity identifies a cluster.
-type Identity struct {
-	// ID is the cluster id.
-	ID string
-	// UID is that of the namespace kube-system.
-	UID string
-	// Network is the network of its pods, empty for the default one.
-	Network string
-}
-
 // ErrForbidden is the error of a user who may not ask the controller.
 var ErrForbidden = errors.New("you may not ask the controller")
 
 // ErrNeverRan is the error of a cluster without a heartbeat.
 var ErrNeverRan = errors.New("clusterset-controller has never run")
 
-// Identify reads the identity of the cluster. The error wraps ErrNeverRan if there is no heartbeat; UID is then set.
-func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
+// Identify reads the identity of the cluster. The error wraps ErrNeverRan if there is no heartbeat.
+func (c *Cluster) Identify(ctx context.Context) error {
 	namespace, err := c.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return Identity{}, fmt.Errorf("context %s: %w", c.Context, err)
+		return fmt.Errorf("context %s: %w", c.Context, err)
 	}
+	c.UID = string(namespace.UID)
 	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, HeartbeatLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return Identity{UID: string(namespace.UID)}, fmt.Errorf("context %s: %w in namespace %s: install it there, or set its namespace with "+
-			"--system-namespace", c.Context, ErrNeverRan, c.Namespace)
+		return fmt.Errorf("context %s: %w in namespace %s: install it there, or set its namespace with --system-namespace", c.Context,
+			ErrNeverRan, c.Namespace)
 	}
 	if err != nil {
-		return Identity{}, fmt.Errorf("context %s: %w", c.Context, err)
+		return fmt.Errorf("context %s: %w", c.Context, err)
 	}
 	id := ptr.Deref(lease.Spec.HolderIdentity, "") // which selects labels
 	if id == "" || len(validation.IsValidLabelValue(id)) > 0 {
-		return Identity{}, fmt.Errorf("context %s: the heartbeat in namespace %s has the invalid cluster id %q: correct it", c.Context,
-			c.Namespace, id)
+		return fmt.Errorf("context %s: the heartbeat in namespace %s has the invalid cluster id %q: correct it", c.Context, c.Namespace, id)
 	}
 	var properties map[string]string
 	_ = json.Unmarshal([]byte(lease.Annotations[PropertiesAnnotation]), &properties) // the controller wrote it
-	return Identity{ID: id, UID: string(namespace.UID), Network: properties[NetworkProperty]}, nil
+	c.ID, c.Network = id, properties[NetworkProperty]
+	return nil
 }
 
 // Credentials are the Secrets of all members, or of the member with an id.
@@ -158,29 +152,28 @@ func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, 
 
 // Identify reads the identities of clusters. It is an error if two contexts refer to one cluster, or two clusters have one
 // id.
-func Identify(ctx context.Context, clusters []*Cluster) ([]Identity, error) {
-	identities, wrong := make([]Identity, len(clusters)), make([]error, len(clusters))
+func Identify(ctx context.Context, clusters []*Cluster) error {
+	wrong := make([]error, len(clusters))
 	for i, c := range clusters {
-		identities[i], wrong[i] = c.Identify(ctx)
+		wrong[i] = c.Identify(ctx)
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return nil, err
+		return err
 	}
-	return identities, distinct(clusters, identities)
+	return distinct(clusters)
 }
 
-func distinct(clusters []*Cluster, identities []Identity) error {
+func distinct(clusters []*Cluster) error {
 	var wrong []error
-	for i := range clusters {
-		for j := range i {
+	for i, c := range clusters {
+		for _, other := range clusters[:i] {
 			switch {
-			case identities[i].UID == identities[j].UID:
-				wrong = append(wrong, fmt.Errorf("contexts %s and %s refer to the same cluster: name each cluster once",
-					clusters[j].Context, clusters[i].Context))
-			case identities[i].ID == identities[j].ID:
-				wrong = append(wrong, fmt.Errorf(
-					"the clusters of contexts %s and %s both have the id %s: give one of the controllers another --cluster-id",
-					clusters[j].Context, clusters[i].Context, identities[i].ID))
+			case c.UID == other.UID:
+				wrong = append(wrong, fmt.Errorf("contexts %s and %s refer to the same cluster: name each cluster once", other.Context,
+					c.Context))
+			case c.ID == other.ID:
+				wrong = append(wrong, fmt.Errorf("the clusters of contexts %s and %s both have the id %s: give one of the controllers "+
+					"another --cluster-id", other.Context, c.Context, c.ID))
 			}
 		}
 	}

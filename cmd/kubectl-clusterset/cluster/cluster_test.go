@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,18 +13,13 @@ import (
 )
 
 func TestDistinct(t *testing.T) {
-	clusters := []*Cluster{{Context: "a"}, {Context: "b"}}
-	for _, row := range []struct {
-		b    Identity
-		want string
-	}{
-		{Identity{ID: "west", UID: "2"}, ""},
-		{Identity{ID: "west", UID: "1"}, "contexts a and b refer to the same cluster"},
-		{Identity{ID: "east", UID: "2"}, "both have the id east"},
+	for want, b := range map[string]*Cluster{
+		"<nil>":                               {Context: "b", ID: "west", UID: "2"},
+		"contexts a and b refer to the same":  {Context: "b", ID: "west", UID: "1"},
+		"contexts a and b both have the id e": {Context: "b", ID: "east", UID: "2"},
 	} {
-		err := distinct(clusters, []Identity{{ID: "east", UID: "1"}, row.b})
-		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
-			t.Errorf("%+v: got %v, want %q", row.b, err, row.want)
+		if err := distinct([]*Cluster{{Context: "a", ID: "east", UID: "1"}, b}); !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

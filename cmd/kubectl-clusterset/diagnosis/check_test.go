@@ -21,9 +21,9 @@ func newCluster(id, pods, services string) *Cluster {
 	return &Cluster{
 		Cluster: &cluster.Cluster{
 			Context: id, Namespace: "clusterset-dns", Config: &rest.Config{Host: "https://" + id + ".example"},
+			ID: id, UID: "uid-of-" + id,
 		},
 		Version:    "v1.36.0",
-		Identity:   cluster.Identity{ID: id, UID: "uid-of-" + id},
 		MCSVersion: "v1beta1", State: &state.Cluster{Version: state.Version, Cluster: id, MCSVersion: "v1beta1"},
 		PodCIDRs: setup.AddPrefixes(nil, pods), ServiceCIDRs: setup.AddPrefixes(nil, services),
 		Apex: cluster.Answer{Rcode: "NOERROR", Records: []string{"soa"}},

@@ -92,7 +92,6 @@ func (r ConnectivityReport) Text(out io.Writer, wide bool) error {
 // A site is a cluster with its pod, which owns the other objects of the test.
 type site struct {
 	*cluster.Cluster
-	id string
 	// name is that of the pod and of its Service with a cluster IP, headless that of its other Service.
 	name, headless string
 }
@@ -147,22 +146,21 @@ func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, tell
 // cluster the names of the Service with a cluster IP and of the pod behind the headless one. The report has no results.
 func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites []*site, targets []string, report ConnectivityReport, err error) {
 	run := utilrand.String(5) // what a killed test left is in no other test's way
-	identities, err := cluster.Identify(ctx, clusters)
-	if err != nil {
+	if err := cluster.Identify(ctx, clusters); err != nil {
 		return nil, nil, nil, err
 	}
 	for i, c := range clusters {
 		name := fmt.Sprintf("clusterset-probe-%s-%d", run, i)
-		s := &site{Cluster: c, id: identities[i].ID, name: name, headless: name + "-headless"}
-		targets = append(targets, nameOf(s.Namespace, s.name, zone)+"="+s.id,
-			nameOf(s.Namespace, s.name+"."+s.id+"."+s.headless, zone)+"="+s.id)
+		s := &site{Cluster: c, name: name, headless: name + "-headless"}
+		targets = append(targets, nameOf(s.Namespace, s.name, zone)+"="+s.ID,
+			nameOf(s.Namespace, s.name+"."+s.ID+"."+s.headless, zone)+"="+s.ID)
 		sites = append(sites, s)
 	}
-	for from, s := range sites {
+	for _, s := range sites {
 		for i, target := range targets {
 			name, _, _ := strings.Cut(target, "=")
 			path := ConnectivityPath{From: s.Context, To: sites[i/2].Context, Name: name}
-			if i%2 == 1 && identities[from].Network != identities[i/2].Network {
+			if i%2 == 1 && s.Network != sites[i/2].Network {
 				path.Step = OtherNetwork
 			}
 			report = append(report, path)
@@ -213,7 +211,7 @@ func (s *site) podOf(ctx context.Context, targets []string) (*corev1.Pod, error)
 	}
 	spec := deployment.Spec.Template.Spec
 	container := corev1.Container{
-		Name: "probe", Args: append([]string{"probe", s.id}, targets...), Command: spec.Containers[0].Command,
+		Name: "probe", Args: append([]string{"probe", s.ID}, targets...), Command: spec.Containers[0].Command,
 		Image: spec.Containers[0].Image, ImagePullPolicy: spec.Containers[0].ImagePullPolicy,
 		SecurityContext: spec.Containers[0].SecurityContext, Resources: spec.Containers[0].Resources,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

@@ -151,7 +151,7 @@ func TestWhatIsLeftIsNamed(t *testing.T) {
 
 // TestPodsRunAsTheController does.
 func TestPodsRunAsTheController(t *testing.T) {
-	s := &site{Cluster: &cluster.Cluster{Namespace: system, Kube: installed("e", deployment())}, id: "e", name: "p", headless: "p-headless"}
+	s := &site{Cluster: &cluster.Cluster{Namespace: system, Kube: installed("e", deployment()), ID: "e"}, name: "p", headless: "p-headless"}
 	pod, err := s.podOf(t.Context(), []string{"a.b=w"})
 	if err != nil {
 		t.Fatal(err)

@@ -44,8 +44,7 @@ type Cluster struct {
 	// is empty.
 	Version string
 	Ahead   time.Duration
-	// Identity has an empty ID if Unidentified is why it is unknown.
-	cluster.Identity
+	// Unidentified is why the ID is unknown.
 	Unidentified error
 	// State is what the controller says, nil if StateError is why it does not.
 	State      *state.Cluster
@@ -123,7 +122,7 @@ func (c *Cluster) look(ctx context.Context) {
 
 // gather reads all but DNS.
 func (c *Cluster) gather(ctx context.Context, zone string) {
-	c.Identity, c.Unidentified = c.Identify(ctx)
+	c.Unidentified = c.Identify(ctx)
 	if c.State != nil {
 		c.ID, c.UID, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, c.UID), nil
 	}

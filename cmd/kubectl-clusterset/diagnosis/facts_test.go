@@ -96,9 +96,9 @@ func TestGather(t *testing.T) {
 		[]*state.Cluster{nil, nil, {Cluster: "answered"}}, []error{refused, refused, nil}, "clusterset.local",
 		func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error) { return nil, refused })
 	for i, want := range []Cluster{
-		{Unidentified: cluster.ErrNeverRan, StateError: refused},
-		{Identity: cluster.Identity{ID: "heard"}, StateError: refused},
-		{Identity: cluster.Identity{ID: "answered"}},
+		{Cluster: &cluster.Cluster{}, Unidentified: cluster.ErrNeverRan, StateError: refused},
+		{Cluster: &cluster.Cluster{ID: "heard"}, StateError: refused},
+		{Cluster: &cluster.Cluster{ID: "answered"}},
 	} {
 		got := set.Clusters[i]
 		if got.Unreachable != nil || got.ID != want.ID || got.UID != "uid" || got.Namespace != "mcs" ||

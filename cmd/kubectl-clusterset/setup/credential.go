@@ -38,14 +38,14 @@ const (
 // the reader renews it.
 func (p *peering) issue(ctx context.Context, at Address, authority []byte) (kubeconfig []byte, expires time.Time, err error) {
 	if !strings.HasPrefix(at.Server, "https://") {
-		return nil, expires, fmt.Errorf("the address %s is not https, which the controller of %s would reject", at.Server, p.readerID)
+		return nil, expires, fmt.Errorf("the address %s is not https, which the controller of %s would reject", at.Server, p.reader.ID)
 	}
 	if err := p.account(ctx); err != nil {
 		return nil, expires, err
 	}
 	token := "dry-run"
 	if !p.DryRun {
-		issued, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).CreateToken(ctx, cluster.Account(p.readerID),
+		issued, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).CreateToken(ctx, cluster.Account(p.reader.ID),
 			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 				ExpirationSeconds: ptr.To(int64(lifetime / time.Second)),
 			}}, metav1.CreateOptions{})
@@ -64,8 +64,8 @@ func (p *peering) issue(ctx context.Context, at Address, authority []byte) (kube
 // account creates the ServiceAccount with which the reader reads the source, and its right to request its own tokens. It
 // reads what all accounts of the namespace may read.
 func (p *peering) account(ctx context.Context) error {
-	name := cluster.Account(p.readerID)
-	labels := map[string]string{cluster.ReaderLabel: p.readerID, cluster.ManagedByLabel: cluster.FieldManager}
+	name := cluster.Account(p.reader.ID)
+	labels := map[string]string{cluster.ReaderLabel: p.reader.ID, cluster.ManagedByLabel: cluster.FieldManager}
 	made, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).Apply(ctx,
 		applycorev1.ServiceAccount(name, p.source.Namespace).WithAutomountServiceAccountToken(false).
 			WithLabels(labels), p.apply())
@@ -151,7 +151,7 @@ func (p *peering) try(ctx context.Context, token string, at Address) error {
 			"API server with --server %s=https://…", config.Host, err, p.source.Context)
 	}
 	p.Teller.Say("context %s: %s rejects the new credential for %s (%v); continuing, because %[3]s uses %[5]s", p.source.Context,
-		config.Host, p.readerID, err, at.Server)
+		config.Host, p.reader.ID, err, at.Server)
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (p *peering) kubeconfig(token string, at Address, authority []byte) ([]byte
 	if len(authority) == 0 {
 		authority = config.CAData
 	}
-	made, id := clientcmdapi.NewConfig(), p.is.ID
+	made, id := clientcmdapi.NewConfig(), p.source.ID
 	made.Clusters[id] = &clientcmdapi.Cluster{
 		Server: at.Server, CertificateAuthorityData: authority, TLSServerName: at.Name, ProxyURL: at.Proxy,
 	}
@@ -253,7 +253,7 @@ func (p *peering) reach() (at Address, authority []byte) {
 		return had, nil
 	}
 	p.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
-		p.readerID, p.is.ID, had, p.secret.Name, users, p.source.Context)
+		p.reader.ID, p.source.ID, had, p.secret.Name, users, p.source.Context)
 	return had, before.CAData
 }
 

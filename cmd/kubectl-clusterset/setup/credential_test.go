@@ -52,7 +52,8 @@ func issuer(t *testing.T, refuses func(token, path string) (int, string)) (*peer
 	said := &bytes.Buffer{}
 	o := quiet(50 * time.Millisecond)
 	o.Teller.Out = said
-	return &peering{Options: o, source: source, is: cluster.Identity{ID: "east"}, readerID: "west"}, said
+	source.ID = "east"
+	return &peering{Options: o, source: source, reader: &cluster.Cluster{ID: "west"}}, said
 }
 
 // TestProxyThatRefusesTokens reaches the source through a proxy that lets the
@@ -115,7 +116,7 @@ func TestTokenWithoutRights(t *testing.T) {
 func TestReach(t *testing.T) {
 	const users, usersProxy = "https://127.0.0.1:6443", "http://proxy.example:8080"
 	source := &cluster.Cluster{
-		Context: "admin@east",
+		Context: "admin@east", ID: "east",
 		Config: &rest.Config{
 			Host: users, TLSClientConfig: rest.TLSClientConfig{ServerName: "kubernetes"},
 			Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.example:8080", User: url.UserPassword("user", "s3cr3t")}),
@@ -162,7 +163,7 @@ clusters: [{name: c, cluster: {server: '%s', certificate-authority-data: dGhlaXJ
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: cluster.Teller{Results: &said}}
-		got, authority := (&peering{Options: o, readerID: "west", source: source, is: cluster.Identity{ID: "east"}, secret: test.secret}).reach()
+		got, authority := (&peering{Options: o, reader: &cluster.Cluster{ID: "west"}, source: source, secret: test.secret}).reach()
 		if got != test.want || said.String() != test.says || (string(authority) == "theirs") != (test.says != "") {
 			t.Errorf("%s: got %+v, authority %q, want %+v; it says %q, want %q", name, got, authority, test.want, said.String(), test.says)
 		}

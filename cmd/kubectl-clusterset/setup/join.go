@@ -47,10 +47,6 @@ type Options struct {
 type peering struct {
 	Options
 	reader, source *cluster.Cluster
-	readerID       string
-	// is identifies the source.
-	is cluster.Identity
-
 	// ranges confine the endpoints of the source; unconfined is why they are unknown.
 	ranges     []netip.Prefix
 	unconfined error
@@ -72,9 +68,9 @@ func Join(ctx context.Context, o Options) error {
 				"changed: set the certificate-authority of the cluster in your kubeconfig", c.Context)
 		}
 	}
-	var identities []cluster.Identity
-	err := o.Teller.Wait(ctx, func(ctx context.Context) (_ string, err error) {
-		if identities, err = cluster.Identify(ctx, o.Clusters); errors.Is(err, cluster.ErrNeverRan) {
+	err := o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
+		err := cluster.Identify(ctx, o.Clusters)
+		if errors.Is(err, cluster.ErrNeverRan) {
 			return err.Error(), nil
 		}
 		return "", err
@@ -83,25 +79,22 @@ func Join(ctx context.Context, o Options) error {
 		return err
 	}
 	var peerings []*peering
-	for i, source := range o.Clusters {
+	for _, source := range o.Clusters {
 		if o.Servers[source.Context] == "" {
 			o.hint(source)
 		}
-		exposed := slices.ContainsFunc(identities, func(reader cluster.Identity) bool { return reader.Network != identities[i].Network })
+		exposed := slices.ContainsFunc(o.Clusters, func(reader *cluster.Cluster) bool { return reader.Network != source.Network })
 		ranges, unconfined := confinement(ctx, source, exposed)
 		if unconfined == nil {
 			o.Teller.Say("context %s: the other clusters confine the endpoints of %s to %d ranges of its nodes. When nodes "+
 				"are added, run join again, or set the annotation %s of its Secrets to the whole range", source.Context,
-				identities[i].ID, len(ranges), cluster.CIDRsAnnotation)
+				source.ID, len(ranges), cluster.CIDRsAnnotation)
 		}
-		for j, reader := range o.Clusters {
-			if i == j {
+		for _, reader := range o.Clusters {
+			if reader == source {
 				continue
 			}
-			p := &peering{
-				Options: o, reader: reader, readerID: identities[j].ID, source: source, is: identities[i],
-				ranges: ranges, unconfined: unconfined,
-			}
+			p := &peering{Options: o, reader: reader, source: source, ranges: ranges, unconfined: unconfined}
 			if err := p.give(ctx); err != nil {
 				return err
 			}
@@ -133,22 +126,22 @@ func (o Options) hint(source *cluster.Cluster) {
 // give issues a credential and writes it to the Secret that makes the source a member of the reader. A credential that the
 // source rejects replaces none.
 func (p *peering) give(ctx context.Context) error {
-	existing, err := p.reader.Credentials(ctx, p.is.ID)
+	existing, err := p.reader.Credentials(ctx, p.source.ID)
 	if err != nil {
 		return err
 	}
-	name := "member-" + p.is.ID
+	name := "member-" + p.source.ID
 	switch {
 	case len(existing) > 1:
 		return fmt.Errorf("context %s: %d Secrets are credentials of %s: delete all but that of the Lease %s%s "+
-			"(annotation %s)", p.reader.Context, len(existing), p.is.ID, cluster.MemberLease, p.is.ID, cluster.OriginAnnotation)
+			"(annotation %s)", p.reader.Context, len(existing), p.source.ID, cluster.MemberLease, p.source.ID, cluster.OriginAnnotation)
 	case len(existing) == 1:
 		p.secret, name = &existing[0], existing[0].Name
 	default:
 		p.secret = &corev1.Secret{}
 		_, err := p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
-			err = fmt.Errorf("it has not the label %s=%s: delete it, or correct the label", cluster.ClusterLabel, p.is.ID)
+			err = fmt.Errorf("it has not the label %s=%s: delete it, or correct the label", cluster.ClusterLabel, p.source.ID)
 		}
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("context %s: Secret %s: %w", p.reader.Context, name, err)
@@ -157,15 +150,15 @@ func (p *peering) give(ctx context.Context) error {
 	cidrs := confined(p.secret.Annotations[cluster.CIDRsAnnotation], p.ranges)
 	if cidrs == "" {
 		p.Teller.Say("context %s: %s accepts any address from %s, and does not probe its pods, because %v: `kubectl --context %[1]s "+
-			"-n %[5]s annotate secret %s %s=<ranges of its pods>`", p.reader.Context, p.readerID, p.is.ID, p.unconfined,
+			"-n %[5]s annotate secret %s %s=<ranges of its pods>`", p.reader.Context, p.reader.ID, p.source.ID, p.unconfined,
 			p.reader.Namespace, name, cluster.CIDRsAnnotation)
 	}
 	at, authority := p.reach()
 	kubeconfig, expires, err := p.issue(ctx, at, authority)
 	if err != nil {
-		return fmt.Errorf("context %s: a credential for %s: %w", p.source.Context, p.readerID, err)
+		return fmt.Errorf("context %s: a credential for %s: %w", p.source.Context, p.reader.ID, err)
 	}
-	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{cluster.ClusterLabel: p.is.ID}).
+	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{cluster.ClusterLabel: p.source.ID}).
 		WithData(map[string][]byte{cluster.KubeconfigKey: kubeconfig})
 	if cidrs != "" {
 		secret.WithAnnotations(map[string]string{cluster.CIDRsAnnotation: cidrs})
@@ -177,27 +170,27 @@ func (p *peering) give(ctx context.Context) error {
 	p.before = lease.Spec.RenewTime
 	p.secret, err = p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Apply(ctx, secret, p.apply())
 	if err != nil {
-		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.is.ID, err)
+		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.source.ID, err)
 	}
 	err = p.allow(ctx, p.reader, grant{
 		name: "clusterset-renew-" + name, account: ControllerName, owner: owner("Secret", p.secret), verb: "update",
-		labels: map[string]string{cluster.ClusterLabel: p.is.ID, cluster.ManagedByLabel: cluster.FieldManager}, resource: "secrets",
+		labels: map[string]string{cluster.ClusterLabel: p.source.ID, cluster.ManagedByLabel: cluster.FieldManager}, resource: "secrets",
 	})
 	if err != nil {
-		return fmt.Errorf("context %s: allow the controller to renew the token for %s: %w", p.reader.Context, p.is.ID, err)
+		return fmt.Errorf("context %s: allow the controller to renew the token for %s: %w", p.reader.Context, p.source.ID, err)
 	}
 	if p.DryRun {
-		p.Teller.Did("%s would get a credential to read %s (dry run)", p.readerID, p.is.ID)
+		p.Teller.Did("%s would get a credential to read %s (dry run)", p.reader.ID, p.source.ID)
 		return nil
 	}
-	p.Teller.Did("%s has a credential to read %s, which expires %s unless its controller renews it", p.readerID,
-		p.is.ID, expires.UTC().Format(time.RFC3339))
+	p.Teller.Did("%s has a credential to read %s, which expires %s unless its controller renews it", p.reader.ID,
+		p.source.ID, expires.UTC().Format(time.RFC3339))
 	return nil
 }
 
 // lease is where the reader's controller writes what it makes of the source; without a name if there is none.
 func (p *peering) lease(ctx context.Context) (*coordinationv1.Lease, error) {
-	lease, err := p.reader.Kube.CoordinationV1().Leases(p.reader.Namespace).Get(ctx, cluster.MemberLease+p.is.ID, metav1.GetOptions{})
+	lease, err := p.reader.Kube.CoordinationV1().Leases(p.reader.Namespace).Get(ctx, cluster.MemberLease+p.source.ID, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("context %s: %w", p.reader.Context, err)
 	}
@@ -222,10 +215,10 @@ func (p *peering) look(ctx context.Context) (string, error) {
 		why = "no heartbeat yet"
 	default:
 		p.done = true
-		p.Teller.Did("%s receives heartbeats from %s", p.readerID, p.is.ID)
+		p.Teller.Did("%s receives heartbeats from %s", p.reader.ID, p.source.ID)
 		return "", nil
 	}
-	return fmt.Sprintf("%s is waiting for heartbeats from %s: %s", p.readerID, p.is.ID, why), nil
+	return fmt.Sprintf("%s is waiting for heartbeats from %s: %s", p.reader.ID, p.source.ID, why), nil
 }
 
 // await waits until look returns an empty text for all indexes below n.

@@ -40,7 +40,7 @@ func TestTarget(t *testing.T) {
 		"east":       "east", // the id, rather than the context of west
 		"admin@east": "east", "west": "west", "lost": "lost",
 	} {
-		if got, _, err := o.target(t.Context(), name); err != nil || got != want {
+		if got, selected, err := o.target(t.Context(), name); err != nil || got != want || selected != (name != "lost") {
 			t.Errorf("%s: got %s, want %s: %v", name, got, want, err)
 		}
 	}

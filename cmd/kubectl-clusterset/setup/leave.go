@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,18 +18,21 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// target identifies the clusters of the options, and returns the id of the one that is given by id or context.
-func (o Options) target(ctx context.Context, name string) (string, []cluster.Identity, error) {
-	identities, err := cluster.Identify(ctx, o.Clusters)
-	if err != nil {
-		return "", nil, fmt.Errorf("nothing was changed: %w; leave an unreachable cluster out of --contexts", err)
+// target identifies the clusters of the options, and returns the id of the one that is given by id or context, and whether
+// it is among them.
+func (o Options) target(ctx context.Context, name string) (id string, selected bool, err error) {
+	if err := cluster.Identify(ctx, o.Clusters); err != nil {
+		return "", false, fmt.Errorf("nothing was changed: %w; leave an unreachable cluster out of --contexts", err)
 	}
-	for i, c := range o.Clusters {
-		if c.Context == name && !slices.ContainsFunc(identities, func(is cluster.Identity) bool { return is.ID == name }) {
-			name = identities[i].ID
+	for _, c := range o.Clusters {
+		if c.ID == name {
+			return name, true, nil
+		}
+		if c.Context == name {
+			id = c.ID
 		}
 	}
-	return name, identities, nil
+	return cmp.Or(id, name), id != "", nil
 }
 
 // Leave removes a cluster, given by id or context, from the clusters of the
@@ -37,19 +41,19 @@ func (o Options) target(ctx context.Context, name string) (string, []cluster.Ide
 // them, if other members of these clusters are not among the options: they are
 // unchanged.
 func Leave(ctx context.Context, o Options, name string) error {
-	id, identities, err := o.target(ctx, name)
+	id, found, err := o.target(ctx, name)
 	if err != nil {
 		return err
 	}
-	others, found := map[string]bool{id: true}, false
-	for i, c := range o.Clusters {
+	others := map[string]bool{id: true}
+	for _, c := range o.Clusters {
 		secrets, err := c.Credentials(ctx, "")
 		if err != nil {
 			return err
 		}
 		reader := id
-		if identities[i].ID == id {
-			reader, found = "", true
+		if c.ID == id {
+			reader = ""
 		}
 		for j := range secrets {
 			member := secrets[j].Labels[cluster.ClusterLabel]
@@ -61,7 +65,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 				metav1.DeleteOptions{DryRun: cluster.DryRun(o.DryRun)}); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member", identities[i].ID, member)
+			o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member", c.ID, member)
 			found = true
 		}
 		revoked, err := revoke(ctx, c, reader, cluster.DryRun(o.DryRun))
@@ -69,7 +73,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 			return err
 		}
 		if revoked > 0 {
-			o.Teller.Wrote(o.DryRun, "%s: revoked %d credentials for reading it", identities[i].ID, revoked)
+			o.Teller.Wrote(o.DryRun, "%s: revoked %d credentials for reading it", c.ID, revoked)
 			found = true
 		}
 	}
@@ -81,12 +85,12 @@ func Leave(ctx context.Context, o Options, name string) error {
 	if !found {
 		return fmt.Errorf("%s: it is neither a selected cluster nor a member of one: select clusters of its set with --contexts", name)
 	}
-	for _, is := range identities {
-		delete(others, is.ID)
+	for _, c := range o.Clusters {
+		delete(others, c.ID)
 	}
 	if !o.DryRun {
-		err = o.await(ctx, len(identities), func(ctx context.Context, i int) (string, error) {
-			return remains(ctx, o.Clusters[i], identities[i], id)
+		err = o.await(ctx, len(o.Clusters), func(ctx context.Context, i int) (string, error) {
+			return remains(ctx, o.Clusters[i], id)
 		})
 	}
 	left := strings.Join(slices.Sorted(maps.Keys(others)), ", ")
@@ -102,9 +106,9 @@ func Leave(ctx context.Context, o Options, name string) error {
 }
 
 // remains returns what is still to be deleted in a cluster, or an empty text.
-func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id string) (string, error) {
+func remains(ctx context.Context, c *cluster.Cluster, id string) (string, error) {
 	leases, published := cluster.ClusterLabel+"="+id, cluster.SourceLabel+"="+id
-	if is.ID == id {
+	if c.ID == id {
 		leases, published = cluster.ClusterLabel, cluster.SourceLabel+"!="+id+","+cluster.SourceLabel
 	}
 	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx,
@@ -116,7 +120,7 @@ func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id st
 	if len(copies.Items)+len(states.Items) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("waiting for the controller of %s to delete %d EndpointSlices and %d Leases", is.ID,
+	return fmt.Sprintf("waiting for the controller of %s to delete %d EndpointSlices and %d Leases", c.ID,
 		len(copies.Items), len(states.Items)), nil
 }
 
@@ -124,7 +128,7 @@ func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id st
 // in its heartbeat if it is one of the options. Otherwise the annotations of its Secrets say so in those clusters. Drain
 // returns when the controllers of the options have seen that.
 func Drain(ctx context.Context, o Options, name string, drain bool) error {
-	id, identities, err := o.target(ctx, name)
+	id, selected, err := o.target(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -134,17 +138,16 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, cluster.DrainAnnotation, value)
 	options := metav1.PatchOptions{FieldManager: cluster.FieldManager, DryRun: cluster.DryRun(o.DryRun)}
-	at := slices.IndexFunc(identities, func(is cluster.Identity) bool { return is.ID == id })
-	found := at >= 0
-	for i, c := range o.Clusters {
-		if i == at {
+	found := selected
+	for _, c := range o.Clusters {
+		if c.ID == id {
 			if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch, options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
 			o.Teller.Wrote(o.DryRun, "%s is %s", id, done)
 			continue
 		}
-		if drain && at >= 0 {
+		if drain && selected {
 			continue // it learns from the heartbeat
 		}
 		secrets, err := c.Credentials(ctx, id)
@@ -160,7 +163,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 				options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s", identities[i].ID, id, done)
+			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s", c.ID, id, done)
 		}
 	}
 	if !found {
@@ -169,10 +172,10 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	if o.DryRun {
 		return nil
 	}
-	if !drain && at < 0 {
+	if !drain && !selected {
 		done += " (if it drained itself, select its context, too)"
 	}
-	return o.await(ctx, len(identities), func(ctx context.Context, i int) (string, error) {
+	return o.await(ctx, len(o.Clusters), func(ctx context.Context, i int) (string, error) {
 		is, err := o.State(ctx, o.Clusters[i])
 		switch {
 		case err != nil:
@@ -180,7 +183,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		case is.Cluster == id && is.Drained != drain, slices.ContainsFunc(is.Members, func(m state.Member) bool {
 			return m.Cluster == id && m.Drained != drain
 		}):
-			return fmt.Sprintf("waiting for the controller of %s to see that %s is %s", identities[i].ID, id, done), nil
+			return fmt.Sprintf("waiting for the controller of %s to see that %s is %s", o.Clusters[i].ID, id, done), nil
 		}
 		return "", nil
 	})
