@@ -63,6 +63,8 @@ type Cluster struct {
 	Context string
 	// Namespace is that of its controller.
 	Namespace string
+	// Controller is the address of its leading controller, and DNSAddress that of its DNS. Empty means a port-forward to a pod.
+	Controller, DNSAddress string
 	// Config reaches its API server.
 	Config  *rest.Config
 	Kube    kubernetes.Interface

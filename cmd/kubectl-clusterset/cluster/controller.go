@@ -35,22 +35,31 @@ var forwardTimeout = 10 * time.Second
 // errStandby is the answer of a replica that does not lead.
 var errStandby = errors.New("no replica of the controller leads: try again")
 
-// Ask asks the leading controller of the cluster for a document, which has a version. address is that of the controller;
-// empty means that of the leading pod. It waits for a leader: after an upgrade there is none for some seconds.
-func (c *Cluster) Ask(ctx context.Context, address, question string, document any, version *string) error {
+// State asks the leading controller what it knows. It is nil along with an error.
+func (c *Cluster) State(ctx context.Context) (*state.Cluster, error) {
+	known := &state.Cluster{}
+	if err := c.Ask(ctx, state.PathStatus, known); err != nil {
+		return nil, err
+	}
+	return known, nil
+}
+
+// Ask asks the leading controller of the cluster for a document. It waits for a leader: after an
+// upgrade there is none for some seconds.
+func (c *Cluster) Ask(ctx context.Context, question string, document any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	err := errStandby
 	_ = wait.PollUntilContextCancel(ctx, electionInterval, true, func(ctx context.Context) (bool, error) {
-		err = c.askReplicas(ctx, address, question, document, version)
+		err = c.askReplicas(ctx, question, document)
 		return !errors.Is(err, errStandby), nil
 	})
 	return err
 }
 
-func (c *Cluster) askReplicas(ctx context.Context, address, question string, document any, version *string) error {
-	if address != "" {
-		return get(ctx, address, question, document, version)
+func (c *Cluster) askReplicas(ctx context.Context, question string, document any) error {
+	if c.Controller != "" {
+		return get(ctx, c.Controller, question, document)
 	}
 	pods, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
@@ -73,7 +82,7 @@ func (c *Cluster) askReplicas(ctx context.Context, address, question string, doc
 			forwarded, stop, failed := c.Forward(limited, c.Namespace, pod.Name, PortOf(pod, "metrics", 8080))
 			cancel()
 			if failed == nil {
-				failed = get(ctx, forwarded, question, document, version)
+				failed = get(ctx, forwarded, question, document)
 				stop()
 				var broken *url.Error
 				if !errors.Is(failed, errStandby) && !errors.As(failed, &broken) {
@@ -88,7 +97,7 @@ func (c *Cluster) askReplicas(ctx context.Context, address, question string, doc
 	return err
 }
 
-func get(ctx context.Context, address, question string, document any, version *string) error {
+func get(ctx context.Context, address, question string, document any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+question, http.NoBody)
 	if err != nil {
 		return err
@@ -104,7 +113,8 @@ func get(ctx context.Context, address, question string, document any, version *s
 	}
 	switch response.StatusCode {
 	case http.StatusOK:
-		if json.Unmarshal(body, document) == nil && *version == state.Version {
+		var of struct{ Version string }
+		if json.Unmarshal(body, &of) == nil && of.Version == state.Version && json.Unmarshal(body, document) == nil {
 			state.Clean(document)
 			return nil
 		}

@@ -46,8 +46,11 @@ func DNSAt(address string) *DNSServer {
 	return &DNSServer{Name: address, Close: func() {}, address: address, networks: []string{"udp", "tcp"}, timeout: defaultTimeout}
 }
 
-// DNS is a pod of the cluster's DNS, as DNSPods has it.
+// DNS is the server at DNSAddress, or else a pod of the cluster's DNS, as DNSPods has it.
 func (c *Cluster) DNS(ctx context.Context) (*DNSServer, error) {
+	if c.DNSAddress != "" {
+		return DNSAt(c.DNSAddress), nil
+	}
 	servers, err := c.DNSPods(ctx, metav1.NamespaceSystem, DNSSelector, 1)
 	if err != nil {
 		return nil, fmt.Errorf("%w: set the address of the cluster's DNS with --dns", err)

@@ -251,8 +251,23 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 		if clusters[i], err = cluster.FromConfig(config, name, o.systemNamespace); err != nil {
 			return nil, err
 		}
+		clusters[i].Controller, clusters[i].DNSAddress = addressOf(o.controllers, name), addressOf(o.dns, name)
 	}
 	return clusters, nil
+}
+
+// addressOf is the address of a context among those of a flag, as [CONTEXT=]ADDRESS; empty if there is none.
+func addressOf(texts []string, context string) (address string) {
+	for _, text := range texts {
+		of, its, ok := strings.Cut(text, "=")
+		switch {
+		case !ok:
+			address = text
+		case of == context:
+			return its
+		}
+	}
+	return address
 }
 
 const serviceNamespace = "`namespace` of a SERVICE that is given without one; empty means that of the contexts"

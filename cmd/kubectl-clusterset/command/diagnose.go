@@ -42,8 +42,8 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
   kubectl clusterset check --contexts east,west,north`,
 		Args: cobra.NoArgs,
 		RunE: o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
-			all, unanswered := o.states(ctx, clusters)
-			set := diagnosis.Gather(ctx, clusters, all, unanswered, o.zone, o.server)
+			all, unanswered := states(ctx, clusters)
+			set := diagnosis.Gather(ctx, clusters, all, unanswered, o.zone)
 			set.Pre = pre
 			findings := set.Check()
 			err := diagnosis.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings},
@@ -112,10 +112,10 @@ func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file
 	if err != nil {
 		return err
 	}
-	all, failed := o.states(ctx, clusters)
+	all, failed := states(ctx, clusters)
 	var statusText, checkText bytes.Buffer // buffers fail no write
 	_ = texts(statusesOf(clusters, all, failed, ""))(&statusText, true)
-	_ = diagnosis.Gather(ctx, clusters, all, failed, o.zone, o.server).Check().Text(&checkText, true)
+	_ = diagnosis.Gather(ctx, clusters, all, failed, o.zone).Check().Text(&checkText, true)
 	reports := map[string]string{
 		"version.txt": versionOf(o.version) + "\n", "status.txt": statusText.String(), "check.txt": checkText.String(),
 	}

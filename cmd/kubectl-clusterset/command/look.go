@@ -20,9 +20,9 @@ import (
 
 // states asks the controllers of all clusters at once. The state of a cluster that does not answer is nil, and the error
 // with the same index is not.
-func (o *options) states(ctx context.Context, clusters []*cluster.Cluster) ([]*state.Cluster, []error) {
+func states(ctx context.Context, clusters []*cluster.Cluster) ([]*state.Cluster, []error) {
 	all, failed := make([]*state.Cluster, len(clusters)), make([]error, len(clusters))
-	cluster.Each(clusters, func(i int, c *cluster.Cluster) { all[i], failed[i] = o.state(ctx, c) })
+	cluster.Each(clusters, func(i int, c *cluster.Cluster) { all[i], failed[i] = c.State(ctx) })
 	var answers []answer
 	for i, known := range all {
 		if known != nil {
@@ -31,15 +31,6 @@ func (o *options) states(ctx context.Context, clusters []*cluster.Cluster) ([]*s
 	}
 	fill(answers)
 	return all, failed
-}
-
-// state asks the controller of a cluster. The state is nil along with an error.
-func (o *options) state(ctx context.Context, c *cluster.Cluster) (*state.Cluster, error) {
-	known := &state.Cluster{}
-	if err := c.Ask(ctx, addressOf(o.controllers, c.Context), state.PathStatus, known, &known.Version); err != nil {
-		return nil, err
-	}
-	return known, nil
 }
 
 // texts returns what writes values with empty lines between them.
@@ -102,12 +93,11 @@ and what DNS answers now.`,
 			all, failed := make([]*diagnosis.Explanation, len(clusters)), make([]error, len(clusters))
 			cluster.Each(clusters, func(i int, c *cluster.Cluster) {
 				known, question := &state.Explanation{}, state.PathExplain+"?service="+url.QueryEscape(service.String())
-				err := c.Ask(command.Context(), addressOf(o.controllers, c.Context), question, known, &known.Version)
-				if err != nil {
+				if err := c.Ask(command.Context(), question, known); err != nil {
 					failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
 					return
 				}
-				all[i] = diagnosis.Explain(command.Context(), c, o.zone, known, o.server)
+				all[i] = diagnosis.Explain(command.Context(), c, o.zone, known)
 			})
 			all = slices.DeleteFunc(all, func(e *diagnosis.Explanation) bool { return e == nil })
 			var answers []answer
@@ -121,26 +111,4 @@ and what DNS answers now.`,
 	}
 	o.addNamespace(command, serviceNamespace)
 	return o.with(command, "contexts", "output", "zone", "dns", "controller")
-}
-
-// addressOf is the address of a context among those of a flag, as [CONTEXT=]ADDRESS; empty if there is none.
-func addressOf(texts []string, context string) (address string) {
-	for _, text := range texts {
-		of, its, ok := strings.Cut(text, "=")
-		switch {
-		case !ok:
-			address = text
-		case of == context:
-			return its
-		}
-	}
-	return address
-}
-
-// server is the DNS server that the flags set, or else a pod of the cluster's DNS.
-func (o *options) server(ctx context.Context, c *cluster.Cluster) (*cluster.DNSServer, error) {
-	if address := addressOf(o.dns, c.Context); address != "" {
-		return cluster.DNSAt(address), nil
-	}
-	return c.DNS(ctx)
 }

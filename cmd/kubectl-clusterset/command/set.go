@@ -53,9 +53,7 @@ addresses of API servers stay as they are in the Secrets, unless --server sets o
 // join returns the options of package setup, with the selected clusters.
 func (o *options) join() (setup.Options, error) {
 	clusters, err := o.clusters()
-	return setup.Options{
-		Clusters: clusters, State: o.state, DryRun: o.dryRun, Teller: o.teller(),
-	}, err
+	return setup.Options{Clusters: clusters, DryRun: o.dryRun, Teller: o.teller()}, err
 }
 
 // newOf completes a command that changes what the clusters know of one of them.

@@ -41,7 +41,7 @@ func newStatus(o *options) *cobra.Command {
 			ctx := command.Context()
 			statuses, failed := []clusterStatus{}, []error{}
 			look := func(ctx context.Context) (string, error) {
-				found, missed := o.states(ctx, clusters)
+				found, missed := states(ctx, clusters)
 				if ctx.Err() != nil && len(statuses) > 0 {
 					return "", ctx.Err() // what the end of the wait cut off says nothing
 				}

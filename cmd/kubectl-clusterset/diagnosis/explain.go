@@ -41,15 +41,15 @@ type NameAnswer struct {
 	Expected []string `json:"expected"`
 }
 
-// Explain adds to the explanation of a controller what the server that find returns answers, and what is wrong with it.
-func Explain(ctx context.Context, c *cluster.Cluster, zone string, from *state.Explanation, find Finder) *Explanation {
+// Explain adds to the explanation of a controller what the cluster's DNS answers, and what is wrong with it.
+func Explain(ctx context.Context, c *cluster.Cluster, zone string, from *state.Explanation) *Explanation {
 	namespace, name, _ := strings.Cut(from.Service, "/")
 	e := &Explanation{Context: c.Context, Name: nameOf(namespace, name, zone), Explanation: from, Answers: []NameAnswer{}}
 	kinds := []string{"A"}
 	if slices.ContainsFunc(e.DNS, func(address string) bool { return strings.Contains(address, ":") }) {
 		kinds = append(kinds, "AAAA")
 	}
-	server, err := find(ctx, c)
+	server, err := c.DNS(ctx)
 	if err == nil {
 		defer server.Close()
 		e.Server = server.Name

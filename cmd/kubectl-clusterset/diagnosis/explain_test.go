@@ -3,7 +3,6 @@
 package diagnosis
 
 import (
-	"context"
 	"net"
 	"strings"
 	"testing"
@@ -59,16 +58,13 @@ func TestText(t *testing.T) {
 	ended, address := make(chan error, 1), socket.LocalAddr().String()
 	go func() { ended <- server.ActivateAndServe() }()
 	t.Cleanup(func() { _, _ = socket.Close(), <-ended })
-	find := func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error) {
-		return cluster.DNSAt(address), nil
-	}
-	e := Explain(t.Context(), &cluster.Cluster{Context: "e"}, "clusterset.local.", &state.Explanation{
+	e := Explain(t.Context(), &cluster.Cluster{Context: "e", DNSAddress: address}, "clusterset.local.", &state.Explanation{
 		Service: "shop/web", Cluster: "east", Summary: "It has no IP in east.", Import: &state.Import{Type: "ClusterSetIP"},
 		Exports:    []state.Export{{Cluster: "west", State: "fresh", Rules: []string{"tier 1"}}},
 		Properties: []state.Property{{Field: "type", Value: "ClusterSetIP", From: "west"}},
 		Endpoints:  []state.Endpoint{{Address: "10.65.0.1", Cluster: "west", State: state.Used, Reason: "ready"}},
 		DNS:        []string{"10.161.0.1"},
-	}, find)
+	})
 	var text strings.Builder
 	if err := e.Text(&text, false); err != nil {
 		t.Fatal(err)

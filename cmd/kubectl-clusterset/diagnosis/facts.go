@@ -82,11 +82,8 @@ const patience = 30 * time.Second
 // maxLookups bounds the number of names that are queried.
 const maxLookups = 10
 
-// A Finder returns the DNS server of a cluster, which the caller closes.
-type Finder func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error)
-
 // Gather reads the clusters. states and failed are what their controllers say.
-func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cluster, failed []error, zone string, find Finder) *Set {
+func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cluster, failed []error, zone string) *Set {
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
 	cluster.Each(clusters, func(i int, from *cluster.Cluster) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -95,7 +92,7 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cl
 		set.Clusters[i] = c
 		if c.MCSVersion, c.Unreachable = from.MCSVersion(ctx); c.Unreachable == nil {
 			c.gather(ctx, zone)
-			c.ask(ctx, zone, find)
+			c.ask(ctx, zone)
 		}
 	})
 	return set
@@ -179,8 +176,8 @@ func lost(ctx context.Context, from dynamic.Interface, mcsVersion string) (field
 }
 
 // ask queries the cluster's DNS.
-func (c *Cluster) ask(ctx context.Context, zone string, find Finder) {
-	server, err := find(ctx, c.Cluster)
+func (c *Cluster) ask(ctx context.Context, zone string) {
+	server, err := c.DNS(ctx)
 	if err != nil {
 		c.DNSError = err
 		return

@@ -3,7 +3,6 @@
 package diagnosis
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -93,8 +92,7 @@ func TestGather(t *testing.T) {
 	refused := errors.New("refused")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.9.0.1"}}}}
 	set := Gather(t.Context(), []*cluster.Cluster{of(), of(heartbeat), of(heartbeat, pod)},
-		[]*state.Cluster{nil, nil, {Cluster: "answered"}}, []error{refused, refused, nil}, "clusterset.local",
-		func(context.Context, *cluster.Cluster) (*cluster.DNSServer, error) { return nil, refused })
+		[]*state.Cluster{nil, nil, {Cluster: "answered"}}, []error{refused, refused, nil}, "clusterset.local")
 	for i, want := range []Cluster{
 		{Cluster: &cluster.Cluster{}, Unidentified: cluster.ErrNeverRan, StateError: refused},
 		{Cluster: &cluster.Cluster{ID: "heard"}, StateError: refused},
@@ -104,7 +102,7 @@ func TestGather(t *testing.T) {
 		if got.Unreachable != nil || got.ID != want.ID || got.UID != "uid" || got.Namespace != "mcs" ||
 			got.Config.Host != "https://a" || !errors.Is(got.Unidentified, want.Unidentified) || !errors.Is(got.StateError, want.StateError) ||
 			got.MCSVersion != "v1alpha1" || len(got.Lost) > 0 || fmt.Sprint(got.PodCIDRs) != []string{"[10.64.0.0/24]", "[10.64.0.0/24]", "[]"}[i] ||
-			!errors.Is(got.DNSError, refused) || !slices.Equal(got.NodeCaches, []string{"nodelocaldns"}) ||
+			got.DNSError == nil || !slices.Equal(got.NodeCaches, []string{"nodelocaldns"}) ||
 			got.CoreDNS != nil || got.RightsError == nil { // this client takes no reviews
 			t.Errorf("got %+v", got)
 		}

@@ -24,7 +24,6 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // ControllerName is the name of the controller's Deployment, and of its ServiceAccount.
@@ -37,10 +36,8 @@ type Options struct {
 	// Servers are addresses of API servers for the other clusters, by context. The
 	// default is the address in the Secret, or else in the kubeconfig.
 	Servers map[string]string
-	// State asks the controller of a cluster, for Drain.
-	State  func(context.Context, *cluster.Cluster) (*state.Cluster, error)
-	DryRun bool
-	Teller cluster.Teller
+	DryRun  bool
+	Teller  cluster.Teller
 }
 
 // A peering is one direction of a join: reader reads source.

@@ -176,7 +176,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		done += " (if it drained itself, select its context, too)"
 	}
 	return o.await(ctx, len(o.Clusters), func(ctx context.Context, i int) (string, error) {
-		is, err := o.State(ctx, o.Clusters[i])
+		is, err := o.Clusters[i].State(ctx)
 		switch {
 		case err != nil:
 			return fmt.Sprintf("context %s: %v", o.Clusters[i].Context, err), nil

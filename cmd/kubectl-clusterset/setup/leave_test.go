@@ -4,9 +4,10 @@ package setup
 
 import (
 	"bytes"
-	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +47,25 @@ func joined(id string, members ...string) *cluster.Cluster {
 			panic(err)
 		}
 	}
-	return &cluster.Cluster{Context: "admin@" + id, Namespace: system, Kube: client}
+	return &cluster.Cluster{Context: "admin@" + id, Namespace: system, Controller: id, Kube: client}
+}
+
+// controllers answer at the ids of their clusters.
+type controllers func(id string) state.Cluster
+
+func (c controllers) RoundTrip(request *http.Request) (*http.Response, error) {
+	is := c(request.URL.Host)
+	is.Version = state.Version
+	text, err := json.Marshal(is)
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(text)), Request: request}, err
+}
+
+// answer has the controllers of all clusters answer until the test ends.
+func answer(t *testing.T, with controllers) {
+	t.Helper()
+	was := http.DefaultTransport
+	http.DefaultTransport = with
+	t.Cleanup(func() { http.DefaultTransport = was })
 }
 
 // quiet are options for clusters, and nobody reads what happens.
@@ -154,9 +173,9 @@ func TestDrain(t *testing.T) {
 		var said bytes.Buffer
 		o := quiet(time.Minute, test.clusters...)
 		o.Teller.Results = &said
-		o.State = func(context.Context, *cluster.Cluster) (*state.Cluster, error) {
-			return &state.Cluster{Members: []state.Member{{Cluster: "west", Drained: test.drain}}}, nil
-		}
+		answer(t, func(string) state.Cluster {
+			return state.Cluster{Members: []state.Member{{Cluster: "west", Drained: test.drain}}}
+		})
 		if err := Drain(t.Context(), o, "west", test.drain); err != nil || said.String() != test.says {
 			t.Errorf("%v; it says %q, want %q", err, said.String(), test.says)
 		}
@@ -172,28 +191,21 @@ func TestDrain(t *testing.T) {
 // TestDrainThatNobodySees fails after the timeout, and says which controller has not seen it. A cluster that cannot be told,
 // because the member is not a Secret there, is one of them.
 func TestDrainThatNobodySees(t *testing.T) {
-	of := func(drained bool) (*state.Cluster, error) {
-		return &state.Cluster{Cluster: "x", Members: []state.Member{{Cluster: "west", Drained: drained}}}, nil
-	}
-	for want, test := range map[string]struct {
-		clusters []*cluster.Cluster
-		state    func(context string) (*state.Cluster, error)
-	}{
-		"waiting for the controller of west to see that west is drained": {
-			[]*cluster.Cluster{joined("west")}, func(string) (*state.Cluster, error) { return &state.Cluster{Cluster: "west"}, nil },
-		},
-		"context admin@west: no pod runs": {
-			[]*cluster.Cluster{joined("west")}, func(string) (*state.Cluster, error) { return nil, errors.New("no pod runs") },
-		},
-		"waiting for the controller of north to see that west is drained": {
-			[]*cluster.Cluster{joined("east", "west"), joined("north")},
-			func(context string) (*state.Cluster, error) { return of(context == "admin@east") },
-		},
+	answer(t, func(id string) state.Cluster {
+		if id == "west" {
+			return state.Cluster{Cluster: id}
+		}
+		return state.Cluster{Cluster: id, Members: []state.Member{{Cluster: "west", Drained: id == "east"}}}
+	})
+	silent := joined("west")
+	silent.Controller = ""
+	for want, clusters := range map[string][]*cluster.Cluster{
+		"waiting for the controller of west to see that west is drained":  {joined("west")},
+		"context admin@west: no pod of clusterset-controller runs":        {silent},
+		"waiting for the controller of north to see that west is drained": {joined("east", "west"), joined("north")},
 	} {
-		o := quiet(time.Minute, test.clusters...)
-		o.State = func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) { return test.state(c.Context) }
 		synctest.Test(t, func(t *testing.T) {
-			if err := Drain(t.Context(), o, "west", true); !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), want) {
+			if err := Drain(t.Context(), quiet(time.Minute, clusters...), "west", true); !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %s", err, want)
 			}
 		})
