@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -181,6 +182,14 @@ with --contexts east,west.`,
 		}
 	}
 	return root
+}
+
+// versionOf returns the version that was set with -ldflags, or else that of the module, which `go install` records.
+func versionOf(set string) string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		set = cmp.Or(set, info.Main.Version)
+	}
+	return cmp.Or(set, "unknown")
 }
 
 // group is a command that only has others.

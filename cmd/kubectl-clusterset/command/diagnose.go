@@ -8,8 +8,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +33,72 @@ func (o *options) in(run func(context.Context, []*cluster.Cluster) error) func(*
 	}
 }
 
+func newStatus(o *options) *cobra.Command {
+	var wait bool
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Show members, imports and findings",
+		Example: `  kubectl clusterset status --contexts east,west
+  kubectl clusterset status --contexts east,west --wait --timeout 5m`,
+		Args: cobra.ExactArgs(0),
+		RunE: o.in(func(ctx context.Context, clusters []*cluster.Cluster) (err error) {
+			statuses := diagnosis.List[diagnosis.Status]{}
+			look := func(ctx context.Context) (string, error) {
+				found := diagnosis.Statuses(ctx, clusters, o.overrides.Context.Namespace)
+				if ctx.Err() != nil && len(statuses) > 0 {
+					return "", ctx.Err() // what the end of the wait cut off says nothing
+				}
+				statuses = found
+				return strings.Join(diagnosis.Pending(statuses), "; "), nil
+			}
+			if wait {
+				err = o.teller().Wait(ctx, look)
+			} else {
+				_, err = look(ctx)
+			}
+			unknown := slices.DeleteFunc(slices.Clone(statuses), func(s diagnosis.Status) bool { return s.Err == nil })
+			if err == nil && len(unknown) > 0 {
+				err = fmt.Errorf("nothing is known of %d of %d clusters: see above", len(unknown), len(statuses))
+			}
+			return errors.Join(diagnosis.Print(o.Out, o.output, "Status", "clusters", statuses), err)
+		}),
+	}
+	command.PreRunE = func(command *cobra.Command, _ []string) error {
+		if command.Flags().Changed("timeout") && !wait {
+			return usageError{errors.New("--timeout needs --wait")}
+		}
+		return nil
+	}
+	command.Flags().BoolVar(&wait, "wait", false,
+		"wait until the members are fresh and up to date, and the imports are ready")
+	o.addNamespace(command, "show the imports of this `namespace` alone")
+	return o.with(command, "contexts", "output", "controller", "timeout")
+}
+
+func newExplain(o *options) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "explain [NAMESPACE/]SERVICE",
+		Short: "Explain what a service resolves to",
+		Long: `Explain what a service resolves to in each selected cluster: which clusters export it,
+which export wins if they disagree, which endpoints are used, demoted or refused and why,
+and what DNS answers now.`,
+		Example: `  kubectl clusterset explain shop/db --contexts east,west
+  kubectl clusterset explain shop/db --context east -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			service, clusters, err := o.service(args[0])
+			if err != nil {
+				return err
+			}
+			all, failed := diagnosis.Explain(command.Context(), clusters, service, o.zone)
+			err = diagnosis.Print(o.Out, o.output, "ExplanationList", "clusters", all)
+			return errors.Join(err, failed)
+		},
+	}
+	o.addNamespace(command, serviceNamespace)
+	return o.with(command, "contexts", "output", "zone", "dns", "controller")
+}
+
 func newCheck(o *options) *cobra.Command {
 	var pre bool
 	command := &cobra.Command{
@@ -42,12 +110,10 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
   kubectl clusterset check --contexts east,west,north`,
 		Args: cobra.NoArgs,
 		RunE: o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
-			all, unanswered := states(ctx, clusters)
-			set := diagnosis.Gather(ctx, clusters, all, unanswered, o.zone)
+			set := diagnosis.Gather(ctx, clusters, diagnosis.Statuses(ctx, clusters, ""), o.zone)
 			set.Pre = pre
 			findings := set.Check()
-			err := diagnosis.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings},
-				findings.Text)
+			err := diagnosis.Print(o.Out, o.output, "CheckReport", "findings", findings)
 			if err == nil && findings.Count(state.Failed) > 0 {
 				err = errWrong
 			}
@@ -77,8 +143,7 @@ them. The exit status is 3 if a connection fails.`,
 			if report == nil {
 				return err
 			}
-			err = errors.Join(err, diagnosis.Print(o.Out, o.output, "ConnectivityReport",
-				map[string]any{"paths": report}, report.Text))
+			err = errors.Join(err, diagnosis.Print(o.Out, o.output, "ConnectivityReport", "paths", report))
 			if err == nil && report.Count(state.ProbeOK, diagnosis.OtherNetwork) < len(report) {
 				err = errWrong
 			}
@@ -112,15 +177,15 @@ func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file
 	if err != nil {
 		return err
 	}
-	all, failed := states(ctx, clusters)
+	statuses := diagnosis.Statuses(ctx, clusters, "")
 	var statusText, checkText bytes.Buffer // buffers fail no write
-	_ = texts(statusesOf(clusters, all, failed, ""))(&statusText, true)
-	_ = diagnosis.Gather(ctx, clusters, all, failed, o.zone).Check().Text(&checkText, true)
+	_ = statuses.Text(&statusText, true)
+	_ = diagnosis.Gather(ctx, clusters, statuses, o.zone).Check().Text(&checkText, true)
 	reports := map[string]string{
 		"version.txt": versionOf(o.version) + "\n", "status.txt": statusText.String(), "check.txt": checkText.String(),
 	}
 	for i, c := range clusters {
-		if text, err := json.MarshalIndent(all[i], "", "  "); err == nil && all[i] != nil {
+		if text, err := json.MarshalIndent(statuses[i].Cluster, "", "  "); err == nil && statuses[i].Err == nil {
 			reports[diagnosis.Folder(c)+"/status.json"] = string(text)
 		}
 	}

@@ -5,12 +5,15 @@ package diagnosis
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -41,10 +44,31 @@ type NameAnswer struct {
 	Expected []string `json:"expected"`
 }
 
-// Explain adds to the explanation of a controller what the cluster's DNS answers, and what is wrong with it.
-func Explain(ctx context.Context, c *cluster.Cluster, zone string, from *state.Explanation) *Explanation {
-	namespace, name, _ := strings.Cut(from.Service, "/")
-	e := &Explanation{Context: c.Context, Name: nameOf(namespace, name, zone), Explanation: from, Answers: []NameAnswer{}}
+// Explain explains a service in all clusters at once. The error is of those whose controllers do not answer.
+func Explain(ctx context.Context, clusters []*cluster.Cluster, service types.NamespacedName, zone string) (List[*Explanation], error) {
+	all, failed := make(List[*Explanation], len(clusters)), make([]error, len(clusters))
+	cluster.Each(clusters, func(i int, c *cluster.Cluster) {
+		e := &Explanation{Context: c.Context, Explanation: &state.Explanation{}, Answers: []NameAnswer{}}
+		err := c.Ask(ctx, state.PathExplain+"?service="+url.QueryEscape(service.String()), e.Explanation)
+		if err != nil {
+			failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
+			return
+		}
+		e.Name = nameOf(service.Namespace, service.Name, zone)
+		e.ask(ctx, c)
+		all[i] = e
+	})
+	all = slices.DeleteFunc(all, func(e *Explanation) bool { return e == nil })
+	var answers []answer
+	for _, e := range all {
+		answers = append(answers, answer{e.Cluster, e.Context, e.Problems})
+	}
+	fill(answers)
+	return all, errors.Join(failed...)
+}
+
+// ask adds what the cluster's DNS answers, and what is wrong with it.
+func (e *Explanation) ask(ctx context.Context, c *cluster.Cluster) {
 	kinds := []string{"A"}
 	if slices.ContainsFunc(e.DNS, func(address string) bool { return strings.Contains(address, ":") }) {
 		kinds = append(kinds, "AAAA")
@@ -64,7 +88,6 @@ func Explain(ctx context.Context, c *cluster.Cluster, zone string, from *state.E
 				answer.Text(), answer.Name, answer.Type, answer.expectedText())
 		}
 	}
-	return e
 }
 
 // nameOf is the name of a service in a zone.

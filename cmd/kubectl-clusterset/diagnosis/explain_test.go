@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
@@ -47,7 +48,7 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-func TestText(t *testing.T) {
+func TestExplain(t *testing.T) {
 	socket, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -58,21 +59,27 @@ func TestText(t *testing.T) {
 	ended, address := make(chan error, 1), socket.LocalAddr().String()
 	go func() { ended <- server.ActivateAndServe() }()
 	t.Cleanup(func() { _, _ = socket.Close(), <-ended })
-	e := Explain(t.Context(), &cluster.Cluster{Context: "e", DNSAddress: address}, "clusterset.local.", &state.Explanation{
-		Service: "shop/web", Cluster: "east", Summary: "It has no IP in east.", Import: &state.Import{Type: "ClusterSetIP"},
+	controller := controllerOf(t, state.Explanation{
+		Version: state.Version, Service: "shop/web", Cluster: "east", Summary: "It has no IP in east.",
+		Import:     &state.Import{Type: "ClusterSetIP"},
 		Exports:    []state.Export{{Cluster: "west", State: "fresh", Rules: []string{"tier 1"}}},
 		Properties: []state.Property{{Field: "type", Value: "ClusterSetIP", From: "west"}},
 		Endpoints:  []state.Endpoint{{Address: "10.65.0.1", Cluster: "west", State: state.Used, Reason: "ready"}},
-		DNS:        []string{"10.161.0.1"},
+		DNS:        []string{"10.161.0.1"}, Problems: []state.Finding{{What: "It has no IP.", Fix: "See `--contexts <context of east>`."}},
 	})
+	clusters := []*cluster.Cluster{{Context: "e", Controller: controller, DNSAddress: address}, {Context: "w", Controller: "127.0.0.1:1"}}
+	all, err := Explain(t.Context(), clusters, types.NamespacedName{Namespace: "shop", Name: "web"}, "clusterset.local.")
+	if len(all) != 1 || err == nil || !strings.HasPrefix(err.Error(), "context w: ") {
+		t.Fatalf("got %v, %v", all, err)
+	}
 	var text strings.Builder
-	if err := e.Text(&text, false); err != nil {
+	if err := all[0].Text(&text, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"shop/web in cluster east: web.shop.svc.clusterset.local\n", "RULES", "tier 1", "10.65.0.1   west", "WRONG, expected 10.161.0.1",
 		"DNS (queried at " + address + ")\n", "- DNS returns NXDOMAIN for web.shop.svc.clusterset.local A instead of 10.161.0.1.\n",
-		"  > kubectl clusterset check --contexts e\n",
+		"  > kubectl clusterset check --contexts e\n", "- It has no IP.\n  > See `--contexts e`.\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())

@@ -82,13 +82,13 @@ const patience = 30 * time.Second
 // maxLookups bounds the number of names that are queried.
 const maxLookups = 10
 
-// Gather reads the clusters. states and failed are what their controllers say.
-func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cluster, failed []error, zone string) *Set {
+// Gather reads the clusters. statuses are what their controllers say.
+func Gather(ctx context.Context, clusters []*cluster.Cluster, statuses []Status, zone string) *Set {
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
 	cluster.Each(clusters, func(i int, from *cluster.Cluster) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		c := &Cluster{Cluster: from, State: states[i], StateError: failed[i]}
+		c := &Cluster{Cluster: from, State: statuses[i].Cluster, StateError: statuses[i].Err}
 		set.Clusters[i] = c
 		if c.MCSVersion, c.Unreachable = from.MCSVersion(ctx); c.Unreachable == nil {
 			c.gather(ctx, zone)

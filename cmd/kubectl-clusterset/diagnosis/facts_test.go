@@ -92,7 +92,7 @@ func TestGather(t *testing.T) {
 	refused := errors.New("refused")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.9.0.1"}}}}
 	set := Gather(t.Context(), []*cluster.Cluster{of(), of(heartbeat), of(heartbeat, pod)},
-		[]*state.Cluster{nil, nil, {Cluster: "answered"}}, []error{refused, refused, nil}, "clusterset.local")
+		[]Status{{Err: refused}, {Err: refused}, {Cluster: &state.Cluster{Cluster: "answered"}}}, "clusterset.local")
 	for i, want := range []Cluster{
 		{Cluster: &cluster.Cluster{}, Unidentified: cluster.ErrNeverRan, StateError: refused},
 		{Cluster: &cluster.Cluster{ID: "heard"}, StateError: refused},

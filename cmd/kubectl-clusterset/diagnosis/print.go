@@ -27,9 +27,28 @@ func (e Escaped) Write(text []byte) (int, error) {
 // apiVersion is that of all JSON and YAML output. Within a version, fields are only added.
 const apiVersion = "cli.clusterset-dns.github.io/v1beta1"
 
-// Print writes fields as JSON or YAML, which also gets its apiVersion and kind, or calls text for the other formats.
-func Print(out io.Writer, format, kind string, fields map[string]any, text func(out io.Writer, wide bool) error) error {
-	fields["apiVersion"], fields["kind"] = apiVersion, kind
+// A Report has a form for users, which is longer if it is wide.
+type Report interface {
+	Text(out io.Writer, wide bool) error
+}
+
+// A List is a Report with empty lines between its parts.
+type List[T Report] []T
+
+// Text implements Report.
+func (l List[T]) Text(out io.Writer, wide bool) (err error) {
+	for i := 0; i < len(l) && err == nil; i++ {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		err = l[i].Text(out, wide)
+	}
+	return err
+}
+
+// Print writes a report as text, or as the field of a document in JSON or YAML, which has an apiVersion and a kind.
+func Print(out io.Writer, format, kind, field string, report Report) error {
+	fields := map[string]any{"apiVersion": apiVersion, "kind": kind, field: report}
 	switch format {
 	case "json":
 		encoder := json.NewEncoder(out)
@@ -43,7 +62,7 @@ func Print(out io.Writer, format, kind string, fields map[string]any, text func(
 		}
 		return err
 	}
-	return text(out, format == "wide")
+	return report.Text(out, format == "wide")
 }
 
 // Table writes rows below a title, which ends its own line, and headings. Columns whose heading begins with a plus are for

@@ -1,105 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package diagnosis
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-func newStatus(o *options) *cobra.Command {
-	var wait bool
-	command := &cobra.Command{
-		Use:   "status",
-		Short: "Show members, imports and findings",
-		Example: `  kubectl clusterset status --contexts east,west
-  kubectl clusterset status --contexts east,west --wait --timeout 5m`,
-		Args: cobra.ExactArgs(0),
-		RunE: func(command *cobra.Command, _ []string) error {
-			if command.Flags().Changed("timeout") && !wait {
-				return usageError{errors.New("--timeout needs --wait")}
-			}
-			clusters, err := o.clusters()
-			if err != nil {
-				return err
-			}
-			ctx := command.Context()
-			statuses, failed := []clusterStatus{}, []error{}
-			look := func(ctx context.Context) (string, error) {
-				found, missed := states(ctx, clusters)
-				if ctx.Err() != nil && len(statuses) > 0 {
-					return "", ctx.Err() // what the end of the wait cut off says nothing
-				}
-				statuses, failed = statusesOf(clusters, found, missed, o.overrides.Context.Namespace), missed
-				return strings.Join(pendingOf(statuses), "; "), nil
-			}
-			if wait {
-				err = o.teller().Wait(ctx, look)
-			} else {
-				_, err = look(ctx)
-			}
-			if err == nil {
-				err = unanswered(failed)
-			}
-			return errors.Join(diagnosis.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, texts(statuses)), err)
-		},
-	}
-	command.Flags().BoolVar(&wait, "wait", false,
-		"wait until the members are fresh and up to date, and the imports are ready")
-	o.addNamespace(command, "show the imports of this `namespace` alone")
-	return o.with(command, "contexts", "output", "controller", "timeout")
-}
-
-// unanswered returns an error if controllers did not answer, which the output has.
-func unanswered(failed []error) error {
-	wrong := slices.DeleteFunc(slices.Clone(failed), func(err error) bool { return err == nil })
-	if len(wrong) == 0 {
-		return nil
-	}
-	return fmt.Errorf("nothing is known of %d of %d clusters: see above", len(wrong), len(failed))
-}
-
-// statusesOf are what the controllers of the clusters said, or why they did not.
-func statusesOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []error, namespace string) []clusterStatus {
-	statuses := make([]clusterStatus, len(clusters))
-	for i, c := range clusters {
-		statuses[i] = clusterStatus{Context: c.Context, Cluster: all[i], Namespace: namespace}
-		if failed[i] != nil {
-			statuses[i].Unknown = failed[i].Error()
-		} else if namespace != "" {
-			all[i].Imports = slices.DeleteFunc(all[i].Imports, func(is state.Import) bool { return is.Namespace != namespace })
-		}
-	}
-	return statuses
-}
-
-// A clusterStatus is the state of one cluster.
-type clusterStatus struct {
+// A Status is what the controller of a cluster says.
+type Status struct {
 	Context string `json:"context"`
-	// Unknown is why nothing else is known.
+	// Unknown is why nothing else is known, as the text of Err.
 	Unknown string `json:"unknown,omitempty"`
+	Err     error  `json:"-"`
 	*state.Cluster
 	// Namespace limits the imports; empty means all.
 	Namespace string `json:"-"`
 }
 
+// Statuses asks the controllers of all clusters at once.
+func Statuses(ctx context.Context, clusters []*cluster.Cluster, namespace string) List[Status] {
+	statuses := make(List[Status], len(clusters))
+	cluster.Each(clusters, func(i int, c *cluster.Cluster) {
+		s := &statuses[i]
+		s.Context, s.Namespace = c.Context, namespace
+		if s.Cluster, s.Err = c.State(ctx); s.Err != nil {
+			s.Unknown = s.Err.Error()
+		} else if namespace != "" {
+			s.Imports = slices.DeleteFunc(s.Imports, func(each state.Import) bool { return each.Namespace != namespace })
+		}
+	})
+	var answers []answer
+	for _, s := range statuses {
+		if s.Cluster != nil {
+			answers = append(answers, answer{s.Cluster.Cluster, s.Context, s.Findings})
+		}
+	}
+	fill(answers)
+	return statuses
+}
+
 // Text writes a status as text.
-func (s clusterStatus) Text(out io.Writer, wide bool) error {
+func (s Status) Text(out io.Writer, wide bool) error {
 	if s.Cluster == nil {
 		_, err := fmt.Fprintf(out, "Context %s: unknown: %s\n", s.Context, s.Unknown)
 		return err
@@ -146,11 +99,11 @@ func (s clusterStatus) Text(out io.Writer, wide bool) error {
 			fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason, strings.Join(i.Ports, ","),
 		})
 	}
-	if err := diagnosis.Table(out, wide, "\n",
+	if err := Table(out, wide, "\n",
 		"MEMBER STATE HEARTBEAT SERVICES READY EXPIRES +CREDENTIAL +SERVER +TLS_NAME +PROXY +UID", members); err != nil {
 		return err
 	}
-	if err := diagnosis.Table(out, wide, "\n", "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", imports); err != nil {
+	if err := Table(out, wide, "\n", "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", imports); err != nil {
 		return err
 	}
 	if s.Namespace != "" && len(s.Imports) == 0 {
@@ -170,13 +123,13 @@ func age(since, now time.Time) string { return duration.HumanDuration(max(now.Su
 
 func reconciling(count int) string { return fmt.Sprintf("%d services are being reconciled", count) }
 
-// pendingOf returns why the clusters are not ready, the first reason per cluster, or nothing if they are. A cluster is
+// Pending returns why the clusters are not ready, the first reason per cluster, or nothing if they are. A cluster is
 // ready if its controller runs, the other clusters are its members, all members are fresh and read, nothing waits to be
 // reconciled, and the imports are ready. Imports of other implementations do not count. If the imports are limited to a
 // namespace, one of the clusters must have one.
-func pendingOf(statuses []clusterStatus) []string {
+func Pending(statuses []Status) []string {
 	var pending []string
-	if len(statuses) > 0 && statuses[0].Namespace != "" && !slices.ContainsFunc(statuses, func(s clusterStatus) bool {
+	if len(statuses) > 0 && statuses[0].Namespace != "" && !slices.ContainsFunc(statuses, func(s Status) bool {
 		return s.Cluster != nil && len(s.Imports) > 0
 	}) {
 		pending = append(pending, "no selected cluster has an import in namespace "+statuses[0].Namespace+
@@ -190,7 +143,7 @@ func pendingOf(statuses []clusterStatus) []string {
 	return pending
 }
 
-func (s clusterStatus) pending(all []clusterStatus) string {
+func (s Status) pending(all []Status) string {
 	switch {
 	case s.Cluster == nil:
 		return s.Unknown
@@ -222,10 +175,29 @@ func (s clusterStatus) pending(all []clusterStatus) string {
 	return ""
 }
 
-// versionOf returns the version that was set with -ldflags, or else that of the module, which `go install` records.
-func versionOf(set string) string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
-		set = cmp.Or(set, info.Main.Version)
+// An answer is that of the controller of a cluster, as far as fill needs it.
+type answer struct {
+	id, context string
+	findings    []state.Finding
+}
+
+// fill puts contexts into the fixes: into those of an answer its own context for its id, and for another id that of the
+// only answer with it.
+func fill(answers []answer) {
+	contexts := map[string][]string{}
+	for _, each := range answers {
+		contexts[each.id] = append(contexts[each.id], each.context)
 	}
-	return cmp.Or(set, "unknown")
+	for _, each := range answers {
+		pairs := []string{"<context of " + each.id + ">", each.context}
+		for id, of := range contexts {
+			if id != each.id && len(of) == 1 {
+				pairs = append(pairs, "<context of "+id+">", of[0])
+			}
+		}
+		replacer := strings.NewReplacer(pairs...)
+		for i := range each.findings {
+			each.findings[i].Fix = replacer.Replace(each.findings[i].Fix)
+		}
+	}
 }

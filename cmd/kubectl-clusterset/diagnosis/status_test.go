@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// controllerOf answers each question with a document, and returns the address.
+func controllerOf(t *testing.T, document any) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(document) }))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// TestContextsInFixes: the context of an id is unknown if two of the others have it.
+func TestContextsInFixes(t *testing.T) {
+	var clusters []*cluster.Cluster
+	for context, id := range map[string]string{"e": "east", "e2": "east", "w": "west"} {
+		clusters = append(clusters, &cluster.Cluster{Context: context, Controller: controllerOf(t, state.Cluster{
+			Version: state.Version, Cluster: id, Findings: []state.Finding{{Fix: "<context of east> <context of west> <context of north>"}},
+		})})
+	}
+	for _, status := range Statuses(t.Context(), clusters, "") {
+		want := map[string]string{"e": "e w", "e2": "e2 w", "w": "<context of east> w"}[status.Context] + " <context of north>"
+		if status.Err != nil || status.Findings[0].Fix != want {
+			t.Errorf("%s: got %+v, want %q", status.Context, status, want)
+		}
+	}
+}
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// ready is a cluster of two in which nothing is pending.
+func ready() Status {
+	return Status{Context: "e", Cluster: &state.Cluster{
+		Cluster: "east", Now: now, MCSVersion: "v1beta1",
+		Members: []state.Member{{Cluster: "west", State: "fresh", Path: "reachable", Synced: true, Heard: now.Add(-time.Second)}},
+		Imports: []state.Import{{Namespace: "shop", Name: "web", Reason: "Ready"}, {Namespace: "old", Name: "db", Reason: state.Foreign}},
+	}}
+}
+
+func TestPending(t *testing.T) {
+	for want, change := range map[string]func(*Status){
+		"":                                     func(*Status) {},
+		"e: it does not know this question":    func(s *Status) { s.Cluster, s.Unknown = nil, "it does not know this question" },
+		"e: the heartbeat has stopped: writes": func(s *Status) { s.HeartbeatStopped = "writes" },
+		"e: member west is stale (Silent)":     func(s *Status) { s.Members[0].State, s.Members[0].Reason = "stale", "Silent" },
+		"e: member west has not been read or heard yet": func(s *Status) { s.Members[0].Synced = false },
+		"e: 2 services are being reconciled":            func(s *Status) { s.Queue = 2 },
+		"e: import shop/web is not ready (Pending): no IP yet": func(s *Status) {
+			s.Imports[0].Reason, s.Imports[0].Message = "Pending", "no IP yet"
+		},
+	} {
+		status := ready()
+		change(&status)
+		if got := strings.Join(Pending([]Status{status}), "; "); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	north := ready()
+	north.Context, north.Cluster.Cluster = "n", "north"
+	if got := Pending([]Status{ready(), north}); len(got) != 2 || got[0] != "e: north is not a member" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestStatus has how a member is read in wide output, and tells a member whose pods are not reached from a silent one.
+func TestStatus(t *testing.T) {
+	status := ready()
+	m := &status.Members[0]
+	m.State, m.Path, m.Server, m.ServerName = "stale", "unreachable", "https://west.example:6443", "kubernetes"
+	m.Expires, status.Findings = now.Add(-time.Hour), []state.Finding{{What: "The credential of west expired."}}
+	var text strings.Builder
+	if err := status.Text(&text, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"stale,unreachable", "https://west.example:6443   kubernetes", "expired", "shop/web", "! The credential of west expired.",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
