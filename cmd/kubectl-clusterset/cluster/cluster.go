@@ -81,8 +81,11 @@ func FromConfig(config *rest.Config, contextName, systemNamespace string) (*Clus
 	c.Config.UserAgent = FieldManager
 	// Warnings are for authors of manifests.
 	c.Config.WarningHandlerWithContext = rest.NoWarnings{}
-	var err error
-	if c.Kube, err = kubernetes.NewForConfig(c.Config); err == nil {
+	err := rest.LoadTLSFiles(c.Config)
+	if err == nil {
+		c.Kube, err = kubernetes.NewForConfig(c.Config)
+	}
+	if err == nil {
 		c.Dynamic, err = dynamic.NewForConfig(c.Config)
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ const (
 
 // issue returns a kubeconfig for the reader, with a token of a ServiceAccount of its own, and when the token expires unless
 // the reader renews it.
-func (p *peering) issue(ctx context.Context, at Address, authority []byte) (kubeconfig []byte, expires time.Time, err error) {
+func (p *peering) issue(ctx context.Context, at *clientcmdapi.Cluster) (kubeconfig []byte, expires time.Time, err error) {
 	if !strings.HasPrefix(at.Server, "https://") {
 		return nil, expires, fmt.Errorf("the address %s is not https, which the controller of %s would reject", at.Server, p.reader.ID)
 	}
@@ -53,11 +53,15 @@ func (p *peering) issue(ctx context.Context, at Address, authority []byte) (kube
 			return nil, expires, fmt.Errorf("create a token: %w", err)
 		}
 		token, expires = issued.Status.Token, issued.Status.ExpirationTimestamp.Time
-		if err := p.try(ctx, token, at); err != nil {
+		if err := p.try(ctx, token, at.Server); err != nil {
 			return nil, expires, err
 		}
 	}
-	kubeconfig, err = p.kubeconfig(token, at, authority)
+	made, id := clientcmdapi.NewConfig(), p.source.ID
+	made.Clusters[id], made.AuthInfos[id] = at, &clientcmdapi.AuthInfo{Token: token}
+	made.Contexts[id] = &clientcmdapi.Context{Cluster: id, AuthInfo: id, Namespace: p.source.Namespace}
+	made.CurrentContext = id
+	kubeconfig, err = clientcmd.Write(*made)
 	return kubeconfig, expires, err
 }
 
@@ -116,7 +120,7 @@ func owner(kind string, of metav1.Object) *applymetav1.OwnerReferenceApplyConfig
 // try returns an error if the source rejects the token for what members read, at the address of the user. Only a missing
 // right counts if the reader uses another address: the user's may be a proxy that rejects service account tokens. Join waits
 // for the reader in any case.
-func (p *peering) try(ctx context.Context, token string, at Address) error {
+func (p *peering) try(ctx context.Context, token, server string) error {
 	config := rest.AnonymousClientConfig(p.source.Config)
 	config.BearerToken = token
 	by, err := cluster.FromConfig(config, p.source.Context, p.source.Namespace)
@@ -146,32 +150,13 @@ func (p *peering) try(ctx context.Context, token string, at Address) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("its account lacks a right of members: %w: restore it with `helm upgrade` of the chart in namespace %s",
 			err, p.source.Namespace)
-	case strings.TrimSuffix(at.Server, "/") == strings.TrimSuffix(config.Host, "/") || ctx.Err() != nil:
+	case strings.TrimSuffix(server, "/") == strings.TrimSuffix(config.Host, "/") || ctx.Err() != nil:
 		return fmt.Errorf("%s rejects it: %w: if this is a proxy that rejects service account tokens, set the address of the "+
 			"API server with --server %s=https://…", config.Host, err, p.source.Context)
 	}
 	p.Teller.Say("context %s: %s rejects the new credential for %s (%v); continuing, because %[3]s uses %[5]s", p.source.Context,
-		config.Host, p.reader.ID, err, at.Server)
+		config.Host, p.reader.ID, err, server)
 	return nil
-}
-
-// kubeconfig is the content of the reader's Secret.
-func (p *peering) kubeconfig(token string, at Address, authority []byte) ([]byte, error) {
-	config := rest.CopyConfig(p.source.Config)
-	if err := rest.LoadTLSFiles(config); err != nil {
-		return nil, err
-	}
-	if len(authority) == 0 {
-		authority = config.CAData
-	}
-	made, id := clientcmdapi.NewConfig(), p.source.ID
-	made.Clusters[id] = &clientcmdapi.Cluster{
-		Server: at.Server, CertificateAuthorityData: authority, TLSServerName: at.Name, ProxyURL: at.Proxy,
-	}
-	made.AuthInfos[id] = &clientcmdapi.AuthInfo{Token: token}
-	made.Contexts[id] = &clientcmdapi.Context{Cluster: id, AuthInfo: id, Namespace: p.source.Namespace}
-	made.CurrentContext = id
-	return clientcmd.Write(*made)
 }
 
 // revoke deletes the ServiceAccount of a reader, or those of all readers if it is empty, which revokes their tokens. It
@@ -196,65 +181,59 @@ func revoke(ctx context.Context, of *cluster.Cluster, reader string, dryRun []st
 	return count, nil
 }
 
-// An Address is that of an API server.
-type Address struct {
-	// Server is its URL.
-	Server string
-	// Name is the server name in its certificate, empty if that is the host of Server.
-	Name string
-	// Proxy is the URL of the proxy before it, empty for none.
-	Proxy string
-}
-
-// own is the address in a configuration.
-func own(config *rest.Config) Address {
-	address := Address{Server: config.Host, Name: config.ServerName}
+// own is how a configuration reaches its API server. FromConfig has loaded the certificate authority.
+func own(config *rest.Config) *clientcmdapi.Cluster {
+	at := &clientcmdapi.Cluster{
+		Server: config.Host, TLSServerName: config.ServerName, CertificateAuthorityData: config.CAData,
+	}
 	if config.Proxy != nil {
 		if proxy, err := config.Proxy(&http.Request{URL: &url.URL{Scheme: "https"}}); err == nil && proxy != nil {
-			address.Proxy = proxy.String()
+			at.ProxyURL = proxy.String()
 		}
 	}
-	return address
+	return at
 }
 
-// String is the address as messages show it, without a password.
-func (a Address) String() string {
-	if proxy, err := url.Parse(a.Proxy); err == nil && a.Proxy != "" {
-		return a.Server + " through " + proxy.Redacted()
+// shown is an address in messages, without a password.
+func shown(at *clientcmdapi.Cluster) string {
+	if proxy, err := url.Parse(at.ProxyURL); err == nil && at.ProxyURL != "" {
+		return at.Server + " through " + proxy.Redacted()
 	}
-	return a.Server
+	return at.Server
 }
 
-// anonymous is the address without the login to its proxy.
-func (a Address) anonymous() Address {
-	if proxy, err := url.Parse(a.Proxy); err == nil && proxy.User != nil {
-		proxy.User = nil
-		a.Proxy = proxy.String()
+// withoutLogin is the URL of a proxy without user name and password.
+func withoutLogin(proxy string) string {
+	if parsed, err := url.Parse(proxy); err == nil {
+		parsed.User = nil
+		return parsed.String()
 	}
-	return a
+	return proxy
 }
 
-// reach returns the address at which the reader reads its source. The address in
-// the Secret stays unless the options set another, because users may reach an API
-// server at another address than clusters. reach reports a difference, and then
-// also returns the CA certificates in the Secret, which belong to that address.
-func (p *peering) reach() (at Address, authority []byte) {
-	users := own(p.source.Config).anonymous()
+// reach returns how the reader reaches its source. The address in the Secret, with its certificate authority, stays unless
+// the options set another, because users may reach an API server at another address than clusters. reach reports a
+// difference.
+func (p *peering) reach() *clientcmdapi.Cluster {
+	users := own(p.source.Config)
+	users.ProxyURL = withoutLogin(users.ProxyURL)
 	if server := p.Servers[p.source.Context]; server != "" {
-		return Address{Server: server, Name: users.Name}, nil
+		users.Server, users.ProxyURL = server, ""
+		return users
 	}
 	// There is none before the first join, and the controller rejects an invalid one.
 	before, err := clientcmd.RESTConfigFromKubeConfig(p.secret.Data[cluster.KubeconfigKey])
 	if err != nil || !strings.HasPrefix(before.Host, "https://") {
-		return users, nil
+		return users
 	}
 	had := own(before)
-	if had.anonymous() == users {
-		return had, nil
+	if had.Server == users.Server && had.TLSServerName == users.TLSServerName && withoutLogin(had.ProxyURL) == users.ProxyURL {
+		users.ProxyURL = had.ProxyURL
+		return users
 	}
 	p.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
-		p.reader.ID, p.source.ID, had, p.secret.Name, users, p.source.Context)
-	return had, before.CAData
+		p.reader.ID, p.source.ID, shown(had), p.secret.Name, shown(users), p.source.Context)
+	return had
 }
 
 // loopback reports whether an address is a loopback address.

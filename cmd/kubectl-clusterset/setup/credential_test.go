@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -41,10 +44,13 @@ func issuer(t *testing.T, refuses func(token, path string) (int, string)) (*peer
 		}
 	}))
 	t.Cleanup(server.Close)
+	authority := filepath.Join(t.TempDir(), "ca.crt")
+	err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
 	source, err := cluster.FromConfig(&rest.Config{
-		Host: server.URL, BearerToken: "of-the-user", TLSClientConfig: rest.TLSClientConfig{
-			CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-		},
+		Host: server.URL, BearerToken: "of-the-user", TLSClientConfig: rest.TLSClientConfig{CAFile: authority},
 	}, "admin@east", system)
 	if err != nil {
 		t.Fatal(err)
@@ -65,29 +71,20 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 		}
 		return 0, ""
 	})
-	authority := p.source.Config.CAData
-	if _, _, err := p.issue(t.Context(), Address{Server: p.source.Config.Host}, nil); err == nil ||
+	if _, _, err := p.issue(t.Context(), own(p.source.Config)); err == nil ||
 		!strings.Contains(err.Error(), "if this is a proxy that rejects service account tokens, set the address of the API server with --server admin@east=https://") {
 		t.Errorf("the readers are to use the proxy: got %v", err)
 	}
-	address := Address{Server: "https://10.0.0.1:6443", Name: "kubernetes", Proxy: "http://10.0.0.2:3128"}
-	for name, kept := range map[string][]byte{"of the user": nil, "of the Secret": bytes.Clone(authority[:len(authority)-1])} {
-		said.Reset()
-		made, _, err := p.issue(t.Context(), address, kept)
-		if err != nil || !strings.Contains(said.String(), "continuing, because west uses https://10.0.0.1:6443") {
-			t.Errorf("the readers are to use another address: got %v: %s", err, said.String())
-			continue
-		}
-		want := authority
-		if kept != nil {
-			want = kept
-		}
-		credential, err := member.ParseKubeconfig(made)
-		if err != nil || !bytes.Equal(credential.Config.CAData, want) {
-			t.Errorf("the authority is not that %s: %v", name, err)
-		} else if got := own(credential.Config); got != address {
-			t.Errorf("the address is %+v, want %+v", got, address)
-		}
+	said.Reset()
+	address := own(p.source.Config)
+	address.Server, address.TLSServerName, address.ProxyURL = "https://10.0.0.1:6443", "kubernetes", "http://10.0.0.2:3128"
+	made, _, err := p.issue(t.Context(), address)
+	if err != nil || !strings.Contains(said.String(), "continuing, because west uses https://10.0.0.1:6443") {
+		t.Fatalf("the readers are to use another address: got %v: %s", err, said.String())
+	}
+	credential, err := member.ParseKubeconfig(made)
+	if err != nil || len(credential.Config.CAData) == 0 || !reflect.DeepEqual(own(credential.Config), address) {
+		t.Errorf("got %v, %s", err, made)
 	}
 }
 
@@ -112,60 +109,68 @@ func TestTokenWithoutRights(t *testing.T) {
 }
 
 // TestReach joins again: the address in the Secret is the one that the reader reaches, whatever the kubeconfig of the user has.
-// The authority in the Secret belongs to its address.
+// The authority in the Secret belongs to its address, also if there is none because the certificate is a public one.
 func TestReach(t *testing.T) {
 	const users, usersProxy = "https://127.0.0.1:6443", "http://proxy.example:8080"
 	source := &cluster.Cluster{
 		Context: "admin@east", ID: "east",
 		Config: &rest.Config{
-			Host: users, TLSClientConfig: rest.TLSClientConfig{ServerName: "kubernetes"},
+			Host: users, TLSClientConfig: rest.TLSClientConfig{ServerName: "kubernetes", CAData: []byte("ours")},
 			Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.example:8080", User: url.UserPassword("user", "s3cr3t")}),
 		},
 	}
-	secret := func(of string) *corev1.Secret {
+	secretOf := func(authority, of string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}, Data: map[string][]byte{
 			cluster.KubeconfigKey: fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: c,
 contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {token: secret}}],
-clusters: [{name: c, cluster: {server: '%s', certificate-authority-data: dGhlaXJz}}]}`, of),
+clusters: [{name: c, cluster: {certificate-authority-data: %q, server: '%s'}}]}`, authority, of),
 		}}
 	}
+	secret := func(of string) *corev1.Secret { return secretOf("dGhlaXJz", of) }
 	const keeps, another = "west keeps reading east at ", " through http://proxy.example:8080. To use another address, set --server admin@east=https://…\n"
 	const same = users + "', tls-server-name: kubernetes, proxy-url: '"
+	type address struct{ server, name, proxy, authority string }
 	for name, test := range map[string]struct {
 		secret  *corev1.Secret
 		servers map[string]string
-		want    Address
+		want    address
 		says    string
 	}{
-		"the first time": {&corev1.Secret{}, nil, Address{users, "kubernetes", usersProxy}, ""},
+		"the first time": {&corev1.Secret{}, nil, address{users, "kubernetes", usersProxy, "ours"}, ""},
 		"the first time, by another address": {
-			&corev1.Secret{}, map[string]string{"admin@east": "https://10.0.0.1:6443"}, Address{"https://10.0.0.1:6443", "kubernetes", ""}, "",
+			&corev1.Secret{}, map[string]string{"admin@east": "https://10.0.0.1:6443"}, address{"https://10.0.0.1:6443", "kubernetes", "", "ours"}, "",
 		},
 		"again": {
 			secret("https://10.0.0.1:6443"),
 			map[string]string{"admin@west": "https://10.0.0.2:6443"},
-			Address{"https://10.0.0.1:6443", "", ""},
+			address{"https://10.0.0.1:6443", "", "", "theirs"},
+			keeps + "https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443" + another,
+		},
+		"again, with a public certificate": {
+			secretOf("", "https://10.0.0.1:6443"), nil, address{"https://10.0.0.1:6443", "", "", ""},
 			keeps + "https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443" + another,
 		},
 		"again, by another address": {
-			secret("https://10.0.0.1:6443"), map[string]string{"admin@east": "https://10.0.0.3:6443"}, Address{"https://10.0.0.3:6443", "kubernetes", ""}, "",
+			secret("https://10.0.0.1:6443"), map[string]string{"admin@east": "https://10.0.0.3:6443"}, address{"https://10.0.0.3:6443", "kubernetes", "", "ours"}, "",
 		},
-		"again, by the same address": {secret(same + usersProxy), nil, Address{users, "kubernetes", usersProxy}, ""},
+		"again, by the same address": {secret(same + usersProxy), nil, address{users, "kubernetes", usersProxy, "ours"}, ""},
 		"again, with a login to the proxy": {
-			secret(same + "http://east:secret@proxy.example:8080"), nil, Address{users, "kubernetes", "http://east:secret@proxy.example:8080"}, "",
+			secret(same + "http://east:secret@proxy.example:8080"), nil,
+			address{users, "kubernetes", "http://east:secret@proxy.example:8080", "ours"}, "",
 		},
 		"again, by another proxy": {
 			secret(same + "socks5://east:secret@10.0.0.1:1080"), nil,
-			Address{users, "kubernetes", "socks5://east:secret@10.0.0.1:1080"},
+			address{users, "kubernetes", "socks5://east:secret@10.0.0.1:1080", "theirs"},
 			keeps + "https://127.0.0.1:6443 through socks5://east:xxxxx@10.0.0.1:1080 (Secret member-east) instead of https://127.0.0.1:6443" + another,
 		},
-		"a kubeconfig that is refused": {secret("http://10.0.0.1"), nil, Address{users, "kubernetes", usersProxy}, ""},
+		"a kubeconfig that is refused": {secret("http://10.0.0.1"), nil, address{users, "kubernetes", usersProxy, "ours"}, ""},
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: cluster.Teller{Results: &said}}
-		got, authority := (&peering{Options: o, reader: &cluster.Cluster{ID: "west"}, source: source, secret: test.secret}).reach()
-		if got != test.want || said.String() != test.says || (string(authority) == "theirs") != (test.says != "") {
-			t.Errorf("%s: got %+v, authority %q, want %+v; it says %q, want %q", name, got, authority, test.want, said.String(), test.says)
+		at := (&peering{Options: o, reader: &cluster.Cluster{ID: "west"}, source: source, secret: test.secret}).reach()
+		got := address{at.Server, at.TLSServerName, at.ProxyURL, string(at.CertificateAuthorityData)}
+		if got != test.want || said.String() != test.says {
+			t.Errorf("%s: got %+v, want %+v; it says %q, want %q", name, got, test.want, said.String(), test.says)
 		}
 	}
 }

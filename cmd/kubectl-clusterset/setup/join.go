@@ -114,7 +114,7 @@ func (o Options) hint(source *cluster.Cluster) {
 		o.Teller.Say("context %s: %s is a loopback address, which other machines cannot reach. If the other clusters need "+
 			"another address, set --server %[1]s=https://…", source.Context, source.Config.Host)
 	}
-	if proxy := own(source.Config).anonymous().Proxy; proxy != "" {
+	if proxy := withoutLogin(own(source.Config).ProxyURL); proxy != "" {
 		o.Teller.Say("context %s: the other clusters use the proxy of your kubeconfig, %s, without a login. If they need none, "+
 			"set --server %[1]s=https://…", source.Context, proxy)
 	}
@@ -150,8 +150,7 @@ func (p *peering) give(ctx context.Context) error {
 			"-n %[5]s annotate secret %s %s=<ranges of its pods>`", p.reader.Context, p.reader.ID, p.source.ID, p.unconfined,
 			p.reader.Namespace, name, cluster.CIDRsAnnotation)
 	}
-	at, authority := p.reach()
-	kubeconfig, expires, err := p.issue(ctx, at, authority)
+	kubeconfig, expires, err := p.issue(ctx, p.reach())
 	if err != nil {
 		return fmt.Errorf("context %s: a credential for %s: %w", p.source.Context, p.reader.ID, err)
 	}
