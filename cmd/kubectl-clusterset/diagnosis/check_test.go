@@ -98,7 +98,7 @@ func TestChecks(t *testing.T) {
 		},
 		"overlapping pods in different networks": {
 			func(_, west *Cluster) {
-				west.PodCIDRs, west.State.Network = setup.AddPrefixes(nil, "10.64.0.128/25"), "b"
+				west.PodCIDRs, west.Network = setup.AddPrefixes(nil, "10.64.0.128/25"), "b"
 				west.Nodes = setup.AddPrefixes(nil, "10.65.0.7/32")
 			},
 			"",
@@ -106,9 +106,9 @@ func TestChecks(t *testing.T) {
 		"nodes where another network has pods": {
 			func(east, west *Cluster) {
 				east.State.Members[0].CIDRs = []string{"10.65.0.0/16"}
-				west.State.Network, west.Nodes = "b", setup.AddPrefixes(nil, "10.64.0.7/32")
+				west.Network, west.Nodes = "b", setup.AddPrefixes(nil, "10.64.0.7/32")
 			},
-			"failed node-ranges east: The node 10.64.0.7 of west, in network \"b\", is in a pod range of this cluster, in network \"\", so its pods cannot reach it. > Give the nodes or the pods other addresses, or expose the exports by load balancers: docs/operate/networks.md.\n" +
+			"failed node-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.7/32, one of the nodes of west, which these pods cannot reach. > Give the nodes or the pods other addresses, or expose the exports by load balancers: docs/operate/networks.md.\n" +
 				"failed member-ranges east: Endpoints of west at its node 10.64.0.7/32 are refused: its annotation cidrs has 10.65.0.0/16. > kubectl clusterset join east west",
 		},
 		"pods where another has Services": {
@@ -209,8 +209,14 @@ func TestSkips(t *testing.T) {
 			"The pod ranges of the other clusters are unknown: forbidden.",
 		},
 		"no ranges for the nodes of the other": {
-			func(east, _ *Cluster) { east.PodCIDRs, east.PodCIDRsError = nil, errors.New("forbidden") }, "node-ranges",
-			"Its pod ranges are unknown: forbidden.",
+			func(east, west *Cluster) {
+				east.PodCIDRs, east.PodCIDRsError, west.Network = nil, errors.New("forbidden"), "b"
+			}, "node-ranges",
+			"Its pod ranges are unknown (forbidden): compare the ranges of the CNI with the nodes of the other clusters.",
+		},
+		"no other network": {
+			func(_, _ *Cluster) {}, "node-ranges",
+			"No other selected cluster is in another network: select all clusters of the set with --contexts.",
 		},
 		"no other cluster": {
 			func(east, west *Cluster) { west.UID = east.UID }, "pod-ranges",

@@ -71,30 +71,13 @@ var apiChecks = []Check{
 
 // clusterChecks are about networks, and about what controllers say.
 var clusterChecks = []Check{
-	ranges("pod-ranges", "pod ranges", func(c *Cluster) []netip.Prefix { return c.PodCIDRs }, "so their pods cannot reach each other",
-		"Name their networks (docs/operate/networks.md), or give one of the two clusters another pod range; nodes keep their ranges, so "+
-			"this takes new nodes."),
-	ranges("service-ranges", "Service ranges", func(c *Cluster) []netip.Prefix { return c.ServiceCIDRs },
+	ranges("pod-ranges", "pod ranges", false, func(c *Cluster) []netip.Prefix { return c.PodCIDRs },
+		"so their pods cannot reach each other", "Name their networks (docs/operate/networks.md), or give one of the two clusters "+
+			"another pod range; nodes keep their ranges, so this takes new nodes."),
+	ranges("service-ranges", "Service ranges", false, func(c *Cluster) []netip.Prefix { return c.ServiceCIDRs },
 		"which cannot reach these pods", "Change one of the two ranges; the Service range is in the ServiceCIDRs."),
-	{
-		Name: "node-ranges", About: "nodes of clusters of other networks are in no pod range",
-		skip: func(s *Set, c *Cluster) string {
-			if c.State != nil && c.PodCIDRsError != nil {
-				return fmt.Sprintf("Its pod ranges are unknown: %v.", c.PodCIDRsError)
-			}
-			return silent(s, c)
-		},
-		run: func(s *Set, c *Cluster, found *problems) {
-			for _, other := range s.others(c) {
-				at := slices.IndexFunc(other.Nodes, func(node netip.Prefix) bool { return setup.Covers(c.PodCIDRs, node) })
-				if at >= 0 && otherNetworks(c, other) {
-					found.fail("Give the nodes or the pods other addresses, or expose the exports by load balancers: docs/operate/networks.md.",
-						"The node %s of %s, in network %q, is in a pod range of this cluster, in network %q, so its pods cannot reach it.",
-						other.Nodes[at].Addr(), other.ID, other.State.Network, c.State.Network)
-				}
-			}
-		},
-	},
+	ranges("node-ranges", "nodes", true, func(c *Cluster) []netip.Prefix { return c.Nodes }, "which these pods cannot reach",
+		"Give the nodes or the pods other addresses, or expose the exports by load balancers: docs/operate/networks.md."),
 	{Name: "controller", About: "the controller answers", run: func(_ *Set, c *Cluster, found *problems) {
 		fix := "Start clusterset-controller in namespace " + c.Namespace + ". If it runs, find the cause in its logs: `" +
 			c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.Namespace) + "`."
@@ -199,15 +182,20 @@ func (c *Cluster) ranks() map[string]int {
 	return ranks
 }
 
-// ranges is a check that the pod ranges of a cluster do not overlap ranges of another, which has an effect.
-func ranges(name, what string, of func(*Cluster) []netip.Prefix, effect, fix string) Check {
+// ranges is a check that the pod ranges of a cluster do not overlap ranges of another one, which would have an effect. The
+// other one is in the same network, or may be; or it is in another network.
+func ranges(name, what string, elsewhere bool, of func(*Cluster) []netip.Prefix, effect, fix string) Check {
+	among := map[bool]string{false: "its network", true: "another network"}[elsewhere]
+	compared := func(s *Set, c *Cluster) []*Cluster {
+		return slices.DeleteFunc(s.others(c), func(other *Cluster) bool { return otherNetworks(c, other) != elsewhere })
+	}
 	return Check{
-		Name: name, About: "pod ranges do not overlap " + what + " of other clusters", before: true,
+		Name: name, About: "pod ranges do not overlap " + what + " of other clusters in " + among, before: true,
 		skip: func(s *Set, c *Cluster) string {
-			others := s.flat(c)
+			others := compared(s, c)
 			switch {
 			case len(others) == 0:
-				return "No other selected cluster is in its network: select all clusters of the set with --contexts."
+				return "No other selected cluster is in " + among + ": select all clusters of the set with --contexts."
 			case c.PodCIDRsError != nil:
 				return fmt.Sprintf("Its pod ranges are unknown (%v): compare the ranges of the CNI with the %s of the other clusters.",
 					c.PodCIDRsError, what)
@@ -217,7 +205,7 @@ func ranges(name, what string, of func(*Cluster) []netip.Prefix, effect, fix str
 			return ""
 		},
 		run: func(s *Set, c *Cluster, found *problems) {
-			for _, other := range s.flat(c) {
+			for _, other := range compared(s, c) {
 				for _, one := range c.PodCIDRs {
 					theirs := of(other)
 					if at := slices.IndexFunc(theirs, one.Overlaps); at >= 0 {
@@ -238,14 +226,9 @@ func (s *Set) others(c *Cluster) []*Cluster {
 	})
 }
 
-// flat are those of others that are in the same network, or may be.
-func (s *Set) flat(c *Cluster) []*Cluster {
-	return slices.DeleteFunc(s.others(c), func(other *Cluster) bool { return otherNetworks(c, other) })
-}
-
 // otherNetworks reports whether two clusters are in different networks.
 func otherNetworks(a, b *Cluster) bool {
-	return a.State != nil && b.State != nil && a.State.Network != b.State.Network
+	return a.ID != "" && b.ID != "" && a.Network != b.Network
 }
 
 // same reports whether two contexts refer to one cluster.

@@ -121,7 +121,7 @@ func (c *Cluster) look(ctx context.Context) {
 func (c *Cluster) gather(ctx context.Context, zone string) {
 	c.Unidentified = c.Identify(ctx)
 	if c.State != nil {
-		c.ID, c.UID, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, c.UID), nil
+		c.ID, c.UID, c.Network, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, c.UID), c.State.Network, nil
 	}
 	c.look(ctx)
 	c.Lost = lost(ctx, c.Dynamic, c.MCSVersion)

@@ -92,14 +92,14 @@ func TestGather(t *testing.T) {
 	refused := errors.New("refused")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.9.0.1"}}}}
 	set := Gather(t.Context(), []*cluster.Cluster{of(), of(heartbeat), of(heartbeat, pod)},
-		[]Status{{Err: refused}, {Err: refused}, {Cluster: &state.Cluster{Cluster: "answered"}}}, "clusterset.local")
+		[]Status{{Err: refused}, {Err: refused}, {Cluster: &state.Cluster{Cluster: "answered", Network: "b"}}}, "clusterset.local")
 	for i, want := range []Cluster{
 		{Cluster: &cluster.Cluster{}, Unidentified: cluster.ErrNeverRan, StateError: refused},
 		{Cluster: &cluster.Cluster{ID: "heard"}, StateError: refused},
-		{Cluster: &cluster.Cluster{ID: "answered"}},
+		{Cluster: &cluster.Cluster{ID: "answered", Network: "b"}},
 	} {
 		got := set.Clusters[i]
-		if got.Unreachable != nil || got.ID != want.ID || got.UID != "uid" || got.Namespace != "mcs" ||
+		if got.Unreachable != nil || got.ID != want.ID || got.Network != want.Network || got.UID != "uid" || got.Namespace != "mcs" ||
 			got.Config.Host != "https://a" || !errors.Is(got.Unidentified, want.Unidentified) || !errors.Is(got.StateError, want.StateError) ||
 			got.MCSVersion != "v1alpha1" || len(got.Lost) > 0 || fmt.Sprint(got.PodCIDRs) != []string{"[10.64.0.0/24]", "[10.64.0.0/24]", "[]"}[i] ||
 			got.DNSError == nil || !slices.Equal(got.NodeCaches, []string{"nodelocaldns"}) ||
