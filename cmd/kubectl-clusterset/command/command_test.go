@@ -4,8 +4,6 @@ package command
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,17 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 )
-
-func TestExitStatus(t *testing.T) {
-	for err, want := range map[error]int{
-		nil: 0, errors.New("no"): 1, usageError{errors.New("no")}: 2, errWrong: 3,
-		fmt.Errorf("context east: %w", usageError{errors.New("no")}): 2,
-	} {
-		if got := exitStatus(err); got != want {
-			t.Errorf("%v: got %d, want %d", err, got, want)
-		}
-	}
-}
 
 // TestWrongCommandLines: nobody is asked. Empty names, which unset variables of a shell leave, are refused: an empty context
 // would be the current one, and an empty cluster every one. So are flags that have no meaning.

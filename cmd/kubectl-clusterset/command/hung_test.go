@@ -138,8 +138,8 @@ func TestForbiddenIsNotUnreachable(t *testing.T) {
 			t.Errorf("%s: %v\n%s", line, err, out)
 		}
 	}
-	out, _, _ := invoke(t, server.URL, "check")
-	if !strings.Contains(out, "Have an administrator bind the Role clusterset-viewer") || strings.Contains(out, "Start clusterset-controller") {
+	out, _, err := invoke(t, server.URL, "check")
+	if exitStatus(err) != exitWrong || !strings.Contains(out, "Have an administrator bind the Role clusterset-viewer") || strings.Contains(out, "Start clusterset-controller") {
 		t.Errorf("check:\n%s", out)
 	}
 }
