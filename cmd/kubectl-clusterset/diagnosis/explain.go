@@ -46,7 +46,7 @@ type NameAnswer struct {
 
 // Explain explains a service in all clusters at once. The error is of those whose controllers do not answer.
 func Explain(ctx context.Context, clusters []*cluster.Cluster, service types.NamespacedName, zone string) (List[*Explanation], error) {
-	all, failed := make(List[*Explanation], len(clusters)), make([]error, len(clusters))
+	all, failed, found := make(List[*Explanation], len(clusters)), make([]error, len(clusters)), make([][]state.Finding, len(clusters))
 	cluster.Each(clusters, func(i int, c *cluster.Cluster) {
 		e := &Explanation{Context: c.Context, Explanation: &state.Explanation{}, Answers: []NameAnswer{}}
 		err := c.Ask(ctx, state.PathExplain+"?service="+url.QueryEscape(service.String()), e.Explanation)
@@ -54,17 +54,12 @@ func Explain(ctx context.Context, clusters []*cluster.Cluster, service types.Nam
 			failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
 			return
 		}
-		e.Name = nameOf(service.Namespace, service.Name, zone)
+		c.ID, e.Name = e.Cluster, nameOf(service.Namespace, service.Name, zone)
 		e.ask(ctx, c)
-		all[i] = e
+		all[i], found[i] = e, e.Problems
 	})
-	all = slices.DeleteFunc(all, func(e *Explanation) bool { return e == nil })
-	var answers []answer
-	for _, e := range all {
-		answers = append(answers, answer{e.Cluster, e.Context, e.Problems})
-	}
-	fill(answers)
-	return all, errors.Join(failed...)
+	fill(clusters, found)
+	return slices.DeleteFunc(all, func(e *Explanation) bool { return e == nil }), errors.Join(failed...)
 }
 
 // ask adds what the cluster's DNS answers, and what is wrong with it.

@@ -31,23 +31,20 @@ type Status struct {
 
 // Statuses asks the controllers of all clusters at once.
 func Statuses(ctx context.Context, clusters []*cluster.Cluster, namespace string) List[Status] {
-	statuses := make(List[Status], len(clusters))
+	statuses, found := make(List[Status], len(clusters)), make([][]state.Finding, len(clusters))
 	cluster.Each(clusters, func(i int, c *cluster.Cluster) {
 		s := &statuses[i]
 		s.Context, s.Namespace = c.Context, namespace
 		if s.Cluster, s.Err = c.State(ctx); s.Err != nil {
 			s.Unknown = s.Err.Error()
-		} else if namespace != "" {
+			return
+		}
+		c.ID, found[i] = s.Cluster.Cluster, s.Findings
+		if namespace != "" {
 			s.Imports = slices.DeleteFunc(s.Imports, func(each state.Import) bool { return each.Namespace != namespace })
 		}
 	})
-	var answers []answer
-	for _, s := range statuses {
-		if s.Cluster != nil {
-			answers = append(answers, answer{s.Cluster.Cluster, s.Context, s.Findings})
-		}
-	}
-	fill(answers)
+	fill(clusters, found)
 	return statuses
 }
 
@@ -175,29 +172,23 @@ func (s Status) pending(all []Status) string {
 	return ""
 }
 
-// An answer is that of the controller of a cluster, as far as fill needs it.
-type answer struct {
-	id, context string
-	findings    []state.Finding
-}
-
-// fill puts contexts into the fixes: into those of an answer its own context for its id, and for another id that of the
-// only answer with it.
-func fill(answers []answer) {
+// fill puts contexts into the fixes of what each cluster found: its own context for its ID, and for another ID that of the
+// only cluster with it.
+func fill(clusters []*cluster.Cluster, found [][]state.Finding) {
 	contexts := map[string][]string{}
-	for _, each := range answers {
-		contexts[each.id] = append(contexts[each.id], each.context)
+	for _, c := range clusters {
+		contexts[c.ID] = append(contexts[c.ID], c.Context)
 	}
-	for _, each := range answers {
-		pairs := []string{"<context of " + each.id + ">", each.context}
+	for i, c := range clusters {
+		pairs := []string{"<context of " + c.ID + ">", c.Context}
 		for id, of := range contexts {
-			if id != each.id && len(of) == 1 {
+			if id != c.ID && len(of) == 1 {
 				pairs = append(pairs, "<context of "+id+">", of[0])
 			}
 		}
 		replacer := strings.NewReplacer(pairs...)
-		for i := range each.findings {
-			each.findings[i].Fix = replacer.Replace(each.findings[i].Fix)
+		for j := range found[i] {
+			found[i][j].Fix = replacer.Replace(found[i][j].Fix)
 		}
 	}
 }
