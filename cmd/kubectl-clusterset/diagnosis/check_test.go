@@ -176,6 +176,19 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestRankThatTheFirstClusterDoesNotKnow is compared among the others.
+func TestRankThatTheFirstClusterDoesNotKnow(t *testing.T) {
+	set := newSet(func(_, west *Cluster) {
+		west.State.Members = append(west.State.Members, state.Member{Cluster: "south", Rank: 1})
+	})
+	north := newCluster("north", "10.66.0.0/24", "10.162.0.0/16")
+	north.State.Members = []state.Member{{Cluster: "south", Rank: 2}}
+	set.Clusters = append(set.Clusters, north)
+	if got := texts(set.Check()); !strings.Contains(got, "ranks-agree north: The rank of south is 2 in north, but 1 in west, so") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // TestChecksBeforeTheInstallation have nothing wrong.
 func TestChecksBeforeTheInstallation(t *testing.T) {
 	set := newSet(func(east, west *Cluster) {

@@ -146,10 +146,13 @@ var clusterChecks = []Check{
 	{
 		Name: "ranks-agree", About: "clusters have the same rank in all clusters", skip: silent,
 		run: func(s *Set, c *Cluster, found *problems) {
-			first := s.Clusters[slices.IndexFunc(s.Clusters, func(each *Cluster) bool { return each.State != nil })]
-			there, here := first.ranks(), c.ranks()
+			here := c.ranks()
 			for _, id := range slices.Sorted(maps.Keys(here)) {
-				if rank, known := there[id]; known && rank != here[id] && max(rank, here[id]) <= maxRank {
+				first := s.Clusters[slices.IndexFunc(s.Clusters, func(each *Cluster) bool {
+					_, known := each.ranks()[id]
+					return known
+				})]
+				if rank := first.ranks()[id]; rank != here[id] && max(rank, here[id]) <= maxRank {
 					found.warn("Set the annotation clusterset-dns.github.io/rank of "+id+" to the same value: in its own cluster "+
 						"on namespace "+c.Namespace+", in all others on the Secret of the member.",
 						"The rank of %s is %d in %s, but %d in %s, so they may import the same exports differently.", id, here[id], c.ID,
@@ -173,8 +176,11 @@ func silent(_ *Set, c *Cluster) string {
 	return ""
 }
 
-// ranks are the ranks in conflicts that a cluster gives to itself and to its members, by their ids.
+// ranks are the ranks in conflicts that a cluster gives to itself and to its members, by their ids; nil if unknown.
 func (c *Cluster) ranks() map[string]int {
+	if c.State == nil {
+		return nil
+	}
 	ranks := map[string]int{c.ID: c.State.Rank}
 	for i := range c.State.Members {
 		ranks[c.State.Members[i].Cluster] = c.State.Members[i].Rank
