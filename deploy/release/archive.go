@@ -9,66 +9,25 @@ import (
 	"compress/gzip"
 	"debug/buildinfo"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io/fs"
 	"runtime/debug"
 	"strings"
 	"time"
 )
 
-// A file of an archive.
-type file struct {
-	name    string
-	mode    int64
-	content []byte
-}
-
-// pack makes the archive of a build, in the format of its name.
-func (b build) pack(o options, files []file) ([]byte, error) {
+// pack makes the archive of a build: a zip for Windows.
+func (b build) pack(files fs.FS) ([]byte, error) {
 	var archive bytes.Buffer
-	add, end := tarball(&archive, o.created)
-	if strings.HasSuffix(b.archive(o), ".zip") {
-		add, end = zipped(&archive, o.created)
+	if b.os == "windows" {
+		w := zip.NewWriter(&archive)
+		err := errors.Join(w.AddFS(files), w.Close())
+		return archive.Bytes(), err
 	}
-	for _, f := range files {
-		if err := add(f); err != nil {
-			return nil, fmt.Errorf("%s: file %s: %w", b.archive(o), f.name, err)
-		}
-	}
-	err := end()
-	return archive.Bytes(), err
-}
-
-func tarball(into *bytes.Buffer, modified time.Time) (add func(file) error, end func() error) {
-	compressed := gzip.NewWriter(into)
+	compressed := gzip.NewWriter(&archive)
 	w := tar.NewWriter(compressed)
-	add = func(f file) error {
-		err := w.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: modified})
-		if err == nil {
-			_, err = w.Write(f.content)
-		}
-		return err
-	}
-	return add, func() error {
-		if err := w.Close(); err != nil {
-			return err
-		}
-		return compressed.Close()
-	}
-}
-
-func zipped(into *bytes.Buffer, modified time.Time) (add func(file) error, end func() error) {
-	w := zip.NewWriter(into)
-	add = func(f file) error {
-		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: modified}
-		header.SetMode(fs.FileMode(f.mode))
-		part, err := w.CreateHeader(header)
-		if err == nil {
-			_, err = part.Write(f.content)
-		}
-		return err
-	}
-	return add, w.Close
+	err := errors.Join(w.AddFS(files), w.Close(), compressed.Close())
+	return archive.Bytes(), err
 }
 
 // A component of an SBOM in the format CycloneDX 1.6.

@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing/fstest"
 	"time"
 )
 
@@ -89,7 +90,9 @@ func run(o options) error {
 		if err != nil {
 			return err
 		}
-		packed, err := b.pack(o, []file{{b.binary(), 0o755, binary}, {"LICENSE", 0o644, license}})
+		packed, err := b.pack(fstest.MapFS{
+			b.binary(): {Data: binary, Mode: 0o755, ModTime: o.created}, "LICENSE": {Data: license, Mode: 0o644, ModTime: o.created},
+		})
 		if err != nil {
 			return err
 		}
@@ -149,7 +152,7 @@ func (b build) name(o options) string {
 	return strings.Join([]string{b.program, o.version, b.os, b.arch}, "_")
 }
 
-// archive is the name of the file: a zip for Windows.
+// archive is the name of the file that pack makes.
 func (b build) archive(o options) string {
 	if b.os == "windows" {
 		return b.name(o) + ".zip"

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 )
 
@@ -22,17 +23,20 @@ var forTests = options{version: "1.2.3", created: time.Unix(1700000000, 0).UTC()
 // TestArchives packs the same files twice, and opens what was written.
 func TestArchives(t *testing.T) {
 	for _, b := range []build{{"kubectl-clusterset", "darwin", "arm64"}, {"kubectl-clusterset", "windows", "amd64"}} {
-		files := []file{{b.binary(), 0o755, []byte("program")}, {"LICENSE", 0o644, []byte("license")}}
-		packed, err := b.pack(forTests, files)
+		files := fstest.MapFS{
+			b.binary(): {Data: []byte("program"), Mode: 0o755, ModTime: forTests.created},
+			"LICENSE":  {Data: []byte("license"), Mode: 0o644, ModTime: forTests.created},
+		}
+		packed, err := b.pack(files)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, _ := b.pack(forTests, files); !bytes.Equal(packed, again) {
+		if again, _ := b.pack(files); !bytes.Equal(packed, again) {
 			t.Errorf("%s has other bytes the second time", b.archive(forTests))
 		}
 		want := map[string]string{
-			"darwin":  "kubectl-clusterset_1.2.3_darwin_arm64.tar.gz: kubectl-clusterset 755 program, LICENSE 644 license",
-			"windows": "kubectl-clusterset_1.2.3_windows_amd64.zip: kubectl-clusterset.exe 755 program, LICENSE 644 license",
+			"darwin":  "kubectl-clusterset_1.2.3_darwin_arm64.tar.gz: LICENSE 644 license, kubectl-clusterset 755 program",
+			"windows": "kubectl-clusterset_1.2.3_windows_amd64.zip: LICENSE 644 license, kubectl-clusterset.exe 755 program",
 		}[b.os]
 		if got := b.archive(forTests) + ": " + strings.Join(unpack(t, b, packed), ", "); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
