@@ -179,10 +179,10 @@ func TestAPassWaitsForDeletions(t *testing.T) {
 			t.Fatal(err)
 		}
 		web := p.observed.Service
-		if got := Lacks(p.observed, p.Unseen(web)); got != want {
+		if got := p.Behind(web); got != want {
 			t.Errorf("refused %q: the next pass waits: %t", refused, got)
 		}
-		if !p.Sees(web, Change{p.observed.EndpointSlices[0], true}) || Lacks(merge.Observed{}, p.Unseen(web)) {
+		if !p.Sees(web, Change{p.observed.EndpointSlices[0], true}) || p.Behind(web) {
 			t.Errorf("refused %q: the service is not due for the deletion", refused)
 		}
 		p.observed.EndpointSlices[0].DeletionTimestamp = &metav1.Time{} // a finalizer holds it, without another event

@@ -3,25 +3,21 @@
 package apply
 
 import (
-	"maps"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // unseenFor is how long a write is waited for. After a restore of etcd, resourceVersions go back, and a cache may never show
 // it.
 const unseenFor = 10 * time.Second
 
-// A tracker holds the versions of the objects that were written, and those that were deleted, as long as the caches do not show
-// that, as the EndpointSliceTracker of k8s.io/endpointslice does. A service is not reconciled until they do, so no pass decides
-// by what this process has replaced, and what it wrote makes no pass due. It is safe for concurrent use.
+// A tracker holds the versions of the objects that were written, and those that were deleted, until an event shows that, as the
+// EndpointSliceTracker of k8s.io/endpointslice does. A service is not reconciled until then, so no pass decides by what this
+// process has replaced, and what it wrote makes no pass due. It is safe for concurrent use.
 type tracker struct {
 	mu       sync.Mutex
 	services map[types.NamespacedName]map[types.UID]unseen
@@ -105,44 +101,12 @@ func (t *tracker) concerned(service types.NamespacedName, shown Change) bool {
 	return shown.Gone || of.version != shown.GetResourceVersion()
 }
 
-// Unseen returns what was written of a service that the caches do not show yet, in a new map. It is to be called before they
-// are read: meanwhile they may show it.
-func (t *tracker) Unseen(service types.NamespacedName) map[types.UID]unseen {
+// Behind reports whether the caches do not show yet all that was written of a service. Then it is not to be reconciled. It is to
+// be called before the caches are read.
+func (t *tracker) Behind(service types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return maps.Clone(t.services[service])
-}
-
-// Lacks reports whether what was read from the caches does not show all that was Unseen, which it uses up. Then the service
-// is not to be reconciled yet.
-func Lacks(observed merge.Observed, writes map[types.UID]unseen) bool {
-	objects := make([]metav1.Object, 0, 4+len(observed.EndpointSlices))
-	if observed.ServiceImport != nil {
-		objects = append(objects, observed.ServiceImport)
-	}
-	if observed.ServiceExport != nil {
-		objects = append(objects, observed.ServiceExport)
-	}
-	for _, service := range []*corev1.Service{observed.DerivedService, observed.NodePorts} {
-		if service != nil {
-			objects = append(objects, service)
-		}
-	}
-	for _, slice := range observed.EndpointSlices {
-		objects = append(objects, slice)
-	}
-	for _, object := range objects {
-		if of, known := writes[object.GetUID()]; known && !of.shownBy(object) {
-			return true
-		}
-		delete(writes, object.GetUID())
-	}
-	for _, of := range writes {
-		if of.version != "" {
-			return true
-		}
-	}
-	return false
+	return len(t.services[service]) > 0
 }
 
 // Expired returns the services, perhaps twice, that are to be reconciled because the caches never showed what was written of

@@ -98,15 +98,14 @@ func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) 
 // Service needs its name, as a Service with node ports does.
 func (r *Reconciler) onService(object apply.Change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-	service := export.ServiceNameOf(object)
-	if !export.IsManaged(object) {
-		service = ""
+	service, managed := export.ServiceNameOf(object), export.IsManaged(object)
+	if service != "" { // of this controller, or it was until another writer removed the other label
+		r.enqueueShown(types.NamespacedName{Namespace: key.Namespace, Name: service}, object)
 	}
 	if strings.HasPrefix(key.Name, export.DerivedPrefix) {
 		r.enqueueDerivedAs(key, service)
 	}
-	if service != "" {
-		r.enqueueShown(types.NamespacedName{Namespace: key.Namespace, Name: service}, object)
+	if service != "" && managed {
 		return
 	}
 	access, _ := r.API.Access()
@@ -262,13 +261,14 @@ func (r *Reconciler) known() map[types.NamespacedName]struct{} {
 	return services
 }
 
-// onChange returns a handler that calls one function for every event, twice if the object belongs to another service now.
+// onChange returns a handler that calls one function for every event, twice if the object is another one now, or belongs to
+// another service.
 func onChange(changed func(apply.Change)) informer.Handler {
 	return func(before, after metav1.Object) {
 		if after != nil {
 			changed(apply.Change{Object: after})
 		}
-		if after == nil || before != nil && relabelled(before, after) {
+		if after == nil || before != nil && (before.GetUID() != after.GetUID() || relabelled(before, after)) {
 			changed(apply.Change{Object: before, Gone: true})
 		}
 	}

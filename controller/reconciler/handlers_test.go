@@ -230,6 +230,38 @@ func TestDeletedCopiesAreNotRemembered(t *testing.T) {
 	}
 }
 
+// TestOthersOvertake: a pass does not wait for an event that never comes, because another writer took the label of the
+// controller from a derived Service that is being deleted, or made another object of the same name.
+func TestOthersOvertake(t *testing.T) {
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	derived := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "demo", Name: export.DerivedServiceName(web), UID: "a", ResourceVersion: "5",
+		Labels: map[string]string{export.LabelService: "web", export.LabelManagedBy: export.Manager},
+	}}
+	going, another := derived.DeepCopy(), derived.DeepCopy()
+	delete(going.Labels, export.LabelManagedBy)
+	going.DeletionTimestamp, going.ResourceVersion = &metav1.Time{}, "6"
+	another.UID, another.ResourceVersion = "b", "6"
+	for name, shown := range map[string]*corev1.Service{"it is held without the label": going, "another of its name": another} {
+		r := withAPI(t)
+		r.Metrics, r.Applier.Core = noMetrics{}, fake.NewClientset(derived)
+		if err := errors.Join(r.Local.Services.Indexer().Add(derived), r.Local.Namespaces.Indexer().Add(
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}},
+		)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.reconcile(t.Context(), web); err != nil {
+			t.Fatal(err)
+		}
+		if !r.Applier.Behind(web) {
+			t.Fatal("nothing was deleted")
+		}
+		if onChange(r.onService)(derived, shown); r.Applier.Behind(web) || queued(r) != "demo/web" {
+			t.Errorf("%s: a pass waits", name)
+		}
+	}
+}
+
 // TestALeaderBeginsWithExports: the heartbeat waits for what the cluster exports.
 func TestALeaderBeginsWithExports(t *testing.T) {
 	r := withServices(t)

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
@@ -53,20 +52,15 @@ type Input struct {
 }
 
 // Gather returns the current input for a pass over a service. It may ask the API server for pods, and remembers what the
-// next pass over the service needs. There is no input while the caches do not show what was written of the service: a copy
-// that was deleted must not be remembered as one that is used.
-func (r *Reconciler) Gather(ctx context.Context, access *local.Access, service types.NamespacedName) (in Input, ok bool) {
-	unseen := r.Applier.Unseen(service)
-	observed := r.observe(access, service)
-	if apply.Lacks(observed, unseen) {
-		return Input{}, false
-	}
+// next pass over the service needs. The caches must not be behind: a copy that was deleted must not be remembered as one that
+// is used.
+func (r *Reconciler) Gather(ctx context.Context, access *local.Access, service types.NamespacedName) Input {
 	limited, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()
-	in, used := r.gather(observed, r.Pods.Read(limited))
+	in, used := r.gather(r.observe(access, service), r.Pods.Read(limited))
 	r.Local.Use(service, used)
 	r.remember(service, in.memory)
-	return in, true
+	return in
 }
 
 // Look returns the input for a service as the caches show it. It changes nothing, so that a pass may run meanwhile.

@@ -262,10 +262,10 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if access == nil {
 		return apply.Outcome{}, nil // the process restarts once the API is served
 	}
-	in, ok := r.Gather(ctx, access, service)
-	if !ok {
+	if r.Applier.Behind(service) {
 		return apply.Outcome{}, errBehind
 	}
+	in := r.Gather(ctx, access, service)
 	r.Metrics.Problems(service, in.Problems)
 	result, refused := mergeWithin(r.ips, in.Observed, in.Contributions)
 	result.KeepExposed(in.Observed, in.Contributions)
