@@ -48,7 +48,7 @@ func (c *Controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canar
 }
 
 // prober returns what probes the canaries of the members.
-func (c *Controller) prober(r *reconciler.Reconciler, paths *canary.Paths) *canary.Prober {
+func (c *Controller) prober(r *reconciler.Reconciler) *canary.Prober {
 	return &canary.Prober{
 		Members: func() (all []canary.Member) {
 			for _, each := range r.Members.List() {
@@ -63,6 +63,6 @@ func (c *Controller) prober(r *reconciler.Reconciler, paths *canary.Paths) *cana
 			}
 			return all
 		},
-		Paths: paths, Dial: c.options.DialCanary,
+		Offered: r.Tracker.Offered, Probed: r.Tracker.Probed, Dial: c.options.DialCanary,
 	}
 }

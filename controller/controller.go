@@ -143,11 +143,7 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	if uid == "" {
 		return errors.New("the local cluster has no namespace kube-system")
 	}
-	var paths *canary.Paths
-	if c.options.Canary != nil {
-		paths = canary.NewPaths(c.options.limits(), r.Tracker.Reconsider)
-		r.Tracker.SetLayer(paths)
-	}
+	r.Tracker.Probing = c.options.Canary != nil
 	leases, err := memberstate.NewLeases(ctx, c.client, c.options.Namespace, r.Tracker)
 	if err != nil {
 		return err
@@ -190,7 +186,7 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	group.Go(func() { beat.Run(ctx) })
 	group.Go(func() { leases.Run(ctx) })
 	if c.options.Canary != nil {
-		group.Go(func() { c.prober(r, paths).Run(ctx) })
+		group.Go(func() { c.prober(r).Run(ctx) })
 	}
 	klog.FromContext(ctx).Info("Started", "cluster", cluster, "namespace", c.options.Namespace)
 	r.Run(ctx, workers, record)

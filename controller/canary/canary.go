@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
 const (
@@ -39,18 +40,11 @@ const (
 	leastPort = 1024
 )
 
-// A Canary is a pod that answers probes.
-type Canary struct {
-	Address netip.AddrPort
-	// Zone is that of its node, empty if the node has none.
-	Zone string
-}
-
 // Of returns the canaries among the endpoints of the Service: ready ones that do not terminate, those of different zones
 // first. If they are on several nodes, there is one for each, so that the loss of a node is not that of most canaries.
 // The result is independent of the order of the slices.
-func Of(objects []*discoveryv1.EndpointSlice) []Canary {
-	nodes, all := map[string]Canary{}, map[Canary]bool{}
+func Of(objects []*discoveryv1.EndpointSlice) []liveness.Canary {
+	nodes, all := map[string]liveness.Canary{}, map[liveness.Canary]bool{}
 	for _, slice := range objects {
 		port := portOf(slice)
 		for i := range slice.Endpoints {
@@ -63,7 +57,7 @@ func Of(objects []*discoveryv1.EndpointSlice) []Canary {
 			if err != nil {
 				continue // a name
 			}
-			found := Canary{netip.AddrPortFrom(address, port), ptr.Deref(endpoint.Zone, "")}
+			found := liveness.Canary{Address: netip.AddrPortFrom(address, port), Zone: ptr.Deref(endpoint.Zone, "")}
 			all[found] = true
 			node := ptr.Deref(endpoint.NodeName, address.String())
 			if known, ok := nodes[node]; !ok || found.Address.Compare(known.Address) < 0 {
@@ -75,16 +69,16 @@ func Of(objects []*discoveryv1.EndpointSlice) []Canary {
 	if len(nodes) == 1 {
 		canaries = slices.Collect(maps.Keys(all))
 	}
-	slices.SortFunc(canaries, func(a, b Canary) int {
+	slices.SortFunc(canaries, func(a, b liveness.Canary) int {
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), a.Address.Compare(b.Address))
 	})
 	// turn is how many canaries of the same zone come before.
-	turn, inZone := map[Canary]int{}, map[string]int{}
+	turn, inZone := map[liveness.Canary]int{}, map[string]int{}
 	for _, each := range canaries {
 		turn[each] = inZone[each.Zone]
 		inZone[each.Zone]++
 	}
-	slices.SortStableFunc(canaries, func(a, b Canary) int { return cmp.Compare(turn[a], turn[b]) })
+	slices.SortStableFunc(canaries, func(a, b liveness.Canary) int { return cmp.Compare(turn[a], turn[b]) })
 	return canaries[:min(len(canaries), most)]
 }
 
@@ -99,7 +93,7 @@ func portOf(slice *discoveryv1.EndpointSlice) uint16 {
 }
 
 // Encode returns the canaries as text, as "10.1.0.7:8081=zone-a,10.1.1.9:8081=zone-b"; empty for none.
-func Encode(canaries []Canary) string {
+func Encode(canaries []liveness.Canary) string {
 	texts := make([]string, len(canaries))
 	for i, each := range canaries {
 		texts[i] = each.Address.String()
@@ -112,7 +106,7 @@ func Encode(canaries []Canary) string {
 
 // Decode is the inverse of Encode. It returns an error if the text is not what a controller writes, or if no pod can
 // have one of the addresses.
-func Decode(text string) ([]Canary, error) {
+func Decode(text string) ([]liveness.Canary, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -120,7 +114,7 @@ func Decode(text string) ([]Canary, error) {
 	if len(text) > maxBytes || len(parts) > most {
 		return nil, fmt.Errorf("%d canaries in %d bytes: at most %d in %d", len(parts), len(text), most, maxBytes)
 	}
-	canaries := make([]Canary, 0, len(parts))
+	canaries := make([]liveness.Canary, 0, len(parts))
 	for _, part := range parts {
 		address, zone, _ := strings.Cut(part, "=")
 		parsed, err := netip.ParseAddrPort(address)
@@ -136,7 +130,7 @@ func Decode(text string) ([]Canary, error) {
 		if problems := validation.IsValidLabelValue(zone); len(problems) > 0 {
 			return nil, fmt.Errorf("zone of canary %q: %s", part, problems[0])
 		}
-		canaries = append(canaries, Canary{parsed, zone})
+		canaries = append(canaries, liveness.Canary{Address: parsed, Zone: zone})
 	}
 	return canaries, nil
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
 const (
@@ -48,7 +50,10 @@ type Member struct {
 type Prober struct {
 	// Members returns the members. It is called once for each round of probes.
 	Members func() []Member
-	Paths   *Paths
+	// Offered is called in each round with the canaries of each member of which a heartbeat was read, and Probed with the
+	// result of each probe.
+	Offered func(cluster string, canaries []liveness.Canary)
+	Probed  func(cluster string, probe liveness.Probe)
 	// Dial connects to a canary; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -86,7 +91,7 @@ func (p *Prober) Run(ctx context.Context) {
 		for _, each := range targets {
 			probes.Go(func() {
 				if probed := p.probe(ctx, each); ctx.Err() == nil {
-					p.Paths.probed(probed)
+					p.Probed(each.cluster, probed)
 				}
 			})
 			gap := max(interval/time.Duration(len(targets)), interval/atMost)
@@ -100,11 +105,9 @@ func (p *Prober) Run(ctx context.Context) {
 	}
 }
 
-// targets returns the canaries of all members in a stable order, and offers them to the Paths.
+// targets returns the canaries of all members in a stable order, and tells which they are.
 func (p *Prober) targets(ctx context.Context) (targets []target) {
-	present := map[string]bool{}
 	for _, m := range p.Members() {
-		present[m.Cluster] = true
 		if m.Key == "" {
 			continue
 		}
@@ -113,21 +116,20 @@ func (p *Prober) targets(ctx context.Context) (targets []target) {
 			p.invalid[m.Cluster] = m.Canaries
 			klog.FromContext(ctx).Error(err, "Ignored the canaries of a member, which is not probed", "member", m.Cluster)
 		}
-		p.Paths.offer(time.Now(), m.Cluster, canaries)
+		p.Offered(m.Cluster, canaries)
 		for _, each := range canaries {
 			targets = append(targets, target{m.Cluster, each.Address, m.Key})
 		}
 	}
-	p.Paths.retain(present)
 	// The probes of one member are spread over the interval.
 	slices.SortFunc(targets, func(a, b target) int { return a.canary.Compare(b.canary) })
 	return targets
 }
 
 // accept returns the canaries in a text that a member may have; none, and an error, if the text is invalid.
-func accept(text string, cidrs []netip.Prefix) ([]Canary, error) {
+func accept(text string, cidrs []netip.Prefix) ([]liveness.Canary, error) {
 	canaries, err := Decode(text)
-	return slices.DeleteFunc(canaries, func(c Canary) bool {
+	return slices.DeleteFunc(canaries, func(c liveness.Canary) bool {
 		return !slices.ContainsFunc(cidrs, func(prefix netip.Prefix) bool {
 			return prefix.Contains(c.Address.Addr())
 		})
@@ -150,29 +152,29 @@ func (p *Prober) lateness() time.Duration {
 }
 
 // probe probes one canary.
-func (p *Prober) probe(ctx context.Context, t target) Probe {
+func (p *Prober) probe(ctx context.Context, t target) liveness.Probe {
 	began, lateness := time.Now(), p.lateness()
 	outcome := p.connect(ctx, began, t)
 	ended := time.Now()
-	if outcome != Answered && (ended.Sub(began) > answerWithin+lateBy ||
-		outcome == Unanswered && ended.Sub(began) > connectWithin+lateBy ||
+	if outcome != liveness.Answered && (ended.Sub(began) > answerWithin+lateBy ||
+		outcome == liveness.Unanswered && ended.Sub(began) > connectWithin+lateBy ||
 		p.lateness()-lateness > lateBy) {
-		outcome = Impaired
+		outcome = liveness.Impaired
 	}
-	return Probe{Cluster: t.cluster, Canary: t.canary, Began: began, Ended: ended, Outcome: outcome}
+	return liveness.Probe{Canary: t.canary, Began: began, Ended: ended, Outcome: outcome}
 }
 
 // connect returns the outcome of one connection.
-func (p *Prober) connect(ctx context.Context, began time.Time, t target) Outcome {
+func (p *Prober) connect(ctx context.Context, began time.Time, t target) liveness.Outcome {
 	connecting, cancel := context.WithDeadline(ctx, began.Add(connectWithin))
 	defer cancel()
 	conn, err := p.Dial(connecting, "tcp", t.canary.String())
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // nothing was sent
-		return Impaired
+		return liveness.Impaired
 	case err != nil:
-		return Unanswered
+		return liveness.Unanswered
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -181,13 +183,13 @@ func (p *Prober) connect(ctx context.Context, began time.Time, t target) Outcome
 	}
 	asked, answer := asking(), make([]byte, size)
 	if conn.SetDeadline(began.Add(answerWithin)) != nil {
-		return Impaired
+		return liveness.Impaired
 	}
 	if _, err := conn.Write(asked); err != nil {
-		return Impaired
+		return liveness.Impaired
 	}
 	if _, err := io.ReadFull(conn, answer); err != nil || !hmac.Equal(answer, answerOf(t.cluster, t.key, asked)) {
-		return Impaired
+		return liveness.Impaired
 	}
-	return Answered
+	return liveness.Answered
 }

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
 // serveOne serves one connection, and returns the other end.
@@ -64,34 +66,34 @@ func TestOutcome(t *testing.T) {
 		name  string
 		dial  func(context.Context) error // nil for a connection to what serves
 		serve func(net.Conn)
-		want  Outcome
+		want  liveness.Outcome
 		after time.Duration
 	}{
-		{"answered", nil, canary("west"), Answered, 0},
+		{"answered", nil, canary("west"), liveness.Answered, 0},
 		{"answered late", nil, func(conn net.Conn) {
 			<-time.After(1900 * time.Millisecond)
 			canary("west")(conn)
-		}, Answered, 1900 * time.Millisecond},
-		{"another cluster", nil, canary("west2"), Impaired, 0},
-		{"a program that does not know the key", nil, func(conn net.Conn) { serve(conn, "west", "another key") }, Impaired, 0},
-		{"the answer to another probe", nil, says(answerOf("west", "key", asking())), Impaired, 0},
-		{"another program", nil, says([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), Impaired, 0},
-		{"no answer", nil, silent, Impaired, answerWithin},
+		}, liveness.Answered, 1900 * time.Millisecond},
+		{"another cluster", nil, canary("west2"), liveness.Impaired, 0},
+		{"a program that does not know the key", nil, func(conn net.Conn) { serve(conn, "west", "another key") }, liveness.Impaired, 0},
+		{"the answer to another probe", nil, says(answerOf("west", "key", asking())), liveness.Impaired, 0},
+		{"another program", nil, says([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), liveness.Impaired, 0},
+		{"no answer", nil, silent, liveness.Impaired, answerWithin},
 		{"the first packet only", nil, func(conn net.Conn) {
 			asked := make([]byte, size)
 			_, _ = io.ReadFull(conn, asked)
 			_, _ = conn.Write(answerOf("west", "key", asked)[:1400])
 			silent(conn)
-		}, Impaired, answerWithin},
+		}, liveness.Impaired, answerWithin},
 		{"nothing large gets there", nil, func(conn net.Conn) {
 			_, _ = io.ReadFull(conn, make([]byte, 1400))
 			<-time.After(time.Minute)
-		}, Impaired, answerWithin},
-		{"refused", fails(0, &net.OpError{Err: syscall.ECONNREFUSED}), nil, Impaired, 0},
-		{"its process has no file left", fails(0, &net.OpError{Err: os.NewSyscallError("socket", syscall.EMFILE)}), nil, Impaired, 0},
-		{"no route", fails(0, &net.OpError{Err: syscall.EHOSTUNREACH}), nil, Unanswered, 0},
-		{"no connection", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, nil, Unanswered, connectWithin},
-		{"its timer is late", fails(connectWithin+lateBy+1, context.DeadlineExceeded), nil, Impaired, connectWithin + lateBy + 1},
+		}, liveness.Impaired, answerWithin},
+		{"refused", fails(0, &net.OpError{Err: syscall.ECONNREFUSED}), nil, liveness.Impaired, 0},
+		{"its process has no file left", fails(0, &net.OpError{Err: os.NewSyscallError("socket", syscall.EMFILE)}), nil, liveness.Impaired, 0},
+		{"no route", fails(0, &net.OpError{Err: syscall.EHOSTUNREACH}), nil, liveness.Unanswered, 0},
+		{"no connection", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, nil, liveness.Unanswered, connectWithin},
+		{"its timer is late", fails(connectWithin+lateBy+1, context.DeadlineExceeded), nil, liveness.Impaired, connectWithin + lateBy + 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -126,7 +128,7 @@ func TestStarved(t *testing.T) {
 				}
 				return nil, errors.New("no route")
 			}
-			want := map[bool]Outcome{true: Answered, false: Impaired}[answered]
+			want := map[bool]liveness.Outcome{true: liveness.Answered, false: liveness.Impaired}[answered]
 			if got := p.probe(t.Context(), ofWest); got.Outcome != want {
 				t.Errorf("got %v, want %v", got.Outcome, want)
 			}
@@ -157,16 +159,17 @@ func TestRate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var members []Member
 				for i := range row.members {
-					var canaries []Canary
+					var canaries []liveness.Canary
 					for j := range row.canaries {
 						address := netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(j)})
-						canaries = append(canaries, Canary{netip.AddrPortFrom(address, 8081), ""})
+						canaries = append(canaries, liveness.Canary{Address: netip.AddrPortFrom(address, 8081)})
 					}
 					members = append(members, Member{Cluster: fmt.Sprint("member-", i), Canaries: Encode(canaries), Key: "key", CIDRs: everywhere})
 				}
 				var probed atomic.Int64
 				p := &Prober{
-					Members: func() []Member { return members }, Paths: newPaths(),
+					Members: func() []Member { return members },
+					Offered: func(string, []liveness.Canary) {}, Probed: func(string, liveness.Probe) {},
 					Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 						probed.Add(1)
 						<-ctx.Done()
@@ -193,56 +196,38 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestOffers: what a member may offer is probed, and what it offers no more is forgotten after a while.
+// TestOffers: what a member may offer is probed, and what it offers is told.
 func TestOffers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		west, north := &Member{Cluster: "west"}, &Member{Cluster: "north", Key: "key"}
-		members := []*Member{west, north}
-		p := &Prober{Members: func() (all []Member) {
-			for _, each := range members {
-				all = append(all, *each)
-			}
-			return all
-		}, Paths: newPaths(), invalid: map[string]string{}}
-		expect := func(what string, targets int, want ...string) {
-			t.Helper()
-			got := p.targets(t.Context())
-			var known []string
-			for _, each := range p.Paths.Witnesses() {
-				known = append(known, each.Cluster+" "+Encode([]Canary{{each.Address, each.Zone}}))
-			}
-			if len(got) != targets || !slices.Equal(known, want) {
-				t.Errorf("%s: %d targets, known are %q, want %d and %q", what, len(got), known, targets, want)
-			}
+	west, north, offered := &Member{Cluster: "west"}, &Member{Cluster: "north", Key: "key"}, []string{}
+	p := &Prober{
+		Members: func() []Member { return []Member{*west, *north} }, invalid: map[string]string{},
+		Offered: func(cluster string, canaries []liveness.Canary) {
+			offered = append(offered, cluster+" "+Encode(canaries))
+		},
+	}
+	expect := func(what string, targets int, want ...string) {
+		t.Helper()
+		offered = offered[:0]
+		if got := p.targets(t.Context()); len(got) != targets || !slices.Equal(offered, append(want, "north ")) {
+			t.Errorf("%s: %d targets, offered are %q, want %d and %q", what, len(got), offered, targets, want)
 		}
-		expect("nothing was read of west, and north has none", 0)
-		west.Key, west.Canaries = "key", "10.1.0.1:8081=a,10.2.0.1:8081=b"
-		expect("the ranges of west are unknown", 0)
-		west.CIDRs = everywhere
-		expect("two canaries", 2, "west 10.1.0.1:8081=a", "west 10.2.0.1:8081=b")
-		expect("nothing changed", 2, "west 10.1.0.1:8081=a", "west 10.2.0.1:8081=b")
-		west.CIDRs = []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}
-		expect("it is confined", 1, "west 10.2.0.1:8081=b")
-		west.Canaries = ""
-		expect("it has none", 0, "west 10.2.0.1:8081=b")
-		<-time.After(forgetAfter - 1)
-		expect("it has none for a moment", 0, "west 10.2.0.1:8081=b")
-		west.Canaries = "10.2.0.2:8081"
-		expect("it has another", 1, "west 10.2.0.2:8081")
-		west.Canaries = "10.2.0.1:22"
-		expect("it is invalid", 0, "west 10.2.0.2:8081")
-		if p.invalid["west"] != west.Canaries {
-			t.Error("nobody is told that it is invalid")
-		}
-		<-time.After(forgetAfter)
-		expect("it is invalid for a while", 0)
-		west.Canaries = "10.2.0.2:8081"
-		expect("it is valid", 1, "west 10.2.0.2:8081")
-		members = members[1:]
-		expect("it left", 0)
-		members = append(members, west)
-		expect("it is back", 1, "west 10.2.0.2:8081")
-	})
+	}
+	expect("nothing was read of west, and north has none", 0)
+	west.Key, west.Canaries = "key", "10.1.0.1:8081=a,10.2.0.1:8081=b"
+	expect("the ranges of west are unknown", 0, "west ")
+	west.CIDRs = everywhere
+	expect("two canaries", 2, "west 10.1.0.1:8081=a,10.2.0.1:8081=b")
+	west.CIDRs = []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}
+	expect("it is confined", 1, "west 10.2.0.1:8081=b")
+	west.Canaries = ""
+	expect("it has none", 0, "west ")
+	west.Canaries = "10.2.0.1:22"
+	expect("it is invalid", 0, "west ")
+	if p.invalid["west"] != west.Canaries {
+		t.Error("nobody is told that it is invalid")
+	}
+	west.Canaries = "10.2.0.2:8081"
+	expect("it is valid", 1, "west 10.2.0.2:8081")
 }
 
 // serving starts a canary of west over real sockets, and returns it and what ends it.
@@ -276,7 +261,7 @@ func TestServe(t *testing.T) {
 	canary, stop := serving(t)
 	p := &Prober{began: time.Now(), Dial: (&net.Dialer{}).DialContext}
 	for range 100 {
-		if got := p.probe(t.Context(), canary); got.Outcome != Answered {
+		if got := p.probe(t.Context(), canary); got.Outcome != liveness.Answered {
 			t.Fatalf("got %v", got)
 		}
 	}
@@ -289,7 +274,7 @@ func TestServe(t *testing.T) {
 	}
 	connected(t, net.Dialer{}, canary) // it asks nothing, and does not keep the canary from ending
 	stop()
-	if got := p.probe(t.Context(), canary).Outcome; got != Impaired {
+	if got := p.probe(t.Context(), canary).Outcome; got != liveness.Impaired {
 		t.Errorf("a canary that ended: got %v, want that it refuses", got)
 	}
 }
@@ -305,7 +290,7 @@ func TestSilentConnections(t *testing.T) {
 		}
 	}
 	p := &Prober{began: time.Now(), Dial: (&net.Dialer{}).DialContext}
-	if got := p.probe(t.Context(), canary).Outcome; got != Answered {
+	if got := p.probe(t.Context(), canary).Outcome; got != liveness.Answered {
 		t.Errorf("got %v, want an answer", got)
 	}
 }

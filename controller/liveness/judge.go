@@ -80,17 +80,8 @@ type Member struct {
 	Drained bool
 	// Path is the path to its pods.
 	Path Path
+	probes
 }
-
-// A Path tells whether connections from the local cluster reach the pods of a member.
-type Path string
-
-// Paths to a member: Unknown if it has no canary or none answered yet, Unreachable if most of them are not reached.
-const (
-	Unknown     Path = ""
-	Reachable   Path = "reachable"
-	Unreachable Path = "unreachable"
-)
 
 // A Verdict is what follows for one member.
 type Verdict struct {

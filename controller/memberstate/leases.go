@@ -222,10 +222,7 @@ type memory map[string]string
 
 // recall returns a member as the previous leader left it, or a new one. The caller holds the lock.
 func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
-	if t.layer != nil {
-		t.layer.Restore(cluster, liveness.Path(left[PathAnnotation]))
-	}
-	return &tracked{
+	m := &tracked{
 		verdict: liveness.NoMember(cluster), drains: left[DrainsAnnotation] == "true",
 		description: describe(left[scope.PropertiesAnnotation]),
 		Member: liveness.Member{
@@ -235,6 +232,10 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
 			KnownUID: left[member.HeartbeatUIDAnnotation],
 		},
 	}
+	if t.Probing {
+		m.Path = liveness.ParsePath(left[PathAnnotation])
+	}
+	return m
 }
 
 // remember has the Lease of a member written if it does not show what the next leader is to know. The caller holds the

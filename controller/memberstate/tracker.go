@@ -42,6 +42,10 @@ type Handler interface {
 // A Tracker keeps a judgement of all members. The judgement of a member is updated before a method that reports news of
 // it returns, and that of all once a second. It is safe for concurrent use.
 type Tracker struct {
+	// Probing is set, before there are members, if their canaries are probed: else what the previous leader knew of paths
+	// would count for ever.
+	Probing bool
+
 	limits   liveness.Limits
 	clock    clock.WithTicker
 	exported func(cluster string) map[types.NamespacedName]struct{}
@@ -55,7 +59,6 @@ type Tracker struct {
 	// ticked is when tick last ran, and isolated whether none of several members was heard then.
 	ticked   time.Time
 	isolated bool
-	layer    Layer // nil if there is none
 	// unshown are the clusters whose Leases do not show their state.
 	unshown workqueue.TypedRateLimitingInterface[string]
 	// changes and redescribed are what change tells the handler.
@@ -112,6 +115,12 @@ func (t *Tracker) of(cluster string) tracked {
 
 // Verdict returns the verdict on a member.
 func (t *Tracker) Verdict(cluster string) liveness.Verdict { return t.of(cluster).verdict }
+
+// Path returns the path to the pods of a member: unknown, reachable or unreachable.
+func (t *Tracker) Path(cluster string) string { return cmp.Or(string(t.of(cluster).Path), "unknown") }
+
+// Witnesses returns what the path is judged by, sorted by address. The list is immutable.
+func (t *Tracker) Witnesses(cluster string) []liveness.Witness { return t.of(cluster).Witnesses }
 
 // Isolated reports whether none of several members is heard: the fault is probably local.
 func (t *Tracker) Isolated() bool {
@@ -201,6 +210,16 @@ func (t *Tracker) Listed(from *member.Member, uid string, services []types.Names
 	return lacks
 }
 
+// Offered sets the canaries of a member. It is to be called again and again, also without any.
+func (t *Tracker) Offered(cluster string, canaries []liveness.Canary) {
+	t.update(cluster, func(now time.Time, m *tracked) { m.Offered(now, canaries) })
+}
+
+// Probed takes the result of a probe of a member: see liveness.Member.
+func (t *Tracker) Probed(cluster string, probe liveness.Probe) {
+	t.update(cluster, func(_ time.Time, m *tracked) { m.Probed(probe, t.limits) })
+}
+
 // compare returns how many services a member exported last, and how many of them are not among services.
 func (t *Tracker) compare(cluster string, services []types.NamespacedName) (before, lacking int) {
 	known := t.exported(cluster)
@@ -227,9 +246,6 @@ func (t *Tracker) put(now time.Time, m *tracked) {
 	m.Drained = m.drains || annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
 	m.hear(now)
-	if t.layer != nil {
-		m.Path = t.layer.Path(m.Cluster)
-	}
 	m.OtherSet = t.set != "" && m.set != "" && t.set != m.set
 	was := m.verdict
 	m.verdict = liveness.Judge(now, t.limits, m.Member)

@@ -5,6 +5,7 @@ package memberstate
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -224,6 +225,43 @@ func TestTrackerPredecessor(t *testing.T) {
 	if len(l.left) > 0 {
 		t.Errorf("%v is left for members to come", l.left)
 	}
+}
+
+// TestTrackerPath: a path that is cut demotes at once, and the next leader knows it if it probes.
+func TestTrackerPath(t *testing.T) {
+	l := newLookout(t, nil, "west")
+	l.pass(5, "west")
+	canary := liveness.Canary{Address: netip.MustParseAddrPort("10.1.0.1:8081"), Zone: "a"}
+	l.Offered("west", []liveness.Canary{canary})
+	probed := func(outcome liveness.Outcome, times int) {
+		for range times {
+			l.Probed("west", liveness.Probe{Canary: canary.Address, Began: l.now.Now(), Ended: l.now.Now().Add(time.Minute), Outcome: outcome})
+		}
+	}
+	l.told = nil
+	probed(liveness.Answered, 1)
+	l.expect(t, "west", "fresh Heard", "")
+	probed(liveness.Unanswered, 3)
+	l.expect(t, "west", "stale PodsUnreachable demoted", "west")
+	if got := l.Witnesses("west"); len(got) != 1 || got[0].Canary != canary || !got[0].Fails || l.Path("west") != "unreachable" {
+		t.Errorf("the path is %s by %v", l.Path("west"), got)
+	}
+	l.Offered("north", []liveness.Canary{canary})
+	if l.Probed("north", liveness.Probe{Canary: canary.Address, Outcome: liveness.Answered}); l.Path("north") != "unknown" {
+		t.Error("there is a path to a cluster that is no member")
+	}
+	left := l.lease("west").Annotations
+	for probing, want := range map[bool]string{true: "unreachable", false: "unknown"} {
+		next := newLookout(t, nil, "west")
+		next.Probing = probing
+		next.Untrack("west")
+		next.left = map[string]memory{"west": left}
+		if next.Track(l.of.Get("west")); next.Path("west") != want {
+			t.Errorf("probing %t: the path is %s for the next leader", probing, next.Path("west"))
+		}
+	}
+	probed(liveness.Answered, 3)
+	l.expect(t, "west", "fresh Heard", "west")
 }
 
 // TestFormerConnections: what is still on its way from a member that left, or by another credential, is ignored.

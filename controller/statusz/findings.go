@@ -188,7 +188,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		found.add(state.Failed, "member-fresh", fmt.Sprintf("Make sure that the API server and the controller of %s run, and "+
 			"that %s can reach them: `kubectl clusterset check --contexts %s`.", id, l.Cluster, both), "%s; %s.", message, ago)
 	}
-	probed := slices.DeleteFunc(l.Tracker.Witnesses(), func(c memberstate.Witness) bool { return c.Cluster != id })
+	probed := l.Tracker.Witnesses(id)
 	if len(probed) == 1 {
 		found.add(state.Warning, "pods-reached", "Run two replicas of the controller in "+id+".",
 			"Only one replica of the controller of %s answers probes, and may be a pod that restarts. So failing connections to "+

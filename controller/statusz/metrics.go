@@ -185,14 +185,14 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	for _, reason := range heartbeat.Reasons {
 		gauge("heartbeat_stopped", number(stopped == reason), string(reason))
 	}
-	for _, each := range r.Tracker.Witnesses() {
-		gauge("member_canary", number(!each.Fails), each.Cluster, each.Zone, each.Address.String())
-	}
 	for _, member := range r.Members.List() {
 		cluster, verdict := member.Cluster(), r.Tracker.Verdict(member.Cluster())
 		gauge("member_state", 1, cluster, verdict.State.String(), string(verdict.Reason))
 		gauge("member_demoted", number(verdict.Demote), cluster)
 		gauge("member_path", 1, cluster, r.Tracker.Path(cluster))
+		for _, each := range r.Tracker.Witnesses(cluster) {
+			gauge("member_canary", number(!each.Fails), cluster, each.Zone, each.Address.String())
+		}
 		gauge("member_connected", number(member.Problem() == nil && member.Synced()), cluster)
 		gauge("member_synced", number(member.Synced()), cluster)
 		gauge("member_endpointslices", float64(member.Published()), cluster)

@@ -162,7 +162,7 @@ func TestImports(t *testing.T) {
 		if f.test() {
 			continue
 		}
-		// Only the wiring imports what the core does without: memberstate.Layer.
+		// Only the wiring imports the prober, which the core does without.
 		if strings.HasPrefix(f.folder(), "controller/") && slices.Contains(f.imports, module+"controller/canary") {
 			t.Errorf("%s: imports controller/canary, which is a layer", f.path)
 		}

@@ -47,13 +47,13 @@ var probing = []mutant{
 		`len(members) > 1`, `len(members) > 1000`),
 	at("controller/liveness/judge.go", "half of all connections fail for as long as the pods of a member are not reached",
 		`case member.Path == Unreachable:`, `case member.Path == Unreachable && limits.StaleAfter == 0:`),
-	at("controller/canary/paths.go", "a cluster that loses a node is demoted",
-		`most := 2*cut > len(m.canaries)`, `most := cut > 0`),
-	at("controller/canary/verdict.go", "any pod that keeps a prober target busy demotes its cluster in all others",
-		`		v.answers, v.unanswered = 0, 0
-`, `		v.answers = 0
-		v.unanswered++
-		v.cut = v.cut || v.unanswered >= 30
+	at("controller/liveness/path.go", "a cluster that loses a node is demoted",
+		`most := 2*cut > len(m.Witnesses)`, `most := cut > 0`),
+	at("controller/liveness/path.go", "any pod that keeps a prober target busy demotes its cluster in all others",
+		`		w.answers, w.unanswered = 0, 0
+`, `		w.answers = 0
+		w.unanswered++
+		w.Fails = w.Fails || w.unanswered >= 30
 `),
 	at("controller/canary/serve.go", "any pod that opens connections keeps a prober target from answering",
 		` || s.of[source] >= perSource`, ``),
@@ -64,7 +64,7 @@ var probing = []mutant{
 	at("controller/canary/prober.go", "traffic leaves a member that is cut off after more than 5 s",
 		`interval = 750 * time.Millisecond`, `interval = 1500 * time.Millisecond`),
 	at("controller/canary/prober.go", "a controller that starves demotes others",
-		`		outcome = Impaired
-`, `		_ = Impaired
+		`		outcome = liveness.Impaired
+`, `		_ = liveness.Impaired
 `),
 }

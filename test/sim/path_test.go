@@ -165,8 +165,8 @@ func TestPathIsCut(t *testing.T) {
 	}
 }
 
-// TestPathIsWhole: probes that are late or lost are no reason to demote a cluster. TestPaths and TestOutcome of
-// controller/canary have a pod that is not reached, and controllers that starve, are busy or restart.
+// TestPathIsWhole: probes that are late or lost are no reason to demote a cluster. TestPaths of controller/liveness and
+// TestOutcome of controller/canary have a pod that is not reached, and controllers that starve, are busy or restart.
 func TestPathIsWhole(t *testing.T) {
 	for name, disturb := range map[string]func(n *network.Network, from, canary string){
 		"probes are late": func(n *network.Network, from, canary string) {

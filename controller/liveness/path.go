@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// A Path tells whether connections from the local cluster reach the pods of a member.
+type Path string
+
+// Paths to a member: Unknown if it has no canary or none answered yet, Unreachable if most of them are not reached.
+const (
+	Unknown     Path = ""
+	Reachable   Path = "reachable"
+	Unreachable Path = "unreachable"
+)
+
+// ParsePath returns the Path that a text is. An unknown word is Unknown.
+func ParsePath(text string) Path {
+	switch path := Path(text); path {
+	case Reachable, Unreachable:
+		return path
+	}
+	return Unknown
+}
+
+// A Canary is a pod of a member that answers probes.
+type Canary struct {
+	Address netip.AddrPort
+	// Zone is that of its node, empty if the node has none.
+	Zone string
+}
+
+// An Outcome of a probe of a canary (docs/design.md).
+type Outcome int
+
+// Outcomes of a probe.
+const (
+	// Impaired: the other end refused the connection, or made it and did not answer as it should. The path to it is
+	// whole. A canary that restarts or starves does that, too, and so does one that others keep busy. If the prober itself
+	// was late, nothing is known of the path.
+	Impaired Outcome = iota
+	// Answered: the whole answer came in time.
+	Answered
+	// Unanswered: no connection in time.
+	Unanswered
+)
+
+// A Probe is one connection to a canary of a member.
+type Probe struct {
+	Canary netip.AddrPort
+	// Began and Ended are by the local clock.
+	Began, Ended time.Time
+	Outcome      Outcome
+}
+
+const (
+	// inARow is how many unanswered probes cut a canary that answered before, and how many answers end that.
+	inARow = 3
+	// forgetAfter is how long a member may have no canary before its path is forgotten: its replicas may all be unready
+	// for a moment.
+	forgetAfter = 30 * time.Second
+)
+
+// A Witness is a canary, and what its probes have shown.
+type Witness struct {
+	Canary
+	// Fails is set while it counts as not reached.
+	Fails bool
+	// answered is set once it answered.
+	answered bool
+	// The numbers of probes in a row that were answered, and without any connection.
+	answers, unanswered int
+	// firstBegan is when the first probe of the latter began.
+	firstBegan time.Time
+}
+
+// probed takes the result of a probe. A lone canary may be a lone pod that restarts.
+func (w *Witness) probed(p Probe, lone bool, staleAfter time.Duration) {
+	switch p.Outcome {
+	case Impaired:
+		w.answers, w.unanswered = 0, 0
+	case Answered:
+		w.answered = true
+		w.answers++
+		w.unanswered = 0
+		if w.answers >= inARow {
+			w.Fails = false
+		}
+	case Unanswered:
+		if w.unanswered == 0 {
+			w.firstBegan = p.Began
+		}
+		w.answers = 0
+		w.unanswered++
+		quickly := w.answered && !lone
+		if w.unanswered >= inARow && (quickly || p.Ended.Sub(w.firstBegan) >= staleAfter) {
+			w.Fails = true
+		}
+	}
+}
+
+// probes are what the Path of a member is judged by.
+type probes struct {
+	// Witnesses are the canaries that it offered last, sorted by address. The list is immutable.
+	Witnesses []Witness
+	// empty is since when it offers none; zero while it offers some.
+	empty time.Time
+	// cuts are when the Path last became Unreachable. It does not matter whether the fault was local: see Judge.
+	cuts Failures
+	// steady is since when at least half of the canaries are reached; zero while they are not.
+	steady time.Time
+}
+
+// Offered sets the canaries of the member, in any order. The path to a member that offers none for a while is forgotten.
+func (m *Member) Offered(now time.Time, canaries []Canary) {
+	switch {
+	case len(canaries) > 0:
+	case m.empty.IsZero():
+		m.empty = now
+		return
+	case now.Sub(m.empty) >= forgetAfter:
+		m.Path, m.probes = Unknown, probes{}
+		return
+	default:
+		return
+	}
+	known := m.Witnesses
+	m.Witnesses, m.empty = nil, time.Time{}
+	for _, each := range canaries {
+		is := Witness{Fails: m.Path == Unreachable} // a new canary proves nothing yet, in either direction
+		if at := indexOf(known, each.Address); at >= 0 {
+			is = known[at]
+		}
+		if is.Canary = each; indexOf(m.Witnesses, each.Address) < 0 {
+			m.Witnesses = append(m.Witnesses, is)
+		}
+	}
+	slices.SortFunc(m.Witnesses, func(a, b Witness) int { return a.Address.Compare(b.Address) })
+}
+
+func indexOf(all []Witness, canary netip.AddrPort) int {
+	return slices.IndexFunc(all, func(w Witness) bool { return w.Address == canary })
+}
+
+// Probed takes the result of a probe. It ignores a canary that the member does not offer. Probes of one canary are to be
+// passed in the order in which they ended.
+func (m *Member) Probed(p Probe, limits Limits) {
+	at := indexOf(m.Witnesses, p.Canary)
+	if at < 0 {
+		return
+	}
+	m.Witnesses = slices.Clone(m.Witnesses)
+	m.Witnesses[at].probed(p, len(m.Witnesses) == 1, limits.StaleAfter)
+	cut := 0
+	for _, each := range m.Witnesses {
+		if each.Fails {
+			cut++
+		}
+	}
+	most := 2*cut > len(m.Witnesses)
+	switch {
+	case most:
+		m.steady = time.Time{}
+	case m.steady.IsZero():
+		m.steady = p.Ended
+	}
+	switch {
+	case m.Path == Unknown && p.Outcome != Answered:
+	case m.Path == Unreachable && (most || m.cuts.Flapping(p.Ended, m.steady, limits)):
+	case most:
+		m.Path, m.cuts = Unreachable, m.cuts.And(p.Ended)
+	default:
+		m.Path = Reachable
+	}
+}

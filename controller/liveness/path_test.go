@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// named is the canary with that number.
+func named(number byte) Canary {
+	return Canary{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, number}), 8081)}
+}
+
+// history is probes of canaries, one a second: "++--~~." is answered, unanswered, impaired, and none.
+func history(rows ...string) (probes []Probe, canaries []Canary) {
+	for i, row := range rows {
+		canary := named(byte(i + 1))
+		canaries = append(canaries, canary)
+		for second, mark := range row {
+			p := Probe{Canary: canary.Address, Began: at(second).Add(time.Duration(i) * 50 * time.Millisecond)}
+			switch mark {
+			case '+':
+				p.Outcome, p.Ended = Answered, p.Began.Add(20*time.Millisecond)
+			case '-':
+				p.Outcome, p.Ended = Unanswered, p.Began.Add(750*time.Millisecond)
+			case '~':
+				p.Outcome, p.Ended = Impaired, p.Began.Add(20*time.Millisecond)
+			default:
+				continue
+			}
+			probes = append(probes, p)
+		}
+	}
+	slices.SortStableFunc(probes, func(a, b Probe) int { return a.Ended.Compare(b.Ended) })
+	return probes, canaries
+}
+
+// course returns the path to a member at the end of each second, as "?ru": unknown, reachable, unreachable.
+func course(m *Member, probes []Probe) string {
+	var text strings.Builder
+	second := 0
+	show := func(until time.Time) {
+		for ; !at(second + 1).After(until); second++ {
+			text.WriteByte(map[Path]byte{Unknown: '?', Reachable: 'r', Unreachable: 'u'}[m.Path])
+		}
+	}
+	for _, p := range probes {
+		show(p.Ended)
+		m.Probed(p, limits)
+	}
+	show(at(second + 1))
+	return text.String()
+}
+
+// times repeats a mark.
+func times(mark string, number int) string { return strings.Repeat(mark, number) }
+
+func TestPaths(t *testing.T) {
+	for name, test := range map[string]struct {
+		left Path
+		rows []string
+		want string // the course
+	}{
+		"whole":                         {"", []string{"+++", "+++"}, "rrr"},
+		"never reached":                 {"", []string{times("-", 40), times("-", 40)}, times("?", 40)},
+		"cut":                           {"", []string{"+----", "+----"}, "rrruu"},
+		"two lost probes":               {"", []string{"+--+", "+--+"}, "rrrr"},
+		"a canary that is lost":         {"", []string{"+" + times("-", 60), times("+", 61)}, times("r", 61)},
+		"two of three":                  {"", []string{"+----", "+----", "+++++"}, "rrruu"},
+		"a lone canary waits":           {"", []string{"+" + times("-", 32)}, times("r", 31) + "uu"},
+		"refused, or busy, for as long": {"", []string{"+" + times("~", 99), "+" + times("~", 99)}, times("r", 100)},
+		"unanswered is in a row, without those that are impaired": {"", []string{"+--~--~", "+--~--~"}, times("r", 7)},
+		"a canary that never answered": {
+			"",
+			[]string{times("+", 33), times("-", 33), times("-", 33)},
+			times("r", 30) + "uuu",
+		},
+		"three answers end it":             {"", []string{"+---++++", "+-------"}, "rrruuurr"},
+		"answers in a row":                 {"", []string{"+---++-++", "+--------"}, "rrruuuuuu"},
+		"left as unreachable":              {Unreachable, []string{"--++++", "------"}, "uuuurr"},
+		"left as reachable, and cut since": {Reachable, []string{times("-", 33), times("-", 33)}, times("r", 30) + "uuu"},
+		"a canary was lost long ago, and now all fail": {
+			"",
+			[]string{"+" + times("-", 20), times("+", 11) + times("-", 10)},
+			times("r", 13) + times("u", 8),
+		},
+		"it flaps": {
+			"",
+			[]string{"+" + times("---+++", 3) + times("+", 61), "+" + times("---+++", 3) + times("+", 61)},
+			"rrruuurrruuurrruuu" + times("u", 60) + "rr",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			probes, canaries := history(test.rows...)
+			m := Member{Path: test.left}
+			m.Offered(at(0), canaries)
+			if got := course(&m, probes); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestOffered: new canaries begin anew, and the path to a member that has none for a while is forgotten.
+func TestOffered(t *testing.T) {
+	var m Member
+	expect := func(what string, path Path, witnesses ...byte) {
+		t.Helper()
+		var got []byte
+		for _, each := range m.Witnesses {
+			got = append(got, each.Address.Addr().As4()[3])
+		}
+		if m.Path != path || !slices.Equal(got, witnesses) {
+			t.Errorf("%s: the path is %q, judged by %v", what, m.Path, got)
+		}
+	}
+	answered := func(canaries ...byte) {
+		for _, each := range canaries {
+			m.Probed(Probe{Canary: named(each).Address, Began: at(10), Ended: at(10), Outcome: Answered}, limits)
+		}
+	}
+	probes, canaries := history("+---", "+---")
+	m.Offered(at(0), []Canary{canaries[1], canaries[0], canaries[1]})
+	course(&m, probes)
+	expect("all are cut", Unreachable, 1, 2)
+	m.Offered(at(5), []Canary{named(3), named(4)})
+	answered(3, 4, 3, 4)
+	expect("two answers of new ones", Unreachable, 3, 4)
+	answered(3, 4)
+	expect("three answers", Reachable, 3, 4)
+	answered(1)
+	expect("one that is not offered answers", Reachable, 3, 4)
+	m.Offered(at(20), nil)
+	m.Offered(at(49), nil)
+	expect("none for a moment", Reachable, 3, 4)
+	m.Offered(at(49), []Canary{named(3)})
+	m.Offered(at(50), nil)
+	m.Offered(at(79), nil)
+	expect("none since another moment", Reachable, 3)
+	m.Offered(at(80), nil)
+	expect("none for a while", Unknown)
+	if got := ParsePath("unreachable") + ParsePath("else") + ParsePath("reachable"); got != "unreachablereachable" {
+		t.Errorf("paths are read as %s", got)
+	}
+}
