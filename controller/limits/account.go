@@ -36,52 +36,33 @@ type Account struct {
 	truncated int
 }
 
-// tally is the weight of services.
+// tally is what services count as, all together.
 type tally struct {
-	services map[types.NamespacedName]Weight
-	// kept are the least that services count as: see Keep.
-	kept             map[types.NamespacedName]Weight
+	services         map[types.NamespacedName]counted
 	endpoints, bytes int
 }
 
-// counts returns what a service counts as if its slices have a weight.
-func (t *tally) counts(service types.NamespacedName, weight Weight) Weight {
-	return weight.atLeast(t.kept[service])
-}
+// counted is the weight of the slices of a service, and the least that it counts as: see Account.Keep.
+type counted struct{ slices, least Weight }
 
-// set replaces the weight of a service, which is none without a slice.
-func (t *tally) set(service types.NamespacedName, weight Weight) {
-	t.change(service, func() {
-		if t.services[service] = weight; weight == (Weight{}) {
-			delete(t.services, service)
-			delete(t.kept, service)
-		}
-	})
-}
+func (c counted) weight() Weight { return c.slices.atLeast(c.least) }
 
-// keep replaces the least that a service counts as.
-func (t *tally) keep(service types.NamespacedName, least Weight) {
-	t.change(service, func() {
-		if t.kept[service] = least; least == (Weight{}) {
-			delete(t.kept, service)
-		}
-	})
-}
-
-// change changes what a service counts as.
-func (t *tally) change(service types.NamespacedName, change func()) {
-	before := t.counts(service, t.services[service])
-	change()
-	after := t.counts(service, t.services[service])
-	t.endpoints += after.Endpoints() - before.Endpoints()
-	t.bytes += after.Bytes - before.Bytes
+// set replaces what a service counts as, which is nothing without a slice.
+func (t *tally) set(service types.NamespacedName, is counted) {
+	before := t.services[service].weight()
+	if t.services[service] = is; is.slices == (Weight{}) {
+		is = counted{}
+		delete(t.services, service)
+	}
+	t.endpoints += is.weight().Endpoints() - before.Endpoints()
+	t.bytes += is.weight().Bytes - before.Bytes
 }
 
 func tallyOf(services map[types.NamespacedName]Weight) tally {
-	t := tally{services: make(map[types.NamespacedName]Weight, len(services)), kept: map[types.NamespacedName]Weight{}}
+	t := tally{services: make(map[types.NamespacedName]counted, len(services))}
 	for service, weight := range services {
-		t.set(service, weight)
-		t.services[service] = weight // also if its copies were deleted
+		t.set(service, counted{slices: weight})
+		t.services[service] = counted{slices: weight} // also if its copies were deleted
 	}
 	return t
 }
@@ -132,8 +113,8 @@ func (a *Account) Admit(service types.NamespacedName, old, slice *discoveryv1.En
 		a.askForList()
 		return false
 	}
-	before, known := a.services[service]
-	weight := before.minus(WeightOf(old)).Plus(WeightOf(slice))
+	is, known := a.services[service]
+	is.slices = is.slices.minus(WeightOf(old)).Plus(WeightOf(slice))
 	var limit Limit
 	for _, each := range []Limit{Memory, Endpoints, Services} {
 		if _, left := a.excess[each]; left && !known {
@@ -141,10 +122,10 @@ func (a *Account) Admit(service types.NamespacedName, old, slice *discoveryv1.En
 		}
 	}
 	if limit == "" {
-		limit = a.exceeds(&a.tally, service, weight, slice)
+		limit = a.exceeds(&a.tally, service, is, slice)
 	}
 	if limit == "" {
-		a.count(func() { a.set(service, weight) })
+		a.count(func() { a.set(service, is) })
 		return true
 	}
 	if limit == SliceBytes && !known {
@@ -160,7 +141,9 @@ func (a *Account) Remove(service types.NamespacedName, slice *discoveryv1.Endpoi
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if slice != nil {
-		a.count(func() { a.set(service, a.services[service].minus(WeightOf(slice))) })
+		is := a.services[service]
+		is.slices = is.slices.minus(WeightOf(slice))
+		a.count(func() { a.set(service, is) })
 	} else if len(a.excess) > 0 { // perhaps it was left out
 		a.askForList()
 	}
@@ -172,17 +155,17 @@ func (a *Account) Remove(service types.NamespacedName, slice *discoveryv1.Endpoi
 func (a *Account) Keep(service types.NamespacedName, copies Weight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, counted := a.services[service]; !counted || a.kept[service] == copies {
-		return
+	is, known := a.services[service]
+	if is.least = copies; known {
+		a.count(func() { a.set(service, is) })
 	}
-	a.count(func() { a.keep(service, copies) })
 }
 
-// exceeds returns a limit that a service of that weight exceeds because of a slice, empty for none.
-func (a *Account) exceeds(of *tally, service types.NamespacedName, weight Weight, slice *discoveryv1.EndpointSlice) Limit {
+// exceeds returns a limit that a service exceeds if it counts as that because of a slice, empty for none.
+func (a *Account) exceeds(of *tally, service types.NamespacedName, is counted, slice *discoveryv1.EndpointSlice) Limit {
 	before, known := of.services[service]
-	before, weight = of.counts(service, before), of.counts(service, weight)
-	endpoints, bytes := weight.Endpoints()-before.Endpoints(), weight.Bytes-before.Bytes
+	endpoints := is.weight().Endpoints() - before.weight().Endpoints()
+	bytes := is.weight().Bytes - before.weight().Bytes
 	switch {
 	case slice.Size() > a.limits.SliceBytes:
 		return SliceBytes

@@ -171,7 +171,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 			case 0:
 				copies := map[types.NamespacedName]Weight{}
 				for service := range a.services {
-					copies[service] = a.tally.counts(service, a.services[service])
+					copies[service] = a.services[service].weight()
 				}
 				list := a.List(copies)
 				for i := range random.IntN(30) {
@@ -193,7 +193,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 				delete(held, name)
 			case 3:
 				if held[name] != nil { // one whose copies had place before
-					kept[of(name)] = Weight{IPv4: random.IntN(a.services[of(name)].Endpoints() + limits.Endpoints - a.endpoints + 1)}
+					kept[of(name)] = Weight{IPv4: random.IntN(a.services[of(name)].slices.Endpoints() + limits.Endpoints - a.endpoints + 1)}
 					a.Keep(of(name), kept[of(name)])
 				}
 			default:
@@ -203,13 +203,13 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 			}
 			want := tallyOf(a.withheld)
 			for name, slice := range held {
-				want.set(of(name), want.services[of(name)].Plus(WeightOf(slice)))
+				want.set(of(name), counted{slices: want.services[of(name)].slices.Plus(WeightOf(slice))})
 			}
 			for service, copies := range kept {
-				if _, withheld := a.withheld[service]; withheld || want.services[service] == (Weight{}) {
+				if _, withheld := a.withheld[service]; withheld || want.services[service].slices == (Weight{}) {
 					delete(kept, service)
 				} else {
-					want.keep(service, copies)
+					want.set(service, counted{want.services[service].slices, copies})
 				}
 			}
 			services, endpoints := a.counts()

@@ -52,18 +52,18 @@ func (l *List) Offer(service types.NamespacedName, slice *discoveryv1.EndpointSl
 		of = &taken{}
 	}
 	weight := of.weight.Plus(WeightOf(slice))
-	counts := weight.atLeast(before)
+	is := counted{weight, before}
 	l.of.mu.Lock() // the account may be closed meanwhile
-	limit := l.of.exceeds(&l.tally, service, counts, slice)
+	limit := l.of.exceeds(&l.tally, service, is, slice)
 	l.of.mu.Unlock()
 	if limit == "" {
 		of.slices, of.weight = append(of.slices, export.Pack(slice)), weight
 		l.taken[service] = of
-		l.set(service, counts)
+		l.set(service, is)
 		return
 	}
 	delete(l.taken, service)
-	l.set(service, before)
+	l.set(service, counted{slices: before})
 	if _, told := l.excess[limit]; !told {
 		l.excess[limit] = service.String()
 	}
@@ -103,7 +103,7 @@ func (a *Account) Commit(list *List, show func()) (withheld map[types.Namespaced
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	show()
-	kept := a.kept
+	known := a.services
 	a.excess, a.tally = list.excess, list.tally
 	a.truncated++
 	if len(list.excess) == 0 {
@@ -112,8 +112,7 @@ func (a *Account) Commit(list *List, show func()) (withheld map[types.Namespaced
 	a.count(func() {
 		a.tally = tallyOf(list.withheld)
 		for service, of := range list.taken {
-			a.set(service, of.weight)
-			a.keep(service, kept[service])
+			a.set(service, counted{of.weight, known[service].least})
 		}
 	})
 	withheld, a.withheld = a.withheld, list.withheld
