@@ -127,9 +127,9 @@ func (p *placement) weightsCondition() *metav1.Condition {
 		return not(ReasonOtherShares, "No endpoint is ready.")
 	}
 	var families []string
-	for _, each := range p.weighings {
-		if unmet := each.unmet(p.weights, p.noShare); len(unmet) > 0 {
-			families = append(families, string(each.addressType)+": "+export.Listed(unmet))
+	for _, family := range slices.Sorted(maps.Keys(p.weighings)) {
+		if unmet := p.weighings[family].unmet(p.weights, p.noShare); len(unmet) > 0 {
+			families = append(families, string(family)+": "+export.Listed(unmet))
 		}
 	}
 	if len(families) > 0 {

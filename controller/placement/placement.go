@@ -57,13 +57,8 @@ type placement struct {
 	hinted bool
 	hints  *hints
 	places map[string]place // by cluster
-	// last are the last endpoints in their order that are used, nil for none. Families of which weights leave none out have
-	// no entry.
-	last map[family]*position
-	// each are the weights of SRV records of single endpoints, 0 for clusters that are left out, without weights none.
-	each map[family]int
-	// weighings are IPv4 and IPv6, as far as the import has weights and endpoints are ready.
-	weighings []weighing
+	// weighings are those of IPv4 and IPv6, as far as the import has weights and endpoints are ready.
+	weighings map[discoveryv1.AddressType]weighing
 }
 
 // A place is that of a cluster. All its endpoints have it, but those that a weight leaves out.
@@ -79,7 +74,7 @@ type place struct {
 func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribution) merge.Placement {
 	p := &placement{
 		Here: h, imported: imported, headless: imported.Spec.Type == v1beta1.Headless, places: map[string]place{},
-		last: map[family]*position{}, each: map[family]int{},
+		weighings: map[discoveryv1.AddressType]weighing{},
 	}
 	distribution := ptr.Deref(imported.Spec.TrafficDistribution, "")
 	p.tiers, p.tiersErr = tiersOf(distribution, imported.Annotations[export.AnnotationPrefer], h.Prefer)

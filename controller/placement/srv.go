@@ -26,7 +26,7 @@ func (p *placement) srv(from merge.Contribution, slice *export.Slice, waiting []
 		return ""
 	}
 	priority, weight := place.use, usualWeight
-	if each, weighed := p.each[family{from.View.Cluster, slice.AddressType}]; weighed && each == 0 {
+	if each, weighed := p.weighings[slice.AddressType].each[from.View.Cluster]; weighed && each == 0 {
 		priority |= surplus
 	} else if weighed {
 		weight = each

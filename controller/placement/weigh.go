@@ -13,23 +13,20 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// A family is an address family of a cluster's contribution.
-type family struct {
-	cluster     string
-	addressType discoveryv1.AddressType
-}
-
-// A weighing is the outcome of weights in one address family: of the clusters of the best level that has ready
-// endpoints, how many are ready and how many are used.
+// A weighing is the outcome of weights in one address family.
 type weighing struct {
-	addressType discoveryv1.AddressType
+	// ready and used are the numbers of endpoints of the clusters of the best level that has ready ones.
 	ready, used map[string]int
+	// positions are those of the ready endpoints of all clusters, in their order: the first are used.
+	positions map[string][]position
+	// each are the weights of SRV records of single endpoints, 0 for clusters that are left out.
+	each map[string]int
 }
 
 // weigh decides which endpoints of an address family the weights of the import leave out.
 func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []merge.Contribution) {
-	positions := map[string][]position{}       // of the ready endpoints
-	levels := map[merge.Level]map[string]int{} // how many they are, by cluster
+	w := weighing{positions: map[string][]position{}, each: map[string]int{}}
+	levels := map[merge.Level]map[string]int{} // how many endpoints are ready, by cluster
 	for _, contribution := range contributions {
 		cluster := contribution.View.Cluster
 		place := p.places[cluster]
@@ -43,27 +40,17 @@ func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []m
 		if levels[place.use] == nil {
 			levels[place.use] = map[string]int{}
 		}
-		positions[cluster], levels[place.use][cluster] = ready, len(ready)
+		w.positions[cluster], levels[place.use][cluster] = ready, len(ready)
 	}
 	if len(levels) == 0 {
 		return
 	}
-	ready := levels[slices.Min(slices.Collect(maps.Keys(levels)))]
-	used := p.weights.Used(ready)
-	for cluster, n := range used {
-		switch {
-		case n == 0:
-			p.last[family{cluster, addressType}] = nil
-		case n < ready[cluster]:
-			p.last[family{cluster, addressType}] = &positions[cluster][n-1]
-		}
-	}
-	p.weighings = append(p.weighings, weighing{addressType, ready, used})
+	w.ready = levels[slices.Min(slices.Collect(maps.Keys(levels)))]
+	w.used = p.weights.Used(w.ready)
 	for _, ready := range levels {
-		for cluster, weight := range p.weights.each(ready) {
-			p.each[family{cluster, addressType}] = weight
-		}
+		maps.Copy(w.each, p.weights.each(ready))
 	}
+	p.weighings[addressType] = w
 }
 
 // positionsOf returns the positions of the ready endpoints of a view in a family, in their order and each once.
@@ -85,13 +72,20 @@ func (p *placement) positionsOf(view *export.View, addressType discoveryv1.Addre
 
 // leavesOut reports whether weights leave an endpoint of a cluster out.
 func (p *placement) leavesOut(cluster string, addressType discoveryv1.AddressType, endpoint *discoveryv1.Endpoint) bool {
-	last, found := p.last[family{cluster, addressType}]
-	return found && (last == nil || positionOf(p.imported, endpoint).compare(*last) > 0)
+	w := p.weighings[addressType]
+	used := w.used[cluster]
+	return used < w.ready[cluster] &&
+		(used == 0 || positionOf(p.imported, endpoint).compare(w.positions[cluster][used-1]) > 0)
 }
 
 // leavesSome reports whether weights leave endpoints of a cluster out.
 func (p *placement) leavesSome(cluster string) bool {
-	return slices.ContainsFunc(p.weighings, func(w weighing) bool { return w.used[cluster] < w.ready[cluster] })
+	for _, w := range p.weighings {
+		if w.used[cluster] < w.ready[cluster] {
+			return true
+		}
+	}
+	return false
 }
 
 func isReady(endpoint *discoveryv1.Endpoint) bool { return ptr.Deref(endpoint.Conditions.Ready, true) }
