@@ -165,10 +165,7 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 		r.Members.Run(ctx)
 	})
 	c.states.Lead(&statusz.Leader{Reconciler: r, Record: record})
-	c.readiness.check(func() string {
-		_, missing := r.API.Access()
-		return missing
-	})
+	c.readiness.check(r.API.Missing)
 	beat := &heartbeat.Renewer{
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
 		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Retry: r.Retry,

@@ -95,7 +95,7 @@ func (c *Controller) newReconciler(
 		Limits: o.MemberLimits, Memory: maxImportMemory(), Local: c.own, Tracker: tracker, Report: reporter.Report,
 		Clock: o.Clock, Dial: o.DialMember, Keep: apply.Credential(c.client),
 	})
-	applier := &apply.Applier{Core: c.client, Recorder: recorder, Clock: o.Clock, Written: c.states.Written}
+	applier := &apply.Applier{API: c.api, Core: c.client, Recorder: recorder, Clock: o.Clock, Written: c.states.Written}
 	return reconciler.New(reconciler.Config{
 		Cluster: cluster, Namespace: o.Namespace, Prefer: o.Prefer,
 		Expose: export.Exposure(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),

@@ -29,7 +29,8 @@ const FailuresToReport = 6
 
 // An Applier writes to the local cluster. It is safe for concurrent use for different services.
 type Applier struct {
-	// Core writes Services and EndpointSlices.
+	// API writes ServiceImports and ServiceExports, and Core Services and EndpointSlices.
+	API  *local.API
 	Core kubernetes.Interface
 	// Recorder writes Events.
 	Recorder record.EventRecorder
@@ -66,10 +67,10 @@ type Outcome struct {
 //
 // observed is from the caches, and its objects stay unchanged. failures is the number of consecutive failed reconciles of
 // the service.
-func (a *Applier) ApplyService(ctx context.Context, access *local.Access, observed merge.Observed, failures int,
+func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, failures int,
 	result merge.Result,
 ) (Outcome, error) {
-	p := &pass{Applier: a, access: access, observed: observed, failures: failures, result: result, imported: observed.ServiceImport}
+	p := &pass{Applier: a, observed: observed, failures: failures, result: result, imported: observed.ServiceImport}
 	var importErr, serviceErr error
 	if !terminating(p.observed.ServiceImport) {
 		importErr, serviceErr = p.writeImportAndService(ctx)
@@ -102,7 +103,6 @@ func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr
 // A pass is one call of ApplyService.
 type pass struct {
 	*Applier
-	access   *local.Access
 	observed merge.Observed
 	failures int
 	result   merge.Result
@@ -124,7 +124,7 @@ func (p *pass) writeImport(ctx context.Context) error {
 	if p.result.ServiceImport == nil {
 		return nil
 	}
-	client := p.access.ServiceImports(p.namespace())
+	client := p.API.ServiceImports(p.namespace())
 	before, desired := p.imported, p.result.ServiceImport
 	if len(desired.Spec.IPs) > 1 && p.oneIP.Load() {
 		desired.Spec.IPs = desired.Spec.IPs[:1]
@@ -166,7 +166,7 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	desired.Status = *p.result.ServiceImport.Status.DeepCopy()
 	refuse(&desired.Status.Conditions, before, serviceErr)
 	desired.Status.Conditions = p.conditions(before.Status.Conditions, desired.Status.Conditions, before.Generation)
-	imports := p.access.ServiceImports(p.namespace())
+	imports := p.API.ServiceImports(p.namespace())
 	written, err := write(ctx, p, imports, imports.UpdateStatus, before, desired, equalImportStatus)
 	p.seeImport(written)
 	if err != nil {
@@ -228,7 +228,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	desired, decided := before.DeepCopy(), slices.Clone(p.result.ExportConditions)
 	fail(&decided, slicesErr)
 	desired.Status.Conditions = p.conditions(before.Status.Conditions, decided, before.Generation)
-	exports := p.access.ServiceExports(p.namespace())
+	exports := p.API.ServiceExports(p.namespace())
 	written, err := write(ctx, p, exports, exports.UpdateStatus, before, desired, equalExportStatus)
 	if errors.Is(err, errStale) && (written == nil || written.UID != before.UID) {
 		return nil // deleted meanwhile: an event brings the next pass

@@ -134,7 +134,7 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 	}
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil &&
 		export.IsManaged(serviceImport) {
-		errs = append(errs, remove(ctx, p, p.access.ServiceImports(p.namespace()), serviceImport))
+		errs = append(errs, remove(ctx, p, p.API.ServiceImports(p.namespace()), serviceImport))
 	}
 	return errors.Join(errs...)
 }

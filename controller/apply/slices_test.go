@@ -201,7 +201,7 @@ func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
 	if err := late["east"]; !Stale(err) {
 		t.Fatalf("got %v", err)
 	}
-	// It has no access: what is written would be a panic.
+	// It has no API: what is written would be a panic.
 	if err := p.writeExportStatus(t.Context(), late["east"]); err != nil {
 		t.Errorf("the status: %v", err)
 	}

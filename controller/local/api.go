@@ -15,20 +15,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
 // ErrChanged is the error of Run when the process is to restart.
 var ErrChanged = errors.New("the CustomResourceDefinitions of the MCS API changed: the process restarts to use them")
 
-// settle is how long Run waits for further changes of the definitions: they are installed and removed together.
-const settle = 3 * time.Second
+// settle is how often Run looks for changes of the definitions, and how long a change must last: both definitions are
+// installed and removed together.
+const settle = 2 * time.Second
 
 var definitions = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1",
@@ -36,20 +44,24 @@ var definitions = schema.GroupVersionResource{
 }
 
 // An API accesses the ServiceExports and ServiceImports of the local cluster in the version that its API server served when
-// the process started. When their CustomResourceDefinitions change, are installed or removed, the process is to restart. The
-// Go types of v1beta1 stand for v1alpha1 too, which has the same schema. An older definition keeps fewer fields. It is safe
-// for concurrent use.
+// the process started: it has clients, and the caches of what exists. When their CustomResourceDefinitions change, are
+// installed or removed, the process is to restart. While no version is served, the caches are empty. The Go types of v1beta1
+// stand for v1alpha1 too, which has the same schema. An older definition keeps fewer fields. It is safe for concurrent use;
+// all methods but WaitForSync, Version and Missing may be called once WaitForSync returned true. What the caches return is
+// shared and must not be changed.
 type API struct {
-	config           *rest.Config
-	httpClient       *http.Client
-	reader           dynamic.Interface
-	inputs           *informer.FreshnessGate
-	exports, imports *informer.Informer // the definitions
-	crds             *informer.FreshnessGate
+	config     *rest.Config
+	httpClient *http.Client
+	reader     dynamic.Interface
+	crds       *informer.FreshnessGate
+	// exportsCRD and importsCRD have the definitions.
+	exportsCRD, importsCRD, exports, imports *informer.Informer
 
-	// read is closed once the definitions were read; access is fixed then.
-	read   chan struct{}
-	access *Access
+	// read is closed once the definitions were read and, if they are served, what exists. The rest is fixed then.
+	read    chan struct{}
+	version string // empty for none
+	client  rest.Interface
+	codec   runtime.ParameterCodec
 }
 
 // NewAPI returns an API that does not run yet. It reads with the reader, and writes with another client of the same API
@@ -59,48 +71,77 @@ func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interfa
 	crds := &informer.FreshnessGate{}
 	definition := func(name string) *informer.Informer {
 		return informer.New(crds, reader.Resource(definitions), informer.Options{
-			Resource: "CustomResourceDefinition " + name,
-			Example:  example(definitions.GroupVersion(), "CustomResourceDefinition"),
+			Resource: "CustomResourceDefinition " + name, Example: &unstructured.Unstructured{},
 			Narrow: func(options *metav1.ListOptions) {
 				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 			},
 		})
 	}
-	return &API{
-		config: config, httpClient: httpClient, reader: reader, inputs: inputs, crds: crds, read: make(chan struct{}),
-		exports: definition(v1beta1.ServiceExportFullName), imports: definition(v1beta1.ServiceImportFullName),
+	a := &API{
+		config: config, httpClient: httpClient, reader: reader, crds: crds, read: make(chan struct{}),
+		exportsCRD: definition(v1beta1.ServiceExportFullName), importsCRD: definition(v1beta1.ServiceImportFullName),
+	}
+	a.exports = informer.New(inputs, resource{a, v1beta1.ServiceExportPluralName}, informer.Options{
+		Resource: "ServiceExports", Example: &unstructured.Unstructured{}, Transform: decodeExport, Exports: true,
+	})
+	a.imports = informer.New(inputs, resource{a, v1beta1.ServiceImportPluralName}, informer.Options{
+		Resource: "ServiceImports", Example: &unstructured.Unstructured{}, Transform: decode[v1beta1.ServiceImport],
+		Indexers: cache.Indexers{byDerivedName: derivedName},
+	})
+	return a
+}
+
+// A resource is an informer.Client of a resource in the version that the API has when it is used.
+type resource struct {
+	api  *API
+	name string
+}
+
+func (r resource) served() dynamic.ResourceInterface {
+	return r.api.reader.Resource(schema.GroupVersionResource{Group: v1beta1.GroupName, Version: r.api.version, Resource: r.name})
+}
+
+func (r resource) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	return r.served().List(ctx, options)
+}
+
+func (r resource) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return r.served().Watch(ctx, options)
+}
+
+// Version returns the served version, empty if none is served, or before WaitForSync returns true.
+func (a *API) Version() string {
+	select {
+	case <-a.read:
+		return a.version
+	default:
+		return ""
 	}
 }
 
-// Access returns the access to the served version. It is nil, with one sentence that says why, if none is served, or
-// before the definitions were read.
-func (a *API) Access() (_ *Access, missing string) {
+// Missing returns one sentence that says why there is no Version, empty if there is one.
+func (a *API) Missing() string {
 	select {
 	case <-a.read:
-		if a.access == nil {
-			missing = cmp.Or(a.look().missing, ErrChanged.Error())
-		}
-		return a.access, missing
 	default:
-		return nil, "the CustomResourceDefinitions of the MCS API were not read yet"
+		return "the CustomResourceDefinitions of the MCS API were not read yet"
 	}
+	if a.version != "" {
+		return ""
+	}
+	_, missing := a.look()
+	return cmp.Or(missing, ErrChanged.Error())
 }
 
 // WaitForSync returns true once it is known whether the API is served, and if it is, what exists; or false if the
 // context ends before. If the definitions cannot be read just then, it waits until they were read again.
 func (a *API) WaitForSync(ctx context.Context) bool {
-	synced := []<-chan struct{}{a.read}
-	for i := 0; i < len(synced); i++ {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-synced[i]:
-		}
-		if access, _ := a.Access(); i == 0 && access != nil {
-			synced = append(synced, access.exports.Synced(), access.imports.Synced())
-		}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-a.read:
+		return a.crds.WaitForAll(ctx)
 	}
-	return a.crds.WaitForAll(ctx)
 }
 
 // Run fills the caches until the context ends. It returns ErrChanged if another version or schema is served than when it
@@ -110,78 +151,82 @@ func (a *API) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer stop()
-	changed := make(chan struct{}, 1)
-	tell := func(_, _ metav1.Object) {
-		select {
-		case changed <- struct{}{}:
-		default:
+	fill := func(all ...*informer.Informer) bool {
+		for _, each := range all {
+			group.Go(func() { each.Run(ctx) })
 		}
+		return synced(ctx, all...)
 	}
-	for _, each := range []*informer.Informer{a.exports, a.imports} {
-		each.Handle(tell)
-		group.Go(func() { each.Run(ctx) })
+	if !fill(a.exportsCRD, a.importsCRD) {
+		return nil
 	}
-	for _, each := range []*informer.Informer{a.exports, a.imports} {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-each.Synced():
-		}
-	}
-	begun := a.look()
-	if begun.version == "" {
-		klog.FromContext(ctx).Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason",
-			begun.missing)
+	begun, missing := a.look()
+	if missing != "" {
+		klog.FromContext(ctx).Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason", missing)
+		close(a.read)
 	} else {
-		access, err := newAccess(a.config, a.httpClient, a.reader, a.inputs, begun.version)
-		if err != nil {
+		if err := a.use(begun.version); err != nil {
 			return err
 		}
 		klog.FromContext(ctx).Info("Using the MCS API", "version", begun.version)
-		for _, each := range []*informer.Informer{access.exports, access.imports} {
-			group.Go(func() { each.Run(ctx) })
-		}
-		a.access = access
+		group.Go(func() {
+			if fill(a.exports, a.imports) {
+				close(a.read)
+			}
+		})
 	}
-	close(a.read)
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-		}
+	for last := begun; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(settle):
 		}
-		if now := a.look(); now.version != begun.version || now.schemas != begun.schemas {
+		now, _ := a.look()
+		if now != begun && now == last {
 			return ErrChanged
 		}
+		last = now
 	}
 }
 
-// served is what the definitions say.
-type served struct {
-	version, schemas string // empty for none
-	missing          string // why there is none
+// use makes clients of a version.
+func (a *API) use(version string) (err error) {
+	groupVersion := schema.GroupVersion{Group: v1beta1.GroupName, Version: version}
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(groupVersion, &v1beta1.ServiceExport{}, &v1beta1.ServiceImport{})
+	metav1.AddToGroupVersion(scheme, groupVersion)
+
+	config := rest.CopyConfig(a.config)
+	config.GroupVersion = &groupVersion
+	config.APIPath = "/apis"
+	config.ContentType = runtime.ContentTypeJSON
+	config.AcceptContentTypes = ""
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	if a.client, err = rest.RESTClientForConfigAndClient(config, a.httpClient); err != nil {
+		return fmt.Errorf("client of %s: %w", groupVersion, err)
+	}
+	a.version, a.codec = version, runtime.NewParameterCodec(scheme)
+	return nil
 }
 
-func (a *API) look() (now served) {
-	exports, noExports := definitionIn(a.exports, v1beta1.ServiceExportFullName)
-	imports, noImports := definitionIn(a.imports, v1beta1.ServiceImportFullName)
+// served is what the definitions say, empty if no version is served.
+type served struct{ version, schemas string }
+
+// look returns what the definitions say now, or why no version is served.
+func (a *API) look() (now served, missing string) {
+	exports, noExports := definitionIn(a.exportsCRD, v1beta1.ServiceExportFullName)
+	imports, noImports := definitionIn(a.importsCRD, v1beta1.ServiceImportFullName)
 	err := errors.Join(noExports, noImports)
 	if err == nil {
 		now.version, err = negotiate(exports, imports)
 	}
 	if err != nil {
-		now.missing = strings.ReplaceAll(err.Error(), "\n", "; ")
-		return now
+		return served{}, strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	for _, each := range []*definition{exports, imports} {
 		now.schemas += fmt.Sprintf("%s/%d ", each.Metadata.UID, each.Metadata.Generation)
 	}
-	return now
+	return now, ""
 }
 
 func definitionIn(from *informer.Informer, name string) (*definition, error) {
@@ -190,4 +235,60 @@ func definitionIn(from *informer.Informer, name string) (*definition, error) {
 		err = fmt.Errorf("the CustomResourceDefinition %s: %w", name, err)
 	}
 	return found, err
+}
+
+// Handle replaces the handler of ServiceExports and ServiceImports, as Informer.Handle does.
+func (a *API) Handle(handler informer.Handler) {
+	a.exports.Handle(handler)
+	a.imports.Handle(handler)
+}
+
+// ServiceExports returns the client of a namespace. Objects have the Go types of v1beta1 whichever version is served.
+func (a *API) ServiceExports(namespace string) *gentype.Client[*v1beta1.ServiceExport] {
+	return gentype.NewClient(v1beta1.ServiceExportPluralName, a.client, a.codec, namespace,
+		func() *v1beta1.ServiceExport { return &v1beta1.ServiceExport{} })
+}
+
+// ServiceImports is the same for ServiceImports.
+func (a *API) ServiceImports(namespace string) *gentype.Client[*v1beta1.ServiceImport] {
+	return gentype.NewClient(v1beta1.ServiceImportPluralName, a.client, a.codec, namespace,
+		func() *v1beta1.ServiceImport { return &v1beta1.ServiceImport{} })
+}
+
+// ServiceExport returns the cached object, nil for none.
+func (a *API) ServiceExport(key types.NamespacedName) *v1beta1.ServiceExport {
+	return informer.Get[*v1beta1.ServiceExport](a.exports.Indexer(), key.String())
+}
+
+// ServiceImport returns the cached object, nil for none.
+func (a *API) ServiceImport(key types.NamespacedName) *v1beta1.ServiceImport {
+	return informer.Get[*v1beta1.ServiceImport](a.imports.Indexer(), key.String())
+}
+
+// Exports lists the cached ServiceExports, in no order.
+func (a *API) Exports() []*v1beta1.ServiceExport {
+	return informer.List[*v1beta1.ServiceExport](a.exports.Indexer())
+}
+
+// Imports lists the cached ServiceImports, in no order.
+func (a *API) Imports() []*v1beta1.ServiceImport {
+	return informer.List[*v1beta1.ServiceImport](a.imports.Indexer())
+}
+
+// byDerivedName is the index of ServiceImports by the name that their derived Services have or would have.
+const byDerivedName = "derived-name"
+
+func derivedName(object any) ([]string, error) {
+	accessed, ok := object.(metav1.Object)
+	if !ok {
+		return nil, nil
+	}
+	service := types.NamespacedName{Namespace: accessed.GetNamespace(), Name: accessed.GetName()}
+	return []string{service.Namespace + "/" + export.DerivedServiceName(service)}, nil
+}
+
+// ImportsDerivedAs lists the cached ServiceImports whose derived Service has that name, or would have it, in no order:
+// several only if names collide.
+func (a *API) ImportsDerivedAs(derived types.NamespacedName) []*v1beta1.ServiceImport {
+	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), byDerivedName, derived.String())
 }

@@ -117,13 +117,9 @@ func Accepted(namespace *corev1.Namespace) bool {
 	return namespace != nil && namespace.Labels[scope.AcceptLabel] == "true"
 }
 
-func (c *Cluster) informers() []*informer.Informer {
-	return []*informer.Informer{c.Services, c.EndpointSlices, c.Namespaces, c.Secrets, c.Nodes}
-}
-
 // Start fills the caches until the context ends, in goroutines of the group.
 func (c *Cluster) Start(ctx context.Context, group *sync.WaitGroup) {
-	for _, each := range c.informers() {
+	for _, each := range []*informer.Informer{c.Services, c.EndpointSlices, c.Namespaces, c.Secrets, c.Nodes} {
 		group.Go(func() { each.Run(ctx) })
 	}
 	time.AfterFunc(nodesWait, func() { close(c.nodesWaited) })
@@ -132,15 +128,21 @@ func (c *Cluster) Start(ctx context.Context, group *sync.WaitGroup) {
 // WaitForSync returns true once the caches are full, or false if the context ends before. Nodes are waited for until 5 s
 // after Start.
 func (c *Cluster) WaitForSync(ctx context.Context) bool {
-	for _, each := range c.informers() {
-		var waited <-chan struct{} // never for the others
-		if each == c.Nodes {
-			waited = c.nodesWaited
-		}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-c.nodesWaited:
+	case <-c.Nodes.Synced():
+	}
+	return synced(ctx, c.Services, c.EndpointSlices, c.Namespaces, c.Secrets)
+}
+
+// synced returns true once caches are full, or false if the context ends before.
+func synced(ctx context.Context, all ...*informer.Informer) bool {
+	for _, each := range all {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-waited:
 		case <-each.Synced():
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
 // versions that this package can use, the preferred one first.
@@ -58,5 +59,5 @@ func negotiate(exports, imports *definition) (version string, err error) {
 			return version, nil
 		}
 	}
-	return "", fmt.Errorf("the CustomResourceDefinitions of %s serve no common version of %v", Group, versions)
+	return "", fmt.Errorf("the CustomResourceDefinitions of %s serve no common version of %v", v1beta1.GroupName, versions)
 }

@@ -65,6 +65,7 @@ func withAPI(t *testing.T, objects ...runtime.Object) *Reconciler {
 	}
 	r := newTestReconciler()
 	r.API = local.NewAPI(&rest.Config{}, nil, dynamicfake.NewSimpleDynamicClient(scheme, objects...), r.Gate)
+	r.Applier.API = r.API
 	var running sync.WaitGroup
 	running.Go(func() { _ = r.API.Run(t.Context()) })
 	t.Cleanup(running.Wait)

@@ -24,7 +24,7 @@ import (
 )
 
 // This file maps changes to the services that they concern. Over-enqueueing only costs a reconcile; a missed key would
-// lose a change. Changes of the local cluster are handled only if it serves the MCS API.
+// lose a change.
 
 // Retry enqueues a service without the backoff of its failures.
 func (r *Reconciler) Retry(service types.NamespacedName) {
@@ -61,11 +61,7 @@ func (r *Reconciler) MemberChanged(cluster string) {
 
 // enqueueExports enqueues the exports of the local cluster that are concerned.
 func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool) {
-	access, _ := r.API.Access()
-	if access == nil {
-		return // nothing is reconciled
-	}
-	for _, each := range access.Exports() {
+	for _, each := range r.API.Exports() {
 		if concerned(each) {
 			r.queue.Add(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
 		}
@@ -86,8 +82,7 @@ func (r *Reconciler) onExportOrImport(object apply.Change) {
 
 // enqueueDerivedAs enqueues the services, except one, whose derived Service has that name or would have it.
 func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) {
-	access, _ := r.API.Access()
-	for _, serviceImport := range access.ImportsDerivedAs(derived) {
+	for _, serviceImport := range r.API.ImportsDerivedAs(derived) {
 		if serviceImport.Name != but {
 			r.queue.Add(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
 		}
@@ -108,8 +103,7 @@ func (r *Reconciler) onService(object apply.Change) {
 	if service != "" && managed {
 		return
 	}
-	access, _ := r.API.Access()
-	if access.ServiceExport(key) != nil {
+	if r.API.ServiceExport(key) != nil {
 		r.queue.Add(key)
 	}
 	if strings.HasPrefix(key.Name, export.DerivedPrefix) {
@@ -119,18 +113,18 @@ func (r *Reconciler) onService(object apply.Change) {
 		})
 	}
 	if object.Gone {
-		r.adoptable(access, object.Object)
+		r.adoptable(object.Object)
 	}
 }
 
 // adoptable retries the services whose adopted imports have an IP of a deleted Service, which their derived Services can
 // have now.
-func (r *Reconciler) adoptable(access *local.Access, object metav1.Object) {
+func (r *Reconciler) adoptable(object metav1.Object) {
 	service, ok := object.(*corev1.Service)
 	if !ok {
 		return
 	}
-	for _, serviceImport := range access.Imports() {
+	for _, serviceImport := range r.API.Imports() {
 		if serviceImport.Namespace == service.Namespace && merge.Adopted(serviceImport) && slices.ContainsFunc(
 			serviceImport.Spec.IPs, func(ip string) bool { return slices.Contains(service.Spec.ClusterIPs, ip) }) {
 			r.Retry(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
@@ -148,9 +142,8 @@ func (r *Reconciler) onSlice(object apply.Change) {
 	if service := member.ServiceOf(slice); service.Name != "" {
 		r.enqueueShown(service, object)
 	}
-	access, _ := r.API.Access()
 	of := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}
-	if access.ServiceExport(of) != nil {
+	if r.API.ServiceExport(of) != nil {
 		r.queue.Add(of)
 	}
 	if of == local.APIServer {
@@ -234,10 +227,8 @@ func (r *Reconciler) enqueueAll() {
 // Exported returns the services that the local cluster exports, or publishes slices for, in a new map.
 func (r *Reconciler) Exported() map[types.NamespacedName]struct{} {
 	services := r.Local.ServicesFrom(r.Cluster)
-	if access, _ := r.API.Access(); access != nil {
-		for _, each := range access.Exports() {
-			services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
-		}
+	for _, each := range r.API.Exports() {
+		services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
 	}
 	return services
 }
@@ -245,10 +236,8 @@ func (r *Reconciler) Exported() map[types.NamespacedName]struct{} {
 // known returns every service that is exported, imported, or was, in a new map.
 func (r *Reconciler) known() map[types.NamespacedName]struct{} {
 	services := r.Exported()
-	if access, _ := r.API.Access(); access != nil {
-		for _, each := range access.Imports() {
-			services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
-		}
+	for _, each := range r.API.Imports() {
+		services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
 	}
 	for _, service := range r.Local.ManagedServices() {
 		services[service] = struct{}{}

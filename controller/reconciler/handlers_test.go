@@ -337,7 +337,6 @@ status: {parents: [{parentRef: {name: shared, namespace: edge}, conditions: [{ty
 	})); err != nil {
 		t.Fatal(err)
 	}
-	access, _ := r.API.Access()
 	canaries := func() string { return canary.Encode(canary.Of(r.Exposed(canary.Port))) }
 	for _, row := range []struct {
 		way             export.Exposure
@@ -349,7 +348,7 @@ status: {parents: [{parentRef: {name: shared, namespace: edge}, conditions: [{ty
 	} {
 		r.Expose = row.way
 		for _, service := range []types.NamespacedName{web, chosen} {
-			r.Gather(t.Context(), access, service)
+			r.Gather(t.Context(), service)
 		}
 		if got, names := canaries(), fmt.Sprintf("%q", slices.Sorted(slices.Values(r.names()))); names != row.names || got != row.canaries {
 			t.Errorf("exposed by %s: names %s, canaries %s", row.way, names, got)

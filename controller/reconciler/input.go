@@ -54,18 +54,18 @@ type Input struct {
 // Gather returns the current input for a pass over a service. It may ask the API server for pods, and remembers what the
 // next pass over the service needs. The caches must not be behind: a copy that was deleted must not be remembered as one that
 // is used.
-func (r *Reconciler) Gather(ctx context.Context, access *local.Access, service types.NamespacedName) Input {
+func (r *Reconciler) Gather(ctx context.Context, service types.NamespacedName) Input {
 	limited, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()
-	in, used := r.gather(r.observe(access, service), r.Pods.Read(limited))
+	in, used := r.gather(r.observe(service), r.Pods.Read(limited))
 	r.Local.Use(service, used)
 	r.remember(service, in.memory)
 	return in
 }
 
 // Look returns the input for a service as the caches show it. It changes nothing, so that a pass may run meanwhile.
-func (r *Reconciler) Look(access *local.Access, service types.NamespacedName) Input {
-	in, _ := r.gather(r.observe(access, service), r.Pods.Known)
+func (r *Reconciler) Look(service types.NamespacedName) Input {
+	in, _ := r.gather(r.observe(service), r.Pods.Known)
 	return in
 }
 
@@ -245,13 +245,13 @@ func (in *Input) note(cluster string, problems []export.Problem) {
 }
 
 // observe returns the objects of a service in the local cluster.
-func (r *Reconciler) observe(access *local.Access, service types.NamespacedName) merge.Observed {
+func (r *Reconciler) observe(service types.NamespacedName) merge.Observed {
 	named := func(name string) *corev1.Service {
 		return r.Local.Service(types.NamespacedName{Namespace: service.Namespace, Name: name})
 	}
 	observed := merge.Observed{
-		Cluster: r.Cluster, Service: service, APIVersion: access.APIVersion(), IPFamilies: r.IPFamilies, Place: r.here().Of,
-		ServiceImport: access.ServiceImport(service), ServiceExport: access.ServiceExport(service),
+		Cluster: r.Cluster, Service: service, APIVersion: v1beta1.GroupName + "/" + r.API.Version(), IPFamilies: r.IPFamilies,
+		Place: r.here().Of, ServiceImport: r.API.ServiceImport(service), ServiceExport: r.API.ServiceExport(service),
 		DerivedService: named(export.DerivedServiceName(service)), NodePorts: named(export.NodePortServiceName(service)),
 		EndpointSlices: r.Local.ManagedSlices(service),
 	}

@@ -99,13 +99,11 @@ func New(config Config) *Reconciler {
 // services have turns of their own.
 func (r *Reconciler) Attach() {
 	r.Properties.Handle(r.onProperties)
-	if access, _ := r.API.Access(); access != nil { // else nothing is reconciled
-		access.Handle(onChange(r.onExportOrImport))
-		r.Local.Services.Handle(onChange(r.onService))
-		r.Local.EndpointSlices.Handle(onChange(r.onSlice))
-		r.Local.Namespaces.Handle(r.onNamespace)
-		r.Local.Nodes.Handle(r.onNode)
-	}
+	r.API.Handle(onChange(r.onExportOrImport))
+	r.Local.Services.Handle(onChange(r.onService))
+	r.Local.EndpointSlices.Handle(onChange(r.onSlice))
+	r.Local.Namespaces.Handle(r.onNamespace)
+	r.Local.Nodes.Handle(r.onNode)
 	r.Local.Secrets.Handle(func(_, _ metav1.Object) { r.Members.Refresh() })
 
 	for service := range r.Exported() {
@@ -116,7 +114,7 @@ func (r *Reconciler) Attach() {
 
 // Late is that of heartbeat.RecordConfig. Without the MCS API, what the local cluster exports is not known.
 func (r *Reconciler) Late(longer time.Duration) string {
-	if access, _ := r.API.Access(); access == nil {
+	if r.API.Version() == "" {
 		return "ServiceExports"
 	}
 	return r.Gate.Late(longer)
@@ -139,9 +137,7 @@ func (r *Reconciler) Failing() map[types.NamespacedName]error {
 // the members have joined.
 func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Record) {
 	r.record = record
-	if access, _ := r.API.Access(); access != nil {
-		admitExisting(r.ips, r.Cluster, access.Imports())
-	}
+	admitExisting(r.ips, r.Cluster, r.API.Imports())
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { r.catchUp(ctx) })
@@ -246,7 +242,6 @@ const askForIP = 5 * time.Minute
 
 // reconcile reconciles one service.
 func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName) (apply.Outcome, error) {
-	access, _ := r.API.Access()
 	namespace := r.Local.Namespace(service.Namespace)
 	if namespace == nil || namespace.DeletionTimestamp != nil {
 		r.Metrics.Problems(service, nil)
@@ -259,13 +254,13 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		}
 		return apply.Outcome{}, nil // its objects are deleted with it; a new one enqueues its services
 	}
-	if access == nil {
+	if r.API.Version() == "" {
 		return apply.Outcome{}, nil // the process restarts once the API is served
 	}
 	if r.Applier.Behind(service) {
 		return apply.Outcome{}, errBehind
 	}
-	in := r.Gather(ctx, access, service)
+	in := r.Gather(ctx, service)
 	r.Metrics.Problems(service, in.Problems)
 	result, refused := mergeWithin(r.ips, in.Observed, in.Contributions)
 	result.KeepExposed(in.Observed, in.Contributions)
@@ -278,7 +273,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		}
 		m.Account().Keep(service, copies)
 	}
-	outcome, err := r.Applier.ApplyService(ctx, access, in.Observed, r.queue.NumRequeues(service), result)
+	outcome, err := r.Applier.ApplyService(ctx, in.Observed, r.queue.NumRequeues(service), result)
 	if in.After > 0 {
 		r.queue.AddAfter(service, in.After)
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
-	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -75,8 +74,8 @@ func (l *Leader) findings() []state.Finding {
 		found.add(state.Warning, "drained-itself", "kubectl clusterset undrain "+l.Cluster+" --contexts "+
 			here, "This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")
 	}
-	if access, _ := l.API.Access(); access != nil {
-		l.ofServices(&found, access)
+	if l.API.Version() != "" {
+		l.ofServices(&found)
 	}
 	return found
 }
@@ -210,12 +209,12 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 }
 
 // ofServices adds the problems of exports and imports.
-func (l *Leader) ofServices(found *list, access *local.Access) {
+func (l *Leader) ofServices(found *list) {
 	leaving := func(object metav1.Object) bool {
 		namespace := l.Local.Namespace(object.GetNamespace())
 		return object.GetDeletionTimestamp() != nil || namespace == nil || namespace.DeletionTimestamp != nil
 	}
-	for _, each := range access.Exports() {
+	for _, each := range l.API.Exports() {
 		name := klog.KObj(each).String()
 		valid := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionValid))
 		conflict := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
@@ -229,7 +228,7 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 		}
 	}
 	zoneless := l.Local.NodesWithoutZone()
-	for _, each := range access.Imports() {
+	for _, each := range l.API.Imports() {
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
 		if len(zoneless) > 0 && distribution != "" && each.Spec.Type == v1beta1.ClusterSetIP && export.IsManaged(each) {
 			found.add(state.Warning, "zones", fmt.Sprintf("kubectl --context %s label node %s %s=<zone of the node>",
@@ -240,7 +239,7 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 		}
 		if !leaving(each) {
 			service := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
-			exported := access.ServiceExport(service) != nil || len(l.Members.Publishing(service)) > 0
+			exported := l.API.ServiceExport(service) != nil || len(l.Members.Publishing(service)) > 0
 			*found = append(*found, findingsOf(l.Cluster, each, exported)...)
 		}
 	}
@@ -264,7 +263,7 @@ func (l *Leader) ofServices(found *list, access *local.Access) {
 	}
 	problematic := l.server.problematic()
 	for _, service := range problematic[:min(len(problematic), maxExamined)] {
-		problems := l.Look(access, service).Problems
+		problems := l.Look(service).Problems
 		for _, cluster := range slices.Sorted(maps.Keys(problems)) {
 			for _, problem := range problems[cluster] {
 				if m := l.Members.Get(cluster); m != nil { // those of the local cluster are in the condition Valid

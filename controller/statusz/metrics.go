@@ -174,9 +174,9 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 		return
 	}
 	gauge("queue_depth", float64(r.QueueLength()))
-	if access, _ := r.API.Access(); access != nil {
-		gauge("mcs_api_served", 1, strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/"))
-		countObjects(access.Exports(), access.Imports(), gauge)
+	if version := r.API.Version(); version != "" {
+		gauge("mcs_api_served", 1, version)
+		countObjects(r.API.Exports(), r.API.Imports(), gauge)
 	}
 	gauge("member_credentials_invalid", float64(len(r.Members.Refused())))
 	gauge("nodes_without_zone", float64(len(r.Local.NodesWithoutZone())))

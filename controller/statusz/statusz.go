@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -107,11 +106,10 @@ func write(w http.ResponseWriter, document any) {
 
 // explain explains a service.
 func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error) {
-	access, missing := l.API.Access()
-	if access == nil {
+	if missing := l.API.Missing(); missing != "" {
 		return state.Explanation{}, fmt.Errorf("the MCS API is not served: %s", missing)
 	}
-	subject := Subject{Input: l.Look(access, service), Exists: l.Local.Service(service) != nil}
+	subject := Subject{Input: l.Look(service), Exists: l.Local.Service(service) != nil}
 	subject.Elsewhere, subject.Settle = l.elsewhere(service.Namespace)
 	reader := l.Source().Reader
 	for _, m := range l.Members.List() {
@@ -176,23 +174,20 @@ func (l *Leader) status() *state.Cluster {
 	out := &state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), Network: l.Properties.Network(),
 		Controller: l.server.version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(stopped),
-		Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(), Members: []state.Member{}, Imports: []state.Import{},
+		Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(), MCSVersion: l.API.Version(),
+		Members: []state.Member{}, Imports: []state.Import{},
 	}
 	places := map[string]int{}
 	for _, m := range l.Members.List() {
 		places[m.Cluster()] = len(out.Members)
 		out.Members = append(out.Members, l.member(m, l.Tracker.Verdict(m.Cluster())))
 	}
-	access, _ := l.API.Access()
-	if access != nil {
-		out.MCSVersion = strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/")
-		for _, each := range access.Imports() {
-			out.Imports = append(out.Imports, importOf(each))
-		}
-		slices.SortFunc(out.Imports, func(a, b state.Import) int {
-			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-		})
+	for _, each := range l.API.Imports() {
+		out.Imports = append(out.Imports, importOf(each))
 	}
+	slices.SortFunc(out.Imports, func(a, b state.Import) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	for i := range out.Imports {
 		each := &out.Imports[i]
 		found := slices.DeleteFunc(l.Local.ManagedSlices(types.NamespacedName{Namespace: each.Namespace, Name: each.Name}), export.IsExposed)
