@@ -44,7 +44,7 @@ func TestChosenClusters(t *testing.T) {
 		for kind, view := range map[string]*View{"present": chosen(t, clusters), "absent": absent(t, chosenBy(clusters))} {
 			var got []string
 			for _, reader := range readers {
-				read, found := FromSlices(Source{Cluster: "east", Reader: reader}, web, publish(view), abroad(all))
+				read, found, _ := FromSlices(Source{Cluster: "east", Reader: reader}, web, publish(view), copied(all))
 				diff(t, clusters+": problems", found, []Problem(nil))
 				if read != nil {
 					got = append(got, reader.ID)
@@ -66,7 +66,7 @@ func TestChosenAmongOthers(t *testing.T) {
 	wide, narrow := chosen(t, "west; north"), chosen(t, "north")
 	mixed := []*discoveryv1.EndpointSlice{publish(wide)[0], publish(narrow)[1]}
 	for want, reader := range map[string]scope.Cluster{"[west; north]": inEU, "[west; north north]": inUS} {
-		view, found := FromSlices(Source{Cluster: "east", Reader: reader}, web, mixed, nil)
+		view, found, _ := FromSlices(Source{Cluster: "east", Reader: reader}, web, mixed, nil)
 		if view == nil || len(found) > 0 {
 			t.Fatalf("%s reads %v, %v", reader.ID, view, found)
 		}

@@ -315,7 +315,8 @@ func TestNetworks(t *testing.T) {
 	delete(published[1].Labels, LabelService)
 	read := func(network string) (*View, []Problem) {
 		owns := func(address string, exposed bool) bool { return exposed && address == "203.0.113.8" }
-		return FromSlices(Source{Cluster: "east", Network: network, Owns: owns}, web, published, nil)
+		view, found, _ := FromSlices(Source{Cluster: "east", Network: network, Owns: owns}, web, published, nil)
+		return view, found
 	}
 	const pods, balancer = "TCP/80->8080 10.1.0.1@zone-a", "TCP/80->80 203.0.113.7"
 	for network, want := range map[string]string{"a": pods, "b": balancer, "": balancer} {
@@ -353,7 +354,7 @@ func TestNetworkChanges(t *testing.T) {
 			for _, slice := range next { // those that are not wanted are deleted at the end
 				now[slice.Name] = slice
 				for _, reader := range []string{"", "b", "d"} {
-					if got, _ := FromSlices(Source{Cluster: "east", Network: reader}, web, slices.Collect(maps.Values(now)), nil); got == nil {
+					if got, _, _ := FromSlices(Source{Cluster: "east", Network: reader}, web, slices.Collect(maps.Values(now)), nil); got == nil {
 						t.Errorf("from %q to %q: network %q sees nothing after %s", change[0], change[1], reader, slice.Name)
 					}
 				}

@@ -142,6 +142,15 @@ func publish(view *View, demoted ...int) []*discoveryv1.EndpointSlice {
 	return published
 }
 
+// copied is the copies by which another cluster knows a view.
+func copied(view *View, demoted ...int) []*discoveryv1.EndpointSlice {
+	copies := publish(view, demoted...)
+	for _, slice := range copies {
+		slice.Name = SliceName(view.Cluster, view.Service, slice.Name, slice.AddressType)
+	}
+	return copies
+}
+
 // abroad is the view as another cluster should see it.
 func abroad(view *View) *View {
 	seen := *view

@@ -37,7 +37,7 @@ func FuzzDecode(f *testing.F) {
 				Zone: &zone,
 			})
 		})
-		view, found := FromSlices(reader, web, slices, nil)
+		view, found, _ := FromSlices(reader, web, slices, nil)
 		for _, problem := range found {
 			if len(problem.Message) > maxMessage || problem.Count < 1 {
 				t.Errorf("problem without bounds: %v", problem)
@@ -62,7 +62,7 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 		}
-		again, found := FromSlices(reader, web, publish(view), nil)
+		again, found, _ := FromSlices(reader, web, publish(view), nil)
 		if len(found) > 0 {
 			t.Errorf("problems with what was found valid: %v", found)
 		}

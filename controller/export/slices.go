@@ -45,16 +45,12 @@ func SlicesOf(cluster string, all []*discoveryv1.EndpointSlice) []*discoveryv1.E
 // being deleted, are ignored.
 //
 // Everything in a slice is validated. Invalid parts are left out and reported. If a slice is refused as a whole
-// (unknown version, unparsable snapshot), its part of the previous view, which may be nil, is kept. The view is nil if
-// no slice is left, which means that the service is not exported. It is Absent if all slices that are left say so. It
+// (unknown version, unparsable snapshot), its copy counts instead, if there is one; used are such copies. The view is nil
+// if no slice is left, which means that the service is not exported. It is Absent if all slices that are left say so. It
 // shares immutable parts with the inputs, which stay unchanged.
-func FromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice,
-	previous *View,
-) (*View, []Problem) {
-	r := viewReader{
-		from: from, service: service, previous: previous,
-		names: make(map[string]bool), refused: make(map[string]bool),
-	}
+func FromSlices(from Source, service types.NamespacedName, endpointSlices, copies []*discoveryv1.EndpointSlice,
+) (_ *View, _ []Problem, used []*discoveryv1.EndpointSlice) {
+	r := viewReader{from: from, service: service, names: make(map[string]bool)}
 	// Sort, so that the result does not depend on the order of the input.
 	ordered := slices.SortedStableFunc(slices.Values(endpointSlices), func(a, b *discoveryv1.EndpointSlice) int {
 		return cmp.Compare(a.Name, b.Name)
@@ -65,20 +61,19 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices []*dis
 			r.read(slice)
 		}
 	}
-	return r.view(), r.found.list
+	view, used := r.view(copies)
+	return view, r.found.list, used
 }
 
 // A viewReader collects the readable slices of one export.
 type viewReader struct {
-	from     Source
-	service  types.NamespacedName
-	previous *View
+	from    Source
+	service types.NamespacedName
 
 	readable []readableSlice
-	// names are the names of the readable slices.
-	names map[string]bool
-	// refused are the names of slices that are kept from the previous view.
-	refused map[string]bool
+	// names are the names of the readable slices, and refused those of the others.
+	names   map[string]bool
+	refused []string
 	found   problems
 	// otherNetwork is a slice that is not for the network of the reader, empty for none.
 	otherNetwork string
@@ -95,7 +90,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 	decoded, reason, err := r.accept(slice)
 	if err != nil {
 		r.found.add(reason, object, "%v", err)
-		r.refused[slice.Name] = true
+		r.refused = append(r.refused, slice.Name)
 		return
 	}
 	if text := decoded.clusters.String(); text != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader) {
@@ -171,8 +166,9 @@ func (r *viewReader) targets(in []Target, object string) []Target {
 	return out
 }
 
-// view returns the view of the slices that were read, nil if there are none.
-func (r *viewReader) view() *View {
+// view returns the view of the slices that were read and of the copies of refused ones, nil if there are none, and these
+// copies.
+func (r *viewReader) view(copies []*discoveryv1.EndpointSlice) (_ *View, used []*discoveryv1.EndpointSlice) {
 	slices.SortFunc(r.readable, func(a, b readableSlice) int { return cmp.Compare(a.Name, b.Name) })
 	view := &View{Cluster: r.from.Cluster, Service: r.service}
 	for _, slice := range r.readable {
@@ -188,53 +184,57 @@ func (r *viewReader) view() *View {
 			if err != nil {
 				r.found.add(ReasonBadSnapshot, slice.object, "%v", err)
 				delete(r.names, slice.Name)
-				r.refused[slice.Name] = true
+				r.refused = append(r.refused, slice.Name)
 				continue
 			}
 		}
 		view.Slices = append(view.Slices, slice.Slice)
 	}
-	r.keep(view)
+	known, used := r.known(copies)
+	if known != nil && !known.Absent() {
+		view.Spec = cmp.Or(view.Spec, known.Spec)
+		view.Slices = append(view.Slices, known.Slices...)
+		slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
+	}
 	if len(r.readable) == 0 && len(view.Slices) == 0 && r.otherNetwork != "" {
 		r.found.add(ReasonNotExposed, r.otherNetwork, "its endpoints are in another network, and the export is not exposed to others: "+
 			"annotate the ServiceExport in cluster %s with %s", r.from.Cluster, AnnotationExpose)
 	}
 	if len(view.Slices) == 0 {
-		return r.absentView()
+		absent := slices.IndexFunc(r.readable, func(slice readableSlice) bool { return slice.decoded.Absent })
+		if absent < 0 {
+			return known, used
+		}
+		view.Slices = []Slice{r.readable[absent].Slice}
+		return view, used
 	}
 	for i := range view.Slices {
 		view.Slices[i].Targets = ofPorts(view.Slices[i].Targets, view.Spec.Ports)
 	}
-	return view
+	return view, used
 }
 
-// keep adds the slices of the previous view in place of refused ones.
-func (r *viewReader) keep(view *View) {
-	if r.previous == nil || r.previous.Absent() {
-		return
-	}
-	for _, slice := range r.previous.Slices {
-		if r.refused[slice.Name] && !r.names[slice.Name] {
-			view.Slices = append(view.Slices, slice)
+// known returns the view of the copies that count instead of refused slices, nil if there are none, and these copies.
+func (r *viewReader) known(copies []*discoveryv1.EndpointSlice) (_ *View, used []*discoveryv1.EndpointSlice) {
+	names := map[string]bool{}
+	for _, name := range r.refused {
+		// A slice may be refused because of its address type, which its copy was named after.
+		for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+			names[SliceName(r.from.Cluster, r.service, name, addressType)] = !r.names[name]
 		}
 	}
-	if view.Spec == nil {
-		view.Spec = r.previous.Spec
-	}
-	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
-}
-
-// absentView returns the view of an export whose slices report that its Service does not exist, nil if none does.
-func (r *viewReader) absentView() *View {
-	for _, slice := range r.readable {
-		if slice.decoded.Absent {
-			return &View{Cluster: r.from.Cluster, Service: r.service, Slices: []Slice{slice.Slice}}
+	for _, slice := range copies {
+		if names[slice.Name] {
+			used = append(used, slice)
 		}
 	}
-	if r.previous != nil && r.previous.Absent() && r.refused[r.previous.Slices[0].Name] {
-		return r.previous
+	if len(used) == 0 {
+		return nil, nil
 	}
-	return nil
+	from := r.from
+	from.Copies = true
+	view, _, _ := FromSlices(from, r.service, used, nil)
+	return view, used
 }
 
 // ofPorts returns the first target of each port that the Service has. Slices of a changing export may disagree for a moment.

@@ -85,7 +85,7 @@ func TestRefusedSlices(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			view, found := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), nil)
+			view, found, _ := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), nil)
 			if view != nil {
 				t.Errorf("view = %v", view)
 			}
@@ -95,9 +95,10 @@ func TestRefusedSlices(t *testing.T) {
 				return
 			}
 			// What was known before stays.
-			previous, _ := FromSlices(Source{Cluster: "east"}, web, hostile(func(*discoveryv1.EndpointSlice) {}), nil)
-			kept, _ := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), previous)
-			diff(t, "view with a previous one", kept, previous)
+			known, _, _ := FromSlices(Source{Cluster: "east"}, web, hostile(func(*discoveryv1.EndpointSlice) {}), nil)
+			kept, _, used := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), copied(known))
+			diff(t, "view with a copy", kept, known)
+			diff(t, "the copy", used, copied(known))
 		})
 	}
 }
@@ -105,7 +106,7 @@ func TestRefusedSlices(t *testing.T) {
 // TestRefusedNames: a label can be what no Service is called.
 func TestRefusedNames(t *testing.T) {
 	name := types.NamespacedName{Namespace: "demo", Name: "Foo_Bar"}
-	view, found := FromSlices(Source{Cluster: "east"}, name, hostile(func(s *discoveryv1.EndpointSlice) { s.Labels[LabelService] = name.Name }), nil)
+	view, found, _ := FromSlices(Source{Cluster: "east"}, name, hostile(func(s *discoveryv1.EndpointSlice) { s.Labels[LabelService] = name.Name }), nil)
 	diff(t, "problems", texts(found), problemsOf(`InvalidName: no Service can have the name "Foo_Bar"`))
 	if view != nil {
 		t.Errorf("view %v", view)
@@ -201,14 +202,14 @@ func TestSkippedParts(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			want, found := FromSlices(Source{Cluster: "east"}, web, hostile(func(*discoveryv1.EndpointSlice) {}), nil)
+			want, found, _ := FromSlices(Source{Cluster: "east"}, web, hostile(func(*discoveryv1.EndpointSlice) {}), nil)
 			if want == nil || len(found) > 0 {
 				t.Fatalf("a good slice is refused: %v", found)
 			}
 			if test.want != nil {
 				test.want(want)
 			}
-			got, found := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), nil)
+			got, found, _ := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), nil)
 			diff(t, "view", got, want)
 			diff(t, "problems", texts(found), problemsOf(test.problem))
 		})
@@ -235,7 +236,7 @@ func TestConfinedAddresses(t *testing.T) {
 		{"10.0.0.0/8", "10.2.0.1", "10.1.0.1 10.3.0.1", service},
 	} {
 		from := Source{Cluster: "east", CIDRs: prefixes(test.ranges), Owns: func(address string, _ bool) bool { return address == test.owned }}
-		view, found := FromSlices(from, web, published, nil)
+		view, found, _ := FromSlices(from, web, published, nil)
 		diff(t, "slices", lines(view), []string{"IPv4 TCP/80->8080 " + test.want})
 		diff(t, "problems", texts(found), problemsOf(test.problem))
 		if test.problem == foreign && found[0].Address != netip.MustParseAddr("10.2.0.1") {
@@ -262,7 +263,7 @@ func TestSlicesDisagree(t *testing.T) {
 	}
 	for range 20 {
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		view, found := FromSlices(Source{Cluster: "east"}, web, all, nil)
+		view, found, _ := FromSlices(Source{Cluster: "east"}, web, all, nil)
 		if got := view.Spec.TrafficDistribution; got != "b" {
 			t.Fatalf("slice %q speaks for the service", got)
 		}
@@ -276,35 +277,33 @@ func TestSlicesDisagree(t *testing.T) {
 	}
 }
 
-// TestKeptSlices: of what cannot be read the previous view's stays, the rest changes, and what is gone is gone.
+// TestKeptSlices: of what cannot be read the copy stays, the rest changes, and what is gone is gone.
 func TestKeptSlices(t *testing.T) {
 	view := mustView(t, newExport(), newService("80/TCP"),
 		newSlice("a", "80/TCP", "10.1.0.1"), newSlice("b", "80/TCP", "10.1.0.2"), newSlice("c", "80/TCP", "10.1.0.3"))
-	previous, _ := FromSlices(Source{Cluster: "east"}, web, publish(view), nil)
-
 	now := publish(view)[:2]
 	for _, slice := range now {
 		slice.Endpoints[0].Addresses = []string{"10.9.9.9"}
 	}
 	now[0].Annotations[AnnotationSnapshot] = "x"
-	got, found := FromSlices(Source{Cluster: "east"}, web, now, previous)
-	if len(found) != 1 || found[0].Reason != ReasonBadSnapshot {
-		t.Errorf("problems %v", found)
+	got, found, used := FromSlices(Source{Cluster: "east"}, web, now, copied(view))
+	if len(found) != 1 || found[0].Reason != ReasonBadSnapshot || len(used) != 1 {
+		t.Errorf("problems %v, copies %v", found, used)
 	}
 	var addresses []string
 	for _, slice := range got.Slices {
 		addresses = append(addresses, slice.Endpoints[0].Addresses...)
 	}
-	diff(t, "addresses", addresses, []string{previous.Slices[0].Endpoints[0].Addresses[0], "10.9.9.9"})
+	diff(t, "addresses", addresses, []string{view.Slices[0].Endpoints[0].Addresses[0], "10.9.9.9"})
 
 	// One that is read takes the place of what was kept of its name.
 	another := publish(view)[0]
 	another.Name += "-2"
-	if got, _ = FromSlices(Source{Cluster: "east"}, web, append(now, another), previous); len(got.Slices) != 2 {
+	if got, _, _ = FromSlices(Source{Cluster: "east"}, web, append(now, another), copied(view)); len(got.Slices) != 2 {
 		t.Errorf("%d slices of two names", len(got.Slices))
 	}
 
-	if gone, _ := FromSlices(Source{Cluster: "east"}, web, nil, previous); gone != nil {
+	if gone, _, _ := FromSlices(Source{Cluster: "east"}, web, nil, copied(view)); gone != nil {
 		t.Errorf("an export without slices is still there: %v", gone)
 	}
 }

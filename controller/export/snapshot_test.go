@@ -90,8 +90,8 @@ func TestAbsentText(t *testing.T) {
 func TestAbsentAmongOthers(t *testing.T) {
 	view, gone := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1"),
 		newSlice("b", "8080/TCP", "10.1.0.2")), absent(t)
-	read := func(previous *View, slices ...*discoveryv1.EndpointSlice) *View {
-		view, _ := FromSlices(Source{Cluster: "east"}, web, slices, previous)
+	read := func(copies []*discoveryv1.EndpointSlice, slices ...*discoveryv1.EndpointSlice) *View {
+		view, _, _ := FromSlices(Source{Cluster: "east"}, web, slices, copies)
 		return view
 	}
 	present, away := publish(view), publish(gone)
@@ -99,19 +99,19 @@ func TestAbsentAmongOthers(t *testing.T) {
 	one.Slices = one.Slices[:1]
 	diff(t, "both", read(nil, append(present[:1:1], away...)...), &one)
 	diff(t, "the other order", read(nil, append(away[:1:1], present[0])...), &one)
-	diff(t, "absent", read(abroad(view), away...), gone)
+	diff(t, "absent", read(copied(view), away...), gone)
 
 	// One that is refused stays as it was known.
 	broken := present[1].DeepCopy()
 	broken.Annotations[AnnotationSnapshot] = "{"
 	two := *abroad(view)
 	two.Slices = two.Slices[1:]
-	diff(t, "a refused one besides", read(abroad(view), away[0], broken), &two)
+	diff(t, "a refused one besides", read(copied(view), away[0], broken), &two)
 	refused := away[0].DeepCopy()
 	refused.Annotations[AnnotationSnapshot] = "{"
-	diff(t, "refused", read(gone, refused), gone)
-	diff(t, "refused, and one of a Service", read(gone, refused, present[0]), &one)
-	if view := read(gone); view != nil {
+	diff(t, "refused", read(copied(gone), refused), gone)
+	diff(t, "refused, and one of a Service", read(copied(gone), refused, present[0]), &one)
+	if view := read(copied(gone)); view != nil {
 		t.Errorf("with no slice: %v", view)
 	}
 
@@ -138,16 +138,12 @@ func TestRoundTrip(t *testing.T) {
 		for demotion, demoted := range map[string][]int{"as it is": nil, "demoted": {0, 2, 3}} {
 			t.Run(name+" "+demotion, func(t *testing.T) {
 				from := Source{Cluster: "east", Reader: inEU}
-				read, found := FromSlices(from, web, publish(view, demoted...), nil)
+				read, found, _ := FromSlices(from, web, publish(view, demoted...), nil)
 				diff(t, "problems", found, []Problem(nil))
 				diff(t, "view", read, abroad(view))
 
 				// The copy of the copy says the same, whatever it is named.
-				copies := publish(read, demoted...)
-				for _, slice := range copies {
-					slice.Name = SliceName("east", web, slice.Name, slice.AddressType)
-				}
-				again, found := FromSlices(from, web, copies, nil)
+				again, found, _ := FromSlices(from, web, copied(read, demoted...), nil)
 				diff(t, "problems of copies", found, []Problem(nil))
 				diff(t, "view from copies", again, abroad(view))
 			})
@@ -167,7 +163,7 @@ func TestUnknownFields(t *testing.T) {
 		}
 		slices[0].Annotations[key] = strings.ReplaceAll(text, field, `"later":{"a":[1]},`+field)
 	}
-	read, found := FromSlices(Source{Cluster: "east"}, web, slices, nil)
+	read, found, _ := FromSlices(Source{Cluster: "east"}, web, slices, nil)
 	diff(t, "problems", found, []Problem(nil))
 	diff(t, "view", read, abroad(view))
 }

@@ -3,8 +3,6 @@
 package liveness
 
 import (
-	"slices"
-
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,36 +14,15 @@ import (
 // the verdict is to Keep them. A published slice that cannot be read keeps the state of its copy.
 func (v Verdict) View(from export.Source, service types.NamespacedName, published, copies []*discoveryv1.EndpointSlice,
 ) (view *export.View, problems []export.Problem, used []*discoveryv1.EndpointSlice) {
-	local := from
-	local.Copies = true
 	switch {
 	case v.State == Gone:
 		return nil, nil, nil
 	case v.Keep:
-		view, problems = export.FromSlices(local, service, copies, nil)
-		if view == nil {
-			return nil, problems, nil
+		from.Copies = true
+		if view, problems, _ = export.FromSlices(from, service, copies, nil); view != nil {
+			used = copies
 		}
-		return view, problems, copies
+		return view, problems, used
 	}
-	view, problems = export.FromSlices(from, service, published, nil)
-	if len(problems) == 0 {
-		return view, nil, nil
-	}
-	names := map[string]bool{}
-	for _, slice := range published {
-		// A slice may be refused because of its address type, which its copy was named after.
-		for _, addressType := range []discoveryv1.AddressType{
-			discoveryv1.AddressTypeIPv4,
-			discoveryv1.AddressTypeIPv6,
-		} {
-			names[export.SliceName(from.Cluster, service, slice.Name, addressType)] = true
-		}
-	}
-	used = slices.DeleteFunc(slices.Clone(copies), func(slice *discoveryv1.EndpointSlice) bool {
-		return !names[slice.Name]
-	})
-	previous, _ := export.FromSlices(local, service, used, nil)
-	view, problems = export.FromSlices(from, service, published, previous)
-	return view, problems, used
+	return export.FromSlices(from, service, published, copies)
 }

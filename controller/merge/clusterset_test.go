@@ -78,7 +78,7 @@ func (o someOrder) Hinted() bool { return o.hinted }
 // reread is the view of a cluster from its slices in a result: those that it publishes, or the copies of them.
 func reread(t testing.TB, cluster string, result Result) *export.View {
 	t.Helper()
-	view, found := export.FromSlices(export.Source{Cluster: cluster}, web, export.SlicesOf(cluster, result.EndpointSlices), nil)
+	view, found, _ := export.FromSlices(export.Source{Cluster: cluster}, web, export.SlicesOf(cluster, result.EndpointSlices), nil)
 	if len(found) > 0 {
 		t.Fatalf("slices of %s are read with problems: %v", cluster, found)
 	}

@@ -119,7 +119,7 @@ func TestOrder(t *testing.T) {
 				observed, result := settled(t, newObserved(strings.Fields(test.zones)...), contributions)
 				diff(t, "order", orderText(result), want)
 				for _, c := range contributions {
-					view, problems := export.FromSlices(export.Source{Cluster: c.View.Cluster}, web,
+					view, problems, _ := export.FromSlices(export.Source{Cluster: c.View.Cluster}, web,
 						export.SlicesOf(c.View.Cluster, result.EndpointSlices), nil)
 					diff(t, "view of "+c.View.Cluster, view, c.View)
 					diff(t, "problems", len(problems), 0)

@@ -58,7 +58,7 @@ var reading = []mutant{
 		`m.Drained = m.drains || annotations[AnnotationDrain] == "true"`, `m.Drained = annotations[AnnotationDrain] == "true"`,
 		"TestScenarios/a_member_is_drained"),
 	at("controller/liveness/view.go", "a slice that cannot be understood takes the last endpoints away",
-		`view, problems = export.FromSlices(from, service, published, previous)`, `_ = previous`),
+		`FromSlices(from, service, published, copies)`, `FromSlices(from, service, published, nil)`),
 	at("controller/reconciler/reconciler.go", "a cluster whose exports are not known looks alive",
 		`return "ServiceExports"`, `return ""`),
 	at("controller/controller.go", "a cluster without the MCS API looks alive",

@@ -93,8 +93,8 @@ var deciding = []mutant{
 		`case serviceExport.DeletionTimestamp != nil:`, `case false && serviceExport.DeletionTimestamp != nil:`),
 	at("controller/liveness/arrivals.go", "after three faults of its own network, a cluster demotes all others for flapping",
 		`if a.Missed >= limits.StaleAfter {`, `if at.Sub(from) >= limits.StaleAfter {`),
-	at("controller/liveness/view.go", "an IPv6 slice that cannot be read takes its last endpoints away",
-		`			discoveryv1.AddressTypeIPv6,`, ``),
+	at("controller/export/slices.go", "an IPv6 slice that cannot be read takes its last endpoints away",
+		`, discoveryv1.AddressTypeIPv6} {`, `} {`),
 	at("controller/apply/slices.go", "kube-proxy ignores the slices of an import that was headless",
 		`export.LabelHeadless, export.LabelExposed,`, `export.LabelExposed,`),
 	at("controller/placement/weights.go", "a cluster with a small weight gets no traffic",
@@ -110,7 +110,7 @@ var deciding = []mutant{
 	at("controller/merge/conflict.go", "a conflict of the families of a headless service is not reported",
 		`(kind == v1beta1.Headless && lacks(used, has))`, `(kind == "" && lacks(used, has))`),
 	at("controller/export/slices.go", "endpoints are there twice while a second slice with their name cannot be read",
-		`if r.refused[slice.Name] && !r.names[slice.Name] {`, `if r.refused[slice.Name] {`),
+		`= !r.names[name]`, `= true`),
 	at("controller/apply/slices.go", "old slices are deleted although the new ones could not be written",
 		`		case err != nil:
 			late.add(`, `		case err != nil:
