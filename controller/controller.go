@@ -137,8 +137,8 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	r.IPFamilies, r.ServiceCIDRs = services.Families, services.CIDRs
-	r.LimitIPs(maxImportIPs(services.IPs))
+	r.ServiceCIDRs = services
+	r.LimitIPs(maxImportIPs(services))
 	uid := r.Local.KubeSystemUID()
 	if uid == "" {
 		return errors.New("the local cluster has no namespace kube-system")

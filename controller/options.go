@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/netip"
 	"path"
 	"runtime/debug"
 	"time"
@@ -32,8 +33,6 @@ const workers = 8
 // Defaults of Options.
 const (
 	DefaultStaleAfter = 30 * time.Second // values.yaml of the chart has it, too
-	// DefaultMaxImportIPs is a quarter of a /20, a small range of Services.
-	DefaultMaxImportIPs = 1_000
 	// MostImportIPs is how many Services Kubernetes supports.
 	MostImportIPs = 10_000
 	// DefaultMaxImportMemory fits a container with the chart's 512 MiB.
@@ -197,11 +196,11 @@ func maxImportMemory() int {
 	return DefaultMaxImportMemory
 }
 
-// maxImportIPs returns the number of cluster IPs that imports may have, by the size of the range of Services, 0 if that is
-// not known.
-func maxImportIPs(serviceIPs int) int {
-	if serviceIPs > 0 {
-		return min(serviceIPs/2, MostImportIPs)
+// maxImportIPs returns the number of cluster IPs that imports may have: half of the smallest range of Services.
+func maxImportIPs(ranges []netip.Prefix) int {
+	most := MostImportIPs
+	for _, each := range ranges {
+		most = min(most, 1<<min(30, each.Addr().BitLen()-each.Bits())/2)
 	}
-	return DefaultMaxImportIPs
+	return most
 }

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"math"
+	"net/netip"
 	"runtime/debug"
 	"testing"
 
@@ -39,11 +40,12 @@ func TestMaxImportMemory(t *testing.T) {
 	}
 }
 
-// TestMaxImportIPs: half of the range up to what Kubernetes supports, else a default.
+// TestMaxImportIPs: half of the smallest range up to what Kubernetes supports.
 func TestMaxImportIPs(t *testing.T) {
-	for _, test := range [][2]int{{4096, 2048}, {1 << 20, MostImportIPs}, {0, DefaultMaxImportIPs}} {
-		if got := maxImportIPs(test[0]); got != test[1] {
-			t.Errorf("range %d: %d, want %d", test[0], got, test[1])
+	v4, v6 := netip.MustParsePrefix("10.96.0.0/20"), netip.MustParsePrefix("fd00:96::/64")
+	for want, ranges := range map[int][]netip.Prefix{2048: {v6, v4}, MostImportIPs: {v6}} {
+		if got := maxImportIPs(ranges); got != want {
+			t.Errorf("ranges %s: %d, want %d", ranges, got, want)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -67,54 +66,34 @@ func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 // preferred family first (KEP-1880).
 const defaultServiceCIDR = "kubernetes"
 
-// mostIPs is the largest size of a range of Service IPs that is counted.
-const mostIPs = 1 << 30
-
-// A ServiceRange is what the local cluster has for the IPs of Services. It changes only when an API server restarts.
-type ServiceRange struct {
-	// Families are the IP families of Services, the preferred one first.
-	Families []corev1.IPFamily
-	// CIDRs are the ranges, and IPs how many Services can have an IP.
-	CIDRs []netip.Prefix
-	IPs   int
-}
-
-// Services returns the range of Services. It retries until the API server answers or the context ends.
-func Services(ctx context.Context, client kubernetes.Interface) (services ServiceRange, err error) {
+// Services returns the ranges of the IPs of Services, at most one of each family, that of the preferred family first. They
+// change only when an API server restarts. It retries until the API server answers or the context ends.
+func Services(ctx context.Context, client kubernetes.Interface) (ranges []netip.Prefix, err error) {
 	told := false
 	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (_ bool, err error) {
-		if services, err = readServiceCIDR(ctx, client); err != nil && !told {
+		if ranges, err = readServiceCIDR(ctx, client); err != nil && !told {
 			klog.FromContext(ctx).Error(err, "Cannot learn the IP families of Services yet")
 			told = true
 		}
-		return err == nil && len(services.Families) > 0, nil
+		return err == nil && len(ranges) > 0, nil
 	})
 	if err != nil {
-		return services, fmt.Errorf("IP families of Services: %w", err)
+		return nil, fmt.Errorf("IP families of Services: %w", err)
 	}
-	return services, nil
+	return ranges, nil
 }
 
-func readServiceCIDR(ctx context.Context, client kubernetes.Interface) (services ServiceRange, err error) {
+func readServiceCIDR(ctx context.Context, client kubernetes.Interface) (ranges []netip.Prefix, err error) {
 	serviceCIDR, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, defaultServiceCIDR, metav1.GetOptions{})
 	if err != nil {
-		return services, err
+		return nil, err
 	}
-	services.IPs = mostIPs
 	for _, text := range serviceCIDR.Spec.CIDRs {
 		prefix, err := netip.ParsePrefix(text)
-		if err == nil {
-			services.IPs = min(services.IPs, 1<<min(30, prefix.Addr().BitLen()-prefix.Bits()))
-			services.CIDRs = append(services.CIDRs, prefix.Masked())
+		if err != nil {
+			return nil, fmt.Errorf("ServiceCIDR %s: %w", defaultServiceCIDR, err)
 		}
-		switch {
-		case err != nil:
-			return ServiceRange{}, fmt.Errorf("ServiceCIDR %s: %w", defaultServiceCIDR, err)
-		case prefix.Addr().Is4():
-			services.Families = append(services.Families, corev1.IPv4Protocol)
-		default:
-			services.Families = append(services.Families, corev1.IPv6Protocol)
-		}
+		ranges = append(ranges, prefix.Masked())
 	}
-	return services, nil
+	return ranges, nil
 }

@@ -250,10 +250,13 @@ func (r *Reconciler) observe(service types.NamespacedName) merge.Observed {
 		return r.Local.Service(types.NamespacedName{Namespace: service.Namespace, Name: name})
 	}
 	observed := merge.Observed{
-		Cluster: r.Cluster, Service: service, APIVersion: v1beta1.GroupName + "/" + r.API.Version(), IPFamilies: r.IPFamilies,
+		Cluster: r.Cluster, Service: service, APIVersion: v1beta1.GroupName + "/" + r.API.Version(),
 		Place: r.here().Of, ServiceImport: r.API.ServiceImport(service), ServiceExport: r.API.ServiceExport(service),
 		DerivedService: named(export.DerivedServiceName(service)), NodePorts: named(export.NodePortServiceName(service)),
 		EndpointSlices: r.Local.ManagedSlices(service),
+	}
+	for _, cidr := range r.ServiceCIDRs {
+		observed.IPFamilies = append(observed.IPFamilies, export.FamilyOf(cidr.Addr().String()))
 	}
 	if serviceImport := observed.ServiceImport; serviceImport != nil && observed.DerivedService == nil {
 		observed.TakenIPs = r.Local.OtherHolders(

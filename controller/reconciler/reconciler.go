@@ -34,8 +34,7 @@ type Config struct {
 	// Cluster is the id of the local cluster, and Namespace that of the controller.
 	Cluster, Namespace string
 	scope.Admission
-	// IPFamilies and ServiceCIDRs are those of Services of the local cluster.
-	IPFamilies   []corev1.IPFamily
+	// ServiceCIDRs are those of Services of the local cluster, one for each IP family.
 	ServiceCIDRs []netip.Prefix
 	// Prefer is that of placement.Here.
 	Prefer string
