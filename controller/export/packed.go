@@ -10,8 +10,6 @@ import (
 	"github.com/klauspost/compress/s2"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A Packed is an EndpointSlice in little memory: encoded and compressed, and decoded each time that it is read. In a cache of
@@ -24,10 +22,7 @@ type Packed struct {
 	endpoints int32
 }
 
-var (
-	_ runtime.Object            = (*Packed)(nil)
-	_ metav1.ObjectMetaAccessor = (*Packed)(nil)
-)
+var _ metav1.ObjectMetaAccessor = (*Packed)(nil)
 
 // Pack returns a slice as it is now.
 func Pack(slice *discoveryv1.EndpointSlice) *Packed {
@@ -108,12 +103,6 @@ func PackSlice(object any) (any, error) {
 	*slice = discoveryv1.EndpointSlice{}
 	return packed, nil
 }
-
-// GetObjectKind implements runtime.Object.
-func (s *Packed) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-
-// DeepCopyObject implements runtime.Object.
-func (s *Packed) DeepCopyObject() runtime.Object { return s }
 
 // OpenAll opens all slices.
 func OpenAll(all []*Packed) []*discoveryv1.EndpointSlice {
