@@ -153,7 +153,6 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 		return nil // the context has ended
 	}
 	r.Attach()
-	group.Go(func() { r.Properties.Run(ctx) })
 	group.Go(func() { r.Tracker.Run(ctx) })
 	r.Members.Join(ctx, leases.Before())
 	record := heartbeat.NewRecord(heartbeat.RecordConfig{

@@ -39,7 +39,6 @@ type Properties struct {
 	network string
 	client  dynamic.Interface
 	clock   clock.WithTicker
-	changed func() // nil for none
 	last    atomic.Pointer[encodedProperties]
 
 	omitted int // as reported
@@ -58,9 +57,6 @@ func NewProperties(client dynamic.Interface, now clock.WithTicker, network strin
 	p.last.Store(&encodedProperties{})
 	return p
 }
-
-// Handle sets what is called after each later change, which must not block. It precedes Run.
-func (p *Properties) Handle(changed func()) { p.changed = changed }
 
 // All returns the properties, name to value, nil while they are unknown. The map is shared and must not be changed.
 func (p *Properties) All() map[string]string { return p.last.Load().all }
@@ -94,18 +90,22 @@ func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, nam
 	})
 }
 
-// Run lists the properties every minute until the context ends. A cluster without the CRD has none. If they cannot be
-// read, the last known stay.
-func (p *Properties) Run(ctx context.Context) {
+// Run lists the properties every minute until the context ends, and calls changed after each change, which must not block. A
+// cluster without the CRD has none. If they cannot be read, the last known stay.
+func (p *Properties) Run(ctx context.Context, changed func()) {
 	for next := propertiesRetry; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-p.clock.After(next):
 		}
+		before := p.Text()
 		next = propertiesEvery
 		if p.read(ctx, propertiesPatience) != nil {
 			next = propertiesRetry
+		}
+		if p.Text() != before {
+			changed()
 		}
 	}
 }
@@ -148,10 +148,7 @@ func (p *Properties) set(text string) error {
 	if err != nil {
 		return err
 	}
-	before := p.last.Swap(&encodedProperties{text, all})
-	if before.text != text && p.changed != nil {
-		p.changed()
-	}
+	p.last.Store(&encodedProperties{text, all})
 	return nil
 }
 

@@ -65,7 +65,6 @@ func TestProperties(t *testing.T) {
 		}
 		changes := 0
 		p := NewProperties(client, clock.RealClock{}, "")
-		p.Handle(func() { changes++ })
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		expect := func(when, text string, changed int) {
@@ -78,7 +77,7 @@ func TestProperties(t *testing.T) {
 			}
 		}
 		set(errors.New("unavailable"), "")
-		running.Go(func() { p.Run(ctx) })
+		running.Go(func() { p.Run(ctx, func() { changes++ }) })
 		expect("without an answer", "", 0)
 		set(nil, "eu")
 		expect("with an answer", `{"region":"eu"}`, 1)

@@ -38,7 +38,7 @@ func newTestReconciler() *Reconciler {
 	tracker := memberstate.NewTracker(liveness.Limits{StaleAfter: time.Hour}, clock.RealClock{}, nil, &memberstate.Reporter{})
 	r := New(Config{
 		Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
-		Properties: local.NewProperties(nil, nil, ""), Frontends: &local.Frontends{},
+		Properties: local.NewProperties(nil, clock.RealClock{}, ""), Frontends: &local.Frontends{},
 		Pods: local.NewPods(nil), Clock: clock.RealClock{},
 		Local: own, Tracker: tracker,
 		Members: member.New(member.Config{

@@ -97,7 +97,6 @@ func New(config Config) *Reconciler {
 // cluster exports comes first: the heartbeat waits for it. The caches must be full, and the members not run yet: their
 // services have turns of their own.
 func (r *Reconciler) Attach() {
-	r.Properties.Handle(r.onProperties)
 	r.API.Handle(onChange(r.onExportOrImport))
 	r.Local.Services.Handle(onChange(r.onService))
 	r.Local.EndpointSlices.Handle(onChange(r.onSlice))
@@ -140,6 +139,7 @@ func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Rec
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { r.catchUp(ctx) })
+	group.Go(func() { r.Properties.Run(ctx, r.onProperties) })
 	group.Go(func() {
 		r.Frontends.Run(ctx, r.names, func() { r.enqueueExposed(export.ExposeLoadBalancer, export.ExposeGateway) })
 	})

@@ -18,7 +18,7 @@ var scoping = []mutant{
 	at("controller/export/snapshot.go", "a cluster imports what is not for it",
 		`out.Clusters != "" {`, `out.Clusters == "" {`, "TestScenarios/an_export_is_for_chosen"),
 	at("controller/reconciler/reconciler.go", "a cluster whose properties changed keeps what is no longer for it",
-		`r.Properties.Handle(r.onProperties)`, `r.Properties.Handle(func() {})`, "TestScenarios/an_export_is_for_chosen"),
+		`r.Properties.Run(ctx, r.onProperties)`, `r.Properties.Run(ctx, func() {})`, "TestScenarios/an_export_is_for_chosen"),
 	at("controller/scope/accept.go", "members contribute what --accept does not have",
 		`case own != nil && own.Accepts(service), own == nil && (labelled || a.Accept.Accepts(service)):`,
 		`case own == nil, own.Accepts(service):`, "TestScenarios/contributions_are_refused"),
