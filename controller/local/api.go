@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -38,10 +40,13 @@ var ErrChanged = errors.New("the CustomResourceDefinitions of the MCS API change
 // installed and removed together.
 const settle = 2 * time.Second
 
-var definitions = schema.GroupVersionResource{
-	Group: "apiextensions.k8s.io", Version: "v1",
-	Resource: "customresourcedefinitions",
-}
+var (
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	// names are those of the definitions of the MCS API.
+	names = []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName}
+	// versions that this package can use, the preferred one first.
+	versions = []string{"v1beta1", "v1alpha1"}
+)
 
 // An API accesses the ServiceExports and ServiceImports of the local cluster in the version that its API server served when
 // the process started: it has clients, and the caches of what exists. When their CustomResourceDefinitions change, are
@@ -54,8 +59,9 @@ type API struct {
 	httpClient *http.Client
 	reader     dynamic.Interface
 	crds       *informer.FreshnessGate
-	// exportsCRD and importsCRD have the definitions.
-	exportsCRD, importsCRD, exports, imports *informer.Informer
+	// definitions have those of names.
+	definitions      []*informer.Informer
+	exports, imports *informer.Informer
 
 	// read is closed once the definitions were read and, if they are served, what exists. The rest is fixed then.
 	read    chan struct{}
@@ -69,17 +75,14 @@ type API struct {
 func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interface, inputs *informer.FreshnessGate) *API {
 	// No reconcile waits for definitions that are read again: a gate of their own.
 	crds := &informer.FreshnessGate{}
-	definition := func(name string) *informer.Informer {
-		return informer.New(crds, reader.Resource(definitions), informer.Options{
+	a := &API{config: config, httpClient: httpClient, reader: reader, crds: crds, read: make(chan struct{})}
+	for _, name := range names {
+		a.definitions = append(a.definitions, informer.New(crds, reader.Resource(definitions), informer.Options{
 			Resource: "CustomResourceDefinition " + name, Example: &unstructured.Unstructured{},
 			Narrow: func(options *metav1.ListOptions) {
 				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 			},
-		})
-	}
-	a := &API{
-		config: config, httpClient: httpClient, reader: reader, crds: crds, read: make(chan struct{}),
-		exportsCRD: definition(v1beta1.ServiceExportFullName), importsCRD: definition(v1beta1.ServiceImportFullName),
+		}))
 	}
 	a.exports = informer.New(inputs, resource{a, v1beta1.ServiceExportPluralName}, informer.Options{
 		Resource: "ServiceExports", Example: &unstructured.Unstructured{}, Transform: decodeExport, Exports: true,
@@ -157,7 +160,7 @@ func (a *API) Run(ctx context.Context) error {
 		}
 		return synced(ctx, all...)
 	}
-	if !fill(a.exportsCRD, a.importsCRD) {
+	if !fill(a.definitions...) {
 		return nil
 	}
 	begun, missing := a.look()
@@ -214,27 +217,57 @@ type served struct{ version, schemas string }
 
 // look returns what the definitions say now, or why no version is served.
 func (a *API) look() (now served, missing string) {
-	exports, noExports := definitionIn(a.exportsCRD, v1beta1.ServiceExportFullName)
-	imports, noImports := definitionIn(a.importsCRD, v1beta1.ServiceImportFullName)
-	err := errors.Join(noExports, noImports)
-	if err == nil {
-		now.version, err = negotiate(exports, imports)
+	common := slices.Clone(versions)
+	var errs []error
+	for i, name := range names {
+		crd := informer.Get[*unstructured.Unstructured](a.definitions[i].Indexer(), name)
+		serves, err := versionsOf(crd)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("the CustomResourceDefinition %s: %w", name, err))
+			continue
+		}
+		common = slices.DeleteFunc(common, func(version string) bool { return !slices.Contains(serves, version) })
+		now.schemas += fmt.Sprintf("%s/%d ", crd.GetUID(), crd.GetGeneration())
 	}
-	if err != nil {
-		return served{}, strings.ReplaceAll(err.Error(), "\n", "; ")
+	switch {
+	case len(errs) > 0:
+		return served{}, strings.ReplaceAll(errors.Join(errs...).Error(), "\n", "; ")
+	case len(common) == 0:
+		return served{}, fmt.Sprintf("the CustomResourceDefinitions of %s serve no common version of %v", v1beta1.GroupName, versions)
 	}
-	for _, each := range []*definition{exports, imports} {
-		now.schemas += fmt.Sprintf("%s/%d ", each.Metadata.UID, each.Metadata.Generation)
-	}
+	now.version = common[0]
 	return now, ""
 }
 
-func definitionIn(from *informer.Informer, name string) (*definition, error) {
-	found, err := parseDefinition(informer.Get[*unstructured.Unstructured](from.Indexer(), name))
-	if err != nil {
-		err = fmt.Errorf("the CustomResourceDefinition %s: %w", name, err)
+// versionsOf returns the versions of a CustomResourceDefinition that are served. It is an error if the API server does not
+// serve it (yet).
+func versionsOf(crd *unstructured.Unstructured) (serves []string, _ error) {
+	if crd == nil || crd.GetDeletionTimestamp() != nil {
+		return nil, errors.New("it does not exist")
 	}
-	return found, err
+	var parsed struct {
+		Spec struct {
+			Versions []struct {
+				Name   string `json:"name"`
+				Served bool   `json:"served"`
+			} `json:"versions"`
+		} `json:"spec"`
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, &parsed); err != nil {
+		return nil, err
+	}
+	if !meta.IsStatusConditionTrue(parsed.Status.Conditions, "Established") {
+		return nil, errors.New("it is not established")
+	}
+	for _, version := range parsed.Spec.Versions {
+		if version.Served {
+			serves = append(serves, version.Name)
+		}
+	}
+	return serves, nil
 }
 
 // Handle replaces the handler of ServiceExports and ServiceImports, as Informer.Handle does.
