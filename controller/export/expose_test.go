@@ -227,7 +227,7 @@ func TestHostPorts(t *testing.T) {
 			// The import has the names of another export for the ports.
 			before := newSlice("before", "theirs:30/TCP dns:5300/UDP", "192.0.2.1")
 			Mark(before)
-			before.Annotations = NewEncoder(&View{Cluster: "east"}).Annotations(&Slice{Name: "before", Targets: []Target{
+			before.Annotations = (&View{Cluster: "east"}).Annotations(&Slice{Name: "before", Targets: []Target{
 				{Protocol: "TCP", Number: 80, Port: 30}, {Protocol: "UDP", Number: 53, Port: 5300}, {Protocol: "TCP", Number: 9, Port: 9},
 			}}, nil)
 			before.Labels[LabelExposed] = "web"

@@ -120,7 +120,6 @@ func parsePort(text string) (string, int32, corev1.Protocol) {
 
 // publish is the slices by which a cluster publishes a view. demoted endpoints are changed as a merge changes them.
 func publish(view *View, demoted ...int) []*discoveryv1.EndpointSlice {
-	encoder := NewEncoder(view)
 	var published []*discoveryv1.EndpointSlice
 	for i := range view.Slices {
 		slice := &view.Slices[i]
@@ -136,7 +135,7 @@ func publish(view *View, demoted ...int) []*discoveryv1.EndpointSlice {
 				indices = append(indices, d)
 			}
 		}
-		object.Annotations = encoder.Annotations(slice, indices)
+		object.Annotations = view.Annotations(slice, indices)
 		published = append(published, object)
 	}
 	return published

@@ -39,26 +39,13 @@ type snapshot struct {
 	clusters scope.Selector
 }
 
-// An Encoder encodes the snapshots of one view's slices.
-type Encoder struct {
-	view *View
-	// service is the part that the snapshots of all slices have in common; nil for an absent view.
-	service json.RawMessage
-}
-
-// NewEncoder returns an Encoder for a view.
-func NewEncoder(view *View) *Encoder {
-	e := &Encoder{view: view}
-	if !view.Absent() {
-		e.service = marshal(view.Spec)
+// Annotations returns the annotations of a published slice of a view or its copy in a new map: the snapshot and the trigger
+// time. demoted are the ascending indices of endpoints that a merge demotes; they are ready in the view.
+func (v *View) Annotations(slice *Slice, demoted []int) map[string]string {
+	out := snapshot{Cluster: v.Cluster, Clusters: slice.Clusters, Absent: v.Absent()}
+	if !v.Absent() {
+		out.Service = marshal(v.Spec)
 	}
-	return e
-}
-
-// Annotations returns the annotations of a published slice or its copy in a new map: the snapshot and the trigger time.
-// demoted are the ascending indices of endpoints that a merge demotes; they are ready in the view.
-func (e *Encoder) Annotations(slice *Slice, demoted []int) map[string]string {
-	out := snapshot{Cluster: e.view.Cluster, Clusters: slice.Clusters, Absent: e.view.Absent(), Service: e.service}
 	out.Slice.Name, out.Slice.Targets, out.Slice.Demoted = slice.Name, slice.Targets, demoted
 	out.Slice.Network, out.Slice.Exposed = slice.Network, slice.Exposed
 	annotations := map[string]string{AnnotationSnapshot: string(marshal(out))}

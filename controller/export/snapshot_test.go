@@ -57,7 +57,7 @@ func TestSnapshotText(t *testing.T) {
 		`"slice":{"name":"` + slice.Name +
 		`","targets":[{"protocol":"TCP","port":80,"target":8080},{"protocol":"UDP","port":53,"target":53}],` +
 		`"demoted":[0,2,3]}}`
-	diff(t, "annotations", NewEncoder(view).Annotations(slice, []int{0, 2, 3}), map[string]string{
+	diff(t, "annotations", view.Annotations(slice, []int{0, 2, 3}), map[string]string{
 		"snapshot.clusterset-dns.github.io/v1": want,
 		// Kubernetes' key is what kube-proxy takes its SLI from.
 		"clusterset-dns.github.io/last-change-trigger-time": "2026-03-01T12:00:00Z",
@@ -79,7 +79,7 @@ func TestAbsentText(t *testing.T) {
 	for clusters, view := range map[string]*View{
 		``: absent(t), `"clusters":"west; region in (eu)",`: absent(t, chosenBy("west; region in (eu)")),
 	} {
-		diff(t, "annotations", NewEncoder(view).Annotations(&view.Slices[0], nil), map[string]string{
+		diff(t, "annotations", view.Annotations(&view.Slices[0], nil), map[string]string{
 			AnnotationSnapshot: `{"cluster":"east",` + clusters + `"absent":true,"slice":{"name":"` + SliceName("east", web, "", "IPv4") + `"}}`,
 		})
 	}

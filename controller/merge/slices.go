@@ -28,7 +28,6 @@ func endpointSlices(observed Observed, agreed decision, contributions []Contribu
 	var result []*discoveryv1.EndpointSlice
 	for _, contribution := range contributions {
 		view := contribution.View
-		encoder := export.NewEncoder(view)
 		for i := range view.Slices {
 			slice := &view.Slices[i]
 			endpoints, waiting := covered.place(agreed, placement, contribution, slice)
@@ -36,25 +35,24 @@ func endpointSlices(observed Observed, agreed decision, contributions []Contribu
 			if !view.Absent() {
 				labelForKubeProxy(observed, agreed, object.Labels)
 			}
-			object.Annotations = encoder.Annotations(slice, waiting)
+			object.Annotations = view.Annotations(slice, waiting)
 			object.Endpoints, object.Ports = endpoints, slicePorts(agreed, slice)
 			placement.Decorate(object, contribution, slice, waiting)
 			result = append(result, object)
 		}
-		result = append(result, exposedSlices(observed, agreed, view, encoder)...)
+		result = append(result, exposedSlices(observed, agreed, view)...)
 	}
 	return result
 }
 
 // exposedSlices returns the slices of a view for clusters of other networks. Nothing of the merge is in them.
-func exposedSlices(observed Observed, agreed decision, view *export.View, encoder *export.Encoder,
-) (result []*discoveryv1.EndpointSlice) {
+func exposedSlices(observed Observed, agreed decision, view *export.View) (result []*discoveryv1.EndpointSlice) {
 	for i := range view.Exposed {
 		slice := &view.Exposed[i]
 		object := endpointSlice(observed, view, slice)
 		delete(object.Labels, export.LabelService)
 		object.Labels[export.LabelExposed] = observed.Service.Name
-		object.Annotations = encoder.Annotations(slice, nil)
+		object.Annotations = view.Annotations(slice, nil)
 		object.Endpoints, object.Ports = slice.Endpoints, slicePorts(agreed, slice)
 		result = append(result, object)
 	}

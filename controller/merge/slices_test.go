@@ -49,7 +49,7 @@ func sliceOf(view *export.View, name, service string, owner metav1.OwnerReferenc
 				export.LabelService: "web", export.LabelSourceCluster: view.Cluster, export.LabelSliceManagedBy: export.Manager,
 				export.LabelKubernetesService: service,
 			},
-			Annotations:     export.NewEncoder(view).Annotations(slice, nil),
+			Annotations:     view.Annotations(slice, nil),
 			OwnerReferences: []metav1.OwnerReference{owner},
 		},
 		AddressType: slice.AddressType, Endpoints: slice.Endpoints, Ports: append([]discoveryv1.EndpointPort{}, ports...),

@@ -226,7 +226,7 @@ func TestChosen(t *testing.T) {
 		view := exported("north", v1beta1.ClusterSetIP, 80, 1, "10.66.0.1").View
 		view.Slices[0].Clusters = clusters
 		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-			Annotations: export.NewEncoder(view).Annotations(&view.Slices[0], nil),
+			Annotations: view.Annotations(&view.Slices[0], nil),
 		}}
 		if got := chosen([]*discoveryv1.EndpointSlice{slice}, reader); got != want {
 			t.Errorf("%q: got %q", clusters, got)
