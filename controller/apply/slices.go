@@ -62,7 +62,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		}
 		written, err := write(ctx, p, client, client.Update, before, update, equalSlice)
 		unseen := before == nil && errors.Is(err, errStale) && written != nil
-		if unseen && export.IsManaged(written) && export.ServiceNameOf(written) != p.observed.Service.Name {
+		if unseen && export.IsManaged(written) && export.ServiceOf(written) != p.observed.Service {
 			// Another writer changed the label by which the caches find it.
 			written, err = write(ctx, p, client, client.Update, written, withOthers(written, desired), equalSlice)
 		}

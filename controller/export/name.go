@@ -34,11 +34,11 @@ func NodePortServiceName(service types.NamespacedName) string {
 	return DerivedPrefix + digest("node-ports/" + service.Namespace + "/" + service.Name)[:digestLength]
 }
 
-// ServiceNameOf returns the multi-cluster service of a slice or a derived Service, in the namespace of the object, empty if
-// it names none.
-func ServiceNameOf(object metav1.Object) string {
+// ServiceOf returns the multi-cluster service that a label of a slice or a derived Service names. Its name is empty without
+// such a label.
+func ServiceOf(object metav1.Object) types.NamespacedName {
 	labels := object.GetLabels()
-	return cmp.Or(labels[LabelService], labels[LabelExposed])
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: cmp.Or(labels[LabelService], labels[LabelExposed])}
 }
 
 // IsExposed reports whether a slice or a Service is for clusters of other networks.

@@ -129,8 +129,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 
 // accept decodes the snapshot of a slice, or returns why the slice is refused as a whole.
 func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
-	if slice.Namespace != r.service.Namespace || ServiceNameOf(slice) != r.service.Name ||
-		slice.Labels[LabelSourceCluster] != r.from.Cluster {
+	if ServiceOf(slice) != r.service || slice.Labels[LabelSourceCluster] != r.from.Cluster {
 		return snapshot{}, ReasonNotOurs, fmt.Errorf(
 			"its namespace or labels are not those of service %s in cluster %q", r.service, r.from.Cluster)
 	}

@@ -91,12 +91,12 @@ func indexed(object any) (values []string, err error) {
 			values = append(values, kind+prefix+value)
 		}
 	}
-	namespace, service := of.GetNamespace()+"/", export.ServiceNameOf(of)
+	service := export.ServiceOf(of)
 	switch {
 	case !export.IsManaged(of):
-		add(byKubernetesService, namespace, labels[export.LabelKubernetesService])
-	case service != "":
-		add(byManagedService, namespace, service)
+		add(byKubernetesService, service.Namespace+"/", labels[export.LabelKubernetesService])
+	case service.Name != "":
+		add(byManagedService, "", service.String())
 		add(bySourceCluster, "", labels[export.LabelSourceCluster])
 	}
 	return values, nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 // copies remembers the copies of members' slices that the last pass over a service used, also if they were deleted
@@ -87,7 +86,7 @@ func (c *Cluster) Imported(cluster string) map[types.NamespacedName]limits.Weigh
 	services := map[types.NamespacedName]limits.Weight{}
 	for _, each := range c.packed(bySourceCluster, cluster) {
 		slice := each.Open() // one at a time
-		service := member.ServiceOf(slice)
+		service := export.ServiceOf(slice)
 		services[service] = services[service].Plus(limits.WeightOf(slice))
 	}
 	for _, service := range c.usedFrom(cluster) {
@@ -101,7 +100,7 @@ func (c *Cluster) Imported(cluster string) map[types.NamespacedName]limits.Weigh
 func (c *Cluster) ServicesFrom(cluster string) map[types.NamespacedName]struct{} {
 	services := map[types.NamespacedName]struct{}{}
 	for _, slice := range c.packed(bySourceCluster, cluster) {
-		services[member.ServiceOf(slice.OpenMetadata())] = struct{}{}
+		services[export.ServiceOf(slice.OpenMetadata())] = struct{}{}
 	}
 	for _, service := range c.usedFrom(cluster) {
 		services[service] = struct{}{}

@@ -153,7 +153,7 @@ func (s *sliceStore) list(ctx context.Context, client informer.Client[*discovery
 		}
 		for i := range list.Items {
 			slice := export.Strip(&list.Items[i])
-			if service := ServiceOf(slice); service.Name != "" {
+			if service := export.ServiceOf(slice); service.Name != "" {
 				selection.Offer(service, slice)
 			}
 		}

@@ -146,13 +146,13 @@ func TestLimits(t *testing.T) {
 			store.remove(all[0])
 		case "import":
 			for _, each := range all {
-				imported[ServiceOf(each)] = limits.WeightOf(each)
+				imported[export.ServiceOf(each)] = limits.WeightOf(each)
 			}
 		case "listed":
 			if slices.Sort(listed); strings.Join(listed, " ") != rest {
 				t.Errorf("listed %s", listed)
 			}
-			if !store.account.IsWithheld(ServiceOf(sized("z=1"))) || store.account.IsWithheld(ServiceOf(sized("b=1"))) {
+			if !store.account.IsWithheld(export.ServiceOf(sized("z=1"))) || store.account.IsWithheld(export.ServiceOf(sized("b=1"))) {
 				t.Error("z alone is withheld")
 			}
 		case "list":

@@ -41,14 +41,9 @@ type sliceStore struct {
 func newSliceStore() *sliceStore {
 	return &sliceStore{indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 		byService: func(obj any) ([]string, error) {
-			return []string{ServiceOf(obj.(*export.Packed).OpenMetadata()).String()}, nil
+			return []string{export.ServiceOf(obj.(*export.Packed).OpenMetadata()).String()}, nil
 		},
 	})}
-}
-
-// ServiceOf returns the service that a label of a published slice names. Its name is empty without such a label.
-func ServiceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
-	return types.NamespacedName{Namespace: slice.Namespace, Name: export.ServiceNameOf(slice)}
 }
 
 // Synced reports whether the member's slices were listed since it joined or its credential changed. It never turns
@@ -110,14 +105,14 @@ func (s *sliceStore) put(slice *discoveryv1.EndpointSlice) {
 	slice = export.Strip(slice)
 	packed := export.Pack(slice)
 	old := s.slice(slice.Namespace, slice.Name)
-	service := ServiceOf(slice)
+	service := export.ServiceOf(slice)
 	switch {
 	case service.Name == "":
 		s.remove(slice) // it belongs to no service anymore
 		return
 	case old != nil && export.Pack(old).Equal(packed):
 		return
-	case old != nil && ServiceOf(old) != service:
+	case old != nil && export.ServiceOf(old) != service:
 		s.remove(old)
 		old = nil
 	}
@@ -130,12 +125,12 @@ func (s *sliceStore) put(slice *discoveryv1.EndpointSlice) {
 func (s *sliceStore) remove(slice *discoveryv1.EndpointSlice) {
 	old := s.slice(slice.Namespace, slice.Name)
 	if old == nil {
-		s.account.Remove(ServiceOf(slice), nil)
+		s.account.Remove(export.ServiceOf(slice), nil)
 		return
 	}
 	_ = s.indexer.Delete(slice)
-	s.account.Remove(ServiceOf(old), old)
-	s.changed(ServiceOf(old))
+	s.account.Remove(export.ServiceOf(old), old)
+	s.changed(export.ServiceOf(old))
 }
 
 // replace takes over a complete list of the cluster with a UID. It calls changed only for services that did.
@@ -149,7 +144,7 @@ func (s *sliceStore) replace(list *limits.List, uid string) error {
 	for _, change := range changes {
 		for _, object := range []any{change.Before, change.After} {
 			if slice, ok := object.(*export.Packed); ok {
-				changed[ServiceOf(slice.OpenMetadata())] = struct{}{}
+				changed[export.ServiceOf(slice.OpenMetadata())] = struct{}{}
 			}
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
@@ -93,14 +92,14 @@ func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) 
 // Service needs its name, as a Service with node ports does.
 func (r *Reconciler) onService(object apply.Change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-	service, managed := export.ServiceNameOf(object), export.IsManaged(object)
-	if service != "" { // of this controller, or it was until another writer removed the other label
-		r.enqueueShown(types.NamespacedName{Namespace: key.Namespace, Name: service}, object)
+	service, managed := export.ServiceOf(object), export.IsManaged(object)
+	if service.Name != "" { // of this controller, or it was until another writer removed the other label
+		r.enqueueShown(service, object)
 	}
 	if strings.HasPrefix(key.Name, export.DerivedPrefix) {
-		r.enqueueDerivedAs(key, service)
+		r.enqueueDerivedAs(key, service.Name)
 	}
-	if service != "" && managed {
+	if service.Name != "" && managed {
 		return
 	}
 	if r.API.ServiceExport(key) != nil {
@@ -139,7 +138,7 @@ func (r *Reconciler) onSlice(object apply.Change) {
 	if !ok {
 		return
 	}
-	if service := member.ServiceOf(slice); service.Name != "" {
+	if service := export.ServiceOf(slice); service.Name != "" {
 		r.enqueueShown(service, object)
 	}
 	of := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}
