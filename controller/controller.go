@@ -131,7 +131,6 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	}
 	r := c.newReconciler(klog.FromContext(ctx), cluster, recorder)
 	defer r.ShutDown()
-	defer r.Tracker.ShutDown()
 	c.readiness.set("the IP families of the local cluster are not known yet")
 	services, err := local.Services(ctx, c.client)
 	if err != nil {

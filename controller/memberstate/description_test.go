@@ -81,7 +81,7 @@ func TestProperties(t *testing.T) {
 		region("another cluster in its place", "eu", "[]")
 	}
 
-	l = newLookout(t, map[string]memory{"west": l.lease("west").Annotations}, "north", "west")
+	l = newLookout(t, map[string]memory{"west": l.leases()["west"].Annotations}, "north", "west")
 	l.pass(600, "north")
 	region("after a restart while it is silent", "eu", "[west]")
 	if state := l.Verdict("west").State; state != liveness.Stale {
@@ -94,7 +94,7 @@ func TestProperties(t *testing.T) {
 		l.told = nil
 		l.says("west", says)
 		region("it has none any more", "", "[west]")
-		kept, found := l.lease("west").Annotations[scope.PropertiesAnnotation]
+		kept, found := l.leases()["west"].Annotations[scope.PropertiesAnnotation]
 		if known := l.Properties("west") != nil; known != (says != "") || kept != says || found != known {
 			t.Errorf("%q: the properties are known: %t, and the Lease has %q", says, known, kept)
 		}

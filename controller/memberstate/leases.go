@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -38,14 +39,13 @@ const (
 	// OriginAnnotation on such a Lease is what makes the cluster a member, unless a flag does: the source, as
 	// --members-from has it, or "-" for Secrets with member.ClusterLabel, and then kind and name of the object.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
-	// leasesEvery is the time between two lists of the Leases, and leaseTimeout bounds one request. A failed write is
-	// retried with backoff, from leaseRetry to leaseRetryCap.
-	leasesEvery   = time.Minute
-	leaseTimeout  = 5 * time.Second
-	leaseRetry    = time.Second
-	leaseRetryCap = 10 * time.Second
-	// allLeases stands for the list in the queue of the Tracker. It is the id of no cluster.
-	allLeases = ""
+	// leasesEvery is the time between two comparisons of the Leases with what they should show, unless a verdict changes,
+	// leasesRetry that after a failure, and leasesListed that after which they are listed again anyway. leaseTimeout bounds one
+	// request.
+	leasesEvery  = time.Second
+	leasesRetry  = 5 * time.Second
+	leasesListed = time.Minute
+	leaseTimeout = 5 * time.Second
 )
 
 // Leases writes one Lease for each member, which shows its state and has what the next leader is to know. Its renewTime
@@ -56,7 +56,8 @@ type Leases struct {
 	namespace string
 	tracker   *Tracker
 
-	last map[string]*coordinationv1.Lease // as last written, by member
+	last   map[string]*coordinationv1.Lease // as last listed, by member
+	listed time.Time
 }
 
 // errForeignLease is the error of a Lease that another writer made.
@@ -85,136 +86,128 @@ func NewLeases(ctx context.Context, client kubernetes.Interface, namespace strin
 // Before returns the members, other than those of flags, when the previous leader ended, without credentials. It is to be
 // called before Run.
 func (l *Leases) Before() (before []*member.Candidate) {
-	for _, lease := range l.last {
-		if candidate := candidateOf(lease); candidate != nil {
+	for cluster, lease := range l.last {
+		if candidate := candidateOf(cluster, lease.Annotations); candidate != nil {
 			before = append(before, candidate)
 		}
 	}
 	return before
 }
 
-// list reads the Leases, and has each compared with what it should be.
+// list lists the Leases.
 func (l *Leases) list(ctx context.Context) error {
-	list, err := l.client.CoordinationV1().Leases(l.namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: member.ClusterLabel})
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	list, err := l.client.CoordinationV1().Leases(l.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	l.last = map[string]*coordinationv1.Lease{}
+	l.last, l.listed = map[string]*coordinationv1.Lease{}, l.tracker.clock.Now()
 	for i := range list.Items {
 		lease := &list.Items[i]
-		cluster := lease.Labels[member.ClusterLabel]
-		if lease.Name != LeasePrefix+cluster || lease.Labels[export.LabelManagedBy] != export.Manager {
-			continue
+		cluster, named := strings.CutPrefix(lease.Name, LeasePrefix)
+		if named && lease.Labels[export.LabelManagedBy] == export.Manager {
+			l.last[cluster] = lease
 		}
-		l.last[cluster] = lease
-		l.tracker.unshown.Add(cluster) // it may have left
-	}
-	l.tracker.mu.Lock()
-	defer l.tracker.mu.Unlock()
-	for cluster := range l.tracker.members {
-		l.tracker.unshown.Add(cluster)
 	}
 	return nil
 }
 
-// Run writes the Leases that changed, until Tracker.ShutDown. Once a minute it also finds those that another writer
-// changed. What the previous leader left of clusters that are no members ends.
+// Run keeps the Leases up to date until the context ends. What the previous leader left of clusters that are no members
+// ends. What another writer changes is corrected within a minute.
 func (l *Leases) Run(ctx context.Context) {
 	l.tracker.mu.Lock()
 	l.tracker.left = nil
 	l.tracker.mu.Unlock()
-	queue := l.tracker.unshown
-	queue.AddAfter(allLeases, leasesEvery)
-	for {
-		cluster, ended := queue.Get()
-		if ended {
+	for failing := false; ; {
+		err, next := l.write(ctx), leasesEvery
+		if err != nil && !failing && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot write the Leases of the members; retrying", "namespace", l.namespace)
+		}
+		if failing = err != nil; failing {
+			next = leasesRetry
+		}
+		select {
+		case <-ctx.Done():
 			return
+		case <-l.tracker.judged:
+		case <-l.tracker.clock.After(next):
 		}
-		limited, cancel := context.WithTimeout(ctx, leaseTimeout)
-		err := l.show(limited, cluster)
-		cancel()
-		if err == nil {
-			queue.Forget(cluster)
-		} else if queue.AddRateLimited(cluster); queue.NumRequeues(cluster) == 1 && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Cannot write the Lease of a member; retrying", "lease",
-				klog.KRef(l.namespace, LeasePrefix+cluster))
-		}
-		queue.Done(cluster)
 	}
 }
 
-// show brings the Lease of a cluster up to date. After an error, whose outcome is not known, it is read first.
-func (l *Leases) show(ctx context.Context, cluster string) error {
-	if cluster == allLeases {
-		defer l.tracker.unshown.AddAfter(allLeases, leasesEvery)
-		return l.list(ctx)
+// write lists the Leases if some may not be as they should, and writes those that are not.
+func (l *Leases) write(ctx context.Context) error {
+	want := l.tracker.leases()
+	if l.tracker.clock.Since(l.listed) < leasesListed && maps.EqualFunc(l.last, want, shows) {
+		return nil
 	}
+	if err := l.list(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	for cluster, lease := range want {
+		if is := l.last[cluster]; is == nil || !shows(is, lease) {
+			errs = append(errs, l.show(ctx, is, lease))
+		}
+	}
+	for cluster, is := range l.last {
+		if want[cluster] == nil {
+			errs = append(errs, l.show(ctx, is, nil))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// show makes a Lease as it should be; nil stands for none. A failure is followed by another list.
+func (l *Leases) show(ctx context.Context, is, want *coordinationv1.Lease) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
 	leases := l.client.CoordinationV1()
-	is, want := l.last[cluster], l.tracker.lease(cluster)
 	switch {
-	case want == nil && is == nil:
-		return nil
 	case want == nil:
-		if err := leases.Leases(l.namespace).Delete(ctx, is.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return err
+		want, err = is, leases.Leases(l.namespace).Delete(ctx, is.Name, metav1.DeleteOptions{})
+	case is == nil:
+		if _, err = leases.Leases(l.namespace).Create(ctx, want, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+			err = errForeignLease
 		}
-		delete(l.last, cluster)
-		return nil
-	case is != nil && maps.Equal(is.Annotations, want.Annotations) &&
-		(want.Spec.RenewTime == nil || want.Spec.RenewTime.Equal(is.Spec.RenewTime)):
-		return nil
+	default:
+		want.Spec.RenewTime = cmp.Or(want.Spec.RenewTime, is.Spec.RenewTime)
+		updated := is.DeepCopy()
+		updated.Labels, updated.Annotations, updated.Spec = want.Labels, want.Annotations, want.Spec
+		_, err = leases.Leases(l.namespace).Update(ctx, updated, metav1.UpdateOptions{})
 	}
-	delete(l.last, cluster)
-	if is == nil {
-		found, err := leases.Leases(l.namespace).Get(ctx, want.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			found, err = leases.Leases(l.namespace).Create(ctx, want, metav1.CreateOptions{})
-			if err == nil {
-				l.last[cluster] = found
-			}
-			return err
-		}
-		if err != nil {
-			return err
-		}
-		if found.Labels[export.LabelManagedBy] != export.Manager {
-			return errForeignLease
-		}
-		is = found
-	}
-	updated := is.DeepCopy()
-	updated.Labels, updated.Annotations = want.Labels, want.Annotations
-	updated.Spec = coordinationv1.LeaseSpec{
-		HolderIdentity: want.Spec.HolderIdentity, RenewTime: cmp.Or(want.Spec.RenewTime, is.Spec.RenewTime),
-	}
-	updated, err := leases.Leases(l.namespace).Update(ctx, updated, metav1.UpdateOptions{})
-	if err == nil {
-		l.last[cluster] = updated
+	if err != nil {
+		err = fmt.Errorf("%s: %w", want.Name, err)
 	}
 	return err
 }
 
-// lease returns the desired Lease of a cluster, nil if it is no member.
-func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
+// shows reports whether a Lease is as it should be.
+func shows(is, want *coordinationv1.Lease) bool {
+	return maps.Equal(is.Labels, want.Labels) && maps.Equal(is.Annotations, want.Annotations) &&
+		(want.Spec.RenewTime == nil || want.Spec.RenewTime.Equal(is.Spec.RenewTime))
+}
+
+// leases returns the Leases of the members as they should be.
+func (t *Tracker) leases() map[string]*coordinationv1.Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m := t.members[cluster]
-	if m == nil {
-		return nil
+	leases := map[string]*coordinationv1.Lease{}
+	for cluster, m := range t.members {
+		leases[cluster] = &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        LeasePrefix + cluster,
+				Labels:      map[string]string{member.ClusterLabel: cluster, export.LabelManagedBy: export.Manager},
+				Annotations: m.memory(),
+			},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &m.Cluster},
+		}
+		if !m.answered.IsZero() { // in the precision of the API
+			leases[cluster].Spec.RenewTime = ptr.To(metav1.NewMicroTime(m.answered.Truncate(time.Microsecond)))
+		}
 	}
-	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:        LeasePrefix + cluster,
-			Labels:      map[string]string{member.ClusterLabel: cluster, export.LabelManagedBy: export.Manager},
-			Annotations: m.memory,
-		},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(cluster)},
-	}
-	if !m.answered.IsZero() { // in the precision of the API
-		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(m.answered.Truncate(time.Microsecond)))
-	}
-	return lease
+	return leases
 }
 
 // A memory is what one leader leaves to the next about a member: the annotations of its Lease.
@@ -238,9 +231,8 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
 	return m
 }
 
-// remember has the Lease of a member written if it does not show what the next leader is to know. The caller holds the
-// lock.
-func (t *Tracker) remember(m *tracked) {
+// memory returns what the next leader is to know. The caller holds the lock.
+func (m *tracked) memory() memory {
 	is := memory{StateAnnotation: m.verdict.State.String()}
 	drains := ""
 	if m.drains {
@@ -259,8 +251,5 @@ func (t *Tracker) remember(m *tracked) {
 	if m.source != nil {
 		noteOrigin(is, m.source.Candidate())
 	}
-	if !maps.Equal(is, m.memory) {
-		m.memory = is // the Lease shares it
-		t.unshown.Add(m.Cluster)
-	}
+	return is
 }

@@ -86,35 +86,17 @@ func TestForeignLease(t *testing.T) {
 	}
 }
 
-// write writes the Leases that changed, once.
-func (l *Leases) write(ctx context.Context) error {
-	var failed []string
-	var errs []error
-	for l.tracker.unshown.Len() > 0 {
-		cluster, _ := l.tracker.unshown.Get()
-		if err := l.show(ctx, cluster); err != nil {
-			failed, errs = append(failed, cluster), append(errs, err)
-		}
-		l.tracker.unshown.Done(cluster)
-	}
-	for _, cluster := range failed {
-		l.tracker.unshown.Add(cluster)
-	}
-	return errors.Join(errs...)
-}
-
 // known makes a tracker know a member.
 func known(s *Tracker, m liveness.Member) {
 	s.members[m.Cluster] = &tracked{Member: m, verdict: liveness.Judge(s.clock.Now(), s.limits, m)}
-	s.remember(s.members[m.Cluster])
 }
 
 // TestLeasesOfMembers: a Lease is written when something changed, and the next leader reads what it says.
 func TestLeasesOfMembers(t *testing.T) {
 	client := fake.NewClientset()
 	leases := client.CoordinationV1().Leases("system")
-	s := NewTracker(liveness.Limits{StaleAfter: 30 * time.Second}, clocktesting.NewFakeClock(time.Unix(1e9, 0)), nil,
-		&Reporter{})
+	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
+	s := NewTracker(liveness.Limits{StaleAfter: 30 * time.Second}, now, nil, &Reporter{})
 	heard := func(at time.Duration, uid string) liveness.Member {
 		return liveness.Member{
 			Cluster: "west", KnownUID: uid, Arrivals: liveness.Arrivals{Last: time.Unix(1e9, 0).Add(at)},
@@ -139,17 +121,18 @@ func TestLeasesOfMembers(t *testing.T) {
 		}
 	}
 	known(s, liveness.Member{Cluster: "west"})
-	requests(l.write, "it joins", "get", "create")
+	requests(l.write, "it joins", "list", "create")
+	requests(l.write, "it joined", "list")
 	requests(l.write, "nothing happens")
 	known(s, heard(0, "1"))
-	requests(l.write, "it is heard", "update")
+	requests(l.write, "it is heard", "list", "update")
 	known(s, heard(10*time.Second, "1"))
-	requests(l.write, "a heartbeat is no change")
+	requests(l.write, "a heartbeat is no change", "list")
+	requests(l.write, "nor does anything else change")
 	known(s, heard(10*time.Second, "2"))
-	requests(l.write, "another cluster", "update")
+	requests(l.write, "another cluster", "list", "update")
 	s.members["west"].verdict.State = liveness.Stale
-	s.remember(s.members["west"])
-	requests(l.write, "it is stale", "update")
+	requests(l.write, "it is stale", "list", "update")
 
 	lease, err := leases.Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})
 	if err != nil {
@@ -165,35 +148,41 @@ func TestLeasesOfMembers(t *testing.T) {
 	l = next
 	requests(l.write, "the next leader")
 
-	// Somebody changes it: it is read before the next try.
-	lease.Annotations[StateAnnotation] = "gone"
+	// Somebody changes it, which is seen within a minute.
+	lease.Labels[member.ClusterLabel] = "north"
 	if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	requests(l.write, "it is not seen yet")
+	now.Step(leasesListed)
 	client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), "west", nil)
 	})
-	known(s, heard(22*time.Second, "2"))
 	if err := l.write(t.Context()); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
 	}
 	client.ReactionChain = client.ReactionChain[1:]
-	requests(l.write, "after a conflict", "get", "update")
+	requests(l.write, "after a conflict", "list", "update")
 
 	s.Untrack("west")
-	requests(l.write, "it leaves", "delete")
+	requests(l.write, "it leaves", "list", "delete")
+	requests(l.write, "it left", "list")
 	requests(l.write, "it is gone")
 
 	// One that left while nobody led: if it joins again, it is new.
 	known(s, liveness.Member{Cluster: "west"})
-	requests(l.write, "it is back", "get", "create")
+	requests(l.write, "it is back", "list", "create")
 	s = NewTracker(liveness.Limits{}, s.clock, nil, &Reporter{})
 	if l, err = NewLeases(t.Context(), client, "system", s); err != nil || len(s.left) != 1 {
 		t.Fatalf("left are %v, %v", s.left, err)
 	}
-	s.ShutDown()
-	run := func(ctx context.Context) error { l.Run(ctx); return nil }
-	if requests(run, "it left unseen", "delete"); len(s.left) > 0 {
+	run := func(ctx context.Context) error {
+		ctx, stop := context.WithCancel(ctx)
+		stop()
+		l.Run(ctx)
+		return nil
+	}
+	if requests(run, "it left unseen", "list", "delete"); len(s.left) > 0 {
 		t.Errorf("%v is left for members to come", s.left)
 	}
 }
@@ -230,7 +219,7 @@ func TestLeaseTellsOfACredentialThatWorks(t *testing.T) {
 		}
 		writes := 0
 		for _, action := range client.Actions() {
-			if action.GetVerb() != "get" {
+			if action.GetVerb() != "list" {
 				writes++
 			}
 		}

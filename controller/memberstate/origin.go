@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
@@ -45,21 +43,18 @@ func ParseOrigin(text string) (source, kind, name string) {
 	return "", "", ""
 }
 
-// candidateOf returns the member of a Lease, without its credential; nil if a flag made it one.
-func candidateOf(lease *coordinationv1.Lease) *member.Candidate {
-	source, kind, name := ParseOrigin(lease.Annotations[OriginAnnotation])
+// candidateOf returns a member that the previous leader left, without its credential; nil if a flag made it one.
+func candidateOf(cluster string, left memory) *member.Candidate {
+	source, kind, name := ParseOrigin(left[OriginAnnotation])
 	switch source {
 	case "":
 		return nil
 	case secrets:
 		source = ""
 	}
-	candidate := &member.Candidate{
-		Cluster: lease.Labels[member.ClusterLabel], Source: source, Kind: kind, Name: name,
-		Annotations: map[string]string{},
-	}
+	candidate := &member.Candidate{Cluster: cluster, Source: source, Kind: kind, Name: name, Annotations: map[string]string{}}
 	for _, key := range remembered {
-		if value, found := lease.Annotations[key]; found {
+		if value, found := left[key]; found {
 			candidate.Annotations[key] = value
 		}
 	}

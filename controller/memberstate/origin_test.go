@@ -5,9 +5,7 @@ package memberstate
 import (
 	"testing"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -18,23 +16,21 @@ func TestOrigin(t *testing.T) {
 		Cluster: "west", Source: "clusterprofile:x", Kind: "ClusterProfile", Name: "x/west",
 		Annotations: map[string]string{member.RankAnnotation: "2", AnnotationDrain: "true", AnnotationConfirm: "x"},
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Labels: map[string]string{member.ClusterLabel: "west"}, Annotations: map[string]string{},
-	}}
-	noteOrigin(lease.Annotations, &member.Candidate{Cluster: "west", Kind: "flag --member", Name: "/x"})
-	if candidateOf(lease) != nil {
+	left := memory{}
+	noteOrigin(left, &member.Candidate{Cluster: "west", Kind: "flag --member", Name: "/x"})
+	if candidateOf("west", left) != nil {
 		t.Error("a member of a flag has an origin")
 	}
 	held := &member.Candidate{Cluster: "west", Kind: "Secret", Name: "clusterset-dns/member-west", Object: &corev1.Secret{}}
-	noteOrigin(lease.Annotations, held)
-	if got := candidateOf(lease); got == nil || got.Source != "" || got.String() != held.String() {
-		t.Errorf("%v is %+v, want %+v", lease.Annotations, got, held)
+	noteOrigin(left, held)
+	if got := candidateOf("west", left); got == nil || got.Source != "" || got.String() != held.String() {
+		t.Errorf("%v is %+v, want %+v", left, got, held)
 	}
-	noteOrigin(lease.Annotations, is)
-	got := candidateOf(lease)
+	noteOrigin(left, is)
+	got := candidateOf("west", left)
 	if got == nil || got.Cluster != is.Cluster || got.Source != is.Source || got.String() != is.String() ||
 		len(got.Annotations) != 2 || got.Annotations[AnnotationDrain] != "true" {
-		t.Errorf("%v is %+v, want %+v", lease.Annotations, got, is)
+		t.Errorf("%v is %+v, want %+v", left, got, is)
 	}
 }
 

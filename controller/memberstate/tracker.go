@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -59,8 +58,8 @@ type Tracker struct {
 	// ticked is when tick last ran, and isolated whether none of several members was heard then.
 	ticked   time.Time
 	isolated bool
-	// unshown are the clusters whose Leases do not show their state.
-	unshown workqueue.TypedRateLimitingInterface[string]
+	// judged has a value once a verdict changed, for Leases.Run.
+	judged chan struct{}
 	// changes and redescribed are what change tells the handler.
 	changes     []liveness.Change
 	redescribed []string
@@ -76,8 +75,6 @@ type tracked struct {
 	drains bool
 	// answered is when the first heartbeat arrived since the credential or the annotations changed; zero if none did.
 	answered time.Time
-	// memory is what the Lease has, or is to have. It is immutable.
-	memory memory
 	description
 }
 
@@ -91,14 +88,9 @@ func NewTracker(
 	return &Tracker{
 		limits: limits, clock: now, exported: exported, reporter: reporter,
 		members: map[string]*tracked{},
-		ticked:  now.Now(),
-		unshown: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[string](leaseRetry, leaseRetryCap)),
+		ticked:  now.Now(), judged: make(chan struct{}, 1),
 	}
 }
-
-// ShutDown ends Leases.Run. It is to be called once the tracker is not used any more.
-func (t *Tracker) ShutDown() { t.unshown.ShutDown() }
 
 // Handle sets the handler. It is to be called before Run, and before anything is read of members.
 func (t *Tracker) Handle(handler Handler) { t.handler = handler }
@@ -145,10 +137,7 @@ func (t *Tracker) Track(m *member.Member) {
 
 // Untrack implements member.Tracker.
 func (t *Tracker) Untrack(cluster string) {
-	t.change(func(time.Time) {
-		delete(t.members, cluster)
-		t.unshown.Add(cluster)
-	})
+	t.change(func(time.Time) { delete(t.members, cluster) })
 }
 
 // LeaseRead implements member.Tracker.
@@ -162,7 +151,6 @@ func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bo
 			m.Arrivals = m.Arrivals.Heard(now, is.KubeSystemUID, t.limits)
 			if m.answered.IsZero() {
 				m.answered = now
-				t.unshown.Add(cluster)
 			}
 		} else {
 			m.Arrivals = m.Arrivals.Seen(now, is.KubeSystemUID)
@@ -258,8 +246,11 @@ func (t *Tracker) put(now time.Time, m *tracked) {
 			t.redescribed = append(t.redescribed, m.Cluster)
 		}
 	}
-	t.remember(m)
 	if m.verdict != was {
+		select {
+		case t.judged <- struct{}{}:
+		default: // a signal already pending covers this change
+		}
 		t.changes = append(t.changes, liveness.Change{Was: was, Is: m.verdict})
 	}
 }

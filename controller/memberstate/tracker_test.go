@@ -214,7 +214,7 @@ func TestTrackerPredecessor(t *testing.T) {
 		"west":  {StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "uid-of-another"},
 		"south": {DrainsAnnotation: "true"},
 	}, "north", "west", "south")
-	if verdict, lease := l.Verdict("south"), l.lease("south"); !verdict.Demote || verdict.State != liveness.Fresh ||
+	if verdict, lease := l.Verdict("south"), l.leases()["south"]; !verdict.Demote || verdict.State != liveness.Fresh ||
 		lease.Annotations[DrainsAnnotation] != "true" {
 		t.Errorf("of a member that asked to be drained, the verdict is %+v, and the Lease has %v", verdict, lease.Annotations)
 	}
@@ -250,7 +250,7 @@ func TestTrackerPath(t *testing.T) {
 	if l.Probed("north", liveness.Probe{Canary: canary.Address, Outcome: liveness.Answered}); l.Path("north") != "unknown" {
 		t.Error("there is a path to a cluster that is no member")
 	}
-	left := l.lease("west").Annotations
+	left := l.leases()["west"].Annotations
 	for probing, want := range map[bool]string{true: "unreachable", false: "unknown"} {
 		next := newLookout(t, nil, "west")
 		next.Probing = probing

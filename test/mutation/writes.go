@@ -70,7 +70,7 @@ var writing = []mutant{
 	at("controller/leader.go", "a replica that stops gives the Lease up before its work has ended",
 		`defer context.AfterFunc(ctx, stop)()`, `defer context.AfterFunc(ctx, resign)()`),
 	at("controller/memberstate/leases.go", "somebody else's Lease says who a member is",
-		`if lease.Name != LeasePrefix+cluster || lease.Labels[export.LabelManagedBy] != export.Manager {`, `if lease.Name == "" {`),
+		`if named && lease.Labels[export.LabelManagedBy] == export.Manager {`, `if named {`),
 	at("controller/local/cluster.go", "a name resolves to the IP of a Service of somebody else",
 		`if !ok || service.Spec.ClusterIP == corev1.ClusterIPNone {`, `if !ok || !export.IsManaged(service) {`),
 	at("controller/merge/merge.go", "a headless import that answers becomes one that answers nothing",
