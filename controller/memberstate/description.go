@@ -14,11 +14,11 @@ const redescribeEvery = time.Minute
 
 // A description is what a member says of itself: its ClusterProperties, as text.
 type description struct {
-	// read was read last, and received is the last valid text of those. It is heard at once if next is over. A member that
-	// is quarantined may be another cluster, so that what is heard is accepted with its data.
-	read, received, heard, accepted string
-	next                            time.Time
-	// set is the cluster set by what was heard: it may be why that is not accepted. The properties were accepted.
+	// read was read last, received is the last valid text of those, and accepted the one that counts: a member that is
+	// quarantined may be another cluster. Another one may be accepted once next is over.
+	read, received, accepted string
+	next                     time.Time
+	// set is the cluster set by what was received: it may be why that is not accepted. The properties were accepted.
 	set        string
 	properties map[string]string
 }
@@ -27,42 +27,38 @@ type description struct {
 func describe(accepted string) description {
 	d := description{}
 	_ = d.receive(accepted) // what the controller wrote is valid, or another writer changed it
-	d.hear(time.Time{})
-	d.accept()
+	d.accept(time.Time{})
 	return d
 }
 
-// receive takes what was read, and returns an error if it is new and invalid.
+// receive takes what was read, and returns an error if it is new and invalid. A cluster whose properties become unknown
+// stays in its set.
 func (d *description) receive(text string) error {
 	if text == d.read {
 		return nil
 	}
 	d.read = text
-	_, err := scope.ParseProperties(text)
-	if err == nil {
-		d.received = text
+	parsed, err := scope.ParseProperties(text)
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-// hear has what was received count, now or later. A cluster whose properties become unknown stays in its set.
-func (d *description) hear(now time.Time) {
-	if d.received == d.heard || now.Before(d.next) {
-		return
-	}
-	if d.heard != "" || !d.next.IsZero() {
-		d.next = now.Add(redescribeEvery)
-	}
-	d.heard = d.received
-	if parsed, _ := scope.ParseProperties(d.heard); parsed != nil {
+	if d.received = text; parsed != nil {
 		d.set = parsed[scope.ClusterSetProperty]
 	}
+	return nil
 }
 
-// accept accepts what was heard.
-func (d *description) accept() {
-	d.accepted = d.heard
+// accept accepts what was received, now or with a later call, and reports whether anything changed.
+func (d *description) accept(now time.Time) bool {
+	if d.received == d.accepted || now.Before(d.next) {
+		return false
+	}
+	if d.accepted != "" || !d.next.IsZero() {
+		d.next = now.Add(redescribeEvery)
+	}
+	d.accepted = d.received
 	d.properties, _ = scope.ParseProperties(d.accepted)
+	return true
 }
 
 // SetClusterSet sets the value of scope.ClusterSetProperty of the local cluster, empty for none, before anything is known of

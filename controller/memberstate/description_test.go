@@ -20,33 +20,34 @@ func (l *lookout) says(cluster, properties string) {
 	l.LeaseRead(l.of.Get(cluster), member.Heartbeat{KubeSystemUID: "uid-of-" + cluster, Cluster: cluster, Properties: properties}, false)
 }
 
-// TestDescription: what a member says of itself counts at once, later changes once a minute, and then the last one. What is
-// invalid changes nothing, and who says nothing any more, because it is older, stays in its cluster set.
+// TestDescription: what a member says of itself counts at once, later changes once a minute, and then the last one. Its set is
+// judged at once. What is invalid changes nothing, and who says nothing any more, because it is older, stays in its cluster set.
 func TestDescription(t *testing.T) {
 	const red, blue = `{"clusterset.k8s.io":"red"}`, `{"clusterset.k8s.io":"blue"}`
 	d := describe("")
 	for _, step := range []struct {
-		second           int
-		says, heard, set string
+		second              int
+		says, accepted, set string
 	}{
 		{0, "", "", ""},
 		{1, "{}", "{}", ""},
 		{2, red, red, "red"},
 		{3, "{", red, "red"},
-		{4, blue, red, "red"},
-		{61, blue, red, "red"},
+		{4, blue, red, "blue"},
+		{61, blue, red, "blue"},
 		{62, blue, blue, "blue"},
-		{63, red, blue, "blue"},
-		{64, "", blue, "blue"},
-		{122, "", "", "blue"},
-		{123, inRegion("eu"), "", "blue"},
+		{63, red, blue, "red"},
+		{64, "", blue, "red"},
+		{122, "", "", "red"},
+		{123, inRegion("eu"), "", ""},
 		{182, inRegion("eu"), inRegion("eu"), ""},
 	} {
 		if err := d.receive(step.says); (err == nil) != (step.says != "{") {
 			t.Errorf("%q: %v", step.says, err)
 		}
-		if d.hear(time.Unix(int64(1e9+step.second), 0)); d.heard != step.heard || d.set != step.set {
-			t.Errorf("in second %d, %q: heard is %q in set %q, want %q in %q", step.second, step.says, d.heard, d.set, step.heard, step.set)
+		if d.accept(time.Unix(int64(1e9+step.second), 0)); d.accepted != step.accepted || d.set != step.set {
+			t.Errorf("in second %d, %q: accepted is %q in set %q, want %q in %q", step.second, step.says, d.accepted, d.set,
+				step.accepted, step.set)
 		}
 	}
 }

@@ -29,15 +29,6 @@ const (
 	AnnotationConfirm = "clusterset-dns.github.io/confirm"
 )
 
-// A Handler is called without the lock of the Tracker.
-type Handler interface {
-	// VerdictChanged requests that all services of a cluster are reconciled.
-	VerdictChanged(cluster string)
-	// PropertiesChanged requests the same because of Properties, also for the exports of the local cluster. Of a member it
-	// is called once a minute, after the first time.
-	PropertiesChanged(cluster string)
-}
-
 // A Tracker keeps a judgement of all members. The judgement of a member is updated before a method that reports news of
 // it returns, and that of all once a second. It is safe for concurrent use.
 type Tracker struct {
@@ -49,7 +40,7 @@ type Tracker struct {
 	clock    clock.WithTicker
 	exported func(cluster string) map[types.NamespacedName]struct{}
 	reporter *Reporter
-	handler  Handler
+	changed  func(cluster string) // see Handle
 
 	mu sync.Mutex
 	// left is what the previous leader left of clusters that have not joined, nil once Leases.Run began.
@@ -60,10 +51,10 @@ type Tracker struct {
 	isolated bool
 	// judged has a value once a verdict changed, for Leases.Run.
 	judged chan struct{}
-	// changes and redescribed are what change tells the handler.
-	changes     []liveness.Change
-	redescribed []string
-	set         string // of the local cluster
+	// changes are what change tells the reporter, and concerned the members whose services are to be reconciled.
+	changes   []liveness.Change
+	concerned []string
+	set       string // of the local cluster
 }
 
 // tracked is the facts of one member.
@@ -92,8 +83,9 @@ func NewTracker(
 	}
 }
 
-// Handle sets the handler. It is to be called before Run, and before anything is read of members.
-func (t *Tracker) Handle(handler Handler) { t.handler = handler }
+// Handle sets what is called, without the lock of the Tracker, when the Verdict on a member or its Properties changed so that
+// its services must be reconciled. It is to be called before Run, and before anything is read of members.
+func (t *Tracker) Handle(changed func(cluster string)) { t.changed = changed }
 
 // of returns what is known of a cluster, which may be no member.
 func (t *Tracker) of(cluster string) tracked {
@@ -233,46 +225,39 @@ func (t *Tracker) put(now time.Time, m *tracked) {
 	annotations := m.source.Annotations()
 	m.Drained = m.drains || annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
-	m.hear(now)
 	m.OtherSet = t.set != "" && m.set != "" && t.set != m.set
-	was := m.verdict
+	was, redescribed := m.verdict, false
 	m.verdict = liveness.Judge(now, t.limits, m.Member)
-	if m.verdict.Token == "" && !m.Mistaken && !m.OtherSet {
+	is := m.verdict
+	if is.Token == "" && !m.Mistaken && !m.OtherSet {
 		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}
 		m.KnownUID = cmp.Or(m.Arrivals.UID, m.KnownUID)
-		if m.heard != m.accepted {
-			m.accept()
-			t.redescribed = append(t.redescribed, m.Cluster)
-		}
+		redescribed = m.accept(now)
 	}
-	if m.verdict != was {
+	if is != was {
 		select {
 		case t.judged <- struct{}{}:
 		default: // a signal already pending covers this change
 		}
-		t.changes = append(t.changes, liveness.Change{Was: was, Is: m.verdict})
+		t.changes = append(t.changes, liveness.Change{Was: was, Is: is})
+	}
+	if redescribed || was.Demote != is.Demote || was.Keep != is.Keep || (was.State == liveness.Gone) != (is.State == liveness.Gone) {
+		t.concerned = append(t.concerned, m.Cluster)
 	}
 }
 
-// change calls do with the lock, and tells the handler and the reporter what changed.
+// change calls do with the lock, and then tells what changed.
 func (t *Tracker) change(do func(now time.Time)) {
 	t.mu.Lock()
 	wasIsolated := t.isolated
 	do(t.clock.Now())
-	isIsolated, changes, redescribed := t.isolated, t.changes, t.redescribed
-	t.changes, t.redescribed = nil, nil
+	isIsolated, changes, concerned := t.isolated, t.changes, t.concerned
+	t.changes, t.concerned = nil, nil
 	t.mu.Unlock()
 
-	for _, cluster := range redescribed {
-		t.handler.PropertiesChanged(cluster)
-	}
-	for _, change := range changes {
-		was, is := change.Was, change.Is
-		if was.Demote != is.Demote || was.Keep != is.Keep ||
-			(was.State == liveness.Gone) != (is.State == liveness.Gone) {
-			t.handler.VerdictChanged(is.Cluster)
-		}
+	for _, cluster := range concerned {
+		t.changed(cluster)
 	}
 	t.reporter.judged(wasIsolated, isIsolated, changes, func(cluster string) *member.Member { return t.of(cluster).source })
 }

@@ -45,7 +45,7 @@ func newLookout(t testing.TB, left map[string]memory, clusters ...string) *looko
 	l.Tracker = NewTracker(liveness.Limits{
 		Interval: member.HeartbeatInterval, StaleAfter: 30 * time.Second, GoneAfter: time.Hour,
 	}, l.now, l.ServicesFrom, &Reporter{Recorder: &record.FakeRecorder{}})
-	l.Handle(l)
+	l.Handle(func(cluster string) { l.told = append(l.told, cluster) })
 	l.left = left
 	for _, cluster := range clusters {
 		// Without a kubeconfig it is a member that nothing is read of.
@@ -76,14 +76,6 @@ func (l *lookout) ServicesFrom(cluster string) map[types.NamespacedName]struct{}
 	}
 	return known
 }
-
-// VerdictChanged implements Handler.
-func (l *lookout) VerdictChanged(cluster string) {
-	l.told = append(l.told, cluster)
-}
-
-// PropertiesChanged implements Handler.
-func (l *lookout) PropertiesChanged(cluster string) { l.VerdictChanged(cluster) }
 
 func (l *lookout) Credentials() []*corev1.Secret {
 	return slices.Collect(maps.Values(l.secrets))

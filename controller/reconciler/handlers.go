@@ -34,17 +34,11 @@ func (r *Reconciler) Retry(service types.NamespacedName) {
 // ServiceChanged implements member.Handler.
 func (r *Reconciler) ServiceChanged(service types.NamespacedName) { r.queue.Add(service) }
 
-// VerdictChanged implements memberstate.Handler.
-func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) }
-
 // onProperties handles the properties of the local cluster, on which all services depend.
 func (r *Reconciler) onProperties() {
 	r.Tracker.SetClusterSet(r.Properties.All()[scope.ClusterSetProperty])
 	r.enqueueAll()
 }
-
-// PropertiesChanged implements memberstate.Handler.
-func (r *Reconciler) PropertiesChanged(cluster string) { r.MemberChanged(cluster) }
 
 // dependsOnMembers reports whether an export depends on which members there are, and on their properties.
 func dependsOnMembers(each *v1beta1.ServiceExport) bool {
@@ -52,7 +46,7 @@ func dependsOnMembers(each *v1beta1.ServiceExport) bool {
 		meta.FindStatusCondition(each.Status.Conditions, ConditionReach) != nil
 }
 
-// MemberChanged implements member.Handler.
+// MemberChanged implements member.Handler, and handles what the Tracker tells.
 func (r *Reconciler) MemberChanged(cluster string) {
 	r.enqueueCluster(cluster)
 	r.enqueueExports(dependsOnMembers)

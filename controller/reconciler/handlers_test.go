@@ -102,7 +102,7 @@ func TestChanges(t *testing.T) {
 		act  func()
 		want string
 	}{
-		"a member has other properties": {func() { r.PropertiesChanged("west") }, "demo/chosen demo/imported"},
+		"a member has other properties": {func() { r.MemberChanged("west") }, "demo/chosen demo/imported"},
 		"a namespace comes":             {func() { r.onNamespace(nil, ranked("demo", "x")) }, all},
 		"a namespace goes":              {func() { r.onNamespace(ranked("demo", "x"), nil) }, all},
 		"a namespace is being deleted": {func() {

@@ -89,7 +89,7 @@ type Reconciler struct {
 func New(config Config) *Reconciler {
 	r := &Reconciler{Config: config, queue: newQueue()}
 	r.Members.Handle(r)
-	r.Tracker.Handle(r)
+	r.Tracker.Handle(r.MemberChanged)
 	return r
 }
 

@@ -108,7 +108,7 @@ var judging = []mutant{
 	at("controller/liveness/judge.go", "heartbeats on an older connection vouch for the list of another cluster",
 		`member.ListedUID != arrivals.UID`, `false`),
 	at("controller/memberstate/tracker.go", "another cluster under a known id is believed at once",
-		`if m.verdict.Token == "" && !m.Mistaken`, `if !m.Mistaken`),
+		`if is.Token == "" && !m.Mistaken`, `if !m.Mistaken`),
 	at("controller/memberstate/tracker.go", "a list that lacks exports is believed before it is known whose it is",
 		`if lacking > 0 {`, `if lacking > 0 && false {`),
 	at("controller/memberstate/tracker.go", "a member that lost most exports in one list is believed at once",
@@ -116,7 +116,7 @@ var judging = []mutant{
 `, `		case m.Lost.IsZero() && before < 0:
 `),
 	at("controller/memberstate/tracker.go", "what is judged of a member changes nothing until something else does",
-		`			t.handler.VerdictChanged(is.Cluster)
+		`		t.changed(cluster)
 `, ``),
 	at("controller/memberstate/leases.go", "a restart believes a member again that was silent before",
 		`maps.Equal(is.Annotations, want.Annotations) &&`, ``),

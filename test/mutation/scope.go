@@ -31,7 +31,7 @@ var scoping = []mutant{
 	at("controller/scope/properties.go", "a cluster of unknown properties is selected by what it is not",
 		`return nil, nil`, `return map[string]string{}, nil`, "TestUnknownProperties"),
 	at("controller/memberstate/description.go", "a downgrade lets a cluster of another set contribute to this one",
-		`if parsed, _ := scope.ParseProperties(d.heard); parsed != nil {`, `if parsed, _ := scope.ParseProperties(d.heard); true {`),
+		`if d.received = text; parsed != nil {`, `if d.received = text; true {`),
 	at("controller/memberstate/tracker.go", "a cluster of another set contributes to this one",
 		`t.set != "" && m.set != "" && t.set != m.set`, `false`, "TestScenarios/a_member_is_of_another_set"),
 	at("cmd/kubectl-clusterset/setup/join.go", "join keeps a certificate authority that another server gave",
