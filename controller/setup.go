@@ -104,7 +104,7 @@ func (c *Controller) newReconciler(
 		Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: c.accepts},
 		Local:     c.own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,
 		Clock: o.Clock,
-		API:   c.api, Gate: c.gate, Metrics: c.states,
+		API:   c.api, Gate: c.gate, Observe: c.states.Reconciled,
 	})
 }
 

@@ -45,6 +45,7 @@ func newTestReconciler() *Reconciler {
 			Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: clock.RealClock{},
 		}),
 		API: local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate), Gate: gate,
+		Observe: func(time.Duration, error) {},
 	})
 	r.LimitIPs(0)
 	return r

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -157,15 +156,10 @@ func TestWithoutTheAPI(t *testing.T) {
 	}
 }
 
-type noMetrics struct{}
-
-func (noMetrics) Reconciled(time.Duration, error)                            {}
-func (noMetrics) Problems(types.NamespacedName, map[string][]export.Problem) {}
-
 // TestFailingServices are told of until they are written: the controller may lack a right, and renews its heartbeat.
 func TestFailingServices(t *testing.T) {
 	r, web := withServices(t), types.NamespacedName{Namespace: "demo", Name: "web"} // its API server refuses connections
-	r.Metrics, r.record = noMetrics{}, heartbeat.NewRecord(heartbeat.RecordConfig{Clock: r.Clock}, nil)
+	r.record = heartbeat.NewRecord(heartbeat.RecordConfig{Clock: r.Clock}, nil)
 	r.Applier.Core, r.Applier.Recorder = fake.NewClientset(), &record.FakeRecorder{}
 	namespaces := r.Local.Namespaces.Indexer()
 	if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}); err != nil {
@@ -188,7 +182,6 @@ func TestFailingServices(t *testing.T) {
 // TestNamespaceIsDeleted: what members had in it does not come back with a new one.
 func TestNamespaceIsDeleted(t *testing.T) {
 	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
-	r.Metrics = noMetrics{}
 	r.Local.Use(web, []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{export.LabelSourceCluster: "west"}}}})
 	r.ips.Admit(web, []string{"west"}, true)
 	if err := r.Local.Namespaces.Indexer().Replace(nil, ""); err != nil {
@@ -204,7 +197,6 @@ func TestNamespaceIsDeleted(t *testing.T) {
 // longer. A member of its id that joins meanwhile, and is not read yet, does not bring them back.
 func TestDeletedCopiesAreNotRemembered(t *testing.T) {
 	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
-	r.Metrics = noMetrics{}
 	copied := merge.Merge(merge.Observed{Cluster: "east", Service: web},
 		[]merge.Contribution{{View: exporttest.View("west", 1, "80/TCP", "10.65.0.10")}}).EndpointSlices[0]
 	r.Applier.Core = fake.NewClientset(copied)
@@ -244,7 +236,7 @@ func TestOthersOvertake(t *testing.T) {
 	another.UID, another.ResourceVersion = "b", "6"
 	for name, shown := range map[string]*corev1.Service{"it is held without the label": going, "another of its name": another} {
 		r := withAPI(t)
-		r.Metrics, r.Applier.Core = noMetrics{}, fake.NewClientset(derived)
+		r.Applier.Core = fake.NewClientset(derived)
 		if err := errors.Join(r.Local.Services.Indexer().Add(derived), r.Local.Namespaces.Indexer().Add(
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}},
 		)); err != nil {

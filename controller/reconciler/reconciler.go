@@ -56,15 +56,8 @@ type Config struct {
 	Clock   clock.WithTicker
 	API     *local.API
 	Gate    *informer.FreshnessGate
-	Metrics Metrics
-}
-
-// Metrics observe reconciles.
-type Metrics interface {
-	// Reconciled observes one reconcile.
-	Reconciled(took time.Duration, err error)
-	// Problems replaces the problems of the exports of a service, by cluster.
-	Problems(service types.NamespacedName, problems map[string][]export.Problem)
+	// Observe observes one reconcile.
+	Observe func(took time.Duration, err error)
 }
 
 // A Reconciler reconciles the services that the caches and the members show changes of.
@@ -81,8 +74,15 @@ type Reconciler struct {
 	record *heartbeat.Record
 	// working is the number of services that are being reconciled.
 	working atomic.Int64
-	// failing are the services that fail for long, each with its error.
-	failing sync.Map
+	// failing are the services that fail for long, each with its error, and partial those with problems, each with the
+	// Partials.
+	failing, partial sync.Map
+}
+
+// A Partial is a reason why a service of a cluster is partially imported.
+type Partial struct {
+	Cluster string
+	Reason  export.Reason
 }
 
 // New returns a Reconciler that handles the events of the members. It is to be called before they run.
@@ -122,13 +122,36 @@ func (r *Reconciler) Late(longer time.Duration) string {
 func (r *Reconciler) QueueLength() int { return r.queue.Len() + int(r.working.Load()) }
 
 // Failing returns the services that failed apply.FailuresToReport times in a row or more often, each with its last error.
-func (r *Reconciler) Failing() map[types.NamespacedName]error {
-	failing := map[types.NamespacedName]error{}
-	r.failing.Range(func(service, err any) bool {
-		failing[service.(types.NamespacedName)] = err.(error)
+func (r *Reconciler) Failing() map[types.NamespacedName]error { return all[error](&r.failing) }
+
+// Partial returns the services that are partially imported, each with the reasons, which are shared.
+func (r *Reconciler) Partial() map[types.NamespacedName]map[Partial]bool {
+	return all[map[Partial]bool](&r.partial)
+}
+
+// all returns what is known by service, in a new map.
+func all[T any](known *sync.Map) map[types.NamespacedName]T {
+	copied := map[types.NamespacedName]T{}
+	known.Range(func(service, value any) bool {
+		copied[service.(types.NamespacedName)] = value.(T)
 		return true
 	})
-	return failing
+	return copied
+}
+
+// notePartial replaces the problems of the exports of a service, by cluster. Their texts may be large.
+func (r *Reconciler) notePartial(service types.NamespacedName, problems map[string][]export.Problem) {
+	reasons := map[Partial]bool{}
+	for cluster, of := range problems {
+		for _, each := range of {
+			reasons[Partial{cluster, each.Reason}] = true
+		}
+	}
+	if len(reasons) > 0 {
+		r.partial.Store(service, reasons)
+	} else {
+		r.partial.Delete(service)
+	}
 }
 
 // Run reconciles with so many workers until the context ends, and notes in the record how that goes. It follows Attach, and
@@ -209,10 +232,10 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 	r.record.Reconciled(service, outcome.Unpublished)
 	switch {
 	case apply.Stale(err):
-		r.Metrics.Reconciled(took, nil)
+		r.Observe(took, nil)
 		r.queue.AddAfter(service, restAtLeast) // the caches show then what another writer wrote
 	case err != nil:
-		r.Metrics.Reconciled(took, err)
+		r.Observe(took, err)
 		failures := r.queue.NumRequeues(service)
 		if failures >= apply.FailuresToReport {
 			r.failing.Store(service, err)
@@ -222,7 +245,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		}
 		r.queue.AddRateLimited(service)
 	default:
-		r.Metrics.Reconciled(took, nil)
+		r.Observe(took, nil)
 		r.queue.Forget(service)
 		r.failing.Delete(service)
 		if outcome.Again {
@@ -243,7 +266,7 @@ const askForIP = 5 * time.Minute
 func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName) (apply.Outcome, error) {
 	namespace := r.Local.Namespace(service.Namespace)
 	if namespace == nil || namespace.DeletionTimestamp != nil {
-		r.Metrics.Problems(service, nil)
+		r.notePartial(service, nil)
 		r.Local.Use(service, nil)
 		r.ips.Admit(service, nil, false)
 		r.Applier.Forget(service)
@@ -260,7 +283,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return apply.Outcome{}, errBehind
 	}
 	in := r.Gather(ctx, service)
-	r.Metrics.Problems(service, in.Problems)
+	r.notePartial(service, in.Problems)
 	result, refused := mergeWithin(r.ips, in.Observed, in.Contributions)
 	result.KeepExposed(in.Observed, in.Contributions)
 	for m, keeps := range in.keeps {

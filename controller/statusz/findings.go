@@ -94,13 +94,13 @@ func (l *list) failing(services map[types.NamespacedName]error) {
 	if len(services) == 0 {
 		return
 	}
-	first := slices.MinFunc(slices.Collect(maps.Keys(services)), func(a, b types.NamespacedName) int {
-		return strings.Compare(a.String(), b.String())
-	})
+	first := slices.MinFunc(slices.Collect(maps.Keys(services)), byName)
 	l.add(state.Failed, "services-written", "Give the controller the rights of deploy/rbac.yaml, and look at the quotas and admission "+
 		"webhooks of what the API server refuses.", "The controller cannot write %s (services that fail: %d): %v.", first, len(services),
 		services[first])
 }
+
+func byName(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
 // refused adds the problem of a credential.
 func (l *Leader) refused(found *list, problem member.Problem) {
@@ -261,8 +261,8 @@ func (l *Leader) ofServices(found *list) {
 				lacking[name])
 		}
 	}
-	problematic := l.server.problematic()
-	for _, service := range problematic[:min(len(problematic), maxExamined)] {
+	partial := slices.SortedFunc(maps.Keys(l.Partial()), byName)
+	for _, service := range partial[:min(len(partial), maxExamined)] {
 		problems := l.Look(service).Problems
 		for _, cluster := range slices.Sorted(maps.Keys(problems)) {
 			for _, problem := range problems[cluster] {

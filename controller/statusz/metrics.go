@@ -4,21 +4,19 @@ package statusz
 
 import (
 	"fmt"
-	"maps"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 )
 
 const prefix = "clusterset_controller_"
@@ -62,7 +60,7 @@ var described = func() map[string]*prometheus.Desc {
 // NewServer returns a Server that has no leader until Lead, and registers it with the registry.
 func NewServer(registry *prometheus.Registry, version string) (*Server, error) {
 	s := &Server{
-		version: version, problems: map[types.NamespacedName]map[problem]bool{},
+		version: version,
 		reconciles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    prefix + "reconcile_duration_seconds",
 			Help:    "Duration of a reconcile, by result (ok, error).",
@@ -91,49 +89,6 @@ func (s *Server) Reconciled(took time.Duration, err error) {
 	s.reconciles.WithLabelValues(result).Observe(took.Seconds())
 }
 
-// A problem is why services of a cluster are partially imported.
-type problem struct {
-	cluster string
-	reason  export.Reason
-}
-
-// Problems replaces the problems of the exports of a service, by cluster.
-func (s *Server) Problems(service types.NamespacedName, problems map[string][]export.Problem) {
-	found := map[problem]bool{}
-	for cluster, each := range problems {
-		for _, one := range each {
-			found[problem{cluster, one.Reason}] = true
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if delete(s.problems, service); len(found) > 0 {
-		s.problems[service] = found
-	}
-}
-
-// problematic returns the services with problems, sorted.
-func (s *Server) problematic() []types.NamespacedName {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(s.problems), func(a, b types.NamespacedName) int {
-		return strings.Compare(a.String(), b.String())
-	})
-}
-
-// countProblems returns the number of services by their problems.
-func (s *Server) countProblems() map[problem]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	counts := map[problem]int{}
-	for _, found := range s.problems {
-		for each := range found {
-			counts[each]++
-		}
-	}
-	return counts
-}
-
 // Written is that of an apply.Applier.
 func (s *Server) Written(before, after *discoveryv1.EndpointSlice) {
 	trigger, leader := after.Annotations[export.AnnotationTriggerTime], s.leader.Load()
@@ -150,10 +105,7 @@ func (s *Server) Written(before, after *discoveryv1.EndpointSlice) {
 }
 
 // Lead adds the state of a leader.
-func (s *Server) Lead(leader *Leader) {
-	leader.server = s
-	s.leader.Store(leader)
-}
+func (s *Server) Lead(leader *Leader) { s.leader.Store(leader) }
 
 // Describe implements prometheus.Collector.
 func (s *Server) Describe(descriptions chan<- *prometheus.Desc) {
@@ -212,8 +164,14 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 			gauge("member_heartbeat_age_seconds", r.Clock.Since(heard).Seconds(), cluster)
 		}
 	}
-	for key, count := range s.countProblems() {
-		gauge("export_problems", float64(count), key.cluster, string(key.reason))
+	counts := map[reconciler.Partial]int{}
+	for _, reasons := range r.Partial() {
+		for each := range reasons {
+			counts[each]++
+		}
+	}
+	for each, count := range counts {
+		gauge("export_problems", float64(count), each.Cluster, string(each.Reason))
 	}
 }
 

@@ -40,7 +40,6 @@ import (
 type Leader struct {
 	*reconciler.Reconciler
 	Record *heartbeat.Record
-	server *Server
 }
 
 // A Server answers state.PathStatus and state.PathExplain once Lead was called, and 503 before. It computes one answer at a
@@ -53,9 +52,6 @@ type Server struct {
 	version     string
 	leader      atomic.Pointer[Leader]
 	answering   sync.Mutex
-
-	mu       sync.Mutex
-	problems map[types.NamespacedName]map[problem]bool
 }
 
 // ServeHTTP implements http.Handler.
@@ -85,7 +81,7 @@ func (s *Server) answer(leader *Leader, r *http.Request) (any, error) {
 	s.answering.Lock()
 	defer s.answering.Unlock()
 	if r.URL.Path == state.PathStatus {
-		return leader.status(), nil
+		return leader.status(s.version), nil
 	}
 	namespace, name, err := cache.SplitMetaNamespaceKey(r.URL.Query().Get("service"))
 	if err != nil || namespace == "" || name == "" {
@@ -167,13 +163,13 @@ func (l *Leader) nodes(found *list) {
 	}
 }
 
-// status returns the state of the cluster.
-func (l *Leader) status() *state.Cluster {
+// status returns the state of the cluster, with a version of the controller.
+func (l *Leader) status(version string) *state.Cluster {
 	own := reconciler.Standing(l.Local.Namespace(l.Namespace))
 	stopped, _ := l.Record.Doubted()
 	out := &state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), Network: l.Properties.Network(),
-		Controller: l.server.version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(stopped),
+		Controller: version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(stopped),
 		Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(), MCSVersion: l.API.Version(),
 		Members: []state.Member{}, Imports: []state.Import{},
 	}
