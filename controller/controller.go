@@ -129,15 +129,13 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	if !c.wait(ctx) {
 		return nil
 	}
-	r := c.newReconciler(klog.FromContext(ctx), cluster, recorder)
-	defer r.ShutDown()
 	c.readiness.set("the IP families of the local cluster are not known yet")
 	services, err := local.Services(ctx, c.client)
 	if err != nil {
 		return err
 	}
-	r.ServiceCIDRs = services
-	r.LimitIPs(maxImportIPs(services))
+	r := c.newReconciler(klog.FromContext(ctx), cluster, recorder, services)
+	defer r.ShutDown()
 	uid := r.Local.KubeSystemUID()
 	if uid == "" {
 		return errors.New("the local cluster has no namespace kube-system")

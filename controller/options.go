@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"net/netip"
 	"path"
 	"runtime/debug"
 	"time"
@@ -33,8 +32,6 @@ const workers = 8
 // Defaults of Options.
 const (
 	DefaultStaleAfter = 30 * time.Second // values.yaml of the chart has it, too
-	// MostImportIPs is how many Services Kubernetes supports.
-	MostImportIPs = 10_000
 	// DefaultMaxImportMemory fits a container with the chart's 512 MiB.
 	DefaultMaxImportMemory = 92 << 20
 )
@@ -194,13 +191,4 @@ func maxImportMemory() int {
 		return int(limit / 5)
 	}
 	return DefaultMaxImportMemory
-}
-
-// maxImportIPs returns the number of cluster IPs that imports may have: half of the smallest range of Services.
-func maxImportIPs(ranges []netip.Prefix) int {
-	most := MostImportIPs
-	for _, each := range ranges {
-		most = min(most, 1<<min(30, each.Addr().BitLen()-each.Bits())/2)
-	}
-	return most
 }

@@ -4,7 +4,6 @@ package controller
 
 import (
 	"math"
-	"net/netip"
 	"runtime/debug"
 	"testing"
 
@@ -36,16 +35,6 @@ func TestMaxImportMemory(t *testing.T) {
 		debug.SetMemoryLimit(limit)
 		if got := maxImportMemory(); got != want {
 			t.Errorf("limit %d: got %d", limit, got)
-		}
-	}
-}
-
-// TestMaxImportIPs: half of the smallest range up to what Kubernetes supports.
-func TestMaxImportIPs(t *testing.T) {
-	v4, v6 := netip.MustParsePrefix("10.96.0.0/20"), netip.MustParsePrefix("fd00:96::/64")
-	for want, ranges := range map[int][]netip.Prefix{2048: {v6, v4}, MostImportIPs: {v6}} {
-		if got := maxImportIPs(ranges); got != want {
-			t.Errorf("ranges %s: %d, want %d", ranges, got, want)
 		}
 	}
 }

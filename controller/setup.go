@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -83,7 +84,7 @@ func New(options Options) (*Controller, error) {
 
 // newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
 func (c *Controller) newReconciler(
-	logger klog.Logger, cluster string, recorder record.EventRecorder,
+	logger klog.Logger, cluster string, recorder record.EventRecorder, services []netip.Prefix,
 ) *reconciler.Reconciler {
 	o := c.options
 	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder, Object: &corev1.ObjectReference{
@@ -97,7 +98,7 @@ func (c *Controller) newReconciler(
 	})
 	applier := &apply.Applier{API: c.api, Core: c.client, Recorder: recorder, Clock: o.Clock, Written: c.states.Written}
 	return reconciler.New(reconciler.Config{
-		Cluster: cluster, Namespace: o.Namespace, Prefer: o.Prefer,
+		Cluster: cluster, Namespace: o.Namespace, ServiceCIDRs: services, Prefer: o.Prefer,
 		Expose: export.Exposure(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
 		Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
 		Canary:    c.service(canary.ExposedService),

@@ -3,6 +3,7 @@
 package reconciler
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -36,8 +37,9 @@ func newTestReconciler() *Reconciler {
 	gate := &informer.FreshnessGate{}
 	own := local.New(fake.NewClientset(), gate, "clusterset-dns")
 	tracker := memberstate.NewTracker(liveness.Limits{StaleAfter: time.Hour}, clock.RealClock{}, nil, &memberstate.Reporter{})
-	r := New(Config{
-		Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{Clock: clock.RealClock{}},
+	return New(Config{
+		Cluster: "east", Namespace: "clusterset-dns", ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/27")},
+		Applier:    &apply.Applier{Clock: clock.RealClock{}},
 		Properties: local.NewProperties(nil, clock.RealClock{}, ""), Frontends: &local.Frontends{},
 		Pods: local.NewPods(nil), Clock: clock.RealClock{},
 		Local: own, Tracker: tracker,
@@ -47,8 +49,6 @@ func newTestReconciler() *Reconciler {
 		API: local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate), Gate: gate,
 		Observe: func(time.Duration, error) {},
 	})
-	r.LimitIPs(0)
-	return r
 }
 
 // withAPI is the same, and its API runs with these ServiceImports and ServiceExports.

@@ -63,7 +63,8 @@ type Config struct {
 // A Reconciler reconciles the services that the caches and the members show changes of.
 type Reconciler struct {
 	Config
-	// ips are divided among the members.
+	// ips bounds the imports of all members together that have a cluster IP, apart from those of services that the local
+	// cluster exports. It is divided among the members.
 	ips   *limits.IPs
 	queue *queue
 	// large is held while a large service is reconciled, so that the memory that passes need is bounded.
@@ -85,9 +86,11 @@ type Partial struct {
 	Reason  export.Reason
 }
 
-// New returns a Reconciler that handles the events of the members. It is to be called before they run.
+// New returns a Reconciler that handles the events of the members, and shares the cluster IPs among them. It is to be called
+// before they join.
 func New(config Config) *Reconciler {
-	r := &Reconciler{Config: config, queue: newQueue()}
+	r := &Reconciler{Config: config, queue: newQueue(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
+	r.Members.Share(r.ips.Pool)
 	r.Members.Handle(r)
 	r.Tracker.Handle(r.MemberChanged)
 	return r

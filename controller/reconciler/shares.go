@@ -4,6 +4,7 @@ package reconciler
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -15,11 +16,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// LimitIPs bounds the imports of all members together that have a cluster IP, apart from those of services that the local
-// cluster exports. It is to be called before the members join.
-func (r *Reconciler) LimitIPs(ips int) {
-	r.ips = limits.NewIPs(ips)
-	r.Members.Share(r.ips.Pool)
+// mostImportIPs is how many Services Kubernetes supports.
+const mostImportIPs = 10_000
+
+// maxImportIPs returns how many cluster IPs imports may have: half of the smallest range of Services.
+func maxImportIPs(ranges []netip.Prefix) int {
+	most := mostImportIPs
+	for _, each := range ranges {
+		most = min(most, 1<<min(30, each.Addr().BitLen()-each.Bits())/2)
+	}
+	return most
 }
 
 // admitExisting admits the imports that exist. It is to be called before any other service is admitted, and once the members

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -159,7 +160,6 @@ func TestExistingImportsAreShared(t *testing.T) {
 		imports = append(imports, each)
 	}
 	r := withAPI(t, imports...)
-	r.LimitIPs(16)
 	r.Frontends.Clock = r.Clock
 	for _, cluster := range []string{"north", "west"} {
 		if err := r.Local.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -181,13 +181,22 @@ func TestExistingImportsAreShared(t *testing.T) {
 // TestMemberLeaves: what is reserved for members is for no other cluster.
 func TestMemberLeaves(t *testing.T) {
 	r := newTestReconciler()
-	r.LimitIPs(16)
 	r.ips.SetMembers([]string{"west"})
 	r.Members.Join(t.Context(), nil)
 	for i := range 9 {
 		service := types.NamespacedName{Namespace: "demo", Name: fmt.Sprint("web-", i)}
 		if admitted := r.ips.Admit(service, []string{"west"}, false); admitted != (i < 8) {
 			t.Errorf("%s of 16: admitted %t", service, admitted)
+		}
+	}
+}
+
+// TestMaxImportIPs: half of the smallest range up to what Kubernetes supports.
+func TestMaxImportIPs(t *testing.T) {
+	v4, v6 := netip.MustParsePrefix("10.96.0.0/20"), netip.MustParsePrefix("fd00:96::/64")
+	for want, ranges := range map[int][]netip.Prefix{2048: {v6, v4}, mostImportIPs: {v6}} {
+		if got := maxImportIPs(ranges); got != want {
+			t.Errorf("ranges %s: %d, want %d", ranges, got, want)
 		}
 	}
 }
