@@ -106,6 +106,9 @@ func (t *Tracker) Path(cluster string) string { return cmp.Or(string(t.of(cluste
 // Witnesses returns what the path is judged by, sorted by address. The list is immutable.
 func (t *Tracker) Witnesses(cluster string) []liveness.Witness { return t.of(cluster).Witnesses }
 
+// Drained reports whether the endpoints of a member are demoted on purpose.
+func (t *Tracker) Drained(cluster string) bool { return t.of(cluster).Drained }
+
 // Isolated reports whether none of several members is heard: the fault is probably local.
 func (t *Tracker) Isolated() bool {
 	t.mu.Lock()

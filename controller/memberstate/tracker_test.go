@@ -207,7 +207,7 @@ func TestTrackerPredecessor(t *testing.T) {
 		"south": {DrainsAnnotation: "true"},
 	}, "north", "west", "south")
 	if verdict, lease := l.Verdict("south"), l.leases()["south"]; !verdict.Demote || verdict.State != liveness.Fresh ||
-		lease.Annotations[DrainsAnnotation] != "true" {
+		!l.Drained("south") || l.Drained("north") || lease.Annotations[DrainsAnnotation] != "true" {
 		t.Errorf("of a member that asked to be drained, the verdict is %+v, and the Lease has %v", verdict, lease.Annotations)
 	}
 	l.expect(t, "north", "stale Silent demoted", "north south west")

@@ -307,8 +307,3 @@ func read(m publisher, service types.NamespacedName, judge func(cluster string) 
 	verdict.Keep = keep || verdict.Keep || m.Withheld(service)
 	return published, verdict
 }
-
-// Drained reports whether the endpoints of a member are demoted on purpose.
-func (r *Reconciler) Drained(m *member.Member) bool {
-	return m.Heartbeat().Drained || m.Annotations()[memberstate.AnnotationDrain] == "true"
-}

@@ -198,9 +198,9 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 			"No prober of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
 				"between the controllers.", id, l.Cluster)
 	}
-	if l.Drained(m) {
+	if l.Tracker.Drained(id) {
 		in := contextOf(id)
-		if !m.Heartbeat().Drained {
+		if m.Annotations()[memberstate.AnnotationDrain] == "true" {
 			in = contextOf(l.Cluster)
 		}
 		found.add(state.Warning, "drained", "kubectl clusterset undrain "+id+" --contexts "+in,

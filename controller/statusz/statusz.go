@@ -124,7 +124,7 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 			continue
 		}
 		subject.Members = append(subject.Members, Publisher{
-			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m), Unread: why,
+			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Tracker.Drained(m.Cluster()), Unread: why,
 			For: chosen(published, reader), Accept: l.accept(m, service), Confine: l.confine(m),
 		})
 	}
@@ -214,7 +214,7 @@ func (l *Leader) status(version string) *state.Cluster {
 func (l *Leader) member(m *member.Member, verdict liveness.Verdict) state.Member {
 	out := state.Member{
 		Cluster: m.Cluster(), Controller: m.Heartbeat().Version, State: verdict.State.String(),
-		Reason: string(verdict.Reason), Path: l.Tracker.Path(m.Cluster()), Drained: l.Drained(m), Rank: m.Rank(),
+		Reason: string(verdict.Reason), Path: l.Tracker.Path(m.Cluster()), Drained: l.Tracker.Drained(m.Cluster()), Rank: m.Rank(),
 		Heard: m.Heartbeat().Heard.UTC(), Synced: m.Synced(), Credential: m.Candidate().String(),
 		Expires: m.Life().Expires.UTC(), UID: m.Heartbeat().KubeSystemUID,
 		Network: l.Tracker.Properties(m.Cluster())[scope.NetworkProperty],
