@@ -57,7 +57,7 @@ func Explain(s Subject) state.Explanation {
 		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster, Ranked: account.Ranked,
 		Exports: []state.Export{}, Properties: []state.Property{}, Conditions: []metav1.Condition{},
 		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: []state.Finding{},
-	}, absent: map[string]string{}}
+	}}
 	e.result = merge.Merge(observed, s.Contributions)
 	e.result.EndpointSlices = slices.DeleteFunc(e.result.EndpointSlices, export.IsExposed)
 	if observed.ServiceImport != nil {
@@ -88,10 +88,6 @@ type explanation struct {
 	state.Explanation
 	result    merge.Result
 	placement merge.Placement
-	// drained reports whether the local cluster contributes, and is drained.
-	drained bool
-	// absent is the name of the finding that says why a cluster with an export contributes nothing.
-	absent map[string]string
 }
 
 func (e *explanation) problem(name, fix, format string, args ...any) {
@@ -102,12 +98,14 @@ func (e *explanation) headless() bool {
 	return e.Import != nil && e.Import.Type == string(v1beta1.Headless)
 }
 
+// publisher returns a member, or the local cluster.
 func (e *explanation) publisher(cluster string) Publisher {
-	at := slices.IndexFunc(e.Members, func(p Publisher) bool { return p.Cluster == cluster })
-	if at < 0 {
-		return Publisher{Cluster: cluster}
+	if at := slices.IndexFunc(e.Members, func(p Publisher) bool { return p.Cluster == cluster }); at >= 0 {
+		return e.Members[at]
 	}
-	return e.Members[at]
+	return Publisher{Cluster: cluster, Drained: slices.ContainsFunc(e.Contributions, func(c merge.Contribution) bool {
+		return c.Demote && c.View.Cluster == cluster
+	})}
 }
 
 func (e *explanation) imported(serviceImport *v1beta1.ServiceImport) {
@@ -145,7 +143,6 @@ func (e *explanation) export(from merge.Contribution) {
 	}
 	if from.Demote && who.Verdict.State == liveness.Fresh {
 		out.State += ", drained"
-		e.drained = e.drained || cluster == e.Cluster
 	}
 	e.Exports = append(e.Exports, out)
 	ready := map[string]bool{} // in its own cluster
@@ -206,7 +203,7 @@ func (e *explanation) use(from merge.Contribution, who Publisher, slice *discove
 	return state.NotReady, "not ready in " + who.Cluster
 }
 
-// rest adds the exports of clusters that contribute nothing.
+// rest adds the exports of clusters that contribute nothing, and why if there is a fix.
 func (e *explanation) rest(contributing []string) {
 	observed := e.Observed
 	if observed.Invalid != nil {
@@ -222,10 +219,17 @@ func (e *explanation) rest(contributing []string) {
 			text = "not imported: " + e.Elsewhere
 		case e.Refused[m.Cluster] != "":
 			text = "refused: " + e.Refused[m.Cluster]
+			e.problem("refused", m.Accept, "%s does not accept %s of %s: %s.", e.Cluster, e.Service, m.Cluster, e.Refused[m.Cluster])
 		case slices.ContainsFunc(e.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster }):
-			text, e.absent[m.Cluster] = "not exported: "+string(v1beta1.ServiceExportReasonNoService), "exports-valid"
+			text = "not exported: " + string(v1beta1.ServiceExportReasonNoService)
+			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
+				"%s does not export it: Service %s does not exist there.", m.Cluster, e.Service)
 		case m.For != "":
-			text, e.absent[m.Cluster] = "not chosen: it is for "+m.For, "not-chosen"
+			text = "not chosen: it is for " + m.For
+			e.problem("not-chosen", fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
+				contextOf(m.Cluster), observed.Service.Namespace, observed.Service.Name, export.AnnotationClusters, m.For, e.Cluster),
+				"The export of %s is not for %s: it is for %q (annotation %s).", m.Cluster, e.Cluster, m.For,
+				export.AnnotationClusters)
 		case m.Verdict.State != liveness.Fresh:
 			text = m.Verdict.State.String()
 		}
@@ -327,31 +331,17 @@ func (e *explanation) findings(account merge.Account) {
 		if each.Cluster == e.Cluster {
 			both = contextOf(e.Cluster)
 		}
-		const onlyIf = "Its endpoints are used only if no other cluster has a ready endpoint."
-		reason, message := "", ""
-		if each.Cluster != e.Cluster {
-			reason, message = memberstate.Describe(m.Verdict)
-		}
+		reason, message := memberstate.Describe(m.Verdict)
 		switch {
-		case e.Refused[m.Cluster] != "":
-			e.problem("refused", m.Accept, "%s does not accept %s of %s: %s.", e.Cluster, e.Service, m.Cluster, e.Refused[m.Cluster])
-		case e.absent[m.Cluster] == "not-chosen":
-			e.problem("not-chosen", fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
-				contextOf(m.Cluster), observed.Service.Namespace, observed.Service.Name, export.AnnotationClusters, m.For, e.Cluster),
-				"The export of %s is not for %s: it is for %q (annotation %s).", m.Cluster, e.Cluster, m.For,
-				export.AnnotationClusters)
 		case reason != "":
 			e.problem("member-fresh", "kubectl clusterset check --contexts "+both, "%s.", strings.TrimSuffix(message, "."))
-		case e.absent[m.Cluster] == "exports-valid":
-			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
-				"%s does not export it: Service %s does not exist there.", m.Cluster, e.Service)
 		case m.Unread != nil:
 			e.problem("member-reachable", "kubectl clusterset check --contexts "+both,
 				"%s is not read completely, so what changes there may not be imported: %v.", m.Cluster, m.Unread)
 		}
-		if m.Drained || each.Cluster == e.Cluster && e.drained {
+		if m.Drained {
 			e.problem("drained", "kubectl clusterset undrain "+each.Cluster+" --contexts "+both,
-				"%s is drained. %s", each.Cluster, onlyIf)
+				"%s is drained. Its endpoints are used only if no other cluster has a ready endpoint.", each.Cluster)
 		}
 		for _, problem := range e.Input.Problems[each.Cluster] {
 			e.problem("endpoints-refused", correct(each.Cluster, m.Confine, problem), "Part of the export of %s is not imported: %s.",
