@@ -21,6 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
@@ -157,7 +158,12 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 		Probe: func(ctx context.Context) error { return apply.Probe(ctx, c.client, c.options.Namespace, cluster) },
 	}, r.Exported())
 	group.Go(func() {
-		heartbeatFirst(ctx, c.options.Clock, record)
+		// Members that are read would take the processor from the comparison of the exports, for which the heartbeat waits.
+		select {
+		case <-ctx.Done():
+		case <-record.Seen():
+		case <-c.options.Clock.After(member.HeartbeatInterval):
+		}
 		r.Members.Run(ctx)
 	})
 	c.states.Lead(&statusz.Leader{Reconciler: r, Record: record})
@@ -167,9 +173,10 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Retry: r.Retry,
 		Annotations: func() map[string]string {
 			pods, exposed := c.canaries(r)
+			own := reconciler.Standing(r.Local.Namespace(c.options.Namespace))
 			return map[string]string{
 				scope.PropertiesAnnotation: r.Properties.Text(),
-				member.DrainAnnotation:     drains(r.Local.Namespace(c.options.Namespace)),
+				member.DrainAnnotation:     map[bool]string{true: "true"}[own.Demote],
 
 				member.HeartbeatCanariesAnnotation:        pods,
 				member.HeartbeatExposedCanariesAnnotation: exposed,

@@ -19,13 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -117,24 +115,4 @@ func newRecorder(ctx context.Context, client kubernetes.Interface) (record.Event
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component}), broadcaster.Shutdown
-}
-
-// drains returns the value of member.DrainAnnotation for the heartbeat, by that of the namespace of the controller.
-func drains(namespace *corev1.Namespace) string {
-	if reconciler.Standing(namespace).Demote {
-		return "true"
-	}
-	return ""
-}
-
-// heartbeatFirst returns once the exports were compared, so that the heartbeat is renewed, but waits for no longer than
-// a heartbeat may be late. In a large cluster set, members that are read would take the processor from the comparison.
-func heartbeatFirst(ctx context.Context, clock clock.WithTicker, record *heartbeat.Record) {
-	timer := clock.NewTimer(member.HeartbeatInterval)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-record.Seen():
-	case <-timer.C():
-	}
 }

@@ -100,9 +100,6 @@ type Verdict struct {
 // NoMember is the verdict on a cluster that is no member.
 func NoMember(cluster string) Verdict { return Verdict{Cluster: cluster, Reason: NotYetHeard} }
 
-// A Change is a verdict that is not what it was. A member that joins was NoMember.
-type Change struct{ Was, Is Verdict }
-
 // LostMost reports whether so many exports are lost that a quarantine follows: all, or more than half of at least
 // three.
 func LostMost(before, after int) bool {

@@ -61,31 +61,28 @@ func (r *Reporter) Report(problem member.Problem) {
 	}
 }
 
-// judged reports changes of verdicts, and whether the local cluster was and is isolated. source returns a member, or nil
-// if it left.
-func (r *Reporter) judged(
-	wasIsolated, isIsolated bool, changes []liveness.Change, source func(cluster string) *member.Member,
-) {
-	switch {
-	case isIsolated && !wasIsolated:
+// isolated reports that no member is heard any more, or one again.
+func (r *Reporter) isolated(is bool) {
+	if is {
 		r.Logger.Error(nil, "No heartbeat from any member: this cluster is probably isolated. Check its network")
-	case wasIsolated && !isIsolated:
+	} else {
 		r.Logger.Info("Heartbeats from members arrive again")
 	}
-	for _, change := range changes {
-		was, is := change.Was, change.Is
-		reason, message := Describe(is)
-		kind := corev1.EventTypeWarning
-		if reason == "" && was.State != liveness.Fresh {
-			reason, message, kind = EventMemberRecovered, "Cluster "+is.Cluster+" is fresh again", corev1.EventTypeNormal
-		}
-		if is.State == was.State && is.Reason == was.Reason || reason == "" {
-			continue
-		}
-		r.Logger.Info(message, "member", is.Cluster, "state", is.State.String(), "reason", is.Reason)
-		if m := source(is.Cluster); m != nil && m.Candidate().Object != nil {
-			r.Recorder.Event(m.Candidate().Object, kind, reason, message)
-		}
+}
+
+// judged reports another verdict on a member.
+func (r *Reporter) judged(m *member.Member, was, is liveness.Verdict) {
+	reason, message := Describe(is)
+	kind := corev1.EventTypeWarning
+	if reason == "" && was.State != liveness.Fresh {
+		reason, message, kind = EventMemberRecovered, "Cluster "+is.Cluster+" is fresh again", corev1.EventTypeNormal
+	}
+	if is.State == was.State && is.Reason == was.Reason || reason == "" {
+		return
+	}
+	r.Logger.Info(message, "member", is.Cluster, "state", is.State.String(), "reason", is.Reason)
+	if object := m.Candidate().Object; object != nil {
+		r.Recorder.Event(object, kind, reason, message)
 	}
 }
 

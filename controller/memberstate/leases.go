@@ -234,14 +234,10 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
 // memory returns what the next leader is to know. The caller holds the lock.
 func (m *tracked) memory() memory {
 	is := memory{StateAnnotation: m.verdict.State.String()}
-	drains := ""
-	if m.drains {
-		drains = "true"
-	}
 	for _, each := range [][2]string{
 		{member.HeartbeatUIDAnnotation, m.KnownUID},
 		{PathAnnotation, string(m.Path)},
-		{DrainsAnnotation, drains},
+		{DrainsAnnotation, map[bool]string{true: "true"}[m.drains]},
 		{scope.PropertiesAnnotation, m.accepted},
 	} {
 		if each[1] != "" {

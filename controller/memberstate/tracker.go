@@ -51,10 +51,9 @@ type Tracker struct {
 	isolated bool
 	// judged has a value once a verdict changed, for Leases.Run.
 	judged chan struct{}
-	// changes are what change tells the reporter, and concerned the members whose services are to be reconciled.
-	changes   []liveness.Change
-	concerned []string
-	set       string // of the local cluster
+	// later are what change does without the lock.
+	later []func()
+	set   string // of the local cluster
 }
 
 // tracked is the facts of one member.
@@ -225,7 +224,7 @@ func (t *Tracker) update(cluster string, change func(now time.Time, m *tracked))
 
 // put judges the facts of a member. The caller holds the lock.
 func (t *Tracker) put(now time.Time, m *tracked) {
-	annotations := m.source.Annotations()
+	source, annotations := m.source, m.source.Annotations()
 	m.Drained = m.drains || annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
 	m.OtherSet = t.set != "" && m.set != "" && t.set != m.set
@@ -238,31 +237,28 @@ func (t *Tracker) put(now time.Time, m *tracked) {
 		m.KnownUID = cmp.Or(m.Arrivals.UID, m.KnownUID)
 		redescribed = m.accept(now)
 	}
+	if redescribed || was.Demote != is.Demote || was.Keep != is.Keep || (was.State == liveness.Gone) != (is.State == liveness.Gone) {
+		t.later = append(t.later, func() { t.changed(is.Cluster) })
+	}
 	if is != was {
 		select {
 		case t.judged <- struct{}{}:
 		default: // a signal already pending covers this change
 		}
-		t.changes = append(t.changes, liveness.Change{Was: was, Is: is})
-	}
-	if redescribed || was.Demote != is.Demote || was.Keep != is.Keep || (was.State == liveness.Gone) != (is.State == liveness.Gone) {
-		t.concerned = append(t.concerned, m.Cluster)
+		t.later = append(t.later, func() { t.reporter.judged(source, was, is) })
 	}
 }
 
 // change calls do with the lock, and then tells what changed.
 func (t *Tracker) change(do func(now time.Time)) {
 	t.mu.Lock()
-	wasIsolated := t.isolated
 	do(t.clock.Now())
-	isIsolated, changes, concerned := t.isolated, t.changes, t.concerned
-	t.changes, t.concerned = nil, nil
+	later := t.later
+	t.later = nil
 	t.mu.Unlock()
-
-	for _, cluster := range concerned {
-		t.changed(cluster)
+	for _, tell := range later {
+		tell()
 	}
-	t.reporter.judged(wasIsolated, isIsolated, changes, func(cluster string) *member.Member { return t.of(cluster).source })
 }
 
 // tick judges what time alone changed.
@@ -272,9 +268,13 @@ func (t *Tracker) tick() {
 		for _, m := range t.members {
 			all = append(all, &m.Arrivals)
 		}
+		was := t.isolated
 		// A longer time is one in which this process did not run, and heard nobody.
 		t.isolated = liveness.Tick(now, min(now.Sub(t.ticked), t.limits.Interval), t.limits, all)
 		t.ticked = now
+		if isolated := t.isolated; isolated != was {
+			t.later = append(t.later, func() { t.reporter.isolated(isolated) })
+		}
 		t.putAll(now)
 	})
 }

@@ -116,7 +116,7 @@ var judging = []mutant{
 `, `		case m.Lost.IsZero() && before < 0:
 `),
 	at("controller/memberstate/tracker.go", "what is judged of a member changes nothing until something else does",
-		`		t.changed(cluster)
+		`		t.later = append(t.later, func() { t.changed(is.Cluster) })
 `, ``),
 	at("controller/memberstate/leases.go", "a restart believes a member again that was silent before",
 		`maps.Equal(is.Annotations, want.Annotations) &&`, ``),
