@@ -3,6 +3,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
@@ -37,7 +39,7 @@ func (r *Reconciler) ServiceChanged(service types.NamespacedName) { r.queue.Add(
 // onProperties handles the properties of the local cluster, on which all services depend.
 func (r *Reconciler) onProperties() {
 	r.Tracker.SetClusterSet(r.Properties.All()[scope.ClusterSetProperty])
-	r.enqueueAll()
+	r.enqueueAll("")
 }
 
 // dependsOnMembers reports whether an export depends on which members there are, and on their properties.
@@ -140,38 +142,22 @@ func (r *Reconciler) onSlice(object apply.Change) {
 		r.queue.Add(of)
 	}
 	if of == local.APIServer {
-		r.enqueueAll() // no member may have its addresses
+		r.enqueueAll("") // no member may have its addresses
 	}
 }
 
 // onNamespace enqueues all services of a namespace that is created or deleted.
 func (r *Reconciler) onNamespace(before, after metav1.Object) {
-	old, existed := before.(*corev1.Namespace)
-	current, exists := after.(*corev1.Namespace)
-	switch {
-	case !existed:
-		r.enqueueNamespace(after.GetName())
-		return
-	case !exists:
-		r.enqueueNamespace(before.GetName())
-		return
+	old, _ := before.(*corev1.Namespace)
+	current, _ := after.(*corev1.Namespace)
+	was, is := ptr.Deref(old, corev1.Namespace{}), ptr.Deref(current, corev1.Namespace{})
+	if (old == nil) != (current == nil) || was.UID != is.UID || local.Accepted(old) != local.Accepted(current) ||
+		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) {
+		r.enqueueAll(cmp.Or(is.Name, was.Name))
 	}
-	was, is := Standing(old), Standing(current)
-	if current.Name == r.Namespace && (was.Demote != is.Demote || was.Rank != is.Rank) {
+	stood, stands := Standing(old), Standing(current)
+	if is.Name == r.Namespace && (stood.Demote != stands.Demote || stood.Rank != stands.Rank) {
 		r.enqueueCluster(r.Cluster)
-	}
-	if old.UID != current.UID || local.Accepted(old) != local.Accepted(current) ||
-		(old.DeletionTimestamp == nil) != (current.DeletionTimestamp == nil) {
-		r.enqueueNamespace(current.Name)
-	}
-}
-
-// enqueueNamespace enqueues every service of a namespace that is exported, imported, or was.
-func (r *Reconciler) enqueueNamespace(namespace string) {
-	for service := range r.known() {
-		if service.Namespace == namespace {
-			r.queue.Add(service)
-		}
 	}
 }
 
@@ -183,7 +169,7 @@ func (r *Reconciler) onNode(before, after metav1.Object) {
 	switch {
 	case !existed, !exists, !maps.Equal(old.Labels, current.Labels),
 		!slices.Equal(old.Status.Addresses, current.Status.Addresses), !slices.Equal(old.Spec.PodCIDRs, current.Spec.PodCIDRs):
-		r.enqueueAll()
+		r.enqueueAll("")
 	case !maps.Equal(old.Annotations, current.Annotations), !slices.Equal(old.Status.Conditions, current.Status.Conditions):
 		r.enqueueExposed(export.ExposeNodePort)
 	}
@@ -210,10 +196,12 @@ func (r *Reconciler) enqueueCluster(cluster string) {
 	}
 }
 
-// enqueueAll enqueues all services that are exported, imported, or were.
-func (r *Reconciler) enqueueAll() {
+// enqueueAll enqueues all services of a namespace, empty for all, that are exported, imported, or were.
+func (r *Reconciler) enqueueAll(namespace string) {
 	for service := range r.known() {
-		r.queue.Add(service)
+		if namespace == "" || service.Namespace == namespace {
+			r.queue.Add(service)
+		}
 	}
 }
 
