@@ -4,7 +4,6 @@ package object
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -167,14 +166,6 @@ func (e *Endpoints) Zone(i int) string {
 	return e.zones[i]
 }
 
-// Equal reports whether both give the same answers.
-func (e *Endpoints) Equal(other *Endpoints) bool {
-	return e.Cluster == other.Cluster && e.Size == other.Size && e.Ready == other.Ready &&
-		e.Waiting == other.Waiting && e.SRV == other.SRV &&
-		string(e.addrs) == string(other.addrs) && e.hosts.Equal(other.hosts) && slices.Equal(e.Ports, other.Ports) &&
-		slices.Equal(e.zones, other.zones) && maps.Equal(e.Skips, other.Skips)
-}
-
 // State is how an endpoint can be used. A greater one is better.
 type State uint8
 
@@ -232,14 +223,6 @@ func PackHostnames(hosts []string) *Hostnames {
 	}
 	h.text = text.String()
 	return h
-}
-
-// Equal reports whether both lists are the same. Either may be nil.
-func (h *Hostnames) Equal(other *Hostnames) bool {
-	if h == nil || other == nil {
-		return h == other
-	}
-	return h.prefix == other.prefix && h.text == other.text && slices.Equal(h.ends, other.ends)
 }
 
 // suffix is what follows the prefix in the ith hostname.

@@ -6,7 +6,6 @@
 package object
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -118,14 +117,6 @@ func preferenceOf(object *mcsv1beta1.ServiceImport) Preference {
 		return PreferNone
 	}
 	return PreferDefault
-}
-
-// Equal reports whether two imports give the same answers.
-func (i *Import) Equal(other *Import) bool {
-	return i.Key == other.Key && i.Headless == other.Headless && i.Refused == other.Refused &&
-		i.Prefer == other.Prefer && i.anyPort == other.anyPort && i.lacks == other.lacks &&
-		slices.Equal(i.Addrs, other.Addrs) && slices.Equal(i.Ports, other.Ports) &&
-		slices.Equal(i.derived, other.derived) && maps.Equal(i.Skips, other.Skips)
 }
 
 // HasFamily reports whether the import has the family with addresses of so many octets: it lists no families, or this

@@ -110,17 +110,6 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("%q: %d skipped", test.annotation, invalid)
 		}
 	}
-	slices := []*Endpoints{
-		sliceOf("", "rs"), sliceOf("priority=2", "rs"), sliceOf("priority=3", "rs"), sliceOf("priority=2 weight=1", "rs"),
-		sliceOf("priority=2 terminating=1", "rs"), sliceOf("priority=x", "rs"),
-	}
-	for i, a := range slices {
-		for j, b := range slices {
-			if a.Equal(b) != (i == j) {
-				t.Errorf("slices %d and %d are equal: %t", i, j, a.Equal(b))
-			}
-		}
-	}
 }
 
 // TestSizeOfEndpoints: slices are many, and annotations few.

@@ -50,11 +50,6 @@ func FromNode(object *corev1.Node) *Node {
 	return node
 }
 
-// Equal reports whether both nodes have the same clients in the same place.
-func (n *Node) Equal(other *Node) bool {
-	return n.Zone == other.Zone && n.Region == other.Region && slices.Equal(n.Prefixes, other.Prefixes)
-}
-
 // Topology locates clients in the local cluster. It is immutable.
 type Topology struct {
 	zones   map[netip.Prefix]string

@@ -45,14 +45,6 @@ type Class struct {
 	Weight   uint16
 }
 
-// equal reports whether the blocks of two states of a service give the same answers.
-func (b *Block) equal(other *Block) bool {
-	class, otherClass := b.Class, other.Class
-	class.Ports, otherClass.Ports = nil, nil
-	return class == otherClass && b.Ports.equal(other.Ports) && bytes.Equal(b.addrs, other.addrs) &&
-		b.hosts.Equal(other.hosts)
-}
-
 // compare orders the blocks of a service: by family and by cluster first, then as their first hosts come.
 func (b *Block) compare(other *Block) int {
 	if c := cmp.Or(cmp.Compare(b.Size, other.Size), strings.Compare(b.Cluster, other.Cluster)); c != 0 {

@@ -54,11 +54,6 @@ func (s *PortSet) each(service string, yield func(owner string, port uint16)) {
 	}
 }
 
-// equal reports whether both sets have the same ports.
-func (s *PortSet) equal(other *PortSet) bool {
-	return s == other || s != nil && other != nil && slices.Equal(s.ports, other.ports)
-}
-
 // portSets are the port sets of one service by their content. Equal ports have one set, so that sets are compared as
 // pointers.
 type portSets map[string]*PortSet

@@ -12,6 +12,7 @@
 package record
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -109,8 +110,7 @@ func (s *Service) fitting(ports []object.Port) (fit []object.Port) {
 // answersAs reports whether both, which exist, give the same answers.
 func (s *Service) answersAs(other *Service) bool {
 	return s.Import.Headless == other.Import.Headless && s.Import.Prefer == other.Import.Prefer &&
-		s.Ports.equal(other.Ports) &&
-		slices.EqualFunc(s.Blocks, other.Blocks, func(a, b Block) bool { return a.equal(&b) })
+		reflect.DeepEqual(s.Ports, other.Ports) && reflect.DeepEqual(s.Blocks, other.Blocks)
 }
 
 // Records are all records of the service in the zone with that number: what queries answer, whatever limits they are

@@ -5,6 +5,7 @@ package watch
 import (
 	"cmp"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -45,19 +46,15 @@ func (i *item) GetName() string { return i.name }
 // GetNamespace is the object's namespace.
 func (i *item) GetNamespace() string { return i.namespace }
 
-// equal reports whether two states of an object give the same answers. Either may be nil.
+// equal reports whether two states of an object give the same answers: what DNS needs of it is the same, as in most changes
+// of a node, which are signs of its life. Either may be nil.
 func (i *item) equal(other *item) bool {
-	switch {
-	case i == nil || other == nil:
+	if i == nil || other == nil {
 		return i == other
-	case i.imported != nil:
-		return i.imported.Equal(other.imported)
-	case i.endpoints != nil:
-		return i.key == other.key && i.endpoints.Equal(other.endpoints)
-	case i.node != nil:
-		return i.node.Equal(other.node) // most changes of a node are signs of its life
 	}
-	return slices.Equal(i.addrs, other.addrs)
+	same := *other
+	same.cause = i.cause // it caused nothing that DNS shows
+	return reflect.DeepEqual(*i, same)
 }
 
 // objectID identifies an object of a resource.
