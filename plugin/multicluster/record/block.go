@@ -4,7 +4,6 @@ package record
 
 import (
 	"bytes"
-	"cmp"
 	"net/netip"
 	"sort"
 	"strings"
@@ -43,22 +42,6 @@ type Class struct {
 	// Priority and Weight are those of these records; 0 unless Target.
 	Priority uint8
 	Weight   uint16
-}
-
-// compare orders the blocks of a service: by family and by cluster first, then as their first hosts come.
-func (b *Block) compare(other *Block) int {
-	if c := cmp.Or(cmp.Compare(b.Size, other.Size), strings.Compare(b.Cluster, other.Cluster)); c != 0 {
-		return c
-	}
-	var label, otherLabel [object.MaxLabel]byte
-	first, otherFirst := label[:0], otherLabel[:0] // empty if the block is not Named
-	if b.Named {
-		first = b.hosts.Append(first, 0)
-	}
-	if other.Named {
-		otherFirst = other.hosts.Append(otherFirst, 0)
-	}
-	return cmp.Or(bytes.Compare(first, otherFirst), bytes.Compare(b.Addr(0), other.Addr(0)))
 }
 
 // Len is the number of addresses.

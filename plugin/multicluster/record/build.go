@@ -11,20 +11,18 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
-// endpoint is an address on its way into a block.
+// endpoint is an address on its way into a block: its class has what is known up to now.
 type endpoint struct {
-	addr    netip.Addr
-	host    string // empty if the address names the endpoint
-	cluster string // empty if the endpoint has no host name
-	zone    string // empty if unknown
-	ports   *PortSet
-	srv     object.SRV
-	state   object.State
+	Class
+
+	addr  netip.Addr
+	host  string // empty if the address names the endpoint
+	state object.State
 }
 
 // compareEndpoints brings the addresses of a host together, IPv4 before IPv6.
 func compareEndpoints(a, b *endpoint) int {
-	if c := strings.Compare(a.cluster, b.cluster); c != 0 {
+	if c := strings.Compare(a.Cluster, b.Cluster); c != 0 {
 		return c
 	}
 	if c := strings.Compare(a.host, b.host); c != 0 {
@@ -47,7 +45,7 @@ func compareEndpoints(a, b *endpoint) int {
 // A of the service has the addresses of blocks 1 and 2, SRV the targets db-0.east, db-1.east and 10-2-0-1.west, and A
 // of 10-2-0-2.west the address of block 3.
 func (s *Service) buildHeadless(all []*object.Endpoints) {
-	b := blockBuilder{service: s, ports: make(portSets), maxHost: s.room() - len(".."), drafts: make(map[Class]*draft)}
+	b := blockBuilder{service: s, ports: make(portSets), maxHost: s.room() - len(".."), blocks: make(map[Class]int)}
 	for _, from := range all {
 		if s.Import.HasFamily(from.Size) {
 			b.collect(from)
@@ -63,23 +61,32 @@ func (s *Service) buildHeadless(all []*object.Endpoints) {
 		b.addHost(rest[:end])
 		rest = rest[end:]
 	}
-	s.Blocks = make([]Block, 0, len(b.drafts))
-	for _, d := range b.drafts {
-		made := Block{Class: d.Class, addrs: slices.Clone(d.addrs)}
-		if d.Named {
-			made.hosts = object.PackHostnames(d.hosts)
-		}
-		s.Blocks = append(s.Blocks, made)
+	s.Blocks = make([]Block, len(b.members))
+	for i, members := range b.members {
+		s.Blocks[i] = newBlock(members)
 	}
-	slices.SortFunc(s.Blocks, func(a, b Block) int { return a.compare(&b) })
+}
+
+// newBlock packs endpoints of one class.
+func newBlock(members []*endpoint) Block {
+	block := Block{Class: members[0].Class, addrs: make([]byte, 0, len(members)*int(members[0].Size))}
+	hosts := make([]string, len(members))
+	for i, e := range members {
+		block.addrs, _ = e.addr.AppendBinary(block.addrs)
+		hosts[i] = e.host
+	}
+	if block.Named {
+		block.hosts = object.PackHostnames(hosts)
+	}
+	return block
 }
 
 // sameHost reports whether two endpoints of a service have the same host name, or are the same nameless address.
 func (e *endpoint) sameHost(other *endpoint) bool {
-	return e.cluster == other.cluster && e.host == other.host && (e.host != "" || e.addr == other.addr)
+	return e.Cluster == other.Cluster && e.host == other.host && (e.host != "" || e.addr == other.addr)
 }
 
-// blockBuilder collects endpoints, and makes drafts of blocks.
+// blockBuilder collects endpoints, and sorts them into blocks.
 type blockBuilder struct {
 	service   *Service
 	ports     portSets
@@ -87,15 +94,8 @@ type blockBuilder struct {
 	endpoints []*endpoint
 	anyReady  bool // of all endpoints
 	seen      map[netip.Addr]struct{}
-	drafts    map[Class]*draft
-	last      *draft // that was used
-}
-
-// draft is a block in the making.
-type draft struct {
-	Class
-	addrs []byte
-	hosts []string
+	members   [][]*endpoint // of the blocks
+	blocks    map[Class]int // their indices
 }
 
 // collect unpacks the endpoints of a slice.
@@ -106,10 +106,10 @@ func (b *blockBuilder) collect(from *object.Endpoints) {
 	endpoints := make([]endpoint, from.Len())
 	for i := range endpoints {
 		e := &endpoints[i]
-		*e = endpoint{
-			addr: from.Addr(i), cluster: from.Cluster, zone: from.Zone(i), ports: ports, srv: from.SRV, state: from.State(i),
-		}
-		if e.cluster != "" {
+		e.addr, e.state = from.Addr(i), from.State(i)
+		e.Cluster, e.Zone, e.Size, e.Ports = from.Cluster, from.Zone(i), from.Size, ports
+		e.Priority, e.Weight = from.SRV.Priority, cmp.Or(from.SRV.Weight, usualWeight)
+		if e.Cluster != "" {
 			e.host = from.Host(i)
 		}
 		b.nameHost(e)
@@ -126,15 +126,15 @@ func (b *blockBuilder) nameHost(e *endpoint) {
 		}
 		e.host = ""
 	}
-	if e.cluster == "" || object.MaxLabel+len(e.cluster) <= b.maxHost {
+	if e.Cluster == "" || object.MaxLabel+len(e.Cluster) <= b.maxHost {
 		return // whatever the host is
 	}
 	length := len(e.host)
 	if length == 0 {
 		length = len(appendHostLabel(nil, e.addr))
 	}
-	if length+len(e.cluster) > b.maxHost {
-		e.host, e.cluster = "", ""
+	if length+len(e.Cluster) > b.maxHost {
+		e.host, e.Cluster = "", ""
 		b.service.Skips.Add(object.NameTooLong, 1)
 	}
 }
@@ -149,11 +149,10 @@ func mergeAddresses(host []*endpoint) []*endpoint {
 		case e.addr != last.addr:
 			merged = append(merged, e)
 		case e.state == last.state:
-			last.zone = max(last.zone, e.zone)
-			last.srv.Priority = min(last.srv.Priority, e.srv.Priority)
-			last.srv.Weight = max(cmp.Or(last.srv.Weight, usualWeight), cmp.Or(e.srv.Weight, usualWeight))
+			last.Zone = max(last.Zone, e.Zone)
+			last.Priority, last.Weight = min(last.Priority, e.Priority), max(last.Weight, e.Weight)
 		case e.state > last.state:
-			last.zone, last.state, last.srv = e.zone, e.state, e.srv
+			*last = *e
 		}
 	}
 	return merged
@@ -171,45 +170,37 @@ func (b *blockBuilder) addHost(host []*endpoint) {
 	var ports *PortSet
 	for i := range host {
 		if listed(host[i]) {
-			ports = b.ports.union(ports, host[i].ports)
+			ports = b.ports.union(ports, host[i].Ports)
 		}
 	}
 	isTarget := false
 	for _, e := range mergeAddresses(host) {
-		class := Class{
-			Cluster: e.cluster,
-			Zone:    e.zone,
-			Size:    uint8(e.addr.BitLen() / 8),
-			Named:   e.host != "",
-			InHost:  e.cluster != "" && (e.state == object.Ready || best < object.Ready),
-			Target:  e.cluster != "" && listed(e) && !isTarget,
+		_, twice := b.seen[e.addr]
+		e.Named = e.host != ""
+		e.InService = usable(e) && !twice
+		e.InHost = e.Cluster != "" && (e.state == object.Ready || best < object.Ready)
+		e.Target = e.Cluster != "" && listed(e) && !isTarget
+		if e.Target {
+			isTarget, e.Ports = true, ports
+		} else {
+			e.Ports, e.Priority, e.Weight = nil, 0, 0
 		}
-		if _, twice := b.seen[e.addr]; usable(e) && !twice {
+		if e.InService {
 			b.seen[e.addr] = struct{}{}
-			class.InService = true
 		}
-		if class.Target {
-			isTarget, class.Ports = true, ports
-			class.Priority, class.Weight = e.srv.Priority, cmp.Or(e.srv.Weight, usualWeight)
-		}
-		if class.InService || class.InHost {
-			b.add(class, e)
+		if e.InService || e.InHost {
+			b.add(e)
 		}
 	}
 }
 
-// add adds an endpoint to the draft of the class.
-func (b *blockBuilder) add(class Class, e *endpoint) {
-	d := b.last // most hosts have that of the host before
-	if d == nil || d.Class != class {
-		if d = b.drafts[class]; d == nil {
-			d = &draft{Class: class}
-			b.drafts[class] = d
-		}
-		b.last = d
+// add adds an endpoint to the block of its class.
+func (b *blockBuilder) add(e *endpoint) {
+	at, known := b.blocks[e.Class]
+	if !known {
+		at = len(b.members)
+		b.blocks[e.Class] = at
+		b.members = append(b.members, nil)
 	}
-	d.addrs, _ = e.addr.AppendBinary(d.addrs)
-	if d.Named {
-		d.hosts = append(d.hosts, e.host)
-	}
+	b.members[at] = append(b.members[at], e)
 }

@@ -50,7 +50,7 @@ type Service struct {
 
 	// Ports are those of a ClusterSetIP service.
 	Ports *PortSet
-	// Blocks are the addresses, or the endpoints of a headless service, sorted by address family and then by cluster.
+	// Blocks are the addresses, or the endpoints of a headless service, in the order of their first hosts.
 	Blocks []Block
 	// Import is what the service was built from.
 	Import *object.Import
