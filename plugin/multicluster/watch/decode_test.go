@@ -57,7 +57,7 @@ func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
 	expect(b.imports.Delete(bad), "it is deleted", 0, 3, "")
 	expect(b.imports.Add(bad), "it comes again", 1, 4, "")
 	b.close()
-	if served, held := b.served, b.objects[ServiceImports]; served.Skips[object.Undecodable]+served.ClusterSetIP+served.Headless+held > 0 {
+	if served, held := b.served, b.counted[ServiceImports]; served.Skips[object.Undecodable]+served.ClusterSetIP+served.Headless+held > 0 {
 		t.Errorf("after the end: %+v, and %d ServiceImports are held", served, held)
 	}
 }

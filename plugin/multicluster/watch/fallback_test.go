@@ -49,8 +49,8 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	b.after(t, services.Add(serviceOf("gone", "10.43.0.5")), "web", "a Service that comes", "10.43.0.5")
 	b.after(t, services.Replace([]any{serviceOf("named", "10.43.0.9")}, "9"), "web", "a Service that goes", "10.45.0.1")
 	b.after(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")), "web", "an IP of its own", "10.42.0.1")
-	if b.objects[Services] != 1 {
-		t.Errorf("held are %d Services, want 1", b.objects[Services])
+	if b.counted[Services] != 1 {
+		t.Errorf("held are %d Services, want 1", b.counted[Services])
 	}
 	b.after(t, b.imports.Update(importOf("web", mcsv1beta1.Headless)), "web", "a headless import", "10.45.0.1")
 
@@ -70,8 +70,8 @@ func TestImportsOfSeveralGroups(t *testing.T) {
 	b.after(t, gke.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.43.0.2")), "web", "a change of the other", "10.42.0.1")
 	b.after(t, b.imports.Replace(nil, "2"), "web", "the other group alone", "10.43.0.2")
 	b.after(t, gke.Replace(nil, "2"), "web", "no import", "")
-	if len(b.inputs.services) > 0 || b.objects[ServiceImports] != 0 || b.objects[GKEServiceImports] != 0 {
-		t.Errorf("held are %d services, %v", len(b.inputs.services), b.objects)
+	if len(b.services) > 0 || b.counted[ServiceImports] != 0 || b.counted[GKEServiceImports] != 0 {
+		t.Errorf("held are %d services, %v", len(b.services), b.counted)
 	}
 }
 
@@ -110,8 +110,8 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	put(t, gke.Replace(nil, "4"))
 	put(t, mirrors.Replace(nil, "4"))
 	b.drain()
-	if len(b.inputs.services) > 0 || b.objects[MirroredEndpointSlices] != 0 {
-		t.Errorf("held are %v, counted %v", b.inputs.services, b.objects)
+	if len(b.services) > 0 || b.counted[MirroredEndpointSlices] != 0 {
+		t.Errorf("held are %v, counted %v", b.services, b.counted)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestARefusedImportHasNothingInCommonWithMirroredSlices(t *testing.T) {
 	refused := importOf("web", "Unknown")
 	put(t, b.imports.Add(refused))
 	put(t, b.storeOf(MirroredEndpointSlices).Add(mirrored("a", "web", "10.1.0.1")))
-	for key, s := range b.inputs.services {
+	for key, s := range b.services {
 		if s.imported != nil && len(s.slices) > 0 {
 			t.Errorf("the refused import demo/web has the slices of Service demo/web, under %q", key)
 		}

@@ -24,7 +24,7 @@ import (
 // recorder keeps what a source tells.
 type recorder struct {
 	mu         sync.Mutex
-	objects    map[Resource]int
+	counted    map[Resource]int
 	served     record.Totals
 	programmed []string
 	failures   []string // lists and watches that failed
@@ -36,7 +36,7 @@ type recorder struct {
 
 func newRecorder() *recorder {
 	return &recorder{
-		objects: map[Resource]int{}, synced: map[Resource]time.Time{}, healthy: map[Resource]bool{},
+		counted: map[Resource]int{}, synced: map[Resource]time.Time{}, healthy: map[Resource]bool{},
 	}
 }
 
@@ -48,7 +48,7 @@ func (r *recorder) keep(change func()) {
 }
 
 func (r *recorder) Objects(resource Resource, delta int) {
-	r.keep(func() { r.objects[resource] += delta })
+	r.keep(func() { r.counted[resource] += delta })
 }
 
 func (r *recorder) Totals(before, after record.Totals) {
@@ -120,7 +120,7 @@ func (b *bench) list() {
 func (b *bench) drain() (times int) {
 	for {
 		select {
-		case <-b.inputs.changed:
+		case <-b.changed:
 			b.publish()
 			b.clock = b.clock.Add(pause)
 			times++

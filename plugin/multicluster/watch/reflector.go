@@ -192,7 +192,7 @@ func (s *Source) asked(of scope, optional bool, err error) {
 	}
 }
 
-// reflector keeps the inputs like the API server's objects of one scope. Until everything was listed the source waits
+// reflector keeps the source like the API server's objects of one scope. Until everything was listed the source waits
 // for it.
 func (s *Source) reflector(
 	of scope, optional bool, example runtime.Object, from *cache.ListWatch,

@@ -75,7 +75,7 @@ func (s *store) item(from any) *item {
 		i.addrs = object.ServiceAddresses(from)
 		i.key = objectID(i.namespace, i.name)
 	case *discoveryv1.EndpointSlice:
-		i.endpoints = object.FromEndpointSlice(from, s.inputs.options.TopologyZones || s.inputs.options.Nodes)
+		i.endpoints = object.FromEndpointSlice(from, s.options.TopologyZones || s.options.Nodes)
 		i.key = from.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
 		if s.resource == MirroredEndpointSlices {
 			i.key = objectID(i.namespace, from.Labels[discoveryv1.LabelServiceName])
@@ -115,7 +115,7 @@ func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
 	return cause
 }
 
-// store puts what a reflector gets into the inputs.
+// store puts what a reflector gets into the source.
 type store struct {
 	scope
 	*Source
@@ -137,8 +137,8 @@ func (s *store) Add(object any) error { return s.Update(object) }
 // Update puts an object in, in the place of its last state.
 func (s *store) Update(object any) error {
 	i := s.item(object)
-	s.inputs.mu.Lock()
-	defer s.inputs.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.put(objectID(i.namespace, i.name), i)
 	return nil
 }
@@ -146,9 +146,9 @@ func (s *store) Update(object any) error {
 // Delete takes an object out.
 func (s *store) Delete(object any) error {
 	i := s.item(object)
-	s.inputs.mu.Lock()
-	defer s.inputs.mu.Unlock()
-	s.inputs.set(s.resource, objectID(i.namespace, i.name), nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(s.resource, objectID(i.namespace, i.name), nil)
 	return nil
 }
 
@@ -159,28 +159,28 @@ func (s *store) Replace(list []any, _ string) error {
 		i := s.item(object)
 		items[objectID(i.namespace, i.name)] = i
 	}
-	s.inputs.mu.Lock()
-	for id, i := range s.inputs.objects[s.resource] {
+	s.mu.Lock()
+	for id, i := range s.objects[s.resource] {
 		if items[id] == nil && (s.namespace == "" || s.namespace == i.namespace) {
-			s.inputs.set(s.resource, id, nil)
+			s.set(s.resource, id, nil)
 		}
 	}
 	for id, i := range items {
 		s.put(id, i)
 	}
-	s.inputs.mu.Unlock()
+	s.mu.Unlock()
 	s.UpdateResourceVersion("")
 	s.note(s.scope, false)
 	return nil
 }
 
-// put puts an object in, unless the operator lists other namespaces. The inputs' lock is held.
+// put puts an object in, unless the operator lists other namespaces. The lock is held.
 func (s *store) put(id string, i *item) {
-	if only := s.inputs.options.Namespaces; i.namespace != "" && len(only) > 0 && !slices.Contains(only, i.namespace) {
+	if only := s.options.Namespaces; i.namespace != "" && len(only) > 0 && !slices.Contains(only, i.namespace) {
 		return
 	}
 	i.namespace, i.name, _ = strings.Cut(id, "/") // one string in memory
-	if s.inputs.set(s.resource, id, i) && i.undecodable != nil {
+	if s.set(s.resource, id, i) && i.undecodable != nil {
 		s.observer.Undecodable(s.resource, id, i.undecodable)
 	}
 }
@@ -188,5 +188,5 @@ func (s *store) put(id string, i *item) {
 // UpdateResourceVersion records a sign of life of the watch. A reflector calls it after each event and bookmark.
 func (s *store) UpdateResourceVersion(string) { s.observer.Confirmed(s.resource, s.now()) }
 
-// Resync does nothing: nothing is derived but what the inputs derive.
+// Resync does nothing: nothing is derived but what the source derives.
 func (s *store) Resync() error { return nil }

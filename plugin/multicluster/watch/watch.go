@@ -4,11 +4,11 @@
 //
 // The data flows one way:
 //
-//	API server ── reflector per scope ──► inputs (compact, by service) ── keys that changed ──► publisher ──► index
+//	API server ── reflector per scope ──► objects (compact, by service) ── keys that changed ──► publisher ──► index
 //
 // A scope is a resource, in one namespace or in all. A client-go reflector lists and watches it and puts the objects
-// into the inputs, in the compact form of package object. The inputs hold the import and the slices of each service and
-// collect the keys of changed services. The publisher takes all keys at once, builds the services and publishes them:
+// into the source, in the compact form of package object. The source holds the import and the slices of each service and
+// collects the keys of changed services. The publisher takes all keys at once, builds the services and publishes them:
 // while it is busy, changes to the same service are coalesced. A service is published at once, and again after a pause
 // that all changes in between share.
 //
@@ -72,24 +72,31 @@ type Observer interface {
 
 // Source is a running watch of one API server, and the index that it feeds. Its methods are safe for concurrent use.
 type Source struct {
-	inputs   *inputs
-	observer Observer
+	options  Options
 	config   *record.Config
+	observer Observer
 	index    *record.Index
 	now      func() time.Time
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 	topology atomic.Pointer[object.Topology]
+	synced   chan struct{}
+	settled  chan struct{}
+	settle   func() // closes settled
+	// changed has a value in it while there are changes to publish. Its size of one makes many signals one.
+	changed chan struct{}
 
 	key   string // of a shared source, and the number of its users; the lock of sources guards them
 	users int
 
-	mu        sync.Mutex
-	resources []Resource     // that are watched
-	missing   map[scope]bool // not listed yet; true if the API server refuses to
-	synced    chan struct{}
-	settled   chan struct{}
-	settle    func() // closes settled
+	mu          sync.Mutex
+	resources   []Resource                     // that are watched
+	missing     map[scope]bool                 // not listed yet; true if the API server refuses to
+	objects     map[Resource]map[string]*item  // by namespace/name
+	services    map[string]*service            // by the keys of the objects that belong to them, see item
+	byNamespace map[string]map[string]struct{} // the keys in services
+	moved       bool                           // a node changed
+	dirty       map[string][]time.Time         // by key: what the changes' causes were
 }
 
 // New returns a source of its own for the API server that rest reaches, whatever Options.Kubeconfig says, and the
@@ -110,15 +117,20 @@ func New(rest *rest.Config, options Options, config *record.Config, observer Obs
 
 func newSource(options Options, config *record.Config, observer Observer, stop context.CancelFunc) *Source {
 	s := &Source{
-		inputs:   newInputs(options, config.IgnoreEmpty, observer),
-		observer: observer,
-		config:   config,
-		index:    record.NewIndex(config),
-		now:      time.Now,
-		stop:     stop,
-		missing:  make(map[scope]bool),
-		synced:   make(chan struct{}),
-		settled:  make(chan struct{}),
+		options:     options,
+		config:      config,
+		observer:    observer,
+		index:       record.NewIndex(config),
+		now:         time.Now,
+		stop:        stop,
+		synced:      make(chan struct{}),
+		settled:     make(chan struct{}),
+		changed:     make(chan struct{}, 1),
+		missing:     make(map[scope]bool),
+		objects:     make(map[Resource]map[string]*item),
+		services:    make(map[string]*service),
+		byNamespace: make(map[string]map[string]struct{}),
+		dirty:       make(map[string][]time.Time),
 	}
 	s.settle = sync.OnceFunc(func() { close(s.settled) })
 	s.topology.Store(object.NewTopology(nil))
@@ -129,7 +141,9 @@ func newSource(options Options, config *record.Config, observer Observer, stop c
 func (s *Source) close() {
 	s.stop()
 	s.running.Wait()
-	s.inputs.forget()
+	for resource, objects := range s.objects {
+		s.observer.Objects(resource, -len(objects))
+	}
 	if state := s.index.State(); state != nil {
 		s.observer.Totals(state.Totals, record.Totals{})
 	}
@@ -174,10 +188,24 @@ func (s *Source) note(of scope, refused bool) {
 	if s.missing[of] = refused; !refused {
 		delete(s.missing, of)
 	}
-	if len(s.missing) == 0 {
-		s.inputs.open()
+	if s.listed() {
+		s.signal()
 	} else if !slices.Contains(slices.Collect(maps.Values(s.missing)), false) {
 		s.settle()
+	}
+}
+
+// listed reports whether everything was listed once. The lock is held.
+func (s *Source) listed() bool { return len(s.missing) == 0 }
+
+// signal wakes the publisher once everything was listed. The lock is held.
+func (s *Source) signal() {
+	if !s.listed() {
+		return
+	}
+	select {
+	case s.changed <- struct{}{}:
+	default:
 	}
 }
 
@@ -188,7 +216,7 @@ func (s *Source) publishAll(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.inputs.changed:
+		case <-s.changed:
 		case <-next:
 		}
 		if wait := s.publish(); wait > 0 {
@@ -203,20 +231,20 @@ func (s *Source) publishAll(ctx context.Context) {
 // publish updates the index with the services that changed since the last time. It returns in how long to publish again,
 // or 0 if nothing waits.
 func (s *Source) publish() (wait time.Duration) {
-	if nodes, moved := s.inputs.takeNodes(); moved {
-		s.topology.Store(object.NewTopology(nodes))
-	}
-	changed, wait := s.inputs.take(s.now())
-	before := s.index.State()
-	if len(changed) == 0 && before != nil {
-		return wait
-	}
-	changes := make(map[string]*record.Service, len(changed))
-	for _, service := range changed {
-		changes[service.key] = nil
-		if service.imported != nil {
-			changes[service.key] = record.Build(s.config, service.imported, service.slices)
+	s.mu.Lock()
+	if s.moved {
+		var nodes []object.Node
+		for _, each := range s.objects[Nodes] {
+			nodes = append(nodes, *each.node)
 		}
+		s.topology.Store(object.NewTopology(nodes))
+		s.moved = false
+	}
+	changes, causes, wait := s.take(s.now())
+	s.mu.Unlock()
+	before := s.index.State()
+	if len(changes) == 0 && before != nil {
+		return wait
 	}
 	s.index.Update(uint32(s.now().Unix()), changes)
 	var served record.Totals
@@ -228,9 +256,11 @@ func (s *Source) publish() (wait time.Duration) {
 	}
 	s.observer.Totals(served, s.index.State().Totals)
 	now := s.now()
-	for _, service := range changed {
-		for _, cause := range service.causes {
-			s.observer.Programmed(service.imported.Headless, now.Sub(cause))
+	for key, service := range changes {
+		for _, cause := range causes[key] {
+			if service != nil {
+				s.observer.Programmed(service.Import.Headless, now.Sub(cause))
+			}
 		}
 	}
 	return wait

@@ -73,12 +73,12 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 	put(t, b.imports.Delete(importOf("web", mcsv1beta1.ClusterSetIP)))
 	b.after(t, b.imports.Delete(importOf("db", mcsv1beta1.Headless)), "db", "no import", "")
 	b.after(t, b.slices.Delete(sliceOf("c", "db", "east")), "db", "nothing", "")
-	if held := len(b.inputs.services) + len(b.inputs.byNamespace) + len(b.inputs.dirty) +
-		len(b.inputs.objects[EndpointSlices]) + len(b.inputs.objects[ServiceImports]); held > 0 {
+	if held := len(b.services) + len(b.byNamespace) + len(b.dirty) +
+		len(b.objects[EndpointSlices]) + len(b.objects[ServiceImports]); held > 0 {
 		t.Errorf("%d inputs are still held", held)
 	}
-	if b.objects[ServiceImports] != 0 || b.objects[EndpointSlices] != 0 {
-		t.Errorf("the observer counts %v", b.objects)
+	if b.counted[ServiceImports] != 0 || b.counted[EndpointSlices] != 0 {
+		t.Errorf("the observer counts %v", b.counted)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
 			t.Errorf("%s: published %d times, want %d", name, times, test.times)
 		}
 		put(t, b.slices.Delete(sliceOf("a", "web", "east")))
-		if held := len(b.inputs.services); test.imported == nil && held > 0 {
+		if held := len(b.services); test.imported == nil && held > 0 {
 			t.Errorf("%s: %d inputs are still held", name, held)
 		}
 	}
