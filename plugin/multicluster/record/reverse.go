@@ -45,20 +45,17 @@ func (x *Index) changeReverse(before, after *Service) {
 	old, now := before.hostNames(), after.hostNames()
 	for host := range now {
 		if _, had := old[host]; !had {
-			names := x.reverse.get(host.addr)
+			names := x.reverse[host.addr]
 			at, _ := slices.BinarySearch(names, host.name)
-			x.reverse.set(host.addr, slices.Insert(slices.Clone(names), at, host.name))
+			set(x, x.reverse, host.addr, slices.Insert(slices.Clone(names), at, host.name), true)
 		}
 	}
 	for host := range old {
-		if _, has := now[host]; has {
-			continue
-		}
-		if names := x.reverse.get(host.addr); len(names) > 1 {
+		if _, has := now[host]; !has {
+			names := slices.Clone(x.reverse[host.addr])
 			at, _ := slices.BinarySearch(names, host.name)
-			x.reverse.set(host.addr, slices.Delete(slices.Clone(names), at, at+1))
-		} else {
-			x.reverse.remove(host.addr)
+			names = slices.Delete(names, at, at+1)
+			set(x, x.reverse, host.addr, names, len(names) > 0)
 		}
 	}
 }
@@ -70,7 +67,7 @@ func (x *Index) LookupReverse(q *Question) {
 	if !ok {
 		return
 	}
-	names := x.reverse.get(string(addr.AsSlice()))
+	names, _ := get(x, x.reverse, string(addr.AsSlice()))
 	switch {
 	case addr.IsValid() && len(names) == 0:
 	case !addr.IsValid(), q.Type != dns.TypePTR:

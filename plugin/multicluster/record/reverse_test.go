@@ -99,7 +99,7 @@ func checkPointer(t *testing.T, snapshot *record.Index, rr dns.RR) {
 
 // TestReverseNames: each address has one name, names of a part of an address exist, and others do not.
 func TestReverseNames(t *testing.T) {
-	const ips = "10.1.0.255 fd00:1::a 2001:db8:ffff:1:2:3:4:5"
+	const ips = "10.1.0.255 10.97.98.99 fd00:1::a 2001:db8:ffff:1:2:3:4:5"
 	service := build(recordtest.ClusterSetIP(ips, ""))
 	x := record.NewIndex(reverseConfig)
 	x.Update(1, services{service.Import.Key: build(recordtest.ClusterSetIP("10.1.0.255", ""))})
@@ -129,7 +129,7 @@ func TestReverseNames(t *testing.T) {
 	for _, other := range []string{
 		"1.0.0.010.in-addr.arpa.", "256.0.0.10.in-addr.arpa.", "a.0.0.10.in-addr.arpa.", "..in-addr.arpa.", "0/25.0.0.10.in-addr.arpa.",
 		"+1.0.0.10.in-addr.arpa.", "-1.10.in-addr.arpa.", "_sql._tcp.10.in-addr.arpa.", "g.ip6.arpa.", "10.ip6.arpa.",
-		"1.2.3.4.clusterset.local.", "1.0.1.10.in-addr.arpa.",
+		"1.2.3.4.clusterset.local.", "1.0.1.10.in-addr.arpa.", "67.66.65.10.in-addr.arpa.", // octets have no case
 	} {
 		want(other, record.NotExist)
 	}
