@@ -71,21 +71,22 @@ func serveChange(t *testing.T, m *Multicluster) {
 func TestSecondariesAreNotifiedOfEveryChangeWithinLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newReversePlugin(demo...)
+		x := m.index.Swap(nil)
 		s := &secondaries{m: m, since: time.Now()}
-		synced, stopped := make(chan struct{}), false
-		stop := m.notifySecondaries(s, synced, func() { stopped = true })
+		stopped := false
+		stop := m.notifySecondaries(s, func() { stopped = true })
 		zones := func(text string) []string {
 			return []string{reverse4 + text, testZone + text, reverse6 + text}
 		}
-		<-time.After(time.Hour)
+		<-time.After(time.Hour + time.Second/2) // changes are between two looks at the serial
 		s.expect(t, "before the first sync")
-		close(synced)
+		m.index.Store(x)
 		<-time.After(time.Hour)
-		s.expect(t, "after the first sync", zones(" 5s 0")...)
+		s.expect(t, "after the first sync", zones(" 500ms 0")...)
 
 		serveChange(t, m)
 		<-time.After(time.Hour)
-		s.expect(t, "after a change", zones(" 1s 1")...)
+		s.expect(t, "after a change", zones(" 500ms 1")...)
 		m.index.Load().Update(testTime+9, nil)
 		<-time.After(time.Hour)
 		s.expect(t, "at rest")
@@ -97,9 +98,9 @@ func TestSecondariesAreNotifiedOfEveryChangeWithinLimits(t *testing.T) {
 		serveChange(t, m)
 		<-time.After(time.Hour)
 		s.expect(t, "after changes in the pause", slices.Concat(
-			[]string{reverse4 + " 1s 2", reverse4 + " 6s 4"},
-			[]string{testZone + " 1s 2", testZone + " 6s 4"},
-			[]string{reverse6 + " 1s 2", reverse6 + " 6s 4"})...)
+			[]string{reverse4 + " 5.5s 4", reverse4 + " 500ms 2"},
+			[]string{testZone + " 5.5s 4", testZone + " 500ms 2"},
+			[]string{reverse6 + " 5.5s 4", reverse6 + " 500ms 2"})...)
 
 		for range 600 {
 			serveChange(t, m)
@@ -126,12 +127,10 @@ func TestAChangeDuringANotifyIsNotifiedOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestPlugin(demo...)
 		s := &secondaries{m: m, since: time.Now(), takes: time.Minute}
-		synced := make(chan struct{})
-		close(synced)
-		stop := m.notifySecondaries(s, synced, func() {})
+		stop := m.notifySecondaries(s, func() {})
 		<-time.After(10 * time.Second)
 		serveChange(t, m)
-		<-time.After(time.Hour)
+		<-time.After(time.Hour + time.Second/2)
 		s.expect(t, "a change while NOTIFY is sent", testZone+" 1m10s 1", testZone+" 5s 0")
 		serveChange(t, m)
 		<-time.After(10 * time.Second)
@@ -141,7 +140,7 @@ func TestAChangeDuringANotifyIsNotifiedOf(t *testing.T) {
 		}
 		serveChange(t, m)
 		<-time.After(time.Hour)
-		s.expect(t, "the end while NOTIFY is sent", testZone+" 1s 2")
+		s.expect(t, "the end while NOTIFY is sent", testZone+" 500ms 2")
 	})
 }
 
@@ -154,9 +153,7 @@ func TestFailuresToNotifyAreLoggedOnceAMinute(t *testing.T) {
 		m := newTestPlugin(demo...)
 		s := &secondaries{m: m, since: time.Now(), err: errors.Join(errors.New("192.0.2.2 refused"),
 			errors.New("192.0.2.3 refused"))}
-		synced := make(chan struct{})
-		close(synced)
-		defer m.notifySecondaries(s, synced, func() {})()
+		defer m.notifySecondaries(s, func() {})()
 		for range 30 { // five minutes
 			<-time.After(10 * time.Second)
 			serveChange(t, m)
@@ -171,7 +168,7 @@ func TestFailuresToNotifyAreLoggedOnceAMinute(t *testing.T) {
 
 func TestNothingRunsWithoutTheTransferPlugin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if anything still waits at its end
-		newTestPlugin(demo...).notifySecondaries(nil, make(chan struct{}), func() {})
+		newTestPlugin(demo...).notifySecondaries(nil, func() {})
 	})
 }
 
@@ -207,7 +204,7 @@ func listenForNotify(t *testing.T) (address string, zones <-chan string) {
 
 func TestASecondaryIsNotifiedByTheTransferPlugin(t *testing.T) {
 	before := notifyCadence
-	notifyCadence = cadence{}
+	notifyCadence = cadence{time.Millisecond, time.Millisecond, time.Millisecond}
 	t.Cleanup(func() { notifyCadence = before })
 	secondary, zones := listenForNotify(t)
 	api := newAPIServer(t, "10.42.0.1")

@@ -52,7 +52,7 @@ func setup(c *caddy.Controller) error {
 		if err != nil {
 			return plugin.Error(pluginName, err)
 		}
-		started.Store(m, m.notifySecondaries(config.Handler("transfer"), m.source.Load().Synced(), stop))
+		started.Store(m, m.notifySecondaries(config.Handler("transfer"), stop))
 		return nil
 	})
 	c.OnShutdown(func() error {

@@ -13,6 +13,8 @@ import (
 	"github.com/coredns/coredns/plugin/transfer"
 	"github.com/miekg/dns"
 	"golang.org/x/time/rate"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // Transfer implements transfer.Transferer. It walks a snapshot, so that what is sent is of one moment. IXFR is answered
@@ -50,17 +52,17 @@ type notifier interface{ Notify(zone string) error }
 
 // cadence limits how often the secondaries of a zone get NOTIFY: each one may cost a full transfer to each secondary.
 type cadence struct {
-	start  time.Duration // from the first sync to the first NOTIFY: the server must listen before a secondary asks it
-	gather time.Duration // from a change to its NOTIFY, which covers all changes until then
-	pause  time.Duration // after a NOTIFY, added to gather
+	start  time.Duration // before the first NOTIFY: the server must listen before a secondary asks it
+	gather time.Duration // between looks at the serial: a NOTIFY covers all changes until then
+	pause  time.Duration // after a NOTIFY
 }
 
-var notifyCadence = cadence{start: 5 * time.Second, gather: time.Second, pause: 4 * time.Second}
+var notifyCadence = cadence{start: 5 * time.Second, gather: time.Second, pause: 5 * time.Second}
 
-// notifySecondaries sends NOTIFY for each zone after the first sync, and again when the serial of the SOA records has
+// notifySecondaries sends NOTIFY for each zone once everything was listed, and again when the serial of the SOA records has
 // moved. The function that it returns ends this and calls stop. It does not wait for a NOTIFY that is being sent.
 // Nothing runs without the transfer plugin, which is the handler.
-func (m *Multicluster) notifySecondaries(handler plugin.Handler, synced <-chan struct{}, stop func()) func() {
+func (m *Multicluster) notifySecondaries(handler plugin.Handler, stop func()) func() {
 	transfer, ok := handler.(notifier)
 	if !ok {
 		return stop
@@ -68,11 +70,7 @@ func (m *Multicluster) notifySecondaries(handler plugin.Handler, synced <-chan s
 	ctx, cancel := context.WithCancel(context.Background())
 	c := notifyCadence
 	for _, zone := range m.Zones { // a secondary of one zone does not delay those of another
-		go func() {
-			if await(ctx, synced) {
-				m.notify(ctx, c, transfer, zone)
-			}
-		}()
+		go m.notify(ctx, c, transfer, zone)
 	}
 	return func() {
 		cancel()
@@ -83,17 +81,20 @@ func (m *Multicluster) notifySecondaries(handler plugin.Handler, synced <-chan s
 // notify sends NOTIFY for one zone until the context ends. Failures are logged at most once a minute.
 func (m *Multicluster) notify(ctx context.Context, c cadence, transfer notifier, zone string) {
 	logged := rate.Sometimes{Interval: time.Minute}
-	for wait := c.start; await(ctx, time.After(wait)); wait = c.gather {
-		outdated := m.state().Outdated // taken first: a change while NOTIFY is being sent needs another one
+	var notified *record.State
+	for wait := c.start; await(ctx, time.After(wait)); {
+		state := m.state() // taken first: a change while NOTIFY is being sent needs another one
+		if state == nil || notified != nil && notified.Serial == state.Serial {
+			wait = c.gather
+			continue
+		}
+		notified, wait = state, c.pause
 		if err := transfer.Notify(zone); err != nil {
 			logged.Do(func() {
 				log.Warningf("NOTIFY for zone %s failed, so secondaries may answer with old records until they refresh: "+
 					"check the addresses after 'to', and that those secondaries accept NOTIFY from this server: %s",
 					zone, strings.ReplaceAll(err.Error(), "\n", "; "))
 			})
-		}
-		if !await(ctx, time.After(c.pause)) || !await(ctx, outdated) {
-			return
 		}
 	}
 }

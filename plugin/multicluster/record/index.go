@@ -36,13 +36,10 @@ type Index struct {
 type State struct {
 	// Serial is that of the SOA records.
 	Serial uint32
-	// Outdated is closed once the index has another serial.
-	Outdated <-chan struct{}
 	// Totals counts what is served.
 	Totals Totals
 
-	outdated chan struct{}
-	soa      [][]dns.RR // by the number of the zone
+	soa [][]dns.RR // by the number of the zone
 }
 
 // Totals counts what an index holds.
@@ -89,13 +86,8 @@ func (x *Index) Update(now uint32, changes map[string]*Service) {
 			next.Serial++
 		}
 		next.soa = makeSOA(x.config, next.Serial)
-		next.outdated = make(chan struct{})
-		next.Outdated = next.outdated
 	}
 	x.state.Store(next)
-	if moved && before != nil {
-		close(before.outdated)
-	}
 }
 
 // apply changes one service and reports whether an answer changed.
