@@ -3,6 +3,7 @@
 package record
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -66,13 +67,58 @@ func (s *Service) Limits(q *Question) bool {
 
 // Lookup answers a question for a name of the service.
 func (s *Service) Lookup(q *Question) {
-	switch {
-	case !s.Exists:
-	case s.headless:
-		q.Answer.Result = s.lookupHeadless(q)
-	default:
-		q.Answer.Result = s.lookupClusterSetIP(q)
+	if s.Exists {
+		q.Answer.Result = s.lookup(q)
 	}
+}
+
+func (s *Service) lookup(q *Question) Result {
+	switch kind := q.Request.Kind; {
+	case kind == KindService:
+		return s.lookupService(q)
+	case kind == KindPort, kind == KindProtocol:
+		wanted, ok := portName(&q.Request)
+		switch {
+		case !ok || !s.hasPort(wanted):
+		case kind == KindPort && q.Type == dns.TypeSRV:
+			return s.targets(q, wanted)
+		default:
+			return Empty
+		}
+	case !s.headless:
+	case kind == KindTopologyZone:
+		return s.lookupTopologyZone(q)
+	case kind == KindHost:
+		return s.lookupHost(q)
+	case kind == KindCluster:
+		return s.lookupCluster(q.Request.Cluster)
+	}
+	return NotExist
+}
+
+// lookupService answers for the name of the service, with the endpoints in the topology zone if there is one.
+func (s *Service) lookupService(q *Question) Result {
+	switch {
+	case q.Type == dns.TypeSRV:
+		return s.targets(q, object.PortName{})
+	case s.headless && q.Type == dns.TypeA:
+		return s.nearest(q, 4)
+	case s.headless && q.Type == dns.TypeAAAA:
+		return s.nearest(q, 16)
+	case s.headless:
+		return Empty
+	}
+	for i := range s.Blocks {
+		if b := &s.Blocks[i]; q.asksFor(b.Size) {
+			return s.addresses(q, b.Size, b.Len(), b.Addr)
+		}
+	}
+	return Empty
+}
+
+// hasPort reports whether the service, or a target of its SRV records, has the port.
+func (s *Service) hasPort(wanted object.PortName) bool {
+	return s.Ports.has(wanted) || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Ports.has(wanted) })
 }
 
 // Octets of records whose owner is compressed to a pointer (RFC 1035, section 4.1.4). The target of an SRV record is

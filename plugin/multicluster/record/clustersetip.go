@@ -21,32 +21,9 @@ func (s *Service) buildClusterSetIP() {
 	}
 }
 
-// lookupClusterSetIP answers for a ClusterSetIP service.
-func (s *Service) lookupClusterSetIP(q *Question) Result {
-	switch q.Request.Kind {
-	case KindService:
-		for i := range s.Blocks {
-			if b := &s.Blocks[i]; q.asksFor(b.Size) {
-				return s.addresses(q, b.Size, b.Len(), b.Addr)
-			}
-		}
-		return s.services(q, s.Ports.Named(object.PortName{}))
-	case KindPort, KindProtocol:
-		wanted, ok := portName(&q.Request)
-		switch {
-		case !ok || !s.Ports.has(wanted):
-		case wanted.Name != "":
-			return s.services(q, s.Ports.Named(wanted))
-		default:
-			return Empty
-		}
-	}
-	return NotExist
-}
-
 // services answers with the SRV records of the ports and the addresses of their target, if there are some.
 func (s *Service) services(q *Question, ports []object.Port) Result {
-	if q.Type != dns.TypeSRV || len(s.Blocks) == 0 {
+	if len(s.Blocks) == 0 {
 		return Empty
 	}
 	target, ttl := name(s.Import.Key, s.config.Zones[q.Zone]), s.config.TTL

@@ -12,43 +12,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
-// lookupHeadless answers for a headless service.
-func (s *Service) lookupHeadless(q *Question) Result {
-	switch q.Request.Kind {
-	case KindService:
-		return s.lookupService(q)
-	case KindTopologyZone:
-		return s.lookupTopologyZone(q)
-	case KindPort, KindProtocol:
-		wanted, ok := portName(&q.Request)
-		switch {
-		case !ok || !s.hasPort(wanted):
-		case wanted.Name != "" && q.Type == dns.TypeSRV:
-			return s.targets(q, wanted)
-		default:
-			return Empty
-		}
-	case KindHost:
-		return s.lookupHost(q)
-	case KindCluster:
-		return s.lookupCluster(q.Request.Cluster)
-	}
-	return NotExist
-}
-
-// lookupService answers for the name of the service, with the endpoints in the topology zone if there is one.
-func (s *Service) lookupService(q *Question) Result {
-	switch q.Type {
-	case dns.TypeA:
-		return s.nearest(q, 4)
-	case dns.TypeAAAA:
-		return s.nearest(q, 16)
-	case dns.TypeSRV:
-		return s.targets(q, object.PortName{})
-	}
-	return Empty
-}
-
 // lookupTopologyZone answers for a topology zone, or a name above one. Any zone exists.
 func (s *Service) lookupTopologyZone(q *Question) Result {
 	if q.Request.TopologyZone == "" {
@@ -60,11 +23,6 @@ func (s *Service) lookupTopologyZone(q *Question) Result {
 		return s.lookupService(q)
 	}
 	return result
-}
-
-// hasPort reports whether some SRV targets have the port.
-func (s *Service) hasPort(wanted object.PortName) bool {
-	return slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Ports.has(wanted) })
 }
 
 // lookupCluster finds out if host names end in these labels: a cluster id, or the last label of one.

@@ -21,6 +21,9 @@ type target struct {
 
 // targets answers with the SRV records of the ports that are asked for, and with the addresses of their targets.
 func (s *Service) targets(q *Question, wanted object.PortName) Result {
+	if !s.headless {
+		return s.services(q, s.Ports.Named(wanted))
+	}
 	parts := s.parts(q, func(b *Block) []object.Port { return b.Ports.Named(wanted) })
 	n := 0
 	for i := range parts {
