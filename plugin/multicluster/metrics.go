@@ -12,7 +12,6 @@ import (
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
@@ -67,7 +66,7 @@ func (*observer) Objects(resource watch.Resource, delta int) {
 func (*observer) Totals(before, after record.Totals) {
 	services.WithLabelValues("ClusterSetIP").Add(float64(after.ClusterSetIP - before.ClusterSetIP))
 	services.WithLabelValues("Headless").Add(float64(after.Headless - before.Headless))
-	for _, reason := range object.Reasons {
+	for _, reason := range record.Reasons {
 		if delta := after.Skips[reason] - before.Skips[reason]; delta != 0 {
 			skipped.WithLabelValues(string(reason)).Add(float64(delta))
 		}

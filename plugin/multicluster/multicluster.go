@@ -5,9 +5,9 @@
 // It serves what an implementation of the Multi-Cluster Services API (KEP-1645) writes into the local Kubernetes API:
 // ServiceImports and EndpointSlices. Package watch follows them:
 //
-//	ServiceImport ─► object.Import ────┐
+//	ServiceImport ─► record.Import ────┐
 //	                                   ├─► record.Build ─► record.Service ─► record.Index
-//	EndpointSlice ─► object.Endpoints ─┘                                          │
+//	EndpointSlice ─► record.Endpoints ─┘                                          │
 //	                              query ─► record.Request ─► record.Question ─► Find ─► Lookup ─► record.Answer
 package multicluster
 
@@ -28,7 +28,6 @@ import (
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
@@ -50,7 +49,7 @@ type Multicluster struct {
 	ttl            uint32
 	maxAnswers     int // 0: as many as fit
 	ignoreEmpty    bool
-	prefer         object.Preference
+	prefer         record.Preference
 	cluster        string // the id of the own one, in lower case; empty: it is not known which endpoints are near
 	signature      int    // octets of the longest signature of a reply (plugin tsig); 0: the server signs none
 	startupTimeout time.Duration

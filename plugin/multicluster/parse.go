@@ -18,7 +18,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -116,20 +116,20 @@ var options = map[string]option{
 	}},
 	"cluster": {"ID", 1, 1, func(m *Multicluster, args []string) error {
 		m.cluster = strings.ToLower(args[0])
-		if !object.IsClusterID(m.cluster) {
+		if !record.IsClusterID(m.cluster) {
 			return fmt.Errorf("%q is no id of a cluster", args[0])
 		}
 		return nil
 	}},
 	"prefer": {"none|cluster|zone", 1, 1, func(m *Multicluster, args []string) error {
-		preferences := map[string]object.Preference{
-			"none": object.PreferNone, "cluster": object.PreferCluster, "zone": object.PreferZone,
+		preferences := map[string]record.Preference{
+			"none": record.PreferNone, "cluster": record.PreferCluster, "zone": record.PreferZone,
 		}
 		var known bool
 		if m.prefer, known = preferences[args[0]]; !known {
 			return fmt.Errorf("%q is no preference", args[0])
 		}
-		m.options.Nodes = m.prefer == object.PreferZone
+		m.options.Nodes = m.prefer == record.PreferZone
 		return nil
 	}},
 	"zonal": {"", 0, 0, func(m *Multicluster, args []string) error {
@@ -208,7 +208,7 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 		return nil, c.Errf(
 			"%q are reverse zones, which have no records for endpoints of the local cluster: name it with cluster ID",
 			m.Reverse)
-	case m.prefer > object.PreferNone && m.cluster == "":
+	case m.prefer > record.PreferNone && m.cluster == "":
 		return nil, c.Err("prefer needs to know which cluster this is: say it with cluster ID")
 	}
 	m.Zones = append(m.Zones, m.Reverse...)

@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
@@ -69,7 +68,7 @@ func TestTheReadmeHasEveryOption(t *testing.T) {
 }
 
 func TestTheReadmeHasEveryMetric(t *testing.T) {
-	o, one := new(observer), record.Totals{Skips: object.Skips{object.InvalidIP: 1}}
+	o, one := new(observer), record.Totals{Skips: record.Skips{record.InvalidIP: 1}}
 	o.Objects("things", 0)
 	o.Totals(record.Totals{}, one)
 	o.Totals(one, record.Totals{})
@@ -106,7 +105,7 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 		t.Errorf("metrics are named otherwise than Prometheus asks: %v, %v", problems, err)
 	}
 	var reasons []string
-	for _, reason := range object.Reasons {
+	for _, reason := range record.Reasons {
 		reasons = append(reasons, string(reason))
 	}
 	slices.Sort(reasons)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -52,7 +52,7 @@ func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
 		if missing := s.Missing(); !slices.Equal(missing, test.missing) || (state == nil) != (missing != nil) {
 			t.Fatalf("of %v, %v is granted: missing are %v, the state %v", test.options.Namespaces, test.granted, missing, state)
 		}
-		if state != nil && (state.Totals.ClusterSetIP != 2 || state.Totals.Skips[object.Undecodable] != 2) {
+		if state != nil && (state.Totals.ClusterSetIP != 2 || state.Totals.Skips[record.Undecodable] != 2) {
 			t.Errorf("served is %+v, want a service of each namespace", state.Totals)
 		}
 	}

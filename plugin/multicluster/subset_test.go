@@ -16,7 +16,7 @@ import (
 	"github.com/miekg/dns"
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
@@ -130,6 +130,6 @@ func TestTheServersPreference(t *testing.T) {
 	}
 	t.Cleanup(stop)
 	m.source.Store(source)
-	m.cluster, m.prefer = "east", object.PreferCluster
+	m.cluster, m.prefer = "east", record.PreferCluster
 	check(t, m, readCases("A db.demo.svc.@ = 10.1.0.1")[0])
 }

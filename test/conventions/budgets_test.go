@@ -32,11 +32,11 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_825},
+		{"lines of plugin/", lines["plugin"], 4_719},
 		{"lines of controller/", lines["controller"], 17_177},
 		{"lines of cmd/", lines["cmd"], 5_152},
 		{"lines of " + units, lines[units], 54_721},
-		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
+		{"packages of plugin/, controller/ and cmd/", len(folders), 29},
 		{"words of Markdown", words, 24_431},
 	} {
 		switch {

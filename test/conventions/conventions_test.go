@@ -29,7 +29,7 @@ var pure = []string{
 	"controller/export", "controller/limits", "controller/liveness",
 	"controller/merge", "controller/placement", "controller/scope",
 	"controller/state",
-	"plugin/multicluster/object", "plugin/multicluster/record",
+	"plugin/multicluster/record",
 }
 
 // impure are imports that a pure package cannot have, with all below them.

@@ -32,7 +32,7 @@ var merging = []mutant{
 	at("controller/apply/slices.go", "SRV answers keep an order that no export asks for anymore",
 		` && key != export.AnnotationSRV &&`, ` &&`),
 	at("plugin/multicluster/record/build.go", "clients of SRV records do not know the clusters that come next",
-		`e.state == object.Waiting && best == object.Waiting`, `false`, "TestScenarios/SRV_answers_have"),
+		`e.state == waiting && best == waiting`, `false`, "TestScenarios/SRV_answers_have"),
 	at("controller/placement/placement.go", "where hints put a cluster first, nothing is ready when it fails",
 		`	if own && p.hinted {
 `, `	if false {

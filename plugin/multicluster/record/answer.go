@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // Question is a question for a service.
@@ -20,7 +18,7 @@ type Question struct {
 	Zone    int
 	Type    uint16
 	// Prefer is the preference for services without one.
-	Prefer object.Preference
+	Prefer Preference
 	// Max is the greatest number of records in the answer, or 0 for all that fit.
 	Max int
 	// Client counts if the service limits its answer.
@@ -36,7 +34,7 @@ type Client struct {
 	// Point selects the records if not all are taken. Clients with many different points get all records equally often.
 	Point uint64
 	// Place is the location of the client. If it is unknown, all endpoints are alike.
-	Place object.Place
+	Place Place
 }
 
 // Result is what there is at a name.
@@ -100,7 +98,7 @@ func (s *Service) lookup(q *Question) Result {
 func (s *Service) lookupService(q *Question) Result {
 	switch {
 	case q.Type == dns.TypeSRV:
-		return s.targets(q, object.PortName{})
+		return s.targets(q, PortName{})
 	case s.headless && q.Type == dns.TypeA:
 		return s.nearest(q, 4)
 	case s.headless && q.Type == dns.TypeAAAA:
@@ -117,7 +115,7 @@ func (s *Service) lookupService(q *Question) Result {
 }
 
 // hasPort reports whether the service, or a target of its SRV records, has the port.
-func (s *Service) hasPort(wanted object.PortName) bool {
+func (s *Service) hasPort(wanted PortName) bool {
 	return s.Ports.has(wanted) || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Ports.has(wanted) })
 }
 
@@ -149,13 +147,13 @@ func (q *Question) reply(answer, extra []dns.RR, truncated bool) Result {
 }
 
 // portName is the port that is asked for, without a name for kind Protocol. ok is false if there can be none.
-func portName(r *Request) (wanted object.PortName, ok bool) {
-	for p := object.TCP; p <= object.SCTP; p++ {
+func portName(r *Request) (wanted PortName, ok bool) {
+	for p := tcp; p <= sctp; p++ {
 		if strings.EqualFold(p.String(), r.Protocol) {
-			return object.PortName{Name: strings.ToLower(r.Port), Protocol: p}, true
+			return PortName{Name: strings.ToLower(r.Port), Protocol: p}, true
 		}
 	}
-	return object.PortName{}, false
+	return PortName{}, false
 }
 
 // limit is how many of n records may be taken.

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
@@ -98,7 +97,7 @@ func (s *source) slice() *discoveryv1.EndpointSlice {
 		}},
 		AddressType: pick(s, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6, discoveryv1.AddressTypeFQDN),
 	}
-	raw.Annotations = map[string]string{object.AnnotationSRV: s.text("", "priority=2", "priority=2 weight=9",
+	raw.Annotations = map[string]string{record.AnnotationSRV: s.text("", "priority=2", "priority=2 weight=9",
 		"weight=7 terminating=0,2")}
 	for range s.n(4) {
 		port := discoveryv1.EndpointPort{}
@@ -145,10 +144,10 @@ func FuzzBuild(f *testing.F) {
 
 func checkBuild(t *testing.T, octets []byte) {
 	s := &source{octets}
-	imported := object.FromServiceImport(s.serviceImport())
-	var all []*object.Endpoints
+	imported := record.FromServiceImport(s.serviceImport())
+	var all []*record.Endpoints
 	for range 1 + s.n(5) {
-		all = append(all, object.FromEndpointSlice(s.slice(), false))
+		all = append(all, record.FromEndpointSlice(s.slice(), false))
 	}
 	service := record.Build(config, imported, all)
 	snapshot := snapshotOf(service)

@@ -6,19 +6,15 @@ import (
 	"bytes"
 	"net/netip"
 	"sort"
-	"strings"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
-// Block is a packed list of addresses of endpoints that have the same part in the records of a headless service, sorted
-// by hostname and then by address. An address appears once under one host name. It takes 4 or 16 octets, and its
-// hostname, if any, a few more. It is immutable.
+// Block is a packed list of addresses of endpoints of one class. An address takes 4 or 16 octets, and its hostname, if any, a
+// few more. It is immutable.
 type Block struct {
 	Class
 
-	addrs []byte            // in network order, one behind the other; at least one
-	hosts *object.Hostnames // of the addresses; nil unless the block is Named
+	addrs []byte     // in network order, one behind the other; at least one
+	hosts *hostnames // of the addresses; nil if none has one
 }
 
 // Class is what the addresses of a block have in common. Classes of one service are compared with ==.
@@ -80,40 +76,4 @@ func (b *Block) Find(label string, addr netip.Addr) (from, to int) {
 	for to = from; to < b.Len() && order(to) == 0; to++ {
 	}
 	return from, to
-}
-
-// appendHostLabel appends the label of an address: its text with - in place of . and :, and with a 0 if it would begin
-// or end with a -.
-func appendHostLabel(dst []byte, addr netip.Addr) []byte {
-	start := len(dst)
-	dst = addr.AppendTo(dst)
-	if dst[start] == ':' {
-		dst = addr.AppendTo(append(dst[:start], '0'))
-	}
-	for i, c := range dst[start:] {
-		if c == '.' || c == ':' {
-			dst[start+i] = '-'
-		}
-	}
-	if dst[len(dst)-1] == '-' {
-		dst = append(dst, '0')
-	}
-	return dst
-}
-
-// ParseHostLabel returns the address whose label this is, or the zero Addr. An address has many texts, and only one of
-// them is its label.
-func ParseHostLabel(label string) netip.Addr {
-	other := func(c rune) bool { return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'f') }
-	if strings.Count(label, "-") < 2 || strings.ContainsFunc(label, other) {
-		return netip.Addr{} // most hostnames are not addresses, and must not cost an error
-	}
-	for _, separator := range []string{".", ":"} {
-		addr, err := netip.ParseAddr(strings.ReplaceAll(label, "-", separator))
-		var text [object.MaxLabel]byte
-		if err == nil && object.IsServiceAddress(addr) && string(appendHostLabel(text[:0], addr)) == label {
-			return addr
-		}
-	}
-	return netip.Addr{}
 }

@@ -3,12 +3,9 @@
 package record
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // endpoint is an address on its way into a block: its class has what is known up to now.
@@ -17,7 +14,7 @@ type endpoint struct {
 
 	addr  netip.Addr
 	host  string // empty if the address names the endpoint
-	state object.State
+	state condition
 }
 
 // compareEndpoints brings the addresses of a host together, IPv4 before IPv6.
@@ -44,7 +41,7 @@ func compareEndpoints(a, b *endpoint) int {
 //
 // A of the service has the addresses of blocks 1 and 2, SRV the targets db-0.east, db-1.east and 10-2-0-1.west, and A
 // of 10-2-0-2.west the address of block 3.
-func (s *Service) buildHeadless(all []*object.Endpoints) {
+func (s *Service) buildHeadless(all []*Endpoints) {
 	b := blockBuilder{service: s, ports: make(portSets), maxHost: s.room() - len(".."), blocks: make(map[Class]int)}
 	for _, from := range all {
 		if s.Import.HasFamily(from.Size) {
@@ -76,7 +73,7 @@ func newBlock(members []*endpoint) Block {
 		hosts[i] = e.host
 	}
 	if block.Named {
-		block.hosts = object.PackHostnames(hosts)
+		block.hosts = packHostnames(hosts)
 	}
 	return block
 }
@@ -99,18 +96,20 @@ type blockBuilder struct {
 }
 
 // collect unpacks the endpoints of a slice.
-func (b *blockBuilder) collect(from *object.Endpoints) {
-	b.service.Skips.AddAll(from.Skips, +1)
-	b.anyReady = b.anyReady || from.Ready > 0
-	ports := b.ports.set(b.service.fitting(from.Ports))
+func (b *blockBuilder) collect(from *Endpoints) {
+	b.service.Skips.AddAll(from.skips, +1)
+	b.anyReady = b.anyReady || from.ready > 0
+	ports := b.ports.set(b.service.fitting(from.ports))
 	endpoints := make([]endpoint, from.Len())
 	for i := range endpoints {
 		e := &endpoints[i]
-		e.addr, e.state = from.Addr(i), from.State(i)
-		e.Cluster, e.Zone, e.Size, e.Ports = from.Cluster, from.Zone(i), from.Size, ports
-		e.Priority, e.Weight = from.SRV.Priority, cmp.Or(from.SRV.Weight, usualWeight)
-		if e.Cluster != "" {
-			e.host = from.Host(i)
+		e.Class, e.state = from.Class, from.condition(i)
+		e.addr, _ = netip.AddrFromSlice(from.Addr(i))
+		if e.Ports = ports; from.zones != nil {
+			e.Zone = from.zones[i]
+		}
+		if e.Cluster != "" && from.hosts != nil {
+			e.host = string(from.hosts.Append(nil, i))
 		}
 		b.nameHost(e)
 		b.endpoints = append(b.endpoints, e)
@@ -120,13 +119,13 @@ func (b *blockBuilder) collect(from *object.Endpoints) {
 // nameHost decides on the endpoint's host name: its address gives it if the hostname is the label of an address, and it
 // has none if host and cluster id take too many octets.
 func (b *blockBuilder) nameHost(e *endpoint) {
-	if of := ParseHostLabel(e.host); of.IsValid() {
+	if of := parseHostLabel(e.host); of.IsValid() {
 		if of != e.addr {
-			b.service.Skips.Add(object.InvalidHostname, 1)
+			b.service.Skips.Add(InvalidHostname, 1)
 		}
 		e.host = ""
 	}
-	if e.Cluster == "" || object.MaxLabel+len(e.Cluster) <= b.maxHost {
+	if e.Cluster == "" || maxLabel+len(e.Cluster) <= b.maxHost {
 		return // whatever the host is
 	}
 	length := len(e.host)
@@ -135,7 +134,7 @@ func (b *blockBuilder) nameHost(e *endpoint) {
 	}
 	if length+len(e.Cluster) > b.maxHost {
 		e.host, e.Cluster = "", ""
-		b.service.Skips.Add(object.NameTooLong, 1)
+		b.service.Skips.Add(NameTooLong, 1)
 	}
 }
 
@@ -160,13 +159,13 @@ func mergeAddresses(host []*endpoint) []*endpoint {
 
 // addHost adds the endpoints of one host name, or one nameless address.
 func (b *blockBuilder) addHost(host []*endpoint) {
-	best := object.Terminating
+	best := terminating
 	for i := range host {
 		best = max(best, host[i].state)
 	}
-	usable := func(e *endpoint) bool { return e.state == object.Ready || !b.anyReady }
+	usable := func(e *endpoint) bool { return e.state == ready || !b.anyReady }
 	// Of a host that waits, an endpoint that is used has the records.
-	listed := func(e *endpoint) bool { return usable(e) || e.state == object.Waiting && best == object.Waiting }
+	listed := func(e *endpoint) bool { return usable(e) || e.state == waiting && best == waiting }
 	var ports *PortSet
 	for i := range host {
 		if listed(host[i]) {
@@ -178,7 +177,7 @@ func (b *blockBuilder) addHost(host []*endpoint) {
 		_, twice := b.seen[e.addr]
 		e.Named = e.host != ""
 		e.InService = usable(e) && !twice
-		e.InHost = e.Cluster != "" && (e.state == object.Ready || best < object.Ready)
+		e.InHost = e.Cluster != "" && (e.state == ready || best < ready)
 		e.Target = e.Cluster != "" && listed(e) && !isTarget
 		if e.Target {
 			isTarget, e.Ports = true, ports

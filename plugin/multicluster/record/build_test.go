@@ -11,7 +11,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
@@ -203,7 +202,7 @@ func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
 	} {
 		raw := new(mcsv1beta1.ServiceImport)
 		recordtest.Unmarshal(text, raw)
-		snapshot := snapshotOf(record.Build(config, object.FromServiceImport(raw), nil))
+		snapshot := snapshotOf(record.Build(config, record.FromServiceImport(raw), nil))
 		if got := skips(snapshot.State().Totals.Skips); got != want || len(walk(snapshot)) > 0 {
 			t.Errorf("%s\nleft out: %s, want %s; the records are %v", text, got, want, walk(snapshot))
 		}
@@ -233,8 +232,8 @@ func TestANameTooLongForOneZoneIsInNone(t *testing.T) {
 	other := recordtest.Slice(long[:36] + "[]: 10.1.0.3")
 	recordtest.Unmarshal("metadata: {name: "+long+", namespace: "+long+"}\nspec: {type: Headless, ports: []}", raw)
 	both := &record.Config{Zones: []string{zone, strings.Repeat("zone.", 12) + zone}, TTL: 5}
-	service := record.Build(both, object.FromServiceImport(raw), []*object.Endpoints{
-		object.FromEndpointSlice(slice, false), object.FromEndpointSlice(other, false),
+	service := record.Build(both, record.FromServiceImport(raw), []*record.Endpoints{
+		record.FromEndpointSlice(slice, false), record.FromEndpointSlice(other, false),
 	})
 	if got := skips(service.Skips); got != "name_too_long=2" {
 		t.Errorf("left out: %s", got)
@@ -245,7 +244,7 @@ func TestANameTooLongForOneZoneIsInNone(t *testing.T) {
 		}
 	}
 	longer := &record.Config{Zones: []string{strings.Repeat("zone.", 24) + zone}, TTL: 5}
-	if got := skips(record.Build(longer, object.FromServiceImport(raw), nil).Skips); got != "name_too_long=1" {
+	if got := skips(record.Build(longer, record.FromServiceImport(raw), nil).Skips); got != "name_too_long=1" {
 		t.Errorf("of a service whose own name is too long is left out: %s", got)
 	}
 }

@@ -4,8 +4,6 @@ package record
 
 import (
 	"github.com/miekg/dns"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // buildClusterSetIP packs the addresses and the ports of a ClusterSetIP service: a block for each family.
@@ -22,7 +20,7 @@ func (s *Service) buildClusterSetIP() {
 }
 
 // services answers with the SRV records of the ports and the addresses of their target, if there are some.
-func (s *Service) services(q *Question, ports []object.Port) Result {
+func (s *Service) services(q *Question, ports []Port) Result {
 	if len(s.Blocks) == 0 {
 		return Empty
 	}

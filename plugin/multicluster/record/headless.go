@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // lookupTopologyZone answers for a topology zone, or a name above one. Any zone exists.
@@ -40,7 +38,7 @@ func (s *Service) lookupCluster(labels string) Result {
 // lookupHost answers for a host name.
 func (s *Service) lookupHost(q *Question) Result {
 	label := strings.ToLower(q.Request.Host)
-	addr := ParseHostLabel(label)
+	addr := parseHostLabel(label)
 	exists := false
 	var found [][]byte
 	for i := range s.Blocks {
@@ -67,7 +65,7 @@ func (s *Service) lookupHost(q *Question) Result {
 // part is a block as an answer takes it: each of its endpoints once for each port.
 type part struct {
 	*Block
-	ports    []object.Port
+	ports    []Port
 	priority uint16
 }
 
@@ -75,13 +73,13 @@ type part struct {
 func (p *part) records() int { return p.Len() * len(p.ports) }
 
 // oneRecord stands for the port of an address record.
-var oneRecord = make([]object.Port, 1)
+var oneRecord = make([]Port, 1)
 
 // parts are the blocks with ports to take, sorted by priority: that of the endpoints themselves if it counts, and then
 // by how near they are to the client (RFC 2782).
-func (s *Service) parts(q *Question, ports func(*Block) []object.Port) []part {
+func (s *Service) parts(q *Question, ports func(*Block) []Port) []part {
 	prefer := cmp.Or(s.Import.Prefer, q.Prefer)
-	near := prefer > object.PreferNone && q.Client.Place.Known()
+	near := prefer > PreferNone && q.Client.Place.Known()
 	parts, sorted := make([]part, 0, len(s.Blocks)), true
 	for i := range s.Blocks {
 		p := part{Block: &s.Blocks[i]}
@@ -93,7 +91,7 @@ func (s *Service) parts(q *Question, ports func(*Block) []object.Port) []part {
 			p.priority = uint16(p.Priority)
 		}
 		if near {
-			p.priority = p.priority*object.Tiers + q.Client.Place.Tier(prefer, p.Cluster, p.Zone)
+			p.priority = p.priority*tiers + q.Client.Place.Tier(prefer, p.Cluster, p.Zone)
 		}
 		parts = append(parts, p)
 		sorted = sorted && parts[max(0, len(parts)-2)].priority <= p.priority
@@ -117,7 +115,7 @@ func first(parts []part) (same []part, records int) {
 
 // each yields the records of parts until yield returns false: by priority, and those of one priority from the client's
 // point on, and around.
-func each(parts []part, point uint64, yield func(p *part, entry int, port *object.Port) bool) {
+func each(parts []part, point uint64, yield func(p *part, entry int, port *Port) bool) {
 	for len(parts) > 0 {
 		same, n := first(parts)
 		start := int(point % uint64(n))
@@ -141,7 +139,7 @@ func each(parts []part, point uint64, yield func(p *part, entry int, port *objec
 // nearest answers with the nearest addresses of the service name that have that many octets. A client with one family
 // gets addresses also if those of the other one are nearer.
 func (s *Service) nearest(q *Question, size uint8) Result {
-	parts, n := first(s.parts(q, func(b *Block) []object.Port {
+	parts, n := first(s.parts(q, func(b *Block) []Port {
 		if b.InService && b.Size == size {
 			return oneRecord
 		}
@@ -150,7 +148,7 @@ func (s *Service) nearest(q *Question, size uint8) Result {
 	limit := q.limit(n)
 	count := max(0, min(limit, q.room()/addressSize(size)))
 	out := newAddressList(count, size)
-	each(parts, q.Client.Point, func(p *part, entry int, _ *object.Port) bool {
+	each(parts, q.Client.Point, func(p *part, entry int, _ *Port) bool {
 		if len(out.records) == count {
 			return false
 		}

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/miekg/dns"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // Index publishes the services of a clusterset. Any number of goroutines may look names up while one updates it.
@@ -23,7 +21,7 @@ type Index struct {
 	state  atomic.Pointer[State]
 
 	updating sync.Mutex // held while what follows is changed or walked
-	skips    object.Skips
+	skips    Skips
 	// reading is held for one key of a map at a time, see get. Keys are in lower case. A lookup reads less memory than one in
 	// a sync.Map: among 10,000 services the reply costs half as much.
 	reading    sync.RWMutex
@@ -47,7 +45,7 @@ type Totals struct {
 	// ClusterSetIP and Headless are the numbers of services that exist in DNS.
 	ClusterSetIP, Headless int
 	// Skips is what was left out.
-	Skips object.Skips
+	Skips Skips
 }
 
 // SOA is the SOA record of the zone with that number. It is shared and must not be changed.

@@ -5,21 +5,101 @@ package record
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
+	"strings"
+	"unique"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	corev1 "k8s.io/api/core/v1"
 )
+
+// Protocol is the transport of a port.
+type Protocol uint8
+
+// The protocols of Kubernetes ports.
+const (
+	tcp Protocol = iota
+	udp
+	sctp
+)
+
+var protocolNames = [...]string{tcp: "tcp", udp: "udp", sctp: "sctp"}
+
+// String is the protocol's name in DNS, without its underscore.
+func (p Protocol) String() string { return protocolNames[p] }
+
+// Port is a port of an import or a slice. An unnamed port has no record of its own (KEP-1645, specification.md).
+type Port struct {
+	// Name is a DNS label in lower case, or empty.
+	Name     string
+	Number   uint16
+	Protocol Protocol
+}
+
+func comparePorts(a, b Port) int {
+	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), strings.Compare(a.Name, b.Name), cmp.Compare(a.Number, b.Number))
+}
+
+// sortPorts sorts ports by protocol, name and number, and drops repeated ones and spare capacity.
+func sortPorts(ports []Port) []Port {
+	if len(ports) == 0 {
+		return nil
+	}
+	slices.SortFunc(ports, comparePorts)
+	return slices.Clip(slices.Compact(ports))
+}
+
+// readPort reads the parts of a port. ok is false if no record can hold them.
+func readPort(name string, protocol corev1.Protocol, number int32) (port Port, ok bool) {
+	p := slices.Index([]corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP},
+		cmp.Or(protocol, corev1.ProtocolTCP))
+	if p < 0 || number < 1 || number > math.MaxUint16 {
+		return Port{}, false
+	}
+	name = strings.ToLower(name)
+	if name != "" && (!isLabel(name) || len(name) >= maxLabel) { // the underscore takes one octet
+		return Port{}, false
+	}
+	return Port{Name: unique.Make(name).Value(), Number: uint16(number), Protocol: Protocol(p)}, true
+}
+
+// PortName is what the first labels of an SRV name ask for. Without a name it asks for all ports.
+type PortName struct {
+	Name     string // in lower case
+	Protocol Protocol
+}
+
+// Owner is the name of the SRV records of the port of the service with that name.
+func (n PortName) Owner(service string) string {
+	return "_" + n.Name + "._" + n.Protocol.String() + "." + service
+}
+
+// Range returns the range of the sorted ports that have the name and the protocol.
+func (n PortName) Range(ports []Port) (from, to int) {
+	from, _ = slices.BinarySearchFunc(ports, Port{Name: n.Name, Protocol: n.Protocol}, comparePorts)
+	to, last := slices.BinarySearchFunc(ports[from:], Port{n.Name, math.MaxUint16, n.Protocol}, comparePorts)
+	if last {
+		to++
+	}
+	return from, from + to
+}
+
+// hasNamed reports whether one of the sorted ports has the protocol and a name.
+func hasNamed(ports []Port, protocol Protocol) bool {
+	end, _ := slices.BinarySearchFunc(ports, Port{Protocol: protocol + 1}, comparePorts)
+	return end > 0 && ports[end-1].Protocol == protocol && ports[end-1].Name != ""
+}
 
 // PortSet is the ports of SRV targets. It is immutable and shared by the blocks that have these ports. A nil PortSet is
 // empty.
 type PortSet struct {
-	ports   []object.Port // sorted, each once
-	numbers []object.Port // one for each number
+	ports   []Port // sorted, each once
+	numbers []Port // one for each number
 }
 
 // Named returns the ports that are asked for: those of the name, or one of each number if it is empty. The result is
 // shared and must not be changed.
-func (s *PortSet) Named(wanted object.PortName) []object.Port {
+func (s *PortSet) Named(wanted PortName) []Port {
 	switch {
 	case s == nil:
 		return nil
@@ -31,9 +111,9 @@ func (s *PortSet) Named(wanted object.PortName) []object.Port {
 }
 
 // has reports whether there is a port with the name or, if it is empty, a named one with the protocol.
-func (s *PortSet) has(wanted object.PortName) bool {
+func (s *PortSet) has(wanted PortName) bool {
 	if wanted.Name == "" {
-		return s != nil && object.HasNamed(s.ports, wanted.Protocol)
+		return s != nil && hasNamed(s.ports, wanted.Protocol)
 	}
 	return len(s.Named(wanted)) > 0
 }
@@ -49,7 +129,7 @@ func (s *PortSet) each(service string, yield func(owner string, port uint16)) {
 	}
 	for _, port := range s.ports {
 		if port.Name != "" {
-			yield(object.PortName{Name: port.Name, Protocol: port.Protocol}.Owner(service), port.Number)
+			yield(PortName{Name: port.Name, Protocol: port.Protocol}.Owner(service), port.Number)
 		}
 	}
 }
@@ -66,11 +146,11 @@ func (p portSets) union(a, b *PortSet) *PortSet {
 	case a == nil:
 		return b
 	}
-	return p.set(object.SortPorts(slices.Concat(a.ports, b.ports)))
+	return p.set(sortPorts(slices.Concat(a.ports, b.ports)))
 }
 
 // set returns the one set of these ports, which are sorted, each once.
-func (p portSets) set(ports []object.Port) *PortSet {
+func (p portSets) set(ports []Port) *PortSet {
 	if len(ports) == 0 {
 		return nil
 	}
@@ -87,11 +167,11 @@ func (p portSets) set(ports []object.Port) *PortSet {
 }
 
 // newPortSet makes the set of these ports, which are sorted, each once.
-func newPortSet(ports []object.Port) *PortSet {
+func newPortSet(ports []Port) *PortSet {
 	if len(ports) == 0 {
 		return nil
 	}
-	byNumber := func(a, b object.Port) int { return cmp.Compare(a.Number, b.Number) }
+	byNumber := func(a, b Port) int { return cmp.Compare(a.Number, b.Number) }
 	numbers := slices.SortedStableFunc(slices.Values(ports), byNumber)
-	return &PortSet{ports, slices.CompactFunc(numbers, func(a, b object.Port) bool { return a.Number == b.Number })}
+	return &PortSet{ports, slices.CompactFunc(numbers, func(a, b Port) bool { return a.Number == b.Number })}
 }

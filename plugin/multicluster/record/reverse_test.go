@@ -12,7 +12,6 @@ import (
 	"github.com/miekg/dns"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
@@ -47,10 +46,10 @@ func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
 		if random.IntN(4) > 0 {
 			raw.Spec.Type = mcsv1beta1.Headless
 		}
-		imported := object.FromServiceImport(raw)
-		var all []*object.Endpoints
+		imported := record.FromServiceImport(raw)
+		var all []*record.Endpoints
 		for range s.n(4) {
-			all = append(all, object.FromEndpointSlice(s.slice(), false))
+			all = append(all, record.FromEndpointSlice(s.slice(), false))
 		}
 		last[imported.Key] = record.Build(reverseConfig, imported, all)
 		if random.IntN(5) == 0 {

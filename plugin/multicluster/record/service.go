@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record makes the record sets of imported services, and answers from them: which of their records, as many as the
-// client can take.
+// Package record reads Kubernetes objects into what DNS needs of them, makes the record sets of imported services of it, and
+// answers from them: which of their records, as many as the client can take.
 //
 //	name ─► Request ─► Question ─► Index.Find ─► Service.Lookup ─► Answer
 //
-// Records are made when they are asked for, in a few allocations, from packed addresses: a prebuilt record takes ten
-// times the memory of what it is made of, and less time to make than to pack.
+// What no record can hold is left out and counted, and nothing of an object is kept. Records are made when they are asked for,
+// in a few allocations, from packed addresses: a prebuilt record takes ten times the memory of what it is made of, and less
+// time to make than to pack.
 //
 // The package is pure.
 package record
@@ -17,8 +18,6 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // Config is what all services of an index have in common. It is immutable.
@@ -50,12 +49,13 @@ type Service struct {
 
 	// Ports are those of a ClusterSetIP service.
 	Ports *PortSet
-	// Blocks are the addresses, or the endpoints of a headless service, in the order of their first hosts.
+	// Blocks are the addresses, or the endpoints of a headless service, in the order of their first hosts. Each is sorted by
+	// hostname and then by address; an address appears once under one host name.
 	Blocks []Block
 	// Import is what the service was built from.
-	Import *object.Import
+	Import *Import
 	// Skips is what was left out.
-	Skips object.Skips
+	Skips Skips
 
 	config *Config // as it was built with
 }
@@ -63,21 +63,21 @@ type Service struct {
 // Build makes the record set of an import and its endpoints, in any order. Endpoints count for headless services, and
 // for whether a ClusterSetIP service is empty. The service keeps the configuration and the
 // import, which must not be changed.
-func Build(config *Config, imported *object.Import, endpoints []*object.Endpoints) *Service {
+func Build(config *Config, imported *Import, endpoints []*Endpoints) *Service {
 	s := &Service{Import: imported, config: config, headless: imported.Headless}
 	s.limits = s.headless || len(imported.Addrs) > maxAlways
 	s.Skips.AddAll(imported.Skips, +1)
 	switch {
 	case imported.Refused:
 	case s.room() < 0:
-		s.Skips.Add(object.NameTooLong, 1)
+		s.Skips.Add(NameTooLong, 1)
 	case imported.Headless:
 		s.buildHeadless(endpoints)
 		s.Exists = slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.InService })
 	default:
 		s.buildClusterSetIP()
 		s.Exists = !config.IgnoreEmpty ||
-			slices.ContainsFunc(endpoints, func(e *object.Endpoints) bool { return e.Len() > 0 })
+			slices.ContainsFunc(endpoints, func(e *Endpoints) bool { return e.Len() > 0 })
 	}
 	return s
 }
@@ -94,12 +94,12 @@ func (s *Service) room() int {
 
 // fitting are those of the ports that the import declares and whose records have names that DNS can hold. Others that it
 // declares are left out.
-func (s *Service) fitting(ports []object.Port) (fit []object.Port) {
+func (s *Service) fitting(ports []Port) (fit []Port) {
 	for _, port := range ports {
 		switch {
-		case !s.Import.Declares(object.PortName{Name: port.Name, Protocol: port.Protocol}):
+		case !s.Import.Declares(PortName{Name: port.Name, Protocol: port.Protocol}):
 		case port.Name != "" && len("_._.")+len(port.Name)+len(port.Protocol.String()) > s.room():
-			s.Skips.Add(object.NameTooLong, 1)
+			s.Skips.Add(NameTooLong, 1)
 		default:
 			fit = append(fit, port)
 		}

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // target is a target of SRV records: an endpoint, and its name.
@@ -20,11 +18,11 @@ type target struct {
 }
 
 // targets answers with the SRV records of the ports that are asked for, and with the addresses of their targets.
-func (s *Service) targets(q *Question, wanted object.PortName) Result {
+func (s *Service) targets(q *Question, wanted PortName) Result {
 	if !s.headless {
 		return s.services(q, s.Ports.Named(wanted))
 	}
-	parts := s.parts(q, func(b *Block) []object.Port { return b.Ports.Named(wanted) })
+	parts := s.parts(q, func(b *Block) []Port { return b.Ports.Named(wanted) })
 	n := 0
 	for i := range parts {
 		n += parts[i].records()
@@ -39,8 +37,8 @@ func (s *Service) targets(q *Question, wanted object.PortName) Result {
 	records, answer, targets := make([]dns.SRV, 0, most), make([]dns.RR, 0, most), make([]target, 0, most)
 	var names strings.Builder       // of the targets, one behind the other
 	names.Grow(most * (least + 24)) // octets of a label and a cluster id, mostly
-	var label [object.MaxLabel]byte
-	each(parts, q.Client.Point, func(p *part, entry int, port *object.Port) bool {
+	var label [maxLabel]byte
+	each(parts, q.Client.Point, func(p *part, entry int, port *Port) bool {
 		if len(answer) == limit {
 			return false
 		}

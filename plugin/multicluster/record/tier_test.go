@@ -14,13 +14,12 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
 // east has clients in zones a and b, which are of one region, c, which is of another, and d, which is of none.
-var east = object.NewTopology([]object.Node{
+var east = record.NewTopology([]record.Node{
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.1.0/24")}, Zone: "a", Region: "r"},
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.2.0/24")}, Zone: "b", Region: "r"},
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.3.0/24")}, Zone: "c", Region: "s"},
@@ -48,37 +47,37 @@ func TestTiers(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		raw, slices string // slices as in recordtest
-		prefer      object.Preference
+		prefer      record.Preference
 		client      string
 		a, srv      string // as in tiersOf
 	}{
-		"nothing is preferred":                {plain, usual, object.PreferNone, inA, all, "0: " + all},
-		"the operator is silent":              {plain, usual, object.PreferDefault, inA, all, "0: " + all},
-		"the cluster":                         {plain, usual, object.PreferCluster, inA, "1.1 1.2", homeFirst},
-		"the zone":                            {plain, usual, object.PreferZone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"another zone":                        {plain, usual, object.PreferZone, inB, "1.2 2.2", "0: 1.2 2.2, 1: 1.1, 2: 2.1, 3: 2.3 2.4"},
-		"a zone abroad":                       {plain, usual, object.PreferZone, inC, "2.3", "0: 2.3, 1: 1.1 1.2, 3: 2.1 2.2 2.4"},
-		"an unknown client":                   {plain, usual, object.PreferZone, nowhere, "1.1 1.2", homeFirst},
-		"the import's own cluster":            {cluster, usual, object.PreferNone, inA, "1.1 1.2", homeFirst},
-		"the import's own cluster, as a tier": {local, usual, object.PreferNone, inA, "1.1 1.2", homeFirst},
-		"tiers are the controller's":          {tiers, usual, object.PreferDefault, inA, all, "0: " + all},
-		"the import's zone":                   {sameZone, usual, object.PreferNone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"the import's both":                   {both, usual, object.PreferZone, inA, "1.1 1.2", homeFirst},
-		"the import wants nothing":            {none, usual, object.PreferZone, inA, all, "0: " + all},
-		"no cluster, but the zone":            {noneButZone, usual, object.PreferCluster, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"an unknown preference":               {unknown, usual, object.PreferCluster, inA, "1.1 1.2", homeFirst},
-		"nothing at home":                     {plain, abroad, object.PreferCluster, inA, "2.1 2.2 2.3 2.4", "1: 2.1 2.2 2.3 2.4"},
-		"nothing in the zone":                 {plain, home, object.PreferZone, inC, "1.1 1.2", "1: 1.1 1.2"},
-		"only in the region":                  {plain, "west: 10.2.0.2@b 10.2.0.3@c", object.PreferZone, inA, "2.2", "2: 2.2, 3: 2.3"},
-		"none is ready at home":               {plain, "east: ~10.1.0.1@a; west: 10.2.0.1@b", object.PreferZone, inA, "2.1", "2: 2.1"},
-		"none is ready anywhere":              {plain, "east: ~10.1.0.1@a; west: ~10.2.0.1@a", object.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1"},
+		"nothing is preferred":                {plain, usual, record.PreferNone, inA, all, "0: " + all},
+		"the operator is silent":              {plain, usual, record.PreferDefault, inA, all, "0: " + all},
+		"the cluster":                         {plain, usual, record.PreferCluster, inA, "1.1 1.2", homeFirst},
+		"the zone":                            {plain, usual, record.PreferZone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
+		"another zone":                        {plain, usual, record.PreferZone, inB, "1.2 2.2", "0: 1.2 2.2, 1: 1.1, 2: 2.1, 3: 2.3 2.4"},
+		"a zone abroad":                       {plain, usual, record.PreferZone, inC, "2.3", "0: 2.3, 1: 1.1 1.2, 3: 2.1 2.2 2.4"},
+		"an unknown client":                   {plain, usual, record.PreferZone, nowhere, "1.1 1.2", homeFirst},
+		"the import's own cluster":            {cluster, usual, record.PreferNone, inA, "1.1 1.2", homeFirst},
+		"the import's own cluster, as a tier": {local, usual, record.PreferNone, inA, "1.1 1.2", homeFirst},
+		"tiers are the controller's":          {tiers, usual, record.PreferDefault, inA, all, "0: " + all},
+		"the import's zone":                   {sameZone, usual, record.PreferNone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
+		"the import's both":                   {both, usual, record.PreferZone, inA, "1.1 1.2", homeFirst},
+		"the import wants nothing":            {none, usual, record.PreferZone, inA, all, "0: " + all},
+		"no cluster, but the zone":            {noneButZone, usual, record.PreferCluster, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
+		"an unknown preference":               {unknown, usual, record.PreferCluster, inA, "1.1 1.2", homeFirst},
+		"nothing at home":                     {plain, abroad, record.PreferCluster, inA, "2.1 2.2 2.3 2.4", "1: 2.1 2.2 2.3 2.4"},
+		"nothing in the zone":                 {plain, home, record.PreferZone, inC, "1.1 1.2", "1: 1.1 1.2"},
+		"only in the region":                  {plain, "west: 10.2.0.2@b 10.2.0.3@c", record.PreferZone, inA, "2.2", "2: 2.2, 3: 2.3"},
+		"none is ready at home":               {plain, "east: ~10.1.0.1@a; west: 10.2.0.1@b", record.PreferZone, inA, "2.1", "2: 2.1"},
+		"none is ready anywhere":              {plain, "east: ~10.1.0.1@a; west: ~10.2.0.1@a", record.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1"},
 		"a zone of no region": {
-			plain, "east: 10.1.0.1@d 10.1.0.2@b; west: 10.2.0.1@d 10.2.0.2@e 10.2.0.3", object.PreferZone, inD, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 3: 2.2 2.3",
+			plain, "east: 10.1.0.1@d 10.1.0.2@b; west: 10.2.0.1@d 10.2.0.2@e 10.2.0.3", record.PreferZone, inD, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 3: 2.2 2.3",
 		},
 		"an address of two zones": {
-			plain, "east: 10.1.0.1@a; east: 10.1.0.1@b; west: 10.2.0.1@b", object.PreferZone, inB, "1.1 2.1", "0: 1.1 2.1",
+			plain, "east: 10.1.0.1@a; east: 10.1.0.1@b; west: 10.2.0.1@b", record.PreferZone, inB, "1.1 2.1", "0: 1.1 2.1",
 		},
-		"no endpoint has a zone": {plain, "east: 10.1.0.1; west: 10.2.0.1", object.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
+		"no endpoint has a zone": {plain, "east: 10.1.0.1; west: 10.2.0.1", record.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
 
 		"the order of slices": {
 			plain, "east: 10.1.0.1; west priority=2: ~10.2.0.1; north priority=4: ~10.3.0.1", 0, inA, "1.1", "0: 1.1, 2: 2.1, 4: 3.1",
@@ -98,7 +97,7 @@ func TestTiers(t *testing.T) {
 		},
 		"near first, within each priority": {
 			plain, "west: 10.2.0.1; east weight=50: 10.1.0.1; west priority=2: ~10.2.0.3; east priority=2: ~10.1.0.3",
-			object.PreferCluster, nowhere, "1.1", "0: 1.1*50, 1: 2.1, 8: 1.3, 9: 2.3",
+			record.PreferCluster, nowhere, "1.1", "0: 1.1*50, 1: 2.1, 8: 1.3, 9: 2.3",
 		},
 		"both families of a host that waits": {
 			plain, "east: 10.1.0.1/a; west priority=2: ~10.2.0.1/b; west priority=2 weight=7: ~fd00::2/b", 0, inA, "1.1", "0: a, 2: b",
@@ -121,7 +120,7 @@ func TestTiers(t *testing.T) {
 			all := recordtest.Slices(test.slices)
 			for range 2 {
 				snapshot := snapshotOf(recordtest.Build(config, "db", test.raw, all...))
-				if test.raw == plain && test.prefer == object.PreferDefault {
+				if test.raw == plain && test.prefer == record.PreferDefault {
 					checkZone(t, snapshot)
 				}
 				look := func(qname string, qtype uint16) record.Answer {
@@ -188,7 +187,7 @@ func TestTiersOfEachFamily(t *testing.T) {
 	snapshot := snapshotOf(build(sql, recordtest.Slices("east: 10.1.0.1@a; west: fd00::1@a")...))
 	for qtype, want := range map[uint16]string{dns.TypeA: "10.1.0.1", dns.TypeAAAA: "fd00::1"} {
 		q := question("db.demo.svc."+zone, qtype)
-		q.Prefer = object.PreferCluster
+		q.Prefer = record.PreferCluster
 		if reply := lookup(snapshot, q, record.Client{Size: 512, Place: east.Place("east", netip.Addr{})}).Answer; len(
 			reply) != 1 || dataOf(reply[0]) != want {
 			t.Errorf("got %v, want %s", reply, want)
@@ -198,8 +197,8 @@ func TestTiersOfEachFamily(t *testing.T) {
 
 // TestZonesOfSlices: they are kept where they count, and where there are some.
 func TestZonesOfSlices(t *testing.T) {
-	read := func(endpoints string, zones bool) *object.Endpoints {
-		return object.FromEndpointSlice(recordtest.Slice("east: "+endpoints), zones)
+	read := func(endpoints string, zones bool) *record.Endpoints {
+		return record.FromEndpointSlice(recordtest.Slice("east: "+endpoints), zones)
 	}
 	const zoned, bare = "10.1.0.1@a", "10.1.0.1"
 	if !reflect.DeepEqual(read(zoned, false), read(bare, false)) || !reflect.DeepEqual(read(bare, true), read(bare, false)) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
@@ -162,9 +161,9 @@ func snapshotOf(service *record.Service) *record.Index {
 	return x
 }
 
-func skips(s object.Skips) string {
+func skips(s record.Skips) string {
 	var parts []string
-	for _, reason := range object.Reasons {
+	for _, reason := range record.Reasons {
 		if n := s[reason]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s=%d", reason, n))
 		}

@@ -11,7 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // TestAnImportIsDecoded: DNS needs the spec and some metadata. Go's types cannot decode the time in the status.
@@ -27,7 +27,7 @@ func TestAnImportIsDecoded(t *testing.T) {
 	}
 	got := newBench(t, Options{}).imports.item(raw)
 	if got.name != "web" || got.namespace != "demo" || got.undecodable != nil ||
-		!reflect.DeepEqual(got.imported, object.FromServiceImport(typed)) {
+		!reflect.DeepEqual(got.imported, record.FromServiceImport(typed)) {
 		t.Errorf("the import is %+v", got)
 	}
 }
@@ -41,7 +41,7 @@ func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
 	expect := func(changed error, when string, undecodable, reported int, want string) {
 		t.Helper()
 		b.after(t, changed, "bad", when, want)
-		if got := b.served.Skips[object.Undecodable]; got != undecodable || b.reported != reported {
+		if got := b.served.Skips[record.Undecodable]; got != undecodable || b.reported != reported {
 			t.Errorf("%s: %d are undecodable, reported %d times; want %d, %d", when, got, b.reported, undecodable, reported)
 		}
 	}
@@ -57,7 +57,7 @@ func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
 	expect(b.imports.Delete(bad), "it is deleted", 0, 3, "")
 	expect(b.imports.Add(bad), "it comes again", 1, 4, "")
 	b.close()
-	if served, held := b.served, b.counted[ServiceImports]; served.Skips[object.Undecodable]+served.ClusterSetIP+served.Headless+held > 0 {
+	if served, held := b.served, b.counted[ServiceImports]; served.Skips[record.Undecodable]+served.ClusterSetIP+served.Headless+held > 0 {
 		t.Errorf("after the end: %+v, and %d ServiceImports are held", served, held)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
@@ -78,7 +77,7 @@ func TestImportsOfSeveralGroups(t *testing.T) {
 // mirrored is a slice that Kubernetes makes of the Endpoints object of a Service.
 func mirrored(name, service string, addresses ...string) *discoveryv1.EndpointSlice {
 	raw := sliceOf(name, "", "", addresses...)
-	raw.Labels = map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: object.MirroredBy}
+	raw.Labels = map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: record.MirroredBy}
 	return raw
 }
 
@@ -96,7 +95,7 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	b.after(t, b.imports.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")), "web", "an import of the other group", "")
 	put(t, b.imports.Replace(nil, "2"))
 	b.after(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")), "web", "the slices were first", "10.1.0.1")
-	if counted := b.served.Skips[object.InvalidSourceCluster]; counted != 0 {
+	if counted := b.served.Skips[record.InvalidSourceCluster]; counted != 0 {
 		t.Errorf("%d slices lack what none has", counted)
 	}
 	b.after(t, gke.Update(naming(mcsv1beta1.Headless, "gke-mcs-2")), "web", "another Service", "10.2.0.1")

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
@@ -46,7 +45,7 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 		t.Helper()
 		b.drain()
 		at := record.Client{Size: 65535, Place: b.Topology().Place("east", netip.MustParseAddr(client))}
-		if got := strings.ReplaceAll(replyTo(b.Index(), "db", object.PreferZone, at), "10.1.0.", ""); got != want {
+		if got := strings.ReplaceAll(replyTo(b.Index(), "db", record.PreferZone, at), "10.1.0.", ""); got != want {
 			t.Errorf("%s: %s is answered with %s, want %s", step, client, got, want)
 		}
 	}

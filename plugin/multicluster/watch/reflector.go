@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // clients ask one API server.
@@ -109,7 +109,7 @@ func (c *clients) listImports(resource Resource, namespace, labels string) *cach
 // Label selectors of EndpointSlices. None matches both.
 const (
 	withServiceName = mcsv1beta1.LabelServiceName
-	mirroredOnly    = discoveryv1.LabelManagedBy + "=" + object.MirroredBy + ",!" + mcsv1beta1.LabelServiceName
+	mirroredOnly    = discoveryv1.LabelManagedBy + "=" + record.MirroredBy + ",!" + mcsv1beta1.LabelServiceName
 )
 
 // servicesWithIP is a field selector that leaves headless Services out: they have no address.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
@@ -17,15 +16,15 @@ import (
 
 // service has the objects of one service, or the mirrored slices of a Service.
 type service struct {
-	imported  *object.Import // of ServiceImports
-	other     *object.Import // of GKEServiceImports: counts if there is none of the former
+	imported  *record.Import // of ServiceImports
+	other     *record.Import // of GKEServiceImports: counts if there is none of the former
 	namespace string
-	slices    []*object.Endpoints
+	slices    []*record.Endpoints
 	built     time.Time // when it was built last
 }
 
 // current is the import that counts, or nil.
-func (of *service) current() *object.Import { return cmp.Or(of.imported, of.other) }
+func (of *service) current() *record.Import { return cmp.Or(of.imported, of.other) }
 
 // set puts an object in the place of its last state; nil removes it. It reports whether that changed anything. The lock
 // is held.
@@ -66,7 +65,7 @@ func (s *Source) set(resource Resource, id string, after *item) (changed bool) {
 // replace replaces one state of an object by the next in what belongs to its key, which is that of both. Either may be nil.
 // The lock is held.
 func (s *Source) replace(resource Resource, before, after *item, cause time.Time) {
-	changed, imported := cmp.Or(after, before), (*object.Import)(nil)
+	changed, imported := cmp.Or(after, before), (*record.Import)(nil)
 	key := changed.key
 	if after != nil {
 		imported = after.imported

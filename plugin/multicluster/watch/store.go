@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // item is the compact form of an object. A reflector's buffer holds items during the first list, so that objects are
@@ -30,10 +30,10 @@ type item struct {
 	// belong to their Service, and it has the key namespace/name, with the one slash that no import's key has.
 	key       string
 	cause     time.Time // of the change behind the slice, if known
-	imported  *object.Import
-	endpoints *object.Endpoints
+	imported  *record.Import
+	endpoints *record.Endpoints
 	addrs     []netip.Addr // of a Service
-	node      *object.Node
+	node      *record.Node
 	// undecodable is why an import is left out.
 	undecodable error
 }
@@ -72,17 +72,17 @@ func (s *store) item(from any) *item {
 		i.imported, i.undecodable = decodeImport(from)
 		i.key = i.imported.Key
 	case *corev1.Service:
-		i.addrs = object.ServiceAddresses(from)
+		i.addrs = record.ServiceAddresses(from)
 		i.key = objectID(i.namespace, i.name)
 	case *discoveryv1.EndpointSlice:
-		i.endpoints = object.FromEndpointSlice(from, s.options.TopologyZones || s.options.Nodes)
+		i.endpoints = record.FromEndpointSlice(from, s.options.TopologyZones || s.options.Nodes)
 		i.key = from.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
 		if s.resource == MirroredEndpointSlices {
 			i.key = objectID(i.namespace, from.Labels[discoveryv1.LabelServiceName])
 		}
 		i.cause = causeOf(from)
 	case *corev1.Node:
-		i.node = object.FromNode(from)
+		i.node = record.FromNode(from)
 	}
 	return i
 }
@@ -90,15 +90,15 @@ func (s *store) item(from any) *item {
 // decodeImport reads the spec of an import, and what DNS needs of its metadata, in any of the versions: it is the same
 // in all. The schema of a CRD accepts what Go's types do not. Such an object must not fail the list or the watch that it
 // is in: the error says why it is left out.
-func decodeImport(from *unstructured.Unstructured) (*object.Import, error) {
+func decodeImport(from *unstructured.Unstructured) (*record.Import, error) {
 	imported := &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{
 		Name: from.GetName(), Namespace: from.GetNamespace(), Labels: from.GetLabels(), Annotations: from.GetAnnotations(),
 	}}
 	spec, _ := from.Object["spec"].(map[string]any)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &imported.Spec); err != nil {
-		return object.FromUndecodable(imported), err
+		return record.FromUndecodable(imported), err
 	}
-	return object.FromServiceImport(imported), nil
+	return record.FromServiceImport(imported), nil
 }
 
 // annotationTriggerTime is what clusterset-controller writes in place of Kubernetes' key, which kube-proxy reads too.

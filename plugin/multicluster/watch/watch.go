@@ -7,7 +7,7 @@
 //	API server ── reflector per scope ──► objects (compact, by service) ── keys that changed ──► publisher ──► index
 //
 // A scope is a resource, in one namespace or in all. A client-go reflector lists and watches it and puts the objects
-// into the source, in the compact form of package object. The source holds the import and the slices of each service and
+// into the source, in the compact form of package record. The source holds the import and the slices of each service and
 // collects the keys of changed services. The publisher takes all keys at once, builds the services and publishes them:
 // while it is busy, changes to the same service are coalesced. A service is published at once, and again after a pause
 // that all changes in between share.
@@ -28,7 +28,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
@@ -79,7 +78,7 @@ type Source struct {
 	now      func() time.Time
 	stop     context.CancelFunc
 	running  sync.WaitGroup
-	topology atomic.Pointer[object.Topology]
+	topology atomic.Pointer[record.Topology]
 	synced   chan struct{}
 	settled  chan struct{}
 	settle   func() // closes settled
@@ -133,7 +132,7 @@ func newSource(options Options, config *record.Config, observer Observer, stop c
 		dirty:       make(map[string][]time.Time),
 	}
 	s.settle = sync.OnceFunc(func() { close(s.settled) })
-	s.topology.Store(object.NewTopology(nil))
+	s.topology.Store(record.NewTopology(nil))
 	return s
 }
 
@@ -156,7 +155,7 @@ func (s *Source) close() {
 func (s *Source) Index() *record.Index { return s.index }
 
 // Topology is where clients are, as far as known.
-func (s *Source) Topology() *object.Topology { return s.topology.Load() }
+func (s *Source) Topology() *record.Topology { return s.topology.Load() }
 
 // Synced is closed once everything was listed and published.
 func (s *Source) Synced() <-chan struct{} { return s.synced }
@@ -233,11 +232,11 @@ func (s *Source) publishAll(ctx context.Context) {
 func (s *Source) publish() (wait time.Duration) {
 	s.mu.Lock()
 	if s.moved {
-		var nodes []object.Node
+		var nodes []record.Node
 		for _, each := range s.objects[Nodes] {
 			nodes = append(nodes, *each.node)
 		}
-		s.topology.Store(object.NewTopology(nodes))
+		s.topology.Store(record.NewTopology(nodes))
 		s.moved = false
 	}
 	changes, causes, wait := s.take(s.now())

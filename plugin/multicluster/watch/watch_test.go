@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
@@ -23,10 +22,10 @@ var config = &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}
 
 // reply is what the index answers to an A query for a service of namespace demo, as text.
 func reply(x *record.Index, service string) string {
-	return replyTo(x, service, object.PreferDefault, record.Client{Size: 65535})
+	return replyTo(x, service, record.PreferDefault, record.Client{Size: 65535})
 }
 
-func replyTo(x *record.Index, service string, prefer object.Preference, client record.Client) string {
+func replyTo(x *record.Index, service string, prefer record.Preference, client record.Client) string {
 	if x.State() == nil {
 		return "SERVFAIL"
 	}

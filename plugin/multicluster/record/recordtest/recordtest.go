@@ -12,7 +12,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
@@ -21,11 +20,11 @@ func Build(config *record.Config, name, raw string, endpointSlices ...*discovery
 	imported := new(mcsv1beta1.ServiceImport)
 	Unmarshal(raw, imported)
 	imported.Namespace, imported.Name = "demo", name
-	var all []*object.Endpoints
+	var all []*record.Endpoints
 	for _, slice := range endpointSlices {
-		all = append(all, object.FromEndpointSlice(slice, true))
+		all = append(all, record.FromEndpointSlice(slice, true))
 	}
-	return record.Build(config, object.FromServiceImport(imported), all)
+	return record.Build(config, record.FromServiceImport(imported), all)
 }
 
 // Unmarshal reads YAML.
@@ -82,7 +81,7 @@ func Slice(text string) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Labels: map[string]string{mcsv1beta1.LabelSourceCluster: cluster},
-			Annotations: map[string]string{object.AnnotationSRV: annotation},
+			Annotations: map[string]string{record.AnnotationSRV: annotation},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package object
+package record
 
 import (
 	"crypto/sha256"
@@ -113,24 +113,25 @@ func (i *Import) WithServices(addresses func(service string) []netip.Addr) *Impo
 // that are serving and terminating. Without any it is the import itself. Its ports are those of the slices that it
 // declares, with the slices' numbers, because the numbers belong to the addresses.
 func (i *Import) WithEndpoints(from []*Endpoints) *Import {
-	anyReady := slices.ContainsFunc(from, func(e *Endpoints) bool { return e.Ready > 0 })
+	anyReady := slices.ContainsFunc(from, func(e *Endpoints) bool { return e.ready > 0 })
 	var addrs []netip.Addr
 	var ports []Port
 	for _, e := range from {
-		end := int(e.Ready)
+		end := int(e.ready)
 		if !anyReady {
 			end = e.Len()
 		}
 		for at := range end {
-			addrs = append(addrs, e.Addr(at))
+			addr, _ := netip.AddrFromSlice(e.Addr(at))
+			addrs = append(addrs, addr)
 		}
-		for _, port := range e.Ports {
+		for _, port := range e.ports {
 			if end > 0 && i.Declares(PortName{port.Name, port.Protocol}) {
 				ports = append(ports, port)
 			}
 		}
 	}
-	return i.with(addrs, SortPorts(ports))
+	return i.with(addrs, sortPorts(ports))
 }
 
 // with is a copy of the import that has the addresses and the ports, if there are addresses and it lacks them.
@@ -147,7 +148,7 @@ func (i *Import) with(addrs []netip.Addr, ports []Port) *Import {
 func ServiceAddresses(object *corev1.Service) []netip.Addr {
 	var addrs []netip.Addr
 	for _, ip := range object.Spec.ClusterIPs {
-		if addr, err := netip.ParseAddr(ip); err == nil && IsServiceAddress(addr) {
+		if addr, err := netip.ParseAddr(ip); err == nil && isServiceAddress(addr) {
 			addrs = append(addrs, addr)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package object
+package record
 
 import (
 	"cmp"
@@ -14,44 +14,34 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// Endpoints is what DNS needs of an EndpointSlice, packed. It is immutable.
+// Endpoints is what DNS needs of an EndpointSlice, packed: a block in the order of the slice. It is immutable. Ready endpoints
+// come first, then those that wait, which SRV answers have although they are not ready, and then others that are serving and
+// terminating. The rest is not kept.
 type Endpoints struct {
-	// Cluster is the id of the cluster that the endpoints are in, in lower case; empty if unknown.
-	Cluster string
-	// Ports are sorted, each once.
-	Ports []Port
-	// Ready is the number of addresses of ready endpoints. They come first, then those of Waiting endpoints, which SRV
-	// answers have although they are not ready, and then those of others that are serving and terminating. The rest is
-	// not kept.
-	Ready, Waiting int32
-	// Size is the number of octets of an address: 4 or 16.
-	Size uint8
-	// SRV is how the endpoints come in SRV answers.
-	SRV SRV
-	// Skips is what was left out.
-	Skips Skips
+	Block
 
-	addrs []byte     // in network order, one behind the other
-	hosts *Hostnames // of the addresses; nil if no endpoint has one
-	zones []string   // of the addresses; nil if none is known or kept, as in most slices
+	ports          []Port   // sorted, each once
+	ready, waiting int32    // the numbers of addresses
+	skips          Skips    // what was left out
+	zones          []string // of the addresses; nil if none is known or kept, as in most slices
 }
 
 // FromEndpointSlice reads an EndpointSlice, with the zones of its endpoints if zoned is set.
 func FromEndpointSlice(object *discoveryv1.EndpointSlice, zoned bool) *Endpoints {
-	e := &Endpoints{Size: 4}
+	e := &Endpoints{Block: Block{Class: Class{Size: 4, Weight: usualWeight}}}
 	switch object.AddressType {
 	case discoveryv1.AddressTypeIPv4:
 	case discoveryv1.AddressTypeIPv6:
 		e.Size = 16
 	default:
-		e.Skips.Add(InvalidAddressType, 1)
+		e.skips.Add(InvalidAddressType, 1)
 		return e
 	}
 	switch cluster := strings.ToLower(object.Labels[mcsv1beta1.LabelSourceCluster]); {
 	case IsClusterID(cluster):
 		e.Cluster = unique.Make(cluster).Value() // most slices have one of a few
 	case cluster != "" || object.Labels[discoveryv1.LabelManagedBy] != MirroredBy:
-		e.Skips.Add(InvalidSourceCluster, 1)
+		e.skips.Add(InvalidSourceCluster, 1)
 	}
 	e.readPorts(object.Ports)
 	e.readEndpoints(object.Endpoints, zoned, e.readSRV(object.Annotations[AnnotationSRV]))
@@ -67,27 +57,27 @@ func (e *Endpoints) readPorts(object []discoveryv1.EndpointPort) {
 		}
 		port, ok := readPort(ptr.Deref(from.Name, ""), ptr.Deref(from.Protocol, ""), *from.Port)
 		if !ok {
-			e.Skips.Add(InvalidPort, 1)
+			e.skips.Add(InvalidPort, 1)
 			continue
 		}
 		ports = append(ports, port)
 	}
-	e.Ports = SortPorts(ports)
+	e.ports = sortPorts(ports)
 }
 
 // readEndpoints packs the ready endpoints and those that are serving and terminating, of which waits tells by their
 // index if they wait. It may be nil.
 func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, waits func(int) bool) {
-	var inState [Ready + 1][]*discoveryv1.Endpoint
+	var inState [ready + 1][]*discoveryv1.Endpoint
 	for i := range endpoints {
 		of := stateOf(endpoints[i].Conditions)
-		if of == Terminating && waits != nil && waits(i) {
-			of = Waiting
+		if of == terminating && waits != nil && waits(i) {
+			of = waiting
 		}
 		inState[of] = append(inState[of], &endpoints[i])
 	}
 	var hosts []string
-	for _, of := range []State{Ready, Waiting, Terminating} {
+	for _, of := range []condition{ready, waiting, terminating} {
 		for _, endpoint := range inState[of] {
 			hosts = e.appendEndpoint(endpoint, hosts)
 			for zone := ptr.Deref(endpoint.Zone, ""); zoned && len(e.zones) < e.Len(); {
@@ -95,10 +85,10 @@ func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, 
 			}
 		}
 		switch of {
-		case Ready:
-			e.Ready = int32(e.Len())
-		case Waiting:
-			e.Waiting = int32(e.Len()) - e.Ready
+		case ready:
+			e.ready = int32(e.Len())
+		case waiting:
+			e.waiting = int32(e.Len()) - e.ready
 		}
 	}
 	e.addrs = slices.Clone(e.addrs) // without spare capacity
@@ -107,7 +97,7 @@ func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, 
 		e.zones = nil
 	}
 	if slices.ContainsFunc(hosts, some) {
-		e.hosts = PackHostnames(hosts)
+		e.hosts = packHostnames(hosts)
 	}
 }
 
@@ -115,13 +105,13 @@ func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, 
 func (e *Endpoints) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts []string) []string {
 	host := strings.ToLower(ptr.Deref(endpoint.Hostname, ""))
 	if host != "" && !isLabel(host) {
-		e.Skips.Add(InvalidHostname, 1)
+		e.skips.Add(InvalidHostname, 1)
 		host = ""
 	}
 	for _, text := range endpoint.Addresses {
 		addr, err := netip.ParseAddr(text)
-		if err != nil || !IsServiceAddress(addr) || addr.BitLen() != 8*int(e.Size) {
-			e.Skips.Add(InvalidAddress, 1)
+		if err != nil || !isServiceAddress(addr) || addr.BitLen() != 8*int(e.Size) {
+			e.skips.Add(InvalidAddress, 1)
 			continue
 		}
 		e.addrs, _ = addr.AppendBinary(e.addrs)
@@ -130,77 +120,52 @@ func (e *Endpoints) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts []strin
 	return hosts
 }
 
-// State is that of the endpoint of the ith address.
-func (e *Endpoints) State(i int) State {
+// condition is that of the endpoint of the ith address.
+func (e *Endpoints) condition(i int) condition {
 	switch {
-	case i < int(e.Ready):
-		return Ready
-	case i < int(e.Ready+e.Waiting):
-		return Waiting
+	case i < int(e.ready):
+		return ready
+	case i < int(e.ready+e.waiting):
+		return waiting
 	}
-	return Terminating
+	return terminating
 }
 
-// Len is the number of addresses.
-func (e *Endpoints) Len() int { return len(e.addrs) / int(e.Size) }
-
-// Addr is the ith address.
-func (e *Endpoints) Addr(i int) netip.Addr {
-	addr, _ := netip.AddrFromSlice(e.addrs[i*int(e.Size) : (i+1)*int(e.Size)])
-	return addr
-}
-
-// Host is the hostname of the ith address; empty if it has none.
-func (e *Endpoints) Host(i int) string {
-	if e.hosts == nil {
-		return ""
-	}
-	return string(e.hosts.Append(nil, i))
-}
-
-// Zone is that of the ith address; empty if unknown.
-func (e *Endpoints) Zone(i int) string {
-	if e.zones == nil {
-		return ""
-	}
-	return e.zones[i]
-}
-
-// State is how an endpoint can be used. A greater one is better.
-type State uint8
+// condition is how an endpoint can be used. A greater one is better.
+type condition uint8
 
 const (
-	unusable State = iota
+	unusable condition = iota
 	// Terminating is serving and terminating: used while no endpoint is ready.
-	Terminating
+	terminating
 	// Waiting is the same, demoted by a policy: listed by SRV also while others are ready.
-	Waiting
+	waiting
 	// Ready is used.
-	Ready
+	ready
 )
 
 // stateOf reads conditions. An unset ready means true (discovery/v1).
-func stateOf(conditions discoveryv1.EndpointConditions) State {
+func stateOf(conditions discoveryv1.EndpointConditions) condition {
 	switch {
 	case ptr.Deref(conditions.Ready, true):
-		return Ready
+		return ready
 	case ptr.Deref(conditions.Serving, false) && ptr.Deref(conditions.Terminating, false):
-		return Terminating
+		return terminating
 	default:
 		return unusable
 	}
 }
 
-// Hostnames is a packed list of hostnames. Their common prefix is stored once: replicas of a StatefulSet differ in a
+// hostnames is a packed list of hostnames. Their common prefix is stored once: replicas of a StatefulSet differ in a
 // few digits. It is immutable.
-type Hostnames struct {
+type hostnames struct {
 	text   string   // the prefix, and what follows it in each hostname
 	ends   []uint32 // of each hostname in the text
 	prefix uint8    // its length
 }
 
-// PackHostnames packs hostnames, of which there is at least one.
-func PackHostnames(hosts []string) *Hostnames {
+// packHostnames packs hostnames, of which there is at least one.
+func packHostnames(hosts []string) *hostnames {
 	prefix := hosts[0]
 	for _, host := range hosts[1:] {
 		n := 0
@@ -209,7 +174,7 @@ func PackHostnames(hosts []string) *Hostnames {
 		}
 		prefix = prefix[:n]
 	}
-	h := &Hostnames{prefix: uint8(len(prefix)), ends: make([]uint32, len(hosts))}
+	h := &hostnames{prefix: uint8(len(prefix)), ends: make([]uint32, len(hosts))}
 	length := len(prefix)
 	for i, host := range hosts {
 		length += len(host) - len(prefix)
@@ -226,7 +191,7 @@ func PackHostnames(hosts []string) *Hostnames {
 }
 
 // suffix is what follows the prefix in the ith hostname.
-func (h *Hostnames) suffix(i int) string {
+func (h *hostnames) suffix(i int) string {
 	start := uint32(h.prefix)
 	if i > 0 {
 		start = h.ends[i-1]
@@ -235,12 +200,12 @@ func (h *Hostnames) suffix(i int) string {
 }
 
 // Append appends the ith hostname.
-func (h *Hostnames) Append(dst []byte, i int) []byte {
+func (h *hostnames) Append(dst []byte, i int) []byte {
 	return append(append(dst, h.text[:h.prefix]...), h.suffix(i)...)
 }
 
 // Compare compares the ith hostname with another.
-func (h *Hostnames) Compare(i int, other string) int {
+func (h *hostnames) Compare(i int, other string) int {
 	n := min(int(h.prefix), len(other))
 	if c := strings.Compare(h.text[:n], other[:n]); c != 0 || n < int(h.prefix) {
 		return cmp.Or(c, 1)

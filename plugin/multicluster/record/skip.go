@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package object
+package record
 
 // Reason is why an object, or a part of it, has no record. It is a label of a metric.
 type Reason string

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package object reads Kubernetes objects into what DNS needs of them, in a compact form.
-//
-// What no record can hold is left out and counted. Nothing of an object is kept. The package is pure.
-package object
+package record
 
 import (
 	"net/netip"
@@ -54,7 +51,7 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 	for _, ip := range object.Spec.IPs {
 		addr, err := netip.ParseAddr(strings.TrimSpace(ip))
 		switch {
-		case err != nil || !IsServiceAddress(addr):
+		case err != nil || !isServiceAddress(addr):
 			imported.Skips.Add(InvalidIP, 1)
 		case !imported.Headless:
 			imported.Addrs = append(imported.Addrs, addr)
@@ -72,7 +69,7 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 		}
 		ports = append(ports, port)
 	}
-	imported.Ports = SortPorts(ports)
+	imported.Ports = sortPorts(ports)
 	if imported.Headless {
 		imported.Prefer = preferenceOf(object)
 		imported.anyPort = len(object.Spec.Ports) == 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package object
+package record
 
 import (
 	"net/netip"
@@ -98,8 +98,8 @@ type Place struct {
 // Known reports whether the location of the client is known. Otherwise no endpoint is nearer than another.
 func (p Place) Known() bool { return p.topology != nil }
 
-// Tiers is the number of tiers.
-const Tiers = 4
+// tiers is the number of tiers.
+const tiers = 4
 
 // Tier is how far from the client the endpoints of a cluster and zone are: 0 is the nearest. A client that is in no
 // zone prefers its cluster.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package object
+package record
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,20 +17,12 @@ import (
 // indices after terminating: they only wait for endpoints that come before. Each part may be missing.
 const AnnotationSRV = "clusterset-dns.github.io/srv"
 
-// SRV is what AnnotationSRV says of all endpoints of a slice.
-type SRV struct {
-	// Priority is that of the records (RFC 2782): a lower one comes first.
-	Priority uint8
-	// Weight is that of the records; 0 is the usual one.
-	Weight uint16
-}
-
 // maxIndex is that of the last endpoint of a slice, by the limit of its API.
 const maxIndex = 999
 
-// parseSRV reads the value of AnnotationSRV. terminating are the sorted indices of endpoints that do not wait. ok is
-// false if it is not valid.
-func parseSRV(text string) (srv SRV, terminating []int, ok bool) {
+// parseSRV reads the value of AnnotationSRV: priority and weight of the records of all endpoints, 0 if they are missing, and
+// the sorted indices of endpoints that do not wait. ok is false if it is not valid.
+func parseSRV(text string) (priority uint8, weight uint16, terminating []int, ok bool) {
 	seen := map[string]bool{}
 	for part := range strings.SplitSeq(text, " ") {
 		key, value, _ := strings.Cut(part, "=")
@@ -40,10 +33,10 @@ func parseSRV(text string) (srv SRV, terminating []int, ok bool) {
 		switch key {
 		case "priority":
 			n, err = strconv.ParseUint(value, 10, 8)
-			srv.Priority = uint8(n)
+			priority = uint8(n)
 		case "weight":
 			n, err = strconv.ParseUint(value, 10, 16)
-			srv.Weight = uint16(n)
+			weight = uint16(n)
 			valid = valid && n > 0
 		case "terminating":
 			last := -1
@@ -57,10 +50,10 @@ func parseSRV(text string) (srv SRV, terminating []int, ok bool) {
 			valid = false
 		}
 		if !valid || err != nil {
-			return SRV{}, nil, false
+			return 0, 0, nil, false
 		}
 	}
-	return srv, terminating, true
+	return priority, weight, terminating, true
 }
 
 // readSRV reads the annotation and returns how endpoints wait: nil if none does.
@@ -68,12 +61,12 @@ func (e *Endpoints) readSRV(text string) (waits func(i int) bool) {
 	if text == "" {
 		return nil
 	}
-	srv, terminating, ok := parseSRV(text)
+	priority, weight, terminating, ok := parseSRV(text)
 	if !ok {
-		e.Skips.Add(InvalidSRV, 1)
+		e.skips.Add(InvalidSRV, 1)
 		return nil
 	}
-	e.SRV = srv
+	e.Priority, e.Weight = priority, cmp.Or(weight, usualWeight)
 	return func(i int) bool {
 		_, found := slices.BinarySearch(terminating, i)
 		return !found

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package object
+package record
 
 import (
 	"fmt"
@@ -15,19 +15,19 @@ import (
 
 func TestParseSRV(t *testing.T) {
 	for text, want := range map[string]string{
-		"priority=2":                          "{2 0} []",
-		"weight=27":                           "{0 27} []",
-		"priority=255 weight=65535":           "{255 65535} []",
-		"weight=1 priority=3 terminating=0,7": "{3 1} [0 7]",
-		"terminating=999":                     "{0 0} [999]",
+		"priority=2":                          "2 0 []",
+		"weight=27":                           "0 27 []",
+		"priority=255 weight=65535":           "255 65535 []",
+		"weight=1 priority=3 terminating=0,7": "3 1 [0 7]",
+		"terminating=999":                     "0 0 [999]",
 		"":                                    "invalid", "priority": "invalid", "priority=": "invalid", "priority=256": "invalid",
 		"priority=-1": "invalid", "priority=+1": "invalid", "priority=1 priority=1": "invalid", "weight=0": "invalid", "weight=65536": "invalid",
 		"priority=1  weight=1": "invalid", "priority=1,weight=1": "invalid", "other=1": "invalid",
 		"terminating=": "invalid", "terminating=1,1": "invalid", "terminating=2,1": "invalid",
 		"terminating=1000": "invalid", "terminating=1,": "invalid", "priority=1 ": "invalid",
 	} {
-		srv, terminating, ok := parseSRV(text)
-		got := fmt.Sprint(srv, terminating)
+		priority, weight, terminating, ok := parseSRV(text)
+		got := fmt.Sprint(priority, weight, terminating)
 		if !ok {
 			got = "invalid"
 		}
@@ -42,10 +42,10 @@ func FuzzSRV(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		srv, terminating, ok := parseSRV(text)
+		priority, weight, terminating, ok := parseSRV(text)
 		if !ok {
-			if srv != (SRV{}) || terminating != nil {
-				t.Errorf("%q is not valid and is read as %v %v", text, srv, terminating)
+			if priority != 0 || weight != 0 || terminating != nil {
+				t.Errorf("%q is not valid and is read as %v, %v, %v", text, priority, weight, terminating)
 			}
 			return
 		}
@@ -56,8 +56,8 @@ func FuzzSRV(f *testing.F) {
 			}
 			last = i
 		}
-		if e := sliceOf(text, ""); e.Skips != nil && e.Skips[InvalidSRV] > 0 || e.SRV != srv {
-			t.Errorf("%q is read as %v, %v", text, e.SRV, e.Skips)
+		if e := sliceOf(text, ""); e.skips[InvalidSRV] > 0 || e.Priority != priority || weight > 0 && e.Weight != weight {
+			t.Errorf("%q is read as %v, %v", text, e.Class, e.skips)
 		}
 	})
 }
@@ -96,17 +96,17 @@ func TestWaiting(t *testing.T) {
 		var got []string
 		for i := range e.Len() {
 			state := "t"
-			if e.State(i) == Ready {
+			if e.condition(i) == ready {
 				state = "r"
-			} else if e.State(i) == Waiting {
+			} else if e.condition(i) == waiting {
 				state = "w"
 			}
-			got = append(got, fmt.Sprintf("%s%d", state, e.Addr(i).As4()[3]))
+			got = append(got, fmt.Sprintf("%s%d", state, e.Addr(i)[3]))
 		}
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%q of %s: got %s, want %s", test.annotation, test.states, got, test.want)
 		}
-		if invalid := e.Skips[InvalidSRV]; invalid > 0 != (test.annotation == "wait=2") {
+		if invalid := e.skips[InvalidSRV]; invalid > 0 != (test.annotation == "wait=2") {
 			t.Errorf("%q: %d skipped", test.annotation, invalid)
 		}
 	}
