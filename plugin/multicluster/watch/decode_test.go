@@ -27,7 +27,7 @@ func TestAnImportIsDecoded(t *testing.T) {
 	}
 	got := newBench(t, Options{}).imports.item(raw)
 	if got.name != "web" || got.namespace != "demo" || got.undecodable != nil ||
-		!reflect.DeepEqual(got.imported, record.FromServiceImport(typed)) {
+		!reflect.DeepEqual(got.content, any(record.FromServiceImport(typed))) {
 		t.Errorf("the import is %+v", got)
 	}
 }

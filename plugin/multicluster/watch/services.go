@@ -65,11 +65,9 @@ func (s *Source) set(resource Resource, id string, after *item) (changed bool) {
 // replace replaces one state of an object by the next in what belongs to its key, which is that of both. Either may be nil.
 // The lock is held.
 func (s *Source) replace(resource Resource, before, after *item, cause time.Time) {
-	changed, imported := cmp.Or(after, before), (*record.Import)(nil)
+	changed := cmp.Or(after, before)
 	key := changed.key
-	if after != nil {
-		imported = after.imported
-	}
+	imported, _ := cmp.Or(after, new(item)).content.(*record.Import)
 	switch resource {
 	case ServiceImports:
 		s.service(key, changed.namespace).imported = imported
@@ -116,11 +114,11 @@ func (s *Source) service(key, namespace string) *service {
 // replace replaces one state of a slice by the next. Either may be nil.
 func (of *service) replace(before, after *item) {
 	if before != nil {
-		at := slices.Index(of.slices, before.endpoints)
+		at := slices.Index(of.slices, before.content.(*record.Endpoints))
 		of.slices = slices.Delete(of.slices, at, at+1)
 	}
 	if after != nil {
-		of.slices = append(of.slices, after.endpoints)
+		of.slices = append(of.slices, after.content.(*record.Endpoints))
 	}
 }
 
@@ -214,10 +212,8 @@ func (s *Source) build(of *service) *record.Service {
 	}
 	if s.options.FallbackServices {
 		imported = imported.WithServices(func(name string) []netip.Addr {
-			if known := s.objects[Services][objectID(of.namespace, name)]; known != nil {
-				return known.addrs
-			}
-			return nil
+			addresses, _ := cmp.Or(s.objects[Services][objectID(of.namespace, name)], new(item)).content.([]netip.Addr)
+			return addresses
 		})
 	}
 	if s.options.FallbackEndpoints {

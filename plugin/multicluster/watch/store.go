@@ -4,7 +4,6 @@ package watch
 
 import (
 	"cmp"
-	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -28,12 +27,10 @@ type item struct {
 	namespace, name    string
 	// key is that of the service that an import or a slice belongs to. The slices that Kubernetes mirrors of Endpoints
 	// belong to their Service, and it has the key namespace/name, with the one slash that no import's key has.
-	key       string
-	cause     time.Time // of the change behind the slice, if known
-	imported  *record.Import
-	endpoints *record.Endpoints
-	addrs     []netip.Addr // of a Service
-	node      *record.Node
+	key   string
+	cause time.Time // of the change behind the slice, if known
+	// content is what DNS needs: a *record.Import, *record.Endpoints or *record.Node, or the []netip.Addr of a Service.
+	content any
 	// undecodable is why an import is left out.
 	undecodable error
 }
@@ -69,20 +66,19 @@ func (s *store) item(from any) *item {
 	i := &item{ObjectMeta: noMeta, namespace: meta.GetNamespace(), name: meta.GetName()}
 	switch from := from.(type) {
 	case *unstructured.Unstructured:
-		i.imported, i.undecodable = decodeImport(from)
-		i.key = i.imported.Key
+		imported, err := decodeImport(from)
+		i.key, i.content, i.undecodable = imported.Key, imported, err
 	case *corev1.Service:
-		i.addrs = record.ServiceAddresses(from)
-		i.key = objectID(i.namespace, i.name)
+		i.key, i.content = objectID(i.namespace, i.name), record.ServiceAddresses(from)
 	case *discoveryv1.EndpointSlice:
-		i.endpoints = record.FromEndpointSlice(from, s.options.TopologyZones || s.options.Nodes)
+		i.content = record.FromEndpointSlice(from, s.options.TopologyZones || s.options.Nodes)
 		i.key = from.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
 		if s.resource == MirroredEndpointSlices {
 			i.key = objectID(i.namespace, from.Labels[discoveryv1.LabelServiceName])
 		}
 		i.cause = causeOf(from)
 	case *corev1.Node:
-		i.node = record.FromNode(from)
+		i.content = record.FromNode(from)
 	}
 	return i
 }

@@ -234,7 +234,7 @@ func (s *Source) publish() (wait time.Duration) {
 	if s.moved {
 		var nodes []record.Node
 		for _, each := range s.objects[Nodes] {
-			nodes = append(nodes, *each.node)
+			nodes = append(nodes, *each.content.(*record.Node))
 		}
 		s.topology.Store(record.NewTopology(nodes))
 		s.moved = false
