@@ -178,34 +178,36 @@ func (s *Service) addresses(q *Question, size uint8, n int, addr func(int) []byt
 	if count > maxAlways {
 		count = max(0, min(count, q.room()/addressSize(size)))
 	}
-	out := newAddressList(count, size)
+	out := newAddressList(count)
 	for i := range count {
 		out.add(q.Name, s.config.TTL, addr(i))
 	}
 	return q.reply(out.records, nil, count < n)
 }
 
-// addressList makes address records of one family in two pieces.
+// addressList makes address records, those of a family in one piece if there are no more than expected.
 type addressList struct {
 	records []dns.RR
 	a       []dns.A
 	aaaa    []dns.AAAA
 }
 
-func newAddressList(count int, size uint8) addressList {
-	l := addressList{records: make([]dns.RR, 0, count)}
-	if size == 4 {
-		l.a = make([]dns.A, count)
-	} else {
-		l.aaaa = make([]dns.AAAA, count)
-	}
-	return l
+func newAddressList(expected int) addressList {
+	return addressList{records: make([]dns.RR, 0, expected)}
 }
 
 func (l *addressList) add(owner string, ttl uint32, addr []byte) {
-	if i := len(l.records); len(addr) == 4 {
-		l.records = append(l.records, setA(&l.a[i], owner, ttl, addr))
-	} else {
-		l.records = append(l.records, setAAAA(&l.aaaa[i], owner, ttl, addr))
+	if len(addr) == 4 {
+		if l.a == nil {
+			l.a = make([]dns.A, 0, cap(l.records))
+		}
+		l.a = append(l.a, dns.A{})
+		l.records = append(l.records, setA(&l.a[len(l.a)-1], owner, ttl, addr))
+		return
 	}
+	if l.aaaa == nil {
+		l.aaaa = make([]dns.AAAA, 0, cap(l.records))
+	}
+	l.aaaa = append(l.aaaa, dns.AAAA{})
+	l.records = append(l.records, setAAAA(&l.aaaa[len(l.aaaa)-1], owner, ttl, addr))
 }

@@ -3,6 +3,8 @@
 package record
 
 import (
+	"slices"
+
 	"github.com/miekg/dns"
 )
 
@@ -34,13 +36,13 @@ func (s *Service) services(q *Question, ports []Port) Result {
 		return q.reply(answer, nil, true)
 	}
 	room -= len(answer) * size
-	extra := make([]dns.RR, 0, len(s.Import.Addrs))
+	extra := newAddressList(len(s.Import.Addrs))
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
 		for j := 0; j < b.Len() && room >= addressSize(b.Size); j++ {
 			room -= addressSize(b.Size)
-			extra = append(extra, addressRecord(target, ttl, b.Addr(j)))
+			extra.add(target, ttl, b.Addr(j))
 		}
 	}
-	return q.reply(answer, extra[:len(extra):len(extra)], false)
+	return q.reply(answer, slices.Clip(extra.records), false)
 }

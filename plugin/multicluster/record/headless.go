@@ -147,7 +147,7 @@ func (s *Service) nearest(q *Question, size uint8) Result {
 	}))
 	limit := q.limit(n)
 	count := max(0, min(limit, q.room()/addressSize(size)))
-	out := newAddressList(count, size)
+	out := newAddressList(count)
 	each(parts, q.Client.Point, func(p *part, entry int, _ *Port) bool {
 		if len(out.records) == count {
 			return false

@@ -77,12 +77,12 @@ const maxLooks = 1 << 16
 
 // extra makes the address records of the targets, as many as there is room for behind the octets that are used. Clients
 // ask for the others.
-func (s *Service) extra(targets []target, used, room int) (records []dns.RR) {
+func (s *Service) extra(targets []target, used, room int) []dns.RR {
 	if len(targets) > 1 && targets[0].name == targets[len(targets)-1].name {
 		targets = targets[1:] // the answer begins and ends with ports of one endpoint
 	}
 	looks := 0
-	records = make([]dns.RR, 0, len(targets))
+	out := newAddressList(len(targets))
 	add := func(owner string, addr []byte) {
 		size := addressSize(uint8(len(addr)))
 		if used > maxPointer {
@@ -90,7 +90,7 @@ func (s *Service) extra(targets []target, used, room int) (records []dns.RR) {
 		}
 		if size <= room {
 			room -= size
-			records = append(records, addressRecord(owner, s.config.TTL, addr))
+			out.add(owner, s.config.TTL, addr)
 		}
 	}
 	for _, t := range targets {
@@ -105,7 +105,7 @@ func (s *Service) extra(targets []target, used, room int) (records []dns.RR) {
 		for i := range s.Blocks {
 			b := &s.Blocks[i]
 			if looks++; looks > maxLooks {
-				return slices.Clip(records)
+				return slices.Clip(out.records)
 			}
 			if !b.InHost || !b.Named || b.Cluster != t.Cluster {
 				continue
@@ -115,5 +115,5 @@ func (s *Service) extra(targets []target, used, room int) (records []dns.RR) {
 			}
 		}
 	}
-	return slices.Clip(records)
+	return slices.Clip(out.records)
 }
