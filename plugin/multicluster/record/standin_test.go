@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package record
+package record_test
 
 import (
 	"fmt"
 	"testing"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-func wantingImport(annotations map[string]string, kind mcsv1beta1.ServiceImportType, ips ...string) *Import {
-	return FromServiceImport(&mcsv1beta1.ServiceImport{
+func wantingImport(annotations map[string]string, kind mcsv1beta1.ServiceImportType, ips ...string) *record.Import {
+	return record.FromServiceImport(&mcsv1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo", Annotations: annotations},
 		Spec: mcsv1beta1.ServiceImportSpec{
 			Type: kind, IPs: ips, Ports: []mcsv1beta1.ServicePort{{Name: "http", Port: 80}},
@@ -21,7 +23,7 @@ func wantingImport(annotations map[string]string, kind mcsv1beta1.ServiceImportT
 }
 
 func TestDerivedServices(t *testing.T) {
-	const usual, aws = "[derived-scaifns3gd derived-web antrea-mc-web amcs-web]", annotationDerivedAWS
+	const usual, aws = "[derived-scaifns3gd derived-web antrea-mc-web amcs-web]", "multicluster.k8s.aws/derived-service"
 	for _, tc := range []struct {
 		annotation, value string
 		ips               []string
@@ -30,7 +32,7 @@ func TestDerivedServices(t *testing.T) {
 		{"", "", nil, usual},
 		{"", "", []string{"None", "127.0.0.1"}, usual},
 		{"", "", []string{"10.42.0.1"}, "[]"},
-		{annotationDerived, "../a", nil, usual},
+		{"multicluster.kubernetes.io/derived-service", "../a", nil, usual},
 		{
 			aws, `[{"cluster":"b","derived-service":"y"},{"derived-service":"x"},{"derived-service":"x"},{}]`,
 			nil, "[x y]",
@@ -45,22 +47,19 @@ func TestDerivedServices(t *testing.T) {
 }
 
 func TestEndpointsStandIn(t *testing.T) {
-	slice := func(port int32, states string) *Endpoints { // as for sliceOf
-		return sliceOf("", states, discoveryv1.EndpointPort{Name: new("http"), Port: new(port)},
-			discoveryv1.EndpointPort{Name: new("admin"), Port: new(int32(1))})
-	}
-	for name, test := range map[string]struct {
-		from []*Endpoints
-		want string
-	}{
-		"none":           {nil, "[] [{http 80 tcp}]"},
-		"ready":          {[]*Endpoints{slice(8080, "r"), slice(8080, "nr")}, "[10.1.0.0 10.1.0.1] [{http 8080 tcp}]"},
-		"one terminates": {[]*Endpoints{slice(8080, "r"), slice(9090, "ns")}, "[10.1.0.0] [{http 8080 tcp}]"},
-		"all terminate":  {[]*Endpoints{slice(9090, "ns")}, "[10.1.0.1] [{http 9090 tcp}]"},
-		"not ready":      {[]*Endpoints{slice(9090, "n")}, "[] [{http 80 tcp}]"},
+	for name, test := range map[string]struct{ slices, want string }{ // as in recordtest
+		"none":           {"", "[] [{http 80 tcp}]"},
+		"ready":          {"east[http=8080 admin=1]: 10.1.0.1; west[http=8080]: !10.1.0.2 10.1.0.3", "[10.1.0.1 10.1.0.3] [{http 8080 tcp}]"},
+		"one terminates": {"east[http=8080]: 10.1.0.1; west[http=9090]: ~10.1.0.2", "[10.1.0.1] [{http 8080 tcp}]"},
+		"all terminate":  {"east[http=9090]: !10.1.0.1 ~10.1.0.2", "[10.1.0.2] [{http 9090 tcp}]"},
+		"not ready":      {"east[http=9090]: !10.1.0.1", "[] [{http 80 tcp}]"},
 	} {
+		var from []*record.Endpoints
+		for _, slice := range recordtest.Slices(test.slices) {
+			from = append(from, record.FromEndpointSlice(slice, false))
+		}
 		imported := wantingImport(nil, mcsv1beta1.ClusterSetIP)
-		filled := imported.WithEndpoints(test.from)
+		filled := imported.WithEndpoints(from)
 		if got := fmt.Sprint(filled.Addrs, filled.Ports); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
@@ -69,13 +68,13 @@ func TestEndpointsStandIn(t *testing.T) {
 		}
 	}
 	headless := wantingImport(nil, mcsv1beta1.Headless)
-	if headless.WithEndpoints([]*Endpoints{slice(8080, "r")}) != headless {
+	if headless.WithEndpoints([]*record.Endpoints{record.FromEndpointSlice(recordtest.Slice("east[http=8080]: 10.1.0.1"), false)}) != headless {
 		t.Error("a headless import was filled")
 	}
 }
 
 func TestBookkeepingOfOthers(t *testing.T) {
-	const source = annotationSubmarinerNamespace
+	const source = "lighthouse.submariner.io/sourceNamespace"
 	for _, tc := range []struct {
 		namespace           string
 		labels, annotations map[string]string
@@ -88,11 +87,11 @@ func TestBookkeepingOfOthers(t *testing.T) {
 		{"submariner-operator", nil, nil, true},
 		{"submariner-k8s-broker", nil, nil, true},
 	} {
-		imported := FromServiceImport(&mcsv1beta1.ServiceImport{
+		imported := record.FromServiceImport(&mcsv1beta1.ServiceImport{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: tc.namespace, Labels: tc.labels, Annotations: tc.annotations},
 			Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP},
 		})
-		if imported.Refused != tc.want || (imported.Skips[Bookkeeping] == 1) != tc.want {
+		if imported.Refused != tc.want || (imported.Skips[record.Bookkeeping] == 1) != tc.want {
 			t.Errorf("%s %v %v: refused is %v, want %v", tc.namespace, tc.labels, tc.annotations, imported.Refused, tc.want)
 		}
 	}

@@ -90,7 +90,7 @@ func TestTiers(t *testing.T) {
 			"0: 1.1*80 1.2*80 2.1*27 2.2*27",
 		},
 		"what terminates": {
-			plain, "east: 10.1.0.1 ~10.1.0.2; west priority=2 terminating=1: ~10.2.0.1 ~10.2.0.2", 0, inA, "1.1", "0: 1.1, 2: 2.1",
+			plain, "east: 10.1.0.1 ~10.1.0.2; west priority=2 terminating=2: ~10.2.0.1 !10.2.0.9 ~10.2.0.2", 0, inA, "1.1", "0: 1.1, 2: 2.1",
 		},
 		"none is ready": {
 			plain, "east: ~10.1.0.1; west priority=2 terminating=1: ~10.2.0.1 ~10.2.0.2", 0, inA, "1.1 2.1 2.2", "0: 1.1, 2: 2.1 2.2",
@@ -247,9 +247,9 @@ func TestAFewOfAPriority(t *testing.T) {
 	}
 }
 
-// TestSizeOfBlocks: most services have one block, or a few, and no priority.
-func TestSizeOfBlocks(t *testing.T) {
-	if size := unsafe.Sizeof(record.Block{}); size > 88 {
-		t.Errorf("a block takes %d octets and what it points to, more than 88", size)
+// TestSizes: slices are many, and annotations few. Most services have one block, or a few, and no priority.
+func TestSizes(t *testing.T) {
+	if slice, block := unsafe.Sizeof(record.Endpoints{}), unsafe.Sizeof(record.Block{}); slice > 144 || block > 88 {
+		t.Errorf("a slice takes %d octets, more than the size class of 144, or a block %d, more than 88", slice, block)
 	}
 }
