@@ -103,9 +103,9 @@ func (b *blockBuilder) collect(from *Endpoints) {
 	endpoints := make([]endpoint, from.Len())
 	for i := range endpoints {
 		e := &endpoints[i]
-		e.Class, e.state = from.Class, from.condition(i)
+		e.Class, e.Ports, e.state = from.Class, ports, from.condition(i)
 		e.addr, _ = netip.AddrFromSlice(from.Addr(i))
-		if e.Ports = ports; from.zones != nil {
+		if from.zones != nil {
 			e.Zone = from.zones[i]
 		}
 		if e.Cluster != "" && from.hosts != nil {
