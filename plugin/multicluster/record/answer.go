@@ -188,7 +188,7 @@ func (s *Service) addresses(q *Question, size uint8, n int, addr func(int) []byt
 // addressList makes address records, those of a family in one piece if there are no more than expected.
 type addressList struct {
 	records []dns.RR
-	a       []dns.A
+	a       []dns.A // to be filled in
 	aaaa    []dns.AAAA
 }
 
@@ -197,17 +197,18 @@ func newAddressList(expected int) addressList {
 }
 
 func (l *addressList) add(owner string, ttl uint32, addr []byte) {
+	more := max(1, cap(l.records)-len(l.records))
 	if len(addr) == 4 {
-		if l.a == nil {
-			l.a = make([]dns.A, 0, cap(l.records))
+		if len(l.a) == 0 {
+			l.a = make([]dns.A, more)
 		}
-		l.a = append(l.a, dns.A{})
-		l.records = append(l.records, setA(&l.a[len(l.a)-1], owner, ttl, addr))
+		l.records = append(l.records, setA(&l.a[0], owner, ttl, addr))
+		l.a = l.a[1:]
 		return
 	}
-	if l.aaaa == nil {
-		l.aaaa = make([]dns.AAAA, 0, cap(l.records))
+	if len(l.aaaa) == 0 {
+		l.aaaa = make([]dns.AAAA, more)
 	}
-	l.aaaa = append(l.aaaa, dns.AAAA{})
-	l.records = append(l.records, setAAAA(&l.aaaa[len(l.aaaa)-1], owner, ttl, addr))
+	l.records = append(l.records, setAAAA(&l.aaaa[0], owner, ttl, addr))
+	l.aaaa = l.aaaa[1:]
 }
