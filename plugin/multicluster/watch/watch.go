@@ -18,7 +18,6 @@ package watch
 import (
 	"context"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -211,7 +210,7 @@ func (s *Source) signal() {
 // publishAll publishes what changes until the context ends.
 func (s *Source) publishAll(ctx context.Context) {
 	var next <-chan time.Time // when a service that waits can be published
-	for first := true; ; first = false {
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -220,9 +219,6 @@ func (s *Source) publishAll(ctx context.Context) {
 		}
 		if wait := s.publish(); wait > 0 {
 			next = time.After(wait)
-		}
-		if first {
-			s.running.Go(debug.FreeOSMemory) // the lists took several times the memory of the records
 		}
 	}
 }
