@@ -4,30 +4,43 @@ package apiserver
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// document returns what a path tells of the server and its resources, nil if that is no such path. The lock is held.
-func (s *Server) document(path string) any {
+// document answers what a path that is not of a resource tells of the server and its resources. The lock is held.
+func (s *Server) document(req *http.Request) *http.Response {
+	path := req.URL.Path
 	parts := strings.Split(strings.Trim(path, "/"), "/")
+	var document any
 	switch {
 	case path == "/api":
-		return metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}
+		document = metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}
 	case len(parts) == 2 && parts[0] == "api":
-		return s.resources(schema.GroupVersion{Version: parts[1]})
+		document = s.resources(schema.GroupVersion{Version: parts[1]})
 	case path == "/apis":
-		return metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}, Groups: s.groups()}
+		document = metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}, Groups: s.groups()}
 	case len(parts) == 3 && parts[0] == "apis":
-		return s.resources(schema.GroupVersion{Group: parts[1], Version: parts[2]})
+		document = s.resources(schema.GroupVersion{Group: parts[1], Version: parts[2]})
 	}
-	return nil
+	if document == nil {
+		return refuse(req, apierrors.NewGenericServerResponse(http.StatusNotFound, req.Method, schema.GroupResource{}, "",
+			"404 page not found", 0, true))
+	}
+	text, err := json.Marshal(document)
+	if err != nil {
+		panic(err)
+	}
+	return respond(req, http.StatusOK, jsonType, text)
 }
 
 // served are all resources in all versions, in an order that depends on nothing else. The newest version comes first.

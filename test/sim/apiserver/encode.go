@@ -57,14 +57,15 @@ func (f format) contentType() string {
 	return jsonType
 }
 
-// present returns a copy of an object as a client sees it.
+// present returns an object as a client sees it: a copy of a custom resource, which may be stored in another version.
 func (f format) present(object runtime.Object) runtime.Object {
-	object = object.DeepCopyObject()
-	object.GetObjectKind().SetGroupVersionKind(f.kind.GroupVersionKind)
-	if custom, ok := object.(*unstructured.Unstructured); ok && f.kind.custom() {
-		f.kind.prune(custom.Object)
+	if !f.kind.custom() {
+		return object
 	}
-	return object
+	custom := object.(*unstructured.Unstructured).DeepCopy()
+	custom.SetGroupVersionKind(f.kind.GroupVersionKind)
+	f.kind.prune(custom.Object)
+	return custom
 }
 
 func (f format) encode(object runtime.Object) []byte {
@@ -162,9 +163,6 @@ func decode(k *kind, body []byte) (runtime.Object, *apierrors.StatusError) {
 	if k.custom() || k.Group == definitions.Group {
 		custom := &unstructured.Unstructured{}
 		err = custom.UnmarshalJSON(body)
-		if err == nil && k.custom() {
-			k.prune(custom.Object)
-		}
 		object = custom
 	} else {
 		object, _, err = codecs.UniversalDeserializer().Decode(body, &k.GroupVersionKind, nil)
@@ -174,9 +172,9 @@ func decode(k *kind, body []byte) (runtime.Object, *apierrors.StatusError) {
 	}
 	object.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
 	access(object).SetManagedFields(nil)
-	if k.custom() {
-		if problems := k.validate(object.(*unstructured.Unstructured).Object); len(problems) > 0 {
-			return nil, apierrors.NewInvalid(k.GroupKind(), access(object).GetName(), problems)
+	if custom, ok := object.(*unstructured.Unstructured); ok && k.custom() {
+		if problems := k.prune(custom.Object); len(problems) > 0 {
+			return nil, apierrors.NewInvalid(k.GroupKind(), custom.GetName(), problems)
 		}
 	}
 	return object, nil

@@ -53,24 +53,19 @@ func (s *Server) serve(req *http.Request, body []byte) *http.Response {
 	if failure := s.authenticate(req); failure != nil {
 		return refuse(req, failure)
 	}
-	if document := s.document(req.URL.Path); document != nil {
-		text, err := json.Marshal(document)
-		if err != nil {
-			panic(err)
-		}
-		return respond(req, http.StatusOK, jsonType, text)
+	t := s.target(req)
+	if t == nil {
+		return s.document(req)
 	}
-	t, failure := s.target(req)
-	if failure == nil {
-		s.requests[t.Request]++
-		if s.refuse != nil {
-			failure = s.refuse(t.Request)
-		}
+	s.requests[t.Request]++
+	var object runtime.Object
+	var failure *apierrors.StatusError
+	if s.refuse != nil {
+		failure = s.refuse(t.Request)
 	}
 	if failure != nil {
 		return refuse(req, failure)
 	}
-	var object runtime.Object
 	code := http.StatusOK
 	switch t.Subresource {
 	case "token":
@@ -110,10 +105,8 @@ func (s *Server) serve(req *http.Request, body []byte) *http.Response {
 	return t.answer(req, code, object, failure)
 }
 
-// target parses the URL of a request.
-func (s *Server) target(req *http.Request) (*target, *apierrors.StatusError) {
-	missing := apierrors.NewGenericServerResponse(http.StatusNotFound, req.Method, schema.GroupResource{}, "",
-		"404 page not found", 0, true)
+// target parses the URL of a request, nil if it is not that of a resource.
+func (s *Server) target(req *http.Request) *target {
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	var version schema.GroupVersion
 	switch {
@@ -122,14 +115,14 @@ func (s *Server) target(req *http.Request) (*target, *apierrors.StatusError) {
 	case len(parts) > 3 && parts[0] == "apis":
 		version, parts = schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:]
 	default:
-		return nil, missing
+		return nil
 	}
 	t := &target{query: req.URL.Query()}
 	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" {
 		t.Namespace, parts = parts[1], parts[2:]
 	}
 	if t.kind = s.kindOf(version.WithResource(parts[0])); t.kind == nil {
-		return nil, missing
+		return nil
 	}
 	t.media, _, _ = strings.Cut(req.Header.Get("Content-Type"), ";")
 	t.Resource, t.Host, t.format = t.kind.groupResource(), req.URL.Host, formatOf(req, t.kind)
@@ -138,13 +131,10 @@ func (s *Server) target(req *http.Request) (*target, *apierrors.StatusError) {
 	}
 	if len(parts) > 2 {
 		if t.Subresource = parts[2]; !slices.Contains(t.kind.subresources(), t.Subresource) {
-			return nil, missing
+			return nil
 		}
 	}
-	t.Verb = map[string]string{
-		http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
-		http.MethodDelete: "delete",
-	}[req.Method]
+	t.Verb = verbs[req.Method]
 	if t.Verb == "get" && t.name == "" {
 		t.Verb = "list"
 		if watching, _ := strconv.ParseBool(t.query.Get("watch")); watching {
@@ -154,7 +144,13 @@ func (s *Server) target(req *http.Request) (*target, *apierrors.StatusError) {
 	if t.Verb == "delete" && t.name == "" {
 		t.Verb = "deletecollection"
 	}
-	return t, nil
+	return t
+}
+
+// verbs are those of requests about a single object.
+var verbs = map[string]string{
+	http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
+	http.MethodDelete: "delete",
 }
 
 func (t *target) dryRun() bool { return t.query.Get("dryRun") == metav1.DryRunAll }

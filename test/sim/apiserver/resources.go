@@ -3,6 +3,8 @@
 package apiserver
 
 import (
+	"slices"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -31,10 +33,9 @@ type kind struct {
 	status bool
 	// generations tells that the generation counts changes of what is desired.
 	generations bool
-	// prune drops what the schema of a version does not have. It is nil for built-in resources, whose types do that.
-	prune func(object map[string]any)
-	// validate returns what such a schema refuses.
-	validate func(object map[string]any) field.ErrorList
+	// prune drops what the schema of a version does not have, and returns what it refuses. It is nil for built-in resources,
+	// whose types do that.
+	prune func(object map[string]any) field.ErrorList
 }
 
 func (k *kind) groupResource() schema.GroupResource {
@@ -160,49 +161,15 @@ func kindIn(definition *unstructured.Unstructured, resource schema.GroupVersionR
 			namespaced:       text("spec", "scope") == "Namespaced",
 			status:           status,
 			generations:      true,
-			prune:            func(object map[string]any) { pruneObject(openAPI, object) },
-			validate:         func(object map[string]any) field.ErrorList { return tooMany(openAPI, object, nil) },
+			prune:            func(object map[string]any) field.ErrorList { return fit(openAPI, object, nil) },
 		}
 	}
 	return nil
 }
 
-// tooMany finds lists that are longer than a schema allows.
-func tooMany(openAPI, object map[string]any, path *field.Path) (problems field.ErrorList) {
-	for key, value := range object {
-		property, _, _ := unstructured.NestedMap(openAPI, "properties", key)
-		most, limited, _ := unstructured.NestedInt64(property, "maxItems")
-		switch value := value.(type) {
-		case map[string]any:
-			problems = append(problems, tooMany(property, value, path.Child(key))...)
-		case []any:
-			if limited && int64(len(value)) > most {
-				problems = append(problems, field.TooMany(path.Child(key), len(value), int(most)))
-			}
-		}
-	}
-	return problems
-}
-
-// pruneObject drops the fields that a schema does not have, as a structural schema does: none here preserves unknown fields.
-// What every object has stays.
-func pruneObject(openAPI, object map[string]any) {
-	properties, _ := openAPI["properties"].(map[string]any)
-	for key, value := range object {
-		switch key {
-		case "apiVersion", "kind", "metadata":
-			continue
-		}
-		property, known := properties[key].(map[string]any)
-		if !known {
-			delete(object, key)
-			continue
-		}
-		pruneValue(property, value)
-	}
-}
-
-func pruneValue(openAPI map[string]any, value any) {
+// fit drops the fields of an object that a schema does not have, as a structural schema does: none here preserves unknown
+// fields, and what every object has stays. It returns the lists that are longer than the schema allows.
+func fit(openAPI map[string]any, value any, path *field.Path) (problems field.ErrorList) {
 	switch value := value.(type) {
 	case map[string]any:
 		properties, _ := openAPI["properties"].(map[string]any)
@@ -210,20 +177,25 @@ func pruneValue(openAPI map[string]any, value any) {
 		for key, each := range value {
 			property, known := properties[key].(map[string]any)
 			switch {
+			case path == nil && slices.Contains([]string{"apiVersion", "kind", "metadata"}, key):
 			case known:
-				pruneValue(property, each)
+				problems = append(problems, fit(property, each, path.Child(key))...)
 			case additional != nil:
-				pruneValue(additional, each)
+				problems = append(problems, fit(additional, each, path.Child(key))...)
 			default:
 				delete(value, key)
 			}
 		}
 	case []any:
+		if most, limited := openAPI["maxItems"].(int64); limited && int64(len(value)) > most {
+			problems = append(problems, field.TooMany(path, len(value), int(most)))
+		}
 		items, _ := openAPI["items"].(map[string]any)
-		for _, each := range value {
-			pruneValue(items, each)
+		for i, each := range value {
+			problems = append(problems, fit(items, each, path.Index(i))...)
 		}
 	}
+	return problems
 }
 
 // access returns the metadata of an object of the server.

@@ -3,12 +3,11 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"log"
 	"maps"
 	"net/http"
-	"net/http/httputil"
 	"net/netip"
 	"sync"
 	"time"
@@ -78,14 +77,30 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) { return s
 
 // ServeHTTP serves clients that connect over a network. Their address is the Host of their requests.
 func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Host = r.In.RemoteAddr },
-		// Nobody waits for the answer, or it is to see none.
-		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		Transport:     s,
-		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0),
-	}).ServeHTTP(w, req)
+	req.URL.Host = req.RemoteAddr
+	response, err := s.RoundTrip(req)
+	if err != nil {
+		panic(http.ErrAbortHandler) // nobody waits for the answer, or it is to see none
+	}
+	defer response.Body.Close()
+	maps.Copy(w.Header(), response.Header)
+	w.WriteHeader(response.StatusCode)
+	sender := http.NewResponseController(w)
+	_ = sender.Flush() // a watch may have nothing to send yet
+	if _, err := io.Copy(flushed{w, sender}, response.Body); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// flushed sends what is written at once.
+type flushed struct {
+	io.Writer
+	sender *http.ResponseController
+}
+
+func (f flushed) Write(text []byte) (int, error) {
+	n, err := f.Writer.Write(text)
+	return n, errors.Join(err, f.sender.Flush())
 }
 
 // answer answers as a server that works.
