@@ -62,7 +62,7 @@ func newCluster(t *testing.T, n *network.Network, name string, number int) *Clus
 		c.Put("{apiVersion: v1, kind: Namespace, metadata: {name: " + namespace + "}}")
 	}
 	for _, each := range standard() {
-		c.Write(each.DeepCopy())
+		c.Must(c.API.Write(each))
 	}
 	c.serve()
 	return c

@@ -170,14 +170,19 @@ func decode(k *kind, body []byte) (runtime.Object, *apierrors.StatusError) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	return object, k.accept(object)
+}
+
+// accept makes what somebody wrote an object of the kind, or refuses it.
+func (k *kind) accept(object runtime.Object) *apierrors.StatusError {
 	object.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
 	access(object).SetManagedFields(nil)
 	if custom, ok := object.(*unstructured.Unstructured); ok && k.custom() {
 		if problems := k.prune(custom.Object); len(problems) > 0 {
-			return nil, apierrors.NewInvalid(k.GroupKind(), custom.GetName(), problems)
+			return apierrors.NewInvalid(k.GroupKind(), custom.GetName(), problems)
 		}
 	}
-	return object, nil
+	return nil
 }
 
 func respond(req *http.Request, code int, contentType string, body []byte) *http.Response {

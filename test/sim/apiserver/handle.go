@@ -169,6 +169,11 @@ func (s *Server) create(t *target, body []byte) (runtime.Object, *apierrors.Stat
 	if failure != nil {
 		return nil, failure
 	}
+	return s.add(t, object)
+}
+
+// add writes an object that is new.
+func (s *Server) add(t *target, object runtime.Object) (runtime.Object, *apierrors.StatusError) {
 	m := access(object)
 	if m.GetNamespace() == "" {
 		m.SetNamespace(t.Namespace)

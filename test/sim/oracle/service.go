@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -65,7 +66,7 @@ func Path(from, to Service) []Service {
 
 // A Write is one request: Object is to be there as it is, or to be deleted.
 type Write struct {
-	Object metav1.Object
+	Object runtime.Object
 	Delete bool
 }
 

@@ -71,9 +71,9 @@ func (c *cluster) write(from, to oracle.Service) {
 func (c *cluster) carryOut(writes ...oracle.Write) {
 	for _, each := range writes {
 		if each.Delete {
-			c.Delete(each.Object)
+			c.API.Delete(each.Object)
 		} else {
-			c.Write(each.Object)
+			c.Must(c.API.Write(each.Object))
 		}
 	}
 }
@@ -106,13 +106,13 @@ func (c *cluster) leave(other string) {
 	c.Must(err)
 	secret.ResourceVersion, secret.UID = "", ""
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	c.Delete(secret)
+	c.API.Delete(secret)
 	c.left[other], c.since[other] = secret, time.Now()
 }
 
 // join undoes leave.
 func (c *cluster) join(other string) {
-	c.Write(c.left[other])
+	c.Must(c.API.Write(c.left[other]))
 	delete(c.left, other)
 	c.since[other] = time.Now()
 }
@@ -142,7 +142,7 @@ func (c *cluster) restore(kept backup, reset bool) {
 		c.StartAPI()
 	}
 	for _, secret := range c.left {
-		c.Delete(secret)
+		c.API.Delete(secret)
 	}
 	c.change(c.services()...)
 	c.r.hold(c.abroad(), shown)
