@@ -37,19 +37,24 @@ var Begin = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
 func Run(t *testing.T, names []string, scenario func(t *testing.T, set *ClusterSet)) {
 	t.Helper()
 	RunIdle(t, names, func(t *testing.T, set *ClusterSet) {
-		for _, reader := range set.clusters {
-			for _, source := range set.clusters {
-				if reader != source {
-					reader.join(source)
-				}
-			}
-		}
-		for _, cluster := range set.clusters {
-			cluster.StartController()
-			cluster.StartDNS()
-		}
+		set.Start()
 		scenario(t, set)
 	})
+}
+
+// Start joins the clusters and starts their controllers and DNS.
+func (s *ClusterSet) Start() {
+	for _, reader := range s.clusters {
+		for _, source := range s.clusters {
+			if reader != source {
+				reader.join(source)
+			}
+		}
+	}
+	for _, cluster := range s.clusters {
+		cluster.StartController()
+		cluster.StartDNS()
+	}
 }
 
 // RunIdle is Run with clusters that are not joined and in which nothing runs yet.

@@ -85,13 +85,12 @@ func (c *cluster) services() (all []oracle.Service) {
 	return all
 }
 
-// enter has the controller begin in the network of the cluster, if the schedule has networks, and creates the nodes: one of
-// those that operations have pods on does not exist, and those of the pods of other services have the addresses of these.
+// enter puts the cluster in its network, if the schedule has networks, and creates the nodes: one of those that operations
+// have pods on does not exist, and those of the pods of other services have the addresses of these.
 func (c *cluster) enter(s Schedule) {
 	if s.Networks == nil {
 		return
 	}
-	c.StopController()
 	c.Always = []func(*controller.Options){func(o *controller.Options) {
 		o.Network, o.Expose = s.Networks[c.load.Number], string(export.ExposeNodePort)
 	}}
@@ -105,7 +104,6 @@ func (c *cluster) enter(s Schedule) {
 	for name := range c.nodes {
 		c.writeNode(name)
 	}
-	c.StartController()
 }
 
 // freshNode is an address that no node ever had.

@@ -77,7 +77,7 @@ type heal struct {
 // Run carries out a schedule on a simulated cluster set. t fails only if that is not possible: the findings are in the result.
 func Run(t *testing.T, s Schedule) (result Result) {
 	t.Helper()
-	sim.Run(t, s.names(), func(t *testing.T, set *sim.ClusterSet) {
+	sim.RunIdle(t, s.names(), func(t *testing.T, set *sim.ClusterSet) {
 		t.Helper()
 		r := &run{
 			network: set.Network, names: s.names(), busy: map[string]time.Time{}, silent: map[way]time.Time{},
@@ -110,6 +110,7 @@ func Run(t *testing.T, s Schedule) (result Result) {
 			c.placed.drawEndpoints(random, c.load.Number)
 			c.writePlaced()
 		}
+		set.Start()
 		if !r.converge("at the beginning", time.Minute) {
 			return
 		}
@@ -288,7 +289,7 @@ func (r *run) settle(s Schedule) {
 		r.until(time.Now().Add(quick))
 		r.weighed()
 	}
-	r.lookEvery, r.touched = often, nil
+	r.touched = nil
 	// Controllers that look at everything anew find nothing to write: what they wrote before is what they decide.
 	for _, c := range r.clusters {
 		c.StopController()
