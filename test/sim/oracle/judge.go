@@ -199,7 +199,6 @@ func (j *Judge) Reply(reply Reply) (wrong []string) {
 			fmt.Sprintf("%s, %s in %s: %s: ", reply.At.Format(clockFormat), reply.Name, j.reader, reply)+fmt.Sprintf(format, args...))
 	}
 	j.serves = j.serves || reply.Code != dns.RcodeServerFailure
-	owed := j.owed(reply)
 	for _, each := range reply.Addresses {
 		j.judgeAddress(reply, each, fault)
 	}
@@ -211,7 +210,7 @@ func (j *Judge) Reply(reply Reply) (wrong []string) {
 		return wrong
 	}
 	// A server that has only begun need not answer.
-	if owed != "" && (j.serves || j.ClearSince(j.reader, reply.At.Add(-j.bound))) {
+	if owed := j.owed(reply); owed != "" && (j.serves || j.ClearSince(j.reader, reply.At.Add(-j.bound))) {
 		fault("it is healthy: %s", owed)
 	}
 	return wrong

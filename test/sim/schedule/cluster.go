@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -27,6 +29,8 @@ type cluster struct {
 	revision int64
 	changed  bool
 	had      oracle.Objects
+	copies   []*discoveryv1.EndpointSlice       // see objects
+	typed    map[*unstructured.Unstructured]any // see typed
 	// away tells that the namespace is deleted, and left which members are.
 	away bool
 	left map[string]*corev1.Secret
@@ -53,7 +57,7 @@ type backup struct {
 
 func newCluster(r *run, c *sim.Cluster, number int) *cluster {
 	return &cluster{
-		Cluster: c, r: r, left: map[string]*corev1.Secret{}, since: map[string]time.Time{},
+		Cluster: c, r: r, typed: map[*unstructured.Unstructured]any{}, left: map[string]*corev1.Secret{}, since: map[string]time.Time{},
 		load: oracle.Cluster{Number: number}, revision: c.API.Revision(), changed: true,
 	}
 }

@@ -180,24 +180,30 @@ func (c *cluster) seeAll() {
 	}
 }
 
-// objects are what the cluster has. drain was called.
+// objects are what the cluster has, and its copies of the placed service. drain was called.
 func (c *cluster) objects() oracle.Objects {
 	if !c.changed {
 		return c.had
 	}
+	all := apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices"))
 	o, err := oracle.Read(c.Name, c.r.networks[c.Name], c.nodes, typed[v1beta1.ServiceExport](c, "serviceexports"),
 		typed[v1beta1.ServiceImport](c, "serviceimports"),
-		apiserver.List[*corev1.Service](c.API, corev1.Resource("services")),
-		apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")))
+		apiserver.List[*corev1.Service](c.API, corev1.Resource("services")), all)
 	c.Must(err)
 	c.had, c.changed = o, false
+	c.copies = slices.DeleteFunc(all, func(s *discoveryv1.EndpointSlice) bool { return s.Labels[v1beta1.LabelServiceName] != placedName })
 	return o
 }
 
+// typed are the objects of a resource, which never change, so that each is converted once.
 func typed[T any](c *cluster, resource string) (all []*T) {
 	for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource(resource)) {
-		object := new(T)
-		c.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(each.Object, object))
+		object, known := c.typed[each].(*T)
+		if !known {
+			object = new(T)
+			c.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(each.Object, object))
+			c.typed[each] = object
+		}
 		all = append(all, object)
 	}
 	return all

@@ -9,8 +9,6 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
 // seePlaced asserts of each state of a slice that it has no endpoint that is not for the cluster, uses none outside of the
@@ -55,7 +53,8 @@ func (c *cluster) askPlaced() {
 		return
 	}
 	var ready, demoted []string
-	for _, slice := range c.placedSlices() {
+	c.objects()
+	for _, slice := range c.copies {
 		used, left := conditions(slice)
 		ready, demoted = append(ready, used...), append(demoted, left...)
 	}
@@ -72,27 +71,21 @@ func (c *cluster) askPlaced() {
 	}
 }
 
-// placedSlices are the copies in the cluster.
-func (c *cluster) placedSlices() []*discoveryv1.EndpointSlice {
-	return slices.DeleteFunc(apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")),
-		func(slice *discoveryv1.EndpointSlice) bool {
-			return slice.Labels[v1beta1.LabelServiceName] != placedName
-		})
-}
-
 // weighed asserts that each cluster uses the endpoints that it is to use, once all is whole.
 func (r *run) weighed() {
 	all := map[string]placed{}
 	for _, c := range r.clusters {
 		all[c.Name] = c.placed
 	}
+	r.drain()
 	for _, c := range r.clusters {
 		seen := all
 		if !slices.Contains(r.limits.chosen, c.Name) {
 			seen = map[string]placed{c.Name: all[c.Name]}
 		}
 		got := map[string]int{}
-		for _, slice := range c.placedSlices() {
+		c.objects()
+		for _, slice := range c.copies {
 			if used, _ := conditions(slice); len(used) > 0 {
 				got[slice.Labels[v1beta1.LabelSourceCluster]] += len(used)
 			}
