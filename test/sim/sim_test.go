@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Keys that resist quantum computers take most of the time of a handshake.
+//go:debug tlsmlkem=0
+
 package sim_test
 
 import (
+	"runtime/debug"
 	"testing"
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
+
+// TestMain has the garbage collector run less often: what each test leaves is garbage.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	m.Run()
+}
 
 // expect waits for a moment and compares what clients see.
 func expect(t *testing.T, c *sim.Cluster, want map[string]string) {
