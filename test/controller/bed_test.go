@@ -4,9 +4,14 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
@@ -29,9 +35,12 @@ const (
 // rate is how much faster than the real time the controllers' clocks are.
 const rate = 6
 
-// A realBed is control planes for a scenario.
+// A realBed is control planes for a scenario. Their controllers reach each other's API servers over a network like that of
+// simulated clusters, to which real connections lead.
 type realBed struct {
+	*network.Network
 	planes map[string]*controlplane.Cluster
+	ways   map[[2]string]string // where a reader finds a source
 }
 
 // prepared are the control planes that have the rights and the nodes.
@@ -62,11 +71,14 @@ func one(t *testing.T) *controlplane.Cluster {
 func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.Platform) {
 	t.Helper()
 	free := take(t, (len(names)+1)/2) // every second one has two families
-	b.planes = map[string]*controlplane.Cluster{}
+	b.Network, b.planes, b.ways = network.New(), map[string]*controlplane.Cluster{}, map[[2]string]string{}
 	namespace := fmt.Sprintf("scenario-%x", time.Now().UnixNano())
 	for i, name := range names {
 		plane := prepare(t, free[i])
 		b.planes[name] = plane
+		server, err := b.Listen(name)
+		must(t, err)
+		carry(t, server, func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(plane.URL(), "https://")) })
 		controlplanetest.Eventually(t, "nothing of other scenarios in "+plane.Name(),
 			func(ctx context.Context) error { return nothingEnds(ctx, plane) })
 		kubeconfig, err := plane.ServiceAccountKubeconfig(t.Context(), system, "clusterset-controller")
@@ -76,9 +88,7 @@ func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.
 		platforms = append(platforms, scenario.Platform{
 			Admin: plane.Config(), Controller: config, Namespace: namespace,
 			Credential: func(reader string) []byte {
-				text, err := b.remote(reader, name).ServiceAccountKubeconfig(t.Context(), system, memberName)
-				must(t, err)
-				return text
+				return credential(t, plane, "https://"+b.way(t, reader, name), plane.Config().CAData)
 			},
 		})
 	}
@@ -103,20 +113,66 @@ func (*realBed) Pass(d time.Duration) { <-time.After(d / rate) }
 
 func (*realBed) Rate() int { return rate }
 
-func (b *realBed) remote(reader, source string) *controlplane.Remote {
-	remote, err := b.planes[source].Remote(reader)
-	if err != nil {
-		panic(err) // the control plane has stopped
+// way is where a reader finds a source.
+func (b *realBed) way(t *testing.T, reader, source string) string {
+	t.Helper()
+	key := [2]string{reader, source}
+	if b.ways[key] == "" {
+		listener, err := net.Listen("tcp4", "127.0.0.1:0")
+		must(t, err)
+		b.ways[key] = listener.Addr().String()
+		carry(t, listener, func() (net.Conn, error) { return b.Dialer(reader)(t.Context(), "tcp", source+":443") })
 	}
-	return remote
+	return b.ways[key]
 }
 
-func (b *realBed) Cut(reader, source string, direction network.Direction) {
-	b.remote(reader, source).CutOff(direction)
+// carry connects each connection that a listener accepts with one that is dialed, until the test ends.
+func carry(t *testing.T, listener net.Listener, dial func() (net.Conn, error)) {
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil {
+				continue // it is out of descriptors, or the client went: neither is for ever
+			}
+			go func() {
+				to, err := dial()
+				if err != nil {
+					end(from, syscall.ECONNRESET) // as near as an accepted connection comes to a refused one
+					return
+				}
+				go copyAll(to, from)
+				copyAll(from, to)
+			}()
+		}
+	}()
 }
 
-func (b *realBed) Restore(reader, source string) { b.remote(reader, source).Reconnect() }
+// copyAll copies what from says to to, and ends to as from ends.
+func copyAll(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	end(to, err)
+}
 
-func (b *realBed) Reset(reader, source string) { b.remote(reader, source).Reset() }
+// end closes a connection, so that its peer sees a reset if that is the reason.
+func end(connection net.Conn, reason error) {
+	if tcp, ok := connection.(*net.TCPConn); ok && errors.Is(reason, syscall.ECONNRESET) {
+		_ = tcp.SetLinger(0)
+	}
+	_ = connection.Close()
+}
+
+// credential is a kubeconfig with which a member is read at a URL.
+func credential(t *testing.T, plane *controlplane.Cluster, url string, authority []byte) []byte {
+	t.Helper()
+	token, err := pki.Token(t.Context(), plane.Client(), system, memberName, pki.Lifetime)
+	must(t, err)
+	kubeconfig, err := pki.Kubeconfig(plane.Name(), url, authority, token, "")
+	must(t, err)
+	return kubeconfig
+}
 
 var must = controlplanetest.Must

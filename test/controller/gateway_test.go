@@ -15,7 +15,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
@@ -39,10 +38,5 @@ func (b *realBed) Through(t *testing.T, _, source string, gateway *scenario.Gate
 	server.Config.BaseContext = func(net.Listener) context.Context { return t.Context() } // watches end with the test
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	token, err := pki.Token(t.Context(), plane.Client(), system, memberName, pki.Lifetime)
-	must(t, err)
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	kubeconfig, err := pki.Kubeconfig(source, server.URL, authority, token, "")
-	must(t, err)
-	return kubeconfig
+	return credential(t, plane, server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }

@@ -17,31 +17,20 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
-// Access is a way to the API server of a cluster, and the means to use it. Its methods may be called from any
-// goroutine.
-type Access struct {
-	cluster *Cluster
-	url     string
-}
-
-// URL is the address of the API server on this way. It stays the same for the life of the cluster.
-func (a *Access) URL() string { return a.url }
+// URL is the address of the API server. It stays the same for the life of the cluster.
+func (c *Cluster) URL() string { return c.config.Host }
 
 // Config is a client configuration with all rights and no rate limit. It belongs to the caller.
-func (a *Access) Config() *rest.Config {
-	config := rest.CopyConfig(a.cluster.config)
-	config.Host = a.url
-	return config
-}
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // ServiceAccountKubeconfig is a kubeconfig with the rights of a service account, which must exist. Its token, from
-// the TokenRequest API, lasts 24 hours. The API server must answer, whether this way to it is cut or not.
-func (a *Access) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
-	token, err := pki.Token(ctx, a.cluster.clientset, namespace, name, pki.Lifetime)
+// the TokenRequest API, lasts 24 hours. The API server must answer.
+func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
+	token, err := pki.Token(ctx, c.clientset, namespace, name, pki.Lifetime)
 	if err != nil {
-		return nil, fmt.Errorf("cluster %s: %w", a.cluster.options.Name, err)
+		return nil, fmt.Errorf("cluster %s: %w", c.options.Name, err)
 	}
-	return a.cluster.kubeconfig(a.url, token)
+	return c.kubeconfig(token)
 }
 
 // Client is a client with all rights.
@@ -55,8 +44,8 @@ func (c *Cluster) AdminKubeconfig() string { return c.path(adminFile) }
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
 // kubeconfig is one with a token, whose names are that of the cluster.
-func (c *Cluster) kubeconfig(url, token string) ([]byte, error) {
-	return pki.Kubeconfig(c.options.Name, url, c.authority, token, "")
+func (c *Cluster) kubeconfig(token string) ([]byte, error) {
+	return pki.Kubeconfig(c.options.Name, c.URL(), c.config.CAData, token, "")
 }
 
 // writeCredentials makes the keys, the certificate, the tokens and kubeconfigs, and writes what the components read.
@@ -76,16 +65,18 @@ func (c *Cluster) writeCredentials() error {
 	if err != nil {
 		return fmt.Errorf("make the key of service accounts: %w", err)
 	}
-	c.authority, c.admin = certificate, rand.Text()
-	system, scheduler := rand.Text(), rand.Text()
+	admin, system, scheduler := rand.Text(), rand.Text(), rand.Text()
+	c.config = &rest.Config{ // without a limit of requests
+		Host: "https://" + c.address.String(), BearerToken: admin, TLSClientConfig: rest.TLSClientConfig{CAData: certificate}, QPS: -1,
+	}
 	files := map[string][]byte{
 		servingFile: certificate, servingKeyFile: key, signingKeyFile: signing, stagesFile: stages,
 		tokensFile: fmt.Appendf(nil,
 			"%s,admin,1,system:masters\n%s,system:controlplane,2,system:masters\n%s,system:kube-scheduler,3\n",
-			c.admin, system, scheduler),
+			admin, system, scheduler),
 	}
-	for name, token := range map[string]string{adminFile: c.admin, systemFile: system, schedulerFile: scheduler} {
-		if files[name], err = c.kubeconfig(c.URL(), token); err != nil {
+	for name, token := range map[string]string{adminFile: admin, systemFile: system, schedulerFile: scheduler} {
+		if files[name], err = c.kubeconfig(token); err != nil {
 			return err
 		}
 	}

@@ -28,16 +28,10 @@ import (
 )
 
 // Cluster is a running control plane. Its methods may be called from any goroutine.
-//
-// The embedded Access is the direct way to its API server. Remote gives ways that can be cut.
 type Cluster struct {
-	*Access
-
 	options   Options
 	directory string
 	remove    func() error   // the directory
-	authority []byte         // the certificate of the API server, in PEM
-	admin     string         // the token of an administrator
 	address   netip.AddrPort // of the API server
 
 	config     *rest.Config
@@ -45,9 +39,8 @@ type Cluster struct {
 	dynamic    *dynamic.DynamicClient
 	components map[assets.Program]*Component
 
-	mu      sync.Mutex // starts of processes and links, against the end of the cluster
+	mu      sync.Mutex // starts of processes, against the end of the cluster
 	stopped bool
-	remotes map[string]*Remote
 }
 
 // StartAll starts one cluster for each of the options, all at once, and returns them in that order once their APIs are
@@ -94,7 +87,7 @@ func newCluster(options Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: options, remotes: map[string]*Remote{}}
+	c := &Cluster{options: options}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start control plane %s: %w", options.Name, err), c.Stop())
@@ -106,13 +99,8 @@ func newCluster(options Options) (_ *Cluster, err error) {
 	if c.address, err = process.FreePort(); err != nil {
 		return nil, err
 	}
-	c.Access = &Access{cluster: c, url: "https://" + c.address.String()}
 	if err := c.writeCredentials(); err != nil {
 		return nil, err
-	}
-	c.config = &rest.Config{
-		// no limit
-		Host: c.URL(), BearerToken: c.admin, TLSClientConfig: rest.TLSClientConfig{CAData: c.authority}, QPS: -1,
 	}
 	if c.clientset, err = kubernetes.NewForConfig(c.config); err != nil {
 		return nil, fmt.Errorf("make its client: %w", err)
@@ -166,9 +154,6 @@ func (c *Cluster) Stop() error {
 	var failures []error
 	for _, component := range c.components {
 		failures = append(failures, component.Kill())
-	}
-	for _, remote := range c.remotes {
-		failures = append(failures, remote.close())
 	}
 	if c.remove != nil {
 		failures = append(failures, c.remove())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network connects simulated clusters in memory, on virtual time.
+// Package network connects clusters in memory: simulated ones on virtual time, and real ones, whose connections
+// test/controller leads over it.
 //
 // Every pair of clusters has a way in each direction, and each way its own faults. Connections are byte streams on
 // which TLS and HTTP/2 run unchanged, so that a half-open connection is found, or not, by the code under test.
