@@ -202,8 +202,8 @@ func (c *Cluster) Err() error {
 func (c *Cluster) Logs() string {
 	var tails strings.Builder
 	for _, component := range c.components {
-		if process := component.last(); process != nil {
-			fmt.Fprintf(&tails, "\nthe end of %s:\n%s", component.spec.LogFile, process.LogTail(4096))
+		if started := component.process.Load(); started != nil {
+			fmt.Fprintf(&tails, "\nthe end of %s:\n%s", component.spec.LogFile, started.LogTail(4096))
 		}
 	}
 	return tails.String()

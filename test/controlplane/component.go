@@ -5,7 +5,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -28,99 +28,53 @@ func (c *Cluster) Kwok() *Component { return c.components[assets.Kwok] }
 type Component struct {
 	cluster *Cluster
 	spec    process.Spec
-	ready   func(context.Context) error // nil: as soon as it runs
-
-	mu      sync.Mutex
-	process *process.Process
-	told    bool // to end
+	process atomic.Pointer[process.Process] // nil until it was started
 }
 
-// Start runs the component where it does not run: the same command, data and port. For the API server
-// and etcd it returns once the API server is ready; ctx bounds that wait alone.
+// Start runs the component where it does not run: the same command, data and port. It returns once the API server is
+// ready; ctx bounds that wait alone.
 func (c *Component) Start(ctx context.Context) error {
 	if err := c.run(); err != nil {
 		return fmt.Errorf("cluster %s: %w", c.cluster.options.Name, err)
 	}
-	if c.ready == nil || !c.cluster.APIServer().Running() {
-		return nil
-	}
-	if err := c.ready(ctx); err != nil {
-		return fmt.Errorf("cluster %s: %w", c.cluster.options.Name, err)
-	}
-	return nil
+	return c.cluster.waitReady(ctx)
 }
 
 // run starts the process.
 func (c *Component) run() error {
 	c.cluster.mu.Lock() // against the end of the cluster
 	defer c.cluster.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.cluster.stopped {
 		return fmt.Errorf("start %s: the cluster is stopped", c.spec.Name)
 	}
-	if c.process != nil && c.process.Running() {
+	if running := c.process.Load(); running != nil && running.Running() {
 		return nil
 	}
 	started, err := process.Start(c.spec)
-	if err != nil {
-		return err
+	if err == nil {
+		c.process.Store(started)
 	}
-	c.process, c.told = started, false
-	return nil
+	return err
 }
 
 // Kill ends the component at once (SIGKILL), and returns once it has ended.
 func (c *Component) Kill() error {
-	if process := c.tell(); process != nil {
-		return process.Kill()
+	if started := c.process.Load(); started != nil {
+		return started.Kill()
 	}
 	return nil
 }
 
 // Freeze stops the component's execution (SIGSTOP). A frozen API server still accepts connections, and answers nothing.
-func (c *Component) Freeze() error {
-	if process := c.last(); process != nil {
-		return process.Freeze()
-	}
-	return fmt.Errorf("freeze %s: it was never started", c.spec.Name)
-}
+func (c *Component) Freeze() error { return c.process.Load().Freeze() }
 
 // Thaw lets a frozen component go on.
-func (c *Component) Thaw() error {
-	if process := c.last(); process != nil {
-		return process.Thaw()
-	}
-	return nil
-}
-
-// Running tells whether the component was started and has not ended. A frozen one runs.
-func (c *Component) Running() bool {
-	process := c.last()
-	return process != nil && process.Running()
-}
+func (c *Component) Thaw() error { return c.process.Load().Thaw() }
 
 // Err is nil unless the component has ended without being told to.
 func (c *Component) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.process == nil || c.told {
-		return nil
+	if started := c.process.Load(); started != nil {
+		return started.Err()
 	}
-	return c.process.Err()
-}
-
-// last is the process of the component that was started last, nil if none was.
-func (c *Component) last() *process.Process {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.process
-}
-
-// tell notes that the process is going to end as it should, and returns it.
-func (c *Component) tell() *process.Process {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.told = true
-	return c.process
+	return nil
 }

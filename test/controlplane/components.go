@@ -102,8 +102,6 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			LogFile: c.path(string(program) + ".log"),
 		}}
 	}
-	all[assets.APIServer].ready = c.waitReady
-	all[assets.Etcd].ready = c.waitReady
 	return all
 }
 

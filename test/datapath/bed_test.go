@@ -69,36 +69,13 @@ func (b *bed) all() []*cluster { return []*cluster{b.east, b.west, b.north} }
 
 func (b *bed) program(name string) string { return filepath.Join(b.programs, name) }
 
-// program is one that runs until the test ends.
-type program struct {
-	*process.Process
-	told bool // to end
-}
-
-// start runs a program until the test ends. One that ends by itself fails the test, and a test that fails shows how its
-// log ends.
-func (b *bed) start(t testing.TB, spec process.Spec) *program {
+// start runs a program until the test ends.
+func start(t testing.TB, spec process.Spec) *process.Process {
 	t.Helper()
 	started, err := process.Start(spec)
 	must(t, err)
-	p := &program{Process: started}
-	t.Cleanup(func() {
-		if err := p.Err(); err != nil && !p.told {
-			t.Error(err)
-		}
-		p.stop(t)
-		if t.Failed() {
-			t.Logf("the log of %s ends:\n%s", spec.Name, p.LogTail(4096))
-		}
-	})
-	return p
-}
-
-// stop ends the program at once.
-func (p *program) stop(t testing.TB) {
-	t.Helper()
-	p.told = true
-	must(t, p.Kill())
+	controlplanetest.End(t, started)
+	return started
 }
 
 // namespace makes a namespace for the test in each of the clusters, and returns its name.

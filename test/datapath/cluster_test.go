@@ -50,7 +50,6 @@ type node struct {
 	name      string
 	addresses []netip.Addr
 	pods      []netip.Prefix // addresses of its pods
-	proxy     *program
 }
 
 func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
@@ -147,7 +146,7 @@ subjects: [{kind: ServiceAccount, name: kube-proxy, namespace: kube-system}]
 			}
 			spec.Args = append(spec.Args, "--nodeport-addresses="+joined(c.reached))
 		}
-		n.proxy = c.bed.start(t, n.In("", spec))
+		start(t, n.In("", spec))
 		c.nodes = append(c.nodes, n)
 	}
 	for _, n := range c.nodes {

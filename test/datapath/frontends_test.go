@@ -210,7 +210,7 @@ func (c *cluster) balance(t testing.TB, pods map[string]*pod) *balancer {
 	}
 	config := filepath.Join(folder, "nginx.conf")
 	must(t, os.WriteFile(config, []byte(strings.NewReplacer(replacements...).Replace(streams)), 0o600))
-	c.bed.start(t, l.In("", process.Spec{
+	start(t, l.In("", process.Spec{
 		Name: "nginx of " + c.Name(), Path: "nginx", LogFile: filepath.Join(folder, "nginx.log"),
 		Args: []string{
 			"-p", folder, "-c", config, "-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;",

@@ -32,7 +32,7 @@ type pod struct {
 	addresses       []netip.Addr
 	resolvConf      string
 	runs            int // programs that were started in it
-	server          *program
+	server          *process.Process
 }
 
 type podSpec struct {
@@ -120,9 +120,9 @@ func (p *pod) spec(program string, args ...string) process.Spec {
 }
 
 // run starts a program in the pod, which runs until the test ends.
-func (p *pod) run(t testing.TB, program string, args ...string) *program {
+func (p *pod) run(t testing.TB, program string, args ...string) *process.Process {
 	t.Helper()
-	return p.cluster.bed.start(t, p.spec(program, args...))
+	return start(t, p.spec(program, args...))
 }
 
 // replica is a program in a pod that is started again a second after it ended, as a kubelet would.

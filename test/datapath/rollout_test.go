@@ -38,7 +38,7 @@ func (c *cluster) replace(t *testing.T, s service, old []*pod) {
 		p.setReady(t, false)
 		now := int64(0)
 		must(t, c.CoreV1().Pods(s.namespace).Delete(t.Context(), p.name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
-		p.server.stop(t)
+		must(t, p.server.Kill())
 	}
 	for i := range old {
 		c.pod(t, podSpec{

@@ -135,10 +135,10 @@ func preferCluster(t *testing.T, b *bed) {
 	// One of two is not the last.
 	west[0].setReady(t, false)
 	client.reaches(t, 200, "tcp4", s.at(80), west[1])
-	west[0].server.stop(t)
+	must(t, west[0].server.Kill())
 
 	died := west[1].setReady(t, false)
-	west[1].server.stop(t)
+	must(t, west[1].server.Kill())
 	away := watched.only(t, died, "east")
 	for _, p := range west {
 		p.serve(t, "tcp:8080")

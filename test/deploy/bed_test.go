@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -110,17 +109,7 @@ func controllerOf(t testing.TB, cluster *controlplane.Cluster, flags ...string) 
 	t.Helper()
 	folder, err := programs.Build(t.Context(), "cmd/clusterset-controller")
 	must(t, err)
-	credential, err := clusterset.WriteCredential(t.Context(), cluster, system, "clusterset-controller")
-	must(t, err)
-	running, err := clusterset.StartController(cluster, filepath.Join(folder, "clusterset-controller"), credential, flags...)
-	must(t, err)
-	t.Cleanup(func() {
-		must(t, running.Stop(context.Background(), time.Minute))
-		if t.Failed() {
-			t.Logf("the controller of %s ends\n%s", cluster.Name(), running.LogTail(8192))
-		}
-	})
-	return running
+	return controlplanetest.RunController(t, cluster, filepath.Join(folder, "clusterset-controller"), flags...)
 }
 
 // As all packages wait and fail.

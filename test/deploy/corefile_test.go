@@ -4,14 +4,12 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
@@ -285,14 +284,7 @@ func start(t testing.TB, cluster *controlplane.Cluster, corefile string) string 
 	must(t, err)
 	server, err := clusterset.StartCorefile(cluster, filepath.Join(bin, "coredns"), corefile)
 	must(t, err)
-	t.Cleanup(func() {
-		if err := errors.Join(server.Err(), server.Stop(context.Background(), time.Minute)); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Logf("CoreDNS's log ends\n%s\nwith\n%s", server.LogTail(4096), corefile)
-		}
-	})
+	controlplanetest.End(t, server.Process)
 	return server.Address
 }
 

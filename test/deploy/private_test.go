@@ -96,6 +96,7 @@ func TestReverseTunnel(t *testing.T) {
 	next, tries := background(t, folder, ssh, flags...), 1
 	eventually(t, "another host", func(ctx context.Context) error {
 		if !next.Running() {
+			must(t, next.Kill()) // its end is no failure
 			next, tries = background(t, folder, ssh, flags...), tries+1
 		}
 		return seen(ctx, readers[0], fresh, "10.2.0.4")
@@ -196,18 +197,13 @@ func shellOf(t *testing.T, clusters ...*controlplane.Cluster) func(string) strin
 	}
 }
 
-// background runs a program that ends with the test, and shows its log if the test fails.
+// background runs a program that ends with the test.
 func background(t *testing.T, folder, path string, args ...string) *process.Process {
 	t.Helper()
 	name := filepath.Base(path)
 	started, err := process.Start(process.Spec{Name: name, Path: path, Args: args, LogFile: filepath.Join(folder, name+".log")})
 	must(t, err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("%s ends\n%s", name, started.LogTail(4096))
-		}
-		must(t, started.Kill())
-	})
+	controlplanetest.End(t, started)
 	return started
 }
 

@@ -169,17 +169,7 @@ func join(t *testing.T, planes ...*plane.Plane) {
 	t.Helper()
 	for _, at := range planes {
 		must(t, clusterset.Install(t.Context(), at))
-		credential, err := clusterset.WriteCredential(t.Context(), at, clusterset.Namespace, "clusterset-controller")
-		must(t, err)
-		controller, err := clusterset.StartController(at,
-			filepath.Join(os.Getenv(programsVariable), "clusterset-controller"), credential)
-		must(t, err)
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("the controller of %s:\n%s", at.Name(), controller.LogTail(4096))
-			}
-			_ = controller.Kill()
-		})
+		controlplanetest.RunController(t, at, filepath.Join(os.Getenv(programsVariable), "clusterset-controller"))
 	}
 	for _, at := range planes {
 		for _, other := range planes {

@@ -3,14 +3,13 @@
 package quickstart
 
 import (
-	"context"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
 // testByHand joins two clusters by the commands of the section. What it says of running the programs is done with
@@ -52,15 +51,11 @@ func testByHand(t *testing.T, b *bed) {
 // startByHand starts the programs with the rights that they were granted, and returns CoreDNS.
 func startByHand(t *testing.T, b *bed, c *cluster) *clusterset.Program {
 	t.Helper()
-	controller, err := clusterset.WriteCredential(t.Context(), c.Cluster, clusterset.Namespace, "clusterset-controller")
-	must(t, err)
 	resolver, err := clusterset.WriteCredential(t.Context(), c.Cluster, metav1.NamespaceSystem, "clusterset-coredns")
 	must(t, err)
-	running, err := clusterset.StartController(c.Cluster, b.images[b.after.image("clusterset-controller")], controller)
-	must(t, err)
-	t.Cleanup(func() { must(t, running.Stop(context.Background(), time.Minute)) })
+	controlplanetest.RunController(t, c.Cluster, b.images[b.after.image("clusterset-controller")])
 	server, err := clusterset.StartDNS(c.Cluster, b.images[b.after.image("coredns")], resolver)
 	must(t, err)
-	t.Cleanup(func() { must(t, server.Stop(context.Background(), time.Minute)) })
+	controlplanetest.End(t, server.Process)
 	return server
 }

@@ -9,6 +9,7 @@ package controlplanetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
@@ -101,6 +103,30 @@ func watch(t testing.TB, clusters []*controlplane.Cluster) {
 			}
 		}
 	})
+}
+
+// End has a process end with the test, which fails if that ended by itself, and shows the end of its log if it fails.
+func End(t testing.TB, p *process.Process) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := errors.Join(p.Err(), p.Kill()); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("the log of %s ends:\n%s", p.Name(), p.LogTail(8192))
+		}
+	})
+}
+
+// RunController runs a controller, of the given path, with the rights of its account in a cluster, until the test ends.
+func RunController(t testing.TB, cluster clusterset.Cluster, path string, flags ...string) *clusterset.Program {
+	t.Helper()
+	credential, err := clusterset.WriteCredential(t.Context(), cluster, clusterset.Namespace, "clusterset-controller")
+	Must(t, err)
+	running, err := clusterset.StartController(cluster, path, credential, flags...)
+	Must(t, err)
+	End(t, running.Process)
+	return running
 }
 
 // patience bounds each wait for a state: on a busy machine databases take minutes. Nothing waits that long on purpose.

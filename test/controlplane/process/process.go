@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,7 +46,8 @@ type Process struct {
 	spec Spec
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // of cmd.Wait; written before done is closed
+	err  error       // of cmd.Wait; written before done is closed
+	told atomic.Bool // to end
 }
 
 // Start runs spec. The child is killed when this process dies.
@@ -70,6 +72,9 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
+// Name stands for the process.
+func (p *Process) Name() string { return p.spec.Name }
+
 // PID is the process id of the child, also after its end.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
@@ -86,10 +91,10 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Err is nil while the child runs. Once it has ended, it says how, and quotes the
-// end of its log, also where it ended by itself with status 0.
+// Err is nil while the child runs, and if it was told to end by Stop or Kill. If it ended by itself, Err says how, and quotes
+// the end of its log, also where that was with status 0.
 func (p *Process) Err() error {
-	if p.Running() {
+	if p.Running() || p.told.Load() {
 		return nil
 	}
 	how := "exit status 0"
@@ -103,6 +108,7 @@ func (p *Process) Err() error {
 // Stop asks the child to end (SIGTERM), waits for it, and kills it where it has not ended after grace or when ctx is
 // done. It returns once the child has ended; a frozen child is thawed for it.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
+	p.told.Store(true)
 	if err := p.send(syscall.SIGTERM, syscall.SIGCONT); err != nil {
 		return err
 	}
@@ -119,6 +125,7 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 
 // Kill ends the child by SIGKILL, and returns once it has ended.
 func (p *Process) Kill() error {
+	p.told.Store(true)
 	if err := p.send(syscall.SIGKILL); err != nil {
 		return err
 	}
