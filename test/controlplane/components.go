@@ -35,11 +35,20 @@ const (
 	stagesFile     = "stages.yaml"
 )
 
+// controllers are those that make Services, pods and namespaces live. The others are for volumes, clouds and real nodes.
+var controllers = []string{
+	"clusterrole-aggregation-controller", "daemonset-controller", "deployment-controller", "endpoints-controller",
+	"endpointslice-controller", "endpointslice-mirroring-controller", "garbage-collector-controller", "namespace-controller",
+	"replicaset-controller", "root-ca-certificate-publisher-controller", "service-cidr-controller", "serviceaccount-controller",
+	"serviceaccount-token-controller", "statefulset-controller",
+}
+
 //go:embed stages.yaml
 var stages []byte
 
 // newComponents says how each component is run.
 func (c *Cluster) newComponents() map[assets.Program]*Component {
+	alone := []string{"--leader-elect=false", "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=2000"}
 	args := map[assets.Program][]string{
 		assets.Etcd: {
 			"--name=" + c.options.Name,
@@ -74,18 +83,13 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			// Nodes are played, so nothing would take the taint away that this plugin gives to new ones.
 			"--disable-admission-plugins=TaintNodesByCondition",
 		}, c.options.APIServerArgs...),
-		assets.Controllers: {
+		assets.Controllers: append([]string{
 			"--kubeconfig=" + systemFile,
 			"--root-ca-file=" + servingFile,
 			"--service-account-private-key-file=" + signingKeyFile,
-		},
-		assets.Scheduler: {
-			"--kubeconfig=" + schedulerFile,
-			"--leader-elect=false",
-			"--secure-port=0",
-			"--kube-api-qps=1000",
-			"--kube-api-burst=2000",
-		},
+			"--controllers=" + strings.Join(controllers, ","),
+		}, alone...),
+		assets.Scheduler: append([]string{"--kubeconfig=" + schedulerFile}, alone...),
 		assets.Kwok: {
 			"--kubeconfig=" + systemFile,
 			"--config=" + stagesFile,

@@ -24,7 +24,7 @@ type Program string
 const (
 	Etcd        Program = "etcd"
 	APIServer   Program = "kube-apiserver"
-	Controllers Program = "controllers"
+	Controllers Program = "kube-controller-manager"
 	Scheduler   Program = "kube-scheduler"
 	KubeProxy   Program = "kube-proxy"
 	Kubectl     Program = "kubectl"

@@ -18,10 +18,10 @@ import (
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
-	"k8s.io/klog/v2"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"sigs.k8s.io/kwok/pkg/config"
@@ -41,10 +41,8 @@ func main() {
 		run(scheduler.NewSchedulerCommand())
 	case "kube-proxy":
 		run(proxy.NewProxyCommand())
-	case "controllers":
-		if err := runControllers(os.Args[1:]); err != nil {
-			klog.Fatal(err)
-		}
+	case "kube-controller-manager":
+		run(controllers.NewControllerManagerCommand())
 	case "kubectl":
 		_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
@@ -56,7 +54,7 @@ func main() {
 			os.Exit(1)
 		}
 	default:
-		fmt.Fprintf(os.Stderr, "%s is none of etcd, kube-apiserver, kube-scheduler, kube-proxy, controllers, kubectl, kwok\n", name)
+		fmt.Fprintf(os.Stderr, "%s is none of etcd, kube-apiserver, kube-scheduler, kube-proxy, kube-controller-manager, kubectl, kwok\n", name)
 		os.Exit(1)
 	}
 }
