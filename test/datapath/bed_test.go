@@ -37,7 +37,7 @@ var zones = map[string][]string{"east": {"a", "b"}, "west": {"b", "c"}, "north":
 // newBed starts clusters, and joins them. All of it stops with the test.
 func newBed(t *testing.T, mode string, networks bool) *bed {
 	t.Helper()
-	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Etcd, assets.KubeProxy)
+	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Etcd)
 	must(t, err)
 	b := &bed{mode: mode, networks: networks, paths: paths, programs: os.Getenv(programsVariable)}
 	options := make([]controlplane.Options, 0, len(zones))

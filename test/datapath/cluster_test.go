@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,9 +20,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/proxy"
 )
 
 const system = "clusterset-dns"
@@ -94,14 +92,7 @@ func (c *cluster) writeFile(t testing.TB, name, text string) (file string) {
 // startNodes builds the network of the nodes, and starts their kube-proxies.
 func (c *cluster) startNodes(t testing.TB) {
 	t.Helper()
-	c.apply(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: kube-proxy, namespace: kube-system}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: kube-proxy}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:node-proxier"}
-subjects: [{kind: ServiceAccount, name: kube-proxy, namespace: kube-system}]
-`)
+	c.apply(t, proxy.Rights)
 	credential := c.writeCredential(t, metav1.NamespaceSystem, "kube-proxy")
 
 	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -125,28 +116,15 @@ subjects: [{kind: ServiceAccount, name: kube-proxy, namespace: kube-system}]
 		// for two minutes that the connection is to nowhere, and lead a later one there that has its port again:
 		// kube-proxy v1.36.3 forgets flows of UDP alone.
 		must(t, n.Refuse(c.Options().ServiceCIDRs...))
-		spec := process.Spec{
-			Name: "kube-proxy of " + n.name,
-			Path: c.bed.paths[assets.KubeProxy],
-			Args: []string{
-				"--kubeconfig=" + credential,
-				"--hostname-override=" + n.name,
-				"--proxy-mode=" + c.bed.mode,
-				"--cluster-cidr=" + joined(c.Options().PodCIDRs),
-				// The limits of the kernel are the machine's.
-				"--conntrack-max-per-core=0",
-				"--oom-score-adj=0",
-			},
-			LogFile: filepath.Join(c.Directory(), "kube-proxy-"+n.name+".log"),
-		}
+		var flags []string
 		if c.bed.networks {
 			masquerade(t, n)
 			if len(c.nodes) == 0 {
 				c.addAddresses(t, n, addresses[0])
 			}
-			spec.Args = append(spec.Args, "--nodeport-addresses="+joined(c.reached))
+			flags = append(flags, "--nodeport-addresses="+proxy.Joined(c.reached))
 		}
-		start(t, n.In("", spec))
+		proxy.Start(t, c.Cluster, n.name, n.Namespace, credential, c.bed.mode, flags...)
 		c.nodes = append(c.nodes, n)
 	}
 	for _, n := range c.nodes {
@@ -179,14 +157,6 @@ func (c *cluster) tellZone(t testing.TB, n *node) {
 		_, err = c.CoreV1().Nodes().Patch(t.Context(), n.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		must(t, err)
 	}
-}
-
-func joined(prefixes []netip.Prefix) string {
-	texts := make([]string, len(prefixes))
-	for i, prefix := range prefixes {
-		texts[i] = prefix.String()
-	}
-	return strings.Join(texts, ",")
 }
 
 // attach makes a namespace and attaches it to another. It goes with the test.

@@ -171,7 +171,7 @@ func (c *cluster) newClient(t *testing.T) *network.Namespace {
 	for bit := pods.Bits(); bit < 31; bit++ {
 		last[bit/8] |= 0x80 >> (bit % 8)
 	}
-	must(t, router.Attach(namespace, []netip.Addr{netip.AddrFrom4(last)}))
+	must(t, c.nodes.Attach(namespace, []netip.Addr{netip.AddrFrom4(last)}))
 	return namespace
 }
 

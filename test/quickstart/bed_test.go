@@ -21,6 +21,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/quickstart/kubelet"
 )
@@ -33,7 +34,7 @@ type cluster struct {
 	*controlplane.Cluster
 	// before is what there was before the installation.
 	before inventory
-	table  string // as proxy wrote it
+	nodes  *network.Namespace // what pods are attached to
 }
 
 // A bed is the clusters of the pages, and a user with the files of two releases, who has the clusters in a kubeconfig.
@@ -144,13 +145,13 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 			t.Logf("the logs of the pods of %s end:\n%s", plane.Name(), logs)
 		}
 	})
+	c := &cluster{Cluster: plane}
+	c.connect(t)
 	kubelet.Start(t, kubelet.Options{
-		Cluster: plane, Router: router, Directory: directory, Images: b.images, DNS: dnsAddress(plane),
+		Cluster: plane, Router: c.nodes, Directory: directory, Images: b.images, DNS: dnsAddress(plane),
 	})
 	b.apply(t, plane.Name(), strings.ReplaceAll(stockDNS, "clusterIP: DNS", "clusterIP: "+dnsAddress(plane)))
 	b.apply(t, plane.Name(), shop)
-	c := &cluster{Cluster: plane}
-	c.proxy(t)
 	return c
 }
 

@@ -52,12 +52,14 @@ ip saddr WEST ip daddr EAST ip length > 1300 drop`,
 	cut(t, b, "")
 }
 
-// cut has the router drop packets of pods, whose ranges have the names of their clusters.
+// cut has nodes drop packets of pods, whose ranges have the names of their clusters.
 func cut(t *testing.T, b *bed, rules string) {
 	t.Helper()
 	for _, c := range b.clusters {
 		rules = strings.ReplaceAll(rules, strings.ToUpper(c.Name()), c.Options().PodCIDRs[0].String())
 	}
-	must(t, router.Filter("table ip cut\ndelete table ip cut\ntable ip cut {\nchain forward {\n"+
-		"type filter hook forward priority 0\n"+rules+"\n}\n}\n"))
+	for _, c := range b.clusters {
+		must(t, c.nodes.Filter("table ip cut\ndelete table ip cut\ntable ip cut {\nchain forward {\n"+
+			"type filter hook forward priority 0\n"+rules+"\n}\n}\n"))
+	}
 }

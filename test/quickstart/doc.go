@@ -19,5 +19,5 @@
 //   - Images: their names stand for programs, those in the images of the release. No registry is involved: the nodes have the
 //     images, under the names that their layouts give, and under those of the registry of the pages. Before `coredns enable`,
 //     CoreDNS is the stock one. Making images is tested in test/tools/images.
-//   - kube-proxy, for Services whose ports are those of their pods.
+//   - The nodes of a cluster, which are one network namespace with a kube-proxy.
 package quickstart

@@ -4,7 +4,9 @@ package quickstart
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +27,7 @@ const (
 	folderVariable = "CLUSTERSET_DNS_QUICKSTART_FOLDER"
 )
 
-// router is the network of this process, in which the API servers listen, and which pods are attached to.
+// router is the network of this process, in which the API servers listen, and which nodes are attached to.
 var router *network.Namespace
 
 func TestMain(m *testing.M) { sandbox.Main(m, outside, inside) }
@@ -66,17 +68,25 @@ func outside() (clean func(), err error) {
 }
 
 func inside() (err error) {
-	if err := sandbox.Setup("nsenter", "unshare", "mount", "chroot", "sh", "nft"); err != nil {
+	if err := sandbox.Setup("nsenter", "unshare", "mount", "chroot", "sh", "nft", "iptables", "ip6tables"); err != nil {
 		return err
 	}
-	router, err = network.Own()
-	return err
+	if err := sandbox.Empty("/run"); err != nil { // with the lock of iptables
+		return err
+	}
+	if router, err = network.Own(); err != nil {
+		return err
+	}
+	// Nodes know the router by an address that they have, too: pods answer this process at another one (RFC 5737).
+	const own = "198.51.100.1"
+	return errors.Join(router.AddAddress(netip.MustParseAddr(own)), router.Filter("table ip own {\nchain postrouting {\n"+
+		"type nat hook postrouting priority srcnat\nip saddr 169.254.1.1 snat to "+own+"\n}\n}\n"))
 }
 
 // build provides what the clusters and their user have besides clusterset-dns: the control planes, and in a folder
 // stock/coredns, user/helm and user/kubectl. It needs the network.
 func build(folder string) error {
-	paths, err := assets.Ensure(context.Background(), os.Stderr, append(assets.Cluster(), assets.Kubectl)...)
+	paths, err := assets.Ensure(context.Background(), os.Stderr, append(assets.Cluster(), assets.Kubectl, assets.KubeProxy)...)
 	if err != nil {
 		return err
 	}

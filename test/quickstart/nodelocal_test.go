@@ -26,7 +26,7 @@ func testNodeLocal(t *testing.T, b *bed) {
 	}
 	apply("")
 	b.run(t, "kubectl --context east -n kube-system rollout status daemonset/node-local-dns --timeout 60s")
-	cache := constant("169.254.20.10")
+	cache := constant(nodeLocal)
 	c.expectOf(t, cache, "kubernetes.default.svc.cluster.local", constant(apiAddress(c.Cluster)))
 	c.expectOf(t, cache, database, constant("NXDOMAIN"))
 	if told := b.findings(t); !slices.ContainsFunc(told, func(f finding) bool {

@@ -224,26 +224,6 @@ func (n *Namespace) Refuse(ranges ...netip.Prefix) error {
 	return nil
 }
 
-// Forget ends the tracking of UDP flows that are translated from an address that is asked to one that answers, so that
-// their next packet is translated anew.
-func (n *Namespace) Forget(which func(asked, answers netip.Addr) bool) error {
-	_, err := n.netlink.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, flows(which))
-	if err != nil {
-		return fmt.Errorf("forget flows: %w", err)
-	}
-	return nil
-}
-
-// flows selects UDP flows.
-type flows func(asked, answers netip.Addr) bool
-
-// MatchConntrackFlow implements netlink.CustomConntrackFilter.
-func (f flows) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
-	asked, there := netip.AddrFromSlice(flow.Forward.DstIP)
-	answers, too := netip.AddrFromSlice(flow.Reverse.SrcIP)
-	return there && too && flow.Forward.Protocol == unix.IPPROTO_UDP && f(asked.Unmap(), answers.Unmap())
-}
-
 func gatewayOf(address netip.Addr) netip.Addr {
 	if address.Is4() {
 		return gateways[0]

@@ -18,7 +18,7 @@
 //   - No pod has the network of its node. Instead of that, it has the address of its annotation example.org/address, too. The
 //     last pod that gets an address has it.
 //   - There is one container in a pod. It reaches the API server at the ClusterIP of the Service kubernetes, but at the port
-//     where that listens, since no kube-proxy leads there. Other ClusterIPs lead where the test routes them.
+//     where that listens, since the Service has no endpoints.
 //   - Pods of an image that stands for no program are played: they run nothing, and are ready at once.
 package kubelet
 
@@ -48,7 +48,7 @@ const addressAnnotation = "example.org/address"
 type Options struct {
 	// Cluster is one without another kubelet.
 	Cluster *controlplane.Cluster
-	// Router is what pods are attached to. The ClusterIP of the Service kubernetes must be one of its addresses.
+	// Router is what pods are attached to. The ClusterIP of the Service kubernetes leads from there to the API server.
 	Router *network.Namespace
 	// Images are the programs, static ones, that names of images stand for. A program stands in the root directory of
 	// its pods, under its own name, and is their entry point. An empty one is played.

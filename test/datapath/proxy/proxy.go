@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proxy runs real kube-proxies in network namespaces.
+package proxy
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
+)
+
+// Rights are the account of kube-proxies in kube-system, with what it may do.
+const Rights = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: kube-proxy, namespace: kube-system}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kube-proxy}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:node-proxier"}
+subjects: [{kind: ServiceAccount, name: kube-proxy, namespace: kube-system}]
+`
+
+// Start starts the kube-proxy of a node in its namespace, with the path of a kubeconfig and further flags. It runs until the
+// test ends.
+func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network.Namespace, credential, mode string, flags ...string) {
+	t.Helper()
+	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.KubeProxy)
+	controlplanetest.Must(t, err)
+	started, err := process.Start(at.In("", process.Spec{
+		Name: "kube-proxy of " + node,
+		Path: paths[assets.KubeProxy],
+		Args: append([]string{
+			"--kubeconfig=" + credential,
+			"--hostname-override=" + node,
+			"--proxy-mode=" + mode,
+			"--cluster-cidr=" + Joined(cluster.Options().PodCIDRs),
+			// The limits of the kernel are the machine's.
+			"--conntrack-max-per-core=0",
+			"--oom-score-adj=0",
+		}, flags...),
+		LogFile: filepath.Join(cluster.Directory(), "kube-proxy-"+node+".log"),
+	}))
+	controlplanetest.Must(t, err)
+	controlplanetest.End(t, started)
+}
+
+// Joined are ranges as a flag has them.
+func Joined(prefixes []netip.Prefix) string {
+	texts := make([]string, len(prefixes))
+	for i, prefix := range prefixes {
+		texts[i] = prefix.String()
+	}
+	return strings.Join(texts, ",")
+}
