@@ -68,7 +68,6 @@ type Log struct {
 
 // Of is the log of a cluster that runs with Args, from now on.
 func Of(t testing.TB, cluster *controlplane.Cluster) Log {
-	t.Helper()
 	return Log{cluster, len(read(t, cluster))}
 }
 
@@ -99,14 +98,12 @@ func (l Log) events(t testing.TB) []event {
 
 // Has reports whether a call was made.
 func (l Log) Has(t testing.TB, call Call) bool {
-	t.Helper()
 	return slices.ContainsFunc(l.events(t), func(e event) bool { return e.call() == call })
 }
 
 // Compare returns what is wrong: each call that was refused, and each right of the roles in the YAML stream that was
 // used nowhere and is not in unused, which says why it is there, by role and call.
 func Compare(t testing.TB, roles string, unused map[string]map[Call]string, logs ...Log) (problems []string) {
-	t.Helper()
 	tell := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	used := map[string]map[Call]bool{}
 	for _, log := range logs {

@@ -49,7 +49,6 @@ var prepared sync.Map
 // prepare gives a control plane the rights and two nodes in two zones, once.
 // Nobody plays the nodes: no test here has pods.
 func prepare(t *testing.T, plane *controlplane.Cluster) *controlplane.Cluster {
-	t.Helper()
 	if _, done := prepared.LoadOrStore(plane, true); done {
 		return plane
 	}
@@ -64,12 +63,10 @@ func prepare(t *testing.T, plane *controlplane.Cluster) *controlplane.Cluster {
 
 // one is a control plane that the test has for itself.
 func one(t *testing.T) *controlplane.Cluster {
-	t.Helper()
 	return prepare(t, take(t, 1)[0])
 }
 
 func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.Platform) {
-	t.Helper()
 	free := take(t, (len(names)+1)/2) // every second one has two families
 	b.Network, b.planes, b.ways = network.New(), map[string]*controlplane.Cluster{}, map[[2]string]string{}
 	namespace := fmt.Sprintf("scenario-%x", time.Now().UnixNano())
@@ -115,7 +112,6 @@ func (*realBed) Rate() int { return rate }
 
 // way is where a reader finds a source.
 func (b *realBed) way(t *testing.T, reader, source string) string {
-	t.Helper()
 	key := [2]string{reader, source}
 	if b.ways[key] == "" {
 		listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -167,7 +163,6 @@ func end(connection net.Conn, reason error) {
 
 // credential is a kubeconfig with which a member is read at a URL.
 func credential(t *testing.T, plane *controlplane.Cluster, url string, authority []byte) []byte {
-	t.Helper()
 	token, err := pki.Token(t.Context(), plane.Client(), system, memberName, pki.Lifetime)
 	must(t, err)
 	kubeconfig, err := pki.Kubeconfig(plane.Name(), url, authority, token, "")

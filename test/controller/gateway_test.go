@@ -20,7 +20,6 @@ import (
 
 // Through has a proxy with a certificate of its own in front of the API server.
 func (b *realBed) Through(t *testing.T, _, source string, gateway *scenario.Gateway) []byte {
-	t.Helper()
 	plane := b.planes[source]
 	target, err := url.Parse(plane.URL())
 	must(t, err)

@@ -40,7 +40,6 @@ func init() {
 
 // take returns the clusters of n pairs, which the test has for itself until it ends. It waits until all of them are free.
 func take(t testing.TB, n int) (clusters []*controlplane.Cluster) {
-	t.Helper()
 	pairs.Lock()
 	for len(pairs.free) < n {
 		pairs.Wait()

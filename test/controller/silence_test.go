@@ -53,7 +53,6 @@ func silent(t *testing.T, name string, begin, heal func(*realBed, *scenario.Set)
 
 // setSubjects gives the rights of a member to read west to some.
 func setSubjects(s *scenario.Set, subjects string) {
-	s.Helper()
 	patch, rights := []byte(`{"subjects":`+subjects+`}`), s.Cluster("west").Kube.RbacV1()
 	_, err := rights.ClusterRoleBindings().Patch(s.Context(), memberName, types.MergePatchType, patch,
 		metav1.PatchOptions{})

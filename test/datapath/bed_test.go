@@ -36,7 +36,6 @@ var zones = map[string][]string{"east": {"a", "b"}, "west": {"b", "c"}, "north":
 
 // newBed starts clusters, and joins them. All of it stops with the test.
 func newBed(t *testing.T, mode string, networks bool) *bed {
-	t.Helper()
 	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Etcd)
 	must(t, err)
 	b := &bed{mode: mode, networks: networks, paths: paths, programs: os.Getenv(programsVariable)}
@@ -71,7 +70,6 @@ func (b *bed) program(name string) string { return filepath.Join(b.programs, nam
 
 // start runs a program until the test ends.
 func start(t testing.TB, spec process.Spec) *process.Process {
-	t.Helper()
 	started, err := process.Start(spec)
 	must(t, err)
 	controlplanetest.End(t, started)
@@ -80,14 +78,12 @@ func start(t testing.TB, spec process.Spec) *process.Process {
 
 // namespace makes a namespace for the test in each of the clusters, and returns its name.
 func (b *bed) namespace(t testing.TB) string {
-	t.Helper()
 	name := fmt.Sprintf("test-%x", time.Now().UnixNano())
 	b.createNamespace(t, name)
 	return name
 }
 
 func (b *bed) createNamespace(t testing.TB, name string) {
-	t.Helper()
 	for _, c := range b.all() {
 		_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
 			metav1.CreateOptions{})

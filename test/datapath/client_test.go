@@ -27,7 +27,6 @@ const lossless = 15 * time.Second
 
 // connect makes connections from the pod, each of which resolves the name anew.
 func (p *pod) connect(t testing.TB, count int, network, address string) *tally.Tally {
-	t.Helper()
 	counted, err := p.tryConnect(t.Context(), count, network, address, "-timeout", lossless.String())
 	must(t, err)
 	return counted
@@ -50,7 +49,6 @@ func (p *pod) tryConnect(ctx context.Context, count int, network, address string
 
 // settled waits until exactly these pods answer, and none of the connections is lost. It returns how long that took.
 func (p *pod) settled(t testing.TB, network, address string, by ...*pod) time.Duration {
-	t.Helper()
 	want := identities(by)
 	return eventually(t, fmt.Sprintf("%s reaches %s at %s over %s", p.identity(), want, address, network),
 		func(ctx context.Context) error {
@@ -97,7 +95,6 @@ type stream struct {
 
 // stream starts a client whose attempts come as lines. Those that do not say when they began have ended when they come.
 func (p *pod) stream(t testing.TB, program string, args ...string) *stream {
-	t.Helper()
 	line := p.Command(p.resolvConf, program, args...)
 	s := &stream{client: exec.Command(line[0], line[1:]...), ended: make(chan struct{})}
 	s.fresh = sync.NewCond(&s.mu)
@@ -167,13 +164,11 @@ func (s *stream) next(t testing.TB, index int) tally.Attempt {
 
 // watch makes connections from the pod, one after the other, until the test ends.
 func (p *pod) watch(t testing.TB, network, address string) *stream {
-	t.Helper()
 	return p.watchWithin(t, lossless, network, address)
 }
 
 // watchWithin is watch for connections that may be lost: they end after a time.
 func (p *pod) watchWithin(t testing.TB, timeout time.Duration, network, address string) *stream {
-	t.Helper()
 	return p.stream(t, p.cluster.bed.program("pod"), "watch", "-network", network, "-timeout", timeout.String(), address)
 }
 
@@ -197,7 +192,6 @@ const enough = 150
 // how long after start the last of them answered for the first time, or one of the others for the last time, or the
 // last connection was lost.
 func (s *stream) only(t testing.TB, start time.Time, clusters ...string) time.Duration {
-	t.Helper()
 	var since time.Duration
 	eventually(t, fmt.Sprintf("only %v to answer", clusters), func(context.Context) error {
 		attempts := s.since(start)
@@ -232,7 +226,6 @@ type connection struct {
 
 // ask asks over the connection who is there.
 func (c *connection) ask(t testing.TB) tally.Attempt {
-	t.Helper()
 	c.asked++
 	_, err := io.WriteString(c.input, "\n")
 	must(t, err)

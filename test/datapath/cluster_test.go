@@ -51,7 +51,6 @@ type node struct {
 }
 
 func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
-	t.Helper()
 	mcsClient, err := mcs.NewForConfig(plane.Config())
 	must(t, err)
 	c := &cluster{
@@ -69,7 +68,6 @@ func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
 
 // credential is a kubeconfig with the rights of a service account, for programs on nodes and in pods.
 func (c *cluster) credential(t testing.TB, namespace, account string) []byte {
-	t.Helper()
 	text, err := c.ServiceAccountKubeconfig(t.Context(), namespace, account)
 	must(t, err)
 	return bytes.Replace(text, []byte("server: https://127.0.0.1:"),
@@ -77,13 +75,11 @@ func (c *cluster) credential(t testing.TB, namespace, account string) []byte {
 }
 
 func (c *cluster) writeCredential(t testing.TB, namespace, account string) (file string) {
-	t.Helper()
 	return c.writeFile(t, account+".kubeconfig", string(c.credential(t, namespace, account)))
 }
 
 // writeFile writes a file into the folder of the cluster and returns its path.
 func (c *cluster) writeFile(t testing.TB, name, text string) (file string) {
-	t.Helper()
 	file = filepath.Join(c.Directory(), name)
 	must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
@@ -91,7 +87,6 @@ func (c *cluster) writeFile(t testing.TB, name, text string) (file string) {
 
 // startNodes builds the network of the nodes, and starts their kube-proxies.
 func (c *cluster) startNodes(t testing.TB) {
-	t.Helper()
 	c.apply(t, proxy.Rights)
 	credential := c.writeCredential(t, metav1.NamespaceSystem, "kube-proxy")
 
@@ -136,7 +131,6 @@ func (c *cluster) startNodes(t testing.TB) {
 // from an informer that runs before the proxier is registered with it (NodeTopologyConfig in pkg/proxy/config): where
 // the node comes in between, hints have no effect there until the label changes.
 func (c *cluster) tellZone(t testing.TB, n *node) {
-	t.Helper()
 	eventually(t, "kube-proxy of "+n.name, func(ctx context.Context) error {
 		events, err := c.EventsV1().Events(metav1.NamespaceAll).List(ctx,
 			metav1.ListOptions{FieldSelector: "reason=Starting,reportingController=kube-proxy"})
@@ -163,7 +157,6 @@ func (c *cluster) tellZone(t testing.TB, n *node) {
 func (c *cluster) attach(t testing.TB, to *network.Namespace, addresses []netip.Addr,
 	ranges ...netip.Prefix,
 ) *network.Namespace {
-	t.Helper()
 	made, err := network.New()
 	must(t, err)
 	t.Cleanup(func() { must(t, made.Close()) })
@@ -190,7 +183,6 @@ const corefile = `.:53 {
 
 // startDNS starts a CoreDNS in a pod, behind the Service kube-dns.
 func (c *cluster) startDNS(t testing.TB) {
-	t.Helper()
 	services := c.Options().ServiceCIDRs[0].Masked().Addr().As4()
 	services[3] = 10
 	c.dns = netip.AddrFrom4(services).String()
@@ -205,7 +197,6 @@ func (c *cluster) startDNS(t testing.TB) {
 
 // apply writes objects.
 func (c *cluster) apply(t testing.TB, objects string) {
-	t.Helper()
 	eventually(t, "apply objects", func(ctx context.Context) error {
 		return clusterset.Apply(ctx, c.Cluster, []byte(objects))
 	})
@@ -213,7 +204,6 @@ func (c *cluster) apply(t testing.TB, objects string) {
 
 // startControllers starts a replica of the controller in a pod on each node.
 func (c *cluster) startControllers(t testing.TB) {
-	t.Helper()
 	c.offerCanaries(t)
 	credential := c.writeCredential(t, system, "clusterset-controller")
 	for node := range c.nodes {

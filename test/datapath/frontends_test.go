@@ -96,7 +96,6 @@ func frontends(t *testing.T, b *bed) {
 	client := b.north.client(t, shop, 0)
 	// settled waits until the pods of both clusters answer, or only those of west.
 	settled := func(both bool) {
-		t.Helper()
 		for name, of := range west {
 			ports := map[string]int{"tcp4": 80, "udp4": 53}
 			if name == "db" || name == "cache" {
@@ -182,7 +181,6 @@ server { listen CLUSTERS1:443; listen CLUSTERS2:443; proxy_pass $secure; ssl_pre
 
 // balance makes a balancer for pods of services, with both of its addresses in the API, and starts its nginx.
 func (c *cluster) balance(t testing.TB, pods map[string]*pod) *balancer {
-	t.Helper()
 	folder := t.TempDir()
 	l := &balancer{cluster: c, log: filepath.Join(folder, "connections.log"), pairs: map[string][]netip.Addr{}}
 	base := c.reached[0].Masked().Addr().As4()
@@ -229,7 +227,6 @@ func (c *cluster) balance(t testing.TB, pods map[string]*pod) *balancer {
 
 // publish writes the status of the load balancer, and gives the Gateways one of their addresses.
 func (l *balancer) publish(t testing.TB, ingress string, at int) {
-	t.Helper()
 	l.setStatus(t, "v1", "services/balanced", `{"loadBalancer":{"ingress":`+ingress+`}}`)
 	for _, gateway := range []string{"plain", "clusters"} {
 		l.setStatus(t, "gateway.networking.k8s.io/v1", "gateways/"+gateway,
@@ -239,7 +236,6 @@ func (l *balancer) publish(t testing.TB, ingress string, at int) {
 
 // setStatus writes fields of the status of an object in the namespace shop.
 func (l *balancer) setStatus(t testing.TB, version, object, status string) {
-	t.Helper()
 	group, err := schema.ParseGroupVersion(version)
 	must(t, err)
 	resource, name, _ := strings.Cut(object, "/")
@@ -250,7 +246,6 @@ func (l *balancer) setStatus(t testing.TB, version, object, status string) {
 
 // connections counts the connections to each address of a load balancer or Gateway that end while a function runs.
 func (l *balancer) connections(t testing.TB, name string, do func()) map[netip.Addr]int {
-	t.Helper()
 	must(t, os.Truncate(l.log, 0))
 	do()
 	text, err := os.ReadFile(l.log)

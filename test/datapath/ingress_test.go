@@ -54,7 +54,6 @@ func ingress(t *testing.T, b *bed) {
 
 // deployJack has east and west export the Service of the documentation's example, and north import it.
 func (b *bed) deployJack(t *testing.T) (s service, east, client *pod) {
-	t.Helper()
 	s = service{namespace: "jack", name: "web", ports: []corev1.ServicePort{port("http", corev1.ProtocolTCP, 81, 8080)}}
 	b.createNamespace(t, s.namespace)
 	east = b.east.deploy(t, s, 1, "http:8080")[0]

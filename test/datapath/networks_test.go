@@ -64,7 +64,6 @@ func separate(options []controlplane.Options) {
 
 // separate puts a router between the nodes of the cluster and the others: it alone knows the way to its pods.
 func (c *cluster) separate(t testing.TB) {
-	t.Helper()
 	c.reached = c.Options().NodeCIDRs
 	c.uplink = c.attach(t, router, c.gateways(), c.reached...)
 }
@@ -79,7 +78,6 @@ func (c *cluster) gateways() (addresses []netip.Addr) {
 
 // masquerade gives packets of pods to anything but pods the address of their node, as a CNI does.
 func masquerade(t testing.TB, n *node) {
-	t.Helper()
 	must(t, n.Filter(fmt.Sprintf(`table inet cni {
 chain postrouting {
 type nat hook postrouting priority srcnat
@@ -103,7 +101,6 @@ func (c *cluster) manyAddresses() (addresses []netip.Addr) {
 
 // addAddresses gives the first node the addresses of nodes that do not exist, before its kube-proxy starts.
 func (c *cluster) addAddresses(t testing.TB, n *node, by netip.Addr) {
-	t.Helper()
 	for _, address := range c.manyAddresses() {
 		must(t, n.AddAddress(address))
 		must(t, c.uplink.Route(by, netip.PrefixFrom(address, address.BitLen())))
@@ -112,7 +109,6 @@ func (c *cluster) addAddresses(t testing.TB, n *node, by netip.Addr) {
 
 // addNodes makes the objects of these nodes, and returns the names of all, that of the first node before them.
 func (c *cluster) addNodes(t testing.TB) []string {
-	t.Helper()
 	names := []string{c.nodes[0].name}
 	for i, address := range c.manyAddresses() {
 		node := &corev1.Node{
@@ -167,7 +163,6 @@ func failures(t *testing.T, b *bed) {
 
 // terminate deletes the pod, which goes on serving.
 func (p *pod) terminate(t testing.TB) {
-	t.Helper()
 	pods := p.cluster.CoreV1().Pods(p.namespace)
 	_, err := pods.Patch(t.Context(), p.name, types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.org/serves"]}}`),
 		metav1.PatchOptions{})
@@ -177,7 +172,6 @@ func (p *pod) terminate(t testing.TB) {
 
 // setNetwork restarts the controllers of the cluster, one after the other, with another flag --network.
 func (c *cluster) setNetwork(t testing.TB, network string) {
-	t.Helper()
 	for _, r := range c.replicas {
 		spec := *r.spec.Load()
 		spec.Args = append(slices.Clip(spec.Args), "--network="+network) // the last one counts
@@ -195,7 +189,6 @@ func (c *cluster) setNetwork(t testing.TB, network string) {
 
 // awaitImported waits until the cluster has imported endpoints of another one in a range.
 func (c *cluster) awaitImported(t testing.TB, s service, from *cluster, in netip.Prefix) {
-	t.Helper()
 	eventually(t, fmt.Sprintf("endpoints of %s in %s", from.Name(), c.Name()), func(ctx context.Context) error {
 		list, err := c.DiscoveryV1().EndpointSlices(s.namespace).List(ctx, metav1.ListOptions{
 			LabelSelector: v1beta1.LabelServiceName + "=" + s.name + "," + export.LabelSourceCluster + "=" + from.Name(),

@@ -45,7 +45,6 @@ func (s service) at(port int) string {
 
 // pods starts so many pods behind the Service, on the nodes of the cluster in turn.
 func (c *cluster) pods(t testing.TB, s service, count int, serve ...string) []*pod {
-	t.Helper()
 	if len(serve) == 0 {
 		serve = []string{"tcp:8080"}
 	}
@@ -61,7 +60,6 @@ func (c *cluster) pods(t testing.TB, s service, count int, serve ...string) []*p
 
 // serve creates the Service, for the pods that have its label.
 func (c *cluster) serve(t testing.TB, s service) {
-	t.Helper()
 	object := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name},
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": s.name}, Ports: s.ports},
@@ -75,7 +73,6 @@ func (c *cluster) serve(t testing.TB, s service) {
 
 // export creates the Service and exports it.
 func (c *cluster) export(t testing.TB, s service) {
-	t.Helper()
 	c.serve(t, s)
 	_, err := c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Create(t.Context(), &v1beta1.ServiceExport{
 		ObjectMeta: metav1.ObjectMeta{
@@ -92,7 +89,6 @@ func (c *cluster) export(t testing.TB, s service) {
 
 // deploy starts pods and exports them.
 func (c *cluster) deploy(t testing.TB, s service, count int, serve ...string) []*pod {
-	t.Helper()
 	made := c.pods(t, s, count, serve...)
 	c.export(t, s)
 	return made
@@ -100,13 +96,11 @@ func (c *cluster) deploy(t testing.TB, s service, count int, serve ...string) []
 
 // client is a pod that serves nothing.
 func (c *cluster) client(t testing.TB, namespace string, node int) *pod {
-	t.Helper()
 	return c.pod(t, podSpec{namespace: namespace, name: fmt.Sprintf("client-%d", node), node: node})
 }
 
 // awaitEndpoints waits until the import has so many ready endpoints in the cluster.
 func (c *cluster) awaitEndpoints(t testing.TB, s service, count int) {
-	t.Helper()
 	eventually(t, "endpoints of "+s.name, func(ctx context.Context) error {
 		list, err := c.DiscoveryV1().EndpointSlices(s.namespace).List(ctx,
 			metav1.ListOptions{LabelSelector: v1beta1.LabelServiceName + "=" + s.name})

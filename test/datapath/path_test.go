@@ -23,7 +23,6 @@ const canaryPort = 8081
 
 // offerCanaries makes the Service of the canaries, as the chart does.
 func (c *cluster) offerCanaries(t testing.TB) {
-	t.Helper()
 	const text = "{apiVersion: v1, kind: Service, metadata: {name: %s, namespace: clusterset-dns}, spec: {%s" +
 		"selector: {app: clusterset-controller}, ports: [{name: %s, port: %d}]}}\n---\n"
 	objects := fmt.Sprintf(text, canary.Service, "clusterIP: None, ", canary.Port, canaryPort)
@@ -44,7 +43,6 @@ func (c *cluster) memberPath(ctx context.Context, of *cluster) (string, error) {
 
 // awaitPath waits for the path to a member.
 func (c *cluster) awaitPath(t testing.TB, of *cluster, want string) {
-	t.Helper()
 	eventually(t, fmt.Sprintf("the path from %s to %s", c.Name(), of.Name()), func(ctx context.Context) error {
 		got, err := c.memberPath(ctx, of)
 		if err == nil && got != want {
@@ -63,7 +61,6 @@ func ways(one, other []netip.Prefix) []way { return []way{{one, other}, {other, 
 // drop has the router drop the packets of some ways: what they send to API servers arrives. It returns what undoes
 // it before the test ends, and when it was done.
 func (b *bed) drop(t testing.TB, cut []way) (undo func(), at time.Time) {
-	t.Helper()
 	var rules strings.Builder
 	rules.WriteString("table inet cut {\nchain forward {\ntype filter hook forward priority 0; policy accept;\n")
 	for _, each := range cut {

@@ -57,7 +57,6 @@ var restricted = corev1.SecurityContext{
 // pod creates a Pod, waits for its addresses, and makes the namespace that has them. Once it returns, what it serves is
 // served.
 func (c *cluster) pod(t testing.TB, spec podSpec) *pod {
-	t.Helper()
 	node := c.nodes[spec.node]
 	object := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: spec.namespace, Name: spec.name, Labels: spec.labels},
@@ -121,7 +120,6 @@ func (p *pod) spec(program string, args ...string) process.Spec {
 
 // run starts a program in the pod, which runs until the test ends.
 func (p *pod) run(t testing.TB, program string, args ...string) *process.Process {
-	t.Helper()
 	return start(t, p.spec(program, args...))
 }
 
@@ -136,7 +134,6 @@ type replica struct {
 
 // supervise keeps a program running until the test ends, or end is called.
 func (p *pod) supervise(t testing.TB, spec process.Spec) *replica {
-	t.Helper()
 	r := &replica{pod: p}
 	r.spec.Store(&spec)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -177,7 +174,6 @@ func (r *replica) loop(ctx context.Context) error {
 
 // serve starts the pod's server and returns once it listens.
 func (p *pod) serve(t testing.TB, listeners ...string) {
-	t.Helper()
 	p.server = p.run(t, p.cluster.bed.program("pod"),
 		append([]string{"serve", "-identity", p.identity()}, listeners...)...)
 	eventually(t, p.identity()+" to serve", func(context.Context) error {
@@ -208,7 +204,6 @@ func (p *pod) command(ctx context.Context, program string, args ...string) (stri
 
 // setReady makes the pod ready or not, as a readiness probe would, and returns when.
 func (p *pod) setReady(t testing.TB, ready bool) time.Time {
-	t.Helper()
 	must(t, p.cluster.SetPodReady(t.Context(), p.namespace, p.name, ready))
 	return time.Now()
 }

@@ -33,7 +33,6 @@ func TestRollouts(t *testing.T) {
 // replace replaces the pods of a service in a cluster, as a Deployment of strategy Recreate does, or an eviction: all
 // are gone before new ones are ready.
 func (c *cluster) replace(t *testing.T, s service, old []*pod) {
-	t.Helper()
 	for _, p := range old {
 		p.setReady(t, false)
 		now := int64(0)
@@ -50,7 +49,6 @@ func (c *cluster) replace(t *testing.T, s service, old []*pod) {
 
 // saturate sets or removes the annotation that moves a service away from the cluster.
 func (c *cluster) saturate(t *testing.T, s service, value string) {
-	t.Helper()
 	c.patchExport(t, s, `{"metadata":{"annotations":{%q:%s}}}`, export.AnnotationSaturated, value)
 }
 
@@ -63,7 +61,6 @@ func rollOut(t *testing.T, b *bed) {
 		b.north.client(t, s.namespace, 0).watch(t, "tcp4", s.at(80)), b.east.client(t, s.namespace, 0).watch(t, "tcp4", s.at(80)),
 	}
 	answered := func(by ...string) {
-		t.Helper()
 		for _, w := range watched {
 			w.only(t, time.Now(), by...)
 		}
@@ -122,7 +119,6 @@ func haproxy(t *testing.T, b *bed) {
 	const count, abroad = 1000, 0.1
 	off := 6 * math.Sqrt(abroad*(1-abroad)/count)
 	shared := func(what string, want float64) {
-		t.Helper()
 		var counted *tally.Tally
 		eventually(t, what, func(ctx context.Context) (err error) {
 			if counted, err = client.get(ctx, count, url); err != nil {

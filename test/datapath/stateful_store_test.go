@@ -47,7 +47,6 @@ type store struct {
 const replicaName = "db-0"
 
 func newStore(t testing.TB, b *bed, w workload) *store {
-	t.Helper()
 	recipe, err := filepath.Abs(filepath.Join("stateful", w.name+".bash"))
 	must(t, err)
 	namespace := b.namespace(t)
@@ -101,7 +100,6 @@ func (s *store) tryVerb(ctx context.Context, args ...string) (string, error) {
 }
 
 func (s *store) verb(t testing.TB, args ...string) string {
-	t.Helper()
 	out, err := s.tryVerb(t.Context(), args...)
 	must(t, err)
 	return out
@@ -109,7 +107,6 @@ func (s *store) verb(t testing.TB, args ...string) string {
 
 // create creates the Pod of a cluster's replica, which gets another address than those before.
 func (s *store) create(t testing.TB, c *cluster) {
-	t.Helper()
 	pods := c.CoreV1().Pods(s.namespace)
 	err := pods.Delete(t.Context(), replicaName, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 	if !apierrors.IsNotFound(err) {
@@ -133,7 +130,6 @@ func (s *store) create(t testing.TB, c *cluster) {
 
 // start starts the programs of a cluster's replica.
 func (s *store) start(t testing.TB, c *cluster) {
-	t.Helper()
 	p := s.replicas[c].pod
 	program, arguments := s.bash(p, "run")
 	spec := p.spec(program, arguments...)
@@ -150,7 +146,6 @@ func (s *store) start(t testing.TB, c *cluster) {
 
 // stop stops the programs of a cluster's replica as planned, and removes its network.
 func (s *store) stop(t testing.TB, c *cluster) {
-	t.Helper()
 	r := s.replicas[c]
 	must(t, r.end())
 	must(t, killAll(r.Namespace))
@@ -160,14 +155,12 @@ func (s *store) stop(t testing.TB, c *cluster) {
 
 // crash kills the programs of a cluster's replica, and removes its network.
 func (s *store) crash(t testing.TB, c *cluster) {
-	t.Helper()
 	must(t, killAll(s.replicas[c].Namespace))
 	s.stop(t, c)
 }
 
 // restart replaces a cluster's replica.
 func (s *store) restart(t testing.TB, c *cluster) {
-	t.Helper()
 	s.stop(t, c)
 	s.create(t, c)
 	s.start(t, c)
@@ -204,7 +197,6 @@ func killAll(n *network.Namespace) error {
 
 // write starts the writer in a cluster that is not the leader's, and returns once writes are acknowledged.
 func (s *store) write(t testing.TB, leader *cluster) {
-	t.Helper()
 	for _, c := range s.bed.all() {
 		if c != leader {
 			s.client = s.clients[c]
@@ -224,7 +216,6 @@ func (s *store) acknowledged(since time.Time) []tally.Attempt {
 
 // awaitWrites waits for acknowledged writes after now.
 func (s *store) awaitWrites(t testing.TB) {
-	t.Helper()
 	now := time.Now()
 	eventually(t, "acknowledged writes", func(context.Context) error {
 		if found := len(s.acknowledged(now)); found < rounds {
@@ -236,7 +227,6 @@ func (s *store) awaitWrites(t testing.TB) {
 
 // stopWriting ends the writer, and returns the longest time between two acknowledged writes.
 func (s *store) stopWriting(t testing.TB) (longest time.Duration) {
-	t.Helper()
 	must(t, killAll(s.client.Namespace))
 	s.writer.stop()
 	all, acknowledged := s.writer.since(time.Time{}), s.acknowledged(time.Time{})

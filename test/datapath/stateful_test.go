@@ -140,7 +140,6 @@ func tellStore(t *testing.T, b *bed, w workload) {
 
 // recover waits until writes are acknowledged without the replica of a cluster.
 func (s *store) recover(t testing.TB, without *cluster) {
-	t.Helper()
 	if s.promoted {
 		s.verb(t, "failover", without.Name())
 	}
@@ -149,7 +148,6 @@ func (s *store) recover(t testing.TB, without *cluster) {
 
 // isolate drops what the pods of a cluster send to those of the others, and what they send to it, until it is repaired.
 func (s *store) isolate(t testing.TB, c *cluster) (repair func()) {
-	t.Helper()
 	var cut []way
 	for _, other := range s.bed.all() {
 		if other != c {
@@ -162,7 +160,6 @@ func (s *store) isolate(t testing.TB, c *cluster) (repair func()) {
 
 // leader is the cluster of the leader.
 func (s *store) leader(t testing.TB) (leader *cluster) {
-	t.Helper()
 	eventually(t, "a leader", func(ctx context.Context) error {
 		out, err := s.tryVerb(ctx, "leader")
 		for _, c := range s.bed.all() {
@@ -178,7 +175,6 @@ func (s *store) leader(t testing.TB) (leader *cluster) {
 
 // awaitMembers waits until all replicas take part, and makes them ready.
 func (s *store) awaitMembers(t testing.TB) {
-	t.Helper()
 	eventually(t, "all replicas", func(ctx context.Context) error {
 		out, err := s.tryVerb(ctx, "members")
 		if strings.TrimSpace(out) != "3" {

@@ -225,7 +225,6 @@ func drain(t *testing.T, b *bed) {
 
 // annotateMember sets an annotation on the Secret of a member.
 func (c *cluster) annotateMember(t testing.TB, of *cluster, key, value string) {
-	t.Helper()
 	eventually(t, "annotate the Secret of "+of.Name(), func(ctx context.Context) error {
 		secret, err := c.CoreV1().Secrets(system).Get(ctx, clusterset.SecretOf(of.Name()), metav1.GetOptions{})
 		if err != nil {

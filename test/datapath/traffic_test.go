@@ -92,7 +92,6 @@ func weights(t *testing.T, b *bed) {
 
 // deployMany exports a Service whose endpoints are many addresses of one pod.
 func (c *cluster) deployMany(t testing.TB, s service) {
-	t.Helper()
 	p := c.pod(t, podSpec{namespace: s.namespace, name: s.name, serve: []string{"tcp:8080"}})
 	base := c.nodes[0].pods[0].Masked().Addr().As4()
 	const first = 128 // far from those that kwok gives to pods
@@ -131,7 +130,6 @@ func (c *cluster) deployMany(t testing.TB, s service) {
 
 // patchExport changes the export by a merge patch.
 func (c *cluster) patchExport(t testing.TB, s service, format string, values ...any) {
-	t.Helper()
 	_, err := c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Patch(t.Context(), s.name, types.MergePatchType,
 		fmt.Appendf(nil, format, values...), metav1.PatchOptions{})
 	must(t, err)

@@ -98,7 +98,6 @@ subjects: [{kind: ServiceAccount, name: rollout, namespace: demo}]
 	}).Namespace(namespace)
 	// expect waits for the phase of the Rollout, the ready endpoints that clients have in both clusters, and the pods of west.
 	expect := func(what, phase string, wantEast, wantWest int, image string) {
-		t.Helper()
 		want := fmt.Sprintf("%s, east %d, west %d, in both, and 3 pods of %s", phase, wantEast, wantWest, image)
 		took := eventually(t, what, func(ctx context.Context) error {
 			rollout, err := rollouts.Get(ctx, "web", metav1.GetOptions{})
@@ -140,7 +139,6 @@ subjects: [{kind: ServiceAccount, name: rollout, namespace: demo}]
 		t.Logf("%s after %v: %s", what, took.Round(10*time.Millisecond), want)
 	}
 	promote := func() {
-		t.Helper()
 		_, err := rollouts.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"status":{"pauseConditions":null}}`),
 			metav1.PatchOptions{}, "status")
 		must(t, err)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,7 +37,6 @@ func pinned(module string) func(testing.TB) string {
 		return assets.Tool(context.Background(), module, "helm")
 	})
 	return func(t testing.TB) string {
-		t.Helper()
 		path, err := find()
 		must(t, err)
 		return path
@@ -47,7 +47,6 @@ func pinned(module string) func(testing.TB) string {
 var helm, helm3 = pinned("helm"), pinned("helm3")
 
 func kubectl(t testing.TB) string {
-	t.Helper()
 	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Kubectl)
 	must(t, err)
 	return paths[assets.Kubectl]
@@ -55,7 +54,6 @@ func kubectl(t testing.TB) string {
 
 // try runs a program and returns what it wrote: its output, and what is wrong.
 func try(ctx context.Context, t testing.TB, stdin, program string, args ...string) (string, error) {
-	t.Helper()
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, program, args...)
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
@@ -70,23 +68,20 @@ func try(ctx context.Context, t testing.TB, stdin, program string, args ...strin
 
 // run is try for what must work.
 func run(t testing.TB, stdin, program string, args ...string) string {
-	t.Helper()
 	output, err := try(t.Context(), t, stdin, program, args...)
 	if err != nil {
-		t.Fatalf("%s %s: %v", filepath.Base(program), strings.Join(args, " "), err)
+		must(t, fmt.Errorf("%s %s: %w", filepath.Base(program), strings.Join(args, " "), err))
 	}
 	return output
 }
 
 // template renders the chart.
 func template(t testing.TB, flags ...string) string {
-	t.Helper()
 	return run(t, "", helm(t), append([]string{"template", "clusterset-dns", chart, "--namespace", system, "--set", "clusterId=fromClusterProperty"}, flags...)...)
 }
 
 // objects decodes a YAML stream.
 func objects(t testing.TB, text string) []*unstructured.Unstructured {
-	t.Helper()
 	all, err := clusterset.Objects([]byte(text))
 	must(t, err)
 	return all
@@ -94,19 +89,16 @@ func objects(t testing.TB, text string) []*unstructured.Unstructured {
 
 // ctl runs kubectl as an administrator of a cluster.
 func ctl(t testing.TB, cluster *controlplane.Cluster, stdin string, args ...string) string {
-	t.Helper()
 	return run(t, stdin, kubectl(t), append([]string{"--kubeconfig", cluster.AdminKubeconfig()}, args...)...)
 }
 
 // apply writes objects to a cluster.
 func apply(t testing.TB, cluster *controlplane.Cluster, objects string) {
-	t.Helper()
 	ctl(t, cluster, objects, "apply", "--server-side", "-f", "-")
 }
 
 // controllerOf starts a controller with the rights that its account has in a cluster, until the test ends.
 func controllerOf(t testing.TB, cluster *controlplane.Cluster, flags ...string) *clusterset.Program {
-	t.Helper()
 	folder, err := programs.Build(t.Context(), "cmd/clusterset-controller")
 	must(t, err)
 	return controlplanetest.RunController(t, cluster, filepath.Join(folder, "clusterset-controller"), flags...)

@@ -50,7 +50,6 @@ func TestCRDsAreCurrent(t *testing.T) {
 }
 
 func read(t testing.TB, path string) string {
-	t.Helper()
 	text, err := os.ReadFile(path)
 	must(t, err)
 	return string(text)

@@ -193,7 +193,6 @@ func TestCoreDNSUsesEveryRight(t *testing.T) {
 
 // shop writes what the examples serve, and returns the addresses in it.
 func shop(t testing.TB, cluster *controlplane.Cluster) map[string]string {
-	t.Helper()
 	var endpoints strings.Builder
 	for i := range 20 {
 		fmt.Fprintf(&endpoints, "- {addresses: [10.1.0.%d], hostname: db-%d}\n", i, i)
@@ -252,7 +251,6 @@ var (
 
 // here is an example with the addresses, the ports and the credential of this test.
 func here(t testing.TB, corefile, kubeconfig, upstream string) string {
-	t.Helper()
 	corefile = kubeconfigLine.ReplaceAllString(corefile, "")
 	corefile = pluginLine.ReplaceAllStringFunc(corefile, func(line string) string {
 		parts := pluginLine.FindStringSubmatch(line)
@@ -279,7 +277,6 @@ func here(t testing.TB, corefile, kubeconfig, upstream string) string {
 
 // start runs a CoreDNS beside a cluster until the test ends, and returns its address. It does not wait for it.
 func start(t testing.TB, cluster *controlplane.Cluster, corefile string) string {
-	t.Helper()
 	bin, err := programs.Build(t.Context(), "cmd/coredns")
 	must(t, err)
 	server, err := clusterset.StartCorefile(cluster, filepath.Join(bin, "coredns"), corefile)
@@ -290,7 +287,6 @@ func start(t testing.TB, cluster *controlplane.Cluster, corefile string) string 
 
 // answers waits until a question, a name and a type, has an answer.
 func answers(t *testing.T, server, question, want string) {
-	t.Helper()
 	qname, qtype, _ := strings.Cut(question, " ")
 	eventually(t, question, func(ctx context.Context) error {
 		got, err := ask(ctx, server, qname, qtype)

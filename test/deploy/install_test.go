@@ -24,7 +24,6 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	cluster := bare(t)[0]
 	admin, program := cluster.AdminKubeconfig(), kubectl(t)
 	release := func(args ...string) {
-		t.Helper()
 		run(t, "", helm3(t), append(args, "--kubeconfig", admin, "--namespace", system, "--wait", "--timeout", "2m")...)
 	}
 	// Pod security is enforced: a pod that is not confined would not start.

@@ -85,7 +85,6 @@ func TestMonitoringObjects(t *testing.T) {
 }
 
 func parse(t *testing.T, text string) map[string]any {
-	t.Helper()
 	parsed := map[string]any{}
 	must(t, yaml.Unmarshal([]byte(text), &parsed))
 	return parsed

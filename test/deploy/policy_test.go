@@ -29,7 +29,6 @@ var install sync.Once
 
 // installed is a cluster to which deploy/manifest.yaml and deploy/coredns-rbac.yaml were applied.
 func installed(t testing.TB) *controlplane.Cluster {
-	t.Helper()
 	cluster := shared(t)[0]
 	install.Do(func() {
 		ctl(t, cluster, "", "apply", "--server-side", "--force-conflicts", "-f", root+"/deploy/manifest.yaml", "-f", root+"/deploy/coredns-rbac.yaml")
@@ -50,7 +49,6 @@ func account(namespace, name string) (user user) {
 
 // namespaceOf makes a namespace with that prefix for a test.
 func namespaceOf(t testing.TB, cluster *controlplane.Cluster, prefix string) string {
-	t.Helper()
 	made, err := cluster.Client().CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}, metav1.CreateOptions{})
 	must(t, err)
@@ -59,7 +57,6 @@ func namespaceOf(t testing.TB, cluster *controlplane.Cluster, prefix string) str
 
 // grant binds a ClusterRole to a user in one namespace, or in all where it is empty.
 func grant(t testing.TB, cluster *controlplane.Cluster, namespace, role string, who user) {
-	t.Helper()
 	args := []string{"create", "clusterrolebinding", who.name}
 	if namespace != "" {
 		args = []string{"create", "rolebinding", who.name, "--namespace", namespace}
@@ -120,7 +117,6 @@ func objectOf(version, kind, name string, labels map[string]string, field string
 
 // resourceOf is the resource of an object in a namespace, with the rights of a user.
 func resourceOf(t testing.TB, of object, cluster *controlplane.Cluster, who user, namespace string) dynamic.ResourceInterface {
-	t.Helper()
 	config := cluster.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: who.name, Groups: who.groups}
 	client, err := dynamic.NewForConfig(config)

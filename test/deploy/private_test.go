@@ -73,7 +73,6 @@ func TestReverseTunnel(t *testing.T) {
 		publish(t, reader, fmt.Sprintf("10.1.0.%d", i+1)) // used in the place of demoted endpoints
 	}
 	read := func(what, state string, want ...string) {
-		t.Helper()
 		for _, reader := range readers {
 			reads(t, what, reader, state, want...)
 		}
@@ -155,21 +154,18 @@ const showMembers = "kubectl clusterset status --contexts east -o wide --control
 
 // privateSet starts clusters with a controller each. The function is that of shellOf.
 func privateSet(t *testing.T, names ...string) ([]*controlplane.Cluster, func(string) string) {
-	t.Helper()
 	clusters := planes(t, names...)
 	shell, controllers := shellOf(t, clusters...), ""
 	for _, cluster := range clusters {
 		controllers += "CONTROLLER_" + cluster.Name() + "=" + controllerOf(t, cluster, "--stale-after=20s").Address + "\n"
 	}
 	return clusters, func(commands string) string {
-		t.Helper()
 		return shell(controllers + commands)
 	}
 }
 
 // planes starts control planes with the chart's objects.
 func planes(t *testing.T, names ...string) []*controlplane.Cluster {
-	t.Helper()
 	options := make([]controlplane.Options, len(names))
 	for i, name := range names {
 		options[i] = controlplane.Options{Name: name, Zones: []string{}}
@@ -183,7 +179,6 @@ func planes(t *testing.T, names ...string) []*controlplane.Cluster {
 
 // shellOf returns a function that runs commands of a user, who has a context for each cluster.
 func shellOf(t *testing.T, clusters ...*controlplane.Cluster) func(string) string {
-	t.Helper()
 	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
 	must(t, err)
 	var files []string
@@ -192,14 +187,12 @@ func shellOf(t *testing.T, clusters ...*controlplane.Cluster) func(string) strin
 	}
 	preamble := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH KUBECONFIG=%s\n", bin, filepath.Dir(kubectl(t)), strings.Join(files, ":"))
 	return func(commands string) string {
-		t.Helper()
 		return run(t, preamble+commands, "bash", "-s")
 	}
 }
 
 // background runs a program that ends with the test.
 func background(t *testing.T, folder, path string, args ...string) *process.Process {
-	t.Helper()
 	name := filepath.Base(path)
 	started, err := process.Start(process.Spec{Name: name, Path: path, Args: args, LogFile: filepath.Join(folder, name+".log")})
 	must(t, err)
@@ -209,7 +202,6 @@ func background(t *testing.T, folder, path string, args ...string) *process.Proc
 
 // publish has a cluster export a Service with these endpoints.
 func publish(t *testing.T, cluster *controlplane.Cluster, addresses ...string) {
-	t.Helper()
 	must(t, clusterset.Apply(t.Context(), cluster, []byte(`
 {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: None, ports: [{name: http, port: 80}]}}
 ---
@@ -259,7 +251,6 @@ func seen(ctx context.Context, cluster *controlplane.Cluster, state string, want
 
 // reads waits for what seen checks.
 func reads(t *testing.T, what string, cluster *controlplane.Cluster, state string, want ...string) {
-	t.Helper()
 	took := eventually(t, what+", in "+cluster.Name(), func(ctx context.Context) error {
 		return seen(ctx, cluster, state, want...)
 	})
@@ -296,14 +287,12 @@ func dialed(ctx context.Context, address string) error {
 }
 
 func free(t *testing.T) netip.AddrPort {
-	t.Helper()
 	address, err := process.FreePort()
 	must(t, err)
 	return address
 }
 
 func written(t *testing.T, folder, name, text string) string {
-	t.Helper()
 	path := filepath.Join(folder, name)
 	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path

@@ -38,7 +38,6 @@ func TestProjectedToken(t *testing.T) {
 	const account, audience = "clusterset-controller", "https://west.example.org"
 	path := filepath.Join(t.TempDir(), "west")
 	renew := func() string {
-		t.Helper()
 		token := tokenOf(t, east, account, audience)
 		must(t, os.WriteFile(path, []byte(token), 0o600))
 		return token
@@ -85,7 +84,6 @@ func TestProjectedToken(t *testing.T) {
 
 // authentication returns the documented file by which west trusts east.
 func authentication(t *testing.T, east *controlplane.Cluster) string {
-	t.Helper()
 	text := documented(t, membersPage, "kind: AuthenticationConfiguration")
 	text = strings.ReplaceAll(text, "https://east-api.example.org:6443", east.URL())
 	certificate := strings.ReplaceAll(strings.TrimSpace(string(east.Config().CAData)), "\n", "\n        ")
@@ -95,7 +93,6 @@ func authentication(t *testing.T, east *controlplane.Cluster) string {
 
 // tokenOf requests a token, as the kubelet does for a projected volume if it has an audience.
 func tokenOf(t *testing.T, cluster *controlplane.Cluster, account string, audience ...string) string {
-	t.Helper()
 	token, err := pki.Token(t.Context(), cluster.Client(), system, account, life, audience...)
 	must(t, err)
 	return token

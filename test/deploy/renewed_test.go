@@ -183,14 +183,12 @@ func TestRenewedToken(t *testing.T) {
 
 // mayRead is nil if a member serves the holder of a token.
 func mayRead(ctx context.Context, t *testing.T, cluster *controlplane.Cluster, token string) error {
-	t.Helper()
 	_, err := reading(t, cluster, token).DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
 	return err
 }
 
 // reading returns a client with a token.
 func reading(t *testing.T, cluster *controlplane.Cluster, token string) kubernetes.Interface {
-	t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host: cluster.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: cluster.Config().CAData},
 	})

@@ -76,7 +76,6 @@ func (s server) ask(ctx context.Context, question string) (string, error) {
 
 // until waits for an answer to a question.
 func (s server) until(t *testing.T, question, want string) {
-	t.Helper()
 	controlplanetest.Eventually(t, "an answer", func(ctx context.Context) error {
 		if got, err := s.ask(ctx, question); got != want {
 			return errors.Join(err, fmt.Errorf("%s is answered with %s, want %s", question, got, want))

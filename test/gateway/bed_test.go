@@ -66,7 +66,6 @@ var must = controlplanetest.Must
 
 // start starts control planes that stop with the test.
 func start(t *testing.T, names ...string) []*plane.Plane {
-	t.Helper()
 	planes, stop, err := plane.Start(t.Context(), names...)
 	must(t, err)
 	t.Cleanup(func() { must(t, stop()) })
@@ -75,7 +74,6 @@ func start(t *testing.T, names ...string) []*plane.Plane {
 
 // apply applies the files of a folder, or a file.
 func apply(t *testing.T, at *plane.Plane, pattern string) {
-	t.Helper()
 	files, err := filepath.Glob(pattern)
 	must(t, err)
 	for _, file := range files {
@@ -166,7 +164,6 @@ func echo(pod *corev1.Pod) http.HandlerFunc {
 
 // join has two clusters run our controllers and read each other.
 func join(t *testing.T, planes ...*plane.Plane) {
-	t.Helper()
 	for _, at := range planes {
 		must(t, clusterset.Install(t.Context(), at))
 		controlplanetest.RunController(t, at, filepath.Join(os.Getenv(programsVariable), "clusterset-controller"))

@@ -48,7 +48,6 @@ func TestClusterSet(t *testing.T) {
 
 // run runs the tests as Gateway API's suite does, after its setup.
 func run(t *testing.T, at *plane.Plane, all []suite.ConformanceTest) {
-	t.Helper()
 	log.SetLogger(logr.Discard())
 	must(t, gatewayv1.Install(clientgoscheme.Scheme))
 	must(t, v1alpha1.Install(clientgoscheme.Scheme))

@@ -73,13 +73,11 @@ func pods(namespace, selector string, clusters ...*cluster) wanted {
 
 // expectAnswer asks all pods of the cluster's DNS for the addresses of a name, until each gives those that are wanted.
 func (c *cluster) expectAnswer(t testing.TB, name string, want wanted) {
-	t.Helper()
 	c.expectOf(t, pods(metav1.NamespaceSystem, plugin.DNSSelector, c), name, want)
 }
 
 // expectOf asks these servers.
 func (c *cluster) expectOf(t testing.TB, servers wanted, name string, want wanted) {
-	t.Helper()
 	eventually(t, fmt.Sprintf("%s in %s", name, c.Name()), func(ctx context.Context) error {
 		records, err := want(ctx)
 		if err != nil {
@@ -114,7 +112,6 @@ const (
 // expectEndpoints waits until the endpoints of shop/db in a cluster are the pods of some clusters, all in the state
 // that is wanted of that cluster.
 func (b *bed) expectEndpoints(t testing.TB, c *cluster, states map[string]string) {
-	t.Helper()
 	eventually(t, "endpoints in "+c.Name(), func(ctx context.Context) error {
 		want := map[string]string{}
 		for _, source := range b.clusters {
@@ -161,7 +158,6 @@ func stateOf(conditions discoveryv1.EndpointConditions) string {
 
 // newClient attaches a network namespace as that of a pod, until the test ends. There is at most one of each cluster.
 func (c *cluster) newClient(t *testing.T) *network.Namespace {
-	t.Helper()
 	namespace, err := network.New()
 	must(t, err)
 	t.Cleanup(func() { must(t, namespace.Close()) })

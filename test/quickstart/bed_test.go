@@ -60,7 +60,6 @@ var stockDNS string
 var shop string
 
 func newBed(t *testing.T) *bed {
-	t.Helper()
 	folder := os.Getenv(folderVariable)
 	b := &bed{
 		before: open(t, filepath.Join(folder, "before")), after: open(t, filepath.Join(folder, "after")),
@@ -118,7 +117,6 @@ func dnsAddress(plane *controlplane.Cluster) string {
 
 // user gives the user a kubeconfig with all rights in all clusters.
 func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
-	t.Helper()
 	home := t.TempDir()
 	config := clientcmdapi.NewConfig()
 	for _, plane := range planes {
@@ -136,7 +134,6 @@ func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 
 // cluster has kubelets play the nodes, and what a user has before the installation.
 func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
-	t.Helper()
 	must(t, plane.Kwok().Kill())
 	directory := t.TempDir()
 	t.Cleanup(func() {
@@ -160,7 +157,6 @@ const hide = `mount -t tmpfs hidden "$0" && exec /bin/sh -ec "$1"`
 
 // run runs commands with sh as the user. They must work. It returns what they wrote to standard output.
 func (b *bed) run(t testing.TB, commands string) string {
-	t.Helper()
 	stdout, log := b.quietly(t, commands)
 	t.Log(log)
 	return stdout
@@ -168,13 +164,11 @@ func (b *bed) run(t testing.TB, commands string) string {
 
 // apply applies a manifest in the cluster of a context.
 func (b *bed) apply(t testing.TB, context, manifest string) {
-	t.Helper()
 	b.run(t, "kubectl --context "+context+" apply -f - <<'EOF'\n"+manifest+"\nEOF")
 }
 
 // quietly returns the log of the commands, too.
 func (b *bed) quietly(t testing.TB, commands string) (output, log string) {
-	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	started := time.Now()
@@ -187,7 +181,7 @@ func (b *bed) quietly(t testing.TB, commands string) (output, log string) {
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
-		t.Fatalf("%s\n%v\n%s%s", commands, err, stdout.String(), stderr.String())
+		must(t, fmt.Errorf("%s\n%w\n%s%s", commands, err, stdout.String(), stderr.String()))
 	}
 	return stdout.String(), fmt.Sprintf("%s\n%s%s(%.1f s)", commands, stdout.String(), stderr.String(), time.Since(started).Seconds())
 }

@@ -26,7 +26,6 @@ func testByHand(t *testing.T, b *bed) {
 		server[c] = startByHand(t, b, c)
 	}
 	expect := func(c *cluster, want wanted) {
-		t.Helper()
 		c.expectOf(t, constant(server[c].Address), database, want)
 	}
 	b.run(t, export)
@@ -50,7 +49,6 @@ func testByHand(t *testing.T, b *bed) {
 
 // startByHand starts the programs with the rights that they were granted, and returns CoreDNS.
 func startByHand(t *testing.T, b *bed, c *cluster) *clusterset.Program {
-	t.Helper()
 	resolver, err := clusterset.WriteCredential(t.Context(), c.Cluster, metav1.NamespaceSystem, "clusterset-coredns")
 	must(t, err)
 	controlplanetest.RunController(t, c.Cluster, b.images[b.after.image("clusterset-controller")])

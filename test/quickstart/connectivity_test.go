@@ -54,7 +54,6 @@ ip saddr WEST ip daddr EAST ip length > 1300 drop`,
 
 // cut has nodes drop packets of pods, whose ranges have the names of their clusters.
 func cut(t *testing.T, b *bed, rules string) {
-	t.Helper()
 	for _, c := range b.clusters {
 		rules = strings.ReplaceAll(rules, strings.ToUpper(c.Name()), c.Options().PodCIDRs[0].String())
 	}

@@ -29,7 +29,6 @@ type round struct {
 
 // rounds reads testdata/faults.txt, which tells what its marks mean.
 func rounds(t *testing.T) []round {
-	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "faults.txt"))
 	must(t, err)
 	parts := strings.Split(string(text), "\n== ")
@@ -109,7 +108,6 @@ func testFaults(t *testing.T, b *bed) {
 
 // until waits until check, which runs commands, is nil.
 func until(t testing.TB, what string, check func() error) {
-	t.Helper()
 	eventually(t, what, func(context.Context) error { return check() })
 }
 
@@ -190,7 +188,6 @@ var variable = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|coredns-\w+-\
 
 // explains waits until checked/web, whose cluster west is stale, is explained as README.md shows it of shop/web.
 func (b *bed) explains(t *testing.T) {
-	t.Helper()
 	const command = "kubectl clusterset explain shop/web --contexts east"
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	must(t, err)

@@ -110,7 +110,6 @@ func describe(object *unstructured.Unstructured) (name, text string, err error) 
 
 // expectNothingLeft waits until the cluster is as it was when it started, or since remember.
 func (c *cluster) expectNothingLeft(t testing.TB) {
-	t.Helper()
 	eventually(t, "nothing of ours is left in "+c.Name(), func(ctx context.Context) error {
 		after, err := c.inventory(ctx)
 		if difference := cmp.Diff(c.before, after); err == nil && difference != "" {
@@ -122,7 +121,6 @@ func (c *cluster) expectNothingLeft(t testing.TB) {
 
 // remember makes what there is now what the cluster is to be like in the end.
 func (c *cluster) remember(t testing.TB) {
-	t.Helper()
 	eventually(t, "an inventory of "+c.Name(), func(ctx context.Context) (err error) {
 		c.before, err = c.inventory(ctx)
 		return err

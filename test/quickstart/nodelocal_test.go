@@ -19,7 +19,6 @@ func testNodeLocal(t *testing.T, b *bed) {
 	text, err := os.ReadFile(filepath.Join("testdata", "nodelocal.yaml"))
 	must(t, err)
 	apply := func(block string) {
-		t.Helper()
 		// Not the first node, so that it matters where the cache is asked.
 		b.apply(t, c.Name(), strings.NewReplacer("forward . DNS", "forward . "+dnsAddress(c.Cluster), ": NODE", ": east-1",
 			"    .:53 {", block+"    .:53 {").Replace(string(text)))

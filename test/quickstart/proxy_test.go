@@ -22,7 +22,6 @@ const nodeLocal = "169.254.20.10"
 // connect attaches a network namespace that stands for all nodes of the cluster to the router, with a kube-proxy. With
 // iptables, that lets pass what is to a port of a ClusterIP that the Service does not have: pods reach the API server so.
 func (c *cluster) connect(t *testing.T) {
-	t.Helper()
 	var err error
 	c.nodes, err = network.New()
 	must(t, err)

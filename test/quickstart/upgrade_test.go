@@ -27,7 +27,6 @@ func testUpgrade(t *testing.T, b *bed) {
 	b.use(t, b.after)
 	releases := []release{b.before, b.before, b.before}
 	upgrade := func(i int) {
-		t.Helper()
 		b.run(t, "helm upgrade clusterset-dns "+b.after.chart()+" --kube-context "+b.clusters[i].Name()+
 			" --namespace clusterset-dns --reset-then-reuse-values --wait")
 		b.check(t)

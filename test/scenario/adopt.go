@@ -14,7 +14,6 @@ import (
 
 // theirs is a Service with an IP, and the import that has the IP, as another implementation writes them.
 func (c *Cluster) theirs(service, derived string, annotations ...string) *corev1.Service {
-	c.set.Helper()
 	c.Put("{apiVersion: v1, kind: Service, metadata: {name: " + derived + "}, spec: {ports: [{name: http, port: 80}]}}")
 	made := c.service(derived)
 	c.Put(`{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceImport, metadata: {name: ` + service +
@@ -26,7 +25,6 @@ func (c *Cluster) theirs(service, derived string, annotations ...string) *corev1
 
 // annotateImport adds annotations to an import: names and values.
 func (c *Cluster) annotateImport(service string, annotations ...string) {
-	c.set.Helper()
 	for i := 0; i < len(annotations); i += 2 {
 		c.Patch(mcsResource("serviceimports"), service, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotations[i], annotations[i+1]))
 	}

@@ -36,7 +36,6 @@ type Cluster struct {
 }
 
 func (s *Set) newCluster(name string, platform Platform) *Cluster {
-	s.Helper()
 	c := &Cluster{
 		Objects: s.objects(name, platform.Admin), platform: platform, Options: platform.Options, written: newWrites(),
 	}
@@ -106,7 +105,6 @@ type metric struct {
 }
 
 func (c *Cluster) metrics(name string) (metrics []metric) {
-	c.set.Helper()
 	families, err := c.registry.Load().Gather()
 	c.set.must(err)
 	for _, family := range families {
@@ -126,7 +124,6 @@ func (c *Cluster) metrics(name string) (metrics []metric) {
 
 // ExpectMetric waits until a gauge has a value.
 func (c *Cluster) ExpectMetric(want float64, name string, labels ...string) {
-	c.set.Helper()
 	c.set.Becomes(fmt.Sprint(name, labels, " of ", c.Name), fmt.Sprint(want, true), func() (string, error) {
 		return fmt.Sprint(c.Metric(name, labels...)), nil
 	})
@@ -134,7 +131,6 @@ func (c *Cluster) ExpectMetric(want float64, name string, labels ...string) {
 
 // Judged waits until the reader judges the source so.
 func (s *Set) Judged(p Pair, reason string) {
-	s.Helper()
 	s.Becomes("reason of "+p.Reader.Name+" for the state of "+p.Source.Name, reason, func() (string, error) {
 		for _, each := range p.Reader.metrics("clusterset_controller_member_state") {
 			if each.labels["member"] == p.Source.Name {
@@ -147,7 +143,6 @@ func (s *Set) Judged(p Pair, reason string) {
 
 // LeaseSays waits until the Lease of a member has a state, or none is there if it is empty.
 func (s *Set) LeaseSays(p Pair, state string) {
-	s.Helper()
 	s.Eventually("Lease of "+p.Source.Name+" in "+p.Reader.Name, func() error {
 		lease, err := p.Reader.Kube.CoordinationV1().Leases(system).Get(s.Context(),
 			memberstate.LeasePrefix+p.Source.Name, metav1.GetOptions{})
@@ -163,7 +158,6 @@ func (s *Set) LeaseSays(p Pair, state string) {
 
 // ExpectEvent waits for an Event on an object that says all words.
 func (c *Cluster) ExpectEvent(object metav1.Object, reason string, words ...string) (message string) {
-	c.set.Helper()
 	c.set.Eventually("Event "+reason+" on "+object.GetName(), func() (err error) {
 		message, err = c.event(object, reason, words)
 		return err

@@ -31,7 +31,6 @@ var (
 
 // exportAll makes or restores what a cluster exports.
 func exportAll(c *Cluster) {
-	c.set.Helper()
 	switch c.Name {
 	case "west":
 		c.Export("web:10.65.0.1", "solo:10.65.0.2", "db!10.65.0.3", "lone!10.65.0.4")
@@ -100,7 +99,6 @@ func (s *Set) restore(pairs ...Pair) {
 
 // silence cuts, and waits until the sources are silent.
 func (s *Set) silence(pairs ...Pair) {
-	s.Helper()
 	s.cut(pairs...)
 	for _, p := range pairs {
 		s.Judged(p, "Silent")
@@ -109,7 +107,6 @@ func (s *Set) silence(pairs ...Pair) {
 
 // hear undoes silence, and waits until the sources are heard.
 func (s *Set) hear(pairs ...Pair) {
-	s.Helper()
 	s.restore(pairs...)
 	for _, p := range pairs {
 		s.Judged(p, "Heard")

@@ -29,7 +29,6 @@ type Gateway struct {
 
 // gateway has the reader read the source through a gateway, until the scenario ends.
 func (s *Set) gateway(p Pair) *Gateway {
-	s.Helper()
 	g := &Gateway{}
 	s.kubeconfig(p, s.Through(s.T, p.Reader.Name, p.Source.Name, g))
 	s.Eventually("a watch through the gateway", func() error {

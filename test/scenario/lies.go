@@ -133,7 +133,6 @@ func (l lie) run(s *Set, g *Gateway, east, west *Cluster) {
 
 // problems waits until the cluster counts problems of another's exports.
 func (c *Cluster) problems(of string, reason export.Reason, want float64) {
-	c.set.Helper()
 	if reason == "" {
 		return
 	}

@@ -15,7 +15,6 @@ import (
 
 // ExpectImports waits until exactly these services are imported.
 func (c *Cluster) ExpectImports(want string) {
-	c.set.Helper()
 	c.set.Becomes("imports in "+c.Name, want, func() (string, error) {
 		list, err := c.imports.List(c.set.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -32,7 +31,6 @@ func (c *Cluster) ExpectImports(want string) {
 
 // overLimit waits until the metric says so of west; 1 is over.
 func (c *Cluster) overLimit(limit limits.Limit, over float64) {
-	c.set.Helper()
 	c.ExpectMetric(over, "clusterset_controller_member_over_limit", "member", "west", "limit", string(limit))
 }
 

@@ -19,14 +19,12 @@ import (
 
 // Prefer creates or changes a ServiceExport that exports the annotation.
 func (c *Cluster) Prefer(service, value string) {
-	c.set.Helper()
 	c.PutExport(service, fmt.Sprintf("{exportedAnnotations: {%q: %q}}", export.AnnotationPrefer, value))
 }
 
 // ExpectHints waits until the hints of an import are these, as text: the zones of each endpoint, the trafficDistribution of
 // the derived Service, and the condition PreferCluster.
 func (c *Cluster) ExpectHints(service, want string) {
-	c.set.Helper()
 	c.set.Becomes("hints of "+service+" in "+c.Name, want, func() (string, error) {
 		var texts []string
 		for _, slice := range c.Slices(service) {
@@ -57,14 +55,12 @@ func (c *Cluster) ExpectHints(service, want string) {
 
 // PutNode creates a node in a zone, "null" for none, or moves it there.
 func (o *Objects) PutNode(name, zone string) {
-	o.set.Helper()
 	o.Put(fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {%s: %s}}}", name, corev1.LabelTopologyZone, zone))
 	o.nodes = append(o.nodes, name)
 }
 
 // RemoveNode deletes a node.
 func (o *Objects) RemoveNode(name string) {
-	o.set.Helper()
 	o.set.must(o.Kube.CoreV1().Nodes().Delete(o.set.Context(), name, metav1.DeleteOptions{}))
 }
 

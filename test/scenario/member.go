@@ -17,7 +17,6 @@ import (
 )
 
 func (s *Set) secretOf(p Pair) *corev1.Secret {
-	s.Helper()
 	secret, err := p.Reader.Kube.CoreV1().Secrets(system).Get(s.Context(), p.secret(), metav1.GetOptions{})
 	s.must(err)
 	return secret
@@ -25,7 +24,6 @@ func (s *Set) secretOf(p Pair) *corev1.Secret {
 
 // kubeconfig gives the reader another one.
 func (s *Set) kubeconfig(p Pair, text []byte) {
-	s.Helper()
 	s.edit(p, fmt.Sprintf(`{"data":{%q:%q}}`, member.KubeconfigKey, base64.StdEncoding.EncodeToString(text)))
 }
 

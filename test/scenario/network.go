@@ -23,7 +23,6 @@ import (
 
 // SetNode creates a node with an address, or changes it, and says whether it is ready.
 func (o *Objects) SetNode(name, address string, ready bool) {
-	o.set.Helper()
 	o.Put("{apiVersion: v1, kind: Node, metadata: {name: " + name + "}}")
 	o.nodes = append(o.nodes, name)
 	status := map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[ready]
@@ -34,7 +33,6 @@ func (o *Objects) SetNode(name, address string, ready bool) {
 
 // expose exports services, as Export does, whose endpoints are on nodes, in the order of both.
 func (c *Cluster) expose(service, fields, way string, nodes, addresses []string) {
-	c.set.Helper()
 	c.PutService(service, "{selector: {app: x}, ipFamilyPolicy: SingleStack, "+fields+" ports: [{name: http, port: 80, targetPort: 8080}]}")
 	var endpoints []string
 	for i, address := range addresses {
@@ -47,7 +45,6 @@ func (c *Cluster) expose(service, fields, way string, nodes, addresses []string)
 
 // targets waits until the endpoints of a cluster are imported with a port.
 func (c *Cluster) targets(service, source string, want func() int32) {
-	c.set.Helper()
 	c.set.Eventually("ports of "+source+" in "+c.Name, func() error {
 		for _, slice := range c.Slices(service) {
 			if slice.Labels[export.LabelSourceCluster] == source && len(slice.Endpoints) > 0 && (len(slice.Ports) != 1 || ptr.Deref(slice.Ports[0].Port, 0) != want()) {

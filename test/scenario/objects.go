@@ -53,12 +53,10 @@ type Objects struct {
 
 // NewObjects returns those of a cluster that is on no bed.
 func NewObjects(t *testing.T, name, namespace string, config *rest.Config) *Objects {
-	t.Helper()
 	return (&Set{T: t, namespace: namespace}).objects(name, config)
 }
 
 func (s *Set) objects(name string, config *rest.Config) *Objects {
-	s.Helper()
 	o := &Objects{Name: name, set: s}
 	var err error
 	o.Kube, err = kubernetes.NewForConfig(config)
@@ -79,7 +77,6 @@ func (s *Set) key(service string) types.NamespacedName {
 
 // Patch changes an object of the namespace by a merge patch.
 func (o *Objects) Patch(resource schema.GroupVersionResource, name, patch string, subresources ...string) {
-	o.set.Helper()
 	_, err := o.Dynamic.Resource(resource).Namespace(o.set.namespace).Patch(o.set.Context(), name, types.MergePatchType,
 		[]byte(patch), metav1.PatchOptions{}, subresources...)
 	o.set.must(err)
@@ -87,14 +84,12 @@ func (o *Objects) Patch(resource schema.GroupVersionResource, name, patch string
 
 // CreateNamespace creates the namespace of the services.
 func (c *Cluster) CreateNamespace() {
-	c.set.Helper()
 	c.Put("{apiVersion: v1, kind: Namespace, metadata: {name: " + c.set.namespace + "}}")
 	c.namespaces = append(c.namespaces, c.set.namespace)
 }
 
 // DeleteNamespace deletes it and waits until it is gone.
 func (c *Cluster) DeleteNamespace() {
-	c.set.Helper()
 	namespaces := c.Kube.CoreV1().Namespaces()
 	c.set.must(namespaces.Delete(c.set.Context(), c.set.namespace, metav1.DeleteOptions{}))
 	c.set.Eventually("namespace gone", func() error {
@@ -108,7 +103,6 @@ func (c *Cluster) DeleteNamespace() {
 // Export serves and exports services, each as name:address,address with a
 // cluster IP or name!address,address without. What exists is changed.
 func (o *Objects) Export(services ...string) {
-	o.set.Helper()
 	o.Serve(services...)
 	for _, each := range services {
 		o.PutExport(nameOf(each), "{}")
@@ -117,7 +111,6 @@ func (o *Objects) Export(services ...string) {
 
 // Serve is Export without ServiceExports.
 func (o *Objects) Serve(services ...string) {
-	o.set.Helper()
 	for _, each := range services {
 		name := nameOf(each)
 		ip := ""
@@ -135,25 +128,21 @@ func nameOf(service string) string { return service[:strings.IndexAny(service, "
 
 // PutService creates or changes a Service, whose spec is YAML on one line.
 func (o *Objects) PutService(name, spec string) {
-	o.set.Helper()
 	o.Put("{apiVersion: v1, kind: Service, metadata: {name: " + name + "}, spec: " + spec + "}")
 }
 
 // PutExport creates or changes a ServiceExport.
 func (o *Objects) PutExport(name, spec string) {
-	o.set.Helper()
 	o.Put("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: " + name + "}, spec: " + spec + "}")
 }
 
 // AnnotateExport creates or changes a ServiceExport with an annotation, whose value is YAML: null removes it.
 func (o *Objects) AnnotateExport(name, key, value string) {
-	o.set.Helper()
 	o.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: %s, annotations: {%s: %s}}}", name, key, value))
 }
 
 // SetEndpoints gives a Service endpoints, as the EndpointSlice controller does: they are ready, or terminate if ~ follows.
 func (o *Objects) SetEndpoints(service string, addresses ...string) {
-	o.set.Helper()
 	var endpoints []string
 	kind := "IPv4"
 	for _, each := range addresses {
@@ -176,14 +165,12 @@ endpoints: [%[4]s]
 
 // DeleteService deletes a Service and its endpoints.
 func (o *Objects) DeleteService(name string) {
-	o.set.Helper()
 	o.set.must(o.services.Delete(o.set.Context(), name, metav1.DeleteOptions{}))
 	o.set.must(ignoreNotFound(o.slices.Delete(o.set.Context(), name+"-ipv4", metav1.DeleteOptions{})))
 }
 
 // Withdraw deletes ServiceExports.
 func (o *Objects) Withdraw(services ...string) {
-	o.set.Helper()
 	for _, each := range services {
 		o.set.must(o.exports.Delete(o.set.Context(), each, metav1.DeleteOptions{}))
 	}
@@ -191,13 +178,11 @@ func (o *Objects) Withdraw(services ...string) {
 
 // DeleteImport deletes a ServiceImport.
 func (o *Objects) DeleteImport(service string, options metav1.DeleteOptions) {
-	o.set.Helper()
 	o.set.must(ignoreNotFound(o.imports.Delete(o.set.Context(), service, options)))
 }
 
 // Import returns a ServiceImport that there is.
 func (o *Objects) Import(service string) *v1beta1.ServiceImport {
-	o.set.Helper()
 	imported, err := o.importOf(service)
 	o.set.must(err)
 	return imported
@@ -217,7 +202,6 @@ func (o *Objects) derivedOf(service string) (*corev1.Service, error) {
 
 // watchImports returns a watch of imports from a service's as it is now, until the scenario ends.
 func (c *Cluster) watchImports(service string) watch.Interface {
-	c.set.Helper()
 	watched, err := c.imports.Watch(c.set.Context(), metav1.ListOptions{ResourceVersion: c.Import(service).ResourceVersion})
 	c.set.must(err)
 	c.set.Cleanup(watched.Stop)
@@ -226,7 +210,6 @@ func (c *Cluster) watchImports(service string) watch.Interface {
 
 // service returns a Service that there is.
 func (o *Objects) service(name string) *corev1.Service {
-	o.set.Helper()
 	service, err := o.services.Get(o.set.Context(), name, metav1.GetOptions{})
 	o.set.must(err)
 	return service
@@ -240,7 +223,6 @@ var clusterScoped = map[string]bool{
 
 // Put creates the objects of a YAML stream, or changes those that exist to have what it says.
 func (o *Objects) Put(text string) {
-	o.set.Helper()
 	o.set.must(o.put(o.set.Context(), text))
 }
 

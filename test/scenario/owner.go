@@ -69,7 +69,6 @@ func deletions(s *Set, east, west *Cluster) {
 
 // replaceImport deletes an import, and waits until there is another one.
 func (c *Cluster) replaceImport(service string, remove func()) {
-	c.set.Helper()
 	before := c.Import(service).UID
 	remove()
 	c.set.Eventually("another import", func() error {

@@ -22,7 +22,6 @@ var definitions = schema.GroupVersionResource{
 
 // deleteCRDs deletes those of these resources, and with them all objects.
 func (c *Cluster) deleteCRDs(resources ...string) {
-	c.set.Helper()
 	for _, each := range resources {
 		c.set.must(
 			c.Dynamic.Resource(definitions).Delete(c.set.Context(), each+".multicluster.x-k8s.io",
@@ -44,13 +43,11 @@ var CRDs = string(crd.ServiceExportCRD) + "\n---\n" + string(crd.ServiceImportCR
 
 // createCRDs creates all.
 func (c *Cluster) createCRDs() {
-	c.set.Helper()
 	c.putCRDs("v1beta1", CRDs)
 }
 
 // putCRDs creates or changes all, and waits until a version is served.
 func (c *Cluster) putCRDs(version, text string) {
-	c.set.Helper()
 	c.set.Eventually("CRDs", func() error { return c.put(c.set.Context(), text) })
 	for _, each := range []string{"serviceexports", "serviceimports"} {
 		c.set.Eventually(each+" are served", func() error {

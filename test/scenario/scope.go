@@ -40,7 +40,6 @@ spec:
 
 // Describe sets a ClusterProperty. The controller reads it within a minute.
 func (o *Objects) Describe(name, value string) {
-	o.set.Helper()
 	if !o.described {
 		o.Put(about)
 		o.described = true
@@ -53,7 +52,6 @@ func (o *Objects) Describe(name, value string) {
 
 // Choose sets the clusters that an export is for; null is all.
 func (c *Cluster) Choose(service, clusters string) {
-	c.set.Helper()
 	c.AnnotateExport(service, export.AnnotationClusters, clusters)
 }
 
@@ -123,13 +121,11 @@ func chosenClusters(s *Set) {
 
 // ExpectReach waits until a ServiceExport has the condition Reach with this reason and message, or without a text none.
 func (c *Cluster) ExpectReach(service, want string) {
-	c.set.Helper()
 	c.set.Becomes("Reach of "+service, want, func() (string, error) { return c.exportCondition(service, reconciler.ConditionReach), nil })
 }
 
 // exportCondition returns the reason and the message of a condition of a ServiceExport, which may have none of the type.
 func (c *Cluster) exportCondition(service, condition string) string {
-	c.set.Helper()
 	exported, err := c.exportOf(service)
 	c.set.must(err)
 	if found := meta.FindStatusCondition(exported.Status.Conditions, condition); found != nil {

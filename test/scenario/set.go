@@ -27,6 +27,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
+	"github.com/clusterset-dns/clusterset-dns/test/steps"
 )
 
 // system is the namespace of the controllers.
@@ -82,7 +83,6 @@ type Set struct {
 
 // On runs the scenario on a bed. What runs for it has ended when it returns.
 func (s Scenario) On(t *testing.T, bed Bed) {
-	t.Helper()
 	set := &Set{T: t, Bed: bed}
 	for i, platform := range bed.Platforms(t, s.Clusters) {
 		set.namespace = platform.Namespace
@@ -192,19 +192,16 @@ func (p Pair) secret() string { return "member-" + p.Source.Name }
 
 // Join makes the source a member of the reader.
 func (s *Set) Join(p Pair) {
-	s.Helper()
 	p.Reader.PutSecret(p.secret(), p.Source.Name, p.Source.platform.Credential(p.Reader.Name))
 }
 
 // Leave ends that.
 func (s *Set) Leave(p Pair) {
-	s.Helper()
 	s.must(p.Reader.Kube.CoreV1().Secrets(system).Delete(s.Context(), p.secret(), metav1.DeleteOptions{}))
 }
 
 // PutSecret creates or changes the Secret of a member.
 func (o *Objects) PutSecret(name, id string, kubeconfig []byte) *corev1.Secret {
-	o.set.Helper()
 	o.Put(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: %s, labels: {%s: %s}}, data: {%s: %s}}",
 		system, name, member.ClusterLabel, id, member.KubeconfigKey, base64.StdEncoding.EncodeToString(kubeconfig)))
 	secret, err := o.Kube.CoreV1().Secrets(system).Get(o.set.Context(), name, metav1.GetOptions{})
@@ -214,14 +211,12 @@ func (o *Objects) PutSecret(name, id string, kubeconfig []byte) *corev1.Secret {
 
 // edit changes the Secret with which a reader reads its member by a merge patch.
 func (s *Set) edit(p Pair, patch string) {
-	s.Helper()
 	_, err := p.Reader.Kube.CoreV1().Secrets(system).Patch(s.Context(), p.secret(), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	s.must(err)
 }
 
 // Annotate sets an annotation on that Secret, and removes it if the value is empty.
 func (s *Set) Annotate(p Pair, key, value string) {
-	s.Helper()
 	text := "null"
 	if value != "" {
 		text = strconv.Quote(value)
@@ -242,7 +237,7 @@ func (s *Set) Eventually(what string, check func() error) {
 			return
 		}
 		if left < 0 {
-			s.Fatalf("%s: not within %s: %v", what, patience, err)
+			s.Fatalf("%s: not within %s: %v%s", what, patience, err, steps.Here())
 		}
 		s.Pass(pause)
 		pause = min(pause*3/2, 2*time.Second)
@@ -251,7 +246,6 @@ func (s *Set) Eventually(what string, check func() error) {
 
 // Becomes waits until a text is as wanted.
 func (s *Set) Becomes(what, want string, text func() (string, error)) {
-	s.Helper()
 	s.Eventually(what, func() error {
 		got, err := text()
 		if err == nil && got != want {
@@ -264,7 +258,7 @@ func (s *Set) Becomes(what, want string, text func() (string, error)) {
 func (s *Set) must(err error) {
 	s.Helper()
 	if err != nil {
-		s.Fatal(err)
+		s.Fatalf("%v%s", err, steps.Here())
 	}
 }
 

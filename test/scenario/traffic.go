@@ -13,7 +13,6 @@ import (
 
 // Ask has all exports of a service in all clusters ask for this, too, by annotation; empty for nothing at all.
 func (s *Set) Ask(service, annotation, value string) {
-	s.Helper()
 	for _, c := range s.clusters {
 		_, err := c.exportOf(service)
 		s.must(ignoreNotFound(err))
@@ -173,7 +172,6 @@ type Shares map[string]int
 
 // ExpectShares waits until clusters, or all, have these, and the same endpoints are ready in all of them.
 func (s *Set) ExpectShares(service string, want Shares, in ...*Cluster) {
-	s.Helper()
 	in = s.or(in)
 	s.Eventually("shares of "+service, func() error {
 		var first []string
@@ -236,7 +234,6 @@ func inSRV(s *Set, east, west, north *Cluster) {
 
 // ExpectSRV waits until DNS in clusters, or all, answers these SRV records of a service.
 func (s *Set) ExpectSRV(service, want string, in ...*Cluster) {
-	s.Helper()
 	for _, c := range s.or(in) {
 		s.Becomes("SRV records of "+service+" in "+c.Name, want, func() (string, error) { return c.DNS.SRV(service, s.namespace), nil })
 	}

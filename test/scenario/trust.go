@@ -42,7 +42,6 @@ func exportsLost(s *Set, east, west, north *Cluster) {
 
 // uid is that of a cluster's namespace kube-system.
 func (s *Set) uid(c *Cluster) string {
-	s.Helper()
 	namespace, err := c.Kube.CoreV1().Namespaces().Get(s.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 	s.must(err)
 	return string(namespace.UID)
@@ -103,7 +102,6 @@ func rebuilt(s *Set) {
 
 // editLease changes a Lease of a cluster.
 func (s *Set) editLease(c *Cluster, name string, change func(*coordinationv1.Lease)) {
-	s.Helper()
 	s.Eventually("edit Lease "+name, func() error {
 		leases := c.Kube.CoordinationV1().Leases(system)
 		lease, err := leases.Get(s.Context(), name, metav1.GetOptions{})
@@ -117,7 +115,6 @@ func (s *Set) editLease(c *Cluster, name string, change func(*coordinationv1.Lea
 }
 
 func (s *Set) deleteLease(c *Cluster, name string) {
-	s.Helper()
 	s.must(ignoreNotFound(c.Kube.CoordinationV1().Leases(system).Delete(s.Context(), name, metav1.DeleteOptions{})))
 }
 

@@ -45,7 +45,6 @@ const gone = "none -> NXDOMAIN"
 // derived Service, clusters.
 func (o *Objects) See(service string) string {
 	s := o.set
-	s.Helper()
 	var wrong []string
 	texts, sources, empty := o.endpoints(service)
 	imported, err := o.importOf(service)
@@ -122,7 +121,6 @@ func (o *Objects) endpoints(service string) (texts, sources, empty []string) {
 
 // Slices returns the slices of a service that the controller wrote.
 func (o *Objects) Slices(service string) []discoveryv1.EndpointSlice {
-	o.set.Helper()
 	list, err := o.slices.List(o.set.Context(), metav1.ListOptions{
 		LabelSelector: export.LabelService + "=" + service + "," + export.LabelSliceManagedBy + "=" + export.Manager,
 	})
@@ -188,7 +186,6 @@ func (s *Set) or(clusters []*Cluster) []*Cluster {
 
 // Expect waits until the clusters, all if none is named, are as the view has it.
 func (s *Set) Expect(want View, in ...*Cluster) {
-	s.Helper()
 	for _, c := range s.or(in) {
 		s.Eventually("view of "+c.Name, func() error { return c.differs(want) })
 	}
@@ -196,7 +193,6 @@ func (s *Set) Expect(want View, in ...*Cluster) {
 
 // Except is Expect with another view for one cluster.
 func (s *Set) Except(c *Cluster, but, want View) {
-	s.Helper()
 	s.Expect(but, c)
 	for _, other := range s.clusters {
 		if other != c {
@@ -207,7 +203,6 @@ func (s *Set) Except(c *Cluster, but, want View) {
 
 // Holds asserts that the view of the clusters, all if none is named, stays as it is for a time.
 func (s *Set) Holds(d time.Duration, want View, in ...*Cluster) {
-	s.Helper()
 	for end := time.Now().Add(d / time.Duration(s.Rate())); time.Now().Before(end); {
 		for _, c := range s.or(in) {
 			s.must(c.differs(want))
@@ -218,7 +213,6 @@ func (s *Set) Holds(d time.Duration, want View, in ...*Cluster) {
 
 // IPs waits until an import and its derived Service have the same IPs, these if some are given, and returns them.
 func (c *Cluster) IPs(service string, want ...string) (ips []string) {
-	c.set.Helper()
 	c.set.Eventually("IPs of "+service+" in "+c.Name, func() error {
 		imported, err := c.importOf(service)
 		if err != nil {

@@ -100,7 +100,6 @@ const longest = 12 * time.Second
 
 // Quiet waits until the controllers of the clusters, all if none is named, ask for no write for some time.
 func (s *Set) Quiet(clusters ...*Cluster) {
-	s.Helper()
 	clusters, before := s.or(clusters), ""
 	s.Eventually("rest", func() error {
 		s.Pass(longest)

@@ -23,6 +23,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
+	"github.com/clusterset-dns/clusterset-dns/test/steps"
 )
 
 // Main runs the tests of a package and ends the process. It ties the process to its parent, so that
@@ -149,7 +150,7 @@ func Eventually(t testing.TB, what string, check func(context.Context) error) ti
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, patience, last)
+			t.Fatalf("%s: not within %s: %v%s", what, patience, last, steps.Here())
 		case <-time.After(pause):
 		}
 	}
@@ -178,6 +179,6 @@ func Documented(t testing.TB, page, text string) string {
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v%s", err, steps.Here())
 	}
 }

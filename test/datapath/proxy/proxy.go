@@ -30,7 +30,6 @@ subjects: [{kind: ServiceAccount, name: kube-proxy, namespace: kube-system}]
 // Start starts the kube-proxy of a node in its namespace, with the path of a kubeconfig and further flags. It runs until the
 // test ends.
 func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network.Namespace, credential, mode string, flags ...string) {
-	t.Helper()
 	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.KubeProxy)
 	controlplanetest.Must(t, err)
 	started, err := process.Start(at.In("", process.Spec{

@@ -75,7 +75,6 @@ type Kubelet struct {
 // Start plays until the test ends, which fails if a pod cannot be played: all processes end at once, and the pods stay in the
 // API as they are. The cluster must have its nodes.
 func Start(t testing.TB, options Options) {
-	t.Helper()
 	k := &Kubelet{Options: options, t: t, pods: map[types.UID]*pod{}, next: map[string]netip.Addr{}}
 	nodes, err := options.Cluster.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	controlplanetest.Must(t, err)
