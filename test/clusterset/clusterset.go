@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/mcs-api/config/crd"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -212,6 +213,9 @@ func ApplyIn(ctx context.Context, plane Cluster, namespace string, stream []byte
 	}
 	return nil
 }
+
+// CRDs are the CustomResourceDefinitions of the Multi-Cluster Services API.
+var CRDs = string(crd.ServiceExportCRD) + "\n---\n" + string(crd.ServiceImportCRD)
 
 // CRD is the definition of a resource with the names of upstream, but without its schema.
 func CRD(group, version, kind string) string {

@@ -11,6 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
 const (
@@ -45,6 +48,22 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	return c.poll(ctx, "the API server to be ready", func(ctx context.Context) error {
 		return c.clientset.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
+}
+
+// installCRDs creates the CRDs of the Multi-Cluster Services API, and returns once the API server serves them.
+func (c *Cluster) installCRDs(ctx context.Context) error {
+	if err := clusterset.Apply(ctx, c, []byte(clusterset.CRDs)); err != nil {
+		return err
+	}
+	for _, resource := range []string{"serviceexports", "serviceimports"} {
+		if err := c.poll(ctx, "the API of "+resource, func(ctx context.Context) error {
+			_, err := c.dynamic.Resource(v1beta1.SchemeGroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{Limit: 1})
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // waitWorking waits until the controllers have made the service account of the namespace default, and until all nodes are

@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/mcs-api/config/crd"
+
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
 var definitions = schema.GroupVersionResource{
@@ -38,12 +39,9 @@ func (c *Cluster) deleteCRDs(resources ...string) {
 	}
 }
 
-// CRDs are the CustomResourceDefinitions of the MCS API.
-var CRDs = string(crd.ServiceExportCRD) + "\n---\n" + string(crd.ServiceImportCRD)
-
 // createCRDs creates all.
 func (c *Cluster) createCRDs() {
-	c.putCRDs("v1beta1", CRDs)
+	c.putCRDs("v1beta1", clusterset.CRDs)
 }
 
 // putCRDs creates or changes all, and waits until a version is served.

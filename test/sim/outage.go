@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
 // StopAPI kills the API server: nobody can connect to it, and its connections are reset.
@@ -47,7 +46,7 @@ func (c *Cluster) SetImpostor(impostor bool) {
 
 // standard are the CustomResourceDefinitions of the MCS API, parsed once: each cluster of each scenario has them.
 var standard = sync.OnceValue(func() []*unstructured.Unstructured {
-	objects, err := clusterset.Objects([]byte(scenario.CRDs))
+	objects, err := clusterset.Objects([]byte(clusterset.CRDs))
 	if err != nil {
 		panic(err)
 	}

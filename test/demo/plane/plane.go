@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/mcs-api/config/crd"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
@@ -108,10 +107,8 @@ func newPlane(ctx context.Context, name, directory string, number byte) (*Plane,
 	if err == nil {
 		p.dynamic, err = dynamic.NewForConfig(p.config)
 	}
-	for _, definition := range [][]byte{crd.ServiceExportCRD, crd.ServiceImportCRD} {
-		if err == nil {
-			err = clusterset.Apply(ctx, p, definition)
-		}
+	if err == nil {
+		err = clusterset.Apply(ctx, p, []byte(clusterset.CRDs))
 	}
 	if err == nil {
 		err = play(running, api, p.kube, name, netip.AddrFrom4([4]byte{10, 64 + ranges}), netip.AddrFrom4([4]byte{192, 0, 2, 10 * number}))

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver/contract"
@@ -19,7 +20,7 @@ func TestContract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := apiserver.New(apiserver.Options{Name: "east", Administrator: "admin"})
 		config := &rest.Config{Host: "https://east", Transport: server, QPS: -1, BearerToken: "admin"}
-		scenario.NewObjects(t, "east", metav1.NamespaceDefault, config).Put(scenario.CRDs)
+		scenario.NewObjects(t, "east", metav1.NamespaceDefault, config).Put(clusterset.CRDs)
 		contract.Test(t, config)
 	})
 }
