@@ -78,7 +78,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			"--service-account-jwks-uri=https://" + c.address.String() + "/openid/v1/jwks",
 			"--service-account-key-file=" + signingKeyFile,
 			"--service-account-signing-key-file=" + signingKeyFile,
-			"--service-cluster-ip-range=" + join(c.options.ServiceCIDRs),
+			"--service-cluster-ip-range=" + Joined(c.options.ServiceCIDRs),
 			"--allow-privileged",
 			// Nodes are played, so nothing would take the taint away that this plugin gives to new ones.
 			"--disable-admission-plugins=TaintNodesByCondition",
@@ -117,7 +117,8 @@ func (c *Cluster) environment() []string {
 	}
 }
 
-func join(prefixes []netip.Prefix) string {
+// Joined are ranges as a flag has them.
+func Joined(prefixes []netip.Prefix) string {
 	texts := make([]string, len(prefixes))
 	for i, prefix := range prefixes {
 		texts[i] = prefix.String()

@@ -117,7 +117,7 @@ func (c *cluster) startNodes(t testing.TB) {
 			if len(c.nodes) == 0 {
 				c.addAddresses(t, n, addresses[0])
 			}
-			flags = append(flags, "--nodeport-addresses="+proxy.Joined(c.reached))
+			flags = append(flags, "--nodeport-addresses="+controlplane.Joined(c.reached))
 		}
 		proxy.Start(t, c.Cluster, n.name, n.Namespace, credential, c.bed.mode, flags...)
 		c.nodes = append(c.nodes, n)

@@ -4,10 +4,8 @@
 package proxy
 
 import (
-	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
@@ -39,7 +37,7 @@ func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network
 			"--kubeconfig=" + credential,
 			"--hostname-override=" + node,
 			"--proxy-mode=" + mode,
-			"--cluster-cidr=" + Joined(cluster.Options().PodCIDRs),
+			"--cluster-cidr=" + controlplane.Joined(cluster.Options().PodCIDRs),
 			// The limits of the kernel are the machine's.
 			"--conntrack-max-per-core=0",
 			"--oom-score-adj=0",
@@ -48,13 +46,4 @@ func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network
 	}))
 	controlplanetest.Must(t, err)
 	controlplanetest.End(t, started)
-}
-
-// Joined are ranges as a flag has them.
-func Joined(prefixes []netip.Prefix) string {
-	texts := make([]string, len(prefixes))
-	for i, prefix := range prefixes {
-		texts[i] = prefix.String()
-	}
-	return strings.Join(texts, ",")
 }
