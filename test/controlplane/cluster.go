@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -59,7 +58,7 @@ func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error)
 			return nil, err
 		}
 	}
-	programs, err := assets.Ensure(ctx, os.Stderr, assets.Cluster()...)
+	programs, err := assets.Ensure()
 	if err != nil {
 		return nil, fmt.Errorf("provide the control plane's programs: %w", err)
 	}

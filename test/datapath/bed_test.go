@@ -14,7 +14,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
@@ -26,7 +25,6 @@ const patience = 60 * time.Second
 type bed struct {
 	mode              string // of the kube-proxies
 	networks          bool   // each cluster has one of its own; their nodes reach each other, and masquerade pods
-	paths             assets.Paths
 	programs          string // the folder of those that are built from this tree
 	east, west, north *cluster
 }
@@ -36,9 +34,7 @@ var zones = map[string][]string{"east": {"a", "b"}, "west": {"b", "c"}, "north":
 
 // newBed starts clusters, and joins them. All of it stops with the test.
 func newBed(t *testing.T, mode string, networks bool) *bed {
-	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Etcd)
-	must(t, err)
-	b := &bed{mode: mode, networks: networks, paths: paths, programs: os.Getenv(programsVariable)}
+	b := &bed{mode: mode, networks: networks, programs: os.Getenv(programsVariable)}
 	options := make([]controlplane.Options, 0, len(zones))
 	for _, name := range []string{"east", "west", "north"} {
 		options = append(options, controlplane.Options{

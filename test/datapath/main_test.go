@@ -27,8 +27,7 @@ func TestMain(m *testing.M) { sandbox.Main(m, outside, inside) }
 
 // outside builds what is missing.
 func outside() (clean func(), err error) {
-	if _, err := assets.Ensure(context.Background(), os.Stderr,
-		append(assets.Cluster(), assets.KubeProxy)...); err != nil {
+	if _, err := assets.Ensure(); err != nil {
 		return nil, err
 	}
 	folder, err := programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "test/datapath/pod")

@@ -33,6 +33,7 @@ type store struct {
 	service
 	bed      *bed
 	recipe   string // the file
+	etcd     string // the program
 	data     string // the folder of the volumes
 	replicas map[*cluster]*replica
 	clients  map[*cluster]*pod
@@ -49,9 +50,11 @@ const replicaName = "db-0"
 func newStore(t testing.TB, b *bed, w workload) *store {
 	recipe, err := filepath.Abs(filepath.Join("stateful", w.name+".bash"))
 	must(t, err)
+	paths, err := assets.Ensure()
+	must(t, err)
 	namespace := b.namespace(t)
 	s := &store{
-		workload: w, bed: b, recipe: recipe, data: t.TempDir(), replicas: map[*cluster]*replica{},
+		workload: w, bed: b, recipe: recipe, etcd: paths[assets.Etcd], data: t.TempDir(), replicas: map[*cluster]*replica{},
 		clients: map[*cluster]*pod{}, next: 1,
 		service: service{
 			namespace: namespace, name: "db", ports: w.ports,
@@ -88,7 +91,7 @@ func (s *store) bash(p *pod, args ...string) (program string, arguments []string
 		"--user", "--map-user=65534", "--map-group=65534", "--", "env",
 		"CLUSTER=" + p.cluster.Name(), "SELF=" + s.nameOf(p.cluster), "NAMES=" + strings.Join(names, " "),
 		"DOMAIN=" + s.domain(), "DATA=" + s.volume(p.cluster),
-		"POD=" + s.bed.program("pod"), "ETCD=" + s.bed.paths[assets.Etcd],
+		"POD=" + s.bed.program("pod"), "ETCD=" + s.etcd,
 		"bash", s.recipe,
 	}, args...)
 }

@@ -47,7 +47,7 @@ func pinned(module string) func(testing.TB) string {
 var helm, helm3 = pinned("helm"), pinned("helm3")
 
 func kubectl(t testing.TB) string {
-	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Kubectl)
+	paths, err := assets.Ensure()
 	must(t, err)
 	return paths[assets.Kubectl]
 }

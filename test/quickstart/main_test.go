@@ -86,7 +86,7 @@ func inside() (err error) {
 // build provides what the clusters and their user have besides clusterset-dns: the control planes, and in a folder
 // stock/coredns, user/helm and user/kubectl. It needs the network.
 func build(folder string) error {
-	paths, err := assets.Ensure(context.Background(), os.Stderr, append(assets.Cluster(), assets.Kubectl, assets.KubeProxy)...)
+	paths, err := assets.Ensure()
 	if err != nil {
 		return err
 	}

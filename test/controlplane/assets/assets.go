@@ -8,10 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
@@ -44,11 +44,14 @@ type Paths map[Program]string
 const binaries, executable = "test/controlplane/binaries", "programs"
 
 // Ensure finds the programs, and builds them, all in one, unless they are up to date. If that takes long, it says so on
-// progress. Any number of processes may call it at once.
-func Ensure(ctx context.Context, progress io.Writer, names ...Program) (Paths, error) {
+// standard error. Any number of processes may call it at once, and each looks once.
+func Ensure() (Paths, error) { return ensure() }
+
+var ensure = sync.OnceValues(func() (Paths, error) {
 	defer time.AfterFunc(5*time.Second, func() {
-		fmt.Fprintln(progress, "control plane: building its programs; without a cache it takes minutes")
+		fmt.Fprintln(os.Stderr, "control plane: building its programs; without a cache it takes minutes")
 	}).Stop()
+	ctx := context.Background()
 	version, err := programs.Go(ctx, binaries, environment, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {
 		return nil, err
@@ -60,14 +63,14 @@ func Ensure(ctx context.Context, progress io.Writer, names ...Program) (Paths, e
 		return nil, fmt.Errorf("build the control plane's programs: %w", err)
 	}
 	paths := Paths{}
-	for _, name := range names {
+	for _, name := range append(Cluster(), KubeProxy, Kubectl) {
 		paths[name] = filepath.Join(folder, string(name))
 		if err := os.Symlink(executable, paths[name]); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("name a built program: %w", err)
 		}
 	}
 	return paths, nil
-}
+})
 
 // environment has requirements from the nested module alone.
 var environment = []string{"GOWORK=off", "GOFLAGS=-mod=readonly"}

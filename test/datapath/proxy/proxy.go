@@ -4,7 +4,6 @@
 package proxy
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -28,7 +27,7 @@ subjects: [{kind: ServiceAccount, name: kube-proxy, namespace: kube-system}]
 // Start starts the kube-proxy of a node in its namespace, with the path of a kubeconfig and further flags. It runs until the
 // test ends.
 func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network.Namespace, credential, mode string, flags ...string) {
-	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.KubeProxy)
+	paths, err := assets.Ensure()
 	controlplanetest.Must(t, err)
 	started, err := process.Start(at.In("", process.Spec{
 		Name: "kube-proxy of " + node,

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 
@@ -15,7 +14,7 @@ import (
 func main() {
 	err := process.TieToParent()
 	if err == nil {
-		_, err = assets.Ensure(context.Background(), os.Stderr)
+		_, err = assets.Ensure()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build-binaries:", err)
