@@ -9,12 +9,9 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -26,34 +23,26 @@ const maxDecoded = 4 << 20
 // protobufPrefix precedes each object that an API server encodes.
 var protobufPrefix = []byte("k8s\x00")
 
-// kinds are the objects that a member may answer with. The decoder would accept any kind that an object claims.
-var kinds = map[string]*message{
-	"discovery.k8s.io/v1 EndpointSliceList": messageOf[discoveryv1.EndpointSliceList](),
-	"discovery.k8s.io/v1 EndpointSlice":     messageOf[discoveryv1.EndpointSlice](),
-	"coordination.k8s.io/v1 LeaseList":      messageOf[coordinationv1.LeaseList](),
-	"coordination.k8s.io/v1 Lease":          messageOf[coordinationv1.Lease](),
-	"authentication.k8s.io/v1 TokenRequest": messageOf[authenticationv1.TokenRequest](), // see renewToken
-	"v1 Status":                             messageOf[metav1.Status](),
-}
-
 var errMalformed = errors.New("the answer is no object in the protobuf form of Kubernetes")
 
-// A message has the memory that each occurrence of a field takes.
-type message struct{ fields map[protowire.Number]field }
+// An object is of a type that is generated for the API.
+type object interface{ Unmarshal(data []byte) error }
 
+// A field has the memory that each occurrence of it takes, without that of its own fields, in bytes.
 type field struct {
-	size int
-	of   *message // nil for a scalar field
+	size   int
+	fields map[protowire.Number]field // nil for a scalar field
 }
 
 // mapEntry is about the size of an entry of a map of strings, without the strings.
 const mapEntry = 100
 
-func messageOf[T any]() *message { return describe(reflect.TypeFor[T]()) }
+// described has what describe returned for the types of objects.
+var described sync.Map
 
 // describe reads field numbers from the struct tags of generated code. The types have no cycles.
-func describe(of reflect.Type) *message {
-	m := &message{map[protowire.Number]field{}}
+func describe(of reflect.Type) field {
+	is := field{fields: map[protowire.Number]field{}}
 	for i := range of.NumField() {
 		tag := strings.Split(of.Field(i).Tag.Get("protobuf"), ",")
 		if len(tag) < 2 {
@@ -63,84 +52,72 @@ func describe(of reflect.Type) *message {
 		if err != nil {
 			panic(fmt.Sprintf("%s.%s has the tag %q", of, of.Field(i).Name, tag))
 		}
-		is, f := of.Field(i).Type, field{}
-		switch is.Kind() {
+		has, size := of.Field(i).Type, 0
+		switch has.Kind() {
 		case reflect.Map:
-			f.size = mapEntry
+			size = mapEntry
 		case reflect.Slice, reflect.Pointer:
-			is = is.Elem()
-			f.size = int(is.Size())
+			has = has.Elem()
+			size = int(has.Size())
 		}
-		if is.Kind() == reflect.Struct {
-			f.of = describe(is)
+		var f field
+		if has.Kind() == reflect.Struct {
+			f = describe(has)
 		}
-		m.fields[protowire.Number(number)] = f
+		f.size = size
+		is.fields[protowire.Number(number)] = f
 	}
-	return m
+	return is
 }
 
-// checkObject returns an error if an encoded object is of an unexpected kind, and errTooLarge if it exceeds maxDecoded.
-func checkObject(data []byte) error {
+// decode decodes an object as an API server encodes it. It returns an error if the object is of another kind, and errTooLarge,
+// before it is decoded, if it exceeds maxDecoded.
+func decode(data []byte, into object) error {
 	data, ok := bytes.CutPrefix(data, protobufPrefix)
-	var object runtime.Unknown // what the decoder reads first, too
-	if !ok || object.Unmarshal(data) != nil {
+	var encoded runtime.Unknown
+	if !ok || encoded.Unmarshal(data) != nil {
 		return errMalformed
 	}
-	of, ok := kinds[object.APIVersion+" "+object.Kind]
-	if !ok {
-		return fmt.Errorf("the API server answers with an object of the kind %.100q in %.100q, which it was not asked for",
-			object.Kind, object.APIVersion)
+	of, room := reflect.TypeOf(into).Elem(), maxDecoded
+	if encoded.Kind != of.Name() {
+		return fmt.Errorf("the API server answers with an object of the kind %.100q in %.100q instead of %s", encoded.Kind,
+			encoded.APIVersion, of.Name())
 	}
-	room := maxDecoded
-	return of.take(object.Raw, &room)
-}
-
-// checkEvent calls checkObject for the object in a watch event.
-func checkEvent(data []byte) error {
-	var event metav1.WatchEvent
-	if event.Unmarshal(data) != nil {
+	sizes, known := described.Load(of)
+	if !known {
+		sizes, _ = described.LoadOrStore(of, describe(of))
+	}
+	if err := sizes.(field).take(encoded.Raw, &room); err != nil {
+		return err
+	}
+	if into.Unmarshal(encoded.Raw) != nil {
 		return errMalformed
 	}
-	if len(event.Object.Raw) == 0 {
-		return nil
-	}
-	return checkObject(event.Object.Raw)
+	return nil
 }
 
 // take subtracts the memory of a message from room.
-func (m *message) take(data []byte, room *int) error {
-	return each(data, func(number protowire.Number, value []byte) error {
-		f := m.fields[number]
-		if *room -= f.size; *room < 0 {
-			return fmt.Errorf("%w: it takes more than %d bytes once it is decoded", errTooLarge, maxDecoded)
-		}
-		if f.of == nil {
-			return nil
-		}
-		return f.of.take(value, room)
-	})
-}
-
-// each calls do with each field of a message; value is nil for fields without a length.
-func each(data []byte, do func(protowire.Number, []byte) error) error {
+func (f field) take(data []byte, room *int) error {
 	for len(data) > 0 {
-		number, kind, n := protowire.ConsumeTag(data)
-		if n < 0 {
+		number, kind, start := protowire.ConsumeTag(data)
+		if start < 0 {
 			return errMalformed
 		}
-		data = data[n:]
-		length := protowire.ConsumeFieldValue(number, kind, data)
+		length := protowire.ConsumeFieldValue(number, kind, data[start:])
 		if length < 0 {
 			return errMalformed
 		}
-		var value []byte
-		if kind == protowire.BytesType {
-			value, _ = protowire.ConsumeBytes(data)
+		is := f.fields[number]
+		if *room -= is.size; *room < 0 {
+			return fmt.Errorf("%w: it takes more than %d bytes once it is decoded", errTooLarge, maxDecoded)
 		}
-		if err := do(number, value); err != nil {
-			return err
+		if is.fields != nil && kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(data[start:])
+			if err := is.take(value, room); err != nil {
+				return err
+			}
 		}
-		data = data[length:]
+		data = data[start+length:]
 	}
 	return nil
 }

@@ -134,10 +134,10 @@ func TestCredentialsChange(t *testing.T) {
 				}
 				switch {
 				case strings.Contains(rest, "healthy"):
-					m.note(watchedSlices, nil)
-					m.note(watchedHeartbeat, nil)
+					m.note(t.Context(), watchedSlices, nil)
+					m.note(t.Context(), watchedHeartbeat, nil)
 				case strings.Contains(rest, "failing"):
-					m.note(watchedSlices, errors.New("connection refused"))
+					m.note(t.Context(), watchedSlices, errors.New("connection refused"))
 				}
 				slices.Sort(got)
 				force := ""

@@ -3,6 +3,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -45,21 +44,13 @@ type exporter struct {
 	answer string // instead of a token of the account, if it is set
 }
 
-func (e *exporter) CreateToken(
-	_ context.Context, account string, request *authenticationv1.TokenRequest, _ metav1.CreateOptions,
-) (*authenticationv1.TokenRequest, error) {
+func (e *exporter) requestToken(_ context.Context, account string, life time.Duration) (string, error) {
 	e.asked++
 	e.names[account] = true
 	if using, _ := ParseToken(*e.using); e.down.Load() || time.Now().After(using.Expires) {
-		return nil, apierrors.NewUnauthorized("ended")
+		return "", apierrors.NewUnauthorized("ended")
 	}
-	life := time.Duration(*request.Spec.ExpirationSeconds) * time.Second
-	made := &authenticationv1.TokenRequest{}
-	made.Status.Token = readerToken(time.Now(), life)
-	if e.answer != "" {
-		made.Status.Token = e.answer
-	}
-	return made, nil
+	return cmp.Or(e.answer, readerToken(time.Now(), life)), nil
 }
 
 // TestRenewToken: a year passes, in which the member is away for a third of the life of each token.
@@ -98,7 +89,7 @@ func TestRenewToken(t *testing.T) {
 				}
 				time.AfterFunc(life/2, func() { e.down.Store(true) })
 				time.AfterFunc(life/2+life/3, func() { e.down.Store(false) })
-				m.renewToken(ctx, e, credential)
+				m.renewToken(ctx, e.requestToken, credential)
 				config, err := clientcmd.Load(held.Data[KubeconfigKey])
 				if err != nil {
 					t.Fatal(err)
@@ -135,7 +126,7 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 			m := holding(token)
 			m.keep = func(context.Context, *corev1.Secret) error { t.Errorf("%s is written", name); return nil }
 			has, _ := ParseToken(token)
-			if err := m.replaceToken(t.Context(), e, has, token); err == nil || e.asked != 1 {
+			if err := m.replaceToken(t.Context(), e.requestToken, has, token); err == nil || e.asked != 1 {
 				t.Errorf("%s: %v after %d requests", name, err, e.asked)
 			}
 		}
@@ -165,7 +156,7 @@ func TestNotRenewed(t *testing.T) {
 				t.Fatal(err)
 			}
 			change(m, &credential)
-			m.renewToken(ctx, e, credential)
+			m.renewToken(ctx, e.requestToken, credential)
 			if e.asked > 0 {
 				t.Errorf("%s: %d requests", name, e.asked)
 			}

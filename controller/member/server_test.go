@@ -9,19 +9,21 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
 
 // encode is an object as an API server sends it.
 func encode(t testing.TB, object runtime.Object) []byte {
 	form := scheme.Codecs.EncoderForVersion(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme),
-		schema.GroupVersions{authenticationv1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion})
+		schema.GroupVersions{corev1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion})
 	encoded, err := runtime.Encode(form, object)
 	if err != nil {
 		t.Error(err)
@@ -37,6 +39,16 @@ func listening(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server
+}
+
+// connected is a connection to a server by a transport.
+func connected(t *testing.T, m *Member, host string, transport http.RoundTripper) *connection {
+	t.Helper()
+	c, err := m.connect(&http.Client{Transport: transport}, Credential{Config: &rest.Config{Host: host}, Namespace: "clusterset-dns"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // unheard is the member west, of which nobody is told anything.

@@ -40,8 +40,7 @@ func storing(changed func(types.NamespacedName)) *sliceStore {
 // replace lists what the server has.
 func replace(t *testing.T, store *sliceStore, server *pages) {
 	t.Helper()
-	whose := func() (string, error) { return "", nil }
-	if _, err := store.list(t.Context(), server, metav1.ListOptions{Limit: pageSize}, whose); err != nil {
+	if _, err := store.list(t.Context(), server.page, leases{}.read); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -29,9 +29,9 @@ var mutants = slices.Concat(reading, judging, merging, deciding, writing, scopin
 
 // reading are mistakes in what is asked of members, and what speaks for them.
 var reading = []mutant{
-	at("controller/member/member.go", "a member sends all its EndpointSlices, not those that it exports",
-		`v1beta1.LabelSourceCluster + "=" + m.cluster`, `v1beta1.LabelSourceCluster`),
-	at("controller/member/member.go", "all Leases of a member are read, for which the credential has no right",
+	at("controller/member/connection.go", "a member sends all its EndpointSlices, not those that it exports",
+		`v1beta1.LabelSourceCluster + "=" + c.cluster`, `v1beta1.LabelSourceCluster`),
+	at("controller/member/connection.go", "all Leases of a member are read, for which the credential has no right",
 		`fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease)`, `fields.Everything()`),
 	at("controller/reconciler/input.go",
 		"a controller that restarts while a member is away removes what the member exports: its copies do not speak for it",
@@ -84,9 +84,9 @@ var reading = []mutant{
 		`used := c.used[service]`, `used := c.used[types.NamespacedName{}]`),
 	at("controller/member/slices.go", "what a restored etcd says again under an old resourceVersion is not seen",
 		`old != nil && export.Pack(old).Equal(packed)`, `old != nil && old.ResourceVersion == slice.ResourceVersion`),
-	at("controller/member/member.go", "a watch is resumed in an etcd that was restored from a backup, and what it lost stays",
+	at("controller/member/connection.go", "a watch is resumed in an etcd that was restored from a backup, and what it lost stays",
 		` || order < 0`, ` || order < -1`),
-	at("controller/member/member.go", "a watch is resumed in another cluster at the same address, and slices of both mix",
+	at("controller/member/connection.go", "a watch is resumed in another cluster at the same address, and slices of both mix",
 		` || *listed != "" && uid != *listed`, ``),
 	at("controller/member/members.go", "nobody asks whether a list that lacks most exports is to be believed",
 		`if s.config.Tracker.Listed(member, uid, services, show) {`, `if show(); false {`),

@@ -5,6 +5,7 @@ package member
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -21,16 +24,11 @@ type roundTrip func(*http.Request) (io.ReadCloser, error)
 // RoundTrip implements http.RoundTripper.
 func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) {
 	body, err := r(request)
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}, Body: body}, err
-}
-
-// ask sends a request to a server, as the limits of a member allow.
-func ask(ctx context.Context, query string, server roundTrip) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://west/"+query, http.NoBody)
-	if err != nil {
-		return nil, err
+	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}, Body: body}
+	if refused := apierrors.APIStatus(nil); errors.As(err, &refused) {
+		response.StatusCode, response.Body, err = int(refused.Status().Code), http.NoBody, nil
 	}
-	return (&frameLimiter{base: server, event: 1}).RoundTrip(request)
+	return response, err
 }
 
 // answering is a server that answers an empty page, once begin is closed unless it is nil.
@@ -63,15 +61,10 @@ func drip(*http.Request) (io.ReadCloser, error) {
 func TestSlowServers(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
-			of := make(chan struct{}, listsAtOnce)
+			m := unheard()
+			m.turns = make(chan struct{}, listsAtOnce)
 			get := func(ctx context.Context, server roundTrip) error {
-				ours := &turn{of: of}
-				defer ours.end()
-				response, err := ask(ours.with(ctx), "", server)
-				if err == nil {
-					response.Body.Close()
-				}
-				return err
+				return connected(t, m, "https://west", server).page(ctx, metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			for range times * listsAtOnce {
@@ -97,17 +90,18 @@ func TestSlowServers(t *testing.T) {
 // and a server that does not answer keeps no member waiting.
 func TestPagesAreReadInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of, never := make(chan struct{}, 2), make(chan struct{})
-		read := make(chan *turn, 10)
+		m, never := unheard(), make(chan struct{})
+		m.turns = make(chan struct{}, 2)
+		read := make(chan func(), 10)
 		list := func(begin <-chan struct{}) {
-			ours := &turn{of: of}
-			response, err := ask(ours.with(t.Context()), "", answering(t, begin))
-			if err != nil {
+			c := connected(t, m, "https://west", answering(t, begin))
+			if err := c.page(t.Context(), metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {
+				ctx, end := context.WithCancel(t.Context())
+				read <- end
+				<-ctx.Done()
+			}); err != nil {
 				t.Error(err)
-				return
 			}
-			response.Body.Close()
-			read <- ours
 		}
 		for range 3 {
 			go list(never)
@@ -118,19 +112,17 @@ func TestPagesAreReadInTurn(t *testing.T) {
 		}
 		for left := 5; left > 0; left-- {
 			synctest.Wait()
-			if want := min(2, left); len(read) != want || len(of) != want {
-				t.Fatalf("with %d left %d pages are held, by %d", left, len(read), len(of))
+			if want := min(2, left); len(read) != want || len(m.turns) != want {
+				t.Fatalf("with %d left %d pages are held, by %d", left, len(read), len(m.turns))
 			}
-			held := <-read
-			held.end()
-			held.end() // once is enough
+			(<-read)()
 		}
 		close(never)
 		for range 3 {
-			(<-read).end()
+			(<-read)()
 		}
-		if len(of) != 0 {
-			t.Errorf("%d turns were not given back", len(of))
+		if synctest.Wait(); len(m.turns) != 0 {
+			t.Errorf("%d turns were not given back", len(m.turns))
 		}
 	})
 }
@@ -138,20 +130,18 @@ func TestPagesAreReadInTurn(t *testing.T) {
 // TestWatchThatNobodyEnds: a watch of which nothing comes any more, also not its end, is closed.
 func TestWatchThatNobodyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		response, err := ask(t.Context(), "?watch=true&timeoutSeconds=300", func(*http.Request) (io.ReadCloser, error) {
+		began, seconds, version := time.Now(), "", "1"
+		c := connected(t, unheard(), "https://west", roundTrip(func(request *http.Request) (io.ReadCloser, error) {
+			seconds = request.URL.Query().Get("timeoutSeconds")
 			body, _ := io.Pipe()
 			return body, nil
-		})
-		if err != nil {
-			t.Fatal(err)
+		}))
+		nobody := func(*discoveryv1.EndpointSlice) { t.Error("there is an event") }
+		if err := watchFrom(t.Context(), c, watchedSlices, c.slices, &version, nobody, nobody); err != nil {
+			t.Error(err)
 		}
-		defer response.Body.Close()
-		if got, err := io.ReadAll(response.Body); err == nil || len(got) > 0 {
-			t.Errorf("read %d bytes, and %v", len(got), err)
-		}
-		if lasted := time.Since(began); lasted != 5*time.Minute+patience {
-			t.Errorf("it lasted %s", lasted)
+		if timeout, _ := time.ParseDuration(seconds + "s"); time.Since(began) != timeout+patience || timeout < 5*time.Minute {
+			t.Errorf("a watch of %s s lasted %s", seconds, time.Since(began))
 		}
 	})
 }

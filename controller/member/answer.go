@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// maxAnswer bounds a response other than a watch, in bytes after decompression; maxDecoded bounds its memory.
+	maxAnswer = 4 << 20
+	// maxRefusal bounds an error response, in bytes: logs have it, quoted. It also bounds that with a token.
+	maxRefusal = 4 << 10
+	// maxOther bounds a watch event without a slice, in bytes.
+	maxOther = 16 << 10
+	// frameHeader is the size of the header of a watch event: the event's length in network byte order.
+	frameHeader = 4
+)
+
+// errTooLarge reports a response that exceeds maxAnswer or maxDecoded, and errLate one that took longer than pageWithin.
+var (
+	errTooLarge = errors.New("the answer is too large")
+	errLate     = errors.New("the answer takes too long")
+)
+
+// read reads a body of at most limit bytes within pageWithin, and closes it.
+func read(body io.ReadCloser, limit int) ([]byte, error) {
+	late := time.AfterFunc(pageWithin, func() { _ = body.Close() })
+	defer body.Close()
+	whole, err := io.ReadAll(io.LimitReader(body, int64(limit)+1))
+	switch {
+	case !late.Stop() && err != nil:
+		return nil, fmt.Errorf("%w: more than %s", errLate, pageWithin)
+	case err != nil:
+		return nil, err
+	case len(whole) > limit:
+		return nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, limit)
+	}
+	return whole, nil
+}
+
+// bounded bounds what client-go reads itself: errors, and tokens.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	var expected object = &metav1.Status{}
+	if response.StatusCode/100 == 2 {
+		if request.Method == http.MethodGet {
+			return response, nil
+		}
+		expected = &authenticationv1.TokenRequest{}
+	}
+	whole, err := read(response.Body, maxRefusal)
+	if err == nil && bytes.HasPrefix(whole, protobufPrefix) {
+		err = decode(whole, expected)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("status %d: %w", response.StatusCode, err)
+	}
+	response.Body = io.NopCloser(bytes.NewReader(whole))
+	return response, nil
+}
+
+// events has each event of a watch taken, of at most limit bytes, until an error. The end of the connection is none.
+func events(body io.Reader, limit int, take func(metav1.WatchEvent) error) error {
+	var encoded bytes.Buffer // grows as an event arrives
+	for {
+		if encoded.Cap() > maxOther {
+			encoded = bytes.Buffer{}
+		}
+		encoded.Reset()
+		if _, err := io.CopyN(&encoded, body, frameHeader); err != nil {
+			return nil
+		}
+		length := binary.BigEndian.Uint32(encoded.Next(frameHeader))
+		if uint64(length) > uint64(limit) {
+			return fmt.Errorf("an event of the watch has %d bytes, and may have %d", length, limit)
+		}
+		if _, err := io.CopyN(&encoded, body, int64(length)); err != nil {
+			return nil
+		}
+		var event metav1.WatchEvent
+		err := event.Unmarshal(encoded.Bytes())
+		if err != nil {
+			err = errMalformed
+		} else {
+			err = take(event)
+		}
+		if err != nil {
+			return fmt.Errorf("an event of the watch: %w", err)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
+)
+
+// event is an encoded event of a watch, with so many bytes at least.
+func event(t *testing.T, kind string, object []byte, length int) string {
+	t.Helper()
+	encoded, err := (&metav1.WatchEvent{Type: kind, Object: apiruntime.RawExtension{Raw: object}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := padded(string(encoded), max(len(encoded), length))
+	return string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text
+}
+
+// TestBounded: of what a hostile server sends no more is read than it may send, and nothing else than it is asked for.
+func TestBounded(t *testing.T) {
+	const most = maxOther + 2*100
+	page, one := string(encode(t, &discoveryv1.EndpointSliceList{})), encode(t, slice("one", "web", "2"))
+	pods := append([]byte(page), "\x0a\x09\x12\x07PodList"...)
+	for name, test := range map[string]struct {
+		body   string
+		watch  bool
+		status int
+		token  bool   // it is one that is asked for
+		wrong  string // part of the error
+		events int
+	}{
+		"a list":                          {body: padded(page, maxAnswer)},
+		"a list that is too large":        {body: padded(page, maxAnswer+1), wrong: "too large: more than 4194304 bytes"},
+		"a list in JSON":                  {body: "{}", wrong: "protobuf"},
+		"a page that unfolds":             {body: string(encode(t, empties(maxDecoded/40))), wrong: "too large: it takes more than"},
+		"another kind":                    {body: string(pods), wrong: `"PodList"`},
+		"a watch":                         {watch: true, body: strings.Repeat(event(t, "MODIFIED", one, most), 100), events: 100},
+		"a watch that breaks":             {watch: true, body: event(t, "ADDED", one, 0) + "\x00\x00\x01\x00x", events: 1},
+		"bookmarks and what is deleted":   {watch: true, body: event(t, "BOOKMARK", one, 0) + event(t, "DELETED", one, 0), events: 1},
+		"a watch that ends at once":       {watch: true, wrong: "ended at once"},
+		"an event of nothing":             {watch: true, body: event(t, "", nil, 0), wrong: "protobuf"},
+		"garbage for an event":            {watch: true, body: "\x00\x00\x00\x02\x0a\xff", wrong: "protobuf"},
+		"an event of another kind":        {watch: true, body: event(t, "ADDED", pods, 0), wrong: `"PodList"`},
+		"an error":                        {watch: true, body: event(t, "ERROR", encode(t, &metav1.Status{Message: "gone", Code: 410}), 0), wrong: "gone"},
+		"an error of another kind":        {watch: true, body: event(t, "ERROR", pods, 0), wrong: `"PodList"`},
+		"a large event":                   {watch: true, body: event(t, "ADDED", one, 0) + event(t, "ADDED", one, most+1), events: 1, wrong: "has 16585 bytes, and may have 16584"},
+		"an event without end":            {watch: true, body: "\xff\xff\xff\xff" + strings.Repeat("x", 4*most), wrong: "has 4294967295 bytes"},
+		"a token":                         {token: true, status: 201, body: string(encode(t, &authenticationv1.TokenRequest{}))},
+		"a token that is too large":       {token: true, body: strings.Repeat("x", maxRefusal+1), wrong: "too large"},
+		"another kind than a token":       {token: true, body: string(pods), wrong: `"PodList"`},
+		"a refusal of a watch":            {watch: true, status: 403, body: "{}", wrong: "(get endpointslices)"},
+		"a refusal of a watch, too large": {watch: true, status: 500, body: strings.Repeat("x", maxRefusal+1), wrong: "too large"},
+		"a refusal of another kind":       {status: 500, body: string(pods), wrong: `"PodList"`},
+		"a refusal with its reason":       {status: 403, body: string(encode(t, &metav1.Status{Status: "Failure", Message: "no right", Code: 403})), wrong: "no right"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
+				w.WriteHeader(max(test.status, 200))
+				_, _ = io.WriteString(w, test.body) // the client may hang up
+			}))
+			defer server.Close()
+			m := unheard()
+			m.account = limits.NewAccount("west", limits.Limits{SliceBytes: 100}, nil, nil)
+			c := connected(t, m, server.URL, http.DefaultTransport)
+			events, version := 0, "1"
+			count := func(*discoveryv1.EndpointSlice) { events++ }
+			var err error
+			switch {
+			case test.token:
+				_, err = c.requestToken(t.Context(), "clusterset-member-east", time.Hour)
+			case test.watch:
+				err = watchFrom(t.Context(), c, watchedSlices, c.slices, &version, count, count)
+			default:
+				err = c.page(t.Context(), metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
+			}
+			if (err == nil) != (test.wrong == "") || err != nil && !strings.Contains(err.Error(), test.wrong) || events != test.events {
+				t.Errorf("%d events, want %d; %v, want an error with %q", events, test.events, err, test.wrong)
+			}
+			if errors.Is(err, errTooLarge) != strings.HasPrefix(test.wrong, "too large") {
+				t.Errorf("got %v", err)
+			}
+			if (version == "2") != (test.events > 0) {
+				t.Errorf("the version is %s after %d events", version, test.events)
+			}
+		})
+	}
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// listsAtOnce bounds the pages of lists that are read and decoded at once: each takes a multiple of maxAnswer in memory, and
+// all members are listed at the start.
+const listsAtOnce = 8
+
+// A connection reads a member with one credential.
+type connection struct {
+	*Member
+	core coreclient.CoreV1Interface
+	// namespace is that of the heartbeat and of the account of the token.
+	namespace string
+}
+
+// connect returns a connection by a client, whose transport it changes.
+func (m *Member) connect(client *http.Client, credential Credential) (*connection, error) {
+	client.Transport = bounded{client.Transport}
+	config := rest.CopyConfig(credential.Config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf
+	config.QPS = -1 // the member's own priority and fairness is the limit
+	core, err := coreclient.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Member: m, core: core, namespace: credential.Namespace}, nil
+}
+
+// slices is a request for the EndpointSlices that the member publishes.
+func (c *connection) slices(options metav1.ListOptions) *rest.Request {
+	options.LabelSelector = v1beta1.LabelSourceCluster + "=" + c.cluster
+	return c.core.RESTClient().Get().AbsPath("apis/discovery.k8s.io/v1").Resource("endpointslices").
+		VersionedParams(&options, scheme.ParameterCodec)
+}
+
+// leases is a request for the heartbeat alone.
+func (c *connection) leases(options metav1.ListOptions) *rest.Request {
+	options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
+	return c.core.RESTClient().Get().AbsPath("apis/coordination.k8s.io/v1").Namespace(c.namespace).Resource("leases").
+		VersionedParams(&options, scheme.ParameterCodec)
+}
+
+// requestToken requests a token of a ServiceAccount of the member.
+func (c *connection) requestToken(ctx context.Context, account string, life time.Duration) (string, error) {
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(life / time.Second))},
+	}
+	made, err := c.core.ServiceAccounts(c.namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return made.Status.Token, nil
+}
+
+// receive decodes the body of an answer.
+func receive(body io.ReadCloser, into object) error {
+	whole, err := read(body, maxAnswer)
+	if err != nil {
+		return err
+	}
+	return decode(whole, into)
+}
+
+// page reads a page of a list of slices, and has it taken. Only listsAtOnce pages of all members are held at once. A page waits
+// for its turn when the response has begun, so that a server which does not answer blocks no other member; one that answers
+// slowly blocks none for long.
+func (c *connection) page(ctx context.Context, options metav1.ListOptions, take func(*discoveryv1.EndpointSliceList)) error {
+	body, err := c.slices(options).Stream(ctx)
+	if err != nil {
+		return err
+	}
+	select {
+	case c.turns <- struct{}{}:
+		defer func() { <-c.turns }()
+	case <-ctx.Done():
+		body.Close()
+		return context.Cause(ctx)
+	}
+	page := &discoveryv1.EndpointSliceList{}
+	if err := receive(body, page); err != nil {
+		return err
+	}
+	take(page)
+	return nil
+}
+
+// readHeartbeat reads the heartbeat now, not from a cache, and returns its KubeSystemUID, empty if there is none, and the
+// current resourceVersion of the member's etcd.
+func (c *connection) readHeartbeat(ctx context.Context) (version, uid string, err error) {
+	list := &coordinationv1.LeaseList{}
+	body, err := c.leases(metav1.ListOptions{Limit: pageSize}).Stream(ctx)
+	if err == nil {
+		err = receive(body, list)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	for i := range list.Items {
+		c.heartbeat.note(&list.Items[i])
+		uid = uidOf(&list.Items[i])
+	}
+	return list.ResourceVersion, uid, nil
+}
+
+// A watch that ends sooner, without a change, fails with errShort: there may be a proxy that does not pass on watches.
+const shortest = time.Second
+
+var errShort = errors.New("the watch ended at once")
+
+// watchFrom hands on what changes after a version, which it brings forward, until the watch or the context ends. After an
+// error, the objects must be listed again.
+func watchFrom[T any, P interface {
+	*T
+	object
+	GetResourceVersion() string
+}](
+	ctx context.Context, c *connection, watched string, request func(metav1.ListOptions) *rest.Request, version *string,
+	put, remove func(P),
+) error {
+	began, from := time.Now(), *version
+	seconds := 300 + rand.Int64N(300) // the watches of all members do not end at once
+	body, err := request(metav1.ListOptions{
+		Watch: true, AllowWatchBookmarks: true, ResourceVersion: from, TimeoutSeconds: &seconds,
+	}).Stream(ctx)
+	if c.note(ctx, watched, err); err != nil {
+		return err
+	}
+	defer body.Close()
+	// A proxy may have lost the watch.
+	defer time.AfterFunc(time.Duration(seconds)*time.Second+patience, func() { body.Close() }).Stop()
+	// Published slices have managed fields and others, which the limit does not count.
+	err = events(body, maxOther+2*c.account.Limits().SliceBytes, func(event metav1.WatchEvent) error {
+		if event.Type == string(watch.Error) {
+			status := &metav1.Status{}
+			if err := decode(event.Object.Raw, status); err != nil {
+				return err
+			}
+			return apierrors.FromObject(status)
+		}
+		object := P(new(T))
+		if err := decode(event.Object.Raw, object); err != nil {
+			return err
+		}
+		switch watch.EventType(event.Type) {
+		case watch.Added, watch.Modified:
+			put(object)
+		case watch.Deleted:
+			remove(object)
+		}
+		*version = object.GetResourceVersion()
+		return nil
+	})
+	if err == nil && *version == from && time.Since(began) < shortest {
+		return errShort
+	}
+	return err
+}
+
+// follow repeats a watch, and the list before it if there is one, until the context ends: soon after one that was good, else with
+// backoff.
+func (c *connection) follow(ctx context.Context, watched string, once func() (good bool, err error)) {
+	delay := retry.DelayFunc()
+	for ctx.Err() == nil {
+		good, err := once()
+		if err != nil {
+			klog.FromContext(ctx).V(4).Info("Retrying member", "watched", watched, "err", err)
+		}
+		if good {
+			delay = retry.DelayFunc()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay()):
+		}
+	}
+}
+
+// readHeartbeats lists the heartbeat and watches it. A watch that ended is not opened again without a list: a restored etcd
+// sends nothing to a watch from a resourceVersion that it has not reached yet.
+func (c *connection) readHeartbeats(ctx context.Context) {
+	c.follow(ctx, watchedHeartbeat, func() (good bool, err error) {
+		version, _, err := c.readHeartbeat(ctx)
+		if c.note(ctx, watchedHeartbeat, err); err != nil {
+			return false, err
+		}
+		began := time.Now()
+		silence := func(*coordinationv1.Lease) {} // of a deleted one: the Tracker notices
+		err = watchFrom(ctx, c, watchedHeartbeat, c.leases, &version, c.heartbeat.note, silence)
+		return time.Since(began) > lasting, err
+	})
+}
+
+// readSlices lists the slices, and watches them from then on. They are listed again after an error of a watch, if the etcd may
+// be another one, and if there may be room for what was left out.
+func (c *connection) readSlices(ctx context.Context) {
+	version := "" // up to which all is known; empty if the slices are to be listed
+	current, end := ctx, func() {}
+	var rooms sync.WaitGroup
+	defer rooms.Wait()
+	c.follow(ctx, watchedSlices, func() (good bool, err error) {
+		if version == "" || current.Err() != nil || !c.unchanged(ctx, c.readHeartbeat, version) {
+			end()
+			version, err = c.list(ctx, c.page, c.readHeartbeat)
+			if c.note(ctx, watchedSlices, err); err != nil {
+				return false, err
+			}
+			room, again := context.WithCancel(ctx)
+			rooms.Go(func() { c.makeRoom(room, again) })
+			current, end = room, again
+		}
+		err = watchFrom(current, c, watchedSlices, c.slices, &version, c.put, c.remove)
+		if err != nil && !apierrors.IsTooManyRequests(err) { // then a list would cost an overloaded API server more
+			version = ""
+		}
+		return err == nil, err
+	})
+}
+
+// unchanged reports whether slices may be watched again from a version. They must be listed before if the etcd was restored
+// from a backup, if it is that of another cluster, or if the last list may be incomplete. While the API server is away, its etcd
+// may be restored and go further than before.
+func (c *connection) unchanged(ctx context.Context, heartbeat func(context.Context) (version, uid string, err error), from string) bool {
+	listed := c.listed.Load()
+	if listed == nil {
+		return false
+	}
+	version, uid, err := heartbeat(ctx)
+	if err != nil {
+		return false // the list reports the error
+	}
+	order, err := resourceversion.CompareResourceVersion(version, from)
+	if err != nil || order < 0 || *listed != "" && uid != *listed {
+		return false
+	}
+	c.listed.Store(&uid) // the member's first heartbeat may be younger than the list
+	return true
+}
+
+// pageSize is the number of objects in a page of a list. It is halved after a page that is too large or too slow, and
+// doubled again after pagesToGrow pages that are not: the list must end before the API server forgets its revision.
+const pageSize, pagesToGrow = 100, 8
+
+// list lists the slices of a member in pages, and takes over those that the limits allow. It holds only these and one page at
+// a time. heartbeat reads the heartbeat after the last page, before the list is visible: the list may be of another cluster than
+// the last heartbeat.
+func (s *sliceStore) list(
+	ctx context.Context, page func(context.Context, metav1.ListOptions, func(*discoveryv1.EndpointSliceList)) error,
+	heartbeat func(context.Context) (version, uid string, err error),
+) (version string, err error) {
+	selection := s.account.List(s.imported())
+	defer func() {
+		if err != nil {
+			s.account.Abandon()
+		}
+	}()
+	options, fitting := metav1.ListOptions{Limit: pageSize}, 0
+	take := func(page *discoveryv1.EndpointSliceList) {
+		for i := range page.Items {
+			slice := export.Strip(&page.Items[i])
+			if service := export.ServiceOf(slice); service.Name != "" {
+				selection.Offer(service, slice)
+			}
+		}
+		version, options.Continue = page.ResourceVersion, page.Continue
+	}
+	for {
+		err := page(ctx, options, take)
+		switch {
+		case (errors.Is(err, errTooLarge) || errors.Is(err, errLate)) && options.Limit > 1:
+			options.Limit, fitting = options.Limit/2, 0
+			continue
+		case errors.Is(err, errTooLarge):
+			// The response that cannot be read has the token of the next page.
+			return "", fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
+		case err != nil:
+			return "", err
+		}
+		if options.Continue == "" {
+			break
+		}
+		if fitting++; fitting == pagesToGrow {
+			options.Limit, fitting = min(2*options.Limit, pageSize), 0
+		}
+	}
+	_, uid, err := heartbeat(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the heartbeat after the slices: %w", err)
+	}
+	return version, s.replace(selection, uid)
+}

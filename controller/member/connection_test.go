@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"syscall"
+	"testing"
+)
+
+// leases answers lists of the heartbeat.
+type leases struct {
+	version, uid string
+	err          error
+}
+
+func (l leases) read(context.Context) (version, uid string, err error) {
+	return l.version, l.uid, l.err
+}
+
+// TestUnchanged decides whether a watch that ended at resourceVersion 200 is opened again.
+func TestUnchanged(t *testing.T) {
+	for name, test := range map[string]struct {
+		listed string // - if the list may be incomplete
+		now    leases
+		want   bool
+	}{
+		"nothing happened":                         {"a", leases{"200", "a", nil}, true},
+		"the first heartbeat came after the list":  {"", leases{"200", "a", nil}, true},
+		"etcd was restored":                        {"a", leases{"199", "a", nil}, false},
+		"etcd is another cluster's":                {"a", leases{"300", "b", nil}, false},
+		"the heartbeat was deleted":                {"a", leases{"300", "", nil}, false},
+		"resourceVersions are not numbers anymore": {"a", leases{"x", "a", nil}, false},
+		"the heartbeat cannot be read":             {"a", leases{err: syscall.ECONNREFUSED}, false},
+		"the list was incomplete":                  {"-", leases{"200", "a", nil}, false},
+	} {
+		m := unheard()
+		if test.listed != "-" {
+			m.listed.Store(&test.listed)
+		}
+		c := &connection{Member: m}
+		if got := c.unchanged(t.Context(), test.now.read, "200"); got != test.want {
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
+		}
+		if listed := m.listed.Load(); test.want && *listed != "a" {
+			t.Errorf("%s: the cluster is %q", name, *listed)
+		}
+	}
+}

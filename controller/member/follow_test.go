@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
+)
+
+// TestWhatIsListedAgain: after each end of a watch, slices are watched again, and listed before if it may be that they would
+// not be complete otherwise.
+func TestWhatIsListedAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		lasts  time.Duration // the first watch, until it ends without a change
+		second error         // of the second watch, if it is not opened
+		room   bool          // there is some for what was left out, while the first watch lasts
+		want   []string
+	}{
+		"it lasted":        {lasts: time.Minute, want: []string{"list", "watch", "watch"}},
+		"it ended at once": {lasts: shortest / 2, want: []string{"list", "watch", "list", "watch"}},
+		"too busy":         {lasts: time.Minute, second: apierrors.NewTooManyRequests("", 1), want: []string{"list", "watch", "watch", "watch"}},
+		"it is refused":    {lasts: time.Minute, second: apierrors.NewUnauthorized(""), want: []string{"list", "watch", "watch", "list", "watch"}},
+		"there is room":    {lasts: time.Hour, room: true, want: []string{"list", "watch", "list", "watch"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var asked []string
+				var mu sync.Mutex
+				watches := 0
+				server := roundTrip(func(request *http.Request) (io.ReadCloser, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					answer := func(object runtime.Object) (io.ReadCloser, error) {
+						return io.NopCloser(bytes.NewReader(encode(t, object))), nil
+					}
+					version := metav1.ListMeta{ResourceVersion: "1"}
+					if path.Base(request.URL.Path) == "leases" {
+						return answer(&coordinationv1.LeaseList{ListMeta: version})
+					}
+					if request.URL.Query().Get("watch") != "true" {
+						asked = append(asked, "list")
+						return answer(&discoveryv1.EndpointSliceList{ListMeta: version})
+					}
+					asked = append(asked, "watch")
+					body, end := io.Pipe()
+					context.AfterFunc(request.Context(), func() { end.Close() })
+					switch watches++; watches {
+					case 1:
+						time.AfterFunc(test.lasts, func() { end.Close() })
+					case 2:
+						return body, test.second
+					}
+					return body, nil
+				})
+				m := unheard()
+				pool := limits.NewPool(1)
+				pool.Hold("other", 1)
+				m.account = limits.NewAccount("west", limits.Default, pool, nil)
+				m.listing = func(uid string, _ []types.NamespacedName, show func()) { show(); m.listed.Store(&uid) }
+				c := connected(t, m, "https://west", server)
+				ctx, stop := context.WithCancel(t.Context())
+				var reading sync.WaitGroup
+				reading.Go(func() { c.readSlices(ctx) })
+				if test.room {
+					<-time.After(time.Second)
+					m.put(slice("one", "web", "2"))
+					pool.Hold("other", 0)
+				}
+				<-time.After(2 * time.Minute)
+				stop()
+				reading.Wait()
+				if !slices.Equal(asked, test.want) {
+					t.Errorf("asked for %q, want %q", asked, test.want)
+				}
+			})
+		})
+	}
+}
