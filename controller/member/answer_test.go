@@ -75,7 +75,7 @@ func TestBounded(t *testing.T) {
 				_, _ = io.WriteString(w, test.body) // the client may hang up
 			}))
 			defer server.Close()
-			m := unheard()
+			m := (&surroundings{}).west()
 			m.account = limits.NewAccount("west", limits.Limits{SliceBytes: 100}, nil, nil)
 			c := connected(t, m, server.URL, http.DefaultTransport)
 			events, version := 0, "1"

@@ -101,8 +101,8 @@ func (c *connection) page(ctx context.Context, options metav1.ListOptions, take 
 		return err
 	}
 	select {
-	case c.turns <- struct{}{}:
-		defer func() { <-c.turns }()
+	case c.set.turns <- struct{}{}:
+		defer func() { <-c.set.turns }()
 	case <-ctx.Done():
 		body.Close()
 		return context.Cause(ctx)
@@ -127,7 +127,7 @@ func (c *connection) readHeartbeat(ctx context.Context) (version, uid string, er
 		return "", "", err
 	}
 	for i := range list.Items {
-		c.heartbeat.note(&list.Items[i])
+		c.hear(&list.Items[i])
 		uid = uidOf(&list.Items[i])
 	}
 	return list.ResourceVersion, uid, nil
@@ -216,7 +216,7 @@ func (c *connection) readHeartbeats(ctx context.Context) {
 		}
 		began := time.Now()
 		silence := func(*coordinationv1.Lease) {} // of a deleted one: the Tracker notices
-		err = watchFrom(ctx, c, watchedHeartbeat, c.leases, &version, c.heartbeat.note, silence)
+		err = watchFrom(ctx, c, watchedHeartbeat, c.leases, &version, c.hear, silence)
 		return time.Since(began) > lasting, err
 	})
 }
@@ -274,14 +274,14 @@ const pageSize, pagesToGrow = 100, 8
 // list lists the slices of a member in pages, and takes over those that the limits allow. It holds only these and one page at
 // a time. heartbeat reads the heartbeat after the last page, before the list is visible: the list may be of another cluster than
 // the last heartbeat.
-func (s *sliceStore) list(
+func (m *Member) list(
 	ctx context.Context, page func(context.Context, metav1.ListOptions, func(*discoveryv1.EndpointSliceList)) error,
 	heartbeat func(context.Context) (version, uid string, err error),
 ) (version string, err error) {
-	selection := s.account.List(s.imported())
+	selection := m.account.List(m.set.config.Local.Imported(m.cluster))
 	defer func() {
 		if err != nil {
-			s.account.Abandon()
+			m.account.Abandon()
 		}
 	}()
 	options, fitting := metav1.ListOptions{Limit: pageSize}, 0
@@ -317,5 +317,5 @@ func (s *sliceStore) list(
 	if err != nil {
 		return "", fmt.Errorf("read the heartbeat after the slices: %w", err)
 	}
-	return version, s.replace(selection, uid)
+	return version, m.replace(ctx, selection, uid)
 }

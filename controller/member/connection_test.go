@@ -34,7 +34,7 @@ func TestUnchanged(t *testing.T) {
 		"the heartbeat cannot be read":             {"a", leases{err: syscall.ECONNREFUSED}, false},
 		"the list was incomplete":                  {"-", leases{"200", "a", nil}, false},
 	} {
-		m := unheard()
+		m := (&surroundings{}).west()
 		if test.listed != "-" {
 			m.listed.Store(&test.listed)
 		}

@@ -19,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
@@ -69,11 +68,10 @@ func TestWhatIsListedAgain(t *testing.T) {
 					}
 					return body, nil
 				})
-				m := unheard()
+				m := (&surroundings{}).west()
 				pool := limits.NewPool(1)
 				pool.Hold("other", 1)
 				m.account = limits.NewAccount("west", limits.Default, pool, nil)
-				m.listing = func(uid string, _ []types.NamespacedName, show func()) { show(); m.listed.Store(&uid) }
 				c := connected(t, m, "https://west", server)
 				ctx, stop := context.WithCancel(t.Context())
 				var reading sync.WaitGroup

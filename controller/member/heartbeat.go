@@ -5,12 +5,10 @@ package member
 import (
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -67,44 +65,33 @@ func CanariesOf(lease *coordinationv1.Lease, annotation string) string {
 	return text[:min(len(text), maxCanariesText)]
 }
 
-// heartbeat records when the Lease changes that a reflector delivers.
-type heartbeat struct {
-	clock clock.PassiveClock
-	// read is called for every Lease that is read, in this order. renewed reports whether the Lease was renewed since it was
-	// last read. It must not read the heartbeat.
-	read func(is Heartbeat, renewed bool)
-
-	mu              sync.RWMutex
-	last            Heartbeat
-	resourceVersion string
+// Heartbeat returns the last sign of life of the member.
+func (m *Member) Heartbeat() Heartbeat {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.heartbeat
 }
 
-func (h *heartbeat) get() Heartbeat {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.last
-}
-
-// note takes a new resourceVersion for a renewal, except the first, which may have been written long ago, and an older one,
-// which a restored etcd has.
-func (h *heartbeat) note(lease *coordinationv1.Lease) {
+// hear takes a new resourceVersion of the heartbeat Lease for a renewal, except the first, which may have been written long ago,
+// and an older one, which a restored etcd has.
+func (m *Member) hear(lease *coordinationv1.Lease) {
 	properties := lease.Annotations[scope.PropertiesAnnotation]
 	is := Heartbeat{
-		Heard: h.clock.Now(), KubeSystemUID: uidOf(lease), Cluster: shorten(ptr.Deref(lease.Spec.HolderIdentity, "")),
+		Heard: m.set.config.Clock.Now(), KubeSystemUID: uidOf(lease), Cluster: shorten(ptr.Deref(lease.Spec.HolderIdentity, "")),
 		Drained: lease.Annotations[DrainAnnotation] == "true", Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]),
 		Canaries:        CanariesOf(lease, HeartbeatCanariesAnnotation),
 		ExposedCanaries: CanariesOf(lease, HeartbeatExposedCanariesAnnotation), LeaseUID: string(lease.UID),
 		Properties: properties[:min(len(properties), scope.MaxBytes+1)],
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock() // the watch of the slices reads it, too
-	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, h.resourceVersion)
-	renewed := h.resourceVersion != "" && lease.ResourceVersion != h.resourceVersion && (err != nil || order > 0)
+	m.mu.Lock()
+	defer m.mu.Unlock() // both watches read heartbeats: the Tracker is told in the order in which they count
+	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, m.resourceVersion)
+	renewed := m.resourceVersion != "" && lease.ResourceVersion != m.resourceVersion && (err != nil || order > 0)
 	if !renewed {
-		is.Heard = h.last.Heard
+		is.Heard = m.heartbeat.Heard
 	}
-	h.resourceVersion, h.last = lease.ResourceVersion, is
-	h.read(is, renewed)
+	m.resourceVersion, m.heartbeat = lease.ResourceVersion, is
+	m.set.config.Tracker.LeaseRead(m, is, renewed)
 }
 
 // uidText is what a UID may be: administrators copy it from a command.

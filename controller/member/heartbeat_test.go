@@ -19,7 +19,7 @@ import (
 // TestTextsOfAHeartbeat: a UID would be a part of a command that an administrator copies, and long texts are cut.
 func TestTextsOfAHeartbeat(t *testing.T) {
 	const uid = "0b1e3a52-6f5e-4a3c-9d7c-4f0c8f5a1c11"
-	h := &heartbeat{clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)), read: func(Heartbeat, bool) {}}
+	m := (&surroundings{}).west()
 	for i, test := range []struct{ text, uid string }{
 		{uid, uid}, {"x'; rm -rf /; '", ""}, {"a\nb", ""}, {strings.Repeat("a", 65), ""}, {strings.Repeat("x", 5000), ""}, {"", ""},
 	} {
@@ -27,8 +27,8 @@ func TestTextsOfAHeartbeat(t *testing.T) {
 			HeartbeatUIDAnnotation: test.text, HeartbeatCanariesAnnotation: test.text, HeartbeatVersionAnnotation: test.text,
 			scope.PropertiesAnnotation: test.text,
 		}}}
-		h.note(lease)
-		is, length := h.get(), len(test.text)
+		m.hear(lease)
+		is, length := m.Heartbeat(), len(test.text)
 		if is.KubeSystemUID != test.uid || len(is.Canaries) != min(length, maxCanariesText) || len(is.Version) != min(length, maxWord) ||
 			len(is.Properties) != min(length, scope.MaxBytes+1) || !strings.HasPrefix(test.text, is.Canaries) {
 			t.Errorf("%.50q: got %+v", test.text, is)
@@ -39,12 +39,13 @@ func TestTextsOfAHeartbeat(t *testing.T) {
 // TestRenewals: what was read first may be old, and a restored etcd has an older Lease than it had.
 func TestRenewals(t *testing.T) {
 	start := time.Unix(1e9, 0)
-	clock := clocktesting.NewFakePassiveClock(start)
+	clock := clocktesting.NewFakeClock(start)
 	renewed, heard := false, time.Time{}
-	h := &heartbeat{clock: clock}
-	h.read = func(_ Heartbeat, is bool) {
-		if renewed = is; h.mu.TryLock() {
-			h.mu.Unlock()
+	around := &surroundings{}
+	m := around.member(Config{Clock: clock}, &Candidate{Cluster: "west"})
+	around.heard = func(_ Heartbeat, is bool) {
+		if renewed = is; m.mu.TryLock() {
+			m.mu.Unlock()
 			t.Error("an older heartbeat may be told later")
 		}
 	}
@@ -56,8 +57,8 @@ func TestRenewals(t *testing.T) {
 		if test.renewed {
 			heard = clock.Now()
 		}
-		h.note(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: test.version, UID: types.UID(test.version)}})
-		if is := h.get(); renewed != test.renewed || is.Heard != heard || is.LeaseUID != test.version {
+		m.hear(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: test.version, UID: types.UID(test.version)}})
+		if is := m.Heartbeat(); renewed != test.renewed || is.Heard != heard || is.LeaseUID != test.version {
 			t.Errorf("version %s: renewed %v, heard %s, want %v, %s", test.version, renewed, is.Heard, test.renewed, heard)
 		}
 	}

@@ -7,17 +7,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -27,24 +29,25 @@ const (
 	watchedHeartbeat = "heartbeat"
 )
 
-// A Member is one other cluster of the set. It is safe for concurrent use.
+// A Member is one other cluster of the set. It is safe for concurrent use; one goroutine writes what is read of it.
 type Member struct {
-	// sliceStore has what the member publishes.
-	*sliceStore
-	cluster   string
-	clock     clock.WithTicker
-	heartbeat *heartbeat
-	report    func(Problem) // its Candidate is that of the member
-	source    atomic.Pointer[source]
-	keep      func(context.Context, *corev1.Secret) error // see Config.Keep
-	read      func()                                      // reads the member until it leaves
-	leave     func()                                      // ends read, and closes the account
+	set     *Members
+	cluster string
+	source  atomic.Pointer[source]
+	leave   func() // ends its reading, and closes the account
+
+	// indexer has each slice as an export.Packed. synced is set once all were listed, and account decides what is admitted.
+	indexer cache.Indexer
+	synced  atomic.Bool
+	account *limits.Account
 	// listed is the KubeSystemUID of the cluster whose slices were listed last, nil if the list may be incomplete.
 	listed atomic.Pointer[string]
 
-	mu       sync.Mutex
-	problems map[string]error // by watch
-	reported string           // the kind of the problem, empty for none
+	mu              sync.RWMutex
+	heartbeat       Heartbeat
+	resourceVersion string           // of the heartbeat
+	problems        map[string]error // by watch
+	reported        string           // the kind of the problem, empty for none
 }
 
 // Cluster returns the id of the member.
@@ -70,16 +73,13 @@ func (m *Member) Accept() *scope.Patterns { return m.source.Load().accept }
 // Life returns the validity of the member's credential as it is now. It may read files.
 func (m *Member) Life() Life { return m.source.Load().credential.Life() }
 
-// Heartbeat returns the last sign of life of the member.
-func (m *Member) Heartbeat() Heartbeat { return m.heartbeat.get() }
-
 // Config returns how the member is reached, nil if its credential is not usable. It must not be changed.
 func (m *Member) Config() *rest.Config { return m.source.Load().credential.Config }
 
 // Problem returns why requests to the member fail, nil if they do not. A connection that hangs shows in its state alone.
 func (m *Member) Problem() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.mu.RLock()
+	defer m.mu.RUnlock()
 	return m.problem()
 }
 
@@ -110,17 +110,29 @@ func (m *Member) note(ctx context.Context, watched string, err error) {
 	m.reported = kind
 	m.mu.Unlock()
 	if changed && problem != nil {
-		m.report(Problem{Err: problem})
+		m.set.config.Report(Problem{Candidate: m.Candidate(), Err: problem})
 	}
 }
 
 // run reads the member until the context ends.
-func (m *Member) run(ctx context.Context, credential Credential) error {
-	client, closeConnections, err := newHTTPClient(credential.Config)
-	if err != nil {
-		return err
+func (m *Member) run(ctx context.Context) {
+	credential := m.source.Load().credential
+	if m.set.config.Dial != nil {
+		credential.Config = rest.CopyConfig(credential.Config)
+		credential.Config.Dial = m.set.config.Dial
 	}
-	defer closeConnections()
+	client, closeConnections, err := newHTTPClient(credential.Config)
+	if err == nil {
+		defer closeConnections()
+		err = m.readBy(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("member", m.cluster)), client, credential)
+	}
+	if err != nil {
+		m.set.config.Report(Problem{Candidate: m.Candidate(), Err: err, Refused: true})
+	}
+}
+
+// readBy reads the member by a client.
+func (m *Member) readBy(ctx context.Context, client *http.Client, credential Credential) error {
 	c, err := m.connect(client, credential)
 	if err != nil {
 		return err

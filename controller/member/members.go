@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -108,9 +107,9 @@ type Members struct {
 	publishers map[types.NamespacedName][]*Member
 	publishing sync.RWMutex
 
-	// connected are the members by cluster, and joined those that are to be read. Only Join and Run use them and the sources.
+	// connected are the members by cluster, and joined read those that joined. Only Join and Run use them and the sources.
 	connected map[string]*Member
-	joined    []*Member
+	joined    []func()
 	sources   []*polled
 }
 
@@ -175,8 +174,8 @@ func (s *Members) Run(ctx context.Context) {
 	ticker := s.config.Clock.NewTicker(sourceInterval)
 	defer ticker.Stop()
 	for tick := 1; ; {
-		for _, member := range s.joined {
-			group.Go(member.read)
+		for _, read := range s.joined {
+			group.Go(read)
 		}
 		s.joined = nil
 		select {
@@ -237,8 +236,17 @@ func (s *Members) change(ctx context.Context, sources map[string]*source) {
 		default:
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.String())
 		}
-		s.connected[cluster] = s.join(ctx, source)
-		joined = append(joined, s.connected[cluster])
+		member = s.join(source)
+		reading, end := context.WithCancel(ctx)
+		member.leave = func() {
+			end()
+			member.account.Close()
+		}
+		if !source.unread {
+			s.joined = append(s.joined, func() { member.run(reading) })
+		}
+		s.connected[cluster] = member
+		joined = append(joined, member)
 	}
 	for _, pool := range s.shared {
 		pool.SetMembers(slices.Collect(maps.Keys(s.connected)))
@@ -250,11 +258,6 @@ func (s *Members) change(ctx context.Context, sources map[string]*source) {
 	// All members are tracked before any of them is read.
 	for _, member := range slices.Concat(joined, renewed) {
 		s.config.Tracker.Track(member)
-	}
-	for _, member := range joined {
-		if !member.source.Load().unread {
-			s.joined = append(s.joined, member)
-		}
 	}
 	for _, member := range slices.Concat(left, joined, renewed) {
 		s.handler.MemberChanged(member.cluster)
@@ -268,51 +271,11 @@ func (s *Members) change(ctx context.Context, sources map[string]*source) {
 
 // join returns a member, which is not read yet. A cluster with an unusable credential is a member, too: its imported
 // endpoints stay.
-func (s *Members) join(ctx context.Context, source *source) *Member {
-	ctx, leave := context.WithCancel(ctx)
-	cluster := source.candidate.Cluster
-	store := newSliceStore()
-	member := &Member{
-		cluster: cluster, clock: s.config.Clock, sliceStore: store, keep: s.config.Keep, problems: map[string]error{},
-	}
-	member.source.Store(source)
-	member.report = func(problem Problem) {
-		problem.Candidate = member.Candidate()
-		s.config.Report(problem)
-	}
-	member.heartbeat = &heartbeat{clock: s.config.Clock, read: func(is Heartbeat, renewed bool) {
-		s.config.Tracker.LeaseRead(member, is, renewed)
-	}}
-	store.changed = func(service types.NamespacedName) { s.slicesChanged(member, service) }
-	store.first = func() {
-		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
-		s.handler.MemberChanged(cluster)
-	}
-	store.listing = func(uid string, services []types.NamespacedName, show func()) {
-		member.listed.Store(&uid)
-		if s.config.Tracker.Listed(member, uid, services, show) {
-			member.listed.Store(nil) // it may be incomplete: no watch is opened again without another list
-		}
-	}
-	store.imported = func() map[types.NamespacedName]limits.Weight { return s.config.Local.Imported(cluster) }
-	store.account = limits.NewAccount(cluster, s.config.Limits, s.memory, store.imported())
-	store.turns = s.turns
-	member.leave = func() {
-		leave()
-		store.account.Close()
-	}
-	member.read = func() {
-		logger := klog.FromContext(ctx).WithValues("member", cluster)
-		credential := source.credential
-		if s.config.Dial != nil {
-			credential.Config = rest.CopyConfig(credential.Config)
-			credential.Config.Dial = s.config.Dial
-		}
-		if err := member.run(klog.NewContext(ctx, logger), credential); err != nil {
-			member.report(Problem{Err: err, Refused: true})
-		}
-	}
-	return member
+func (s *Members) join(source *source) *Member {
+	m := &Member{set: s, cluster: source.candidate.Cluster, indexer: newIndexer(), problems: map[string]error{}}
+	m.source.Store(source)
+	m.account = limits.NewAccount(m.cluster, s.config.Limits, s.memory, s.config.Local.Imported(m.cluster))
+	return m
 }
 
 // report replaces the problems of credentials, and reports those that are new.

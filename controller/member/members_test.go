@@ -174,25 +174,26 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 		secrets := []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
 		var set *Members
 		var changed []string
-		set, refresh := (&surroundings{
+		around := &surroundings{
 			secrets: func() []*corev1.Secret { return secrets },
 			serviceChanged: func(service types.NamespacedName) {
 				m := set.Get("west")
 				changed = append(changed, fmt.Sprintf("%s, published: %t", service.Name, m != nil && len(m.Services()) > 0))
 			},
-			read: func(*Member) { changed = append(changed, "read") },
-		}).idle(t)
+			heard: func(Heartbeat, bool) { changed = append(changed, "heard") },
+		}
+		set, refresh := around.idle(t)
 		refresh()
 		server := &pages{slices: []*discoveryv1.EndpointSlice{slice("web-1", "web", "1")}, most: pageSize}
-		replace(t, set.Get("west").sliceStore, server)
+		replace(t, set.Get("west"), server)
 		left := set.Get("west")
-		if left.heartbeat.note(&coordinationv1.Lease{}); changed[len(changed)-1] != "read" {
+		if left.hear(&coordinationv1.Lease{}); changed[len(changed)-1] != "heard" {
 			t.Errorf("%s: the heartbeat of a member does not count: %q", name, changed)
 		}
 		changed, secrets = nil, after
 		refresh()
-		left.listing = func(string, []types.NamespacedName, func()) {}
-		if replace(t, left.sliceStore, &pages{most: pageSize}); left.Published() != 1 {
+		around.ignores = true
+		if replace(t, left, &pages{most: pageSize}); left.Published() != 1 {
 			t.Errorf("%s: an ignored list is visible", name)
 		}
 		if changed = slices.Compact(changed); !slices.Equal(changed, []string{"web, published: false"}) {
@@ -207,7 +208,7 @@ func TestListsAreRemembered(t *testing.T) {
 	set, refresh := around.idle(t)
 	refresh()
 	for _, around.lacks = range []bool{false, true, false} {
-		replace(t, set.Get("west").sliceStore, &pages{most: pageSize})
+		replace(t, set.Get("west"), &pages{most: pageSize})
 		if listed := set.Get("west").listed.Load(); (listed == nil) != around.lacks {
 			t.Errorf("it lacks exports: %t, and is remembered as %v", around.lacks, listed)
 		}

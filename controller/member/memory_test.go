@@ -59,7 +59,7 @@ func TestMemoryAtTheLimits(t *testing.T) {
 				return one
 			}
 			of := limits.NewPool(limit)
-			store := storing(func(types.NamespacedName) {})
+			store := (&surroundings{}).west()
 			store.account = limits.NewAccount("west", limits.Default, of, nil)
 			of.SetMembers([]string{"west", "north"})
 			before := heap()

@@ -61,8 +61,7 @@ func drip(*http.Request) (io.ReadCloser, error) {
 func TestSlowServers(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
-			m := unheard()
-			m.turns = make(chan struct{}, listsAtOnce)
+			m := (&surroundings{}).west()
 			get := func(ctx context.Context, server roundTrip) error {
 				return connected(t, m, "https://west", server).page(ctx, metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
 			}
@@ -90,8 +89,8 @@ func TestSlowServers(t *testing.T) {
 // and a server that does not answer keeps no member waiting.
 func TestPagesAreReadInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, never := unheard(), make(chan struct{})
-		m.turns = make(chan struct{}, 2)
+		m, never := (&surroundings{}).west(), make(chan struct{})
+		m.set.turns = make(chan struct{}, 2)
 		read := make(chan func(), 10)
 		list := func(begin <-chan struct{}) {
 			c := connected(t, m, "https://west", answering(t, begin))
@@ -112,8 +111,8 @@ func TestPagesAreReadInTurn(t *testing.T) {
 		}
 		for left := 5; left > 0; left-- {
 			synctest.Wait()
-			if want := min(2, left); len(read) != want || len(m.turns) != want {
-				t.Fatalf("with %d left %d pages are held, by %d", left, len(read), len(m.turns))
+			if want := min(2, left); len(read) != want || len(m.set.turns) != want {
+				t.Fatalf("with %d left %d pages are held, by %d", left, len(read), len(m.set.turns))
 			}
 			(<-read)()
 		}
@@ -121,8 +120,8 @@ func TestPagesAreReadInTurn(t *testing.T) {
 		for range 3 {
 			(<-read)()
 		}
-		if synctest.Wait(); len(m.turns) != 0 {
-			t.Errorf("%d turns were not given back", len(m.turns))
+		if synctest.Wait(); len(m.set.turns) != 0 {
+			t.Errorf("%d turns were not given back", len(m.set.turns))
 		}
 	})
 }
@@ -131,7 +130,7 @@ func TestPagesAreReadInTurn(t *testing.T) {
 func TestWatchThatNobodyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, seconds, version := time.Now(), "", "1"
-		c := connected(t, unheard(), "https://west", roundTrip(func(request *http.Request) (io.ReadCloser, error) {
+		c := connected(t, (&surroundings{}).west(), "https://west", roundTrip(func(request *http.Request) (io.ReadCloser, error) {
 			seconds = request.URL.Query().Get("timeoutSeconds")
 			body, _ := io.Pipe()
 			return body, nil

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -83,17 +82,18 @@ func (p *pages) page(_ context.Context, options metav1.ListOptions, take func(*d
 func TestLimits(t *testing.T) {
 	var told, listed []string
 	memory := limits.NewPool(1 << 30)
-	store := storing(func(service types.NamespacedName) { told = append(told, service.Name) })
-	store.account = limits.NewAccount("west", limits.Limits{Services: 3, Endpoints: 10, SliceBytes: 4 << 10}, memory, nil)
-	imported := map[types.NamespacedName]limits.Weight{}
-	store.imported = func() map[types.NamespacedName]limits.Weight { return maps.Clone(imported) }
-	store.listing = func(_ string, services []types.NamespacedName, show func()) {
-		show()
-		listed = nil
-		for _, service := range services {
-			listed = append(listed, service.Name)
-		}
+	around := &surroundings{
+		serviceChanged: func(service types.NamespacedName) { told = append(told, service.Name) },
+		imported:       map[types.NamespacedName]limits.Weight{},
+		listed: func(_ string, services []types.NamespacedName) {
+			listed = nil
+			for _, service := range services {
+				listed = append(listed, service.Name)
+			}
+		},
 	}
+	store := around.west()
+	store.account = limits.NewAccount("west", limits.Limits{Services: 3, Endpoints: 10, SliceBytes: 4 << 10}, memory, nil)
 	for i, step := range []struct{ do, told, held string }{ // told: "+" if another list is asked for
 		{"list a=2 b=3", "a b", "a/a=2 b/b=3"},
 		{"put c=1", "c", "a/a=2 b/b=3 c/c=1"},
@@ -142,7 +142,7 @@ func TestLimits(t *testing.T) {
 			store.remove(all[0])
 		case "import":
 			for _, each := range all {
-				imported[export.ServiceOf(each)] = limits.WeightOf(each)
+				around.imported[export.ServiceOf(each)] = limits.WeightOf(each)
 			}
 		case "listed":
 			if slices.Sort(listed); strings.Join(listed, " ") != rest {
@@ -193,7 +193,7 @@ func TestPages(t *testing.T) {
 		for i := range test.count {
 			test.server.slices = append(test.server.slices, sized(fmt.Sprintf("s%04d=1", i)))
 		}
-		store := storing(func(types.NamespacedName) {})
+		store := (&surroundings{}).west()
 		if replace(t, store, &test.server); store.Published() != test.count {
 			t.Errorf("%s: got %d slices", name, store.Published())
 		}

@@ -31,18 +31,18 @@ func (m *Member) renewToken(ctx context.Context, request requestToken, credentia
 	if !ok || !has.renewable() || has.Namespace != credential.Namespace {
 		return
 	}
-	logger := klog.FromContext(ctx)
+	logger, clock := klog.FromContext(ctx), m.set.config.Clock
 	said := ""
 	// Not at once: the clock of the member may be behind this one, so that each of its tokens is due when it is new.
-	first := m.clock.Now().Add(minRetry)
+	first := clock.Now().Add(minRetry)
 	if half := has.Issued.Add(has.length() / 2); half.After(first) {
 		first = half
 	}
-	for at := first; ; at = m.clock.Now().Add(max(has.length()/40, minRetry)) {
+	for at := first; ; at = clock.Now().Add(max(has.length()/40, minRetry)) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.clock.After(at.Sub(m.clock.Now())):
+		case <-clock.After(at.Sub(clock.Now())):
 		}
 		err := m.replaceToken(ctx, request, has, credential.Config.BearerToken)
 		switch {
@@ -90,7 +90,7 @@ func (m *Member) replaceToken(ctx context.Context, request requestToken, has Tok
 	}
 	changed := held.DeepCopy()
 	changed.Data[KubeconfigKey] = kubeconfig
-	if err := m.keep(asking, changed); err != nil {
+	if err := m.set.config.Keep(asking, changed); err != nil {
 		return fmt.Errorf("write the new token to Secret %s: %w", klog.KObj(held), err)
 	}
 	klog.FromContext(ctx).Info("Renewed the token of the member", "secret", klog.KObj(held))

@@ -30,9 +30,8 @@ func readerToken(issued time.Time, life time.Duration) string {
 
 // holding is a member by a Secret with the kubeconfig of a token.
 func holding(token string) *Member {
-	m := &Member{cluster: "west", clock: clock.RealClock{}}
-	m.source.Store(&source{candidate: ofSecret(secret("member-west", "west", 0, kubeconfig(`{token: `+token+`}`, aServer)))})
-	return m
+	return (&surroundings{}).member(Config{Clock: clock.RealClock{}},
+		ofSecret(secret("member-west", "west", 0, kubeconfig(`{token: `+token+`}`, aServer))))
 }
 
 // exporter issues tokens of one account, unless it is down, and nothing reads it with one that ended.
@@ -73,7 +72,7 @@ func TestRenewToken(t *testing.T) {
 				}
 				ctx, replaced := context.WithTimeout(klog.NewContext(t.Context(), logr.Discard()), 2*life)
 				conflicts := 1
-				m.keep = func(_ context.Context, changed *corev1.Secret) error {
+				m.set.config.Keep = func(_ context.Context, changed *corev1.Secret) error {
 					if changed.ResourceVersion != fmt.Sprint(written) || changed.Annotations[RankAnnotation] != "3" ||
 						string(changed.Data["more"]) != "stays" {
 						t.Errorf("written: %v", changed)
@@ -124,7 +123,7 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 		} {
 			e := &exporter{names: map[string]bool{}, using: &token, answer: answer}
 			m := holding(token)
-			m.keep = func(context.Context, *corev1.Secret) error { t.Errorf("%s is written", name); return nil }
+			m.set.config.Keep = func(context.Context, *corev1.Secret) error { t.Errorf("%s is written", name); return nil }
 			has, _ := ParseToken(token)
 			if err := m.replaceToken(t.Context(), e.requestToken, has, token); err == nil || e.asked != 1 {
 				t.Errorf("%s: %v after %d requests", name, err, e.asked)

@@ -80,24 +80,21 @@ func TestRequests(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var reading sync.WaitGroup
 	for range 2 {
-		m := unheard()
 		var known atomic.Bool
-		m.heartbeat.read = func(is Heartbeat, _ bool) { known.Store(is.KubeSystemUID == "another") }
-		m.listing = func(uid string, _ []types.NamespacedName, show func()) {
-			show()
-			if !known.Load() || uid != "another" {
-				t.Error("slices are listed, and it is not known whose they are")
-			}
-			events <- "listing"
-		}
-		reading.Go(func() {
-			authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-			if err := m.run(ctx, Credential{Namespace: "clusterset-dns", Config: &rest.Config{
-				Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
-			}}); err != nil {
-				t.Error(err)
-			}
-		})
+		m := (&surroundings{
+			heard: func(is Heartbeat, _ bool) { known.Store(is.KubeSystemUID == "another") },
+			listed: func(uid string, _ []types.NamespacedName) {
+				if !known.Load() || uid != "another" {
+					t.Error("slices are listed, and it is not known whose they are")
+				}
+				events <- "listing"
+			},
+		}).west()
+		authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		m.source.Load().credential = Credential{Namespace: "clusterset-dns", Config: &rest.Config{
+			Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+		}}
+		reading.Go(func() { m.run(ctx) })
 	}
 	for seen := map[string]int{}; seen["listing"] < 2 || seen["watch leases"] < 2 || seen["watch endpointslices"] < 2; {
 		select {

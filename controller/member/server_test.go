@@ -14,10 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 )
 
 // encode is an object as an API server sends it.
@@ -49,15 +47,4 @@ func connected(t *testing.T, m *Member, host string, transport http.RoundTripper
 		t.Fatal(err)
 	}
 	return c
-}
-
-// unheard is the member west, of which nobody is told anything.
-func unheard() *Member {
-	now := clock.RealClock{}
-	m := &Member{
-		cluster: "west", clock: now, report: func(Problem) {}, problems: map[string]error{},
-		heartbeat: &heartbeat{clock: now, read: func(Heartbeat, bool) {}}, sliceStore: storing(func(types.NamespacedName) {}),
-	}
-	m.source.Store(&source{candidate: &Candidate{Cluster: "west"}})
-	return m
 }

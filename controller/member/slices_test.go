@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
 func slice(name, service, version string) *discoveryv1.EndpointSlice {
@@ -28,17 +26,8 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 	}
 }
 
-// storing is an empty store of a member of which nothing is imported.
-func storing(changed func(types.NamespacedName)) *sliceStore {
-	store := newSliceStore()
-	store.changed, store.first, store.listing = changed, func() {}, func(_ string, _ []types.NamespacedName, show func()) { show() }
-	store.imported = func() map[types.NamespacedName]limits.Weight { return nil }
-	store.account, store.turns = limits.NewAccount("west", limits.Default, nil, nil), make(chan struct{}, 1)
-	return store
-}
-
 // replace lists what the server has.
-func replace(t *testing.T, store *sliceStore, server *pages) {
+func replace(t *testing.T, store *Member, server *pages) {
 	t.Helper()
 	if _, err := store.list(t.Context(), server.page, leases{}.read); err != nil {
 		t.Fatal(err)
@@ -49,8 +38,10 @@ func replace(t *testing.T, store *sliceStore, server *pages) {
 func TestSliceStore(t *testing.T) {
 	var told []string
 	lists := 0
-	store := storing(func(service types.NamespacedName) { told = append(told, service.Name) })
-	store.first = func() { lists++ }
+	store := (&surroundings{
+		serviceChanged: func(service types.NamespacedName) { told = append(told, service.Name) },
+		memberChanged:  func(string) { lists++ },
+	}).west()
 	list := func(all ...*discoveryv1.EndpointSlice) func() {
 		return func() { replace(t, store, &pages{slices: all, most: pageSize}) }
 	}

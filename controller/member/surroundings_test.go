@@ -3,8 +3,11 @@
 package member
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
@@ -16,8 +19,11 @@ type surroundings struct {
 	serviceChanged func(types.NamespacedName)
 	memberChanged  func(cluster string)
 	reported       func(Problem)
-	read           func(from *Member) // a heartbeat or a list
-	lacks          bool               // whether lists lack exports
+	imported       map[types.NamespacedName]limits.Weight
+	heard          func(is Heartbeat, renewed bool)
+	listed         func(uid string, services []types.NamespacedName)
+	ignores        bool // lists
+	lacks          bool // whether lists lack exports
 }
 
 func call[T any](function func(T), argument T) {
@@ -26,17 +32,27 @@ func call[T any](function func(T), argument T) {
 	}
 }
 
-func (s *surroundings) Credentials() []*corev1.Secret                          { return s.secrets() }
-func (s *surroundings) Imported(string) map[types.NamespacedName]limits.Weight { return nil }
-func (s *surroundings) Track(m *Member)                                        { call(s.tracked, m) }
-func (s *surroundings) Untrack(string)                                         {}
-func (s *surroundings) LeaseRead(from *Member, _ Heartbeat, _ bool)            { call(s.read, from) }
-
+func (s *surroundings) Credentials() []*corev1.Secret               { return s.secrets() }
+func (s *surroundings) Track(m *Member)                             { call(s.tracked, m) }
+func (s *surroundings) Untrack(string)                              {}
 func (s *surroundings) ServiceChanged(service types.NamespacedName) { call(s.serviceChanged, service) }
+func (s *surroundings) Imported(string) map[types.NamespacedName]limits.Weight {
+	return maps.Clone(s.imported)
+}
 
-func (s *surroundings) Listed(from *Member, _ string, _ []types.NamespacedName, show func()) bool {
-	show()
-	call(s.read, from)
+func (s *surroundings) LeaseRead(_ *Member, is Heartbeat, renewed bool) {
+	if s.heard != nil {
+		s.heard(is, renewed)
+	}
+}
+
+func (s *surroundings) Listed(_ *Member, uid string, services []types.NamespacedName, show func()) bool {
+	if !s.ignores {
+		show()
+	}
+	if s.listed != nil {
+		s.listed(uid, services)
+	}
 	return s.lacks
 }
 
@@ -55,6 +71,16 @@ func (s *surroundings) members(config Config) *Members {
 	members := New(s.of(config))
 	members.Handle(s)
 	return members
+}
+
+// member is the member west, with that credential, of which nothing is read.
+func (s *surroundings) member(config Config, by *Candidate) *Member {
+	return s.members(config).join(&source{candidate: by})
+}
+
+// west is the member west, by no object.
+func (s *surroundings) west() *Member {
+	return s.member(Config{Clock: clock.RealClock{}}, &Candidate{Cluster: "west"})
 }
 
 // having are surroundings with some Secrets.

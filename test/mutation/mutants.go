@@ -88,13 +88,13 @@ var reading = []mutant{
 		` || order < 0`, ` || order < -1`),
 	at("controller/member/connection.go", "a watch is resumed in another cluster at the same address, and slices of both mix",
 		` || *listed != "" && uid != *listed`, ``),
-	at("controller/member/members.go", "nobody asks whether a list that lacks most exports is to be believed",
-		`if s.config.Tracker.Listed(member, uid, services, show) {`, `if show(); false {`),
+	at("controller/member/slices.go", "nobody asks whether a list that lacks most exports is to be believed",
+		`if m.set.config.Tracker.Listed(m, uid, list.Services(), show) {`, `if show(); false {`),
 	at("controller/member/heartbeat.go", "a Lease that nobody renews any more counts as a heartbeat with each list",
-		`h.read(is, renewed)`, `h.read(is, true)`, "TestSilence"),
+		`LeaseRead(m, is, renewed)`, `LeaseRead(m, is, true)`, "TestSilence"),
 	at("controller/member/heartbeat.go", "a cluster that was restored from a backup and runs no controller counts as alive once",
-		`lease.ResourceVersion != h.resourceVersion && (err != nil || order > 0)`,
-		`lease.ResourceVersion != h.resourceVersion && (err == nil || order > 0)`),
+		`lease.ResourceVersion != m.resourceVersion && (err != nil || order > 0)`,
+		`lease.ResourceVersion != m.resourceVersion && (err == nil || order > 0)`),
 }
 
 // judging are mistakes in who is believed.
