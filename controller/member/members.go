@@ -95,7 +95,7 @@ type Config struct {
 type Members struct {
 	config  Config
 	handler Handler
-	members atomic.Pointer[roster]
+	members atomic.Pointer[map[string]*Member] // by cluster; not changed once it is here
 	changed chan struct{}
 	refused atomic.Pointer[[]Problem]
 	memory  *limits.Pool
@@ -107,22 +107,9 @@ type Members struct {
 	publishers map[types.NamespacedName][]*Member
 	publishing sync.RWMutex
 
-	// connected are the members by cluster, and joined read those that joined. Only Join and Run use them and the sources.
-	connected map[string]*Member
-	joined    []func()
-	sources   []*polled
-}
-
-// roster is the members at a time. It is immutable.
-type roster struct {
-	byID   map[string]*Member
-	sorted []*Member
-}
-
-func newRoster(members map[string]*Member) *roster {
-	return &roster{byID: members, sorted: slices.SortedFunc(maps.Values(members), func(a, b *Member) int {
-		return cmp.Compare(a.cluster, b.cluster)
-	})}
+	// joined read the members that joined. Only Join and Run use them and the sources.
+	joined  []func()
+	sources []*polled
 }
 
 // New returns Members without members; they join in Join and Run.
@@ -131,9 +118,8 @@ func New(config Config) *Members {
 		config: config, changed: make(chan struct{}, 1), memory: limits.NewPool(config.Memory),
 		turns:      make(chan struct{}, listsAtOnce),
 		publishers: map[types.NamespacedName][]*Member{},
-		connected:  map[string]*Member{},
 	}
-	s.members.Store(newRoster(nil))
+	s.members.Store(&map[string]*Member{})
 	s.Share(s.memory)
 	return s
 }
@@ -145,10 +131,12 @@ func (s *Members) Handle(handler Handler) { s.handler = handler }
 func (s *Members) Share(pool *limits.Pool) { s.shared = append(s.shared, pool) }
 
 // Get returns a member, or nil if the cluster is not a member.
-func (s *Members) Get(cluster string) *Member { return s.members.Load().byID[cluster] }
+func (s *Members) Get(cluster string) *Member { return (*s.members.Load())[cluster] }
 
-// List returns all members, sorted by id. The list is shared and must not be changed.
-func (s *Members) List() []*Member { return s.members.Load().sorted }
+// List returns all members, sorted by id. The list is new.
+func (s *Members) List() []*Member {
+	return slices.SortedFunc(maps.Values(*s.members.Load()), func(a, b *Member) int { return cmp.Compare(a.cluster, b.cluster) })
+}
 
 // Refresh makes Run read the Secrets again. It does not block.
 func (s *Members) Refresh() {
@@ -194,7 +182,8 @@ func (s *Members) Run(ctx context.Context) {
 
 // refresh reads the flags and the Secrets. left are the members of the previous leader.
 func (s *Members) refresh(ctx context.Context, left []*Candidate) {
-	for _, member := range s.connected {
+	members := *s.members.Load()
+	for _, member := range members {
 		left = append(left, member.Candidate())
 	}
 	keys := map[string]bool{}
@@ -205,7 +194,7 @@ func (s *Members) refresh(ctx context.Context, left []*Candidate) {
 	for _, r := range s.sources {
 		proposed = append(proposed, r.known...)
 	}
-	sources, problems := gather(s.config, proposed, keys, s.connected)
+	sources, problems := gather(s.config, proposed, keys, members)
 	s.report(problems)
 	s.change(ctx, sources)
 }
@@ -213,22 +202,23 @@ func (s *Members) refresh(ctx context.Context, left []*Candidate) {
 // change connects, replaces and disconnects members to match the sources.
 func (s *Members) change(ctx context.Context, sources map[string]*source) {
 	var left, replaced, joined, renewed []*Member
-	for cluster, member := range s.connected {
+	before, now := *s.members.Load(), map[string]*Member{}
+	for cluster, member := range before {
 		if sources[cluster] == nil {
 			left = append(left, member)
 			member.leave()
-			delete(s.connected, cluster)
 			klog.FromContext(ctx).Info("Member left", "member", cluster)
 		}
 	}
 	for cluster, source := range sources {
-		member := s.connected[cluster]
+		member := before[cluster]
 		switch {
 		case member != nil && member.source.Load().keeps(source):
 			if !maps.Equal(member.Annotations(), source.candidate.Annotations) {
 				renewed = append(renewed, member)
 			}
 			member.source.Store(member.source.Load().renewed(source))
+			now[cluster] = member
 			continue
 		case member != nil:
 			replaced = append(replaced, member)
@@ -236,22 +226,13 @@ func (s *Members) change(ctx context.Context, sources map[string]*source) {
 		default:
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.String())
 		}
-		member = s.join(source)
-		reading, end := context.WithCancel(ctx)
-		member.leave = func() {
-			end()
-			member.account.Close()
-		}
-		if !source.unread {
-			s.joined = append(s.joined, func() { member.run(reading) })
-		}
-		s.connected[cluster] = member
-		joined = append(joined, member)
+		now[cluster] = s.join(ctx, source)
+		joined = append(joined, now[cluster])
 	}
 	for _, pool := range s.shared {
-		pool.SetMembers(slices.Collect(maps.Keys(s.connected)))
+		pool.SetMembers(slices.Collect(maps.Keys(now)))
 	}
-	s.members.Store(newRoster(maps.Clone(s.connected)))
+	s.members.Store(&now)
 	for _, member := range left {
 		s.config.Tracker.Untrack(member.cluster)
 	}
@@ -269,12 +250,20 @@ func (s *Members) change(ctx context.Context, sources map[string]*source) {
 	}
 }
 
-// join returns a member, which is not read yet. A cluster with an unusable credential is a member, too: its imported
-// endpoints stay.
-func (s *Members) join(source *source) *Member {
+// join returns a member, which is to be read. A cluster with an unusable credential is a member, too: its imported endpoints
+// stay.
+func (s *Members) join(ctx context.Context, source *source) *Member {
+	ctx, end := context.WithCancel(ctx)
 	m := &Member{set: s, cluster: source.candidate.Cluster, indexer: newIndexer(), problems: map[string]error{}}
 	m.source.Store(source)
 	m.account = limits.NewAccount(m.cluster, s.config.Limits, s.memory, s.config.Local.Imported(m.cluster))
+	m.leave = func() {
+		end()
+		m.account.Close()
+	}
+	if !source.unread {
+		s.joined = append(s.joined, func() { m.run(ctx) })
+	}
 	return m
 }
 

@@ -3,6 +3,7 @@
 package member
 
 import (
+	"context"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,7 +76,7 @@ func (s *surroundings) members(config Config) *Members {
 
 // member is the member west, with that credential, of which nothing is read.
 func (s *surroundings) member(config Config, by *Candidate) *Member {
-	return s.members(config).join(&source{candidate: by})
+	return s.members(config).join(context.Background(), &source{candidate: by})
 }
 
 // west is the member west, by no object.
