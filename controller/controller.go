@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
@@ -153,24 +152,10 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	r.Attach()
 	group.Go(func() { r.Tracker.Run(ctx) })
 	r.Members.Join(ctx, leases.Before())
-	record := heartbeat.NewRecord(heartbeat.RecordConfig{
-		Clock: c.options.Clock, After: c.options.StaleAfter, Late: r.Late,
-		Probe: func(ctx context.Context) error { return apply.Probe(ctx, c.client, c.options.Namespace, cluster) },
-	}, r.Exported())
-	group.Go(func() {
-		// Members that are read would take the processor from the comparison of the exports, for which the heartbeat waits.
-		select {
-		case <-ctx.Done():
-		case <-record.Seen():
-		case <-c.options.Clock.After(member.HeartbeatInterval):
-		}
-		r.Members.Run(ctx)
-	})
-	c.states.Lead(&statusz.Leader{Reconciler: r, Record: record})
-	c.readiness.check(r.API.Missing)
-	beat := &heartbeat.Renewer{
+	beat := heartbeat.New(heartbeat.Config{
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
-		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Retry: r.Retry,
+		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, After: c.options.StaleAfter, Late: r.Late,
+		Retry: r.Retry,
 		Annotations: func() map[string]string {
 			pods, exposed := c.canaries(r)
 			own := reconciler.Standing(r.Local.Namespace(c.options.Namespace))
@@ -182,13 +167,24 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 				member.HeartbeatExposedCanariesAnnotation: exposed,
 			}
 		},
-	}
+	}, r.Exported())
+	group.Go(func() {
+		// Members that are read would take the processor from the comparison of the exports, for which the heartbeat waits.
+		select {
+		case <-ctx.Done():
+		case <-beat.Seen():
+		case <-c.options.Clock.After(member.HeartbeatInterval):
+		}
+		r.Members.Run(ctx)
+	})
+	c.states.Lead(&statusz.Leader{Reconciler: r, Heartbeat: beat})
+	c.readiness.check(r.API.Missing)
 	group.Go(func() { beat.Run(ctx) })
 	group.Go(func() { leases.Run(ctx) })
 	if c.options.Canary != nil {
 		group.Go(func() { c.prober(r).Run(ctx) })
 	}
 	klog.FromContext(ctx).Info("Started", "cluster", cluster, "namespace", c.options.Namespace)
-	r.Run(ctx, workers, record)
+	r.Run(ctx, workers, beat)
 	return nil
 }

@@ -8,7 +8,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -30,9 +33,24 @@ import (
 // retryAfter is the time after which a failed renewal is retried.
 const retryAfter = time.Second
 
-// A Renewer renews the Lease by which other members see that the slices of this cluster are kept up to date. One
-// goroutine uses it.
-type Renewer struct {
+// A Reason is why the heartbeat is not renewed, and a value of the label reason of a metric.
+type Reason string
+
+// Reasons.
+const (
+	// None: the heartbeat is renewed.
+	None Reason = ""
+	// InputsLate: objects that exports depend on cannot be read.
+	InputsLate Reason = "inputs"
+	// WritesFail: EndpointSlices cannot be written in any namespace.
+	WritesFail Reason = "writes"
+)
+
+// Reasons are all but None.
+var Reasons = []Reason{InputsLate, WritesFail}
+
+// Config is what a Renewer needs.
+type Config struct {
 	Client kubernetes.Interface
 	// Namespace is that of the Lease.
 	Namespace string
@@ -42,15 +60,43 @@ type Renewer struct {
 	Version  string
 	Clock    clock.WithTicker
 	Recorder record.EventRecorder
-	// Record decides whether the heartbeat may be renewed.
-	Record *Record
+	// After is how long a fault may last before the heartbeat stops.
+	After time.Duration
+	// Late returns the name of a resource that exports depend on, and that could not be read for at least so long or is not
+	// served; empty if there is none.
+	Late func(longer time.Duration) string
 	// Retry reconciles a service again whose slices could not be written, regardless of its backoff.
 	Retry func(service types.NamespacedName)
 	// Annotations returns further annotations of the heartbeat, as they are now: the description of the cluster, and its
 	// canaries. Empty ones are left out.
 	Annotations func() map[string]string
+}
 
+// A Renewer renews the Lease by which other members see that the EndpointSlices of this cluster are kept up to date, while this
+// replica leads and they are (docs/design.md, "Heartbeat"). The Reconciler ends a reconcile that hangs, and records it as
+// failed. It is safe for concurrent use; one goroutine runs it.
+type Renewer struct {
+	Config
 	last *coordinationv1.Lease // as last written
+
+	mu sync.Mutex
+	// unseen are the services that were not yet reconciled.
+	unseen map[types.NamespacedName]struct{}
+	seen   chan struct{}
+	// late are the services whose published slices are out of date, and since when.
+	late    map[types.NamespacedName]time.Time
+	reason  Reason
+	message string
+}
+
+// New returns the Renewer of a new leader. expected are the services that the cluster exports or publishes slices for. The
+// Renewer owns the map.
+func New(config Config, expected map[types.NamespacedName]struct{}) *Renewer {
+	h := &Renewer{Config: config, unseen: expected, seen: make(chan struct{}), late: map[types.NamespacedName]time.Time{}}
+	if len(expected) == 0 {
+		close(h.seen)
+	}
+	return h
 }
 
 // Reasons of Events on the Lease of the heartbeat.
@@ -80,8 +126,8 @@ func CheckID(ctx context.Context, client kubernetes.Interface, namespace, cluste
 func (h *Renewer) doubtful(ctx context.Context) bool {
 	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
-	before, _ := h.Record.Doubted()
-	reason, message := h.Record.Doubt(asking)
+	before, _ := h.Doubted()
+	reason, message := h.Doubt(asking)
 	if ctx.Err() != nil {
 		return true
 	}
@@ -99,7 +145,7 @@ func (h *Renewer) doubtful(ctx context.Context) bool {
 			"The EndpointSlices of this cluster are maintained again")
 	}
 	if reason == None && before == WritesFail {
-		for _, service := range h.Record.Unpublished() {
+		for _, service := range h.Unpublished() {
 			h.Retry(service)
 		}
 	}
@@ -119,7 +165,7 @@ func (h *Renewer) Run(ctx context.Context) {
 	failing := false
 	select {
 	case <-ctx.Done():
-	case <-h.Record.Seen():
+	case <-h.seen:
 	}
 	var next time.Duration
 	for ; ctx.Err() == nil; h.sleep(ctx, next) {
@@ -183,4 +229,78 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease) {
 	}
 	lease.Spec.HolderIdentity = &h.Cluster
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(h.Clock.Now()))
+}
+
+// Seen is closed once each expected service was reconciled. Before that it is unknown whether the
+// published slices are up to date.
+func (h *Renewer) Seen() <-chan struct{} { return h.seen }
+
+// Reconciled notes that a service was reconciled. err is why its published slices are out of date, nil if they are not.
+func (h *Renewer) Reconciled(service types.NamespacedName, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, unseen := h.unseen[service]; unseen {
+		if delete(h.unseen, service); len(h.unseen) == 0 {
+			close(h.seen)
+		}
+	}
+	_, known := h.late[service]
+	switch {
+	case err == nil:
+		delete(h.late, service)
+	case !known:
+		h.late[service] = h.Clock.Now()
+	}
+}
+
+// Doubt returns why the heartbeat may not be renewed now, or None, and a message for an administrator. It calls
+// apply.Probe if a service is late.
+func (h *Renewer) Doubt(ctx context.Context) (Reason, string) {
+	reason, message := h.doubt(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reason, h.message = reason, message
+	return reason, message
+}
+
+func (h *Renewer) doubt(ctx context.Context) (Reason, string) {
+	h.mu.Lock()
+	var late types.NamespacedName
+	for service, since := range h.late {
+		if h.Clock.Since(since) >= h.After {
+			late = service
+			break
+		}
+	}
+	h.mu.Unlock()
+
+	if resource := h.Late(h.After); resource != "" {
+		return InputsLate, fmt.Sprintf("%s of this cluster cannot be read. Check the API server, the "+
+			"CustomResourceDefinitions of the MCS API, and the rights of the controller", resource)
+	}
+	if late.Name == "" {
+		return None, ""
+	}
+	// The quota or the webhooks of one namespace must not stop the heartbeat of the whole cluster: writes have to fail
+	// elsewhere too.
+	if err := apply.Probe(ctx, h.Client, h.Namespace, h.Cluster); err != nil {
+		return WritesFail, fmt.Sprintf(
+			"EndpointSlices cannot be written, those of service %s for %s: %v. Look at the rights "+
+				"of the controller and at the admission webhooks for EndpointSlices", late, h.After, err)
+	}
+	return None, ""
+}
+
+// Doubted returns what Doubt returned last.
+func (h *Renewer) Doubted() (Reason, string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.reason, h.message
+}
+
+// Unpublished returns the services whose published slices are out of date, in no order.
+func (h *Renewer) Unpublished() []types.NamespacedName {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.late))
 }

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -39,9 +38,9 @@ type beating struct {
 
 	annotations map[string]string
 
-	mu      sync.Mutex
+	faults  sync.Mutex
 	refused error  // of EndpointSlices
-	late    string // the inputs that are
+	inputs  string // that are late
 	retried []string
 }
 
@@ -50,32 +49,29 @@ func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.O
 	b.client.PrependReactor("create", "endpointslices", func(action clienttesting.Action) (bool, runtime.Object,
 		error,
 	) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
+		b.faults.Lock()
+		defer b.faults.Unlock()
 		return true, action.(clienttesting.CreateAction).GetObject(), b.refused
 	})
-	b.Renewer = &Renewer{
+	b.Renewer = New(Config{
 		Client: b.client, Namespace: "system", Cluster: "east", KubeSystemUID: "uid-of-east",
 		Clock: clock.RealClock{}, Recorder: b.events, Annotations: func() map[string]string { return b.annotations },
 		Retry: func(service types.NamespacedName) { b.retried = append(b.retried, service.String()) },
-		Record: NewRecord(RecordConfig{
-			Clock: clock.RealClock{}, After: staleAfter,
-			Late: func(time.Duration) string {
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				return b.late
-			},
-			Probe: func(ctx context.Context) error { return apply.Probe(ctx, b.client, "system", "east") },
-		}, expected),
-	}
+		After: staleAfter,
+		Late: func(time.Duration) string {
+			b.faults.Lock()
+			defer b.faults.Unlock()
+			return b.inputs
+		},
+	}, expected)
 	return b
 }
 
 // fails makes the API server refuse EndpointSlices, or accept them again, and inputs late, or read again.
-func (b *beating) fails(refused error, late string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.refused, b.late = refused, late
+func (b *beating) fails(refused error, inputs string) {
+	b.faults.Lock()
+	defer b.faults.Unlock()
+	b.refused, b.inputs = refused, inputs
 }
 
 // renewed returns how long ago the heartbeat was renewed, as "5s ago by east", and the Events since it was asked last.
@@ -97,7 +93,7 @@ func (b *beating) renewed(t *testing.T) string {
 // slices cannot be written, and goes on when they can.
 func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		<-NewRecord(RecordConfig{}, nil).Seen() // a cluster that exports nothing waits for nothing
+		<-New(Config{}, nil).Seen() // a cluster that exports nothing waits for nothing
 		denied := errors.New("denied")
 		b := newBeating(map[types.NamespacedName]struct{}{web: {}, db: {}})
 		ctx, stop := context.WithCancel(t.Context())
@@ -111,15 +107,15 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 				t.Errorf("%s: renewed %s, want %s", when, got, want)
 			}
 		}
-		pass := func(err error) { b.Record.Reconciled(web, err) }
+		pass := func(err error) { b.Reconciled(web, err) }
 		pass(nil)
 		pass(nil)
-		b.Record.Reconciled(types.NamespacedName{Name: "other"}, nil)
+		b.Reconciled(types.NamespacedName{Name: "other"}, nil)
 		<-time.After(time.Minute)
 		expect("before one export was looked at", "never")
-		b.Record.Reconciled(db, denied)
+		b.Reconciled(db, denied)
 		expect("after all exports were looked at", "0s ago by east")
-		b.Record.Reconciled(db, nil)
+		b.Reconciled(db, nil)
 		<-time.After(time.Minute)
 		expect("at rest", "0s ago by east")
 
@@ -136,7 +132,7 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 		expect("denied everywhere", "1m0s ago by east; Warning HeartbeatStopped")
 		<-time.After(time.Minute)
 		expect("for long", "2m0s ago by east")
-		reason, message := b.Record.Doubted()
+		reason, message := b.Doubted()
 		if reason != WritesFail || !strings.Contains(message, denied.Error()) || len(b.retried) > 0 {
 			t.Errorf("the reason is %q (%s), and %v are retried", reason, message, b.retried)
 		}

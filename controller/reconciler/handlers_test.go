@@ -159,7 +159,7 @@ func TestWithoutTheAPI(t *testing.T) {
 // TestFailingServices are told of until they are written: the controller may lack a right, and renews its heartbeat.
 func TestFailingServices(t *testing.T) {
 	r, web := withServices(t), types.NamespacedName{Namespace: "demo", Name: "web"} // its API server refuses connections
-	r.record = heartbeat.NewRecord(heartbeat.RecordConfig{Clock: r.Clock}, nil)
+	r.heartbeat = heartbeat.New(heartbeat.Config{Clock: r.Clock}, nil)
 	r.Applier.Core, r.Applier.Recorder = fake.NewClientset(), &record.FakeRecorder{}
 	namespaces := r.Local.Namespaces.Indexer()
 	if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}); err != nil {
@@ -167,7 +167,7 @@ func TestFailingServices(t *testing.T) {
 	}
 	for i := range apply.FailuresToReport + 2 {
 		r.pass(t.Context(), web)
-		if failing := r.Failing(); (failing[web] != nil) != (i >= apply.FailuresToReport) || len(r.record.Unpublished()) > 0 {
+		if failing := r.Failing(); (failing[web] != nil) != (i >= apply.FailuresToReport) || len(r.heartbeat.Unpublished()) > 0 {
 			t.Errorf("after %d failures: %v", i+1, failing)
 		}
 	}

@@ -71,8 +71,8 @@ type Reconciler struct {
 	large sync.Mutex
 	// memories are those of exports, by service.
 	memories sync.Map
-	// record is set by Run.
-	record *heartbeat.Record
+	// heartbeat is set by Run.
+	heartbeat *heartbeat.Renewer
 	// working is the number of services that are being reconciled.
 	working atomic.Int64
 	// failing are the services that fail for long, each with its error, and partial those with problems, each with the
@@ -113,7 +113,7 @@ func (r *Reconciler) Attach() {
 	r.onProperties()
 }
 
-// Late is that of heartbeat.RecordConfig. Without the MCS API, what the local cluster exports is not known.
+// Late is that of heartbeat.Config. Without the MCS API, what the local cluster exports is not known.
 func (r *Reconciler) Late(longer time.Duration) string {
 	if r.API.Version() == "" {
 		return "ServiceExports"
@@ -157,10 +157,10 @@ func (r *Reconciler) notePartial(service types.NamespacedName, problems map[stri
 	}
 }
 
-// Run reconciles with so many workers until the context ends, and notes in the record how that goes. It follows Attach, and
+// Run reconciles with so many workers until the context ends, and tells the heartbeat how that goes. It follows Attach, and
 // the members have joined.
-func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Record) {
-	r.record = record
+func (r *Reconciler) Run(ctx context.Context, workers int, beat *heartbeat.Renewer) {
+	r.heartbeat = beat
 	admitExisting(r.ips, r.Cluster, r.API.Imports())
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -232,7 +232,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 	if ctx.Err() != nil {
 		return 0 // the work ends
 	}
-	r.record.Reconciled(service, outcome.Unpublished)
+	r.heartbeat.Reconciled(service, outcome.Unpublished)
 	switch {
 	case apply.Stale(err):
 		r.Observe(took, nil)

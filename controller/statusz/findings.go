@@ -82,7 +82,7 @@ func (l *Leader) findings() []state.Finding {
 
 // stopped adds why the heartbeat is not renewed.
 func (l *Leader) stopped(found *list) {
-	if reason, message := l.Record.Doubted(); reason != heartbeat.None {
+	if reason, message := l.Heartbeat.Doubted(); reason != heartbeat.None {
 		found.add(state.Failed, "heartbeat", fmt.Sprintf("kubectl --context %s -n %s logs -l app.kubernetes.io/component=controller "+
 			"--prefix --tail=200", contextOf(l.Cluster), l.Namespace), "The controller does not renew its heartbeat, so other clusters "+
 			"demote the endpoints of this one: %s.", message)

@@ -133,7 +133,7 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	gauge("member_credentials_invalid", float64(len(r.Members.Refused())))
 	gauge("nodes_without_zone", float64(len(r.Local.NodesWithoutZone())))
 	gauge("all_members_silent", number(r.Tracker.Isolated()))
-	stopped, _ := r.Record.Doubted()
+	stopped, _ := r.Heartbeat.Doubted()
 	for _, reason := range heartbeat.Reasons {
 		gauge("heartbeat_stopped", number(stopped == reason), string(reason))
 	}

@@ -39,7 +39,7 @@ import (
 // A Leader is what the answers are made from.
 type Leader struct {
 	*reconciler.Reconciler
-	Record *heartbeat.Record
+	Heartbeat *heartbeat.Renewer
 }
 
 // A Server answers state.PathStatus and state.PathExplain once Lead was called, and 503 before. It computes one answer at a
@@ -166,7 +166,7 @@ func (l *Leader) nodes(found *list) {
 // status returns the state of the cluster, with a version of the controller.
 func (l *Leader) status(version string) *state.Cluster {
 	own := reconciler.Standing(l.Local.Namespace(l.Namespace))
-	stopped, _ := l.Record.Doubted()
+	stopped, _ := l.Heartbeat.Doubted()
 	out := &state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), Network: l.Properties.Network(),
 		Controller: version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(stopped),

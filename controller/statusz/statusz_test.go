@@ -210,7 +210,7 @@ func TestFindingOfTheHeartbeat(t *testing.T) {
 	late := ""
 	leader := &Leader{
 		Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east", Namespace: "mcs"}},
-		Record: heartbeat.NewRecord(heartbeat.RecordConfig{
+		Heartbeat: heartbeat.New(heartbeat.Config{
 			Clock: clock.RealClock{}, Late: func(time.Duration) string { return late },
 		}, nil),
 	}
@@ -220,7 +220,7 @@ func TestFindingOfTheHeartbeat(t *testing.T) {
 			"of the controller. > kubectl --context <context of east> -n mcs logs -l app.kubernetes.io/component=controller --prefix --tail=200",
 	} {
 		late = resource
-		leader.Record.Doubt(t.Context())
+		leader.Heartbeat.Doubt(t.Context())
 		var found list
 		got := ""
 		if leader.stopped(&found); len(found) == 1 {
