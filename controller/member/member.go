@@ -3,11 +3,9 @@
 package member
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"sync"
@@ -103,8 +101,8 @@ func (m *Member) note(ctx context.Context, watched string, err error) {
 	m.problems[watched] = err
 	problem := m.problem()
 	kind := ""
-	if first := cmp.Or(m.problems[watchedSlices], m.problems[watchedHeartbeat]); first != nil {
-		kind = "failed " + string(apierrors.ReasonForError(first))
+	if problem != nil {
+		kind = "failed " + string(apierrors.ReasonForError(problem))
 	}
 	changed := kind != m.reported
 	m.reported = kind
@@ -122,27 +120,21 @@ func (m *Member) run(ctx context.Context) {
 		credential.Config.Dial = m.set.config.Dial
 	}
 	client, closeConnections, err := newHTTPClient(credential.Config)
+	var c *connection
 	if err == nil {
 		defer closeConnections()
-		err = m.readBy(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("member", m.cluster)), client, credential)
+		c, err = m.connect(client, credential)
 	}
 	if err != nil {
 		m.set.config.Report(Problem{Candidate: m.Candidate(), Err: err, Refused: true})
+		return
 	}
-}
-
-// readBy reads the member by a client.
-func (m *Member) readBy(ctx context.Context, client *http.Client, credential Credential) error {
-	c, err := m.connect(client, credential)
-	if err != nil {
-		return err
-	}
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("member", m.cluster))
 	var reading sync.WaitGroup
 	reading.Go(func() { c.readSlices(ctx) })
 	reading.Go(func() { c.readHeartbeats(ctx) })
 	reading.Go(func() { m.renewToken(ctx, c.requestToken, credential) })
 	reading.Wait()
-	return nil
 }
 
 // makeRoom calls again once, some time after there may be room for what the limits left out, unless the context ends before.
