@@ -229,9 +229,9 @@ func (c *connection) readSlices(ctx context.Context) {
 	var rooms sync.WaitGroup
 	defer rooms.Wait()
 	c.follow(ctx, watchedSlices, func() (good bool, err error) {
-		if version == "" || current.Err() != nil || !c.unchanged(ctx, c.readHeartbeat, version) {
+		if version == "" || current.Err() != nil || !c.unchanged(ctx, version) {
 			end()
-			version, err = c.list(ctx, c.page, c.readHeartbeat)
+			version, err = c.list(ctx)
 			if c.note(ctx, watchedSlices, err); err != nil {
 				return false, err
 			}
@@ -250,12 +250,12 @@ func (c *connection) readSlices(ctx context.Context) {
 // unchanged reports whether slices may be watched again from a version. They must be listed before if the etcd was restored
 // from a backup, if it is that of another cluster, or if the last list may be incomplete. While the API server is away, its etcd
 // may be restored and go further than before.
-func (c *connection) unchanged(ctx context.Context, heartbeat func(context.Context) (version, uid string, err error), from string) bool {
+func (c *connection) unchanged(ctx context.Context, from string) bool {
 	listed := c.listed.Load()
 	if listed == nil {
 		return false
 	}
-	version, uid, err := heartbeat(ctx)
+	version, uid, err := c.readHeartbeat(ctx)
 	if err != nil {
 		return false // the list reports the error
 	}
@@ -272,16 +272,12 @@ func (c *connection) unchanged(ctx context.Context, heartbeat func(context.Conte
 const pageSize, pagesToGrow = 100, 8
 
 // list lists the slices of a member in pages, and takes over those that the limits allow. It holds only these and one page at
-// a time. heartbeat reads the heartbeat after the last page, before the list is visible: the list may be of another cluster than
-// the last heartbeat.
-func (m *Member) list(
-	ctx context.Context, page func(context.Context, metav1.ListOptions, func(*discoveryv1.EndpointSliceList)) error,
-	heartbeat func(context.Context) (version, uid string, err error),
-) (version string, err error) {
-	selection := m.account.List(m.set.config.Local.Imported(m.cluster))
+// a time. The list may be of another cluster than the last heartbeat, so that the heartbeat is read before the list is visible.
+func (c *connection) list(ctx context.Context) (version string, err error) {
+	selection := c.account.List(c.set.config.Local.Imported(c.cluster))
 	defer func() {
 		if err != nil {
-			m.account.Abandon()
+			c.account.Abandon()
 		}
 	}()
 	options, fitting := metav1.ListOptions{Limit: pageSize}, 0
@@ -295,7 +291,7 @@ func (m *Member) list(
 		version, options.Continue = page.ResourceVersion, page.Continue
 	}
 	for {
-		err := page(ctx, options, take)
+		err := c.page(ctx, options, take)
 		switch {
 		case (errors.Is(err, errTooLarge) || errors.Is(err, errLate)) && options.Limit > 1:
 			options.Limit, fitting = options.Limit/2, 0
@@ -313,9 +309,9 @@ func (m *Member) list(
 			options.Limit, fitting = min(2*options.Limit, pageSize), 0
 		}
 	}
-	_, uid, err := heartbeat(ctx)
+	_, uid, err := c.readHeartbeat(ctx)
 	if err != nil {
 		return "", fmt.Errorf("read the heartbeat after the slices: %w", err)
 	}
-	return version, m.replace(ctx, selection, uid)
+	return version, c.replace(ctx, selection, uid)
 }

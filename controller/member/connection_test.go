@@ -3,9 +3,13 @@
 package member
 
 import (
-	"context"
+	"io"
+	"net/http"
 	"syscall"
 	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // leases answers lists of the heartbeat.
@@ -14,8 +18,14 @@ type leases struct {
 	err          error
 }
 
-func (l leases) read(context.Context) (version, uid string, err error) {
-	return l.version, l.uid, l.err
+func (l leases) serve(t *testing.T) roundTrip {
+	list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: l.version}}
+	if l.uid != "" {
+		list.Items = []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: "50", Annotations: map[string]string{HeartbeatUIDAnnotation: l.uid},
+		}}}
+	}
+	return func(*http.Request) (io.ReadCloser, error) { return sent(t, list), l.err }
 }
 
 // TestUnchanged decides whether a watch that ended at resourceVersion 200 is opened again.
@@ -38,8 +48,8 @@ func TestUnchanged(t *testing.T) {
 		if test.listed != "-" {
 			m.listed.Store(&test.listed)
 		}
-		c := &connection{Member: m}
-		if got := c.unchanged(t.Context(), test.now.read, "200"); got != test.want {
+		c := connected(t, m, "https://west", test.now.serve(t))
+		if got := c.unchanged(t.Context(), "200"); got != test.want {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 		if listed := m.listed.Load(); test.want && *listed != "a" {

@@ -3,7 +3,6 @@
 package member
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -18,7 +17,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
@@ -46,16 +44,13 @@ func TestWhatIsListedAgain(t *testing.T) {
 				server := roundTrip(func(request *http.Request) (io.ReadCloser, error) {
 					mu.Lock()
 					defer mu.Unlock()
-					answer := func(object runtime.Object) (io.ReadCloser, error) {
-						return io.NopCloser(bytes.NewReader(encode(t, object))), nil
-					}
 					version := metav1.ListMeta{ResourceVersion: "1"}
 					if path.Base(request.URL.Path) == "leases" {
-						return answer(&coordinationv1.LeaseList{ListMeta: version})
+						return sent(t, &coordinationv1.LeaseList{ListMeta: version}), nil
 					}
 					if request.URL.Query().Get("watch") != "true" {
 						asked = append(asked, "list")
-						return answer(&discoveryv1.EndpointSliceList{ListMeta: version})
+						return sent(t, &discoveryv1.EndpointSliceList{ListMeta: version}), nil
 					}
 					asked = append(asked, "watch")
 					body, end := io.Pipe()

@@ -3,7 +3,6 @@
 package member
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -33,12 +32,11 @@ func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // answering is a server that answers an empty page, once begin is closed unless it is nil.
 func answering(t *testing.T, begin <-chan struct{}) roundTrip {
-	page := encode(t, &discoveryv1.EndpointSliceList{})
 	return func(*http.Request) (io.ReadCloser, error) {
 		if begin != nil {
 			<-begin
 		}
-		return io.NopCloser(bytes.NewReader(page)), nil
+		return sent(t, &discoveryv1.EndpointSliceList{}), nil
 	}
 }
 

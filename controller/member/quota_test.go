@@ -4,14 +4,16 @@ package member
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"net/url"
+	"io"
+	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,32 +51,33 @@ type pages struct {
 	asked []int64
 }
 
-func (p *pages) page(_ context.Context, options metav1.ListOptions, take func(*discoveryv1.EndpointSliceList)) error {
-	p.asked = append(p.asked, options.Limit)
-	if options.Limit > p.most && (options.Continue == "" || !p.grows) {
-		return &url.Error{Op: "Get", URL: "https://west", Err: cmp.Or(p.err, errTooLarge)}
-	}
-	from := 0
-	if options.Continue != "" {
-		if _, err := fmt.Sscan(options.Continue, &from); err != nil {
-			return err
+// serve returns the server, which has no heartbeat.
+func (p *pages) serve(t *testing.T) roundTrip {
+	return func(request *http.Request) (io.ReadCloser, error) {
+		if path.Base(request.URL.Path) == "leases" {
+			return sent(t, &coordinationv1.LeaseList{}), nil
 		}
+		query := request.URL.Query()
+		limit, _ := strconv.ParseInt(query.Get("limit"), 10, 64)
+		from, _ := strconv.Atoi(query.Get("continue"))
+		p.asked = append(p.asked, limit)
+		if limit > p.most && (from == 0 || !p.grows) {
+			return nil, cmp.Or(p.err, errTooLarge)
+		}
+		list := &discoveryv1.EndpointSliceList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+		count, made := len(p.slices), func(i int) *discoveryv1.EndpointSlice { return p.slices[i] }
+		if p.made != nil {
+			count, made = p.count, p.made
+		}
+		to := min(count, from+int(limit))
+		for i := from; i < to; i++ {
+			list.Items = append(list.Items, *made(i))
+		}
+		if to < count {
+			list.Continue = fmt.Sprint(to)
+		}
+		return sent(t, list), nil
 	}
-	list := &discoveryv1.EndpointSliceList{}
-	count, made := len(p.slices), func(i int) *discoveryv1.EndpointSlice { return p.slices[i].DeepCopy() }
-	if p.made != nil {
-		count, made = p.count, p.made
-	}
-	to := min(count, from+int(options.Limit))
-	for i := from; i < to; i++ {
-		list.Items = append(list.Items, *made(i))
-	}
-	list.ResourceVersion = "7"
-	if to < count {
-		list.Continue = fmt.Sprint(to)
-	}
-	take(list)
-	return nil
 }
 
 // TestLimits plays what a reflector does with a member that exceeds its limits. Which slices a list takes is tested in

@@ -3,6 +3,8 @@
 package member
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -27,6 +29,11 @@ func encode(t testing.TB, object runtime.Object) []byte {
 		t.Error(err)
 	}
 	return encoded
+}
+
+// sent is the body of an answer.
+func sent(t testing.TB, object runtime.Object) io.ReadCloser {
+	return io.NopCloser(bytes.NewReader(encode(t, object)))
 }
 
 // listening starts an API server over HTTP/2, which ends with the test.

@@ -29,7 +29,7 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 // replace lists what the server has.
 func replace(t *testing.T, store *Member, server *pages) {
 	t.Helper()
-	if _, err := store.list(t.Context(), server.page, leases{}.read); err != nil {
+	if _, err := connected(t, store, "https://west", server.serve(t)).list(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
