@@ -224,12 +224,12 @@ func (c *connection) readHeartbeats(ctx context.Context) {
 // readSlices lists the slices, and watches them from then on. They are listed again after an error of a watch, if the etcd may
 // be another one, and if there may be room for what was left out.
 func (c *connection) readSlices(ctx context.Context) {
-	version := "" // up to which all is known; empty if the slices are to be listed
-	current, end := ctx, func() {}
+	version := ""                  // up to which all is known; empty if the slices are to be listed
+	current, end := ctx, func() {} // no watch is opened after the end
 	var rooms sync.WaitGroup
 	defer rooms.Wait()
 	c.follow(ctx, watchedSlices, func() (good bool, err error) {
-		if version == "" || current.Err() != nil || !c.unchanged(ctx, version) {
+		if version == "" || !c.unchanged(ctx, version) {
 			end()
 			version, err = c.list(ctx)
 			if c.note(ctx, watchedSlices, err); err != nil {
