@@ -86,3 +86,59 @@ func TestWhatIsListedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestBackoff: what is watched in vain is listed again more and more seldom, and a watch that lasted is opened again at once. A
+// request that the end of the member cancels is no problem.
+func TestBackoff(t *testing.T) {
+	for lasts, often := range map[time.Duration]bool{0: false, lasting + time.Second: true} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			asked, hangs := map[string]int{}, false
+			c := connected(t, (&surroundings{}).west(), "https://west", roundTrip(func(request *http.Request) (io.ReadCloser, error) {
+				mu.Lock()
+				hang := hangs
+				mu.Unlock()
+				if hang {
+					<-request.Context().Done()
+					return nil, request.Context().Err()
+				}
+				resource, version := path.Base(request.URL.Path), metav1.ListMeta{ResourceVersion: "1"}
+				switch {
+				case request.URL.Query().Get("watch") == "true":
+					mu.Lock()
+					asked[resource]++
+					mu.Unlock()
+					if lasts == 0 {
+						return nil, apierrors.NewUnauthorized("")
+					}
+					body, end := io.Pipe()
+					time.AfterFunc(lasts, func() { end.Close() })
+					return body, nil
+				case resource == "leases":
+					return sent(t, &coordinationv1.LeaseList{ListMeta: version}), nil
+				default:
+					return sent(t, &discoveryv1.EndpointSliceList{ListMeta: version}), nil
+				}
+			}))
+			ctx, stop := context.WithCancel(t.Context())
+			var reading sync.WaitGroup
+			reading.Go(func() { c.readSlices(ctx) })
+			reading.Go(func() { c.readHeartbeats(ctx) })
+			<-time.After(10 * time.Minute)
+			for _, resource := range []string{"leases", "endpointslices"} {
+				mu.Lock()
+				if times := asked[resource]; (times > 80) != often {
+					t.Errorf("watches of %s that last %s are opened %d times in ten minutes", resource, lasts, times)
+				}
+				hangs = true
+				mu.Unlock()
+			}
+			<-time.After(time.Minute)
+			stop()
+			reading.Wait()
+			if err := c.Problem(); often && err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
