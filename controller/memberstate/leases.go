@@ -57,7 +57,7 @@ type Leases struct {
 	tracker   *Tracker
 
 	last   map[string]*coordinationv1.Lease // as last listed, by member
-	listed time.Time
+	listed time.Time                        // zero if any was written since
 }
 
 // errForeignLease is the error of a Lease that another writer made.
@@ -159,10 +159,11 @@ func (l *Leases) write(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// show makes a Lease as it should be; nil stands for none. A failure is followed by another list.
+// show makes a Lease as it should be; nil stands for none. Another list follows, which tells what it is then.
 func (l *Leases) show(ctx context.Context, is, want *coordinationv1.Lease) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
+	l.listed = time.Time{}
 	leases := l.client.CoordinationV1()
 	switch {
 	case want == nil:

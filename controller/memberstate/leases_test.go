@@ -133,6 +133,10 @@ func TestLeasesOfMembers(t *testing.T) {
 	requests(l.write, "another cluster", "list", "update")
 	s.members["west"].verdict.State = liveness.Stale
 	requests(l.write, "it is stale", "list", "update")
+	known(s, heard(10*time.Second, "2"))
+	requests(l.write, "it is fresh again at once", "list", "update")
+	s.members["west"].verdict.State = liveness.Stale
+	requests(l.write, "and stale", "list", "update")
 
 	lease, err := leases.Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})
 	if err != nil {
