@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -24,6 +25,9 @@ const (
 	maxOther = 16 << 10
 	// frameHeader is the size of the header of a watch event: the event's length in network byte order.
 	frameHeader = 4
+	// longestWait is how many seconds a server may ask client-go to wait, which it does up to ten times before it returns an
+	// error: no longer than patience in all.
+	longestWait = int(patience/time.Second) / 10
 )
 
 // errTooLarge reports a response that exceeds maxAnswer or maxDecoded, and errLate one that took longer than pageWithin.
@@ -48,7 +52,7 @@ func read(body io.ReadCloser, limit int) ([]byte, error) {
 	return whole, nil
 }
 
-// bounded bounds what client-go reads itself: errors, and tokens.
+// bounded bounds what client-go reads itself: errors, and tokens. It also bounds how long client-go waits after an error.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -63,6 +67,8 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 			return response, nil
 		}
 		expected = &authenticationv1.TokenRequest{}
+	} else if after, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && after > longestWait {
+		response.Header.Del("Retry-After") // the error is told, and the request repeated with backoff
 	}
 	whole, err := read(response.Body, maxRefusal)
 	if err == nil && bytes.HasPrefix(whole, protobufPrefix) {

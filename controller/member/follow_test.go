@@ -142,3 +142,54 @@ func TestBackoff(t *testing.T) {
 		})
 	}
 }
+
+// answers is a server that answers with a status, and asks to repeat the request after some seconds.
+type answers func(*http.Request) (status int, after string, body io.ReadCloser)
+
+// RoundTrip implements http.RoundTripper.
+func (a answers) RoundTrip(request *http.Request) (*http.Response, error) {
+	status, after, body := a(request)
+	return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {after}}, Body: body}, nil
+}
+
+// TestRetryAfter: a server that is away for a minute, and asks for more patience than that, is read soon after it is back. The
+// problem is known meanwhile, but not if it asks for a moment only.
+func TestRetryAfter(t *testing.T) {
+	for after, told := range map[string]bool{"1": false, "7": false, "8": true, "3600": true, "9223372036854775807": true} {
+		synctest.Test(t, func(t *testing.T) {
+			back := time.Now().Add(time.Minute)
+			if !told {
+				back = time.Now().Add(5 * time.Second)
+			}
+			m := (&surroundings{}).west()
+			c := connected(t, m, "https://west", answers(func(request *http.Request) (int, string, io.ReadCloser) {
+				query := request.URL.Query()
+				switch {
+				case time.Now().Before(back):
+					return http.StatusServiceUnavailable, after, http.NoBody
+				case query.Get("watch") == "true":
+					body, end := io.Pipe()
+					context.AfterFunc(request.Context(), func() { end.Close() })
+					return http.StatusOK, "", body
+				case path.Base(request.URL.Path) == "leases":
+					return http.StatusOK, "", sent(t, &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
+				}
+				return http.StatusOK, "", sent(t, &discoveryv1.EndpointSliceList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
+			}))
+			ctx, stop := context.WithCancel(t.Context())
+			var reading sync.WaitGroup
+			reading.Go(func() { c.readSlices(ctx) })
+			reading.Go(func() { c.readHeartbeats(ctx) })
+			<-time.After(time.Until(back) - 1)
+			if problem := m.Problem(); (problem != nil) != told {
+				t.Errorf("after %s s: the problem is %v", after, problem)
+			}
+			<-time.After(2 * retry.Cap)
+			if m.Problem() != nil || !m.Synced() {
+				t.Errorf("after %s s: it is back, and was listed: %t; %v", after, m.Synced(), m.Problem())
+			}
+			stop()
+			reading.Wait()
+		})
+	}
+}
