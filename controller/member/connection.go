@@ -239,11 +239,12 @@ func (c *connection) readSlices(ctx context.Context) {
 			rooms.Go(func() { c.makeRoom(room, again) })
 			current, end = room, again
 		}
+		began := time.Now()
 		err = watchFrom(current, c, watchedSlices, c.slices, &version, c.put, c.remove)
 		if err != nil && !apierrors.IsTooManyRequests(err) { // then a list would cost an overloaded API server more
 			version = ""
 		}
-		return err == nil, err
+		return err == nil || time.Since(began) > lasting, err
 	})
 }
 

@@ -193,3 +193,34 @@ func TestRetryAfter(t *testing.T) {
 		})
 	}
 }
+
+// TestWatchesThatEndWithAnError: one that lasted is followed by a list at once, however many did.
+func TestWatchesThatEndWithAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := event(t, "ERROR", encode(t, &metav1.Status{Message: "gone", Code: 410}), 0)
+		var ended time.Time
+		watches := 0
+		c := connected(t, (&surroundings{}).west(), "https://west", answers(func(request *http.Request) (int, string, io.ReadCloser) {
+			query, version := request.URL.Query(), metav1.ListMeta{ResourceVersion: "1"}
+			switch {
+			case path.Base(request.URL.Path) == "leases":
+				return http.StatusOK, "", sent(t, &coordinationv1.LeaseList{ListMeta: version})
+			case query.Get("watch") == "true":
+				watches++
+				body, end := io.Pipe()
+				context.AfterFunc(request.Context(), func() { end.Close() })
+				time.AfterFunc(time.Minute, func() { ended = time.Now(); _, _ = io.WriteString(end, gone) })
+				return http.StatusOK, "", body
+			}
+			if late := time.Since(ended); watches > 0 && late > time.Second {
+				t.Errorf("after %d watches, it is listed %s later", watches, late)
+			}
+			return http.StatusOK, "", sent(t, &discoveryv1.EndpointSliceList{ListMeta: version})
+		}))
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Minute)
+		defer stop()
+		if c.readSlices(ctx); watches < 19 {
+			t.Errorf("%d watches", watches)
+		}
+	})
+}
