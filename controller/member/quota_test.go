@@ -80,7 +80,7 @@ func (p *pages) serve(t *testing.T) roundTrip {
 	}
 }
 
-// TestLimits plays what a reflector does with a member that exceeds its limits. Which slices a list takes is tested in
+// TestLimits plays lists and watches of a member that exceeds its limits. Which slices a list takes is tested in
 // package limits.
 func TestLimits(t *testing.T) {
 	var told, listed []string

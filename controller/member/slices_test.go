@@ -34,7 +34,7 @@ func replace(t *testing.T, store *Member, server *pages) {
 	}
 }
 
-// TestSliceStore plays what a reflector does, and tells after each step which services were told, and what is held.
+// TestSliceStore plays lists and watches, and tells after each step which services were told, and what is held.
 func TestSliceStore(t *testing.T) {
 	var told []string
 	lists := 0

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// redescribeEvery is the time after a change of what a member says of itself within which no other one counts: changes
-// concern many services.
+// redescribeEvery is the time after a change of what a member says of itself within which no other one is accepted: changes
+// concern many services. Its cluster set is judged at once.
 const redescribeEvery = time.Minute
 
 // A description is what a member says of itself: its ClusterProperties, as text.
