@@ -3,6 +3,7 @@
 package member
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 	"slices"
@@ -109,6 +110,10 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode(f, &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east")}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		err := decode(data, &discoveryv1.EndpointSlice{})
+		_ = decode(data, &coordinationv1.LeaseList{}) // it does not panic, nor does what reads watches
+		_ = events(bytes.NewReader(data), maxOther, func(event metav1.WatchEvent) error {
+			return decode(event.Object.Raw, &discoveryv1.EndpointSlice{})
+		})
 		object, decodeErr := apiruntime.Decode(scheme.Codecs.UniversalDeserializer(), data)
 		if _, isSlice := object.(*discoveryv1.EndpointSlice); decodeErr == nil && isSlice &&
 			errors.Is(err, errMalformed) {
