@@ -47,11 +47,10 @@ type counted struct{ slices, least Weight }
 
 func (c counted) weight() Weight { return c.slices.atLeast(c.least) }
 
-// set replaces what a service counts as, which is nothing without a slice.
+// set replaces what a service counts as.
 func (t *tally) set(service types.NamespacedName, is counted) {
 	before := t.services[service].weight()
-	if t.services[service] = is; is.slices == (Weight{}) {
-		is = counted{}
+	if t.services[service] = is; is == (counted{}) {
 		delete(t.services, service)
 	}
 	t.endpoints += is.weight().Endpoints() - before.Endpoints()
@@ -142,7 +141,9 @@ func (a *Account) Remove(service types.NamespacedName, slice *discoveryv1.Endpoi
 	defer a.mu.Unlock()
 	if slice != nil {
 		is := a.services[service]
-		is.slices = is.slices.minus(WeightOf(slice))
+		if is.slices = is.slices.minus(WeightOf(slice)); is.slices == (Weight{}) {
+			is = counted{} // it is nothing without a slice
+		}
 		a.count(func() { a.set(service, is) })
 	} else if len(a.excess) > 0 { // perhaps it was left out
 		a.askForList()
@@ -156,9 +157,11 @@ func (a *Account) Keep(service types.NamespacedName, copies Weight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	is, known := a.services[service]
-	if is.least = copies; known {
-		a.count(func() { a.set(service, is) })
+	if !known || is.least == copies { // to count it would give back what a list claims meanwhile
+		return
 	}
+	is.least = copies
+	a.count(func() { a.set(service, is) })
 }
 
 // exceeds returns a limit that a service exceeds if it counts as that because of a slice, empty for none.

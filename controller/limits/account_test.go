@@ -275,6 +275,33 @@ func TestCopiesHoldTheirPlace(t *testing.T) {
 	}
 }
 
+// TestKeepDuringAList: what a list claims stays claimed while passes over services go on.
+func TestKeepDuringAList(t *testing.T) {
+	memory, imported := NewPool(16_000), map[types.NamespacedName]Weight{demo("a"): {IPv4: 1, Bytes: 1000}}
+	memory.SetMembers([]string{"west"})
+	a := NewAccount("west", Default, memory, imported)
+	offer(a.List(imported), "b/1=100")
+	claimed := memory.held["west"]
+	if a.Keep(demo("a"), Weight{}); claimed <= 1000 || memory.held["west"] != claimed {
+		t.Errorf("%d of %d bytes are held", memory.held["west"], claimed)
+	}
+}
+
+// TestCopiesOfNoSlice: a service whose copies were deleted while they counted has its place, and once they exist again, they
+// count as what they are.
+func TestCopiesOfNoSlice(t *testing.T) {
+	a := NewAccount("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, map[types.NamespacedName]Weight{demo("a"): {}})
+	for _, endpoints := range []int{0, 5} {
+		a.Keep(demo("a"), Weight{IPv4: endpoints})
+		if services, held := a.counts(); services != 1 || held != endpoints {
+			t.Errorf("%d services and %d endpoints, want %d", services, held, endpoints)
+		}
+	}
+	if a.Admit(demo("b"), nil, sized("b/1", 1)) {
+		t.Error("another service takes its place")
+	}
+}
+
 // TestRelistsBecomeRare: a member that stays at its limits is listed less and less often, until all of it fits.
 func TestRelistsBecomeRare(t *testing.T) {
 	a := NewAccount("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
