@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // errStale reports that a cached object was stale.
@@ -111,7 +113,9 @@ func remove[T any, P object[T]](ctx context.Context, p *pass, client client[P], 
 	err := client.Delete(ctx, seen.GetName(),
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
 	var removed metav1.Object
-	if err == nil {
+	_, labelled := any(seen).(*corev1.Service)
+	// If another writer changed the label of a Service, its events are about another service.
+	if err == nil && (!labelled || export.ServiceOf(seen) == p.observed.Service) {
 		removed = &metav1.ObjectMeta{UID: uid}
 	}
 	p.answer(removed)

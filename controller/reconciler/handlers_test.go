@@ -254,6 +254,35 @@ func TestOthersOvertake(t *testing.T) {
 	}
 }
 
+// TestADerivedServiceLosesItsService: a pass does not wait for the deletion of a derived Service whose label another writer
+// changed, because the event names another service.
+func TestADerivedServiceLosesItsService(t *testing.T) {
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	derived := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "demo", Name: export.DerivedServiceName(web), UID: "a", ResourceVersion: "5",
+		Labels: map[string]string{export.LabelService: "changed-by-hand", export.LabelManagedBy: export.Manager},
+	}}
+	r, client := withAPI(t), fake.NewClientset(derived)
+	r.Applier.Core = client
+	if err := errors.Join(r.Local.Services.Indexer().Add(derived), r.Local.Namespaces.Indexer().Add(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}},
+	)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.reconcile(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := client.CoreV1().Services("demo").List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) > 0 {
+		t.Fatalf("it is not deleted: %v", err)
+	}
+	if err := r.Local.Services.Indexer().Delete(derived); err != nil {
+		t.Fatal(err)
+	}
+	if onChange(r.onService)(derived, nil); r.Applier.Behind(web) {
+		t.Error("a pass waits for an event that came")
+	}
+}
+
 // TestALeaderBeginsWithExports: the heartbeat waits for what the cluster exports.
 func TestALeaderBeginsWithExports(t *testing.T) {
 	r := withServices(t)
