@@ -203,7 +203,7 @@ func (e *explanation) use(from merge.Contribution, who Publisher, slice *discove
 	return state.NotReady, "not ready in " + who.Cluster
 }
 
-// rest adds the exports of clusters that contribute nothing, and why if there is a fix.
+// rest adds the exports of clusters that contribute nothing, and why if there is a fix, but for those that are refused.
 func (e *explanation) rest(contributing []string) {
 	observed := e.Observed
 	if observed.Invalid != nil {
@@ -219,7 +219,6 @@ func (e *explanation) rest(contributing []string) {
 			text = "not imported: " + e.Elsewhere
 		case e.Refused[m.Cluster] != "":
 			text = "refused: " + e.Refused[m.Cluster]
-			e.problem("refused", m.Accept, "%s does not accept %s of %s: %s.", e.Cluster, e.Service, m.Cluster, e.Refused[m.Cluster])
 		case slices.ContainsFunc(e.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster }):
 			text = "not exported: " + string(v1beta1.ServiceExportReasonNoService)
 			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
@@ -330,6 +329,9 @@ func (e *explanation) findings(account merge.Account) {
 		both := contextOf(e.Cluster) + "," + contextOf(each.Cluster)
 		if each.Cluster == e.Cluster {
 			both = contextOf(e.Cluster)
+		}
+		if refused := e.Refused[m.Cluster]; refused != "" {
+			e.problem("refused", m.Accept, "%s does not accept %s of %s: %s.", e.Cluster, e.Service, m.Cluster, refused)
 		}
 		reason, message := memberstate.Describe(m.Verdict)
 		switch {

@@ -112,6 +112,7 @@ func TestExplain(t *testing.T) {
 			nil, nil, func(s *Subject) {
 				s.Members, s.Elsewhere = []Publisher{{Cluster: "west", Verdict: fresh}}, `namespace "shop" does not exist`
 				s.Settle = "kubectl --context <context of east> create namespace shop"
+				s.Refused, s.Members[0].Accept = map[string]string{"west": `--accept has "team-a"`}, "accept it"
 			},
 		},
 		"nothing": {nil, nil, func(*Subject) {}},
