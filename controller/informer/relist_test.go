@@ -3,6 +3,7 @@
 package informer
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -113,5 +114,28 @@ func TestARelistTells(t *testing.T) {
 				t.Errorf("%s: told %q of %d endpoints, want %q of %d", name, told, endpoints, step.told, step.endpoints)
 			}
 		}
+	}
+}
+
+// TestTheCacheComesFirst: what a handler is told of is in the cache, so that who acts on it, or waited for it, reads no older
+// state.
+func TestTheCacheComesFirst(t *testing.T) {
+	i, told := packedInformer(nil), ""
+	i.Handle(func(_, after metav1.Object) {
+		cached, want := "none", "none"
+		if slice := Get[*discoveryv1.EndpointSlice](i.Indexer(), "demo/slice-0"); slice != nil {
+			cached = slice.ResourceVersion
+		}
+		if after != nil {
+			want = after.GetResourceVersion()
+		}
+		if told += want + " "; cached != want {
+			t.Errorf("the cache has %s, want %s", cached, want)
+		}
+	})
+	s := store{i}
+	if err := errors.Join(s.Add(listed(1, "1")[0]), s.Update(listed(1, "2")[0]), s.Delete(listed(1, "2")[0]),
+		s.Replace(listed(1, "3"), ""), s.Replace(nil, "")); err != nil || told != "1 2 none 3 none " {
+		t.Errorf("told of %s, %v", told, err)
 	}
 }
