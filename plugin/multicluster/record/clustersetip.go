@@ -36,7 +36,7 @@ func (s *Service) services(q *Question, ports []Port) Result {
 		return q.reply(answer, nil, true)
 	}
 	room -= len(answer) * size
-	extra := newAddressList(len(s.Import.Addrs))
+	extra := newAddressList(min(len(s.Import.Addrs), max(0, room/addressSize(4))))
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
 		for j := 0; j < b.Len() && room >= addressSize(b.Size); j++ {

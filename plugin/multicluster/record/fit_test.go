@@ -4,6 +4,7 @@ package record_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,27 @@ func TestManyIPs(t *testing.T) {
 		if len(reply.Answer) != want || reply.Truncated != (want < 40) {
 			t.Errorf("%d octets have %d IPs, truncated %t", size, len(reply.Answer), reply.Truncated)
 		}
+	}
+}
+
+// TestManyIPsThatDoNotFit cost an answer no memory: endpoints that stand in for the IPs of an import may be thousands.
+func TestManyIPsThatDoNotFit(t *testing.T) {
+	ips := ""
+	for i := range 10000 {
+		ips += fmt.Sprintf(" 10.1.%d.%d", i/100, i%100)
+	}
+	snapshot := snapshotOf(build(recordtest.ClusterSetIP(ips, "sql=5432")))
+	const times = 100
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range times {
+		if reply := askAs(snapshot, "db.demo.svc."+zone, dns.TypeSRV, 0, record.Client{Size: 1232}); len(reply.Extra) < 50 {
+			t.Fatalf("got %d additional records", len(reply.Extra))
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if octets := (after.TotalAlloc - before.TotalAlloc) / times; octets > 64<<10 {
+		t.Errorf("an answer takes %d octets", octets)
 	}
 }
 
