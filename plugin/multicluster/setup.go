@@ -109,10 +109,13 @@ func (m *Multicluster) start() (stop func(), err error) {
 	m.previous.Store(previous)
 	m.source.Store(source)
 	m.index.Store(source.Index())
+	listed := m.state() != nil // by another server block, or before a reload
 	if m.await(source) {
 		m.previous.Store(nil) // it must not outlive its instance
 		release()
-		go debug.FreeOSMemory() // the lists took several times the memory of the records
+		if !listed {
+			go debug.FreeOSMemory() // the lists took several times the memory of the records
+		}
 		return leave, nil
 	}
 	answers := "SERVFAIL"

@@ -3,7 +3,9 @@
 package multicluster
 
 import (
+	"bytes"
 	"net/netip"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -27,6 +29,29 @@ func TestLocalAddresses(t *testing.T) {
 		if got := localAddresses(test.hosts); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
+	}
+}
+
+// TestOnlyListsAreFollowedByACollection: a reload, or another server block, that shares a source stops no query for one.
+func TestOnlyListsAreFollowedByACollection(t *testing.T) {
+	collects := func() bool {
+		stacks := make([]byte, 1<<20)
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("debug.FreeOSMemory"))
+	}
+	api := newAPIServer(t, "10.42.0.1")
+	start := func() {
+		m := newTestPlugin()
+		m.options.Kubeconfig = api.kubeconfig
+		stop, err := m.start()
+		if err != nil || m.previous.Load() != nil {
+			t.Fatalf("it has no answers: %v", err)
+		}
+		t.Cleanup(stop)
+	}
+	for start(); collects(); runtime.Gosched() {
+	}
+	if start(); collects() {
+		t.Error("memory is collected, and nothing was listed")
 	}
 }
 
