@@ -5,6 +5,7 @@ package diagnosis
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -197,8 +198,12 @@ func TestChecksBeforeTheInstallation(t *testing.T) {
 		}
 	})
 	set.Pre = true
-	if got := texts(set.Check()); got != "" {
+	found := set.Check()
+	if got := texts(found); got != "" {
 		t.Errorf("got\n%s", got)
+	}
+	if slices.ContainsFunc(found, func(f Finding) bool { return f.Check == "node-ranges" }) {
+		t.Error("which networks there are is not known yet")
 	}
 }
 
@@ -227,8 +232,13 @@ func TestSkips(t *testing.T) {
 			}, "node-ranges",
 			"Its pod ranges are unknown (forbidden): compare the ranges of the CNI with the nodes of the other clusters.",
 		},
-		"no other network": {
-			func(_, _ *Cluster) {}, "node-ranges",
+		"one network": {func(_, _ *Cluster) {}, "node-ranges", ""},
+		"perhaps no other network": {
+			func(east, _ *Cluster) { east.ID = "" }, "node-ranges",
+			"No other selected cluster is in another network: select all clusters of the set with --contexts.",
+		},
+		"no other cluster for its nodes": {
+			func(east, west *Cluster) { west.UID = east.UID }, "node-ranges",
 			"No other selected cluster is in another network: select all clusters of the set with --contexts.",
 		},
 		"no other cluster": {

@@ -196,16 +196,16 @@ func ranges(name, what string, elsewhere bool, of func(*Cluster) []netip.Prefix,
 		return slices.DeleteFunc(s.others(c), func(other *Cluster) bool { return otherNetworks(c, other) != elsewhere })
 	}
 	return Check{
-		Name: name, About: "pod ranges do not overlap " + what + " of other clusters in " + among, before: true,
+		Name: name, About: "pod ranges do not overlap " + what + " of other clusters in " + among, before: !elsewhere,
 		skip: func(s *Set, c *Cluster) string {
 			others := compared(s, c)
 			switch {
-			case len(others) == 0:
+			case len(others) == 0 && (!elsewhere || c.ID == "" || len(s.others(c)) == 0): // else all are in its network
 				return "No other selected cluster is in " + among + ": select all clusters of the set with --contexts."
 			case c.PodCIDRsError != nil:
 				return fmt.Sprintf("Its pod ranges are unknown (%v): compare the ranges of the CNI with the %s of the other clusters.",
 					c.PodCIDRsError, what)
-			case !slices.ContainsFunc(others, func(other *Cluster) bool { return len(of(other)) > 0 }):
+			case len(others) > 0 && !slices.ContainsFunc(others, func(other *Cluster) bool { return len(of(other)) > 0 }):
 				return fmt.Sprintf("The %s of the other clusters are unknown: compare them with %s.", what, c.PodCIDRs)
 			}
 			return ""
