@@ -92,7 +92,7 @@ func TestLeave(t *testing.T) {
 			"east": joined("east", "north", "west"), "west": joined("west", "east", "north"), "north": joined("north", "east", "west"),
 		}
 		if slices.Contains(test.contexts, "west") {
-			set["north"].Context = "west" // an id comes before a context
+			set["east"].Context = "west" // an id comes before a context
 		}
 		var said bytes.Buffer
 		o := Options{Teller: cluster.Teller{Out: &said, Results: io.Discard, Timeout: time.Minute}}
