@@ -13,7 +13,7 @@ import (
 type Block struct {
 	Class
 
-	addrs []byte     // in network order, one behind the other; at least one
+	addrs []byte     // in network order, one behind the other; at least one in a service
 	hosts *hostnames // of the addresses; nil if none has one
 }
 
