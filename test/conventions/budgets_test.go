@@ -32,10 +32,10 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_719},
-		{"lines of controller/", lines["controller"], 16_756},
+		{"lines of plugin/", lines["plugin"], 4_718},
+		{"lines of controller/", lines["controller"], 16_665},
 		{"lines of cmd/", lines["cmd"], 5_152},
-		{"lines of " + units, lines[units], 54_721},
+		{"lines of " + units, lines[units], 54_135},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 29},
 		{"words of Markdown", words, 24_431},
 	} {
