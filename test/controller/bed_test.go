@@ -155,8 +155,8 @@ func copyAll(to, from net.Conn) {
 
 // end closes a connection, so that its peer sees a reset if that is the reason.
 func end(connection net.Conn, reason error) {
-	if tcp, ok := connection.(*net.TCPConn); ok && errors.Is(reason, syscall.ECONNRESET) {
-		_ = tcp.SetLinger(0)
+	if errors.Is(reason, syscall.ECONNRESET) {
+		_ = connection.(interface{ SetLinger(seconds int) error }).SetLinger(0)
 	}
 	_ = connection.Close()
 }
