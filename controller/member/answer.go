@@ -90,14 +90,14 @@ func events(body io.Reader, limit int, take func(metav1.WatchEvent) error) error
 		}
 		encoded.Reset()
 		if _, err := io.CopyN(&encoded, body, frameHeader); err != nil {
-			return nil
+			return nil //nolint:nilerr // the connection has ended
 		}
 		length := binary.BigEndian.Uint32(encoded.Next(frameHeader))
 		if uint64(length) > uint64(limit) {
 			return fmt.Errorf("an event of the watch has %d bytes, and may have %d", length, limit)
 		}
 		if _, err := io.CopyN(&encoded, body, int64(length)); err != nil {
-			return nil
+			return nil //nolint:nilerr // the connection has ended
 		}
 		var event metav1.WatchEvent
 		err := event.Unmarshal(encoded.Bytes())

@@ -37,6 +37,7 @@ func (s *surroundings) Credentials() []*corev1.Secret               { return s.s
 func (s *surroundings) Track(m *Member)                             { call(s.tracked, m) }
 func (s *surroundings) Untrack(string)                              {}
 func (s *surroundings) ServiceChanged(service types.NamespacedName) { call(s.serviceChanged, service) }
+
 func (s *surroundings) Imported(string) map[types.NamespacedName]limits.Weight {
 	return maps.Clone(s.imported)
 }

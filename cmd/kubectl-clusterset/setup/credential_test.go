@@ -147,7 +147,8 @@ clusters: [{name: c, cluster: {certificate-authority-data: %q, server: '%s'}}]}`
 			keeps + "https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443" + another,
 		},
 		"again, with a public certificate": {
-			secretOf("", "https://10.0.0.1:6443"), nil, address{"https://10.0.0.1:6443", "", "", ""},
+			secretOf("", "https://10.0.0.1:6443"), nil,
+			address{"https://10.0.0.1:6443", "", "", ""},
 			keeps + "https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443" + another,
 		},
 		"again, by another address": {
@@ -156,7 +157,8 @@ clusters: [{name: c, cluster: {certificate-authority-data: %q, server: '%s'}}]}`
 		"again, by the same address": {secret(same + usersProxy), nil, address{users, "kubernetes", usersProxy, "ours"}, ""},
 		"again, with a login to the proxy": {
 			secret(same + "http://east:secret@proxy.example:8080"), nil,
-			address{users, "kubernetes", "http://east:secret@proxy.example:8080", "ours"}, "",
+			address{users, "kubernetes", "http://east:secret@proxy.example:8080", "ours"},
+			"",
 		},
 		"again, by another proxy": {
 			secret(same + "socks5://east:secret@10.0.0.1:1080"), nil,
