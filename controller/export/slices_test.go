@@ -306,6 +306,12 @@ func TestKeptSlices(t *testing.T) {
 	if gone, _, _ := FromSlices(Source{Cluster: "east"}, web, nil, copied(view)); gone != nil {
 		t.Errorf("an export without slices is still there: %v", gone)
 	}
+	six := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "80/TCP", "fd00::1"))
+	now = publish(six)
+	now[0].Annotations = nil
+	if _, _, used = FromSlices(Source{Cluster: "east"}, web, now, copied(six)); len(used) != 1 {
+		t.Errorf("of an IPv6 slice, the copies %v count", used)
+	}
 }
 
 // TestStrip: how the DNS of a cluster answers is not part of its snapshot, and a hostile member cannot fill memory with
