@@ -222,45 +222,14 @@ func TestDeletedCopiesAreNotRemembered(t *testing.T) {
 	}
 }
 
-// TestOthersOvertake: a pass does not wait for an event that never comes, because another writer took the label of the
-// controller from a derived Service that is being deleted, or made another object of the same name.
-func TestOthersOvertake(t *testing.T) {
-	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	derived := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+// withoutDerived returns a Reconciler whose pass over demo/web has deleted the derived Service, which has the label of a
+// service. The cache still shows the Service.
+func withoutDerived(t *testing.T, label string) (r *Reconciler, web types.NamespacedName, derived *corev1.Service) {
+	t.Helper()
+	web = types.NamespacedName{Namespace: "demo", Name: "web"}
+	derived = &corev1.Service{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "demo", Name: export.DerivedServiceName(web), UID: "a", ResourceVersion: "5",
-		Labels: map[string]string{export.LabelService: "web", export.LabelManagedBy: export.Manager},
-	}}
-	going, another := derived.DeepCopy(), derived.DeepCopy()
-	delete(going.Labels, export.LabelManagedBy)
-	going.DeletionTimestamp, going.ResourceVersion = &metav1.Time{}, "6"
-	another.UID, another.ResourceVersion = "b", "6"
-	for name, shown := range map[string]*corev1.Service{"it is held without the label": going, "another of its name": another} {
-		r := withAPI(t)
-		r.Applier.Core = fake.NewClientset(derived)
-		if err := errors.Join(r.Local.Services.Indexer().Add(derived), r.Local.Namespaces.Indexer().Add(
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}},
-		)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.reconcile(t.Context(), web); err != nil {
-			t.Fatal(err)
-		}
-		if !r.Applier.Behind(web) {
-			t.Fatal("nothing was deleted")
-		}
-		if onChange(r.onService)(derived, shown); r.Applier.Behind(web) || queued(r) != "demo/web" {
-			t.Errorf("%s: a pass waits", name)
-		}
-	}
-}
-
-// TestADerivedServiceLosesItsService: a pass does not wait for the deletion of a derived Service whose label another writer
-// changed, because the event names another service.
-func TestADerivedServiceLosesItsService(t *testing.T) {
-	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	derived := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "demo", Name: export.DerivedServiceName(web), UID: "a", ResourceVersion: "5",
-		Labels: map[string]string{export.LabelService: "changed-by-hand", export.LabelManagedBy: export.Manager},
+		Labels: map[string]string{export.LabelService: label, export.LabelManagedBy: export.Manager},
 	}}
 	r, client := withAPI(t), fake.NewClientset(derived)
 	r.Applier.Core = client
@@ -273,8 +242,38 @@ func TestADerivedServiceLosesItsService(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, err := client.CoreV1().Services("demo").List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) > 0 {
-		t.Fatalf("it is not deleted: %v", err)
+		t.Fatalf("the derived Service is not deleted: %v", err)
 	}
+	return r, web, derived
+}
+
+// TestOthersOvertake: a pass does not wait for an event that never comes, because another writer took the label of the
+// controller from a derived Service that is being deleted, or made another object of the same name.
+func TestOthersOvertake(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Service){
+		"it is held without the label": func(shown *corev1.Service) {
+			delete(shown.Labels, export.LabelManagedBy)
+			shown.DeletionTimestamp = &metav1.Time{}
+		},
+		"another of its name": func(shown *corev1.Service) { shown.UID = "b" },
+	} {
+		r, web, derived := withoutDerived(t, "web")
+		if !r.Applier.Behind(web) {
+			t.Fatal("a pass does not wait for the event of the deletion")
+		}
+		shown := derived.DeepCopy()
+		shown.ResourceVersion = "6"
+		change(shown)
+		if onChange(r.onService)(derived, shown); r.Applier.Behind(web) || queued(r) != "demo/web" {
+			t.Errorf("%s: a pass waits", name)
+		}
+	}
+}
+
+// TestADerivedServiceLosesItsService: a pass does not wait for the deletion of a derived Service whose label another writer
+// changed, because the event names another service.
+func TestADerivedServiceLosesItsService(t *testing.T) {
+	r, web, derived := withoutDerived(t, "changed-by-hand")
 	if err := r.Local.Services.Indexer().Delete(derived); err != nil {
 		t.Fatal(err)
 	}

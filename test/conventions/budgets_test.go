@@ -35,7 +35,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_718},
 		{"lines of controller/", lines["controller"], 16_665},
 		{"lines of cmd/", lines["cmd"], 5_152},
-		{"lines of " + units, lines[units], 54_200},
+		{"lines of " + units, lines[units], 54_199},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 29},
 		{"words of Markdown", words, 24_431},
 	} {
