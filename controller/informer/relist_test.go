@@ -117,7 +117,7 @@ func TestARelistTells(t *testing.T) {
 	}
 }
 
-// TestTheCacheComesFirst: what a handler is told of is in the cache, so that who acts on it, or waited for it, reads no older
+// TestTheCacheComesFirst: the cache shows a change before handlers are called, so that a pass after the event reads the new
 // state.
 func TestTheCacheComesFirst(t *testing.T) {
 	i, told := packedInformer(nil), ""

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package steps says by which calls a test has come to where it fails, so that no helper has to declare itself one.
+// Package steps returns the calls that led to the failure of a test, so that helpers need no call of Helper.
 package steps
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Here are the lines of the tests in this folder that are being executed, the innermost first.
+// Here returns the lines of package paths below test/ on the stack of the caller, the innermost first, each on a line of its own.
 func Here() string {
 	callers := make([]uintptr, 64)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])

@@ -136,11 +136,11 @@ type condition uint8
 
 const (
 	unusable condition = iota
-	// Terminating is serving and terminating: used while no endpoint is ready.
+	// terminating: serving and terminating, used while no endpoint is ready.
 	terminating
-	// Waiting is the same, demoted by a policy: listed by SRV also while others are ready.
+	// waiting: the same, demoted by a policy; SRV answers have it also while others are ready.
 	waiting
-	// Ready is used.
+	// ready: used.
 	ready
 )
 
