@@ -6,6 +6,7 @@
 package state
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,10 +39,10 @@ type Cluster struct {
 	Drained          bool   `json:"drained,omitempty"`
 	Rank             int    `json:"rank,omitempty"`
 	// Queue is the number of services that are being reconciled, or are to be.
-	Queue    int       `json:"queue"`
-	Members  []Member  `json:"members"`
-	Imports  []Import  `json:"imports"`
-	Findings []Finding `json:"findings"`
+	Queue    int      `json:"queue"`
+	Members  []Member `json:"members"`
+	Imports  []Import `json:"imports"`
+	Findings Findings `json:"findings"`
 }
 
 // A Member is another cluster of the set.
@@ -117,6 +118,23 @@ type Finding struct {
 	Fix string `json:"fix,omitempty"`
 }
 
+// Findings are problems, causes before their effects.
+type Findings []Finding
+
+// Fail adds a problem that breaks names, or is about to. It has the name of its check.
+func (f *Findings) Fail(name, fix, format string, args ...any) {
+	f.add(Failed, name, fix, format, args)
+}
+
+// Warn adds one that breaks nothing by itself.
+func (f *Findings) Warn(name, fix, format string, args ...any) {
+	f.add(Warning, name, fix, format, args)
+}
+
+func (f *Findings) add(severity, name, fix, format string, args []any) {
+	*f = append(*f, Finding{Name: name, Severity: severity, What: fmt.Sprintf(format, args...), Fix: fix})
+}
+
 // An Explanation is what the controller makes of one service, and why.
 type Explanation struct {
 	Version string `json:"version"`
@@ -135,8 +153,8 @@ type Explanation struct {
 	Conditions []metav1.Condition `json:"conditions"`
 	Endpoints  []Endpoint         `json:"endpoints"`
 	// DNS are the addresses to which the name resolves. Of those of a headless service, DNS may return a part.
-	DNS      []string  `json:"dns"`
-	Problems []Finding `json:"problems"`
+	DNS      []string `json:"dns"`
+	Problems Findings `json:"problems"`
 }
 
 // An Export is the export of one cluster.

@@ -56,7 +56,7 @@ func Explain(s Subject) state.Explanation {
 	e := &explanation{Subject: s, Explanation: state.Explanation{
 		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster, Ranked: account.Ranked,
 		Exports: []state.Export{}, Properties: []state.Property{}, Conditions: []metav1.Condition{},
-		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: []state.Finding{},
+		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: state.Findings{},
 	}}
 	e.result = merge.Merge(observed, s.Contributions)
 	e.result.EndpointSlices = slices.DeleteFunc(e.result.EndpointSlices, export.IsExposed)
@@ -75,7 +75,7 @@ func Explain(s Subject) state.Explanation {
 		at := slices.IndexFunc(s.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == cluster })
 		e.export(s.Contributions[at])
 	}
-	e.rest(account.Precedence)
+	e.rest()
 	e.wait()
 	e.count()
 	e.findings(account)
@@ -88,10 +88,6 @@ type explanation struct {
 	state.Explanation
 	result    merge.Result
 	placement merge.Placement
-}
-
-func (e *explanation) problem(name, fix, format string, args ...any) {
-	(*list)(&e.Problems).add(state.Failed, name, fix, format, args...)
 }
 
 func (e *explanation) headless() bool {
@@ -204,28 +200,30 @@ func (e *explanation) use(from merge.Contribution, who Publisher, slice *discove
 }
 
 // rest adds the exports of clusters that contribute nothing, and why if there is a fix, but for those that are refused.
-func (e *explanation) rest(contributing []string) {
+func (e *explanation) rest() {
 	observed := e.Observed
+	place := func(cluster string) int {
+		return slices.IndexFunc(e.Exports, func(x state.Export) bool { return x.Cluster == cluster })
+	}
 	if observed.Invalid != nil {
 		e.Exports = append(e.Exports, state.Export{Cluster: e.Cluster, State: "not exported: " + observed.Invalid.Reason})
 	}
 	for _, m := range e.Members {
-		if slices.Contains(contributing, m.Cluster) {
-			continue
-		}
 		text := "not imported"
 		switch {
+		case place(m.Cluster) >= 0:
+			continue
 		case e.Elsewhere != "":
 			text = "not imported: " + e.Elsewhere
 		case e.Refused[m.Cluster] != "":
 			text = "refused: " + e.Refused[m.Cluster]
 		case slices.ContainsFunc(e.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster }):
 			text = "not exported: " + string(v1beta1.ServiceExportReasonNoService)
-			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
+			e.Problems.Fail("exports-valid", withdraw(m.Cluster, e.Service),
 				"%s does not export it: Service %s does not exist there.", m.Cluster, e.Service)
 		case m.For != "":
 			text = "not chosen: it is for " + m.For
-			e.problem("not-chosen", fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
+			e.Problems.Fail("not-chosen", fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
 				contextOf(m.Cluster), observed.Service.Namespace, observed.Service.Name, export.AnnotationClusters, m.For, e.Cluster),
 				"The export of %s is not for %s: it is for %q (annotation %s).", m.Cluster, e.Cluster, m.For,
 				export.AnnotationClusters)
@@ -244,9 +242,6 @@ func (e *explanation) rest(contributing []string) {
 				Address: address, Cluster: cluster, State: state.Refused, Reason: problem.String(),
 			})
 		}
-	}
-	place := func(cluster string) int {
-		return slices.IndexFunc(e.Exports, func(x state.Export) bool { return x.Cluster == cluster })
 	}
 	slices.SortStableFunc(e.Endpoints, func(a, b state.Endpoint) int {
 		return cmp.Or(place(a.Cluster)-place(b.Cluster), compareAddresses(a.Address, b.Address))
@@ -301,28 +296,28 @@ func (e *explanation) findings(account merge.Account) {
 	observed := e.Observed
 	switch foreign := observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport); {
 	case e.Elsewhere != "" && observed.Invalid == nil:
-		e.problem("namespaces", e.Settle, "%s, so nothing is imported into it.", sentence(e.Elsewhere))
+		e.Problems.Fail("namespaces", e.Settle, "%s, so nothing is imported into it.", sentence(e.Elsewhere))
 	case len(e.Exports) == 0 && foreign:
 		if e.Import.Message != "" {
-			e.problem("imports-ready", "", "Import %s is not ready: %s", e.Service, e.Import.Message)
+			e.Problems.Fail("imports-ready", "", "Import %s is not ready: %s", e.Service, e.Import.Message)
 		}
 	case len(e.Exports) == 0 && len(e.Unread) > 0:
-		e.problem("member-reachable", "kubectl clusterset check --contexts "+contextOf(e.Cluster),
+		e.Problems.Fail("member-reachable", "kubectl clusterset check --contexts "+contextOf(e.Cluster),
 			"No export of %s is known, but these members are not read completely: %s.", e.Service, strings.Join(e.Unread, ", "))
 	case len(e.Exports) == 0 && e.Exists:
-		e.problem("exports", "kubectl clusterset export "+e.Service+" --contexts "+contextOf(e.Cluster),
+		e.Problems.Fail("exports", "kubectl clusterset export "+e.Service+" --contexts "+contextOf(e.Cluster),
 			"Neither %s nor any of its members exports %s. The Service exists in %s, but has no ServiceExport.", e.Cluster, e.Service,
 			e.Cluster)
 	case len(e.Exports) == 0:
-		e.problem("exports", "kubectl clusterset export "+e.Service+" --contexts <context of a cluster that has the Service>",
+		e.Problems.Fail("exports", "kubectl clusterset export "+e.Service+" --contexts <context of a cluster that has the Service>",
 			"Neither %s nor any of its members exports %s. The Service does not exist in %s.", e.Cluster, e.Service, e.Cluster)
 	}
 	if observed.Invalid != nil {
-		e.problem("exports-valid", withdraw(e.Cluster, e.Service), "%s does not export it: %s", e.Cluster, observed.Invalid.Message)
+		e.Problems.Fail("exports-valid", withdraw(e.Cluster, e.Service), "%s does not export it: %s", e.Cluster, observed.Invalid.Message)
 	}
 	reach := meta.FindStatusCondition(observed.ExportConditions, reconciler.ConditionReach)
 	if reach != nil && reach.Status != metav1.ConditionTrue && observed.Invalid == nil {
-		e.problem("exports-reach", "", "The export of %s does not reach all members. %s", e.Cluster, reach.Message)
+		e.Problems.Fail("exports-reach", "", "The export of %s does not reach all members. %s", e.Cluster, reach.Message)
 	}
 	for _, each := range e.Exports {
 		m := e.publisher(each.Cluster)
@@ -331,22 +326,22 @@ func (e *explanation) findings(account merge.Account) {
 			both = contextOf(e.Cluster)
 		}
 		if refused := e.Refused[m.Cluster]; refused != "" {
-			e.problem("refused", m.Accept, "%s does not accept %s of %s: %s.", e.Cluster, e.Service, m.Cluster, refused)
+			e.Problems.Fail("refused", m.Accept, "%s does not accept %s of %s: %s.", e.Cluster, e.Service, m.Cluster, refused)
 		}
 		reason, message := memberstate.Describe(m.Verdict)
 		switch {
 		case reason != "":
-			e.problem("member-fresh", "kubectl clusterset check --contexts "+both, "%s.", strings.TrimSuffix(message, "."))
+			e.Problems.Fail("member-fresh", "kubectl clusterset check --contexts "+both, "%s.", strings.TrimSuffix(message, "."))
 		case m.Unread != nil:
-			e.problem("member-reachable", "kubectl clusterset check --contexts "+both,
+			e.Problems.Fail("member-reachable", "kubectl clusterset check --contexts "+both,
 				"%s is not read completely, so what changes there may not be imported: %v.", m.Cluster, m.Unread)
 		}
 		if m.Drained {
-			e.problem("drained", "kubectl clusterset undrain "+each.Cluster+" --contexts "+both,
+			e.Problems.Fail("drained", "kubectl clusterset undrain "+each.Cluster+" --contexts "+both,
 				"%s is drained. Its endpoints are used only if no other cluster has a ready endpoint.", each.Cluster)
 		}
 		for _, problem := range e.Input.Problems[each.Cluster] {
-			e.problem("endpoints-refused", correct(each.Cluster, m.Confine, problem), "Part of the export of %s is not imported: %s.",
+			e.Problems.Fail("endpoints-refused", correct(each.Cluster, m.Confine, problem), "Part of the export of %s is not imported: %s.",
 				each.Cluster, problem)
 		}
 	}
@@ -358,7 +353,7 @@ func (e *explanation) findings(account merge.Account) {
 			}
 		}
 		slices.Sort(others)
-		e.problem("exports-agree", "Make the Services and ServiceExports the same in all clusters (a change of the type needs a "+
+		e.Problems.Fail("exports-agree", "Make the Services and ServiceExports the same in all clusters (a change of the type needs a "+
 			"new Service), or withdraw the exports that differ: `kubectl clusterset unexport "+e.Service+" --contexts "+
 			strings.Join(slices.Compact(others), ",")+"`.", "%s", account.Conflict)
 	}
@@ -366,7 +361,7 @@ func (e *explanation) findings(account merge.Account) {
 		e.Problems = append(e.Problems, findingsOf(e.Cluster, serviceImport, len(account.Precedence) > 0)...)
 		if len(account.Precedence) > 0 && export.IsManaged(serviceImport) &&
 			!slices.ContainsFunc(e.Endpoints, func(each state.Endpoint) bool { return each.State != state.NotReady }) {
-			e.problem("endpoints-ready", fmt.Sprintf("kubectl --context %s -n %s get pods", contextOf(account.Precedence[0]),
+			e.Problems.Fail("endpoints-ready", fmt.Sprintf("kubectl --context %s -n %s get pods", contextOf(account.Precedence[0]),
 				observed.Service.Namespace), "No endpoint of %s is ready in any cluster.", observed.Service.Name)
 		}
 	}

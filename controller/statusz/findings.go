@@ -44,20 +44,20 @@ var values = map[string]string{
 	scope.AcceptAnnotation: "<namespaces and namespace/service, separated by commas>",
 }
 
-// list collects findings.
-type list []state.Finding
-
-func (l *list) add(severity, name, fix, format string, args ...any) {
-	*l = append(*l, state.Finding{Name: name, Severity: severity, What: fmt.Sprintf(format, args...), Fix: fix})
-}
-
 // findings returns the problems that the controller sees.
-func (l *Leader) findings() []state.Finding {
-	found := list{}
+func (l *Leader) findings() state.Findings {
+	found := state.Findings{}
 	here := contextOf(l.Cluster)
-	l.stopped(&found)
-	found.failing(l.Failing())
-	l.nodes(&found)
+	if reason, message := l.Heartbeat.Doubted(); reason != heartbeat.None {
+		found.Fail("heartbeat", fmt.Sprintf("kubectl --context %s -n %s logs -l app.kubernetes.io/component=controller --prefix "+
+			"--tail=200", here, l.Namespace), "The controller does not renew its heartbeat, so other clusters demote the endpoints of "+
+			"this one: %s.", message)
+	}
+	failing(&found, l.Failing())
+	if !l.Local.NodesKnown() { // the controller works without, but not all of it
+		found.Warn("nodes", "Give the controller the rights of deploy/rbac.yaml.", "The controller cannot list the Nodes of %s, so it "+
+			"writes no hints, and does not refuse addresses of nodes as endpoints.", l.Cluster)
+	}
 	for _, problem := range l.Members.Refused() {
 		l.refused(&found, problem)
 	}
@@ -66,12 +66,12 @@ func (l *Leader) findings() []state.Finding {
 	}
 	namespace := l.Local.Namespace(l.Namespace)
 	if _, err := member.ParseRank(ptr.Deref(namespace, corev1.Namespace{}).Annotations); err != nil {
-		found.add(state.Failed, "ranks", fmt.Sprintf("kubectl --context %s annotate namespace %s '%s=%s' --overwrite", here, l.Namespace,
+		found.Fail("ranks", fmt.Sprintf("kubectl --context %s annotate namespace %s '%s=%s' --overwrite", here, l.Namespace,
 			member.RankAnnotation, values[member.RankAnnotation]),
 			"Namespace %s: %v. Exports of %s come last in conflicts.", l.Namespace, err, l.Cluster)
 	}
 	if reconciler.Standing(namespace).Demote {
-		found.add(state.Warning, "drained-itself", "kubectl clusterset undrain "+l.Cluster+" --contexts "+
+		found.Warn("drained-itself", "kubectl clusterset undrain "+l.Cluster+" --contexts "+
 			here, "This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")
 	}
 	if l.API.Version() != "" {
@@ -80,22 +80,13 @@ func (l *Leader) findings() []state.Finding {
 	return found
 }
 
-// stopped adds why the heartbeat is not renewed.
-func (l *Leader) stopped(found *list) {
-	if reason, message := l.Heartbeat.Doubted(); reason != heartbeat.None {
-		found.add(state.Failed, "heartbeat", fmt.Sprintf("kubectl --context %s -n %s logs -l app.kubernetes.io/component=controller "+
-			"--prefix --tail=200", contextOf(l.Cluster), l.Namespace), "The controller does not renew its heartbeat, so other clusters "+
-			"demote the endpoints of this one: %s.", message)
-	}
-}
-
 // failing adds the services that cannot be written. The controller may lack a right, which no other check tells.
-func (l *list) failing(services map[types.NamespacedName]error) {
+func failing(found *state.Findings, services map[types.NamespacedName]error) {
 	if len(services) == 0 {
 		return
 	}
 	first := slices.MinFunc(slices.Collect(maps.Keys(services)), byName)
-	l.add(state.Failed, "services-written", "Give the controller the rights of deploy/rbac.yaml, and look at the quotas and admission "+
+	found.Fail("services-written", "Give the controller the rights of deploy/rbac.yaml, and look at the quotas and admission "+
 		"webhooks of what the API server refuses.", "The controller cannot write %s (services that fail: %d): %v.", first, len(services),
 		services[first])
 }
@@ -103,7 +94,7 @@ func (l *list) failing(services map[types.NamespacedName]error) {
 func byName(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
 // refused adds the problem of a credential.
-func (l *Leader) refused(found *list, problem member.Problem) {
+func (l *Leader) refused(found *state.Findings, problem member.Problem) {
 	candidate, name := problem.Candidate, problem.Candidate.Name
 	remove := l.change(candidate, "delete", "")
 	fix := l.join(candidate, candidate.Cluster, "")
@@ -112,7 +103,7 @@ func (l *Leader) refused(found *list, problem member.Problem) {
 	case candidate.Cluster == l.Cluster:
 		fix = remove
 	case m != nil && m.Candidate().Name != name:
-		found.add(state.Warning, "credential-single", remove, "%s is not used: %v.", candidate, problem.Err)
+		found.Warn("credential-single", remove, "%s is not used: %v.", candidate, problem.Err)
 		return
 	case m == nil:
 		fix = l.change(candidate, "label", fmt.Sprintf(" '%s=<id of the cluster whose API server it names>' --overwrite",
@@ -120,48 +111,48 @@ func (l *Leader) refused(found *list, problem member.Problem) {
 	case errors.As(problem.Err, &wrong):
 		fix = l.annotate(m, wrong.Key, values[wrong.Key])
 	}
-	found.add(state.Failed, "credential-usable", fix, "The controller rejects %s: %v.", candidate, problem.Err)
+	found.Fail("credential-usable", fix, "The controller rejects %s: %v.", candidate, problem.Err)
 }
 
 // ofMember adds the problems of a member.
-func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdict) {
+func (l *Leader) ofMember(found *state.Findings, m *member.Member, verdict liveness.Verdict) {
 	id := m.Cluster()
-	both, server := contextOf(l.Cluster)+","+contextOf(id), " --server "+contextOf(id)+"=<address of the API server>"
+	both := contextOf(l.Cluster) + "," + contextOf(id)
 	life, now := m.Life(), l.Clock.Now()
 	switch lasts := life.Expires.Sub(now); {
 	case life.Expires.IsZero():
 	case lasts <= 0:
-		found.add(state.Failed, "credential-lasts", l.join(m.Candidate(), id, ""),
+		found.Fail("credential-lasts", l.join(m.Candidate(), id, ""),
 			"The credential of %s expired %s ago, so its changes are not imported.", id, (-lasts).Round(time.Minute))
 	case life.Ending(now):
-		found.add(state.Warning, "credential-lasts", l.join(m.Candidate(), id, ""),
+		found.Warn("credential-lasts", l.join(m.Candidate(), id, ""),
 			"The credential of %s expires in %s, and was not renewed.", id, lasts.Round(time.Minute))
 	}
 	if problem := m.Problem(); problem != nil {
 		fix := "Make sure that " + l.Cluster + " reaches the API server and the controller of " + id + ". If the address in the " +
-			"credential is wrong: " + quoted(l.join(m.Candidate(), id, server))
+			"credential is wrong: " + quoted(l.join(m.Candidate(), id, " --server "+contextOf(id)+"=<address of the API server>"))
 		if apierrors.IsUnauthorized(problem) {
 			fix = l.join(m.Candidate(), id, "")
 		}
-		found.add(state.Failed, "member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
+		found.Fail("member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
 	}
 	if len(m.CIDRs()) == 0 && m.Candidate().Object != nil { // a flag takes no annotation
-		found.add(state.Warning, "member-confined", l.annotate(m, member.CIDRsAnnotation, values[member.CIDRsAnnotation]),
+		found.Warn("member-confined", l.annotate(m, member.CIDRsAnnotation, values[member.CIDRsAnnotation]),
 			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
 	}
 	if why := m.Account().Err(); why != nil {
-		found.add(state.Warning, "member-limits", "Export less in "+id+", or raise the limit in "+l.Cluster+".",
+		found.Warn("member-limits", "Export less in "+id+", or raise the limit in "+l.Cluster+".",
 			"%s exceeds a limit, and the excess is not imported: %v.", id, why)
 	}
 	reason, message := memberstate.Describe(verdict)
 	message = strings.TrimSuffix(message, ".")
 	switch path := l.Tracker.Path(id); {
 	case verdict.Reason == liveness.ClusterIDMismatch:
-		is, fix := m.Heartbeat().Cluster, l.join(m.Candidate(), id, server)
+		is, fix := m.Heartbeat().Cluster, l.join(m.Candidate(), id, " --server "+contextOf(id)+"=<address of the API server>")
 		if is != l.Cluster && l.Members.Get(is) == nil && member.ValidateID(is) == nil {
 			fix = l.change(m.Candidate(), "label", fmt.Sprintf(" %s=%s --overwrite", member.ClusterLabel, is))
 		}
-		found.add(state.Failed, "member-identity", fix,
+		found.Fail("member-identity", fix,
 			"%s connects to the cluster %s, not to %s. The previous exports of %[3]s stay.", m.Candidate(), is, id)
 	case reason == memberstate.EventMemberQuarantined:
 		fix := l.join(m.Candidate(), id, "")
@@ -172,29 +163,29 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 			fix = "Verify the exports of the member: `kubectl --context " + contextOf(id) + " get serviceexports -A`. If they are " +
 				"correct, confirm them: " + quoted(l.annotate(m, memberstate.AnnotationConfirm, verdict.Token))
 		}
-		found.add(state.Failed, "member-quarantined", fix, "%s.", message)
+		found.Fail("member-quarantined", fix, "%s.", message)
 	case path == "unreachable":
-		found.add(state.Failed, "pods-reached", "kubectl clusterset test connectivity --contexts "+both,
+		found.Fail("pods-reached", "kubectl clusterset test connectivity --contexts "+both,
 			"Connections from %s to the pods of %s fail. %s.", l.Cluster, id, message)
 	case reason == "":
 	case verdict.Reason == liveness.Flapping:
-		found.add(state.Failed, "member-fresh", "Wait until its heartbeats have arrived for a while without a gap.", "%s.", message)
+		found.Fail("member-fresh", "Wait until its heartbeats have arrived for a while without a gap.", "%s.", message)
 	default:
 		ago := "no heartbeat has arrived since the controller started to read it"
 		if heard := m.Heartbeat().Heard; !heard.IsZero() {
-			ago = "its last heartbeat arrived " + now.Sub(heard).Round(time.Second).String() + " ago"
+			ago = "its last heartbeat arrived " + l.Clock.Since(heard).Round(time.Second).String() + " ago"
 		}
-		found.add(state.Failed, "member-fresh", fmt.Sprintf("Make sure that the API server and the controller of %s run, and "+
+		found.Fail("member-fresh", fmt.Sprintf("Make sure that the API server and the controller of %s run, and "+
 			"that %s can reach them: `kubectl clusterset check --contexts %s`.", id, l.Cluster, both), "%s; %s.", message, ago)
 	}
 	probed := l.Tracker.Witnesses(id)
 	if len(probed) == 1 {
-		found.add(state.Warning, "pods-reached", "Run two replicas of the controller in "+id+".",
+		found.Warn("pods-reached", "Run two replicas of the controller in "+id+".",
 			"Only one replica of the controller of %s answers probes, and may be a pod that restarts. So failing connections to "+
 				"the pods of %s are noticed after --stale-after, not within 5 s.", id, id)
 	}
 	if len(probed) > 0 && l.Tracker.Path(id) == "unknown" && verdict.State == liveness.Fresh {
-		found.add(state.Warning, "pods-reached", "kubectl clusterset test connectivity --contexts "+both,
+		found.Warn("pods-reached", "kubectl clusterset test connectivity --contexts "+both,
 			"No prober of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
 				"between the controllers.", id, l.Cluster)
 	}
@@ -203,13 +194,13 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 		if m.Annotations()[memberstate.AnnotationDrain] == "true" {
 			in = contextOf(l.Cluster)
 		}
-		found.add(state.Warning, "drained", "kubectl clusterset undrain "+id+" --contexts "+in,
+		found.Warn("drained", "kubectl clusterset undrain "+id+" --contexts "+in,
 			"%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", id)
 	}
 }
 
 // ofServices adds the problems of exports and imports.
-func (l *Leader) ofServices(found *list) {
+func (l *Leader) ofServices(found *state.Findings) {
 	leaving := func(object metav1.Object) bool {
 		namespace := l.Local.Namespace(object.GetNamespace())
 		return object.GetDeletionTimestamp() != nil || namespace == nil || namespace.DeletionTimestamp != nil
@@ -221,9 +212,9 @@ func (l *Leader) ofServices(found *list) {
 		switch {
 		case leaving(each):
 		case valid != nil && valid.Status == metav1.ConditionFalse:
-			found.add(state.Failed, "exports-valid", withdraw(l.Cluster, name), "%s is not exported: %s", name, valid.Message)
+			found.Fail("exports-valid", withdraw(l.Cluster, name), "%s is not exported: %s", name, valid.Message)
 		case conflict != nil && conflict.Status == metav1.ConditionTrue:
-			found.add(state.Warning, "exports-agree", "Resolve the conflict: `kubectl clusterset explain "+
+			found.Warn("exports-agree", "Resolve the conflict: `kubectl clusterset explain "+
 				name+" --contexts "+contextOf(l.Cluster)+"` lists the differences.", "%s: %s", name, conflict.Message)
 		}
 	}
@@ -231,7 +222,7 @@ func (l *Leader) ofServices(found *list) {
 	for _, each := range l.API.Imports() {
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
 		if len(zoneless) > 0 && distribution != "" && each.Spec.Type == v1beta1.ClusterSetIP && export.IsManaged(each) {
-			found.add(state.Warning, "zones", fmt.Sprintf("kubectl --context %s label node %s %s=<zone of the node>",
+			found.Warn("zones", fmt.Sprintf("kubectl --context %s label node %s %s=<zone of the node>",
 				contextOf(l.Cluster), zoneless[0], corev1.LabelTopologyZone),
 				"Node %s has no label %s, so its clients do not prefer near endpoints, although %s has trafficDistribution %s.",
 				zoneless[0], corev1.LabelTopologyZone, klog.KObj(each).String(), distribution)
@@ -257,7 +248,7 @@ func (l *Leader) ofServices(found *list) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(lacking)) {
 		if why, fix := l.elsewhere(name); why != "" && !l.Denies(name) {
-			found.add(state.Warning, "namespaces", fix, "%s, so exports into it are not imported (services: %d).", sentence(why),
+			found.Warn("namespaces", fix, "%s, so exports into it are not imported (services: %d).", sentence(why),
 				lacking[name])
 		}
 	}
@@ -267,7 +258,7 @@ func (l *Leader) ofServices(found *list) {
 		for _, cluster := range slices.Sorted(maps.Keys(problems)) {
 			for _, problem := range problems[cluster] {
 				if m := l.Members.Get(cluster); m != nil { // those of the local cluster are in the condition Valid
-					found.add(state.Failed, "endpoints-refused", correct(cluster, l.confine(m), problem),
+					found.Fail("endpoints-refused", correct(cluster, l.confine(m), problem),
 						"Part of %s from %s is not imported: %s.", service, cluster, problem)
 				}
 			}
@@ -276,13 +267,13 @@ func (l *Leader) ofServices(found *list) {
 }
 
 // findingsOf returns the problems of an import. exported is whether some cluster exports the service.
-func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found list) {
+func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found state.Findings) {
 	name := klog.KObj(from).String()
 	command := "kubectl --context " + contextOf(own) + " -n " + from.Namespace
 	ready := meta.FindStatusCondition(from.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
 	switch {
 	case !export.IsManaged(from) && exported:
-		found.add(state.Failed, "imports-foreign", fmt.Sprintf("Let the controller adopt it with its IP: `%s annotate "+
+		found.Fail("imports-foreign", fmt.Sprintf("Let the controller adopt it with its IP: `%s annotate "+
 			"serviceimport %s %s=true`. If it is not used, delete it: `%s delete serviceimport %s`.", command, from.Name,
 			export.AnnotationAdopt, command, from.Name),
 			"The controller does not manage ServiceImport %s, so exports with this name are not imported.", name)
@@ -300,7 +291,7 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found l
 		case merge.ReasonClusterIPLimit:
 			fix = "Export fewer services as ClusterSetIP."
 		}
-		found.add(state.Failed, "imports-ready", fix, "Import %s is not ready: %s", name, ready.Message)
+		found.Fail("imports-ready", fix, "Import %s is not ready: %s", name, ready.Message)
 	}
 	annotations := map[string]string{
 		placement.ConditionPreferCluster: export.AnnotationPrefer, placement.ConditionWithin: export.AnnotationWithin,
@@ -322,77 +313,7 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found l
 				`serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"%s"}}}'`+"`.",
 				contextOf(from.Status.Clusters[0].Cluster), from.Namespace, from.Name, annotation, value)
 		}
-		found.add(state.Warning, "preferences", fix, "%s: %s", name, told.Message)
+		found.Warn("preferences", fix, "%s: %s", name, told.Message)
 	}
 	return found
 }
-
-// contextOf stands for a context that reaches the cluster: see state.Finding.
-func contextOf(cluster string) string { return "<context of " + cluster + ">" }
-
-// join is the command that gives the local cluster the credential of another, or an instruction if the credential is not
-// a Secret: a Secret of join would precede it.
-func (l *Leader) join(candidate *member.Candidate, id, flags string) string {
-	if candidate.Source != "" || candidate.Object == nil {
-		return "Correct the credential of " + candidate.String() + "."
-	}
-	return "kubectl clusterset join " + contextOf(l.Cluster) + " " + contextOf(id) + flags
-}
-
-// quoted is a command in a sentence, or an instruction as it is.
-func quoted(fix string) string {
-	if strings.HasPrefix(fix, "kubectl ") {
-		return "`" + fix + "`."
-	}
-	return fix
-}
-
-// annotate is the command that annotates what makes a cluster a member.
-func (l *Leader) annotate(m *member.Member, key, value string) string {
-	return l.change(m.Candidate(), "annotate", fmt.Sprintf(" '%s=%s' --overwrite", key, value))
-}
-
-// change is a command on the object that makes a cluster a member, or an instruction if that is no object.
-func (l *Leader) change(candidate *member.Candidate, verb, flags string) string {
-	namespace, name, _ := strings.Cut(candidate.Name, "/")
-	if candidate.Object == nil {
-		return "Correct " + candidate.String() + ", which is no object: it takes no annotation or label."
-	}
-	return fmt.Sprintf("kubectl --context %s -n %s %s %s %s%s", contextOf(l.Cluster), namespace, verb,
-		strings.ToLower(candidate.Kind), name, flags)
-}
-
-func withdraw(cluster, service string) string {
-	return "Correct the Service, or: `kubectl clusterset unexport " + service + " --contexts " + contextOf(cluster) + "`."
-}
-
-// accept is the command that accepts a service of a member.
-func (l *Leader) accept(m *member.Member, service types.NamespacedName) string {
-	if own := m.Accept(); own != nil {
-		return l.annotate(m, scope.AcceptAnnotation, strings.TrimPrefix(own.String()+","+service.String(), ","))
-	}
-	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", contextOf(l.Cluster), service.Namespace, scope.AcceptLabel)
-}
-
-// confine is the command that lets the local cluster accept addresses of a member in one more range, or an instruction if
-// it would be too long.
-func (l *Leader) confine(m *member.Member) string {
-	if len(m.CIDRs()) > maxRanges {
-		return "Add the range of that address to the annotation " + member.CIDRsAnnotation + " of " + m.Candidate().String() + "."
-	}
-	ranges := ""
-	for _, prefix := range m.CIDRs() {
-		ranges += prefix.String() + ","
-	}
-	return l.annotate(m, member.CIDRsAnnotation, ranges+"<range of that address>")
-}
-
-// correct is the instruction to remove a problem of what a cluster exports. confine accepts another range.
-func correct(cluster, confine string, problem export.Problem) string {
-	if problem.Reason == export.ReasonForeignAddress && confine != "" {
-		return confine
-	}
-	return "Correct the object in " + cluster + "."
-}
-
-func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -155,14 +155,6 @@ func (l *Leader) elsewhere(name string) (why, fix string) {
 	return "", ""
 }
 
-// nodes adds that the nodes are not known, without which the controller works, but not all of it.
-func (l *Leader) nodes(found *list) {
-	if !l.Local.NodesKnown() {
-		found.add(state.Warning, "nodes", "Give the controller the rights of deploy/rbac.yaml.", "The controller cannot list the Nodes of %s, "+
-			"so it writes no hints, and does not refuse addresses of nodes as endpoints.", l.Cluster)
-	}
-}
-
 // status returns the state of the cluster, with a version of the controller.
 func (l *Leader) status(version string) *state.Cluster {
 	own := reconciler.Standing(l.Local.Namespace(l.Namespace))

@@ -14,7 +14,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/kubernetes/fake"
@@ -24,8 +26,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
@@ -170,64 +174,56 @@ func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 
 // TestFindingOfFailingServices: one has the error of one service, which is probably that of all.
 func TestFindingOfFailingServices(t *testing.T) {
-	failing := map[types.NamespacedName]error{}
+	services := map[types.NamespacedName]error{}
 	for _, name := range []string{"", "web", "db"} {
-		var found list
+		var found state.Findings
 		if name != "" {
-			failing[types.NamespacedName{Namespace: "shop", Name: name}] = errors.New(name + " is forbidden")
+			services[types.NamespacedName{Namespace: "shop", Name: name}] = errors.New(name + " is forbidden")
 		}
-		if found.failing(failing); len(found) != min(len(failing), 1) || name == "db" &&
+		if failing(&found, services); len(found) != min(len(services), 1) || name == "db" &&
 			found[0].What != "The controller cannot write shop/db (services that fail: 2): db is forbidden." {
-			t.Errorf("%v: found %v", failing, found)
+			t.Errorf("%v: found %v", services, found)
 		}
 	}
 }
 
-// TestFindingOfUnknownNodes: the right to list them is optional, and no other check tells that it lacks.
-func TestFindingOfUnknownNodes(t *testing.T) {
+// TestFindingsOfMissingRights: the right to list Nodes is optional, and no other check tells that it lacks. A controller whose
+// heartbeat stops says so, as no other check does.
+func TestFindingsOfMissingRights(t *testing.T) {
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
-	own := local.New(fake.NewClientset(), &informer.FreshnessGate{}, "mcs")
-	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east", Local: own}}}
-	found := func() (all list) {
-		leader.nodes(&all)
-		return all
-	}
-	if all := found(); len(all) != 1 || !strings.HasPrefix(all[0].What, "The controller cannot list the Nodes of east") {
-		t.Errorf("got %v", all)
-	}
-	var running sync.WaitGroup
-	defer running.Wait()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	running.Go(func() { own.Nodes.Run(ctx) })
-	if <-own.Nodes.Synced(); len(found()) > 0 {
-		t.Errorf("they are known, and it found %v", found())
-	}
-}
-
-// TestFindingOfTheHeartbeat: a controller that lacks a right says so, as no other check does.
-func TestFindingOfTheHeartbeat(t *testing.T) {
-	late := ""
+	gate, now, late := &informer.FreshnessGate{}, clock.RealClock{}, ""
+	own := local.New(fake.NewClientset(), gate, "mcs")
+	tracker := memberstate.NewTracker(liveness.Limits{}, now, nil, &memberstate.Reporter{})
 	leader := &Leader{
-		Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east", Namespace: "mcs"}},
-		Heartbeat: heartbeat.New(heartbeat.Config{
-			Clock: clock.RealClock{}, Late: func(time.Duration) string { return late },
-		}, nil),
+		Reconciler: reconciler.New(reconciler.Config{
+			Cluster: "east", Namespace: "mcs", Local: own, Tracker: tracker, Clock: now,
+			Members: member.New(member.Config{Cluster: "east", Local: own, Tracker: tracker, Clock: now}),
+			API:     local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate),
+		}),
+		Heartbeat: heartbeat.New(heartbeat.Config{Clock: now, Late: func(time.Duration) string { return late }}, nil),
 	}
-	for resource, want := range map[string]string{
-		"": "", "Services": "heartbeat: The controller does not renew its heartbeat, so other clusters demote the endpoints of this one: " +
-			"Services of this cluster cannot be read. Check the API server, the CustomResourceDefinitions of the MCS API, and the rights " +
-			"of the controller. > kubectl --context <context of east> -n mcs logs -l app.kubernetes.io/component=controller --prefix --tail=200",
-	} {
-		late = resource
+	found := func(want string) {
+		t.Helper()
 		leader.Heartbeat.Doubt(t.Context())
-		var found list
 		got := ""
-		if leader.stopped(&found); len(found) == 1 {
-			got = found[0].Name + ": " + found[0].What + " > " + found[0].Fix
+		for _, each := range leader.findings() {
+			got += each.Name + ": " + each.What + " > " + each.Fix
 		}
 		if got != want {
 			t.Errorf("got %s", got)
 		}
 	}
+	found("nodes: The controller cannot list the Nodes of east, so it writes no hints, and does not refuse addresses of nodes as " +
+		"endpoints. > Give the controller the rights of deploy/rbac.yaml.")
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	running.Go(func() { own.Nodes.Run(ctx) })
+	<-own.Nodes.Synced()
+	found("")
+	late = "Services"
+	found("heartbeat: The controller does not renew its heartbeat, so other clusters demote the endpoints of this one: " +
+		"Services of this cluster cannot be read. Check the API server, the CustomResourceDefinitions of the MCS API, and the rights " +
+		"of the controller. > kubectl --context <context of east> -n mcs logs -l app.kubernetes.io/component=controller --prefix --tail=200")
 }

@@ -8,8 +8,12 @@ import (
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -84,10 +88,77 @@ func hintsOf(hints *discoveryv1.EndpointHints) (texts []string) {
 }
 
 func compareAddresses(a, b string) int {
-	left, err := netip.ParseAddr(a)
-	right, otherErr := netip.ParseAddr(b)
-	if err != nil || otherErr != nil {
-		return strings.Compare(a, b)
-	}
+	left, _ := netip.ParseAddr(a) // what is no address comes first
+	right, _ := netip.ParseAddr(b)
 	return left.Compare(right)
 }
+
+// contextOf stands for a context that reaches the cluster: see state.Finding.
+func contextOf(cluster string) string { return "<context of " + cluster + ">" }
+
+// join is the command that gives the local cluster the credential of another, or an instruction if the credential is not
+// a Secret: a Secret of join would precede it.
+func (l *Leader) join(candidate *member.Candidate, id, flags string) string {
+	if candidate.Source != "" || candidate.Object == nil {
+		return "Correct the credential of " + candidate.String() + "."
+	}
+	return "kubectl clusterset join " + contextOf(l.Cluster) + " " + contextOf(id) + flags
+}
+
+// quoted is a command in a sentence, or an instruction as it is.
+func quoted(fix string) string {
+	if strings.HasPrefix(fix, "kubectl ") {
+		return "`" + fix + "`."
+	}
+	return fix
+}
+
+// annotate is the command that annotates what makes a cluster a member.
+func (l *Leader) annotate(m *member.Member, key, value string) string {
+	return l.change(m.Candidate(), "annotate", fmt.Sprintf(" '%s=%s' --overwrite", key, value))
+}
+
+// change is a command on the object that makes a cluster a member, or an instruction if that is no object.
+func (l *Leader) change(candidate *member.Candidate, verb, flags string) string {
+	namespace, name, _ := strings.Cut(candidate.Name, "/")
+	if candidate.Object == nil {
+		return "Correct " + candidate.String() + ", which is no object: it takes no annotation or label."
+	}
+	return fmt.Sprintf("kubectl --context %s -n %s %s %s %s%s", contextOf(l.Cluster), namespace, verb,
+		strings.ToLower(candidate.Kind), name, flags)
+}
+
+func withdraw(cluster, service string) string {
+	return "Correct the Service, or: `kubectl clusterset unexport " + service + " --contexts " + contextOf(cluster) + "`."
+}
+
+// accept is the command that accepts a service of a member.
+func (l *Leader) accept(m *member.Member, service types.NamespacedName) string {
+	if own := m.Accept(); own != nil {
+		return l.annotate(m, scope.AcceptAnnotation, strings.TrimPrefix(own.String()+","+service.String(), ","))
+	}
+	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", contextOf(l.Cluster), service.Namespace, scope.AcceptLabel)
+}
+
+// confine is the command that lets the local cluster accept addresses of a member in one more range, or an instruction if
+// it would be too long.
+func (l *Leader) confine(m *member.Member) string {
+	if len(m.CIDRs()) > maxRanges {
+		return "Add the range of that address to the annotation " + member.CIDRsAnnotation + " of " + m.Candidate().String() + "."
+	}
+	ranges := ""
+	for _, prefix := range m.CIDRs() {
+		ranges += prefix.String() + ","
+	}
+	return l.annotate(m, member.CIDRsAnnotation, ranges+"<range of that address>")
+}
+
+// correct is the instruction to remove a problem of what a cluster exports. confine accepts another range.
+func correct(cluster, confine string, problem export.Problem) string {
+	if problem.Reason == export.ReasonForeignAddress && confine != "" {
+		return confine
+	}
+	return "Correct the object in " + cluster + "."
+}
+
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

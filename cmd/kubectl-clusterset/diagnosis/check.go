@@ -38,17 +38,13 @@ type Finding struct {
 }
 
 // problems are what a check found in a cluster.
-type problems []Finding
-
-// fail adds one that breaks names, or is about to.
-func (p *problems) fail(fix, format string, args ...any) {
-	*p = append(*p, Finding{Result: state.Failed, What: fmt.Sprintf(format, args...), Fix: fix})
+type problems struct {
+	check string
+	state.Findings
 }
 
-// warn adds one that breaks nothing by itself.
-func (p *problems) warn(fix, format string, args ...any) {
-	*p = append(*p, Finding{Result: state.Warning, What: fmt.Sprintf(format, args...), Fix: fix})
-}
+func (p *problems) fail(fix, format string, args ...any) { p.Fail(p.check, fix, format, args...) }
+func (p *problems) warn(fix, format string, args ...any) { p.Warn(p.check, fix, format, args...) }
 
 // A Check looks for one kind of problem.
 type Check struct {
@@ -81,7 +77,7 @@ func (s *Set) Check() Findings {
 	for _, check := range checks {
 		for _, c := range s.Clusters {
 			finding := Finding{Check: check.Name, About: check.About, Context: c.Context, Result: OK}
-			var found problems
+			found := problems{check: check.Name}
 			switch {
 			case c.Unreachable != nil && !check.unreached:
 				finding.Reason = "The API server is unreachable."
@@ -93,15 +89,15 @@ func (s *Set) Check() Findings {
 			} else {
 				finding.Result = Skipped
 			}
-			if len(found) == 0 {
+			if len(found.Findings) == 0 {
 				findings = append(findings, finding)
 			}
-			for _, each := range found {
-				each.Context = c.Context
-				if each.Check == "" {
-					each.Check, each.About = check.Name, check.About
+			for _, each := range found.Findings {
+				finding = Finding{Check: each.Name, Context: c.Context, Result: each.Severity, What: each.What, Fix: each.Fix}
+				if each.Name == check.Name {
+					finding.About = check.About
 				}
-				findings = append(findings, each)
+				findings = append(findings, finding)
 			}
 		}
 	}

@@ -162,9 +162,7 @@ var clusterChecks = []Check{
 		},
 	},
 	{Name: "findings", About: "the controller reports no problem", skip: silent, run: func(_ *Set, c *Cluster, found *problems) {
-		for _, each := range c.State.Findings {
-			*found = append(*found, Finding{Check: each.Name, Result: each.Severity, What: each.What, Fix: each.Fix})
-		}
+		found.Findings = append(found.Findings, c.State.Findings...)
 	}},
 }
 

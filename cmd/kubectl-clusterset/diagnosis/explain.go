@@ -46,7 +46,7 @@ type NameAnswer struct {
 
 // Explain explains a service in all clusters at once. The error is of those whose controllers do not answer.
 func Explain(ctx context.Context, clusters []*cluster.Cluster, service types.NamespacedName, zone string) (List[*Explanation], error) {
-	all, failed, found := make(List[*Explanation], len(clusters)), make([]error, len(clusters)), make([][]state.Finding, len(clusters))
+	all, failed, found := make(List[*Explanation], len(clusters)), make([]error, len(clusters)), make([]state.Findings, len(clusters))
 	cluster.Each(clusters, func(i int, c *cluster.Cluster) {
 		e := &Explanation{Context: c.Context, Explanation: &state.Explanation{}, Answers: []NameAnswer{}}
 		err := c.Ask(ctx, state.PathExplain+"?service="+url.QueryEscape(service.String()), e.Explanation)
@@ -75,11 +75,11 @@ func (e *Explanation) ask(ctx context.Context, c *cluster.Cluster) {
 		e.Answers, err = resolve(ctx, server, e.Name, kinds, e.Import, e.DNS)
 	}
 	if err != nil {
-		e.problem("dns-reachable", "", "DNS was not queried: %v.", err)
+		e.Problems.Warn("dns-reachable", "", "DNS was not queried: %v.", err)
 	}
 	for _, answer := range e.Answers {
 		if answer.Wrong {
-			e.problem("dns-names", "kubectl clusterset check --contexts "+e.Context, "DNS returns %s for %s %s instead of %s.",
+			e.Problems.Warn("dns-names", "kubectl clusterset check --contexts "+e.Context, "DNS returns %s for %s %s instead of %s.",
 				answer.Text(), answer.Name, answer.Type, answer.expectedText())
 		}
 	}
@@ -126,13 +126,6 @@ func expect(answer cluster.Answer, imported *state.Import, addresses []string) N
 	}
 	out.Wrong = out.Wrong || answer.Rcode != "NOERROR" && (answer.Rcode != "NXDOMAIN" || imported != nil && !headless)
 	return out
-}
-
-// problem adds a problem that the controller does not see.
-func (e *Explanation) problem(name, fix, format string, args ...any) {
-	e.Problems = append(e.Problems, state.Finding{
-		Name: name, Severity: state.Warning, What: fmt.Sprintf(format, args...), Fix: fix,
-	})
 }
 
 // expectedText is Expected as text.

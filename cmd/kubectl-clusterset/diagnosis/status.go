@@ -31,7 +31,7 @@ type Status struct {
 
 // Statuses asks the controllers of all clusters at once.
 func Statuses(ctx context.Context, clusters []*cluster.Cluster, namespace string) List[Status] {
-	statuses, found := make(List[Status], len(clusters)), make([][]state.Finding, len(clusters))
+	statuses, found := make(List[Status], len(clusters)), make([]state.Findings, len(clusters))
 	cluster.Each(clusters, func(i int, c *cluster.Cluster) {
 		s := &statuses[i]
 		s.Context, s.Namespace = c.Context, namespace
@@ -174,7 +174,7 @@ func (s Status) pending(all []Status) string {
 
 // fill puts contexts into the fixes of what each cluster found: its own context for its ID, and for another ID that of the
 // only cluster with it.
-func fill(clusters []*cluster.Cluster, found [][]state.Finding) {
+func fill(clusters []*cluster.Cluster, found []state.Findings) {
 	contexts := map[string][]string{}
 	for _, c := range clusters {
 		contexts[c.ID] = append(contexts[c.ID], c.Context)
