@@ -16,7 +16,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
@@ -42,7 +41,8 @@ type Publisher struct {
 	// For is the selector of the clusters that its export is for, empty if that selects the local cluster.
 	For     string
 	Verdict liveness.Verdict
-	Drained bool
+	// Findings are why the member is not fresh, and that it is drained.
+	Findings state.Findings
 	// Unread is why not all of it is imported, nil for no known reason.
 	Unread error
 	// Accept is the command that accepts the service of it, and Confine the one that accepts addresses in one more range.
@@ -99,9 +99,7 @@ func (e *explanation) publisher(cluster string) Publisher {
 	if at := slices.IndexFunc(e.Members, func(p Publisher) bool { return p.Cluster == cluster }); at >= 0 {
 		return e.Members[at]
 	}
-	return Publisher{Cluster: cluster, Drained: slices.ContainsFunc(e.Contributions, func(c merge.Contribution) bool {
-		return c.Demote && c.View.Cluster == cluster
-	})}
+	return Publisher{Cluster: cluster}
 }
 
 func (e *explanation) imported(serviceImport *v1beta1.ServiceImport) {
@@ -139,6 +137,9 @@ func (e *explanation) export(from merge.Contribution) {
 	}
 	if from.Demote && who.Verdict.State == liveness.Fresh {
 		out.State += ", drained"
+	}
+	if from.Demote && cluster == e.Cluster {
+		drainsItself(&e.Problems, cluster)
 	}
 	e.Exports = append(e.Exports, out)
 	ready := map[string]bool{} // in its own cluster
@@ -296,7 +297,7 @@ func (e *explanation) findings(account merge.Account) {
 	observed := e.Observed
 	switch foreign := observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport); {
 	case e.Elsewhere != "" && observed.Invalid == nil:
-		e.Problems.Fail("namespaces", e.Settle, "%s, so nothing is imported into it.", sentence(e.Elsewhere))
+		e.Problems.Warn("namespaces", e.Settle, "%s, so nothing is imported into it.", sentence(e.Elsewhere))
 	case len(e.Exports) == 0 && foreign:
 		if e.Import.Message != "" {
 			e.Problems.Fail("imports-ready", "", "Import %s is not ready: %s", e.Service, e.Import.Message)
@@ -321,24 +322,12 @@ func (e *explanation) findings(account merge.Account) {
 	}
 	for _, each := range e.Exports {
 		m := e.publisher(each.Cluster)
-		both := contextOf(e.Cluster) + "," + contextOf(each.Cluster)
-		if each.Cluster == e.Cluster {
-			both = contextOf(e.Cluster)
-		}
 		if refused := e.Refused[m.Cluster]; refused != "" {
 			e.Problems.Fail("refused", m.Accept, "%s does not accept %s of %s: %s.", e.Cluster, e.Service, m.Cluster, refused)
 		}
-		reason, message := memberstate.Describe(m.Verdict)
-		switch {
-		case reason != "":
-			e.Problems.Fail("member-fresh", "kubectl clusterset check --contexts "+both, "%s.", strings.TrimSuffix(message, "."))
-		case m.Unread != nil:
-			e.Problems.Fail("member-reachable", "kubectl clusterset check --contexts "+both,
+		if e.Problems = append(e.Problems, m.Findings...); m.Unread != nil && m.Verdict.State == liveness.Fresh {
+			e.Problems.Fail("member-reachable", "kubectl clusterset check --contexts "+contextOf(e.Cluster)+","+contextOf(m.Cluster),
 				"%s is not read completely, so what changes there may not be imported: %v.", m.Cluster, m.Unread)
-		}
-		if m.Drained {
-			e.Problems.Fail("drained", "kubectl clusterset undrain "+each.Cluster+" --contexts "+both,
-				"%s is drained. Its endpoints are used only if no other cluster has a ready endpoint.", each.Cluster)
 		}
 		for _, problem := range e.Input.Problems[each.Cluster] {
 			e.Problems.Fail("endpoints-refused", correct(each.Cluster, m.Confine, problem), "Part of the export of %s is not imported: %s.",
@@ -353,7 +342,7 @@ func (e *explanation) findings(account merge.Account) {
 			}
 		}
 		slices.Sort(others)
-		e.Problems.Fail("exports-agree", "Make the Services and ServiceExports the same in all clusters (a change of the type needs a "+
+		e.Problems.Warn("exports-agree", "Make the Services and ServiceExports the same in all clusters (a change of the type needs a "+
 			"new Service), or withdraw the exports that differ: `kubectl clusterset unexport "+e.Service+" --contexts "+
 			strings.Join(slices.Compact(others), ",")+"`.", "%s", account.Conflict)
 	}

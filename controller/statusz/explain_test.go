@@ -25,6 +25,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 var web = types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -79,7 +80,7 @@ func TestExplain(t *testing.T) {
 	}{
 		"stale": {both(ip), nil, &Publisher{Verdict: liveness.Verdict{
 			Cluster: "west", State: liveness.Stale, Reason: liveness.Silent, Demote: true,
-		}}, func(s *Subject) { s.Contributions[1].Demote = true }},
+		}, Findings: state.Findings{{Name: "member-fresh", Severity: state.Failed, What: "West is silent.", Fix: "Look."}}}, func(s *Subject) { s.Contributions[1].Demote = true }},
 		"conflict": {
 			[]merge.Contribution{exported("east", headless, 80, 2, "10.64.0.1"), exported("west", ip, 90, 1, "10.65.0.1")},
 			nil, &Publisher{}, nil,

@@ -71,13 +71,18 @@ func (l *Leader) findings() state.Findings {
 			"Namespace %s: %v. Exports of %s come last in conflicts.", l.Namespace, err, l.Cluster)
 	}
 	if reconciler.Standing(namespace).Demote {
-		found.Warn("drained-itself", "kubectl clusterset undrain "+l.Cluster+" --contexts "+
-			here, "This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")
+		drainsItself(&found, l.Cluster)
 	}
 	if l.API.Version() != "" {
 		l.ofServices(&found)
 	}
 	return found
+}
+
+// drainsItself adds that the local cluster is drained.
+func drainsItself(found *state.Findings, own string) {
+	found.Warn("drained-itself", "kubectl clusterset undrain "+own+" --contexts "+contextOf(own),
+		"This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")
 }
 
 // failing adds the services that cannot be written. The controller may lack a right, which no other check tells.
@@ -144,6 +149,24 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member, verdict liven
 		found.Warn("member-limits", "Export less in "+id+", or raise the limit in "+l.Cluster+".",
 			"%s exceeds a limit, and the excess is not imported: %v.", id, why)
 	}
+	l.judged(found, m, verdict)
+	probed := l.Tracker.Witnesses(id)
+	if len(probed) == 1 {
+		found.Warn("pods-reached", "Run two replicas of the controller in "+id+".",
+			"Only one replica of the controller of %s answers probes, and may be a pod that restarts. So failing connections to "+
+				"the pods of %s are noticed after --stale-after, not within 5 s.", id, id)
+	}
+	if len(probed) > 0 && l.Tracker.Path(id) == "unknown" && verdict.State == liveness.Fresh {
+		found.Warn("pods-reached", "kubectl clusterset test connectivity --contexts "+both,
+			"No prober of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
+				"between the controllers.", id, l.Cluster)
+	}
+}
+
+// judged adds why a member is not fresh, and that it is drained.
+func (l *Leader) judged(found *state.Findings, m *member.Member, verdict liveness.Verdict) {
+	id := m.Cluster()
+	both := contextOf(l.Cluster) + "," + contextOf(id)
 	reason, message := memberstate.Describe(verdict)
 	message = strings.TrimSuffix(message, ".")
 	switch path := l.Tracker.Path(id); {
@@ -175,19 +198,8 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member, verdict liven
 		if heard := m.Heartbeat().Heard; !heard.IsZero() {
 			ago = "its last heartbeat arrived " + l.Clock.Since(heard).Round(time.Second).String() + " ago"
 		}
-		found.Fail("member-fresh", fmt.Sprintf("Make sure that the API server and the controller of %s run, and "+
-			"that %s can reach them: `kubectl clusterset check --contexts %s`.", id, l.Cluster, both), "%s; %s.", message, ago)
-	}
-	probed := l.Tracker.Witnesses(id)
-	if len(probed) == 1 {
-		found.Warn("pods-reached", "Run two replicas of the controller in "+id+".",
-			"Only one replica of the controller of %s answers probes, and may be a pod that restarts. So failing connections to "+
-				"the pods of %s are noticed after --stale-after, not within 5 s.", id, id)
-	}
-	if len(probed) > 0 && l.Tracker.Path(id) == "unknown" && verdict.State == liveness.Fresh {
-		found.Warn("pods-reached", "kubectl clusterset test connectivity --contexts "+both,
-			"No prober of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
-				"between the controllers.", id, l.Cluster)
+		found.Fail("member-fresh", fmt.Sprintf("Make sure that %s reaches the API server and the controller of %s: "+
+			"`kubectl clusterset check --contexts %s`.", l.Cluster, id, both), "%s; %s.", message, ago)
 	}
 	if l.Tracker.Drained(id) {
 		in := contextOf(id)

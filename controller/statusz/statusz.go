@@ -123,10 +123,12 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 			}
 			continue
 		}
-		subject.Members = append(subject.Members, Publisher{
-			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Tracker.Drained(m.Cluster()), Unread: why,
+		publisher := Publisher{
+			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Unread: why,
 			For: chosen(published, reader), Accept: l.accept(m, service), Confine: l.confine(m),
-		})
+		}
+		l.judged(&publisher.Findings, m, publisher.Verdict)
+		subject.Members = append(subject.Members, publisher)
 	}
 	return Explain(subject), nil
 }

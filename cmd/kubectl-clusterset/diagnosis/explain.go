@@ -79,7 +79,7 @@ func (e *Explanation) ask(ctx context.Context, c *cluster.Cluster) {
 	}
 	for _, answer := range e.Answers {
 		if answer.Wrong {
-			e.Problems.Warn("dns-names", "kubectl clusterset check --contexts "+e.Context, "DNS returns %s for %s %s instead of %s.",
+			e.Problems.Fail("dns-names", "kubectl clusterset check --contexts "+e.Context, "DNS returns %s for %s %s instead of %s.",
 				answer.Text(), answer.Name, answer.Type, answer.expectedText())
 		}
 	}

@@ -72,6 +72,9 @@ func TestExplain(t *testing.T) {
 	if len(all) != 1 || err == nil || !strings.HasPrefix(err.Error(), "context w: ") {
 		t.Fatalf("got %v, %v", all, err)
 	}
+	if last := all[0].Problems[1]; last.Name != "dns-names" || last.Severity != state.Failed {
+		t.Errorf("got %+v", last)
+	}
 	var text strings.Builder
 	if err := all[0].Text(&text, false); err != nil {
 		t.Fatal(err)
