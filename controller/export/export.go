@@ -9,6 +9,7 @@
 package export
 
 import (
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,10 +31,7 @@ type View struct {
 	// Slices are sorted by their unique names. There is at least one; without endpoints it is empty.
 	Slices []Slice
 	// Exposed are the slices for clusters of other networks, of the local cluster only: they are published, and never merged.
-	// KeepExposed is set if what they have is not known yet, so that those that exist stay, with KeptConditions if not nil.
-	Exposed        []Slice
-	KeepExposed    bool
-	KeptConditions *discoveryv1.EndpointConditions
+	Exposed []Slice
 	// Memory is for the next pass of the local cluster, which is due After, 0 for never.
 	Memory Memory
 	After  time.Duration
@@ -91,27 +89,27 @@ type Port struct {
 	AppProtocol string `json:"appProtocol,omitempty"`
 }
 
-// A Slice has the endpoints of one EndpointSlice of the exporting cluster.
+// A Slice has the endpoints of one EndpointSlice of the exporting cluster. Its tags are the format of a snapshot.
 type Slice struct {
 	// Name is the name of the slice that the exporting cluster publishes.
-	Name string
+	Name string `json:"name"`
 	// AddressType is IPv4 or IPv6.
-	AddressType discoveryv1.AddressType
+	AddressType discoveryv1.AddressType `json:"-"`
 	// Targets map ports of the Service to target ports, in the order of the ports; those of Gateways in that of their routes.
 	// The endpoints do not serve ports of the Service without a target.
-	Targets []Target
+	Targets []Target `json:"targets,omitempty"`
 	// Endpoints have the conditions of the exporting cluster, all three set, and no hints. Those of other clusters have
 	// no nodeName and no targetRef.
-	Endpoints []discoveryv1.Endpoint
+	Endpoints []discoveryv1.Endpoint `json:"-"`
 	// Clusters is the cluster selector of the clusters that the slice is for, empty for all. While an export changes,
 	// its slices may differ. It is valid: see scope.ParseAbsolute.
-	Clusters string
+	Clusters string `json:"-"`
 	// Network is the network that the slice is for, empty for the default one; if Exposed is set, it is for all others. The
 	// addresses are then not those of pods, but what Exposed says.
-	Network string
-	Exposed Exposure
+	Network string   `json:"network,omitempty"`
+	Exposed Exposure `json:"exposed,omitempty"`
 	// TriggerTime is when the endpoints changed in the source cluster (RFC 3339), empty if unknown.
-	TriggerTime string
+	TriggerTime string `json:"-"`
 }
 
 // A Target is the target port of the endpoints of a slice for one port of a Service.
@@ -121,4 +119,50 @@ type Target struct {
 	Number   int32           `json:"port"`
 	// Port is the number that the endpoints listen on, 1 to 65535.
 	Port int32 `json:"target"`
+}
+
+// A Node is what exposed services need of a node of the local cluster.
+type Node struct {
+	// Addresses are those by which other networks reach it, at most one of each family, and Own those in its status.
+	Addresses []netip.Addr
+	Own       []string
+	// Zone is empty if it has none.
+	Zone string
+	// Ready is the node's condition.
+	Ready bool
+}
+
+// A Frontend is what clients in other networks connect to instead of pods.
+type Frontend struct {
+	// Addresses are IP addresses and names.
+	Addresses []string
+	// Targets are its ports for those of the Service.
+	Targets []Target
+}
+
+// An Exporter is the local cluster as far as its exports depend on it.
+type Exporter struct {
+	// Cluster is its id.
+	Cluster string
+	// Network is the network of its pods: see scope.NetworkProperty.
+	Network string
+	// Expose is the Exposure of the exports without AnnotationExpose. Only with ExposeNodePort the controller derives Services
+	// with node ports.
+	Expose Exposure
+	// NodePorts is the Service with the name of the one that is derived for the exported one, nil for none.
+	NodePorts *corev1.Service
+	// Node returns a node of the cluster, and whether it exists. It is nil before the nodes are known.
+	Node func(name string) (Node, bool)
+	// Before is View.Memory of the pass before, and Now the time. A node that gets its first ready pod is not ready for settle:
+	// its kube-proxy does not serve the pod yet.
+	Before Memory
+	Now    time.Time
+	// HostPorts returns the ports of the containers of a pod, or why they are not known: ErrPodsForbidden for want of a right.
+	HostPorts func(pod corev1.ObjectReference) ([]corev1.ContainerPort, error)
+	// Resolve returns the addresses of a name of a load balancer, and whether they are known.
+	Resolve func(name string) ([]netip.Addr, bool)
+	// Gateways returns the Frontends of a Service that are Gateways, and whether they are known.
+	Gateways func(service types.NamespacedName) ([]Frontend, bool)
+
+	published []*discoveryv1.EndpointSlice
 }

@@ -44,52 +44,6 @@ func ParseExposure(text string) (Exposure, error) {
 	return exposure, nil
 }
 
-// A Node is what exposed services need of a node of the local cluster.
-type Node struct {
-	// Addresses are those by which other networks reach it, at most one of each family, and Own those in its status.
-	Addresses []netip.Addr
-	Own       []string
-	// Zone is empty if it has none.
-	Zone string
-	// Ready is the node's condition.
-	Ready bool
-}
-
-// A Frontend is what clients in other networks connect to instead of pods.
-type Frontend struct {
-	// Addresses are IP addresses and names.
-	Addresses []string
-	// Targets are its ports for those of the Service.
-	Targets []Target
-}
-
-// An Exporter is the local cluster as far as its exports depend on it.
-type Exporter struct {
-	// Cluster is its id.
-	Cluster string
-	// Network is the network of its pods: see scope.NetworkProperty.
-	Network string
-	// Expose is the Exposure of the exports without AnnotationExpose. Only with ExposeNodePort the controller derives Services
-	// with node ports.
-	Expose Exposure
-	// NodePorts is the Service with the name of the one that is derived for the exported one, nil for none.
-	NodePorts *corev1.Service
-	// Node returns a node of the cluster, and whether it exists. It is nil before the nodes are known.
-	Node func(name string) (Node, bool)
-	// Before is View.Memory of the pass before, and Now the time. A node that gets its first ready pod is not ready for settle:
-	// its kube-proxy does not serve the pod yet.
-	Before Memory
-	Now    time.Time
-	// HostPorts returns the ports of the containers of a pod, or why they are not known: ErrPodsForbidden for want of a right.
-	HostPorts func(pod corev1.ObjectReference) ([]corev1.ContainerPort, error)
-	// Resolve returns the addresses of a name of a load balancer, and whether they are known.
-	Resolve func(name string) ([]netip.Addr, bool)
-	// Gateways returns the Frontends of a Service that are Gateways, and whether they are known.
-	Gateways func(service types.NamespacedName) ([]Frontend, bool)
-
-	published []*discoveryv1.EndpointSlice
-}
-
 // settle is how long a node is not ready that got its first ready pod: kube-proxy serves the pod after about a second.
 const settle = 2 * time.Second
 
@@ -127,6 +81,7 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		found.addFor(AnnotationExpose, ReasonNotExposed, object, "clusters of other networks do not reach it: "+format, args...)
 	}
 	var all []Slice
+	known := true
 	exposure, err := e.Exposure(serviceExport)
 	switch {
 	case err != nil:
@@ -135,7 +90,7 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 	case exposure == ExposeNone:
 		return nil
 	case exposure == ExposeNodePort && e.Node == nil:
-		view.KeepExposed = true
+		known = false
 		refuse("the nodes of this cluster are not known yet. Allow the controller to list nodes")
 	case view.Spec.Type == v1beta1.Headless && exposure == ExposeNodePort:
 		var refused int
@@ -150,17 +105,16 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		refuse("Service %s is headless, and a %s has one address for all pods. Use a Service for each pod", view.Service.Name, exposure)
 		return nil
 	case exposure == ExposeLoadBalancer:
-		all = e.frontends(view, balancer(service))
+		all, known = e.frontends(view, balancer(service))
 		if len(service.Status.LoadBalancer.Ingress) == 0 {
 			refuse("Service %s has no address in status.loadBalancer. Make it a Service of type LoadBalancer, or wait for the address",
 				view.Service.Name)
 		}
 	case exposure == ExposeGateway:
 		view.Memory.Names = []string{""}
-		frontends, known := e.Gateways(view.Service)
-		view.KeepExposed = !known
-		all = e.frontends(view, frontends...)
-		if known && len(frontends) == 0 {
+		frontends, listed := e.Gateways(view.Service)
+		all, known = e.frontends(view, frontends...)
+		if known = known && listed; listed && len(frontends) == 0 {
 			refuse("no Gateway with an address accepted a TCPRoute, UDPRoute or TLSRoute to Service %s. Create one in its namespace",
 				view.Service.Name)
 		}
@@ -174,7 +128,37 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 	case e.NodePorts != nil:
 		refuse("Service %s, which the controller would derive, has another owner. Delete it", e.NodePorts.Name)
 	}
-	return e.publish(view, exposure, all, found)
+	all = e.publish(view, exposure, all, found)
+	if !known {
+		return e.kept(view, exposure, all)
+	}
+	return all
+}
+
+// kept returns slices for clusters of other networks as they are published, if there are any, in place of others that are not
+// all known. What is known of the pods counts nevertheless, except at nodes. Slices of the network that the cluster was in stay,
+// too: nothing else is left for the clusters there.
+func (e Exporter) kept(view *View, exposure Exposure, all []Slice) (kept []Slice) {
+	conditions := best(view)
+	for _, published := range SlicesOf(e.Cluster, e.published) {
+		decoded, _, err := readSnapshot(published.Annotations)
+		slice := decoded.Slice.Slice
+		if err != nil || slice.Exposed == "" && slice.Network == e.Network {
+			continue
+		}
+		reader := endpointReader{addressType: published.AddressType, own: true, demoted: decoded.Slice.Demoted, found: &problems{}}
+		slice.AddressType, slice.Clusters, slice.Endpoints = published.AddressType, view.Slices[0].Clusters, reader.read(published.Endpoints)
+		if slice.Exposed != "" {
+			all = nil
+		}
+		for i := range slice.Endpoints {
+			if slice.Exposed != "" && exposure != ExposeNodePort {
+				slice.Endpoints[i].Conditions = conditions
+			}
+		}
+		kept = append(kept, slice)
+	}
+	return append(kept, all...)
 }
 
 // publish returns slices as they are published, an empty one for none. Addresses that no EndpointSlice can have are left out.
@@ -324,6 +308,9 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 				continue
 			}
 			decoded, _, _ := readSnapshot(published.Annotations) // its own ports have the names of the import
+			if decoded.Slice.Exposed == "" {
+				continue // kept of another network: they are those of the pod
+			}
 			targets = ofPorts(decoded.Slice.Targets, view.Spec.Ports)
 			// The Service may have other ports since, with the same names.
 			if named := targetsOf(view.Spec.Ports, published.Ports); len(named) > len(targets) {
@@ -361,15 +348,22 @@ func balancer(service *corev1.Service) (frontend Frontend) {
 	return frontend
 }
 
-// frontends returns slices with the addresses of frontends, which are ready while the cluster has a ready endpoint of the view.
-func (e Exporter) frontends(view *View, frontends ...Frontend) (all []Slice) {
+// best returns the conditions of the endpoint of a view of which clients have most use.
+func best(view *View) discoveryv1.EndpointConditions {
 	conditions := Conditions(false, false, false)
 	for _, slice := range view.Slices {
 		for i := range slice.Endpoints {
 			conditions = better(conditions, slice.Endpoints[i].Conditions)
 		}
 	}
-	view.KeptConditions = &conditions
+	return conditions
+}
+
+// frontends returns slices with the addresses of frontends, which are ready while the cluster has a ready endpoint of the view,
+// and whether all addresses are known.
+func (e Exporter) frontends(view *View, frontends ...Frontend) (all []Slice, known bool) {
+	conditions := best(view)
+	known = true
 	for _, frontend := range frontends {
 		var addresses []netip.Addr
 		for _, text := range frontend.Addresses {
@@ -377,8 +371,8 @@ func (e Exporter) frontends(view *View, frontends ...Frontend) (all []Slice) {
 				addresses = append(addresses, address)
 			} else {
 				view.Memory.Names = append(view.Memory.Names, text)
-				resolved, known := e.Resolve(text)
-				view.KeepExposed = view.KeepExposed || !known
+				resolved, answered := e.Resolve(text)
+				known = known && answered
 				addresses = append(addresses, resolved...)
 			}
 		}
@@ -389,5 +383,5 @@ func (e Exporter) frontends(view *View, frontends ...Frontend) (all []Slice) {
 		}
 		all = append(all, slicesOf(view, frontend.Targets, endpoints)...)
 	}
-	return all
+	return all, known
 }

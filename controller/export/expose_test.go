@@ -159,9 +159,6 @@ func TestExposed(t *testing.T) {
 				t.Fatal(invalid)
 			}
 			isExposed(t, view, found, !test.missing, test.want, test.problem)
-			if view.KeepExposed != test.unknown || test.unknown && (test.annotation != "") != (view.KeptConditions != nil) {
-				t.Errorf("what was published before stays: %t", view.KeepExposed)
-			}
 			if got := from.DerivesNodePorts(serviceExport, service); got != test.derives {
 				t.Errorf("derives a Service: %v", got)
 			}
@@ -227,13 +224,16 @@ func TestHostPorts(t *testing.T) {
 			// The import has the names of another export for the ports.
 			before := newSlice("before", "theirs:30/TCP dns:5300/UDP", "192.0.2.1")
 			Mark(before)
-			before.Annotations = (&View{Cluster: "east"}).Annotations(&Slice{Name: "before", Targets: []Target{
+			before.Annotations = (&View{Cluster: "east"}).Annotations(&Slice{Name: "before", Exposed: ExposeNodePort, Targets: []Target{
 				{Protocol: "TCP", Number: 80, Port: 30}, {Protocol: "UDP", Number: 53, Port: 5300}, {Protocol: "TCP", Number: 9, Port: 9},
 			}}, nil)
 			before.Labels[LabelExposed] = "web"
 			before.Endpoints[0].TargetRef = &corev1.ObjectReference{UID: "old"}
 			service := newService(test.ports, func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone })
-			view, found, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{slice, before})
+			// In the network that the cluster was in, clients connect to the ports of pods.
+			former := before.DeepCopy()
+			former.Annotations = (&View{Cluster: "east"}).Annotations(&Slice{Name: "former", Network: "blue", Targets: []Target{{"TCP", 80, 8080}}}, nil)
+			view, found, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{slice, former, before})
 			isExposed(t, view, found, test.want != "", test.want, test.problem)
 			if again := strings.Contains(test.pods, "new") || strings.Contains(test.pods, "old"); (view.After > 0) != again {
 				t.Errorf("to be read again after %s", view.After)
@@ -305,6 +305,41 @@ func balanced(network string) (published []*discoveryv1.EndpointSlice) {
 	exposed := *view
 	exposed.Slices = view.Exposed
 	return append(publish(view), publish(&exposed)...)
+}
+
+// TestKept: while it is not known how clusters of other networks reach a service, what is published for them stays, and so do
+// the slices of the network that the cluster was in. What is known of the pods counts nevertheless, except at nodes.
+func TestKept(t *testing.T) {
+	const pods, balancer, fresh = "TCP/80->8080 10.1.0.1@zone-a ", "TCP/80->80 203.0.113.7 203.0.113.8", "TCP/80->80 203.0.113.9"
+	demoted := balanced("blue")
+	demoted[0].Endpoints[0].Conditions = Conditions(false, true, true)
+	demoted[0].Annotations[AnnotationSnapshot] = strings.Replace(demoted[0].Annotations[AnnotationSnapshot], `"slice":{`, `"slice":{"demoted":[0],`, 1)
+	for name, test := range map[string]struct {
+		cluster   string
+		expose    Exposure
+		endpoints string
+		published []*discoveryv1.EndpointSlice
+		want      string
+	}{
+		"nothing is published":    {"east", ExposeLoadBalancer, "10.1.0.1", nil, fresh},
+		"a name is unknown":       {"east", ExposeLoadBalancer, "10.1.0.1", balanced("red"), balancer},
+		"without ready pods":      {"east", ExposeLoadBalancer, "!10.1.0.1", balanced("red"), "TCP/80->80 !203.0.113.7 !203.0.113.8"},
+		"nodes are":               {"east", ExposeNodePort, "!10.1.0.1", balanced("red"), balancer},
+		"after a move":            {"east", ExposeLoadBalancer, "!10.1.0.1", demoted, pods + "TCP/80->80 !203.0.113.7 !203.0.113.8"},
+		"and nothing was exposed": {"east", ExposeLoadBalancer, "10.1.0.1", balanced("blue")[:1], pods + fresh},
+		"of another cluster":      {"west", ExposeLoadBalancer, "10.1.0.1", balanced("red"), fresh},
+	} {
+		from := Exporter{
+			Cluster: test.cluster, Network: "red", Expose: test.expose, Resolve: func(string) ([]netip.Addr, bool) { return nil, false },
+		}
+		service := newService("80/TCP", func(s *corev1.Service) {
+			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.9"}, {Hostname: "lb.example.org"}}
+		})
+		view, _, _ := FromService(from, newExport(), service, append(test.published, newSlice("web-x", "8080/TCP", test.endpoints)))
+		if got := slicesText(view.Exposed...); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
 }
 
 // TestNetworks: a reader in the same network reads pods, one in another reads what is exposed and not its own, and each sees

@@ -27,12 +27,9 @@ type snapshot struct {
 	// Service is a Spec. All slices of an export have it, and only one slice's is decoded.
 	Service json.RawMessage `json:"service,omitempty"`
 	Slice   struct {
-		Name    string   `json:"name"`
-		Targets []Target `json:"targets,omitempty"`
+		Slice
 		// Demoted are the indices of endpoints that are ready, and that a merge demoted.
-		Demoted []int    `json:"demoted,omitempty"`
-		Network string   `json:"network,omitempty"`
-		Exposed Exposure `json:"exposed,omitempty"`
+		Demoted []int `json:"demoted,omitempty"`
 	} `json:"slice"`
 
 	// clusters is the decoded selector, the zero Selector for a slice that is for all clusters.
@@ -46,8 +43,7 @@ func (v *View) Annotations(slice *Slice, demoted []int) map[string]string {
 	if !v.Absent() {
 		out.Service = marshal(v.Spec)
 	}
-	out.Slice.Name, out.Slice.Targets, out.Slice.Demoted = slice.Name, slice.Targets, demoted
-	out.Slice.Network, out.Slice.Exposed = slice.Network, slice.Exposed
+	out.Slice.Slice, out.Slice.Demoted = *slice, demoted
 	annotations := map[string]string{AnnotationSnapshot: string(marshal(out))}
 	if slice.TriggerTime != "" {
 		annotations[AnnotationTriggerTime] = slice.TriggerTime
@@ -100,12 +96,6 @@ func readSnapshot(annotations map[string]string) (snapshot, Reason, error) {
 func ClustersOf(slice *discoveryv1.EndpointSlice) string {
 	decoded, _, _ := readSnapshot(slice.Annotations)
 	return decoded.clusters.String()
-}
-
-// NetworkOf returns the network in the snapshot of a published slice, empty if it is the default one or cannot be read.
-func NetworkOf(slice *discoveryv1.EndpointSlice) string {
-	decoded, _, _ := readSnapshot(slice.Annotations)
-	return decoded.Slice.Network
 }
 
 // syntaxError replaces errors of the decoder that quote the text at any length.

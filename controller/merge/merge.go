@@ -99,36 +99,11 @@ type Result struct {
 	ExportConditions []metav1.Condition
 }
 
-// KeepExposed replaces the slices of a view for clusters of other networks by those that exist, if there are any and the view
-// asks for it. Slices of the network that the cluster was in stay, too: nothing else is left for the clusters there.
-func (r *Result) KeepExposed(observed Observed, contributions []Contribution) {
-	at := slices.IndexFunc(contributions, func(c Contribution) bool { return c.View.KeepExposed })
-	if at < 0 {
-		return
-	}
-	view := contributions[at].View
-	if slices.ContainsFunc(observed.EndpointSlices, export.IsExposed) {
-		r.EndpointSlices = slices.DeleteFunc(r.EndpointSlices, export.IsExposed)
-	}
-	for _, slice := range export.SlicesOf(view.Cluster, observed.EndpointSlices) {
-		switch {
-		case export.IsExposed(slice) && view.KeptConditions != nil:
-			slice = slice.DeepCopy()
-			for i := range slice.Endpoints {
-				slice.Endpoints[i].Conditions = *view.KeptConditions
-			}
-		case !export.IsExposed(slice) && export.NetworkOf(slice) == view.Slices[0].Network:
-			continue
-		}
-		r.EndpointSlices = append(r.EndpointSlices, slice)
-	}
-}
-
 // Merge merges the contributions of all clusters.
 //
 // The ServiceImport owns the derived Service and the copies of members' slices; the ServiceExport owns this cluster's
 // slices. While the ServiceImport does not exist its UID in owner references is empty: the caller writes nothing
-// that the import owns, and merges again. Result.KeepExposed completes the result.
+// that the import owns, and merges again.
 func Merge(observed Observed, contributions []Contribution) Result {
 	contributions, absent := divide(contributions)
 	all, agreed := slices.Concat(contributions, absent), decide(contributions)

@@ -288,7 +288,6 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	in := r.Gather(ctx, service)
 	r.notePartial(service, in.Problems)
 	result, refused := mergeWithin(r.ips, in.Observed, in.Contributions)
-	result.KeepExposed(in.Observed, in.Contributions)
 	for m, keeps := range in.keeps {
 		var copies limits.Weight
 		for _, slice := range result.EndpointSlices {

@@ -45,7 +45,8 @@ var scoping = []mutant{
 	at("controller/export/slices.go", "a cluster that moves to another network forgets what silent members have, and imports get other IPs",
 		`if !r.from.Copies && (decoded`, `if (decoded`, networks),
 	at("controller/export/expose.go", "a controller that starts withdraws its nodes from other networks until it has listed them",
-		`view.KeepExposed = true`, `view.KeepExposed = false`),
+		`		known = false
+`, ``),
 	at("controller/merge/slices.go", "DNS of a cluster answers with what is for clusters of other networks",
 		`delete(object.Labels, export.LabelService)`, ``, networks),
 	at("controller/export/expose.go", "clients of other networks connect to a node without a ready pod, which drops what they send",
