@@ -60,8 +60,8 @@ func New(options Options) (*Controller, error) {
 	}
 	gate := &informer.FreshnessGate{}
 	c := &Controller{
-		options: options, client: client, dynamic: dynamicClient, gate: gate, own: local.New(client, gate, options.Namespace),
-		api: local.NewAPI(config, httpClient, dynamicClient, gate),
+		own:     local.New(client, gate, options.Namespace, corev1.NodeAddressType(options.NodeAddresses)),
+		options: options, client: client, dynamic: dynamicClient, gate: gate, api: local.NewAPI(config, httpClient, dynamicClient, gate),
 	}
 	for i, text := range options.MembersFrom {
 		source, err := member.NewClusterProfiles(text, options.Namespace, client, dynamicClient)
@@ -96,7 +96,7 @@ func (c *Controller) newReconciler(
 	applier := &apply.Applier{API: c.api, Core: c.client, Recorder: recorder, Clock: o.Clock, Written: c.states.Written}
 	return reconciler.New(reconciler.Config{
 		Cluster: cluster, Namespace: o.Namespace, ServiceCIDRs: services, Prefer: o.Prefer,
-		Expose: export.Exposure(o.Expose), NodeAddresses: corev1.NodeAddressType(o.NodeAddresses),
+		Expose:    export.Exposure(o.Expose),
 		Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
 		Canary:    c.service(canary.ExposedService),
 		Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: c.accepts},

@@ -123,9 +123,9 @@ type Target struct {
 
 // A Node is what exposed services need of a node of the local cluster.
 type Node struct {
-	// Addresses are those by which other networks reach it, at most one of each family, and Own those in its status.
-	Addresses []netip.Addr
-	Own       []string
+	// Addresses are those by which other networks reach it, at most one of each family, and Own the IP addresses in its status,
+	// all in canonical form.
+	Addresses, Own []string
 	// Zone is empty if it has none.
 	Zone string
 	// Ready is the node's condition.

@@ -220,7 +220,7 @@ func (e Exporter) nodes(view *View, service *corev1.Service, refuse func(format 
 		}
 		for _, address := range node.Addresses {
 			endpoints = append(endpoints, discoveryv1.Endpoint{
-				Addresses: []string{address.String()}, Conditions: conditions, Zone: &node.Zone,
+				Addresses: []string{address}, Conditions: conditions, Zone: &node.Zone,
 			})
 		}
 	}
@@ -273,7 +273,7 @@ func (e Exporter) atNodes(view *View) (all []Slice, refused int, why error) {
 				refused, why = refused+1, cmp.Or(why, err)
 				continue
 			}
-			endpoint.Addresses = []string{address.String()}
+			endpoint.Addresses = []string{address}
 			name := fmt.Sprint(slice.Name, targets)
 			at := slices.IndexFunc(all, func(s Slice) bool { return s.Name == name })
 			if at < 0 {
@@ -287,12 +287,12 @@ func (e Exporter) atNodes(view *View) (all []Slice, refused int, why error) {
 
 // atNode returns the address and the ports by which clients reach a pod at its node: its own with hostNetwork, else a hostPort
 // for each. A pod that cannot be read has those with which it is published.
-func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint, node Node) (_ netip.Addr, targets []Target, _ error) {
+func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint, node Node) (_ string, targets []Target, _ error) {
 	pod := ptr.Deref(endpoint.TargetRef, corev1.ObjectReference{})
-	at := slices.IndexFunc(node.Addresses, func(a netip.Addr) bool { return FamilyOf(a.String()) == corev1.IPFamily(slice.AddressType) })
+	at := slices.IndexFunc(node.Addresses, func(a string) bool { return FamilyOf(a) == corev1.IPFamily(slice.AddressType) })
 	switch {
 	case at < 0:
-		return netip.Addr{}, nil, fmt.Errorf("the node of pod %s has no address. Annotate it with %s", pod.Name, AnnotationNodeAddress)
+		return "", nil, fmt.Errorf("the node of pod %s has no address. Annotate it with %s", pod.Name, AnnotationNodeAddress)
 	case slices.Contains(node.Own, endpoint.Addresses[0]):
 		return node.Addresses[at], slice.Targets, nil
 	}
@@ -320,7 +320,7 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 				return node.Addresses[at], targets, nil
 			}
 		}
-		return netip.Addr{}, nil, err
+		return "", nil, err
 	}
 	for _, target := range slice.Targets {
 		of := slices.IndexFunc(ports, func(p corev1.ContainerPort) bool {

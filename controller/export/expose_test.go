@@ -58,11 +58,11 @@ func isExposed(t *testing.T, view *View, found []Problem, exposed bool, want, pr
 
 func TestExposed(t *testing.T) {
 	nodes := map[string]Node{
-		"a":    {Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}, Own: []string{"192.0.2.1"}, Zone: "z1", Ready: true},
-		"b":    {Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}, Own: []string{"10.0.0.2"}, Ready: true},
-		"down": {Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.3")}, Ready: false},
+		"a":    {Addresses: []string{"192.0.2.1", "2001:db8::1"}, Own: []string{"192.0.2.1"}, Zone: "z1", Ready: true},
+		"b":    {Addresses: []string{"192.0.2.2"}, Own: []string{"10.0.0.2"}, Ready: true},
+		"down": {Addresses: []string{"192.0.2.3"}, Ready: false},
 		"none": {Own: []string{"192.0.2.4"}, Ready: true},
-		"lies": {Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Own: []string{"192.0.2.5"}, Ready: true},
+		"lies": {Addresses: []string{"127.0.0.1"}, Own: []string{"192.0.2.5"}, Ready: true},
 	}
 	on := func(node, address string, ready, serving, terminating bool) discoveryv1.Endpoint {
 		return discoveryv1.Endpoint{
@@ -168,7 +168,7 @@ func TestExposed(t *testing.T) {
 
 // TestHostPorts: pods of headless services are reached at the hostPorts of their node, each for itself.
 func TestHostPorts(t *testing.T) {
-	node := Node{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Own: []string{"10.0.0.1"}, Ready: true}
+	node := Node{Addresses: []string{"192.0.2.1"}, Own: []string{"10.0.0.1"}, Ready: true}
 	pods := map[string][]corev1.ContainerPort{
 		"all": {{ContainerPort: 8080, HostPort: 80}, {ContainerPort: 53, HostPort: 5300, Protocol: "UDP"}, {ContainerPort: 9000}},
 		"any": {{ContainerPort: 53, HostPort: 5300, Protocol: "UDP"}, {ContainerPort: 8080, HostPort: 80}},
@@ -251,7 +251,7 @@ func TestSettles(t *testing.T) {
 	from := Exporter{
 		Cluster: "east", Expose: ExposeNodePort,
 		Node: func(name string) (Node, bool) {
-			return Node{Addresses: []netip.Addr{netip.MustParseAddr(name)}, Ready: true}, true
+			return Node{Addresses: []string{name}, Ready: true}, true
 		},
 	}
 	for i, step := range []struct {

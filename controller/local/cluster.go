@@ -53,8 +53,8 @@ type Cluster struct {
 }
 
 // New returns the caches, which are empty until Start. Secrets are read in one namespace, and only if they carry
-// member.ClusterLabel.
-func New(client kubernetes.Interface, gate *informer.FreshnessGate, namespace string) *Cluster {
+// member.ClusterLabel. Other networks reach nodes by addresses of a type.
+func New(client kubernetes.Interface, gate *informer.FreshnessGate, namespace string, addresses corev1.NodeAddressType) *Cluster {
 	core, all := client.CoreV1(), metav1.NamespaceAll
 	return &Cluster{
 		Services: informer.New(gate, core.Services(all), informer.Options{
@@ -74,7 +74,7 @@ func New(client kubernetes.Interface, gate *informer.FreshnessGate, namespace st
 			Resource: "Secrets", Example: &corev1.Secret{},
 			Narrow: func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel },
 		}),
-		Nodes: newNodes(core.Nodes()), nodesWaited: make(chan struct{}),
+		Nodes: newNodes(core.Nodes(), addresses), nodesWaited: make(chan struct{}),
 	}
 }
 

@@ -48,7 +48,7 @@ func textOf(copies []*discoveryv1.EndpointSlice) string {
 // TestCopies plays passes over one service.
 func TestCopies(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
-	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "")
+	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
 	pass := func(existing, want string) {
 		t.Helper()
 		copies := c.Copies(web, copiesOf(existing))["west"]
@@ -81,7 +81,7 @@ func TestCopies(t *testing.T) {
 
 // TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
 func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
-	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "")
+	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "a", Labels: map[string]string{
 		export.LabelService: "web", export.LabelSliceManagedBy: export.Manager, export.LabelSourceCluster: "west",
 	}}}

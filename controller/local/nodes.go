@@ -27,54 +27,60 @@ const (
 	byAddress = "address"
 )
 
-// newNodes returns the cache of the nodes. It keeps the name of a node, the label of its zone, its addresses, the ranges of its
-// pods and whether it is ready. Hints, the refusal of addresses and exposed exports depend on nodes, and none of them must
+// A Node is what is kept of a node: its name, and what hints, the refusal of addresses and exposed exports depend on.
+type Node struct {
+	metav1.ObjectMeta
+	export.Node
+	// PodCIDRs are the ranges of its pods.
+	PodCIDRs []string
+}
+
+// newNodes returns the cache of the nodes, which other networks reach by addresses of a type. Nothing that depends on nodes may
 // hold the rest back, so the cache has a gate of its own: nothing else waits for it.
-func newNodes(client typedcorev1.NodeInterface) *informer.Informer {
+func newNodes(client typedcorev1.NodeInterface, addresses corev1.NodeAddressType) *informer.Informer {
 	return informer.New(&informer.FreshnessGate{}, client, informer.Options{
 		Resource: "Nodes", Example: &corev1.Node{},
 		Indexers: cache.Indexers{
-			byZone:    func(object any) ([]string, error) { return []string{zoneOf(object)}, nil },
-			byAddress: addressesOf,
+			byZone:    func(object any) ([]string, error) { return []string{object.(*Node).Zone}, nil },
+			byAddress: func(object any) ([]string, error) { return object.(*Node).Own, nil },
 		},
 		Transform: func(object any) (any, error) {
-			node, ok := object.(*corev1.Node)
-			if !ok {
-				return object, nil
+			if node, ok := object.(*corev1.Node); ok {
+				return kept(node, addresses), nil
 			}
-			kept := &corev1.Node{
-				ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
-				Spec:       corev1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs},
-				Status:     corev1.NodeStatus{Addresses: node.Status.Addresses},
-			}
-			for _, condition := range node.Status.Conditions {
-				if condition.Type == corev1.NodeReady {
-					kept.Status.Conditions = []corev1.NodeCondition{{Type: condition.Type, Status: condition.Status}}
-				}
-			}
-			if address, set := node.Annotations[export.AnnotationNodeAddress]; set {
-				kept.Annotations = map[string]string{export.AnnotationNodeAddress: address}
-			}
-			if zone := zoneOf(node); zone != "" {
-				kept.Labels = map[string]string{corev1.LabelTopologyZone: zone}
-			}
-			return kept, nil
+			return object, nil
 		},
 	})
 }
 
-// addressesOf returns the IP addresses of a node.
-func addressesOf(object any) (addresses []string, _ error) {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return nil, nil
+func kept(node *corev1.Node, addresses corev1.NodeAddressType) *Node {
+	kept := &Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
+		Node:       export.Node{Zone: node.Labels[corev1.LabelTopologyZone]}, PodCIDRs: node.Spec.PodCIDRs,
 	}
+	for _, each := range node.Status.Conditions {
+		kept.Ready = kept.Ready || each.Type == corev1.NodeReady && each.Status == corev1.ConditionTrue
+	}
+	var texts []string
 	for _, each := range node.Status.Addresses {
 		if address, err := netip.ParseAddr(each.Address); err == nil {
-			addresses = append(addresses, address.String())
+			kept.Own = append(kept.Own, address.String())
+		}
+		if each.Type == addresses {
+			texts = append(texts, each.Address)
 		}
 	}
-	return addresses, nil
+	if text := node.Annotations[export.AnnotationNodeAddress]; text != "" {
+		texts = strings.Split(text, ",")
+	}
+	for _, text := range texts {
+		text = strings.TrimSpace(text)
+		family := export.FamilyOf(text)
+		if family != "" && !slices.ContainsFunc(kept.Addresses, func(a string) bool { return export.FamilyOf(a) == family }) {
+			kept.Addresses = append(kept.Addresses, netip.MustParseAddr(text).String())
+		}
+	}
+	return kept
 }
 
 // APIServer is the Service whose EndpointSlices have the addresses of the API server.
@@ -92,8 +98,8 @@ func (c *Cluster) Owns(services []netip.Prefix) func(address string, exposed boo
 	}
 	nodes := c.Nodes.Indexer()
 	ranges := sync.OnceValue(func() (ranges []netip.Prefix) {
-		for _, node := range informer.List[*corev1.Node](nodes) {
-			for _, text := range node.Spec.PodCIDRs {
+		for _, node := range informer.List[*Node](nodes) {
+			for _, text := range node.PodCIDRs {
 				if parsed, err := netip.ParsePrefix(text); err == nil {
 					ranges = append(ranges, parsed)
 				}
@@ -111,41 +117,12 @@ func (c *Cluster) Owns(services []netip.Prefix) func(address string, exposed boo
 	}
 }
 
-// Node returns a node as exported services are exposed by it, with addresses of a type, and whether it exists.
-func (c *Cluster) Node(name string, addresses corev1.NodeAddressType) (node export.Node, exists bool) {
-	object := informer.Get[*corev1.Node](c.Nodes.Indexer(), name)
-	if object == nil {
-		return node, false
+// Node returns a node, and whether it exists.
+func (c *Cluster) Node(name string) (export.Node, bool) {
+	if node := informer.Get[*Node](c.Nodes.Indexer(), name); node != nil {
+		return node.Node, true
 	}
-	node.Zone = zoneOf(object)
-	for _, condition := range object.Status.Conditions {
-		node.Ready = condition.Status == corev1.ConditionTrue
-	}
-	var texts []string
-	for _, each := range object.Status.Addresses {
-		node.Own = append(node.Own, each.Address)
-		if each.Type == addresses {
-			texts = append(texts, each.Address)
-		}
-	}
-	if text := object.Annotations[export.AnnotationNodeAddress]; text != "" {
-		texts = strings.Split(text, ",")
-	}
-	for _, text := range texts {
-		address, err := netip.ParseAddr(strings.TrimSpace(text))
-		known := slices.ContainsFunc(node.Addresses, func(a netip.Addr) bool { return a.Is4() == address.Is4() })
-		if err == nil && !known {
-			node.Addresses = append(node.Addresses, address)
-		}
-	}
-	return node, true
-}
-
-func zoneOf(object any) string {
-	if node, ok := object.(metav1.Object); ok {
-		return node.GetLabels()[corev1.LabelTopologyZone]
-	}
-	return ""
+	return export.Node{}, false
 }
 
 // NodesKnown reports whether the nodes were listed.

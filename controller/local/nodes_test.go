@@ -3,6 +3,7 @@
 package local
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -10,15 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
 // TestOwns: addresses of nodes and Services are this cluster's, and those of pods if they are exposed.
 func TestOwns(t *testing.T) {
-	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "")
-	if err := c.Nodes.Indexer().Add(&corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.1.0.0/24"}},
-		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "192.0.2.7"}}},
+	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
+	if err := c.Nodes.Indexer().Add(&Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "one"}, Node: export.Node{Own: []string{"192.0.2.7"}}, PodCIDRs: []string{"10.1.0.0/24"},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -29,5 +30,37 @@ func TestOwns(t *testing.T) {
 		if pod, exposed := owns(address, false), owns(address, true); pod != want[0] || exposed != want[1] {
 			t.Errorf("%s is owned: %t, exposed %t", address, pod, exposed)
 		}
+	}
+}
+
+// TestNode: other networks reach a node by its addresses of a type, or by those of its annotation, one of each family.
+func TestNode(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelTopologyZone: "a"}}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: "True"}, {Type: corev1.NodeDiskPressure, Status: "False"}},
+		Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeHostName, Address: "one"}, {Type: corev1.NodeInternalIP, Address: "192.0.2.7"},
+			{Type: corev1.NodeInternalIP, Address: "2001:DB8::7"}, {Type: corev1.NodeInternalIP, Address: "192.0.2.8"},
+			{Type: corev1.NodeExternalIP, Address: "203.0.113.7"},
+		},
+	}}
+	for _, test := range []struct {
+		of               corev1.NodeAddressType
+		annotation, want string
+	}{
+		{corev1.NodeInternalIP, "", "[192.0.2.7 2001:db8::7]"},
+		{corev1.NodeExternalIP, "", "[203.0.113.7]"},
+		{corev1.NodeExternalIP, "2001:DB8::9, 198.51.100.7,198.51.100.8, none", "[2001:db8::9 198.51.100.7]"},
+		{corev1.NodeExternalIP, "none", "[]"},
+	} {
+		node.Annotations = map[string]string{export.AnnotationNodeAddress: test.annotation}
+		is := kept(node, test.of)
+		if got := fmt.Sprint(is.Addresses); got != test.want || !is.Ready || is.Zone != "a" ||
+			fmt.Sprint(is.Own) != "[192.0.2.7 2001:db8::7 192.0.2.8 203.0.113.7]" {
+			t.Errorf("%s %q: got %+v, want %s", test.of, test.annotation, is.Node, test.want)
+		}
+	}
+	node.Status.Conditions[0].Status, node.Status.Conditions[1].Status = "Unknown", "True"
+	if kept(node, "").Ready {
+		t.Error("a node that is not heard of is ready")
 	}
 }

@@ -35,7 +35,7 @@ import (
 // newTestReconciler returns a reconciler of cluster east, of which nothing runs.
 func newTestReconciler() *Reconciler {
 	gate := &informer.FreshnessGate{}
-	own := local.New(fake.NewClientset(), gate, "clusterset-dns")
+	own := local.New(fake.NewClientset(), gate, "clusterset-dns", "")
 	tracker := memberstate.NewTracker(liveness.Limits{StaleAfter: time.Hour}, clock.RealClock{}, nil, &memberstate.Reporter{})
 	return New(Config{
 		Cluster: "east", Namespace: "clusterset-dns", ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/27")},

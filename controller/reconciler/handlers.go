@@ -4,7 +4,6 @@ package reconciler
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -164,13 +163,12 @@ func (r *Reconciler) onNamespace(before, after metav1.Object) {
 // onNode enqueues all services when the nodes, their zones, addresses or ranges of pods change: hints depend on the zones,
 // and no member may have an address of the rest. Exports that are exposed by node ports depend on other changes.
 func (r *Reconciler) onNode(before, after metav1.Object) {
-	old, existed := before.(*corev1.Node)
-	current, exists := after.(*corev1.Node)
+	old, existed := before.(*local.Node)
+	current, exists := after.(*local.Node)
 	switch {
-	case !existed, !exists, !maps.Equal(old.Labels, current.Labels),
-		!slices.Equal(old.Status.Addresses, current.Status.Addresses), !slices.Equal(old.Spec.PodCIDRs, current.Spec.PodCIDRs):
+	case !existed, !exists, old.Zone != current.Zone, !slices.Equal(old.Own, current.Own), !slices.Equal(old.PodCIDRs, current.PodCIDRs):
 		r.enqueueAll("")
-	case !maps.Equal(old.Annotations, current.Annotations), !slices.Equal(old.Status.Conditions, current.Status.Conditions):
+	case old.Ready != current.Ready, !slices.Equal(old.Addresses, current.Addresses):
 		r.enqueueExposed(export.ExposeNodePort)
 	}
 }

@@ -75,18 +75,15 @@ func TestChanges(t *testing.T) {
 			}})
 		}
 	}
-	node := func(expose export.Exposure, change func(*corev1.Node)) func() {
+	node := func(expose export.Exposure, change func(*local.Node)) func() {
 		return func() {
-			before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
-			after := before.DeepCopy()
+			before, after := &local.Node{Node: export.Node{Ready: true}}, &local.Node{Node: export.Node{Ready: true}}
 			change(after)
 			r.Expose = expose
 			r.onNode(before, after)
 		}
 	}
-	down := func(node *corev1.Node) {
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
-	}
+	down := func(node *local.Node) { node.Ready = false }
 	ranked := func(name, rank string) *corev1.Namespace {
 		annotations := map[string]string{member.RankAnnotation: rank}
 		if rank == "" {
@@ -117,7 +114,7 @@ func TestChanges(t *testing.T) {
 		"a node is down":                       {node(export.ExposeNone, down), ""},
 		"a node is down, exposed by others":    {node(export.ExposeLoadBalancer, down), ""},
 		"a node is down, exposed by its ports": {node(export.ExposeNodePort, down), "demo/chosen demo/web other/web"},
-		"a node has another range":             {node(export.ExposeNone, func(n *corev1.Node) { n.Spec.PodCIDRs = []string{"10.1.0.0/24"} }), all + " other/taken other/web"},
+		"a node has another range":             {node(export.ExposeNone, func(n *local.Node) { n.PodCIDRs = []string{"10.1.0.0/24"} }), all + " other/taken other/web"},
 		"the cluster has a rank":               {rank("clusterset-dns", "y", "2"), "demo/cache"},
 		"the same":                             {rank("clusterset-dns", "2", "2"), ""},
 		"one that is not valid":                {rank("clusterset-dns", "2", "z"), "demo/cache"},

@@ -166,7 +166,7 @@ func (r *Reconciler) exporter(nodePorts *corev1.Service) export.Exporter {
 		Gateways: r.Frontends.Gateways, HostPorts: r.Pods.Known, Now: r.Clock.Now(),
 	}
 	if r.Local.NodesKnown() {
-		from.Node = func(name string) (export.Node, bool) { return r.Local.Node(name, r.NodeAddresses) }
+		from.Node = r.Local.Node
 	}
 	return from
 }

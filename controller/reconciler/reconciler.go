@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -38,11 +37,10 @@ type Config struct {
 	ServiceCIDRs []netip.Prefix
 	// Prefer is that of placement.Here.
 	Prefer string
-	// Expose and NodeAddresses are how exports are exposed to other networks: see export.Exporter.
-	Expose        export.Exposure
-	NodeAddresses corev1.NodeAddressType
-	Frontends     *local.Frontends
-	Pods          *local.Pods
+	// Expose is how exports are exposed to other networks: see export.Exporter.
+	Expose    export.Exposure
+	Frontends *local.Frontends
+	Pods      *local.Pods
 	// Canary is the Service by which clusters of other networks reach the canaries.
 	Canary types.NamespacedName
 

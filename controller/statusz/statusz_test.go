@@ -192,7 +192,7 @@ func TestFindingOfFailingServices(t *testing.T) {
 func TestFindingsOfMissingRights(t *testing.T) {
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
 	gate, now, late := &informer.FreshnessGate{}, clock.RealClock{}, ""
-	own := local.New(fake.NewClientset(), gate, "mcs")
+	own := local.New(fake.NewClientset(), gate, "mcs", "")
 	tracker := memberstate.NewTracker(liveness.Limits{}, now, nil, &memberstate.Reporter{})
 	leader := &Leader{
 		Reconciler: reconciler.New(reconciler.Config{
