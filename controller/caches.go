@@ -12,14 +12,13 @@ const notFull = "the caches of the local cluster are not full yet"
 
 // fill fills the caches of the local cluster until the context ends, in goroutines of the group. All replicas do that: a new
 // leader lists nothing before it works. It calls restart where the process cannot go on with them.
-func (c *Controller) fill(ctx context.Context, group *sync.WaitGroup, restart func(error)) {
+func (c *Controller) fill(ctx context.Context, group *sync.WaitGroup, restart func(error)) error {
 	c.own.Start(ctx, group)
-	group.Go(func() {
-		if err := c.api.Run(ctx); err != nil {
-			restart(err)
-		}
-	})
+	if err := c.api.Open(ctx, group, restart); err != nil {
+		return err
+	}
 	group.Go(func() { c.full.Store(c.wait(ctx)) })
+	return nil
 }
 
 // wait returns true once the caches are full and none is known to be behind, or false if the context ends before. If a

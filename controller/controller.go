@@ -103,14 +103,16 @@ func (c *Controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 	if c.options.Canary != nil {
 		group.Go(func() { canary.Serve(ctx, c.options.Canary, cluster, c.canaryKey(ctx, group)) })
 	}
-	c.fill(ctx, group, end)
+	c.readiness.check(c.missing)
+	if err := c.fill(ctx, group, end); err != nil {
+		return err
+	}
 	if err := heartbeat.CheckID(ctx, c.client, c.options.Namespace, cluster); err != nil {
 		return err
 	}
 	if !c.options.LeaderElection {
 		return c.lead(ctx, cluster)
 	}
-	c.readiness.check(c.missing)
 	return c.elect(ctx, func(ctx context.Context) error { return c.lead(ctx, cluster) })
 }
 

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
@@ -33,10 +32,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
-// ErrChanged is the error of Run when the process is to restart.
+// ErrChanged is why the process is to restart.
 var ErrChanged = errors.New("the CustomResourceDefinitions of the MCS API changed: the process restarts to use them")
 
-// settle is how often Run looks for changes of the definitions, and how long a change must last: both definitions are
+// settle is how often an API looks for changes of the definitions, and how long a change must last: both definitions are
 // installed and removed together.
 const settle = 2 * time.Second
 
@@ -51,84 +50,92 @@ var (
 // An API accesses the ServiceExports and ServiceImports of the local cluster in the version that its API server served when
 // the process started: it has clients, and the caches of what exists. When their CustomResourceDefinitions change, are
 // installed or removed, the process is to restart. While no version is served, the caches are empty. The Go types of v1beta1
-// stand for v1alpha1 too, which has the same schema. An older definition keeps fewer fields. It is safe for concurrent use;
-// all methods but WaitForSync, Version and Missing may be called once WaitForSync returned true. What the caches return is
-// shared and must not be changed.
+// stand for v1alpha1 too, which has the same schema. An older definition keeps fewer fields. It is safe for concurrent use
+// once Open returned. What the caches return is shared and must not be changed.
 type API struct {
-	config     *rest.Config
-	httpClient *http.Client
-	reader     dynamic.Interface
-	crds       *informer.FreshnessGate
+	config       *rest.Config
+	httpClient   *http.Client
+	reader       dynamic.Interface
+	inputs, crds *informer.FreshnessGate
 	// definitions have those of names.
-	definitions      []*informer.Informer
-	exports, imports *informer.Informer
+	definitions []*informer.Informer
 
-	// read is closed once the definitions were read and, if they are served, what exists. The rest is fixed then.
-	read    chan struct{}
-	version string // empty for none
-	client  rest.Interface
-	codec   runtime.ParameterCodec
+	// Open sets the rest. The version is empty for none.
+	exports, imports *informer.Informer
+	version          string
+	client           rest.Interface
+	codec            runtime.ParameterCodec
 }
 
-// NewAPI returns an API that does not run yet. It reads with the reader, and writes with another client of the same API
+// NewAPI returns an API that is not open yet. It reads with the reader, and writes with another client of the same API
 // server. The caches of ServiceExports and ServiceImports will be among the inputs.
 func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interface, inputs *informer.FreshnessGate) *API {
 	// No reconcile waits for definitions that are read again: a gate of their own.
-	crds := &informer.FreshnessGate{}
-	a := &API{config: config, httpClient: httpClient, reader: reader, crds: crds, read: make(chan struct{})}
+	a := &API{config: config, httpClient: httpClient, reader: reader, inputs: inputs, crds: &informer.FreshnessGate{}}
 	for _, name := range names {
-		a.definitions = append(a.definitions, informer.New(crds, reader.Resource(definitions), informer.Options{
+		a.definitions = append(a.definitions, informer.New(a.crds, reader.Resource(definitions), informer.Options{
 			Resource: "CustomResourceDefinition " + name, Example: &unstructured.Unstructured{},
 			Narrow: func(options *metav1.ListOptions) {
 				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 			},
 		}))
 	}
-	a.exports = informer.New(inputs, resource{a, v1beta1.ServiceExportPluralName}, informer.Options{
-		Resource: "ServiceExports", Example: &unstructured.Unstructured{}, Transform: decodeExport, Exports: true,
-	})
-	a.imports = informer.New(inputs, resource{a, v1beta1.ServiceImportPluralName}, informer.Options{
-		Resource: "ServiceImports", Example: &unstructured.Unstructured{}, Transform: decode[v1beta1.ServiceImport],
-		Indexers: cache.Indexers{byDerivedName: derivedName},
-	})
 	return a
 }
 
-// A resource is an informer.Client of a resource in the version that the API has when it is used.
-type resource struct {
-	api  *API
-	name string
-}
-
-func (r resource) served() dynamic.ResourceInterface {
-	return r.api.reader.Resource(schema.GroupVersionResource{Group: v1beta1.GroupName, Version: r.api.version, Resource: r.name})
-}
-
-func (r resource) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	return r.served().List(ctx, options)
-}
-
-func (r resource) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return r.served().Watch(ctx, options)
-}
-
-// Version returns the served version, empty if none is served, or before WaitForSync returns true.
-func (a *API) Version() string {
-	select {
-	case <-a.read:
-		return a.version
-	default:
-		return ""
+// Open returns once the definitions were read. It fills the caches until the context ends, in goroutines of the group, and
+// calls restart with ErrChanged if another version or schema is served than at first, also if there was none, or is none any
+// more. It is to be called once.
+func (a *API) Open(ctx context.Context, group *sync.WaitGroup, restart func(error)) error {
+	run := func(all ...*informer.Informer) {
+		for _, each := range all {
+			group.Go(func() { each.Run(ctx) })
+		}
 	}
+	if run(a.definitions...); !synced(ctx, a.definitions...) {
+		return ctx.Err()
+	}
+	begun, missing := a.look()
+	version := schema.GroupVersion{Group: v1beta1.GroupName, Version: begun.version}
+	a.exports = informer.New(a.inputs, a.reader.Resource(version.WithResource(v1beta1.ServiceExportPluralName)), informer.Options{
+		Resource: "ServiceExports", Example: &unstructured.Unstructured{}, Transform: decodeExport, Exports: true,
+	})
+	a.imports = informer.New(a.inputs, a.reader.Resource(version.WithResource(v1beta1.ServiceImportPluralName)), informer.Options{
+		Resource: "ServiceImports", Example: &unstructured.Unstructured{}, Transform: decode[v1beta1.ServiceImport],
+		Indexers: cache.Indexers{byDerivedName: derivedName},
+	})
+	if missing != "" {
+		klog.FromContext(ctx).Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason", missing)
+	} else {
+		if err := a.use(version); err != nil {
+			return err
+		}
+		klog.FromContext(ctx).Info("Using the MCS API", "version", a.version)
+		run(a.exports, a.imports)
+	}
+	group.Go(func() {
+		for last := begun; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(settle):
+			}
+			now, _ := a.look()
+			if now != begun && now == last {
+				restart(ErrChanged)
+				return
+			}
+			last = now
+		}
+	})
+	return nil
 }
+
+// Version returns the served version, empty if none is served.
+func (a *API) Version() string { return a.version }
 
 // Missing returns one sentence that says why there is no Version, empty if there is one.
 func (a *API) Missing() string {
-	select {
-	case <-a.read:
-	default:
-		return "the CustomResourceDefinitions of the MCS API were not read yet"
-	}
 	if a.version != "" {
 		return ""
 	}
@@ -136,79 +143,28 @@ func (a *API) Missing() string {
 	return cmp.Or(missing, ErrChanged.Error())
 }
 
-// WaitForSync returns true once it is known whether the API is served, and if it is, what exists; or false if the
-// context ends before. If the definitions cannot be read just then, it waits until they were read again.
+// WaitForSync returns true once the caches are full, or false if the context ends before. If the definitions cannot be read
+// just then, it waits until they were read again.
 func (a *API) WaitForSync(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-a.read:
-		return a.crds.WaitForAll(ctx)
-	}
-}
-
-// Run fills the caches until the context ends. It returns ErrChanged if another version or schema is served than when it
-// began, also if there was none, or is none any more. It is to be called once.
-func (a *API) Run(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	var group sync.WaitGroup
-	defer group.Wait()
-	defer stop()
-	fill := func(all ...*informer.Informer) bool {
-		for _, each := range all {
-			group.Go(func() { each.Run(ctx) })
-		}
-		return synced(ctx, all...)
-	}
-	if !fill(a.definitions...) {
-		return nil
-	}
-	begun, missing := a.look()
-	if missing != "" {
-		klog.FromContext(ctx).Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason", missing)
-		close(a.read)
-	} else {
-		if err := a.use(begun.version); err != nil {
-			return err
-		}
-		klog.FromContext(ctx).Info("Using the MCS API", "version", begun.version)
-		group.Go(func() {
-			if fill(a.exports, a.imports) {
-				close(a.read)
-			}
-		})
-	}
-	for last := begun; ; {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(settle):
-		}
-		now, _ := a.look()
-		if now != begun && now == last {
-			return ErrChanged
-		}
-		last = now
-	}
+	return (a.version == "" || synced(ctx, a.exports, a.imports)) && a.crds.WaitForAll(ctx)
 }
 
 // use makes clients of a version.
-func (a *API) use(version string) (err error) {
-	groupVersion := schema.GroupVersion{Group: v1beta1.GroupName, Version: version}
+func (a *API) use(version schema.GroupVersion) (err error) {
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(groupVersion, &v1beta1.ServiceExport{}, &v1beta1.ServiceImport{})
-	metav1.AddToGroupVersion(scheme, groupVersion)
+	scheme.AddKnownTypes(version, &v1beta1.ServiceExport{}, &v1beta1.ServiceImport{})
+	metav1.AddToGroupVersion(scheme, version)
 
 	config := rest.CopyConfig(a.config)
-	config.GroupVersion = &groupVersion
+	config.GroupVersion = &version
 	config.APIPath = "/apis"
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = ""
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	if a.client, err = rest.RESTClientForConfigAndClient(config, a.httpClient); err != nil {
-		return fmt.Errorf("client of %s: %w", groupVersion, err)
+		return fmt.Errorf("client of %s: %w", version, err)
 	}
-	a.version, a.codec = version, runtime.NewParameterCodec(scheme)
+	a.version, a.codec = version.Version, runtime.NewParameterCodec(scheme)
 	return nil
 }
 

@@ -51,7 +51,7 @@ func newTestReconciler() *Reconciler {
 	})
 }
 
-// withAPI is the same, and its API runs with these ServiceImports and ServiceExports.
+// withAPI is the same, and its API is open, with these ServiceImports and ServiceExports.
 func withAPI(t *testing.T, objects ...runtime.Object) *Reconciler {
 	t.Helper()
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
@@ -68,9 +68,10 @@ func withAPI(t *testing.T, objects ...runtime.Object) *Reconciler {
 	r.API = local.NewAPI(&rest.Config{}, nil, dynamicfake.NewSimpleDynamicClient(scheme, objects...), r.Gate)
 	r.Applier.API = r.API
 	var running sync.WaitGroup
-	running.Go(func() { _ = r.API.Run(t.Context()) })
 	t.Cleanup(running.Wait)
-	r.API.WaitForSync(t.Context())
+	if err := r.API.Open(t.Context(), &running, nil); err != nil || !r.API.WaitForSync(t.Context()) {
+		t.Fatal(err)
+	}
 	return r
 }
 

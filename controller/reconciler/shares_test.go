@@ -180,7 +180,7 @@ func TestExistingImportsAreShared(t *testing.T) {
 
 // TestMemberLeaves: what is reserved for members is for no other cluster.
 func TestMemberLeaves(t *testing.T) {
-	r := newTestReconciler()
+	r := withAPI(t)
 	r.ips.SetMembers([]string{"west"})
 	r.Members.Join(t.Context(), nil)
 	for i := range 9 {
