@@ -155,16 +155,16 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	group.Go(func() { r.Tracker.Run(ctx) })
 	r.Members.Join(ctx, leases.Before())
 	beat := heartbeat.New(heartbeat.Config{
-		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
-		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, After: c.options.StaleAfter, Late: r.Late,
-		Retry: r.Retry,
+		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, Clock: c.options.Clock, Recorder: recorder,
+		After: c.options.StaleAfter, Late: r.Late, Retry: r.Retry,
 		Annotations: func() map[string]string {
 			pods, exposed := c.canaries(r)
 			own := reconciler.Standing(r.Local.Namespace(c.options.Namespace))
 			return map[string]string{
-				scope.PropertiesAnnotation: r.Properties.Text(),
-				member.DrainAnnotation:     map[bool]string{true: "true"}[own.Demote],
-
+				member.HeartbeatUIDAnnotation:             uid,
+				member.HeartbeatVersionAnnotation:         c.options.Version,
+				scope.PropertiesAnnotation:                r.Properties.Text(),
+				member.DrainAnnotation:                    map[bool]string{true: "true"}[own.Demote],
 				member.HeartbeatCanariesAnnotation:        pods,
 				member.HeartbeatExposedCanariesAnnotation: exposed,
 			}

@@ -54,10 +54,8 @@ type Config struct {
 	Client kubernetes.Interface
 	// Namespace is that of the Lease.
 	Namespace string
-	// Cluster is the id of the local cluster, and KubeSystemUID the UID of its namespace kube-system.
-	Cluster, KubeSystemUID string
-	// Version is that of the program; empty if it is not known.
-	Version  string
+	// Cluster is the id of the local cluster.
+	Cluster  string
 	Clock    clock.WithTicker
 	Recorder record.EventRecorder
 	// After is how long a fault may last before the heartbeat stops.
@@ -67,8 +65,7 @@ type Config struct {
 	Late func(longer time.Duration) string
 	// Retry reconciles a service again whose slices could not be written, regardless of its backoff.
 	Retry func(service types.NamespacedName)
-	// Annotations returns further annotations of the heartbeat, as they are now: the description of the cluster, and its
-	// canaries. Empty ones are left out.
+	// Annotations returns the annotations of the heartbeat, as they are now. Empty ones are left out.
 	Annotations func() map[string]string
 }
 
@@ -122,24 +119,26 @@ func CheckID(ctx context.Context, client kubernetes.Interface, namespace, cluste
 	})
 }
 
-// doubtful reports whether the slices are out of date, and reports each change of that.
-func (h *Renewer) doubtful(ctx context.Context) bool {
+// Doubt returns why the heartbeat may not be renewed now, or None, and reports each change of that. It calls apply.Probe if a
+// service is late.
+func (h *Renewer) Doubt(ctx context.Context) Reason {
 	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
-	before, _ := h.Doubted()
-	reason, message := h.Doubt(asking)
-	if ctx.Err() != nil {
-		return true
-	}
+	reason, message := h.doubt(asking)
+	h.mu.Lock()
+	before := h.reason
+	h.reason, h.message = reason, message
+	h.mu.Unlock()
 	lease := &corev1.ObjectReference{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: h.Namespace, Name: member.HeartbeatLease,
 	}
 	switch {
-	case reason != None && before != reason:
+	case ctx.Err() != nil, reason == before:
+	case reason != None:
 		message = "The heartbeat is not renewed, so other clusters demote this one: " + message
 		klog.FromContext(ctx).Error(nil, message, "reason", string(reason))
 		h.Recorder.Event(lease, corev1.EventTypeWarning, EventHeartbeatStopped, message)
-	case reason == None && before != None:
+	default:
 		klog.FromContext(ctx).Info("The heartbeat is renewed again")
 		h.Recorder.Event(lease, corev1.EventTypeNormal, EventHeartbeatResumed,
 			"The EndpointSlices of this cluster are maintained again")
@@ -149,7 +148,7 @@ func (h *Renewer) doubtful(ctx context.Context) bool {
 			h.Retry(service)
 		}
 	}
-	return reason != None
+	return reason
 }
 
 // sleep returns after some time, or once the context ends.
@@ -170,7 +169,7 @@ func (h *Renewer) Run(ctx context.Context) {
 	var next time.Duration
 	for ; ctx.Err() == nil; h.sleep(ctx, next) {
 		next = member.HeartbeatInterval
-		if h.doubtful(ctx) {
+		if h.Doubt(ctx) != None {
 			continue
 		}
 		err := h.renew(ctx)
@@ -218,11 +217,7 @@ func (h *Renewer) renew(ctx context.Context) (err error) {
 func (h *Renewer) stamp(lease *coordinationv1.Lease) {
 	// Those that no longer apply are removed.
 	maps.DeleteFunc(lease.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, export.Domain+"/") })
-	annotations := map[string]string{
-		member.HeartbeatUIDAnnotation: h.KubeSystemUID, member.HeartbeatVersionAnnotation: h.Version,
-	}
-	maps.Copy(annotations, h.Annotations())
-	for key, value := range annotations {
+	for key, value := range h.Annotations() {
 		if value != "" {
 			metav1.SetMetaDataAnnotation(&lease.ObjectMeta, key, value)
 		}
@@ -253,16 +248,7 @@ func (h *Renewer) Reconciled(service types.NamespacedName, err error) {
 	}
 }
 
-// Doubt returns why the heartbeat may not be renewed now, or None, and a message for an administrator. It calls
-// apply.Probe if a service is late.
-func (h *Renewer) Doubt(ctx context.Context) (Reason, string) {
-	reason, message := h.doubt(ctx)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.reason, h.message = reason, message
-	return reason, message
-}
-
+// doubt returns the reason, and a message for an administrator.
 func (h *Renewer) doubt(ctx context.Context) (Reason, string) {
 	h.mu.Lock()
 	var late types.NamespacedName
@@ -291,7 +277,7 @@ func (h *Renewer) doubt(ctx context.Context) (Reason, string) {
 	return None, ""
 }
 
-// Doubted returns what Doubt returned last.
+// Doubted returns what Doubt returned last, and a message for an administrator.
 func (h *Renewer) Doubted() (Reason, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -54,7 +54,7 @@ func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.O
 		return true, action.(clienttesting.CreateAction).GetObject(), b.refused
 	})
 	b.Renewer = New(Config{
-		Client: b.client, Namespace: "system", Cluster: "east", KubeSystemUID: "uid-of-east",
+		Client: b.client, Namespace: "system", Cluster: "east",
 		Clock: clock.RealClock{}, Recorder: b.events, Annotations: func() map[string]string { return b.annotations },
 		Retry: func(service types.NamespacedName) { b.retried = append(b.retried, service.String()) },
 		After: staleAfter,

@@ -20,6 +20,7 @@ import (
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -200,7 +201,9 @@ func TestFindingsOfMissingRights(t *testing.T) {
 			Members: member.New(member.Config{Cluster: "east", Local: own, Tracker: tracker, Clock: now}),
 			API:     local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate),
 		}),
-		Heartbeat: heartbeat.New(heartbeat.Config{Clock: now, Late: func(time.Duration) string { return late }}, nil),
+		Heartbeat: heartbeat.New(heartbeat.Config{
+			Clock: now, Recorder: &record.FakeRecorder{}, Late: func(time.Duration) string { return late },
+		}, nil),
 	}
 	found := func(want string) {
 		t.Helper()
