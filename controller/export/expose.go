@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -166,24 +165,12 @@ func (e Exporter) publish(view *View, exposure Exposure, all []Slice, found *pro
 	if len(all) == 0 {
 		all = []Slice{{AddressType: view.Slices[0].AddressType}}
 	}
-	for i := range all {
-		all[i].Name = SliceName(e.Cluster, view.Service, "exposed/"+cmp.Or(all[i].Name, strconv.Itoa(i)), all[i].AddressType)
-		all[i].Exposed, all[i].Clusters = exposure, view.Slices[0].Clusters
-		reader := endpointReader{addressType: all[i].AddressType, own: true, object: "ServiceExport " + view.Service.String(), found: found}
-		all[i].Endpoints = reader.read(all[i].Endpoints)
+	for i, each := range all {
+		reader := endpointReader{addressType: each.AddressType, own: true, object: "ServiceExport " + view.Service.String(), found: found}
+		all[i] = e.slice(view.Service, "exposed/"+cmp.Or(each.Name, strconv.Itoa(i)), each.AddressType, view.Slices[0].Clusters)
+		all[i].Exposed, all[i].Targets, all[i].Endpoints = exposure, each.Targets, reader.read(each.Endpoints)
 	}
-	e.inNetwork(view.Service, all)
 	return all
-}
-
-// inNetwork sets the network of slices. It is part of their names, so that a cluster that changes to another network publishes
-// new slices before it deletes the old ones: readers in both networks have endpoints at each moment.
-func (e Exporter) inNetwork(service types.NamespacedName, all []Slice) {
-	for i := range all {
-		if all[i].Network = e.Network; e.Network != "" {
-			all[i].Name = SliceName(e.Cluster, service, e.Network+"/"+all[i].Name, all[i].AddressType)
-		}
-	}
 }
 
 // nodes returns slices with the nodes that have an endpoint of a view, each with the best conditions of its endpoints that it

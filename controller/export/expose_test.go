@@ -308,7 +308,8 @@ func balanced(network string) (published []*discoveryv1.EndpointSlice) {
 }
 
 // TestKept: while it is not known how clusters of other networks reach a service, what is published for them stays, and so do
-// the slices of the network that the cluster was in. What is known of the pods counts nevertheless, except at nodes.
+// the slices of the network that the cluster was in. What is known of the pods counts nevertheless, except at nodes, and so
+// does for which clusters the export is.
 func TestKept(t *testing.T) {
 	const pods, balancer, fresh = "TCP/80->8080 10.1.0.1@zone-a ", "TCP/80->80 203.0.113.7 203.0.113.8", "TCP/80->80 203.0.113.9"
 	demoted := balanced("blue")
@@ -335,9 +336,10 @@ func TestKept(t *testing.T) {
 		service := newService("80/TCP", func(s *corev1.Service) {
 			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.9"}, {Hostname: "lb.example.org"}}
 		})
-		view, _, _ := FromService(from, newExport(), service, append(test.published, newSlice("web-x", "8080/TCP", test.endpoints)))
-		if got := slicesText(view.Exposed...); got != test.want {
-			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		all := append([]*discoveryv1.EndpointSlice{newSlice("web-x", "8080/TCP", test.endpoints)}, test.published...)
+		view, _, _ := FromService(from, newExport(chosenBy("north")), service, all)
+		if got := slicesText(view.Exposed...); got != test.want || slices.ContainsFunc(view.Exposed, func(s Slice) bool { return s.Clusters != "north" }) {
+			t.Errorf("%s: got %s, want %s, in %+v", name, got, test.want, view.Exposed)
 		}
 	}
 }

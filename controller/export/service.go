@@ -28,11 +28,11 @@ import (
 func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *corev1.Service,
 	endpointSlices []*discoveryv1.EndpointSlice,
 ) (*View, []Problem, *Invalid) {
-	cluster := from.Cluster
 	from.published = endpointSlices
 	name := types.NamespacedName{Namespace: serviceExport.Namespace, Name: serviceExport.Name}
 	clusters, err := ChosenClusters(serviceExport)
 	invalid := checkService(serviceExport, service)
+	view := &View{Cluster: from.Cluster, Service: name}
 	switch {
 	case invalid != nil && invalid.Reason != string(v1beta1.ServiceExportReasonNoService):
 		return nil, nil, invalid
@@ -40,8 +40,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 		return nil, nil, &Invalid{InvalidClusters, fmt.Sprintf("ServiceExport %s is exported to no cluster: annotation %s: %v.",
 			name, AnnotationClusters, err)}
 	case invalid != nil:
-		view := &View{Cluster: cluster, Service: name, Slices: []Slice{emptySlice(cluster, name, discoveryv1.AddressTypeIPv4, clusters)}}
-		from.inNetwork(name, view.Slices)
+		view.Slices = []Slice{from.slice(name, "", discoveryv1.AddressTypeIPv4, clusters)}
 		if exposure, _ := from.Exposure(serviceExport); exposure != ExposeNone {
 			view.Exposed = from.publish(view, exposure, nil, nil)
 		}
@@ -54,27 +53,23 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 			found.addFor(key, ReasonMisplacedKey, object, "%s has no effect in metadata.annotations: move it to spec.exportedAnnotations", key)
 		}
 	}
-	spec, err := validSpec(specOf(serviceExport, service), object, &found)
-	if err != nil {
+	if view.Spec, err = validSpec(specOf(serviceExport, service), object, &found); err != nil {
 		return nil, nil, &Invalid{Reason: InvalidSpec, Message: fmt.Sprintf("Service %s cannot be exported: %v.", name,
 			err)}
 	}
-
-	view := &View{Cluster: cluster, Service: name, Spec: spec}
 	for _, object := range endpointSlices {
-		if slice, exported := ownSlice(view, object, clusters, &found); exported {
+		if slice, exported := from.ownSlice(view, object, clusters, &found); exported {
 			view.Slices = append(view.Slices, slice)
 		}
 	}
 	if len(view.Slices) == 0 {
-		view.Slices = []Slice{emptySlice(cluster, name, discoveryv1.AddressType(spec.IPFamilies[0]), clusters)}
+		view.Slices = []Slice{from.slice(name, "", discoveryv1.AddressType(view.Spec.IPFamilies[0]), clusters)}
 	}
-	from.inNetwork(name, view.Slices)
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
 	view.Exposed = from.exposed(view, serviceExport, service, &found)
 	switch text := serviceExport.Annotations[AnnotationSaturated]; text {
 	case "true":
-		spec.Saturated = true
+		view.Spec.Saturated = true
 	case "false", "":
 	default:
 		found.addFor(AnnotationSaturated, ReasonBadMetadata, object,
@@ -84,7 +79,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 }
 
 // ownSlice returns what a view exports, to chosen clusters, of an EndpointSlice of its Service.
-func ownSlice(view *View, slice *discoveryv1.EndpointSlice, clusters string, found *problems) (_ Slice, exported bool) {
+func (e Exporter) ownSlice(view *View, slice *discoveryv1.EndpointSlice, clusters string, found *problems) (_ Slice, exported bool) {
 	if IsManaged(slice) || slice.Labels[LabelSourceCluster] != "" {
 		return Slice{}, false
 	}
@@ -94,14 +89,19 @@ func ownSlice(view *View, slice *discoveryv1.EndpointSlice, clusters string, fou
 		return Slice{}, false
 	}
 	reader := endpointReader{addressType: slice.AddressType, own: true, object: object, found: found}
-	return Slice{
-		Name:        SliceName(view.Cluster, view.Service, slice.Name, slice.AddressType),
-		AddressType: slice.AddressType,
-		Clusters:    clusters,
-		Targets:     targetsOf(view.Spec.Ports, slice.Ports),
-		Endpoints:   reader.read(slice.Endpoints),
-		TriggerTime: triggerTime(slice),
-	}, true
+	own := e.slice(view.Service, slice.Name, slice.AddressType, clusters)
+	own.Targets, own.Endpoints, own.TriggerTime = targetsOf(view.Spec.Ports, slice.Ports), reader.read(slice.Endpoints), triggerTime(slice)
+	return own, true
+}
+
+// slice returns a slice without endpoints, made of a source. An export without endpoints has one of no source. The network is
+// part of the name, so that a cluster that changes to another network publishes new slices before it deletes the old ones:
+// readers in both networks have endpoints at each moment.
+func (e Exporter) slice(service types.NamespacedName, source string, addressType discoveryv1.AddressType, clusters string) Slice {
+	if e.Network != "" {
+		source = e.Network + "//" + source
+	}
+	return Slice{Name: SliceName(e.Cluster, service, source, addressType), AddressType: addressType, Clusters: clusters, Network: e.Network}
 }
 
 // ChosenClusters returns the cluster selector of an export, empty if it is for all clusters. An export whose selector is
@@ -122,14 +122,6 @@ func ChosenClusters(serviceExport *v1beta1.ServiceExport) (string, error) {
 		return "", err
 	}
 	return text, nil
-}
-
-// emptySlice returns the slice that holds the snapshot of an export without endpoints.
-func emptySlice(cluster string, service types.NamespacedName, addressType discoveryv1.AddressType, clusters string,
-) Slice {
-	return Slice{
-		Name: SliceName(cluster, service, "", addressType), AddressType: addressType, Clusters: clusters,
-	}
 }
 
 // checkService returns why the export contributes nothing, nil if it does.
