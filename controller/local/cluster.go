@@ -47,8 +47,8 @@ const nodesWait = 5 * time.Second
 type Cluster struct {
 	Services, EndpointSlices, Namespaces, Secrets, Nodes *informer.Informer
 
-	// nodesWaited is closed when Nodes are no longer waited for.
-	nodesWaited chan struct{}
+	// nodesUntil is until when Nodes are waited for.
+	nodesUntil time.Time
 	copies
 }
 
@@ -74,7 +74,7 @@ func New(client kubernetes.Interface, gate *informer.FreshnessGate, namespace st
 			Resource: "Secrets", Example: &corev1.Secret{},
 			Narrow: func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel },
 		}),
-		Nodes: newNodes(core.Nodes(), addresses), nodesWaited: make(chan struct{}),
+		Nodes: newNodes(core.Nodes(), addresses),
 	}
 }
 
@@ -122,18 +122,15 @@ func (c *Cluster) Start(ctx context.Context, group *sync.WaitGroup) {
 	for _, each := range []*informer.Informer{c.Services, c.EndpointSlices, c.Namespaces, c.Secrets, c.Nodes} {
 		group.Go(func() { each.Run(ctx) })
 	}
-	time.AfterFunc(nodesWait, func() { close(c.nodesWaited) })
+	c.nodesUntil = time.Now().Add(nodesWait)
 }
 
 // WaitForSync returns true once the caches are full, or false if the context ends before. Nodes are waited for until 5 s
 // after Start.
 func (c *Cluster) WaitForSync(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-c.nodesWaited:
-	case <-c.Nodes.Synced():
-	}
+	limited, cancel := context.WithDeadline(ctx, c.nodesUntil)
+	defer cancel()
+	synced(limited, c.Nodes)
 	return synced(ctx, c.Services, c.EndpointSlices, c.Namespaces, c.Secrets)
 }
 

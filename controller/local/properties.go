@@ -39,33 +39,31 @@ type Properties struct {
 	network string
 	client  dynamic.Interface
 	clock   clock.WithTicker
-	last    atomic.Pointer[encodedProperties]
+	last    atomic.Pointer[map[string]string] // none while they are unknown
 
 	omitted int // as reported
 	failing bool
 }
 
-// encodedProperties is immutable.
-type encodedProperties struct {
-	text string            // empty while they are unknown
-	all  map[string]string // nil while they are unknown
-}
-
 // NewProperties returns Properties that are not known yet, but for the network, if it is not empty.
 func NewProperties(client dynamic.Interface, now clock.WithTicker, network string) *Properties {
-	p := &Properties{client: client, clock: now, network: network}
-	p.last.Store(&encodedProperties{})
-	return p
+	return &Properties{client: client, clock: now, network: network}
 }
 
 // All returns the properties, name to value, nil while they are unknown. The map is shared and must not be changed.
-func (p *Properties) All() map[string]string { return p.last.Load().all }
+func (p *Properties) All() map[string]string { return ptr.Deref(p.last.Load(), nil) }
 
 // Network returns the network of the pods of the local cluster, empty for the default one and while it is unknown.
 func (p *Properties) Network() string { return cmp.Or(p.network, p.All()[scope.NetworkProperty]) }
 
 // Text returns the properties as the annotation scope.PropertiesAnnotation has them, empty while they are unknown.
-func (p *Properties) Text() string { return p.last.Load().text }
+func (p *Properties) Text() string {
+	if all := p.All(); all != nil {
+		text, _ := scope.EncodeProperties(all)
+		return text
+	}
+	return ""
+}
 
 // Begin lists the properties for a new leader. If that fails, those of the heartbeat of this cluster count, so that it
 // publishes none that are older than those of the leader before. It returns once the network is known, or cannot be for
@@ -148,7 +146,7 @@ func (p *Properties) set(text string) error {
 	if err != nil {
 		return err
 	}
-	p.last.Store(&encodedProperties{text, all})
+	p.last.Store(&all)
 	return nil
 }
 

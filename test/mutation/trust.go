@@ -41,8 +41,7 @@ var trusting = []mutant{
 // probing are mistakes in what is concluded from probes of the pod network, and in what the own heartbeat depends on.
 var probing = []mutant{
 	at("controller/local/cluster.go", "a cluster whose controller may not list nodes publishes nothing",
-		`	case <-c.nodesWaited:
-`, ``, "TestStarts"),
+		`context.WithDeadline(ctx, c.nodesUntil)`, `context.WithCancel(ctx)`, "TestStarts"),
 	at("controller/liveness/judge.go", "a cluster that lost all others keeps sending traffic to them",
 		`now.Sub(member.Arrivals.silentFrom()) >= limits.StaleAfter:`, `member.Arrivals.Missed >= limits.StaleAfter:`),
 	at("controller/liveness/arrivals.go", "a cluster that lost all others removes or mistrusts them",
