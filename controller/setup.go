@@ -97,7 +97,7 @@ func (c *Controller) newReconciler(
 	return reconciler.New(reconciler.Config{
 		Cluster: cluster, Namespace: o.Namespace, ServiceCIDRs: services, Prefer: o.Prefer,
 		Expose:    export.Exposure(o.Expose),
-		Frontends: &local.Frontends{Client: c.dynamic, Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
+		Frontends: &local.Frontends{List: local.ListGateways(c.dynamic), Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
 		Canary:    c.service(canary.ExposedService),
 		Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: c.accepts},
 		Local:     c.own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,

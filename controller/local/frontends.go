@@ -44,7 +44,8 @@ const (
 // Frontends are the addresses of the names of load balancers, and the Gateways with routes to Services of their namespace (Gateway
 // API, v1). What is known of a name or of all Gateways stays while it cannot be read. All methods may be called concurrently.
 type Frontends struct {
-	Client dynamic.Interface
+	// List lists the Gateways: see ListGateways.
+	List func(context.Context) (map[types.NamespacedName][]export.Frontend, error)
 	// Lookup resolves the names. It is called for several at once, and must return when its context ends.
 	Lookup Lookup
 	Clock  clock.WithTicker
@@ -94,7 +95,7 @@ func (f *Frontends) Run(ctx context.Context, used func() []string, changed func(
 		names := slices.Compact(slices.Sorted(slices.Values(used())))
 		if now := f.Clock.Now(); slices.Contains(names, "") && now.Sub(listed) > gatewaysEvery-leastTTL/2 {
 			listed = now
-			all, err := f.readGateways(ctx)
+			all, err := f.List(ctx)
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "Cannot list Gateways and their routes; the last known ones stay")
 			} else if before := f.gateways.Swap(&all); before == nil || !reflect.DeepEqual(*before, all) {
@@ -234,40 +235,42 @@ func (r *route) listens(g *gateway, protocol string) (ports []int32) {
 	return ports
 }
 
-// readGateways returns the Gateways with routes to Services, in the order of the API server.
-func (f *Frontends) readGateways(ctx context.Context) (map[types.NamespacedName][]export.Frontend, error) {
-	gateways, err := listAs[gateway](ctx, f.Client, "gateways")
-	routes := map[string][]route{}
-	for protocol, resource := range map[string]string{"TCP": "tcproutes", "TLS": "tlsroutes", "UDP": "udproutes"} {
-		if err == nil {
-			routes[protocol], err = listAs[route](ctx, f.Client, resource)
+// ListGateways returns a function that lists the Gateways with routes to Services, in the order of the API server.
+func ListGateways(client dynamic.Interface) func(context.Context) (map[types.NamespacedName][]export.Frontend, error) {
+	return func(ctx context.Context) (map[types.NamespacedName][]export.Frontend, error) {
+		gateways, err := listAs[gateway](ctx, client, "gateways")
+		routes := map[string][]route{}
+		for protocol, resource := range map[string]string{"TCP": "tcproutes", "TLS": "tlsroutes", "UDP": "udproutes"} {
+			if err == nil {
+				routes[protocol], err = listAs[route](ctx, client, resource)
+			}
 		}
-	}
-	all := map[types.NamespacedName][]export.Frontend{}
-	for i := range gateways {
-		targets := map[types.NamespacedName][]export.Target{}
-		for _, protocol := range []string{"TCP", "TLS", "UDP"} {
-			for j := range routes[protocol] {
-				each := &routes[protocol][j]
-				for _, port := range each.listens(&gateways[i], protocol) {
-					for _, backend := range each.backends() {
-						service := types.NamespacedName{Namespace: each.Namespace, Name: backend.Name}
-						targets[service] = append(targets[service], export.Target{
-							Protocol: corev1.Protocol(strings.Replace(protocol, "TLS", "TCP", 1)), Number: backend.Port, Port: port,
-						})
+		all := map[types.NamespacedName][]export.Frontend{}
+		for i := range gateways {
+			targets := map[types.NamespacedName][]export.Target{}
+			for _, protocol := range []string{"TCP", "TLS", "UDP"} {
+				for j := range routes[protocol] {
+					each := &routes[protocol][j]
+					for _, port := range each.listens(&gateways[i], protocol) {
+						for _, backend := range each.backends() {
+							service := types.NamespacedName{Namespace: each.Namespace, Name: backend.Name}
+							targets[service] = append(targets[service], export.Target{
+								Protocol: corev1.Protocol(strings.Replace(protocol, "TLS", "TCP", 1)), Number: backend.Port, Port: port,
+							})
+						}
 					}
 				}
 			}
-		}
-		for service, of := range targets {
-			frontend := export.Frontend{Targets: of}
-			for _, address := range gateways[i].Status.Addresses {
-				frontend.Addresses = append(frontend.Addresses, address.Value)
+			for service, of := range targets {
+				frontend := export.Frontend{Targets: of}
+				for _, address := range gateways[i].Status.Addresses {
+					frontend.Addresses = append(frontend.Addresses, address.Value)
+				}
+				all[service] = append(all[service], frontend)
 			}
-			all[service] = append(all[service], frontend)
 		}
+		return all, err
 	}
-	return all, err
 }
 
 // listAs lists a resource of the Gateway API. There are none if the API server does not serve it.

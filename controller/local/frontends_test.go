@@ -109,7 +109,7 @@ func TestGateways(t *testing.T) {
 		client.PrependReactor("list", "udproutes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return !available.Load(), nil, errors.New("unavailable")
 		})
-		f := &Frontends{Client: client, Clock: clock.RealClock{}}
+		f := &Frontends{List: ListGateways(client), Clock: clock.RealClock{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		go f.Run(ctx, func() []string { return []string{""} }, func() { changes.Add(1) })
 		for i, row := range []struct{ available, known bool }{{false, false}, {true, true}, {false, true}, {true, true}} {

@@ -13,16 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
@@ -303,36 +299,15 @@ func TestALeaderBeginsWithExports(t *testing.T) {
 }
 
 // TestExposed: of services and the canaries that are exposed by load balancers, the addresses are known and the names
-// are resolved, with "" for those of Gateways. The canaries are probed at the listeners of Gateways with a TCPRoute to them.
+// are resolved, with "" for those of Gateways. The canaries are probed at the listeners of Gateways that have them as backends.
 func TestExposed(t *testing.T) {
 	r := withServices(t)
-	kinds, objects := map[schema.GroupVersionResource]string{}, map[schema.GroupVersionResource]*unstructured.Unstructured{}
-	for resource, text := range map[string]string{
-		"gateways": `kind: Gateway
-metadata: {namespace: edge, name: shared}
-spec: {listeners: [{name: canary, protocol: TCP, port: 9081}, {name: tls, protocol: TLS, port: 9443}]}
-status: {addresses: [{type: IPAddress, value: 203.0.113.7}, {type: IPAddress, value: 203.0.113.8}]}`,
-		"tcproutes": `kind: TCPRoute
-metadata: {namespace: clusterset-dns, name: canary}
-spec: {rules: [{backendRefs: [{name: canary, port: 80}]}]}
-status: {parents: [{parentRef: {name: shared, namespace: edge}, conditions: [{type: Accepted, status: "True"}]}]}`,
-		"tlsroutes": "kind: TLSRoute\nmetadata: {name: none}", "udproutes": "kind: UDPRoute\nmetadata: {name: none}",
-	} {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte("apiVersion: gateway.networking.k8s.io/v1\n"+text), object); err != nil {
-			t.Fatal(err)
-		}
-		at := schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: resource}
-		kinds[at], objects[at] = object.GetKind()+"List", object
-	}
-	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
-	for at, object := range objects {
-		if err := client.Tracker().Create(at, object, object.GetNamespace()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.Frontends = &local.Frontends{Client: client, Clock: clock.RealClock{}}
 	r.Canary = types.NamespacedName{Namespace: "clusterset-dns", Name: "canary"}
+	r.Frontends = &local.Frontends{Clock: clock.RealClock{}, List: func(context.Context) (map[types.NamespacedName][]export.Frontend, error) {
+		return map[types.NamespacedName][]export.Frontend{r.Canary: {{
+			Addresses: []string{"203.0.113.7", "203.0.113.8"}, Targets: []export.Target{{Protocol: "TCP", Number: 80, Port: 9081}},
+		}}}, nil
+	}}
 	web, chosen := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "chosen"}
 	for _, key := range []types.NamespacedName{web, chosen, r.Canary, {Namespace: "demo", Name: "other"}} {
 		if err := r.Local.Services.Indexer().Add(&corev1.Service{
