@@ -20,8 +20,9 @@ import (
 
 // FromService returns the view of an export of the local cluster. service is nil if it does not exist. endpointSlices
 // are those with the Service's label kubernetes.io/service-name, and those that the cluster publishes of the export, in
-// any order. Of the latter, only the ports of pods that cannot be read are used. Other slices of this controller or another
-// implementation of the MCS API are ignored.
+// any order. Of the latter, only the ports of pods that cannot be read are used, and while it is not known how clusters of other
+// networks reach the export, what is published for them. Other slices of this controller or another implementation of the MCS
+// API are ignored.
 //
 // Invalid is why an export is invalid. Its view is nil, or Absent if the Service does not exist. The problems are what
 // else was left out. The view shares immutable parts with the inputs, which stay unchanged.

@@ -38,8 +38,10 @@ func TestNode(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelTopologyZone: "a"}}, Status: corev1.NodeStatus{
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: "True"}, {Type: corev1.NodeDiskPressure, Status: "False"}},
 		Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeHostName, Address: "one"}, {Type: corev1.NodeInternalIP, Address: "192.0.2.7"},
-			{Type: corev1.NodeInternalIP, Address: "2001:DB8::7"}, {Type: corev1.NodeInternalIP, Address: "192.0.2.8"},
+			{Type: corev1.NodeHostName, Address: "one"},
+			{Type: corev1.NodeInternalIP, Address: "192.0.2.7"},
+			{Type: corev1.NodeInternalIP, Address: "2001:DB8::7"},
+			{Type: corev1.NodeInternalIP, Address: "192.0.2.8"},
 			{Type: corev1.NodeExternalIP, Address: "203.0.113.7"},
 		},
 	}}
