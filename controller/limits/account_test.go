@@ -118,11 +118,7 @@ func TestList(t *testing.T) {
 			for _, each := range list.Slices() {
 				got = append(got, each.(*export.Packed).OpenMetadata().Name)
 			}
-			a.Commit(list, func() {
-				if a.mu.TryLock() {
-					t.Fatal("what is withheld may be taken for withdrawn once the list is visible")
-				}
-			})
+			a.Commit(list)
 			if a.asked() {
 				left = append(left, "again")
 			}
@@ -157,7 +153,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 			imported[demo(fmt.Sprint("s", i))] = WeightOf(sized("s/1", 1+random.IntN(10)))
 		}
 		a := NewAccount("west", limits, memory, imported)
-		a.Commit(a.List(imported), func() {})
+		a.Commit(a.List(imported))
 		held := map[string]*discoveryv1.EndpointSlice{} // by service/name
 		kept := map[types.NamespacedName]Weight{}       // the least that services with slices count as
 		of := func(name string) types.NamespacedName {
@@ -187,7 +183,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 					slice := each.(*export.Packed).Open()
 					held[slice.Name] = slice
 				}
-				a.Commit(list, func() {})
+				a.Commit(list)
 			case 1, 2:
 				a.Remove(of(name), held[name])
 				delete(held, name)
@@ -270,7 +266,7 @@ func TestCopiesHoldTheirPlace(t *testing.T) {
 	if offer(north.List(nil), "b/1=1"); memory.held["north"] == 0 {
 		t.Error("a list claims nothing")
 	}
-	if west.Commit(west.List(imported), func() {}); memory.held["west"] != 0 || !north.asked() {
+	if west.Commit(west.List(imported)); memory.held["west"] != 0 || !north.asked() {
 		t.Error("what west gave back is not free")
 	}
 }
@@ -308,7 +304,7 @@ func TestRelistsBecomeRare(t *testing.T) {
 	list := func(text string) time.Duration {
 		list := a.List(nil)
 		offer(list, text)
-		a.Commit(list, func() {})
+		a.Commit(list)
 		return a.RelistDelay()
 	}
 	var delays []time.Duration

@@ -96,13 +96,10 @@ func (a *Account) Abandon() {
 	a.count(func() {})
 }
 
-// Commit counts a complete list, which show makes visible, and returns the services that were withheld before. It holds the
-// lock of the account while it calls show, so that IsWithheld waits: a service that the list leaves out is never taken for
-// withdrawn.
-func (a *Account) Commit(list *List, show func()) (withheld map[types.NamespacedName]Weight) {
+// Commit counts a complete list, and returns the services that were withheld before.
+func (a *Account) Commit(list *List) (withheld map[types.NamespacedName]Weight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	show()
 	known := a.services
 	a.excess, a.tally = list.excess, list.tally
 	a.truncated++

@@ -151,7 +151,8 @@ func TestLimits(t *testing.T) {
 			if slices.Sort(listed); strings.Join(listed, " ") != rest {
 				t.Errorf("listed %s", listed)
 			}
-			if !store.account.IsWithheld(export.ServiceOf(sized("z=1"))) || store.account.IsWithheld(export.ServiceOf(sized("b=1"))) {
+			_, withheld := store.Read(export.ServiceOf(sized("z=1")))
+			if _, complete := store.Read(export.ServiceOf(sized("b=1"))); withheld || !complete {
 				t.Error("z alone is withheld")
 			}
 		case "list":

@@ -30,21 +30,20 @@ func newIndexer() cache.Indexer {
 // false again: a silent member stays as last seen.
 func (m *Member) Synced() bool { return m.synced.Load() }
 
-// Slices returns the slices that the member publishes for a service, in no order, as new objects. They are complete once
-// Synced.
+// Slices returns the slices that the member publishes for a service, in no order, as new objects.
 func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return export.OpenAll(m.packed(service))
+}
+
+// Read returns the Slices as they are stored. They are not complete until the member was listed, and while a limit withholds
+// an imported service.
+func (m *Member) Read(service types.NamespacedName) (published []*export.Packed, complete bool) {
+	return m.packed(service), m.Synced() && !m.account.IsWithheld(service)
 }
 
 // Encoded returns how large the Slices of a service are in encoded form, 0 if there are none. It decodes none.
 func (m *Member) Encoded(service types.NamespacedName) int {
 	return export.EncodedSize(m.packed(service))
-}
-
-// Withheld reports whether the limits exclude all slices of an imported service, so that their copies count. Call it
-// before and after Slices to be sure.
-func (m *Member) Withheld(service types.NamespacedName) bool {
-	return m.account.IsWithheld(service)
 }
 
 // packed returns the slices of a service as they are stored.
@@ -130,7 +129,8 @@ func (m *Member) replace(ctx context.Context, list *limits.List, uid string) err
 	}
 	first := false
 	show := func() {
-		for service := range m.account.Commit(list, func() { err = m.indexer.Replace(objects, "") }) {
+		err = m.indexer.Replace(objects, "")
+		for service := range m.account.Commit(list) {
 			changed[service] = struct{}{} // it may be gone
 		}
 		first = !m.synced.Swap(true)

@@ -67,11 +67,12 @@ func TestSliceStore(t *testing.T) {
 			t.Errorf("%s: %d slices are counted, want %v", name, store.Published(), keys)
 		}
 	}
-	if store.synced.Load() {
+	service := types.NamespacedName{Namespace: "demo", Name: "mq"}
+	if _, complete := store.Read(service); complete || store.Synced() {
 		t.Error("synced before the first list")
 	}
 	step("an empty list", list(), nil, nil)
-	if !store.synced.Load() {
+	if _, complete := store.Read(service); !complete || !store.Synced() {
 		t.Error("not synced after the first list")
 	}
 	step("add", func() { store.put(slice("a", "web", "2")) }, []string{"web"}, []string{"web/a@2"})
@@ -97,7 +98,7 @@ func TestSliceStore(t *testing.T) {
 	if lists != 1 {
 		t.Errorf("told of %d lists, want the first one", lists)
 	}
-	for _, each := range store.Slices(types.NamespacedName{Namespace: "demo", Name: "mq"}) {
+	for _, each := range store.Slices(service) {
 		// A member that fills these would have them decoded with each look at the service.
 		if each.ManagedFields != nil || each.Endpoints[0].NodeName != nil || each.Ports != nil || len(each.Labels) != 1 ||
 			each.Annotations != nil {

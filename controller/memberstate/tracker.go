@@ -93,11 +93,23 @@ func (t *Tracker) of(cluster string) tracked {
 	if m := t.members[cluster]; m != nil {
 		return *m
 	}
-	return tracked{verdict: liveness.NoMember(cluster), description: describe("")}
+	return tracked{description: describe("")}
 }
 
 // Verdict returns the verdict on a member.
-func (t *Tracker) Verdict(cluster string) liveness.Verdict { return t.of(cluster).verdict }
+func (t *Tracker) Verdict(cluster string) liveness.Verdict { return t.Read(cluster, func() {}) }
+
+// Read calls read, which reads slices of a member, and returns the verdict on them: no list becomes visible, and nothing is
+// judged, in between. read must be short and not call the Tracker.
+func (t *Tracker) Read(cluster string, read func()) liveness.Verdict {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	read()
+	if m := t.members[cluster]; m != nil {
+		return m.verdict
+	}
+	return liveness.NoMember(cluster)
+}
 
 // Path returns the path to the pods of a member: unknown, reachable or unreachable.
 func (t *Tracker) Path(cluster string) string { return cmp.Or(string(t.of(cluster).Path), "unknown") }

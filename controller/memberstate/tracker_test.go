@@ -256,6 +256,24 @@ func TestTrackerPath(t *testing.T) {
 	l.expect(t, "west", "fresh Heard", "west")
 }
 
+// TestReadIsOfOneMoment: a verdict is that of the moment at which slices are read: their list is judged, and nothing changes
+// that before both are known.
+func TestReadIsOfOneMoment(t *testing.T) {
+	l := newLookout(t, nil, "west")
+	l.exported["west"] = "a"
+	l.pass(60, "west")
+	l.lists(t, "west", "")
+	read := l.Read("west", func() {
+		if l.mu.TryLock() {
+			l.mu.Unlock()
+			t.Error("a list may become visible between the slices and the verdict")
+		}
+	})
+	if !read.Keep || read != l.Verdict("west") {
+		t.Errorf("the verdict is %+v", read)
+	}
+}
+
 // TestFormerConnections: what is still on its way from a member that left, or by another credential, is ignored.
 func TestFormerConnections(t *testing.T) {
 	l := newLookout(t, nil, "north", "west")

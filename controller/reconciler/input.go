@@ -122,7 +122,7 @@ func (r *Reconciler) gather(
 			continue // its copies end, as if the export was withdrawn
 		}
 		from.Cluster, from.CIDRs = m.Cluster(), m.CIDRs()
-		published, verdict := read(m, service, r.Tracker.Verdict)
+		published, verdict := r.read(m, service)
 		view, problems, usedOf := verdict.View(from, service, published, copies[m.Cluster()])
 		used = append(used, usedOf...)
 		in.keeps[m] = len(usedOf) > 0
@@ -287,23 +287,12 @@ func Standing(namespace *corev1.Namespace) (own merge.Contribution) {
 	return own
 }
 
-// A publisher is the part of member.Member that is read here.
-type publisher interface {
-	Cluster() string
-	Synced() bool
-	Slices(types.NamespacedName) []*discoveryv1.EndpointSlice
-	Withheld(types.NamespacedName) bool
-}
-
-// read returns the slices that a member publishes for a service, and the verdict on them. A list becomes visible while it is
-// judged, before or after the slices are read here. So whether copies count instead is asked before and after, and either
-// keeps them. They also count until the member was listed, and while a limit withholds slices of the service.
-func read(m publisher, service types.NamespacedName, judge func(cluster string) liveness.Verdict) (
-	published []*discoveryv1.EndpointSlice, verdict liveness.Verdict,
-) {
-	keep := !m.Synced() || m.Withheld(service) || judge(m.Cluster()).Keep
-	published = m.Slices(service)
-	verdict = judge(m.Cluster())
-	verdict.Keep = keep || verdict.Keep || m.Withheld(service)
-	return published, verdict
+// read returns the slices that a member publishes for a service, and the verdict on them. What is not complete keeps the
+// copies.
+func (r *Reconciler) read(m *member.Member, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, liveness.Verdict) {
+	var published []*export.Packed
+	var complete bool
+	verdict := r.Tracker.Read(m.Cluster(), func() { published, complete = m.Read(service) })
+	verdict.Keep = verdict.Keep || !complete
+	return export.OpenAll(published), verdict
 }

@@ -33,16 +33,24 @@ var reading = []mutant{
 		`v1beta1.LabelSourceCluster + "=" + c.cluster`, `v1beta1.LabelSourceCluster`),
 	at("controller/member/connection.go", "all Leases of a member are read, for which the credential has no right",
 		`fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease)`, `fields.Everything()`),
-	at("controller/reconciler/input.go",
+	at("controller/member/slices.go",
 		"a controller that restarts while a member is away removes what the member exports: its copies do not speak for it",
-		`keep := !m.Synced() || `, `keep := `, "TestScenarios/a_border_is_lifted"),
+		`m.Synced() && !m.account`, `!m.account`),
+	at("controller/reconciler/input.go", "what a member that was not read yet exported before is removed",
+		`verdict.Keep = verdict.Keep || !complete`, `_ = complete`, "TestScenarios/a_border_is_lifted"),
 	at("controller/liveness/view.go",
 		"a member that was restored from an old backup, or is another cluster, takes its exports away at once",
 		`case v.Keep:`, `case false:`, "TestScenarios/most_exports_are_lost"),
-	at("controller/reconciler/input.go", "a service that exceeds a limit since a moment ago disappears instead of staying as it was",
-		`|| verdict.Keep || m.Withheld(service)`, `|| verdict.Keep`),
-	at("controller/reconciler/input.go", "the next list of a member that lost its exports takes them away for a moment",
-		`verdict.Keep = keep || `, `verdict.Keep = keep && false || `),
+	at("controller/member/slices.go", "a service that exceeds a limit since a moment ago disappears instead of staying as it was",
+		`m.Synced() && !m.account.IsWithheld(service)`, `m.Synced()`),
+	at("controller/memberstate/tracker.go", "the next list of a member that lost its exports takes them away for a moment",
+		`	defer t.mu.Unlock()
+	read()
+`, `	t.mu.Unlock()
+	read()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+`),
 	at("controller/memberstate/tracker.go", "a list that lost the exports is used before it is judged",
 		`t.update(from.Cluster(), func(`, "show()\n\tt.update(from.Cluster(), func("),
 	at("controller/liveness/view.go", "losing contact with a cluster removes its endpoints",
