@@ -13,7 +13,7 @@ import (
 // exportConditions returns the conditions of this cluster's ServiceExport, none if it does not exist. There are also
 // none if the import belongs to another implementation, because the two would overwrite each other's conditions
 // forever.
-func exportConditions(observed Observed, contributions []Contribution, agreed decision) []metav1.Condition {
+func exportConditions(observed Observed, contributions []Contribution, agreed Decision) []metav1.Condition {
 	if observed.ServiceExport == nil || foreign(observed) {
 		return nil
 	}
@@ -35,7 +35,7 @@ func exportConditions(observed Observed, contributions []Contribution, agreed de
 			set(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse,
 				string(v1beta1.ServiceExportReasonNoConflicts), "The exports of all clusters agree.")
 		} else {
-			set(v1beta1.ServiceExportConditionConflict, metav1.ConditionTrue, agreed.reason, agreed.message)
+			set(v1beta1.ServiceExportConditionConflict, metav1.ConditionTrue, agreed.reason, agreed.Conflict)
 		}
 		for _, more := range observed.ExportConditions {
 			set(v1beta1.ServiceExportConditionType(more.Type), more.Status, more.Reason, shorten(more.Message))

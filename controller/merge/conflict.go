@@ -27,7 +27,7 @@ type Property struct {
 	// Dissent are the exports that have another value, in their precedence.
 	Dissent []*export.View
 	// differs reports whether a spec disagrees with the decision.
-	differs func(decision, *export.Spec) bool
+	differs func(Decision, *export.Spec) bool
 }
 
 var properties = []Property{
@@ -48,7 +48,7 @@ var properties = []Property{
 	{
 		Field: "ports", Reason: v1beta1.ServiceExportReasonPortConflict,
 		Text: func(s *export.Spec) string { return portsText(s.Ports) },
-		differs: func(d decision, s *export.Spec) bool {
+		differs: func(d Decision, s *export.Spec) bool {
 			return len(s.Ports) != len(d.spec.Ports) || // they are unique
 				slices.ContainsFunc(s.Ports, func(port export.Port) bool { return !slices.Contains(d.spec.Ports, port) })
 		},
@@ -56,14 +56,14 @@ var properties = []Property{
 	{
 		Field: "ipFamilies", Reason: v1beta1.ServiceExportReasonIPFamilyConflict,
 		Text:    func(s *export.Spec) string { return familiesText(s.IPFamilies) },
-		differs: func(d decision, s *export.Spec) bool { return outOfReach(d.spec.Type, s.IPFamilies, d.families) },
+		differs: func(d Decision, s *export.Spec) bool { return outOfReach(d.spec.Type, s.IPFamilies, d.families) },
 	},
 }
 
 func of[T ~string](field string, reason v1beta1.ServiceExportConditionReason, value func(*export.Spec) T) Property {
 	return Property{
 		Field: field, Reason: reason, Text: func(s *export.Spec) string { return string(value(s)) },
-		differs: func(d decision, s *export.Spec) bool { return value(s) != value(d.spec) },
+		differs: func(d Decision, s *export.Spec) bool { return value(s) != value(d.spec) },
 	}
 }
 
@@ -72,12 +72,12 @@ func ofMap(field string, reason v1beta1.ServiceExportConditionReason,
 ) Property {
 	return Property{
 		Field: field, Reason: reason, Text: func(s *export.Spec) string { return mapText(value(s)) },
-		differs: func(d decision, s *export.Spec) bool { return !maps.Equal(value(s), value(d.spec)) },
+		differs: func(d Decision, s *export.Spec) bool { return !maps.Equal(value(s), value(d.spec)) },
 	}
 }
 
 // compare returns all properties of the decision. They depend only on the specs of the views and the precedence.
-func compare(views []*export.View, agreed decision) []Property {
+func compare(views []*export.View, agreed Decision) []Property {
 	all := slices.Clone(properties)
 	for i := range all {
 		for _, view := range views {
@@ -93,14 +93,14 @@ func compare(views []*export.View, agreed decision) []Property {
 const maxDissent = 3
 
 // conflicts returns the reason and the message of the condition Conflict, empty without conflicts. They are sorted by
-// reason. ranked means that the first view is not the oldest.
-func conflicts(views []*export.View, ranked bool, agreed decision) (reason, message string) {
+// reason.
+func conflicts(views []*export.View, agreed Decision) (reason, message string) {
 	first, why := views[0], "oldest"
-	if ranked {
+	if agreed.Ranked {
 		why = "first-ranked"
 	}
 	var reasons, messages []string
-	for _, p := range slices.SortedFunc(slices.Values(agreed.properties),
+	for _, p := range slices.SortedFunc(slices.Values(agreed.Properties),
 		func(a, b Property) int { return cmp.Compare(a.Reason, b.Reason) }) {
 		if len(p.Dissent) == 0 {
 			continue

@@ -80,7 +80,7 @@ func exportsOf(text string) (views []*export.View) {
 const agree = "The exports of all clusters agree."
 
 // TestConflict: the precedence of exports, and each property on which they disagree, with the value in force and those of others.
-// Every constituent export says the same, and so does the account of all, in any order.
+// Every constituent export says the same, and so does the decision of all, in any order.
 func TestConflict(t *testing.T) {
 	for name, test := range map[string]struct{ exports, want string }{
 		"one export":                            {"80/TCP", "cluster-1"},
@@ -115,19 +115,20 @@ func TestConflict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			contributions := contribute(exportsOf(test.exports)...)
-			account := Explain(contributions)
-			diff(t, "account", accountText(account), test.want)
+			_, decision := Explain(Observed{}, contributions)
+			diff(t, "decision", decisionText(decision), test.want)
 			want := metav1.Condition{Type: "Conflict", Status: metav1.ConditionFalse, Reason: "NoConflicts", Message: agree}
-			if account.Conflict != "" {
+			if decision.Conflict != "" {
 				var reasons []string
 				for _, found := range regexp.MustCompile(`; (\w+)`).FindAllStringSubmatch(test.want, -1) {
 					reasons = append(reasons, found[1])
 				}
 				slices.Sort(reasons)
-				want.Status, want.Reason, want.Message = metav1.ConditionTrue, strings.Join(reasons, ","), account.Conflict
+				want.Status, want.Reason, want.Message = metav1.ConditionTrue, strings.Join(reasons, ","), decision.Conflict
 			}
 			slices.Reverse(contributions)
-			diff(t, "account in another order", accountText(Explain(contributions)), test.want)
+			_, again := Explain(Observed{}, contributions)
+			diff(t, "decision in another order", decisionText(again), test.want)
 			for _, each := range contributions {
 				result := Merge(newObserved(each.View.Cluster), contributions)
 				diff(t, "condition in "+each.View.Cluster, conditionOf(t, result.ExportConditions, "Conflict"), want)
@@ -136,18 +137,26 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-func accountText(account Account) string {
-	text := strings.Join(account.Precedence, " ")
-	for _, property := range account.Properties {
+func decisionText(decision Decision) string {
+	text := precedenceText(decision)
+	for _, property := range decision.Properties {
 		if len(property.Dissent) == 0 {
 			continue
 		}
-		text += fmt.Sprintf("; %s %q", property.Reason, property.Text(account.Spec))
+		text += fmt.Sprintf("; %s %q", property.Reason, property.Text(decision.Spec()))
 		for _, dissent := range property.Dissent {
 			text += fmt.Sprintf(" (%s %q)", dissent.Cluster, property.Text(dissent.Spec))
 		}
 	}
 	return text
+}
+
+func precedenceText(decision Decision) string {
+	var clusters []string
+	for _, each := range decision.Precedence {
+		clusters = append(clusters, each.View.Cluster)
+	}
+	return strings.Join(clusters, " ")
 }
 
 // TestConflictMessage: each property by its name in the API, with the value of the oldest export, and up to three that dissent.
@@ -164,7 +173,8 @@ func TestConflictMessage(t *testing.T) {
 			`Conflicting trafficDistribution. Using "PreferClose" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "PreferSameZone". ` +
 			`Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "Headless".`,
 	} {
-		diff(t, exports, Explain(contribute(exportsOf(exports)...)).Conflict, want)
+		_, decision := Explain(Observed{}, contribute(exportsOf(exports)...))
+		diff(t, exports, decision.Conflict, want)
 	}
 }
 
@@ -208,10 +218,9 @@ func TestRanks(t *testing.T) {
 			contributions[i].Rank = rank
 		}
 		for range 2 {
-			account := Explain(contributions)
-			diff(t, name+": precedence", strings.Join(account.Precedence, " "), test.want)
-			diff(t, name+": ranked", account.Ranked, test.want[0] != 'c')
-			result := Merge(newObserved("a"), contributions)
+			result, decision := Explain(newObserved("a"), contributions)
+			diff(t, name+": precedence", precedenceText(decision), test.want)
+			diff(t, name+": ranked", decision.Ranked, test.want[0] != 'c')
 			if message := conditionOf(t, result.ExportConditions, "Conflict").Message; !strings.Contains(message, test.message+". 2/4 clusters disagree. ") {
 				t.Errorf("%s: message %q, want %q", name, message, test.message)
 			}

@@ -7,13 +7,25 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// A decision is the merged export of all clusters. It depends only on the contributions, so that it is the same in
-// every cluster. It shares immutable parts with the views.
-type decision struct {
+// A Decision is the merged export of all clusters. It depends only on the contributions, so that it is the same in
+// every cluster, but for its Placement. It shares immutable parts with the views.
+type Decision struct {
+	// Precedence are the contributions whose Service exists, in their precedence. Ranked reports whether the first one
+	// precedes an older export by its rank.
+	Precedence []Contribution
+	Ranked     bool
+	// Properties are all that exports can disagree on, in the order of the API. Conflict is the message of the condition
+	// Conflict, and reason its reason; empty without conflicts.
+	Properties       []Property
+	Conflict, reason string
+	// Placement is that of the import in this cluster.
+	Placement Placement
+
 	// spec is that of the first export: its type, affinity, policies and exported metadata win. nil without exports.
 	spec *export.Spec
 	// union has the ports with their names on the import.
@@ -21,36 +33,36 @@ type decision struct {
 	// families are the intersection of the exports' families, or those of the first export if it is empty. They have
 	// the order of the first export.
 	families []corev1.IPFamily
-	// clusters are sorted.
-	clusters []string
-	// properties are all that exports can disagree on, in the order of the API. reason and message are those of the
-	// condition Conflict, empty without conflicts.
-	properties      []Property
-	reason, message string
 }
 
 // decide applies the rules of KEP-1645, "Constraints and Conflict Resolution", to contributions in their precedence.
-func decide(contributions []Contribution) (agreed decision) {
+func decide(contributions []Contribution) (agreed Decision) {
 	if len(contributions) == 0 {
-		return decision{}
+		return Decision{}
 	}
 	views := make([]*export.View, 0, len(contributions))
-	clusters := make([]string, 0, len(contributions))
 	for _, contribution := range contributions {
 		views = append(views, contribution.View)
-		clusters = append(clusters, contribution.View.Cluster)
 	}
-	slices.Sort(clusters)
-	agreed = decision{spec: views[0].Spec, union: unite(views), families: commonFamilies(views), clusters: clusters}
-	agreed.properties = compare(views, agreed)
-	agreed.reason, agreed.message = conflicts(views, byRank(contributions), agreed)
+	agreed = Decision{
+		Precedence: contributions, spec: views[0].Spec, union: unite(views), families: commonFamilies(views),
+		Ranked: slices.ContainsFunc(views, func(view *export.View) bool { return older(view, views[0]) < 0 }),
+	}
+	agreed.Properties = compare(views, agreed)
+	agreed.reason, agreed.Conflict = conflicts(views, agreed)
 	return agreed
 }
 
-// byRank reports whether the first contribution is not the oldest export, so that its rank resolves the conflicts.
-func byRank(contributions []Contribution) bool {
-	first := contributions[0].View
-	return slices.ContainsFunc(contributions, func(c Contribution) bool { return older(c.View, first) < 0 })
+// Spec returns that of the first export with the ports and families of the import. There must be an export.
+func (d Decision) Spec() *export.Spec {
+	spec := *d.spec
+	spec.IPFamilies, spec.Ports = d.families, nil
+	for _, port := range d.ports {
+		spec.Ports = append(spec.Ports, export.Port{
+			Name: port.Name, Protocol: port.Protocol, Number: port.Port, AppProtocol: ptr.Deref(port.AppProtocol, ""),
+		})
+	}
+	return &spec
 }
 
 // older compares exports by age, then by cluster.

@@ -58,7 +58,7 @@ func (c covers) before(of Level, what served) bool {
 
 // all reports whether endpoints of the level in a slice can be demoted: there is a ready endpoint of a lower level for
 // everything that they serve. kube-proxy knows the conditions of an endpoint for all its ports, and each family apart.
-func (c covers) all(of Level, agreed decision, slice *export.Slice) bool {
+func (c covers) all(of Level, agreed Decision, slice *export.Slice) bool {
 	if of == 0 || agreed.spec.Type == v1beta1.Headless && !c.before(of, served{addressType: slice.AddressType}) {
 		return false
 	}
@@ -71,13 +71,12 @@ func (c covers) all(of Level, agreed decision, slice *export.Slice) bool {
 // place returns the endpoints of a slice with their conditions, and the indices of those that are ready and wait. These
 // are serving and terminating instead, and kube-proxy uses them only if none is ready. Endpoints that serve nobody are
 // neither ready nor serving, so that neither kube-proxy nor DNS uses them. The view stays unchanged.
-func (c covers) place(agreed decision, placement Placement, from Contribution, slice *export.Slice,
-) (endpoints []discoveryv1.Endpoint, waiting []int) {
+func (c covers) place(agreed Decision, from Contribution, slice *export.Slice) (endpoints []discoveryv1.Endpoint, waiting []int) {
 	endpoints = slice.Endpoints
 	last, covered, changed := Level(0), false, false // level 0 is never covered
 	for i := range slice.Endpoints {
 		endpoint := &slice.Endpoints[i]
-		level, _ := placement.Level(from, slice, endpoint)
+		level, _ := agreed.Placement.Level(from, slice, endpoint)
 		if level != last {
 			last, covered = level, level != Unused && c.all(level, agreed, slice)
 		}

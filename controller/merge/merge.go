@@ -105,8 +105,15 @@ type Result struct {
 // slices. While the ServiceImport does not exist its UID in owner references is empty: the caller writes nothing
 // that the import owns, and merges again.
 func Merge(observed Observed, contributions []Contribution) Result {
+	result, _ := Explain(observed, contributions)
+	return result
+}
+
+// Explain is Merge, and returns the Decision, too.
+func Explain(observed Observed, contributions []Contribution) (Result, Decision) {
 	contributions, absent := divide(contributions)
 	all, agreed := slices.Concat(contributions, absent), decide(contributions)
+	agreed.Placement = demotedLast{}
 	if adopts(observed, contributions) {
 		observed.ServiceImport = observed.ServiceImport.DeepCopy()
 		export.Mark(observed.ServiceImport)
@@ -123,13 +130,15 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	if result.ServiceImport == nil {
 		// Nothing owns copies of members' slices. Members read those of this cluster regardless of the import.
 		all = slices.DeleteFunc(all, func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
-		result.EndpointSlices = endpointSlices(observed, agreed, all, demotedLast{})
-		return result
+		result.EndpointSlices = endpointSlices(observed, agreed, all)
+		return result, agreed
 	}
-	placement := observed.PlacementOf(result.ServiceImport, contributions)
-	result.EndpointSlices = endpointSlices(observed, agreed, all, placement)
+	if observed.Place != nil {
+		agreed.Placement = observed.Place(result.ServiceImport, contributions)
+	}
+	result.EndpointSlices = endpointSlices(observed, agreed, all)
 	result.DerivedService = derivedService(observed, result.ServiceImport)
-	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil && placement.Hinted() {
+	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil && agreed.Placement.Hinted() {
 		// The value that most data planes know.
 		derived.Spec.TrafficDistribution = ptr.To(corev1.ServiceTrafficDistributionPreferClose)
 	}
@@ -138,12 +147,12 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		// No export changes it, and an older schema of the import may have dropped fields.
 		derived.Spec = *existing.Spec.DeepCopy()
 	}
-	setStatus(observed, agreed, absent, placement, &result)
+	setStatus(observed, agreed, absent, &result)
 	if imported := result.ServiceImport; waitsForIP(observed, imported) {
 		imported.Spec.Type = v1beta1.Headless
 		delete(imported.Annotations, export.AnnotationDerivedService)
 	}
-	return result
+	return result, agreed
 }
 
 // waitsForIP reports whether a headless import becomes one with an IP, and has none yet. DNS cannot answer for an import

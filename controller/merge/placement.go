@@ -40,15 +40,6 @@ type Placement interface {
 // contributions are in their precedence, and there may be none.
 type Placing func(imported *v1beta1.ServiceImport, contributions []Contribution) Placement
 
-// PlacementOf returns the Placement of an import of this cluster, as Merge uses it.
-func (o Observed) PlacementOf(imported *v1beta1.ServiceImport, contributions []Contribution) Placement {
-	if o.Place == nil || imported == nil {
-		return demotedLast{}
-	}
-	contributions, _ = divide(contributions)
-	return o.Place(imported, contributions)
-}
-
 // demotedLast places the endpoints of demoted contributions after all others.
 type demotedLast struct{}
 

@@ -43,7 +43,7 @@ func checkClusterset(t *testing.T, seed uint64) {
 		name := fmt.Sprintf("clusterset %d, cluster %s: ", seed, m.observed.Cluster)
 		contributions := contributionsIn(r, m.observed.Cluster, members)
 		before := inputOf(t, m.observed, contributions)
-		result := Merge(m.observed, contributions)
+		result, decision := Explain(m.observed, contributions)
 		diff(t, name+"input", inputOf(t, m.observed, contributions), before)
 
 		// Invariant: the same views give the same import everywhere.
@@ -71,7 +71,7 @@ func checkClusterset(t *testing.T, seed uint64) {
 		source := pick(r, members...)
 		if source.sees != nil && (result.ServiceImport != nil || source.observed.Cluster == m.observed.Cluster) {
 			want := source.sees
-			if unusedIn(m.observed, result, source) {
+			if unused(decision, source) {
 				view := *want
 				view.Slices, want = slices.Clone(view.Slices), &view
 				for i := range view.Slices {
@@ -103,10 +103,9 @@ func checkClusterset(t *testing.T, seed uint64) {
 	}
 }
 
-// unusedIn reports whether a cluster uses none of the endpoints of another one.
-func unusedIn(observed Observed, result Result, source *member) bool {
-	level, _ := observed.PlacementOf(result.ServiceImport, nil).Level(Contribution{View: source.sees}, nil,
-		&discoveryv1.Endpoint{Addresses: []string{""}})
+// unused reports whether none of the endpoints of a cluster is used.
+func unused(decision Decision, source *member) bool {
+	level, _ := decision.Placement.Level(Contribution{View: source.sees}, nil, &discoveryv1.Endpoint{Addresses: []string{""}})
 	return level == Unused
 }
 

@@ -3,6 +3,7 @@
 package merge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 )
 
 // serviceImport returns the import without its status.
-func serviceImport(observed Observed, agreed decision) *v1beta1.ServiceImport {
+func serviceImport(observed Observed, agreed Decision) *v1beta1.ServiceImport {
 	imported := &v1beta1.ServiceImport{}
 	if observed.ServiceImport != nil {
 		imported = observed.ServiceImport.DeepCopy()
@@ -53,7 +54,7 @@ func serviceImport(observed Observed, agreed decision) *v1beta1.ServiceImport {
 
 // localFamilies returns the families that this cluster has in common with the exports. The family of the import's first
 // IP comes first; otherwise they have the order of the exports.
-func localFamilies(observed Observed, agreed decision) []corev1.IPFamily {
+func localFamilies(observed Observed, agreed Decision) []corev1.IPFamily {
 	var common []corev1.IPFamily
 	for _, family := range agreed.families {
 		if len(observed.IPFamilies) == 0 || slices.Contains(observed.IPFamilies, family) {
@@ -71,19 +72,20 @@ func localFamilies(observed Observed, agreed decision) []corev1.IPFamily {
 }
 
 // setStatus sets the status of the import of the result.
-func setStatus(observed Observed, agreed decision, absent []Contribution, placement Placement, result *Result) {
+func setStatus(observed Observed, agreed Decision, absent []Contribution, result *Result) {
 	imported := result.ServiceImport
 	status := v1beta1.ServiceImportStatus{EndpointSliceObjects: v1beta1.EndpointSliceObjectsAbsent}
 	if agreed.spec != nil {
 		status.EndpointSliceObjects = v1beta1.EndpointSliceObjectsPresent
 	}
-	for _, cluster := range agreed.clusters {
-		status.Clusters = append(status.Clusters, v1beta1.ClusterStatus{Cluster: cluster})
+	for _, each := range agreed.Precedence {
+		status.Clusters = append(status.Clusters, v1beta1.ClusterStatus{Cluster: each.View.Cluster})
 	}
+	slices.SortFunc(status.Clusters, func(a, b v1beta1.ClusterStatus) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	ready := importReady(observed, agreed, absent, imported)
 	ready.Type = string(v1beta1.ServiceImportConditionReady)
 	status.Conditions = append(status.Conditions, ready)
-	status.Conditions = append(status.Conditions, placement.Conditions()...)
+	status.Conditions = append(status.Conditions, agreed.Placement.Conditions()...)
 	imported.Status = status
 }
 
@@ -103,7 +105,7 @@ func clustersText(contributions []Contribution) string {
 	return export.Listed(names)
 }
 
-func importReady(observed Observed, agreed decision, absent []Contribution,
+func importReady(observed Observed, agreed Decision, absent []Contribution,
 	imported *v1beta1.ServiceImport,
 ) metav1.Condition {
 	not := func(reason, format string, args ...any) metav1.Condition {

@@ -22,22 +22,21 @@ import (
 // that its endpoints serve. One that serves none is kept without ports: kube-proxy sends it no traffic, a headless name still
 // has its addresses but no SRV records, and its snapshot remains readable. Those of absent contributions have a snapshot and no
 // endpoints.
-func endpointSlices(observed Observed, agreed decision, contributions []Contribution, placement Placement,
-) []*discoveryv1.EndpointSlice {
-	covered := coverage(contributions, placement)
+func endpointSlices(observed Observed, agreed Decision, contributions []Contribution) []*discoveryv1.EndpointSlice {
+	covered := coverage(contributions, agreed.Placement)
 	var result []*discoveryv1.EndpointSlice
 	for _, contribution := range contributions {
 		view := contribution.View
 		for i := range view.Slices {
 			slice := &view.Slices[i]
-			endpoints, waiting := covered.place(agreed, placement, contribution, slice)
+			endpoints, waiting := covered.place(agreed, contribution, slice)
 			object := endpointSlice(observed, view, slice)
 			if !view.Absent() {
 				labelForKubeProxy(observed, agreed, object.Labels)
 			}
 			object.Annotations = view.Annotations(slice, waiting)
 			object.Endpoints, object.Ports = endpoints, slicePorts(agreed, slice)
-			placement.Decorate(object, contribution, slice, waiting)
+			agreed.Placement.Decorate(object, contribution, slice, waiting)
 			result = append(result, object)
 		}
 		result = append(result, exposedSlices(observed, agreed, view)...)
@@ -46,7 +45,7 @@ func endpointSlices(observed Observed, agreed decision, contributions []Contribu
 }
 
 // exposedSlices returns the slices of a view for clusters of other networks. Nothing of the merge is in them.
-func exposedSlices(observed Observed, agreed decision, view *export.View) (result []*discoveryv1.EndpointSlice) {
+func exposedSlices(observed Observed, agreed Decision, view *export.View) (result []*discoveryv1.EndpointSlice) {
 	for i := range view.Exposed {
 		slice := &view.Exposed[i]
 		object := endpointSlice(observed, view, slice)
@@ -79,7 +78,7 @@ func endpointSlice(observed Observed, view *export.View, slice *export.Slice) *d
 }
 
 // slicePorts returns the import's ports that the endpoints of a slice serve, in the order of the import.
-func slicePorts(agreed decision, slice *export.Slice) []discoveryv1.EndpointPort {
+func slicePorts(agreed Decision, slice *export.Slice) []discoveryv1.EndpointPort {
 	targets := make(map[int]int32, len(slice.Targets)) // by index in the union
 	for _, target := range slice.Targets {
 		if i, served := agreed.index[portKey{target.Protocol, target.Number}]; served {
@@ -122,7 +121,7 @@ func noService(observed Observed, cluster string) string {
 
 // labelForKubeProxy adds the label with which kube-proxy finds or ignores a slice. If the name of the derived Service is
 // taken, no slice gets it: the other Service would serve endpoints of this import.
-func labelForKubeProxy(observed Observed, agreed decision, labels map[string]string) {
+func labelForKubeProxy(observed Observed, agreed Decision, labels map[string]string) {
 	switch {
 	case agreed.spec.Type == v1beta1.Headless:
 		labels[export.LabelHeadless] = ""

@@ -52,33 +52,30 @@ type Publisher struct {
 // Explain explains what becomes of a service in the local cluster.
 func Explain(s Subject) state.Explanation {
 	observed := s.Observed
-	account := merge.Explain(s.Contributions)
+	result, decision := merge.Explain(observed, s.Contributions)
 	e := &explanation{Subject: s, Explanation: state.Explanation{
-		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster, Ranked: account.Ranked,
+		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster, Ranked: decision.Ranked,
 		Exports: []state.Export{}, Properties: []state.Property{}, Conditions: []metav1.Condition{},
 		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: state.Findings{},
-	}}
-	e.result = merge.Merge(observed, s.Contributions)
+	}, result: result, placement: decision.Placement}
 	e.result.EndpointSlices = slices.DeleteFunc(e.result.EndpointSlices, export.IsExposed)
 	if observed.ServiceImport != nil {
 		e.imported(observed.ServiceImport)
 	}
-	for _, property := range account.Properties {
-		out := state.Property{Field: property.Field, Value: property.Text(account.Spec), From: account.Precedence[0]}
+	for _, property := range decision.Properties {
+		out := state.Property{Field: property.Field, Value: property.Text(decision.Spec()), From: decision.Precedence[0].View.Cluster}
 		for _, dissent := range property.Dissent {
 			out.Dissent = append(out.Dissent, dissent.Cluster+": "+cmp.Or(property.Text(dissent.Spec), "none"))
 		}
 		e.Properties = append(e.Properties, out)
 	}
-	e.placement = observed.PlacementOf(e.result.ServiceImport, s.Contributions)
-	for _, cluster := range account.Precedence {
-		at := slices.IndexFunc(s.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == cluster })
-		e.export(s.Contributions[at])
+	for _, from := range decision.Precedence {
+		e.export(from)
 	}
 	e.rest()
 	e.wait()
 	e.count()
-	e.findings(account)
+	e.findings(decision)
 	e.summarize()
 	return e.Explanation
 }
@@ -293,7 +290,7 @@ func (e *explanation) count() {
 }
 
 // findings adds what may have to be fixed, and how.
-func (e *explanation) findings(account merge.Account) {
+func (e *explanation) findings(decision merge.Decision) {
 	observed := e.Observed
 	switch foreign := observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport); {
 	case e.Elsewhere != "" && observed.Invalid == nil:
@@ -334,9 +331,9 @@ func (e *explanation) findings(account merge.Account) {
 				each.Cluster, problem)
 		}
 	}
-	if account.Conflict != "" {
+	if decision.Conflict != "" {
 		var others []string
-		for _, property := range account.Properties {
+		for _, property := range decision.Properties {
 			for _, dissent := range property.Dissent {
 				others = append(others, contextOf(dissent.Cluster))
 			}
@@ -344,13 +341,13 @@ func (e *explanation) findings(account merge.Account) {
 		slices.Sort(others)
 		e.Problems.Warn("exports-agree", "Make the Services and ServiceExports the same in all clusters (a change of the type needs a "+
 			"new Service), or withdraw the exports that differ: `kubectl clusterset unexport "+e.Service+" --contexts "+
-			strings.Join(slices.Compact(others), ",")+"`.", "%s", account.Conflict)
+			strings.Join(slices.Compact(others), ",")+"`.", "%s", decision.Conflict)
 	}
 	if serviceImport := observed.ServiceImport; serviceImport != nil {
-		e.Problems = append(e.Problems, findingsOf(e.Cluster, serviceImport, len(account.Precedence) > 0)...)
-		if len(account.Precedence) > 0 && export.IsManaged(serviceImport) &&
+		e.Problems = append(e.Problems, findingsOf(e.Cluster, serviceImport, len(decision.Precedence) > 0)...)
+		if len(decision.Precedence) > 0 && export.IsManaged(serviceImport) &&
 			!slices.ContainsFunc(e.Endpoints, func(each state.Endpoint) bool { return each.State != state.NotReady }) {
-			e.Problems.Fail("endpoints-ready", fmt.Sprintf("kubectl --context %s -n %s get pods", contextOf(account.Precedence[0]),
+			e.Problems.Fail("endpoints-ready", fmt.Sprintf("kubectl --context %s -n %s get pods", contextOf(decision.Precedence[0].View.Cluster),
 				observed.Service.Namespace), "No endpoint of %s is ready in any cluster.", observed.Service.Name)
 		}
 	}

@@ -42,9 +42,8 @@ var merging = []mutant{
 	at("controller/merge/decide.go", "a new export changes the type and the ports of all others",
 		`cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`,
 		`cmp.Or(b.Spec.Created.Compare(a.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`),
-	at("controller/merge/decide.go", "clusters with the same views write different imports",
-		`	slices.Sort(clusters)
-`, ``),
+	at("controller/merge/serviceimport.go", "clusters with the same views write different imports",
+		`return cmp.Compare(a.Cluster, b.Cluster)`, `return 0 * cmp.Compare(a.Cluster, b.Cluster)`),
 	at("controller/merge/slices.go", "a member chooses which slice of this cluster it overwrites",
 		`return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)`, `return slice.Name`),
 	at("controller/merge/slices.go", "a foreign Service gets the endpoints of this one",
