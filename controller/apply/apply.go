@@ -52,7 +52,7 @@ func Stale(err error) bool { return errors.Is(err, errStale) }
 type Outcome struct {
 	// Again is set if the answer to a write affects others: the UID of a new import, or the IP of a Service.
 	Again bool
-	// Due is set if another writer changed what was written before the answer to the write came.
+	// Due is set if another writer changed something while the pass wrote.
 	Due bool
 	// Unpublished is why slices that the local cluster publishes are out of date, nil if they are not.
 	Unpublished error
@@ -71,6 +71,7 @@ func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, fai
 	result merge.Result,
 ) (Outcome, error) {
 	p := &pass{Applier: a, observed: observed, failures: failures, result: result, imported: observed.ServiceImport}
+	p.begins(observed.Service)
 	var importErr, serviceErr error
 	if !terminating(p.observed.ServiceImport) {
 		importErr, serviceErr = p.writeImportAndService(ctx)
@@ -80,6 +81,7 @@ func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, fai
 	err := errors.Join(importErr, serviceErr, nodePortsErr, behind.err(), p.removeRest(ctx, behind))
 	p.reportForeign()
 	err = errors.Join(err, p.writeExportStatus(ctx, errors.Join(behind[p.observed.Cluster], nodePortsErr)))
+	p.outcome.Due = p.ends(observed.Service)
 	return p.outcome, err
 }
 

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -90,13 +89,15 @@ func slicePass(server *sliceServer, observed merge.Observed, existing, desired s
 	observed.EndpointSlices = slicesOf(existing)
 	client := &fake.Clientset{}
 	client.AddReactor("*", "endpointslices", server.answer)
-	return &pass{
+	p := &pass{
 		Applier: &Applier{
 			Core: client, Clock: clock.RealClock{}, Recorder: record.NewFakeRecorder(10), Written: func(_, _ *discoveryv1.EndpointSlice) {},
 		},
 		observed: observed, imported: observed.ServiceImport,
 		result: merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
 	}
+	p.begins(observed.Service)
+	return p
 }
 
 // TestSlices: a slice that cannot be written keeps what is there of its cluster, and nothing of the others. If it is of the
@@ -179,6 +180,7 @@ func TestAPassWaitsForDeletions(t *testing.T) {
 			t.Fatal(err)
 		}
 		web := p.observed.Service
+		p.ends(web)
 		if got := p.Behind(web); got != want {
 			t.Errorf("refused %q: the next pass waits: %t", refused, got)
 		}
@@ -186,7 +188,8 @@ func TestAPassWaitsForDeletions(t *testing.T) {
 			t.Errorf("refused %q: the service is not due for the deletion", refused)
 		}
 		p.observed.EndpointSlices[0].DeletionTimestamp = &metav1.Time{} // a finalizer holds it, without another event
-		if err := p.removeRest(t.Context(), nil); err != nil || len(p.Expired(time.Now().Add(unseenFor))) > 0 {
+		p.begins(web)
+		if err := p.removeRest(t.Context(), nil); err != nil || p.ends(web) || p.Behind(web) {
 			t.Errorf("refused %q: a deletion is waited for again and again: %v", refused, err)
 		}
 	}
@@ -289,6 +292,7 @@ func TestDerivedServiceOfAnotherStays(t *testing.T) {
 		}}
 		client := fake.NewClientset(derived)
 		p := &pass{Applier: &Applier{Core: client, Clock: clock.RealClock{}}, observed: merge.Observed{Service: service, DerivedService: derived}}
+		p.begins(service)
 		if err := p.removeRest(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ func TestTracker(t *testing.T) {
 	going := &metav1.ObjectMeta{UID: "a", ResourceVersion: "6", DeletionTimestamp: &metav1.Time{}}
 	start := time.Unix(1000, 0)
 	type step struct {
-		do     string // sends, wrote, fails, shows, gone, forget, pass, or expired
+		do     string // begins, wrote (a whole pass if none began), ends, shows, gone, forget, waits, or expired
 		object metav1.Object
 		after  time.Duration
 		want   bool
@@ -28,45 +28,47 @@ func TestTracker(t *testing.T) {
 		"what others write is due":         {{"shows", object("a", "5"), 0, true}},
 		"what was written is not":          {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, true}},
 		"others overtook it":               {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "7"), 0, true}},
-		"what it replaced is not":          {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "4"), 0, false}, {"pass", nil, 0, true}},
+		"what it replaced is not":          {{"wrote", object("a", "5"), 0, false}, {"shows", object("a", "4"), 0, false}, {"waits", nil, 0, true}},
 		"another object is":                {{"wrote", object("a", "5"), 0, false}, {"shows", object("b", "6"), 0, true}},
-		"it is deleted":                    {{"wrote", object("a", "5"), 0, false}, {"gone", object("a", "5"), 0, true}, {"pass", nil, 0, false}},
-		"what was deleted is not":          {{"wrote", object("a", ""), 0, false}, {"shows", object("a", "5"), 0, false}, {"pass", nil, 0, true}, {"gone", object("a", "5"), 0, true}, {"pass", nil, 0, false}},
-		"a finalizer holds it":             {{"wrote", object("a", ""), 0, false}, {"shows", going, 0, true}, {"pass", nil, 0, false}},
-		"a pass waits":                     {{"wrote", object("a", "5"), 0, false}, {"pass", nil, 0, true}, {"shows", object("a", "5"), 0, false}, {"pass", nil, 0, false}},
-		"a pass waits for all":             {{"wrote", object("a", "5"), 0, false}, {"wrote", object("b", "6"), 0, false}, {"pass", nil, 0, true}, {"shows", object("a", "5"), 0, false}, {"shows", object("b", "6"), 0, false}, {"pass", nil, 0, false}},
-		"the answer comes after the event": {{"sends", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"wrote", object("a", "5"), 0, false}, {"pass", nil, 0, false}, {"shows", object("a", "6"), 0, true}},
-		"others overtake the answer":       {{"sends", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, false}, {"wrote", object("a", "5"), 0, true}, {"pass", nil, 0, false}},
-		"it is gone before the answer":     {{"sends", nil, 0, false}, {"gone", object("a", "5"), 0, false}, {"wrote", object("a", "5"), 0, true}, {"pass", nil, 0, false}},
-		"an older event before the answer": {{"sends", nil, 0, false}, {"shows", object("a", "4"), 0, false}, {"wrote", object("a", "5"), 0, false}, {"pass", nil, 0, true}},
-		"another object before the answer": {{"sends", nil, 0, false}, {"shows", object("b", "4"), 0, false}, {"wrote", object("a", "5"), 0, true}},
-		"a request fails":                  {{"sends", nil, 0, false}, {"fails", nil, 0, false}, {"shows", object("a", "5"), 0, true}},
-		"a request fails after an event":   {{"sends", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"fails", nil, 0, true}},
-		"two writes at a time":             {{"wrote", object("a", "5"), 0, false}, {"sends", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, false}, {"wrote", object("a", "6"), 0, false}, {"pass", nil, 0, false}},
-		"an earlier write is overtaken":    {{"wrote", object("b", "5"), 0, false}, {"sends", nil, 0, false}, {"shows", object("b", "6"), 0, false}, {"wrote", object("a", "7"), 0, true}},
-		"resourceVersions go back":         {{"wrote", object("a", "500"), 0, false}, {"shows", object("a", "4"), 0, false}, {"expired", nil, unseenFor, true}, {"pass", nil, 0, false}},
-		"its namespace is deleted":         {{"wrote", object("a", "5"), 0, false}, {"forget", nil, 0, false}, {"pass", nil, 0, false}},
-		"no cache shows it":                {{"wrote", object("a", "5"), 0, false}, {"expired", nil, unseenFor - 1, false}, {"pass", nil, 0, true}, {"expired", nil, unseenFor, true}, {"pass", nil, 0, false}},
+		"it is deleted":                    {{"wrote", object("a", "5"), 0, false}, {"gone", object("a", "5"), 0, true}, {"waits", nil, 0, false}},
+		"what was deleted is not":          {{"wrote", object("a", ""), 0, false}, {"shows", object("a", "5"), 0, false}, {"waits", nil, 0, true}, {"gone", object("a", "5"), 0, true}, {"waits", nil, 0, false}},
+		"a finalizer holds it":             {{"wrote", object("a", ""), 0, false}, {"shows", going, 0, true}, {"waits", nil, 0, false}},
+		"a pass waits":                     {{"wrote", object("a", "5"), 0, false}, {"waits", nil, 0, true}, {"shows", object("a", "5"), 0, false}, {"waits", nil, 0, false}},
+		"a pass waits for all":             {{"begins", nil, 0, false}, {"wrote", object("a", "5"), 0, false}, {"wrote", object("b", "6"), 0, false}, {"ends", nil, 0, false}, {"waits", nil, 0, true}, {"shows", object("a", "5"), 0, false}, {"shows", object("b", "6"), 0, false}, {"waits", nil, 0, false}},
+		"the answer comes after the event": {{"begins", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"wrote", object("a", "5"), 0, false}, {"ends", nil, 0, false}, {"waits", nil, 0, false}, {"shows", object("a", "6"), 0, true}},
+		"others overtake the answer":       {{"begins", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, false}, {"wrote", object("a", "5"), 0, false}, {"ends", nil, 0, true}, {"waits", nil, 0, false}},
+		"it is gone before the answer":     {{"begins", nil, 0, false}, {"gone", object("a", "5"), 0, false}, {"wrote", object("a", "5"), 0, false}, {"ends", nil, 0, true}, {"waits", nil, 0, false}},
+		"an older event before the answer": {{"begins", nil, 0, false}, {"shows", object("a", "4"), 0, false}, {"wrote", object("a", "5"), 0, false}, {"ends", nil, 0, false}, {"waits", nil, 0, true}},
+		"another object before the answer": {{"begins", nil, 0, false}, {"shows", object("b", "4"), 0, false}, {"wrote", object("a", "5"), 0, false}, {"ends", nil, 0, true}},
+		"a request fails":                  {{"begins", nil, 0, false}, {"ends", nil, 0, false}, {"shows", object("a", "5"), 0, true}},
+		"a request fails after an event":   {{"begins", nil, 0, false}, {"shows", object("a", "5"), 0, false}, {"ends", nil, 0, true}},
+		"two writes at a time":             {{"begins", nil, 0, false}, {"wrote", object("a", "5"), 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, false}, {"wrote", object("a", "6"), 0, false}, {"ends", nil, 0, false}, {"waits", nil, 0, false}},
+		"an earlier write is overtaken":    {{"begins", nil, 0, false}, {"wrote", object("b", "5"), 0, false}, {"shows", object("b", "6"), 0, false}, {"wrote", object("a", "7"), 0, false}, {"ends", nil, 0, true}},
+		"resourceVersions go back":         {{"wrote", object("a", "500"), 0, false}, {"shows", object("a", "4"), 0, false}, {"expired", nil, UnseenFor, true}, {"waits", nil, 0, false}},
+		"its namespace is deleted":         {{"wrote", object("a", "5"), 0, false}, {"forget", nil, 0, false}, {"waits", nil, 0, false}},
+		"no cache shows it":                {{"wrote", object("a", "5"), 0, false}, {"expired", nil, UnseenFor - 1, false}, {"waits", nil, 0, true}, {"expired", nil, UnseenFor, true}, {"waits", nil, 0, false}},
 	} {
 		var all tracker
 		for i, s := range steps {
 			now, got := start.Add(s.after), false
 			switch s.do {
-			case "sends":
-				all.sends(web)
+			case "begins":
+				all.begins(web)
 			case "wrote":
-				if all.early[web] == nil {
-					all.sends(web)
+				alone := all.services[web] == nil
+				if alone {
+					all.begins(web)
 				}
-				got = all.answered(web, s.object, now)
-			case "fails":
-				got = all.answered(web, nil, now)
-			case "pass":
+				all.wrote(web, s.object.GetUID(), s.object.GetResourceVersion(), now)
+				got = alone && all.ends(web)
+			case "ends":
+				got = all.ends(web)
+			case "waits":
 				got = all.Behind(web)
 			case "forget":
 				all.Forget(web)
 			case "expired":
-				got = len(all.Expired(now)) > 0
+				got = all.Expired(web, now)
 			default:
 				got = all.Sees(web, Change{s.object, s.do == "gone"})
 			}
@@ -74,8 +76,8 @@ func TestTracker(t *testing.T) {
 				t.Errorf("%s: step %d, %s: %t", name, i, s.do, got)
 			}
 		}
-		if all.Expired(start.Add(3 * unseenFor)); len(all.services)+len(all.early) > 0 {
-			t.Errorf("%s: left are %v and %v", name, all.services, all.early)
+		if all.Expired(web, start.Add(3*UnseenFor)); len(all.services) > 0 {
+			t.Errorf("%s: left are %v", name, all.services)
 		}
 	}
 }

@@ -52,7 +52,6 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 	var written P
 	var err error
 	version := ""
-	p.sends(p.observed.Service)
 	// Older CustomResourceDefinitions lack fields, which would cause a warning each without FieldValidation.
 	if existing == nil {
 		written, err = client.Create(ctx, desired, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore})
@@ -60,12 +59,11 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 		version = existing.GetResourceVersion()
 		written, err = update(ctx, desired, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	}
-	var stored metav1.Object
-	if err == nil && written.GetResourceVersion() != version {
+	changed := err == nil && written.GetResourceVersion() != version
+	if changed {
 		written.SetManagedFields(nil) // no cache holds them
-		stored = written
+		p.wrote(p.observed.Service, written.GetUID(), written.GetResourceVersion(), p.Clock.Now())
 	}
-	p.answer(stored)
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && existing != nil:
 		live, err := read(ctx, client, desired.GetName())
@@ -75,18 +73,12 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 		return live, errStale
 	case err != nil:
 		return existing, err
-	}
-	if stored == nil {
+	case !changed:
 		return existing, nil // the API server or a webhook reverted the change
 	}
 	// What the API server or a webhook changed may concern the merge.
 	p.outcome.Again = p.outcome.Again || !equal(written, desired)
 	return written, nil
-}
-
-// answer notes the answer to a request, as answered does.
-func (p *pass) answer(stored metav1.Object) {
-	p.outcome.Due = p.answered(p.observed.Service, stored, p.Clock.Now()) || p.outcome.Due
 }
 
 // read returns the live object, nil for none.
@@ -109,16 +101,13 @@ func remove[T any, P object[T]](ctx context.Context, p *pass, client client[P], 
 		return nil // a finalizer holds it
 	}
 	uid, version := seen.GetUID(), seen.GetResourceVersion()
-	p.sends(p.observed.Service)
 	err := client.Delete(ctx, seen.GetName(),
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
-	var removed metav1.Object
 	_, labelled := any(seen).(*corev1.Service)
 	// If another writer changed the label of a Service, its events are about another service.
 	if err == nil && (!labelled || export.ServiceOf(seen) == p.observed.Service) {
-		removed = &metav1.ObjectMeta{UID: uid}
+		p.wrote(p.observed.Service, uid, "", p.Clock.Now())
 	}
-	p.answer(removed)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -52,7 +52,9 @@ func TestRemove(t *testing.T) {
 		client.PrependReactor("get", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return !test.readable, nil, errors.New("not now")
 		})
-		err := remove(t.Context(), &pass{Applier: &Applier{Clock: clock.RealClock{}}}, client.CoreV1().Services("demo"), service("1", "1"))
+		p := &pass{Applier: &Applier{Clock: clock.RealClock{}}}
+		p.begins(p.observed.Service)
+		err := remove(t.Context(), p, client.CoreV1().Services("demo"), service("1", "1"))
 		got := ""
 		switch {
 		case Stale(err):

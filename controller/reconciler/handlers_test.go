@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -273,6 +274,20 @@ func TestADerivedServiceLosesItsService(t *testing.T) {
 	if onChange(r.onService)(derived, nil); r.Applier.Behind(web) {
 		t.Error("a pass waits for an event that came")
 	}
+}
+
+// TestNoEventShowsAWrite: the service is reconciled again in the end.
+func TestNoEventShowsAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, web, _ := withoutDerived(t, "web")
+		defer r.ShutDown()
+		if pass(apply.UnseenFor - 1); !r.Applier.Behind(web) || r.queue.Len() > 0 {
+			t.Error("a pass does not wait")
+		}
+		if pass(2); r.Applier.Behind(web) || queued(r) != "demo/web" {
+			t.Error("a pass waits for ever")
+		}
+	})
 }
 
 // TestALeaderBeginsWithExports: the heartbeat waits for what the cluster exports.

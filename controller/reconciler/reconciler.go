@@ -162,7 +162,6 @@ func (r *Reconciler) Run(ctx context.Context, workers int, beat *heartbeat.Renew
 	admitExisting(r.ips, r.Cluster, r.API.Imports())
 	var group sync.WaitGroup
 	defer group.Wait()
-	group.Go(func() { r.catchUp(ctx) })
 	group.Go(func() { r.Properties.Run(ctx, r.onProperties) })
 	group.Go(func() {
 		r.Frontends.Run(ctx, r.names, func() { r.enqueueExposed(export.ExposeLoadBalancer, export.ExposeGateway) })
@@ -296,6 +295,11 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		m.Account().Keep(service, copies)
 	}
 	outcome, err := r.Applier.ApplyService(ctx, in.Observed, r.queue.NumRequeues(service), result)
+	time.AfterFunc(apply.UnseenFor, func() {
+		if r.Applier.Expired(service, r.Clock.Now()) {
+			r.queue.Add(service)
+		}
+	})
 	if in.After > 0 {
 		r.queue.AddAfter(service, in.After)
 	}
@@ -303,23 +307,4 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		r.queue.AddAfter(service, askForIP)
 	}
 	return outcome, err
-}
-
-// catchUpEvery is how often writes are looked for that the caches never showed.
-const catchUpEvery = 5 * time.Second
-
-// catchUp enqueues the services of such writes.
-func (r *Reconciler) catchUp(ctx context.Context) {
-	ticker := r.Clock.NewTicker(catchUpEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-		}
-		for _, service := range r.Applier.Expired(r.Clock.Now()) {
-			r.queue.Add(service)
-		}
-	}
 }
