@@ -68,7 +68,7 @@ func DerivedFor(derived *corev1.Service) string {
 
 // SliceName returns <service>-<cluster>-<digest>, the name of the EndpointSlice that the controller writes for a source
 // slice of that name and address type: the published slice of a slice of the Service, or the copy of a published slice.
-// The format is stable, because copies are found by name after an upgrade (liveness.Verdict.View). Different arguments
+// The format is stable, because copies are found by name after an upgrade (FromSlices). Different arguments
 // give different names, so that no cluster can choose the names of another's slices, and a new address type, which is
 // immutable, makes a new object. source may be empty. With a cluster id and a service name of at most 63 characters
 // each the name has at most 148 of 253 characters.

@@ -27,8 +27,8 @@ type Source struct {
 	Owns func(address string, exposed bool) bool
 	// Network is that of the pods of the local cluster. Slices that are not for it do not exist for it.
 	Network string
-	// Copies are of any network: the local cluster may have made them in another one.
-	Copies bool
+	// Keep has all copies count instead of slices, of any network: the local cluster may have made them in another one.
+	Keep bool
 	// Reader is the local cluster. Slices for chosen clusters that do not include it do not exist for it.
 	Reader scope.Cluster
 }
@@ -45,12 +45,15 @@ func SlicesOf(cluster string, all []*discoveryv1.EndpointSlice) []*discoveryv1.E
 // being deleted, are ignored.
 //
 // Everything in a slice is validated. Invalid parts are left out and reported. If a slice is refused as a whole
-// (unknown version, unparsable snapshot), its copy counts instead, if there is one; used are such copies. The view is nil
-// if no slice is left, which means that the service is not exported. It is Absent if all slices that are left say so. It
-// shares immutable parts with the inputs, which stay unchanged.
+// (unknown version, unparsable snapshot), its copy counts instead, if there is one; used are the copies that count. The
+// view is nil if no slice is left, which means that the service is not exported. It is Absent if all slices that are left
+// say so. It shares immutable parts with the inputs, which stay unchanged.
 func FromSlices(from Source, service types.NamespacedName, endpointSlices, copies []*discoveryv1.EndpointSlice,
 ) (_ *View, _ []Problem, used []*discoveryv1.EndpointSlice) {
 	r := viewReader{from: from, service: service, names: make(map[string]bool)}
+	if from.Keep {
+		endpointSlices, copies = copies, nil
+	}
 	// Sort, so that the result does not depend on the order of the input.
 	ordered := slices.SortedStableFunc(slices.Values(endpointSlices), func(a, b *discoveryv1.EndpointSlice) int {
 		return cmp.Compare(a.Name, b.Name)
@@ -62,6 +65,9 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices, copie
 		}
 	}
 	view, used := r.view(copies)
+	if from.Keep && view != nil {
+		used = endpointSlices
+	}
 	return view, r.found.list, used
 }
 
@@ -96,7 +102,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 	if text := decoded.clusters.String(); text != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader) {
 		return
 	}
-	if !r.from.Copies && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {
+	if !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {
 		r.otherNetwork = object
 		return
 	}
@@ -231,8 +237,8 @@ func (r *viewReader) known(copies []*discoveryv1.EndpointSlice) (_ *View, used [
 		return nil, nil
 	}
 	from := r.from
-	from.Copies = true
-	view, _, _ := FromSlices(from, r.service, used, nil)
+	from.Keep = true
+	view, _, _ := FromSlices(from, r.service, nil, used)
 	return view, used
 }
 

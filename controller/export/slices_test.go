@@ -99,6 +99,11 @@ func TestRefusedSlices(t *testing.T) {
 			kept, _, used := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), copied(known))
 			diff(t, "view with a copy", kept, known)
 			diff(t, "the copy", used, copied(known))
+			// While the slices are not believed, the copies count, also if the local cluster is in another network meanwhile.
+			kept, found, used = FromSlices(Source{Cluster: "east", Keep: true, Network: "another"}, web, hostile(test.change), copied(known))
+			diff(t, "view of the copies", kept, known)
+			diff(t, "the copies", used, copied(known))
+			diff(t, "problems with the copies", len(found), 0)
 		})
 	}
 }

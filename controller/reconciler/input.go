@@ -121,9 +121,12 @@ func (r *Reconciler) gather(
 			}
 			continue // its copies end, as if the export was withdrawn
 		}
-		from.Cluster, from.CIDRs = m.Cluster(), m.CIDRs()
 		published, verdict := r.read(m, service)
-		view, problems, usedOf := verdict.View(from, service, published, copies[m.Cluster()])
+		if verdict.State == liveness.Gone {
+			continue
+		}
+		from.Cluster, from.CIDRs, from.Keep = m.Cluster(), m.CIDRs(), verdict.Keep
+		view, problems, usedOf := export.FromSlices(from, service, published, copies[m.Cluster()])
 		used = append(used, usedOf...)
 		in.keeps[m] = len(usedOf) > 0
 		in.note(m.Cluster(), problems)

@@ -41,9 +41,9 @@ var scoping = []mutant{
 	at("controller/export/endpoint.go", "a member leads clients to the nodes and the API server of their cluster",
 		`if r.owns != nil && r.owns(canonical[0], r.exposed) {`, `if false {`, "TestScenarios/a_member_has_addresses"),
 	at("controller/export/slices.go", "clients connect to addresses of pods in another network, which may be those of other pods here",
-		`if !r.from.Copies && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {`, `if false {`, networks),
+		`if !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {`, `if false {`, networks),
 	at("controller/export/slices.go", "a cluster that moves to another network forgets what silent members have, and imports get other IPs",
-		`if !r.from.Copies && (decoded`, `if (decoded`, networks),
+		`if !r.from.Keep && (decoded`, `if (decoded`, networks),
 	at("controller/export/expose.go", "a controller that starts withdraws its nodes from other networks until it has listed them",
 		`		known = false
 `, ``),
