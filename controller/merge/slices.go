@@ -4,7 +4,6 @@ package merge
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -79,21 +78,14 @@ func endpointSlice(observed Observed, view *export.View, slice *export.Slice) *d
 
 // slicePorts returns the import's ports that the endpoints of a slice serve, in the order of the import.
 func slicePorts(agreed Decision, slice *export.Slice) []discoveryv1.EndpointPort {
-	targets := make(map[int]int32, len(slice.Targets)) // by index in the union
-	for _, target := range slice.Targets {
-		if i, served := agreed.index[portKey{target.Protocol, target.Number}]; served {
-			targets[i] = target.Port
+	ports := make([]discoveryv1.EndpointPort, 0, len(slice.Targets))
+	for _, port := range agreed.ports {
+		at := slices.IndexFunc(slice.Targets, func(t export.Target) bool { return t.Protocol == port.Protocol && t.Number == port.Port })
+		if at >= 0 {
+			ports = append(ports, discoveryv1.EndpointPort{
+				Name: &port.Name, Protocol: &port.Protocol, Port: &slice.Targets[at].Port, AppProtocol: port.AppProtocol,
+			})
 		}
-	}
-	ports := make([]discoveryv1.EndpointPort, 0, len(targets))
-	for _, i := range slices.Sorted(maps.Keys(targets)) {
-		port := agreed.ports[i]
-		ports = append(ports, discoveryv1.EndpointPort{
-			Name:        ptr.To(port.Name),
-			Protocol:    ptr.To(port.Protocol),
-			Port:        ptr.To(targets[i]),
-			AppProtocol: port.AppProtocol,
-		})
 	}
 	return ports
 }
