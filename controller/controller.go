@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -49,11 +48,10 @@ type Controller struct {
 	readiness readiness
 	states    *statusz.Server
 
-	// own and api are what a replica knows of its cluster, and gate which of that is behind. full is set once they were full.
+	// own and api are what a replica knows of its cluster, and gate which of that is behind.
 	own  *local.Cluster
 	api  *local.API
 	gate *informer.FreshnessGate
-	full atomic.Bool
 }
 
 // Run is New and Controller.Run in one.
@@ -88,8 +86,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	return err
 }
 
-// work fills the caches of the local cluster, once its id is known, and leads when it is elected. What it starts belongs to
-// the group; end ends it all.
+// work fills the caches of the local cluster, once its id is known, and leads when it is elected. All replicas fill them: a
+// new leader lists nothing before it works. What it starts belongs to the group; end ends it all.
 func (c *Controller) work(ctx context.Context, group *sync.WaitGroup, end context.CancelCauseFunc) (err error) {
 	cluster := c.options.Cluster
 	if cluster == "" {
@@ -103,8 +101,9 @@ func (c *Controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 	if c.options.Canary != nil {
 		group.Go(func() { canary.Serve(ctx, c.options.Canary, cluster, c.canaryKey(ctx, group)) })
 	}
-	c.readiness.check(c.missing)
-	if err := c.fill(ctx, group, end); err != nil {
+	c.readiness.set(notFull)
+	c.own.Start(ctx, group)
+	if err := c.api.Open(ctx, group, end); err != nil {
 		return err
 	}
 	if err := heartbeat.CheckID(ctx, c.client, c.options.Namespace, cluster); err != nil {
@@ -113,7 +112,22 @@ func (c *Controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 	if !c.options.LeaderElection {
 		return c.lead(ctx, cluster)
 	}
+	if !c.wait(ctx) {
+		return nil
+	}
+	c.readiness.set("")
 	return c.elect(ctx, func(ctx context.Context) error { return c.lead(ctx, cluster) })
+}
+
+// notFull is why a replica is not ready before its caches are.
+const notFull = "the caches of the local cluster are not full yet"
+
+// wait returns true once the caches are full and none is known to be behind, or false if the context ends before. If a
+// watch broke, a leader begins only after its objects were listed again. Caches that are not known to be behind are as
+// current as those of a leader.
+func (c *Controller) wait(ctx context.Context) bool {
+	c.readiness.set(notFull)
+	return c.own.WaitForSync(ctx) && c.api.WaitForSync(ctx) && c.gate.WaitForAll(ctx)
 }
 
 // lead does the work of the leader until the context ends.
@@ -127,7 +141,6 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 
 	// The caches of the local cluster come first: nothing is deleted before it is known what exists and which members
 	// there are.
-	c.readiness.set(notFull)
 	if !c.wait(ctx) {
 		return nil
 	}
