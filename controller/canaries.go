@@ -46,23 +46,3 @@ func (c *Controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canar
 	})
 	return func() string { return key.Load().(string) }
 }
-
-// prober returns what probes the canaries of the members.
-func (c *Controller) prober(r *reconciler.Reconciler) *canary.Prober {
-	return &canary.Prober{
-		Members: func() (all []canary.Member) {
-			for _, each := range r.Members.List() {
-				heard := each.Heartbeat()
-				of := canary.Member{
-					Cluster: each.Cluster(), Canaries: heard.Canaries, Key: heard.LeaseUID, CIDRs: each.CIDRs(),
-				}
-				if r.InOtherNetwork(each) {
-					of.Canaries = heard.ExposedCanaries
-				}
-				all = append(all, of)
-			}
-			return all
-		},
-		Offered: r.Tracker.Offered, Probed: r.Tracker.Probed, Dial: c.options.DialCanary,
-	}
-}

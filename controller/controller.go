@@ -197,7 +197,8 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	group.Go(func() { beat.Run(ctx) })
 	group.Go(func() { leases.Run(ctx) })
 	if c.options.Canary != nil {
-		group.Go(func() { c.prober(r).Run(ctx) })
+		prober := &canary.Prober{Targets: r.Tracker.Targets, Probed: r.Tracker.Probed, Dial: c.options.DialCanary}
+		group.Go(func() { prober.Run(ctx) })
 	}
 	klog.FromContext(ctx).Info("Started", "cluster", cluster, "namespace", c.options.Namespace)
 	r.Run(ctx, workers, beat)

@@ -104,9 +104,10 @@ func Encode(canaries []liveness.Canary) string {
 	return strings.Join(texts, ",")
 }
 
-// Decode is the inverse of Encode. It returns an error if the text is not what a controller writes, or if no pod can
-// have one of the addresses.
-func Decode(text string) ([]liveness.Canary, error) {
+// Decode is the inverse of Encode, without the canaries whose addresses are not in the ranges: readers of a hostile member
+// would connect to whatever it names. It returns an error if the text is not what a controller writes, or if no pod can have
+// one of the addresses.
+func Decode(text string, ranges []netip.Prefix) ([]liveness.Canary, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -130,7 +131,9 @@ func Decode(text string) ([]liveness.Canary, error) {
 		if problems := validation.IsValidLabelValue(zone); len(problems) > 0 {
 			return nil, fmt.Errorf("zone of canary %q: %s", part, problems[0])
 		}
-		canaries = append(canaries, liveness.Canary{Address: parsed, Zone: zone})
+		if slices.ContainsFunc(ranges, func(prefix netip.Prefix) bool { return prefix.Contains(parsed.Addr()) }) {
+			canaries = append(canaries, liveness.Canary{Address: parsed, Zone: zone})
+		}
 	}
 	return canaries, nil
 }

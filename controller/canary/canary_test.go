@@ -4,6 +4,7 @@ package canary
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -43,6 +44,9 @@ func sliceOf(port string, endpoints ...string) *discoveryv1.EndpointSlice {
 	}
 	return slice
 }
+
+// everywhere are the ranges of a member that is not confined.
+var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
 func TestOf(t *testing.T) {
 	var many []string
@@ -86,7 +90,7 @@ func TestOf(t *testing.T) {
 		if again := Of(test.slices); !reflect.DeepEqual(again, canaries) {
 			t.Errorf("%s: another order gives %v, want %v", name, again, canaries)
 		}
-		if read, err := Decode(test.want); err != nil || len(read) != len(canaries) || len(read) > 0 &&
+		if read, err := Decode(test.want, everywhere); err != nil || len(read) != len(canaries) || len(read) > 0 &&
 			!reflect.DeepEqual(read, canaries) {
 			t.Errorf("%s: read as %v, %v", name, read, err)
 		}
@@ -107,7 +111,7 @@ func TestDecode(t *testing.T) {
 		strings.Repeat("x", 2000):      "at most",
 		strings.Repeat("10.1.0.1,", 9): "at most 8",
 	} {
-		if canaries, err := Decode(text); err == nil || !strings.Contains(err.Error(), want) {
+		if canaries, err := Decode(text, everywhere); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: got %v, %v, want an error with %q", text, canaries, err, want)
 		}
 	}
@@ -115,7 +119,7 @@ func TestDecode(t *testing.T) {
 	for i := range longest {
 		longest[i] = fmt.Sprintf("[fd00:1111:2222:3333:4444:5555:6666:%x]:65535=%s", 0x7770+i, strings.Repeat("z", 63))
 	}
-	if canaries, err := Decode(strings.Join(longest, ",")); err != nil || len(canaries) != most {
+	if canaries, err := Decode(strings.Join(longest, ","), everywhere); err != nil || len(canaries) != most {
 		t.Errorf("the longest text that a controller writes is refused: %v", err)
 	}
 }
@@ -123,11 +127,11 @@ func TestDecode(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add("10.1.0.1:8081=a,[fd00::1]:8081")
 	f.Fuzz(func(t *testing.T, text string) {
-		canaries, err := Decode(text)
+		canaries, err := Decode(text, everywhere)
 		if err != nil {
 			return
 		}
-		again, err := Decode(Encode(canaries))
+		again, err := Decode(Encode(canaries), everywhere)
 		if err != nil || !reflect.DeepEqual(again, canaries) {
 			t.Errorf("%q is read as %v, and then as %v, %v", text, canaries, again, err)
 		}

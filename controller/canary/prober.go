@@ -10,13 +10,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
@@ -35,46 +32,31 @@ const (
 	pulse  = 50 * time.Millisecond
 )
 
-// A Member is another cluster with canaries.
-type Member struct {
+// A Target is a canary of a member, with the Key of the member.
+type Target struct {
 	Cluster string
-	// Canaries is the text of its canaries, and Key the Key of the cluster, as in its last heartbeat; empty before one was
-	// read.
-	Canaries, Key string
-	// CIDRs are the ranges of its pods. Other addresses are not probed, and none without CIDRs: readers of a hostile
-	// member would connect to whatever it names.
-	CIDRs []netip.Prefix
+	Canary  netip.AddrPort
+	Key     string
 }
 
 // A Prober probes the canaries of the members.
 type Prober struct {
-	// Members returns the members. It is called once for each round of probes.
-	Members func() []Member
-	// Offered is called in each round with the canaries of each member of which a heartbeat was read, and Probed with the
-	// result of each probe.
-	Offered func(cluster string, canaries []liveness.Canary)
-	Probed  func(cluster string, probe liveness.Probe)
+	// Targets returns what to probe in a stable order. It is called once for each round of probes.
+	Targets func() []Target
+	// Probed is called with the result of each probe.
+	Probed func(cluster string, probe liveness.Probe)
 	// Dial connects to a canary; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// invalid are the texts of members that were logged. Only Run uses them.
-	invalid map[string]string
 	// late is how late the timers of watch were, all together, and looked when watch last looked, since began. Both are
 	// in nanoseconds.
 	late, looked atomic.Int64
 	began        time.Time
 }
 
-// A target is a canary of a member, with its Key.
-type target struct {
-	cluster string
-	canary  netip.AddrPort
-	key     string
-}
-
 // Run probes until the context ends. It may be called once.
 func (p *Prober) Run(ctx context.Context) {
-	p.invalid, p.began = map[string]string{}, time.Now()
+	p.began = time.Now()
 	if p.Dial == nil {
 		p.Dial = (&net.Dialer{}).DialContext
 	}
@@ -82,7 +64,7 @@ func (p *Prober) Run(ctx context.Context) {
 	defer probes.Wait()
 	probes.Go(func() { p.watch(ctx) })
 	for next := time.Now(); ctx.Err() == nil; {
-		targets := p.targets(ctx)
+		targets := p.Targets()
 		if len(targets) == 0 {
 			pause(ctx, interval)
 			next = time.Now()
@@ -91,7 +73,7 @@ func (p *Prober) Run(ctx context.Context) {
 		for _, each := range targets {
 			probes.Go(func() {
 				if probed := p.probe(ctx, each); ctx.Err() == nil {
-					p.Probed(each.cluster, probed)
+					p.Probed(each.Cluster, probed)
 				}
 			})
 			gap := max(interval/time.Duration(len(targets)), interval/atMost)
@@ -103,37 +85,6 @@ func (p *Prober) Run(ctx context.Context) {
 			next = time.Now()
 		}
 	}
-}
-
-// targets returns the canaries of all members in a stable order, and tells which they are.
-func (p *Prober) targets(ctx context.Context) (targets []target) {
-	for _, m := range p.Members() {
-		if m.Key == "" {
-			continue
-		}
-		canaries, err := accept(m.Canaries, m.CIDRs)
-		if err != nil && p.invalid[m.Cluster] != m.Canaries {
-			p.invalid[m.Cluster] = m.Canaries
-			klog.FromContext(ctx).Error(err, "Ignored the canaries of a member, which is not probed", "member", m.Cluster)
-		}
-		p.Offered(m.Cluster, canaries)
-		for _, each := range canaries {
-			targets = append(targets, target{m.Cluster, each.Address, m.Key})
-		}
-	}
-	// The probes of one member are spread over the interval.
-	slices.SortFunc(targets, func(a, b target) int { return a.canary.Compare(b.canary) })
-	return targets
-}
-
-// accept returns the canaries in a text that a member may have; none, and an error, if the text is invalid.
-func accept(text string, cidrs []netip.Prefix) ([]liveness.Canary, error) {
-	canaries, err := Decode(text)
-	return slices.DeleteFunc(canaries, func(c liveness.Canary) bool {
-		return !slices.ContainsFunc(cidrs, func(prefix netip.Prefix) bool {
-			return prefix.Contains(c.Address.Addr())
-		})
-	}), err
 }
 
 // watch notes how late its timers are, until the context ends.
@@ -152,7 +103,7 @@ func (p *Prober) lateness() time.Duration {
 }
 
 // probe probes one canary.
-func (p *Prober) probe(ctx context.Context, t target) liveness.Probe {
+func (p *Prober) probe(ctx context.Context, t Target) liveness.Probe {
 	began, lateness := time.Now(), p.lateness()
 	outcome := p.connect(ctx, began, t)
 	ended := time.Now()
@@ -161,14 +112,14 @@ func (p *Prober) probe(ctx context.Context, t target) liveness.Probe {
 		p.lateness()-lateness > lateBy) {
 		outcome = liveness.Impaired
 	}
-	return liveness.Probe{Canary: t.canary, Began: began, Ended: ended, Outcome: outcome}
+	return liveness.Probe{Canary: t.Canary, Began: began, Ended: ended, Outcome: outcome}
 }
 
 // connect returns the outcome of one connection.
-func (p *Prober) connect(ctx context.Context, began time.Time, t target) liveness.Outcome {
+func (p *Prober) connect(ctx context.Context, began time.Time, t Target) liveness.Outcome {
 	connecting, cancel := context.WithDeadline(ctx, began.Add(connectWithin))
 	defer cancel()
-	conn, err := p.Dial(connecting, "tcp", t.canary.String())
+	conn, err := p.Dial(connecting, "tcp", t.Canary.String())
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // nothing was sent
@@ -188,7 +139,7 @@ func (p *Prober) connect(ctx context.Context, began time.Time, t target) livenes
 	if _, err := conn.Write(asked); err != nil {
 		return liveness.Impaired
 	}
-	if _, err := io.ReadFull(conn, answer); err != nil || !hmac.Equal(answer, answerOf(t.cluster, t.key, asked)) {
+	if _, err := io.ReadFull(conn, answer); err != nil || !hmac.Equal(answer, answerOf(t.Cluster, t.Key, asked)) {
 		return liveness.Impaired
 	}
 	return liveness.Answered

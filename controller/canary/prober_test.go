@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -137,39 +136,19 @@ func TestStarved(t *testing.T) {
 }
 
 // ofWest is a canary that a test probes.
-var ofWest = target{"west", netip.MustParseAddrPort("10.1.0.1:8081"), "key"}
-
-// everywhere are the ranges of a member that is not confined.
-var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
+var ofWest = Target{"west", netip.MustParseAddrPort("10.1.0.1:8081"), "key"}
 
 // TestRate: each canary is probed each 0.75 s, and above 192 each in its turn. It ends at once.
 func TestRate(t *testing.T) {
 	for _, row := range []struct {
-		members, canaries int
-		want              float64
-	}{
-		{0, 0, 0},
-		{1, 1, 1 / 0.75},
-		{1, 2, 2 / 0.75},
-		{10, 3, 30 / 0.75},
-		{96, 2, 256},
-		{511, 2, 256},
-	} {
-		t.Run(fmt.Sprint(row.members, " with ", row.canaries), func(t *testing.T) {
+		targets int
+		want    float64
+	}{{0, 0}, {1, 1 / 0.75}, {2, 2 / 0.75}, {30, 30 / 0.75}, {192, 256}, {1022, 256}} {
+		t.Run(fmt.Sprint(row.targets), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var members []Member
-				for i := range row.members {
-					var canaries []liveness.Canary
-					for j := range row.canaries {
-						address := netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(j)})
-						canaries = append(canaries, liveness.Canary{Address: netip.AddrPortFrom(address, 8081)})
-					}
-					members = append(members, Member{Cluster: fmt.Sprint("member-", i), Canaries: Encode(canaries), Key: "key", CIDRs: everywhere})
-				}
 				var probed atomic.Int64
 				p := &Prober{
-					Members: func() []Member { return members },
-					Offered: func(string, []liveness.Canary) {}, Probed: func(string, liveness.Probe) {},
+					Targets: func() []Target { return make([]Target, row.targets) }, Probed: func(string, liveness.Probe) {},
 					Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 						probed.Add(1)
 						<-ctx.Done()
@@ -196,42 +175,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestOffers: what a member may offer is probed, and what it offers is told.
-func TestOffers(t *testing.T) {
-	west, north, offered := &Member{Cluster: "west"}, &Member{Cluster: "north", Key: "key"}, []string{}
-	p := &Prober{
-		Members: func() []Member { return []Member{*west, *north} }, invalid: map[string]string{},
-		Offered: func(cluster string, canaries []liveness.Canary) {
-			offered = append(offered, cluster+" "+Encode(canaries))
-		},
-	}
-	expect := func(what string, targets int, want ...string) {
-		t.Helper()
-		offered = offered[:0]
-		if got := p.targets(t.Context()); len(got) != targets || !slices.Equal(offered, append(want, "north ")) {
-			t.Errorf("%s: %d targets, offered are %q, want %d and %q", what, len(got), offered, targets, want)
-		}
-	}
-	expect("nothing was read of west, and north has none", 0)
-	west.Key, west.Canaries = "key", "10.1.0.1:8081=a,10.2.0.1:8081=b"
-	expect("the ranges of west are unknown", 0, "west ")
-	west.CIDRs = everywhere
-	expect("two canaries", 2, "west 10.1.0.1:8081=a,10.2.0.1:8081=b")
-	west.CIDRs = []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}
-	expect("it is confined", 1, "west 10.2.0.1:8081=b")
-	west.Canaries = ""
-	expect("it has none", 0, "west ")
-	west.Canaries = "10.2.0.1:22"
-	expect("it is invalid", 0, "west ")
-	if p.invalid["west"] != west.Canaries {
-		t.Error("nobody is told that it is invalid")
-	}
-	west.Canaries = "10.2.0.2:8081"
-	expect("it is valid", 1, "west 10.2.0.2:8081")
-}
-
 // serving starts a canary of west over real sockets, and returns it and what ends it.
-func serving(t *testing.T) (at target, stop func()) {
+func serving(t *testing.T) (at Target, stop func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -242,13 +187,13 @@ func serving(t *testing.T) (at target, stop func()) {
 	running.Go(func() { Serve(ctx, listener, "west", func() string { return "key" }) })
 	stop = func() { cancel(); running.Wait() }
 	t.Cleanup(stop)
-	return target{"west", netip.MustParseAddrPort(listener.Addr().String()), "key"}, stop
+	return Target{"west", netip.MustParseAddrPort(listener.Addr().String()), "key"}, stop
 }
 
 // connected is a connection to a canary.
-func connected(t *testing.T, dialer net.Dialer, to target) net.Conn {
+func connected(t *testing.T, dialer net.Dialer, to Target) net.Conn {
 	t.Helper()
-	conn, err := dialer.DialContext(t.Context(), "tcp", to.canary.String())
+	conn, err := dialer.DialContext(t.Context(), "tcp", to.Canary.String())
 	if err != nil {
 		t.Fatal(err)
 	}

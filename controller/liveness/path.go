@@ -3,6 +3,7 @@
 package liveness
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -17,6 +18,9 @@ const (
 	Reachable   Path = "reachable"
 	Unreachable Path = "unreachable"
 )
+
+// String returns the path as users see it.
+func (p Path) String() string { return cmp.Or(string(p), "unknown") }
 
 // ParsePath returns the Path that a text is. An unknown word is Unknown.
 func ParsePath(text string) Path {
@@ -140,6 +144,14 @@ func (m *Member) Offered(now time.Time, canaries []Canary) {
 		}
 	}
 	slices.SortFunc(m.Witnesses, func(a, b Witness) int { return a.Address.Compare(b.Address) })
+}
+
+// Targets are the canaries that the member offers now, with what their probes have shown.
+func (m *Member) Targets() []Witness {
+	if !m.empty.IsZero() {
+		return nil
+	}
+	return m.Witnesses
 }
 
 func indexOf(all []Witness, canary netip.AddrPort) int {

@@ -35,11 +35,8 @@ const (
 	HeartbeatInterval = 5 * time.Second
 )
 
-// A Heartbeat is the last sign of life of a member.
+// A Heartbeat is what the heartbeat Lease of a member says.
 type Heartbeat struct {
-	// Heard is the local time at which the heartbeat was last renewed, zero before the first renewal
-	// that was read.
-	Heard time.Time
 	// KubeSystemUID is the UID of the member's namespace kube-system, as its controller wrote it.
 	KubeSystemUID string
 	// Cluster is the member's id, as its controller wrote it.
@@ -65,19 +62,12 @@ func CanariesOf(lease *coordinationv1.Lease, annotation string) string {
 	return text[:min(len(text), maxCanariesText)]
 }
 
-// Heartbeat returns the last sign of life of the member.
-func (m *Member) Heartbeat() Heartbeat {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.heartbeat
-}
-
 // hear takes a new resourceVersion of the heartbeat Lease for a renewal, except the first, which may have been written long ago,
 // and an older one, which a restored etcd has.
 func (m *Member) hear(lease *coordinationv1.Lease) {
 	properties := lease.Annotations[scope.PropertiesAnnotation]
 	is := Heartbeat{
-		Heard: m.set.config.Clock.Now(), KubeSystemUID: uidOf(lease), Cluster: shorten(ptr.Deref(lease.Spec.HolderIdentity, "")),
+		KubeSystemUID: uidOf(lease), Cluster: shorten(ptr.Deref(lease.Spec.HolderIdentity, "")),
 		Drained: lease.Annotations[DrainAnnotation] == "true", Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]),
 		Canaries:        CanariesOf(lease, HeartbeatCanariesAnnotation),
 		ExposedCanaries: CanariesOf(lease, HeartbeatExposedCanariesAnnotation), LeaseUID: string(lease.UID),
@@ -87,10 +77,7 @@ func (m *Member) hear(lease *coordinationv1.Lease) {
 	defer m.mu.Unlock() // both watches read heartbeats: the Tracker is told in the order in which they count
 	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, m.resourceVersion)
 	renewed := m.resourceVersion != "" && lease.ResourceVersion != m.resourceVersion && (err != nil || order > 0)
-	if !renewed {
-		is.Heard = m.heartbeat.Heard
-	}
-	m.resourceVersion, m.heartbeat = lease.ResourceVersion, is
+	m.resourceVersion = lease.ResourceVersion
 	m.set.config.Tracker.LeaseRead(m, is, renewed)
 }
 

@@ -42,7 +42,6 @@ type Member struct {
 	listed atomic.Pointer[string]
 
 	mu              sync.RWMutex
-	heartbeat       Heartbeat
 	resourceVersion string           // of the heartbeat
 	problems        map[string]error // by watch
 	reported        string           // the kind of the problem, empty for none

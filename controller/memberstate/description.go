@@ -61,15 +61,15 @@ func (d *description) accept(now time.Time) bool {
 	return true
 }
 
-// SetClusterSet sets the value of scope.ClusterSetProperty of the local cluster, empty for none, before anything is known of
-// members, and when it changes. Members with another value are quarantined, and those without one are not.
-func (t *Tracker) SetClusterSet(set string) {
+// SetLocal sets the values of scope.ClusterSetProperty and scope.NetworkProperty of the local cluster, empty for none, before
+// anything is known of members, and when they change. Members of another set are quarantined, and those of none are not.
+func (t *Tracker) SetLocal(set, network string) {
 	t.change(func(now time.Time) {
-		t.set = set
+		t.set, t.network = set, network
 		t.putAll(now)
 	})
 }
 
 // Properties returns the ClusterProperties of a member, name to value, as last known, nil if they never were. The map is
 // shared and must not be changed.
-func (t *Tracker) Properties(cluster string) map[string]string { return t.of(cluster).properties }
+func (t *Tracker) Properties(cluster string) map[string]string { return t.Of(cluster).properties }

@@ -115,7 +115,7 @@ func TestOtherClusterSet(t *testing.T) {
 		{"blue", "green", liveness.OtherClusterSet},
 	} {
 		l := newLookout(t, nil, "north", "west")
-		l.SetClusterSet(test.own)
+		l.SetLocal(test.own, "")
 		l.says("west", fmt.Sprintf(`{"clusterset.k8s.io":%q}`, test.member))
 		l.pass(60, "north", "west")
 		if got := l.Verdict("west").Reason; got != test.want {

@@ -215,9 +215,9 @@ func (t *Tracker) leases() map[string]*coordinationv1.Lease {
 type memory map[string]string
 
 // recall returns a member as the previous leader left it, or a new one. The caller holds the lock.
-func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
-	m := &tracked{
-		verdict: liveness.NoMember(cluster), drains: left[DrainsAnnotation] == "true",
+func (t *Tracker) recall(now time.Time, cluster string, left memory) *Member {
+	m := &Member{
+		Verdict: liveness.NoMember(cluster), Heartbeat: member.Heartbeat{Drained: left[DrainsAnnotation] == "true"},
 		description: describe(left[scope.PropertiesAnnotation]),
 		Member: liveness.Member{
 			Cluster:  cluster,
@@ -233,12 +233,12 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *tracked {
 }
 
 // memory returns what the next leader is to know. The caller holds the lock.
-func (m *tracked) memory() memory {
-	is := memory{StateAnnotation: m.verdict.State.String()}
+func (m *Member) memory() memory {
+	is := memory{StateAnnotation: m.Verdict.State.String()}
 	for _, each := range [][2]string{
 		{member.HeartbeatUIDAnnotation, m.KnownUID},
 		{PathAnnotation, string(m.Path)},
-		{DrainsAnnotation, map[bool]string{true: "true"}[m.drains]},
+		{DrainsAnnotation, map[bool]string{true: "true"}[m.Heartbeat.Drained]},
 		{scope.PropertiesAnnotation, m.accepted},
 	} {
 		if each[1] != "" {

@@ -88,7 +88,7 @@ func TestForeignLease(t *testing.T) {
 
 // known makes a tracker know a member.
 func known(s *Tracker, m liveness.Member) {
-	s.members[m.Cluster] = &tracked{Member: m, verdict: liveness.Judge(s.clock.Now(), s.limits, m)}
+	s.members[m.Cluster] = &Member{Member: m, Verdict: liveness.Judge(s.clock.Now(), s.limits, m)}
 }
 
 // TestLeasesOfMembers: a Lease is written when something changed, and the next leader reads what it says.
@@ -131,11 +131,11 @@ func TestLeasesOfMembers(t *testing.T) {
 	requests(l.write, "nor does anything else change")
 	known(s, heard(10*time.Second, "2"))
 	requests(l.write, "another cluster", "list", "update")
-	s.members["west"].verdict.State = liveness.Stale
+	s.members["west"].Verdict.State = liveness.Stale
 	requests(l.write, "it is stale", "list", "update")
 	known(s, heard(10*time.Second, "2"))
 	requests(l.write, "it is fresh again at once", "list", "update")
-	s.members["west"].verdict.State = liveness.Stale
+	s.members["west"].Verdict.State = liveness.Stale
 	requests(l.write, "and stale", "list", "update")
 
 	lease, err := leases.Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})

@@ -8,14 +8,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -45,7 +48,7 @@ type Tracker struct {
 	mu sync.Mutex
 	// left is what the previous leader left of clusters that have not joined, nil once Leases.Run began.
 	left    map[string]memory
-	members map[string]*tracked
+	members map[string]*Member
 	// ticked is when tick last ran, and isolated whether none of several members was heard then.
 	ticked   time.Time
 	isolated bool
@@ -53,18 +56,22 @@ type Tracker struct {
 	judged chan struct{}
 	// later are what change does without the lock.
 	later []func()
-	set   string // of the local cluster
+	// set and network are those of the local cluster.
+	set, network string
 }
 
-// tracked is the facts of one member.
-type tracked struct {
+// A Member is what is known of one other cluster, and what follows.
+type Member struct {
 	liveness.Member
-	source  *member.Member
-	verdict liveness.Verdict
-	// drains is set if the member asks in its heartbeat to be drained.
-	drains bool
+	Verdict liveness.Verdict
+	// Heartbeat was read last.
+	Heartbeat member.Heartbeat
+
+	source *member.Member
 	// answered is when the first heartbeat arrived since the credential or the annotations changed; zero if none did.
 	answered time.Time
+	// invalid is the last text of canaries that was reported.
+	invalid string
 	description
 }
 
@@ -77,7 +84,7 @@ func NewTracker(
 ) *Tracker {
 	return &Tracker{
 		limits: limits, clock: now, exported: exported, reporter: reporter,
-		members: map[string]*tracked{},
+		members: map[string]*Member{},
 		ticked:  now.Now(), judged: make(chan struct{}, 1),
 	}
 }
@@ -86,14 +93,14 @@ func NewTracker(
 // its services must be reconciled. It is to be called before Run, and before anything is read of members.
 func (t *Tracker) Handle(changed func(cluster string)) { t.changed = changed }
 
-// of returns what is known of a cluster, which may be no member.
-func (t *Tracker) of(cluster string) tracked {
+// Of returns what is known of a cluster, which may be no member.
+func (t *Tracker) Of(cluster string) Member {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m := t.members[cluster]; m != nil {
 		return *m
 	}
-	return tracked{description: describe("")}
+	return Member{Verdict: liveness.NoMember(cluster)}
 }
 
 // Verdict returns the verdict on a member.
@@ -106,19 +113,23 @@ func (t *Tracker) Read(cluster string, read func()) liveness.Verdict {
 	defer t.mu.Unlock()
 	read()
 	if m := t.members[cluster]; m != nil {
-		return m.verdict
+		return m.Verdict
 	}
 	return liveness.NoMember(cluster)
 }
 
-// Path returns the path to the pods of a member: unknown, reachable or unreachable.
-func (t *Tracker) Path(cluster string) string { return cmp.Or(string(t.of(cluster).Path), "unknown") }
-
-// Witnesses returns what the path is judged by, sorted by address. The list is immutable.
-func (t *Tracker) Witnesses(cluster string) []liveness.Witness { return t.of(cluster).Witnesses }
-
-// Drained reports whether the endpoints of a member are demoted on purpose.
-func (t *Tracker) Drained(cluster string) bool { return t.of(cluster).Drained }
+// Targets returns the canaries to probe, sorted by address: the probes of one member are spread over a round.
+func (t *Tracker) Targets() (targets []canary.Target) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for cluster, m := range t.members {
+		for _, each := range m.Targets() {
+			targets = append(targets, canary.Target{Cluster: cluster, Canary: each.Address, Key: m.Heartbeat.LeaseUID})
+		}
+	}
+	slices.SortFunc(targets, func(a, b canary.Target) int { return a.Canary.Compare(b.Canary) })
+	return targets
+}
 
 // Isolated reports whether none of several members is heard: the fault is probably local.
 func (t *Tracker) Isolated() bool {
@@ -149,7 +160,7 @@ func (t *Tracker) Untrack(cluster string) {
 // LeaseRead implements member.Tracker.
 func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bool) {
 	cluster := from.Cluster()
-	t.update(cluster, func(now time.Time, m *tracked) {
+	t.update(cluster, func(now time.Time, m *Member) {
 		if m.source != from {
 			return
 		}
@@ -161,7 +172,7 @@ func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bo
 		} else {
 			m.Arrivals = m.Arrivals.Seen(now, is.KubeSystemUID)
 		}
-		m.drains = is.Drained
+		m.Heartbeat = is
 		if err := m.receive(is.Properties); err != nil {
 			t.reporter.Logger.Error(errors.New(documents.Safe(err.Error())), "Ignored the properties of a member; the known ones stay",
 				"member", cluster)
@@ -184,7 +195,7 @@ func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bo
 
 // Listed implements member.Tracker.
 func (t *Tracker) Listed(from *member.Member, uid string, services []types.NamespacedName, show func()) (lacks bool) {
-	t.update(from.Cluster(), func(now time.Time, m *tracked) {
+	t.update(from.Cluster(), func(now time.Time, m *Member) {
 		if m.source != from {
 			return
 		}
@@ -204,14 +215,25 @@ func (t *Tracker) Listed(from *member.Member, uid string, services []types.Names
 	return lacks
 }
 
-// Offered sets the canaries of a member. It is to be called again and again, also without any.
-func (t *Tracker) Offered(cluster string, canaries []liveness.Canary) {
-	t.update(cluster, func(now time.Time, m *tracked) { m.Offered(now, canaries) })
-}
-
 // Probed takes the result of a probe of a member: see liveness.Member.
 func (t *Tracker) Probed(cluster string, probe liveness.Probe) {
-	t.update(cluster, func(_ time.Time, m *tracked) { m.Probed(probe, t.limits) })
+	t.update(cluster, func(_ time.Time, m *Member) { m.Probed(probe, t.limits) })
+}
+
+// offer has the canaries probed that a member offers in its last heartbeat. The caller holds the lock.
+func (t *Tracker) offer(now time.Time, m *Member) {
+	text := m.Heartbeat.Canaries
+	if m.properties[scope.NetworkProperty] != t.network {
+		text = m.Heartbeat.ExposedCanaries
+	}
+	canaries, err := canary.Decode(text, m.source.CIDRs())
+	if err != nil && m.invalid != text {
+		m.invalid = text
+		t.later = append(t.later, func() {
+			t.reporter.Logger.Error(err, "Ignored the canaries of a member, which is not probed", "member", m.Cluster)
+		})
+	}
+	m.Offered(now, canaries)
 }
 
 // compare returns how many services a member exported last, and how many of them are not among services.
@@ -225,7 +247,7 @@ func (t *Tracker) compare(cluster string, services []types.NamespacedName) (befo
 }
 
 // update changes the facts of a member and judges it. It does nothing for a cluster that is no member.
-func (t *Tracker) update(cluster string, change func(now time.Time, m *tracked)) {
+func (t *Tracker) update(cluster string, change func(now time.Time, m *Member)) {
 	t.change(func(now time.Time) {
 		if m := t.members[cluster]; m != nil {
 			change(now, m)
@@ -235,14 +257,14 @@ func (t *Tracker) update(cluster string, change func(now time.Time, m *tracked))
 }
 
 // put judges the facts of a member. The caller holds the lock.
-func (t *Tracker) put(now time.Time, m *tracked) {
+func (t *Tracker) put(now time.Time, m *Member) {
 	source, annotations := m.source, m.source.Annotations()
-	m.Drained = m.drains || annotations[AnnotationDrain] == "true"
+	m.Drained = m.Heartbeat.Drained || annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
 	m.OtherSet = t.set != "" && m.set != "" && t.set != m.set
-	was, redescribed := m.verdict, false
-	m.verdict = liveness.Judge(now, t.limits, m.Member)
-	is := m.verdict
+	was, redescribed := m.Verdict, false
+	m.Verdict = liveness.Judge(now, t.limits, m.Member)
+	is := m.Verdict
 	if is.Token == "" && !m.Mistaken && !m.OtherSet {
 		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}
@@ -279,6 +301,9 @@ func (t *Tracker) tick() {
 		var all []*liveness.Arrivals
 		for _, m := range t.members {
 			all = append(all, &m.Arrivals)
+			if t.Probing && m.Heartbeat.LeaseUID != "" {
+				t.offer(now, m)
+			}
 		}
 		was := t.isolated
 		// A longer time is one in which this process did not run, and heard nobody.

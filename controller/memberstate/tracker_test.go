@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,8 +32,9 @@ type lookout struct {
 	// exported is what each cluster is believed to export, told which clusters were to be looked at again.
 	exported map[string]string
 	told     []string
-	// properties are those in the heartbeats of the clusters.
-	properties map[string]string
+	// properties are those in the heartbeats of the clusters, and canaries, exposed their canaries.
+	properties        map[string]string
+	canaries, exposed string
 }
 
 func newLookout(t testing.TB, left map[string]memory, clusters ...string) *lookout {
@@ -66,6 +68,17 @@ func newLookout(t testing.TB, left map[string]memory, clusters ...string) *looko
 func (l *lookout) annotate(cluster string, annotations map[string]string) {
 	clear(l.secrets[cluster].Annotations)
 	maps.Copy(l.secrets[cluster].Annotations, annotations)
+}
+
+// confine sets the ranges of the member west, unless they are empty.
+func (l *lookout) confine(ranges string) {
+	delete(l.secrets["west"].Annotations, member.CIDRsAnnotation)
+	if ranges != "" {
+		l.secrets["west"].Annotations[member.CIDRsAnnotation] = ranges
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	l.of.Join(ctx, nil)
 }
 
 // ServicesFrom returns what a cluster exported.
@@ -105,7 +118,9 @@ func (l *lookout) pass(seconds int, heard ...string) {
 
 // hears reads a renewed heartbeat, with a UID and the id of a cluster.
 func (l *lookout) hears(cluster, uid, holder string) {
-	l.LeaseRead(l.of.Get(cluster), member.Heartbeat{KubeSystemUID: uid, Cluster: holder, Properties: l.properties[cluster]}, true)
+	l.LeaseRead(l.of.Get(cluster), member.Heartbeat{
+		KubeSystemUID: uid, Cluster: holder, Properties: l.properties[cluster], Canaries: l.canaries, ExposedCanaries: l.exposed, LeaseUID: "key",
+	}, true)
 }
 
 // lists plays a list of the cluster, or of one with another UID, which no heartbeat or verdict is to see before it is judged.
@@ -207,7 +222,7 @@ func TestTrackerPredecessor(t *testing.T) {
 		"south": {DrainsAnnotation: "true"},
 	}, "north", "west", "south")
 	if verdict, lease := l.Verdict("south"), l.leases()["south"]; !verdict.Demote || verdict.State != liveness.Fresh ||
-		!l.Drained("south") || l.Drained("north") || lease.Annotations[DrainsAnnotation] != "true" {
+		!l.Of("south").Drained || l.Of("north").Drained || lease.Annotations[DrainsAnnotation] != "true" {
 		t.Errorf("of a member that asked to be drained, the verdict is %+v, and the Lease has %v", verdict, lease.Annotations)
 	}
 	l.expect(t, "north", "stale Silent demoted", "north south west")
@@ -222,9 +237,10 @@ func TestTrackerPredecessor(t *testing.T) {
 // TestTrackerPath: a path that is cut demotes at once, and the next leader knows it if it probes.
 func TestTrackerPath(t *testing.T) {
 	l := newLookout(t, nil, "west")
-	l.pass(5, "west")
 	canary := liveness.Canary{Address: netip.MustParseAddrPort("10.1.0.1:8081"), Zone: "a"}
-	l.Offered("west", []liveness.Canary{canary})
+	l.Probing, l.canaries = true, "10.1.0.1:8081=a"
+	l.confine("10.0.0.0/8")
+	l.pass(5, "west")
 	probed := func(outcome liveness.Outcome, times int) {
 		for range times {
 			l.Probed("west", liveness.Probe{Canary: canary.Address, Began: l.now.Now(), Ended: l.now.Now().Add(time.Minute), Outcome: outcome})
@@ -235,11 +251,11 @@ func TestTrackerPath(t *testing.T) {
 	l.expect(t, "west", "fresh Heard", "")
 	probed(liveness.Unanswered, 3)
 	l.expect(t, "west", "stale PodsUnreachable demoted", "west")
-	if got := l.Witnesses("west"); len(got) != 1 || got[0].Canary != canary || !got[0].Fails || l.Path("west") != "unreachable" {
-		t.Errorf("the path is %s by %v", l.Path("west"), got)
+	if west := l.Of("west"); len(west.Witnesses) != 1 || west.Witnesses[0].Canary != canary || !west.Witnesses[0].Fails ||
+		west.Path.String() != "unreachable" {
+		t.Errorf("the path is %s by %v", west.Path, west.Witnesses)
 	}
-	l.Offered("north", []liveness.Canary{canary})
-	if l.Probed("north", liveness.Probe{Canary: canary.Address, Outcome: liveness.Answered}); l.Path("north") != "unknown" {
+	if l.Probed("north", liveness.Probe{Canary: canary.Address, Outcome: liveness.Answered}); l.Of("north").Path.String() != "unknown" {
 		t.Error("there is a path to a cluster that is no member")
 	}
 	left := l.leases()["west"].Annotations
@@ -248,8 +264,8 @@ func TestTrackerPath(t *testing.T) {
 		next.Probing = probing
 		next.Untrack("west")
 		next.left = map[string]memory{"west": left}
-		if next.Track(l.of.Get("west")); next.Path("west") != want {
-			t.Errorf("probing %t: the path is %s for the next leader", probing, next.Path("west"))
+		if next.Track(l.of.Get("west")); next.Of("west").Path.String() != want {
+			t.Errorf("probing %t: the path is %s for the next leader", probing, next.Of("west").Path)
 		}
 	}
 	probed(liveness.Answered, 3)
@@ -272,6 +288,55 @@ func TestReadIsOfOneMoment(t *testing.T) {
 	if !read.Keep || read != l.Verdict("west") {
 		t.Errorf("the verdict is %+v", read)
 	}
+}
+
+// TestTargets: what a member may offer is probed, and no more.
+func TestTargets(t *testing.T) {
+	l, logged := newLookout(t, nil, "west"), 0
+	l.reporter.Logger = funcr.New(func(string, string) { logged++ }, funcr.Options{})
+	expect := func(what, want string) {
+		t.Helper()
+		l.tick()
+		var got []string
+		for _, each := range l.Targets() {
+			if got = append(got, each.Canary.String()); each.Cluster != "west" || each.Key != "key" {
+				t.Errorf("%s: %+v is probed", what, each)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v are probed, want %s", what, got, want)
+		}
+	}
+	l.canaries, l.exposed = "10.2.0.1:8081=b,10.1.0.1:8081=a", "192.0.2.1:30000"
+	l.Probing = true
+	l.confine("0.0.0.0/0")
+	expect("nothing was read", "")
+	l.confine("")
+	l.pass(5, "west")
+	expect("its ranges are unknown", "")
+	l.confine("0.0.0.0/0")
+	expect("two canaries", "10.1.0.1:8081 10.2.0.1:8081")
+	l.confine("10.2.0.0/16")
+	expect("it is confined", "10.2.0.1:8081")
+	l.canaries = ""
+	l.pass(5, "west")
+	expect("it has none for a moment", "")
+	l.canaries = "10.2.0.1:22"
+	l.pass(10, "west")
+	if expect("it is invalid", ""); logged != 1 {
+		t.Errorf("an invalid canary is logged %d times", logged)
+	}
+	l.canaries = "10.2.0.2:8081"
+	l.pass(5, "west")
+	expect("it is valid", "10.2.0.2:8081")
+	l.confine("0.0.0.0/0")
+	l.SetLocal("", "another")
+	expect("it is in another network", "192.0.2.1:30000")
+	l.Probing = false
+	l.Untrack("west")
+	l.Track(l.of.Get("west"))
+	l.pass(5, "west")
+	expect("nobody probes", "")
 }
 
 // TestFormerConnections: what is still on its way from a member that left, or by another credential, is ignored.

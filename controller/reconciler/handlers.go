@@ -37,7 +37,7 @@ func (r *Reconciler) ServiceChanged(service types.NamespacedName) { r.queue.Add(
 
 // onProperties handles the properties of the local cluster, on which all services depend.
 func (r *Reconciler) onProperties() {
-	r.Tracker.SetClusterSet(r.Properties.All()[scope.ClusterSetProperty])
+	r.Tracker.SetLocal(r.Properties.All()[scope.ClusterSetProperty], r.Properties.Network())
 	r.enqueueAll("")
 }
 

@@ -200,11 +200,6 @@ func (r *Reconciler) Exposed(port string) (exposed []*discoveryv1.EndpointSlice)
 	return exposed
 }
 
-// InOtherNetwork reports whether a member is in another network than the local cluster.
-func (r *Reconciler) InOtherNetwork(m *member.Member) bool {
-	return r.Tracker.Properties(m.Cluster())[scope.NetworkProperty] != r.Properties.Network()
-}
-
 // remember sets the memory of an export. An empty one is none.
 func (r *Reconciler) remember(service types.NamespacedName, memory export.Memory) {
 	if memory.ReadySince == nil && memory.Names == nil {

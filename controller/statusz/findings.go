@@ -62,7 +62,7 @@ func (l *Leader) findings() state.Findings {
 		l.refused(&found, problem)
 	}
 	for _, m := range l.Members.List() {
-		l.ofMember(&found, m, l.Tracker.Verdict(m.Cluster()))
+		l.ofMember(&found, m)
 	}
 	namespace := l.Local.Namespace(l.Namespace)
 	if _, err := member.ParseRank(ptr.Deref(namespace, corev1.Namespace{}).Annotations); err != nil {
@@ -120,8 +120,8 @@ func (l *Leader) refused(found *state.Findings, problem member.Problem) {
 }
 
 // ofMember adds the problems of a member.
-func (l *Leader) ofMember(found *state.Findings, m *member.Member, verdict liveness.Verdict) {
-	id := m.Cluster()
+func (l *Leader) ofMember(found *state.Findings, m *member.Member) {
+	id, known := m.Cluster(), l.Tracker.Of(m.Cluster())
 	both := contextOf(l.Cluster) + "," + contextOf(id)
 	life, now := m.Life(), l.Clock.Now()
 	switch lasts := life.Expires.Sub(now); {
@@ -149,14 +149,13 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member, verdict liven
 		found.Warn("member-limits", "Export less in "+id+", or raise the limit in "+l.Cluster+".",
 			"%s exceeds a limit, and the excess is not imported: %v.", id, why)
 	}
-	l.judged(found, m, verdict)
-	probed := l.Tracker.Witnesses(id)
-	if len(probed) == 1 {
+	l.judged(found, m, known)
+	if len(known.Witnesses) == 1 {
 		found.Warn("pods-reached", "Run two replicas of the controller in "+id+".",
 			"Only one replica of the controller of %s answers probes, and may be a pod that restarts. So failing connections to "+
 				"the pods of %s are noticed after --stale-after, not within 5 s.", id, id)
 	}
-	if len(probed) > 0 && l.Tracker.Path(id) == "unknown" && verdict.State == liveness.Fresh {
+	if len(known.Witnesses) > 0 && known.Path == liveness.Unknown && known.Verdict.State == liveness.Fresh {
 		found.Warn("pods-reached", "kubectl clusterset test connectivity --contexts "+both,
 			"No prober of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
 				"between the controllers.", id, l.Cluster)
@@ -164,14 +163,14 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member, verdict liven
 }
 
 // judged adds why a member is not fresh, and that it is drained.
-func (l *Leader) judged(found *state.Findings, m *member.Member, verdict liveness.Verdict) {
-	id := m.Cluster()
+func (l *Leader) judged(found *state.Findings, m *member.Member, known memberstate.Member) {
+	id, verdict := m.Cluster(), known.Verdict
 	both := contextOf(l.Cluster) + "," + contextOf(id)
 	reason, message := memberstate.Describe(verdict)
 	message = strings.TrimSuffix(message, ".")
-	switch path := l.Tracker.Path(id); {
+	switch {
 	case verdict.Reason == liveness.ClusterIDMismatch:
-		is, fix := m.Heartbeat().Cluster, l.join(m.Candidate(), id, " --server "+contextOf(id)+"=<address of the API server>")
+		is, fix := known.Heartbeat.Cluster, l.join(m.Candidate(), id, " --server "+contextOf(id)+"=<address of the API server>")
 		if is != l.Cluster && l.Members.Get(is) == nil && member.ValidateID(is) == nil {
 			fix = l.change(m.Candidate(), "label", fmt.Sprintf(" %s=%s --overwrite", member.ClusterLabel, is))
 		}
@@ -187,7 +186,7 @@ func (l *Leader) judged(found *state.Findings, m *member.Member, verdict livenes
 				"correct, confirm them: " + quoted(l.annotate(m, memberstate.AnnotationConfirm, verdict.Token))
 		}
 		found.Fail("member-quarantined", fix, "%s.", message)
-	case path == "unreachable":
+	case known.Path == liveness.Unreachable:
 		found.Fail("pods-reached", "kubectl clusterset test connectivity --contexts "+both,
 			"Connections from %s to the pods of %s fail. %s.", l.Cluster, id, message)
 	case reason == "":
@@ -195,13 +194,13 @@ func (l *Leader) judged(found *state.Findings, m *member.Member, verdict livenes
 		found.Fail("member-fresh", "Wait until its heartbeats have arrived for a while without a gap.", "%s.", message)
 	default:
 		ago := "no heartbeat has arrived since the controller started to read it"
-		if heard := m.Heartbeat().Heard; !heard.IsZero() {
+		if heard := known.Arrivals.Last; !heard.IsZero() {
 			ago = "its last heartbeat arrived " + l.Clock.Since(heard).Round(time.Second).String() + " ago"
 		}
 		found.Fail("member-fresh", fmt.Sprintf("Make sure that %s reaches the API server and the controller of %s: "+
 			"`kubectl clusterset check --contexts %s`.", l.Cluster, id, both), "%s; %s.", message, ago)
 	}
-	if l.Tracker.Drained(id) {
+	if known.Drained {
 		in := contextOf(id)
 		if m.Annotations()[memberstate.AnnotationDrain] == "true" {
 			in = contextOf(l.Cluster)

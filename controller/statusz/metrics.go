@@ -138,11 +138,11 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 		gauge("heartbeat_stopped", number(stopped == reason), string(reason))
 	}
 	for _, member := range r.Members.List() {
-		cluster, verdict := member.Cluster(), r.Tracker.Verdict(member.Cluster())
-		gauge("member_state", 1, cluster, verdict.State.String(), string(verdict.Reason))
-		gauge("member_demoted", number(verdict.Demote), cluster)
-		gauge("member_path", 1, cluster, r.Tracker.Path(cluster))
-		for _, each := range r.Tracker.Witnesses(cluster) {
+		cluster, known := member.Cluster(), r.Tracker.Of(member.Cluster())
+		gauge("member_state", 1, cluster, known.Verdict.State.String(), string(known.Verdict.Reason))
+		gauge("member_demoted", number(known.Verdict.Demote), cluster)
+		gauge("member_path", 1, cluster, known.Path.String())
+		for _, each := range known.Witnesses {
 			gauge("member_canary", number(!each.Fails), cluster, each.Zone, each.Address.String())
 		}
 		gauge("member_connected", number(member.Problem() == nil && member.Synced()), cluster)
@@ -160,7 +160,7 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 		if !life.Expires.IsZero() {
 			gauge("member_credential_expiration_timestamp_seconds", float64(life.Expires.Unix()), cluster)
 		}
-		if heard := member.Heartbeat().Heard; !heard.IsZero() {
+		if heard := known.Arrivals.Last; !heard.IsZero() {
 			gauge("member_heartbeat_age_seconds", r.Clock.Since(heard).Seconds(), cluster)
 		}
 	}

@@ -27,7 +27,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
@@ -123,11 +122,12 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 			}
 			continue
 		}
+		judged := l.Tracker.Of(m.Cluster())
 		publisher := Publisher{
-			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Unread: why,
+			Cluster: m.Cluster(), Verdict: judged.Verdict, Unread: why,
 			For: chosen(published, reader), Accept: l.accept(m, service), Confine: l.confine(m),
 		}
-		l.judged(&publisher.Findings, m, publisher.Verdict)
+		l.judged(&publisher.Findings, m, judged)
 		subject.Members = append(subject.Members, publisher)
 	}
 	return Explain(subject), nil
@@ -170,7 +170,7 @@ func (l *Leader) status(version string) *state.Cluster {
 	places := map[string]int{}
 	for _, m := range l.Members.List() {
 		places[m.Cluster()] = len(out.Members)
-		out.Members = append(out.Members, l.member(m, l.Tracker.Verdict(m.Cluster())))
+		out.Members = append(out.Members, l.member(m))
 	}
 	for _, each := range l.API.Imports() {
 		out.Imports = append(out.Imports, importOf(each))
@@ -205,12 +205,13 @@ func (l *Leader) status(version string) *state.Cluster {
 }
 
 // member returns the state of a member, without what is imported of it.
-func (l *Leader) member(m *member.Member, verdict liveness.Verdict) state.Member {
+func (l *Leader) member(m *member.Member) state.Member {
+	known := l.Tracker.Of(m.Cluster())
 	out := state.Member{
-		Cluster: m.Cluster(), Controller: m.Heartbeat().Version, State: verdict.State.String(),
-		Reason: string(verdict.Reason), Path: l.Tracker.Path(m.Cluster()), Drained: l.Tracker.Drained(m.Cluster()), Rank: m.Rank(),
-		Heard: m.Heartbeat().Heard.UTC(), Synced: m.Synced(), Credential: m.Candidate().String(),
-		Expires: m.Life().Expires.UTC(), UID: m.Heartbeat().KubeSystemUID,
+		Cluster: m.Cluster(), Controller: known.Heartbeat.Version, State: known.Verdict.State.String(),
+		Reason: string(known.Verdict.Reason), Path: known.Path.String(), Drained: known.Drained, Rank: m.Rank(),
+		Heard: known.Arrivals.Last.UTC(), Synced: m.Synced(), Credential: m.Candidate().String(),
+		Expires: m.Life().Expires.UTC(), UID: known.Heartbeat.KubeSystemUID,
 		Network: l.Tracker.Properties(m.Cluster())[scope.NetworkProperty],
 	}
 	if config := m.Config(); config != nil {

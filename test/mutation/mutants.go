@@ -63,7 +63,7 @@ var reading = []mutant{
 	at("controller/memberstate/tracker.go", "a controller that was frozen takes endpoints of members away",
 		`min(now.Sub(t.ticked), t.limits.Interval)`, `now.Sub(t.ticked)`),
 	at("controller/memberstate/tracker.go", "clusters send traffic to a member that asked to be drained",
-		`m.Drained = m.drains || annotations[AnnotationDrain] == "true"`, `m.Drained = annotations[AnnotationDrain] == "true"`,
+		`m.Drained = m.Heartbeat.Drained || annotations[AnnotationDrain] == "true"`, `m.Drained = annotations[AnnotationDrain] == "true"`,
 		"TestScenarios/a_member_is_drained"),
 	at("controller/reconciler/input.go", "a slice that cannot be understood takes the last endpoints away",
 		`published, copies[m.Cluster()])`, `published, nil)`),

@@ -13,8 +13,8 @@ var trusting = []mutant{
 	at("controller/limits/account.go", "a member exceeds its limits by slices that it breaks, whose copies stay",
 		`	is.least = copies
 `, ``, "TestScenarios/a_member_breaks_what"),
-	at("controller/canary/prober.go", "a member without ranges has every reader connect to addresses of its choice",
-		`return !slices.ContainsFunc(cidrs`, `return len(cidrs) > 0 && !slices.ContainsFunc(cidrs`),
+	at("controller/canary/canary.go", "a member without ranges has every reader connect to addresses of its choice",
+		`if slices.ContainsFunc(ranges`, `if len(ranges) == 0 || slices.ContainsFunc(ranges`, "TestTargets"),
 	at("controller/member/poll.go", "an inventory that cannot be read removes all its members",
 		`case r.listed:
 		return false`, `case r.listed:
@@ -59,7 +59,7 @@ var probing = []mutant{
 	at("controller/canary/serve.go", "any pod that opens connections keeps a prober target from answering",
 		` || s.of[source] >= perSource`, ``),
 	at("controller/canary/prober.go", "any program at an address pretends that it is a prober target of a member",
-		`!hmac.Equal(answer, answerOf(t.cluster, t.key, asked))`, `!hmac.Equal(answer[:24], answerOf(t.cluster, t.key, asked)[:24])`),
+		`!hmac.Equal(answer, answerOf(t.Cluster, t.Key, asked))`, `!hmac.Equal(answer[:24], answerOf(t.Cluster, t.Key, asked)[:24])`),
 	at("controller/canary/canary.go", "a cut of the pod network of a cluster with one node is noticed after 30 s",
 		`if len(nodes) == 1 {`, `if len(nodes) == 0 {`),
 	at("controller/canary/prober.go", "traffic leaves a member that is cut off after more than 5 s",
