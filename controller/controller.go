@@ -18,7 +18,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
@@ -156,7 +155,7 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 		return errors.New("the local cluster has no namespace kube-system")
 	}
 	r.Tracker.Probing = c.options.Canary != nil
-	leases, err := memberstate.NewLeases(ctx, c.client, c.options.Namespace, r.Tracker)
+	before, err := r.Tracker.Recall(ctx, c.client.CoordinationV1().Leases(c.options.Namespace))
 	if err != nil {
 		return err
 	}
@@ -165,8 +164,8 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 		return nil // the context has ended
 	}
 	r.Attach()
+	r.Members.Join(ctx, before)
 	group.Go(func() { r.Tracker.Run(ctx) })
-	r.Members.Join(ctx, leases.Before())
 	beat := heartbeat.New(heartbeat.Config{
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, Clock: c.options.Clock, Recorder: recorder,
 		After: c.options.StaleAfter, Late: r.Late, Retry: r.Retry,
@@ -195,7 +194,6 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	c.states.Lead(&statusz.Leader{Reconciler: r, Heartbeat: beat})
 	c.readiness.check(r.API.Missing)
 	group.Go(func() { beat.Run(ctx) })
-	group.Go(func() { leases.Run(ctx) })
 	if c.options.Canary != nil {
 		prober := &canary.Prober{Targets: r.Tracker.Targets, Probed: r.Tracker.Probed, Dial: c.options.DialCanary}
 		group.Go(func() { prober.Run(ctx) })

@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -48,81 +48,59 @@ const (
 	leaseTimeout = 5 * time.Second
 )
 
-// Leases writes one Lease for each member, which shows its state and has what the next leader is to know. Its renewTime
-// is when the first heartbeat arrived with the present credential, for `kubectl clusterset join`, and that of an earlier
-// one until then. One goroutine uses it.
-type Leases struct {
-	client    kubernetes.Interface
-	namespace string
-	tracker   *Tracker
-
-	last   map[string]*coordinationv1.Lease // as last listed, by member
-	listed time.Time                        // zero if any was written since
-}
-
 // errForeignLease is the error of a Lease that another writer made.
 var errForeignLease = errors.New("delete it if nobody needs it: it lacks the label " + export.LabelManagedBy + "=" +
 	export.Manager + ", so another writer made it")
 
-// NewLeases returns the Leases that show the state of the tracker's members. It gives the tracker the state that the
-// previous leader left, and retries until the API server answers or the context ends. It is to be called before the
-// tracker has members.
-func NewLeases(ctx context.Context, client kubernetes.Interface, namespace string, tracker *Tracker) (*Leases, error) {
-	l := &Leases{client: client, namespace: namespace, tracker: tracker}
-	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		err := l.list(ctx)
+// Recall lists the Leases, so that each member begins as the previous leader left it, and has Run write them. It returns the
+// members of then, other than those of flags, without credentials. It retries until the API server answers or the context
+// ends, and is to be called before there are members.
+func (t *Tracker) Recall(ctx context.Context, client coordinationclient.LeaseInterface) (before []*member.Candidate, err error) {
+	t.client = client
+	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		err := t.list(ctx)
 		if apierrors.IsForbidden(err) {
 			return false, fmt.Errorf("leases of the members: %w", err)
 		}
 		return err == nil, nil
 	})
-	tracker.left = map[string]memory{}
-	for cluster, lease := range l.last {
-		tracker.left[cluster] = lease.Annotations
-	}
-	return l, err
-}
-
-// Before returns the members, other than those of flags, when the previous leader ended, without credentials. It is to be
-// called before Run.
-func (l *Leases) Before() (before []*member.Candidate) {
-	for cluster, lease := range l.last {
+	t.left = map[string]memory{}
+	for cluster, lease := range t.shown {
+		t.left[cluster] = lease.Annotations
 		if candidate := candidateOf(cluster, lease.Annotations); candidate != nil {
 			before = append(before, candidate)
 		}
 	}
-	return before
+	return before, err
 }
 
 // list lists the Leases.
-func (l *Leases) list(ctx context.Context) error {
+func (t *Tracker) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	list, err := l.client.CoordinationV1().Leases(l.namespace).List(ctx, metav1.ListOptions{})
+	list, err := t.client.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	l.last, l.listed = map[string]*coordinationv1.Lease{}, l.tracker.clock.Now()
+	t.shown, t.listed = map[string]*coordinationv1.Lease{}, t.clock.Now()
 	for i := range list.Items {
 		lease := &list.Items[i]
 		cluster, named := strings.CutPrefix(lease.Name, LeasePrefix)
 		if named && lease.Labels[export.LabelManagedBy] == export.Manager {
-			l.last[cluster] = lease
+			t.shown[cluster] = lease
 		}
 	}
 	return nil
 }
 
-// Run keeps the Leases up to date until the context ends. What the previous leader left of clusters that are no members
+// keepLeases keeps the Leases up to date until the context ends. What the previous leader left of clusters that are no members
 // ends. What another writer changes is corrected within a minute.
-func (l *Leases) Run(ctx context.Context) {
-	l.tracker.mu.Lock()
-	l.tracker.left = nil
-	l.tracker.mu.Unlock()
+func (t *Tracker) keepLeases(ctx context.Context) {
+	t.change(func(time.Time) { t.left = nil })
 	for failing := false; ; {
-		err, next := l.write(ctx), leasesEvery
+		err, next := t.writeLeases(ctx), leasesEvery
 		if err != nil && !failing && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Cannot write the Leases of the members; retrying", "namespace", l.namespace)
+			klog.FromContext(ctx).Error(err, "Cannot write the Leases of the members; retrying")
 		}
 		if failing = err != nil; failing {
 			next = leasesRetry
@@ -130,53 +108,52 @@ func (l *Leases) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.tracker.judged:
-		case <-l.tracker.clock.After(next):
+		case <-t.judged:
+		case <-t.clock.After(next):
 		}
 	}
 }
 
-// write lists the Leases if some may not be as they should, and writes those that are not.
-func (l *Leases) write(ctx context.Context) error {
-	want := l.tracker.leases()
-	if l.tracker.clock.Since(l.listed) < leasesListed && maps.EqualFunc(l.last, want, shows) {
+// writeLeases lists the Leases if some may not be as they should, and writes those that are not.
+func (t *Tracker) writeLeases(ctx context.Context) error {
+	want := t.leases()
+	if t.clock.Since(t.listed) < leasesListed && maps.EqualFunc(t.shown, want, shows) {
 		return nil
 	}
-	if err := l.list(ctx); err != nil {
+	if err := t.list(ctx); err != nil {
 		return err
 	}
 	var errs []error
 	for cluster, lease := range want {
-		if is := l.last[cluster]; is == nil || !shows(is, lease) {
-			errs = append(errs, l.show(ctx, is, lease))
+		if is := t.shown[cluster]; is == nil || !shows(is, lease) {
+			errs = append(errs, t.show(ctx, is, lease))
 		}
 	}
-	for cluster, is := range l.last {
+	for cluster, is := range t.shown {
 		if want[cluster] == nil {
-			errs = append(errs, l.show(ctx, is, nil))
+			errs = append(errs, t.show(ctx, is, nil))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // show makes a Lease as it should be; nil stands for none. Another list follows, which tells what it is then.
-func (l *Leases) show(ctx context.Context, is, want *coordinationv1.Lease) (err error) {
+func (t *Tracker) show(ctx context.Context, is, want *coordinationv1.Lease) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	l.listed = time.Time{}
-	leases := l.client.CoordinationV1()
+	t.listed = time.Time{}
 	switch {
 	case want == nil:
-		want, err = is, leases.Leases(l.namespace).Delete(ctx, is.Name, metav1.DeleteOptions{})
+		want, err = is, t.client.Delete(ctx, is.Name, metav1.DeleteOptions{})
 	case is == nil:
-		if _, err = leases.Leases(l.namespace).Create(ctx, want, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+		if _, err = t.client.Create(ctx, want, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
 			err = errForeignLease
 		}
 	default:
 		want.Spec.RenewTime = cmp.Or(want.Spec.RenewTime, is.Spec.RenewTime)
 		updated := is.DeepCopy()
 		updated.Labels, updated.Annotations, updated.Spec = want.Labels, want.Annotations, want.Spec
-		_, err = leases.Leases(l.namespace).Update(ctx, updated, metav1.UpdateOptions{})
+		_, err = t.client.Update(ctx, updated, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", want.Name, err)

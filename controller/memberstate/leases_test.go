@@ -37,8 +37,7 @@ func TestForeignLease(t *testing.T) {
 	client := fake.NewClientset(theirs)
 	leases := client.CoordinationV1().Leases("system")
 	s := NewTracker(liveness.Limits{}, clocktesting.NewFakeClock(time.Unix(1e9, 0)), nil, &Reporter{})
-	l, err := NewLeases(t.Context(), client, "system", s)
-	if err != nil || len(s.left) > 0 {
+	if _, err := s.Recall(t.Context(), leases); err != nil || len(s.left) > 0 {
 		t.Fatalf("got %v, %v", s.left, err)
 	}
 	for _, step := range []struct {
@@ -63,7 +62,7 @@ func TestForeignLease(t *testing.T) {
 		if err := step.do(); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.write(t.Context()); errors.Is(err, errForeignLease) != step.foreign || !step.foreign && err != nil {
+		if err := s.writeLeases(t.Context()); errors.Is(err, errForeignLease) != step.foreign || !step.foreign && err != nil {
 			t.Errorf("%s: got %v", step.name, err)
 		}
 		var holders []string
@@ -102,8 +101,7 @@ func TestLeasesOfMembers(t *testing.T) {
 			Cluster: "west", KnownUID: uid, Arrivals: liveness.Arrivals{Last: time.Unix(1e9, 0).Add(at)},
 		}
 	}
-	l, err := NewLeases(t.Context(), client, "system", s)
-	if err != nil || len(s.left) > 0 {
+	if _, err := s.Recall(t.Context(), leases); err != nil || len(s.left) > 0 {
 		t.Fatalf("left are %v, %v", s.left, err)
 	}
 	requests := func(do func(context.Context) error, name string, want ...string) {
@@ -121,22 +119,22 @@ func TestLeasesOfMembers(t *testing.T) {
 		}
 	}
 	known(s, liveness.Member{Cluster: "west"})
-	requests(l.write, "it joins", "list", "create")
-	requests(l.write, "it joined", "list")
-	requests(l.write, "nothing happens")
+	requests(s.writeLeases, "it joins", "list", "create")
+	requests(s.writeLeases, "it joined", "list")
+	requests(s.writeLeases, "nothing happens")
 	known(s, heard(0, "1"))
-	requests(l.write, "it is heard", "list", "update")
+	requests(s.writeLeases, "it is heard", "list", "update")
 	known(s, heard(10*time.Second, "1"))
-	requests(l.write, "a heartbeat is no change", "list")
-	requests(l.write, "nor does anything else change")
+	requests(s.writeLeases, "a heartbeat is no change", "list")
+	requests(s.writeLeases, "nor does anything else change")
 	known(s, heard(10*time.Second, "2"))
-	requests(l.write, "another cluster", "list", "update")
+	requests(s.writeLeases, "another cluster", "list", "update")
 	s.members["west"].Verdict.State = liveness.Stale
-	requests(l.write, "it is stale", "list", "update")
+	requests(s.writeLeases, "it is stale", "list", "update")
 	known(s, heard(10*time.Second, "2"))
-	requests(l.write, "it is fresh again at once", "list", "update")
+	requests(s.writeLeases, "it is fresh again at once", "list", "update")
 	s.members["west"].Verdict.State = liveness.Stale
-	requests(l.write, "and stale", "list", "update")
+	requests(s.writeLeases, "and stale", "list", "update")
 
 	lease, err := leases.Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})
 	if err != nil {
@@ -145,45 +143,43 @@ func TestLeasesOfMembers(t *testing.T) {
 	if *lease.Spec.HolderIdentity != "west" {
 		t.Errorf("the Lease is %v", lease.Spec)
 	}
-	next, err := NewLeases(t.Context(), client, "system", s)
-	if err != nil || !maps.Equal(s.left["west"], memory{StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "2"}) {
+	if _, err := s.Recall(t.Context(), leases); err != nil || !maps.Equal(s.left["west"], memory{StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "2"}) {
 		t.Errorf("the next leader reads %v, %v", s.left, err)
 	}
-	l = next
-	requests(l.write, "the next leader")
+	requests(s.writeLeases, "the next leader")
 
 	// Somebody changes it, which is seen within a minute.
 	lease.Labels[member.ClusterLabel] = "north"
 	if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	requests(l.write, "it is not seen yet")
+	requests(s.writeLeases, "it is not seen yet")
 	now.Step(leasesListed)
 	client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), "west", nil)
 	})
-	if err := l.write(t.Context()); !apierrors.IsConflict(err) {
+	if err := s.writeLeases(t.Context()); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
 	}
 	client.ReactionChain = client.ReactionChain[1:]
-	requests(l.write, "after a conflict", "list", "update")
+	requests(s.writeLeases, "after a conflict", "list", "update")
 
 	s.Untrack("west")
-	requests(l.write, "it leaves", "list", "delete")
-	requests(l.write, "it left", "list")
-	requests(l.write, "it is gone")
+	requests(s.writeLeases, "it leaves", "list", "delete")
+	requests(s.writeLeases, "it left", "list")
+	requests(s.writeLeases, "it is gone")
 
 	// One that left while nobody led: if it joins again, it is new.
 	known(s, liveness.Member{Cluster: "west"})
-	requests(l.write, "it is back", "list", "create")
+	requests(s.writeLeases, "it is back", "list", "create")
 	s = NewTracker(liveness.Limits{}, s.clock, nil, &Reporter{})
-	if l, err = NewLeases(t.Context(), client, "system", s); err != nil || len(s.left) != 1 {
+	if _, err := s.Recall(t.Context(), leases); err != nil || len(s.left) != 1 {
 		t.Fatalf("left are %v, %v", s.left, err)
 	}
 	run := func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		stop()
-		l.Run(ctx)
+		s.Run(ctx)
 		return nil
 	}
 	if requests(run, "it left unseen", "list", "delete"); len(s.left) > 0 {
@@ -195,10 +191,10 @@ func TestLeasesOfMembers(t *testing.T) {
 // waits for, and the others write nothing.
 func TestLeaseTellsOfACredentialThatWorks(t *testing.T) {
 	client := fake.NewClientset()
+	leases := client.CoordinationV1().Leases("system")
 	s := newLookout(t, nil, "west")
 	s.now.Step(123) // ns, which the API does not keep
-	l, err := NewLeases(t.Context(), client, "system", s.Tracker)
-	if err != nil {
+	if _, err := s.Recall(t.Context(), leases); err != nil {
 		t.Fatal(err)
 	}
 	joined := s.now.Now()
@@ -218,7 +214,7 @@ func TestLeaseTellsOfACredentialThatWorks(t *testing.T) {
 	} {
 		step.do()
 		client.ClearActions()
-		if err := l.write(t.Context()); err != nil {
+		if err := s.writeLeases(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		writes := 0
@@ -227,7 +223,7 @@ func TestLeaseTellsOfACredentialThatWorks(t *testing.T) {
 				writes++
 			}
 		}
-		lease, err := client.CoordinationV1().Leases("system").Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})
+		lease, err := leases.Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,8 +236,7 @@ func TestLeaseTellsOfACredentialThatWorks(t *testing.T) {
 				step.writes)
 		}
 	}
-	next, err := NewLeases(t.Context(), client, "system", s.Tracker)
-	if before := next.Before(); err != nil || len(before) != 1 || before[0].Cluster != "west" {
+	if before, err := s.Recall(t.Context(), leases); err != nil || len(before) != 1 || before[0].Cluster != "west" {
 		t.Errorf("the next leader knows the members %v: %v", before, err)
 	}
 }

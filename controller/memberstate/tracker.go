@@ -12,7 +12,9 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
@@ -34,6 +36,9 @@ const (
 
 // A Tracker keeps a judgement of all members. The judgement of a member is updated before a method that reports news of
 // it returns, and that of all once a second. It is safe for concurrent use.
+//
+// It writes one Lease for each member, which shows its state and has what the next leader is to know. The renewTime is when
+// the first heartbeat arrived with the present credential, for `kubectl clusterset join`, and that of an earlier one until then.
 type Tracker struct {
 	// Probing is set, before there are members, if their canaries are probed: else what the previous leader knew of paths
 	// would count for ever.
@@ -46,18 +51,22 @@ type Tracker struct {
 	changed  func(cluster string) // see Handle
 
 	mu sync.Mutex
-	// left is what the previous leader left of clusters that have not joined, nil once Leases.Run began.
+	// left is what the previous leader left of clusters that have not joined, nil once Run began.
 	left    map[string]memory
 	members map[string]*Member
 	// ticked is when tick last ran, and isolated whether none of several members was heard then.
 	ticked   time.Time
 	isolated bool
-	// judged has a value once a verdict changed, for Leases.Run.
-	judged chan struct{}
 	// later are what change does without the lock.
 	later []func()
 	// set and network are those of the local cluster.
 	set, network string
+
+	// judged has a value once a verdict changed, for keepLeases. The rest is of Recall, and then of keepLeases alone.
+	judged chan struct{}
+	client coordinationclient.LeaseInterface
+	shown  map[string]*coordinationv1.Lease // as last listed, by member
+	listed time.Time                        // zero if any was written since
 }
 
 // A Member is what is known of one other cluster, and what follows.
@@ -323,8 +332,11 @@ func (t *Tracker) putAll(now time.Time) {
 	}
 }
 
-// Run judges all members again each second, until the context ends.
+// Run judges all members again each second and shows them, until the context ends. The members have joined.
 func (t *Tracker) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { t.keepLeases(ctx) })
 	ticker := t.clock.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
