@@ -6,8 +6,6 @@ import "time"
 
 // Arrivals are a member's heartbeats. They are immutable: Seen and Heard return new Arrivals.
 type Arrivals struct {
-	// Joined is when listening began. It is always set.
-	Joined time.Time
 	// Last is when the last heartbeat arrived; zero if none did.
 	Last time.Time
 	// Looked is when the heartbeat Lease was last read; zero if never. The first read identifies the cluster. It does
@@ -18,7 +16,7 @@ type Arrivals struct {
 	Since time.Time
 	// Missed is how much of the time since the last heartbeat counts as a failure of the member: see Tick.
 	Missed time.Duration
-	// Steady is when the last silence ended; zero if there was none. A silence is longer than two heartbeat intervals.
+	// Steady is when listening began, or when the last silence ended. A silence is longer than two heartbeat intervals.
 	Steady time.Time
 	// Failures are when silences ended in which much was missed.
 	Failures Failures
@@ -49,7 +47,7 @@ func (a Arrivals) Heard(at time.Time, uid string, limits Limits) Arrivals {
 // silentFrom returns when the current silence began, if there is one.
 func (a Arrivals) silentFrom() time.Time {
 	if a.Last.IsZero() {
-		return a.Joined
+		return a.Steady
 	}
 	return a.Last
 }
@@ -57,10 +55,8 @@ func (a Arrivals) silentFrom() time.Time {
 // steady reports whether the member was heard for a time after a moment without a silence. Only arrivals count: the
 // time since the last one proves nothing.
 func (a Arrivals) steady(after time.Time, long time.Duration) bool {
-	for _, from := range []time.Time{a.Joined, a.Steady} {
-		if from.After(after) {
-			after = from
-		}
+	if a.Steady.After(after) {
+		after = a.Steady
 	}
 	return !a.Last.IsZero() && a.Last.Sub(after) >= long
 }

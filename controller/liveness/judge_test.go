@@ -27,7 +27,7 @@ func members(t testing.TB, now int, text string) []Member {
 	all, heard := make([]Member, len(texts)), make([]map[int]bool, len(texts))
 	for i, text := range texts {
 		words := strings.Fields(text)
-		all[i], heard[i] = Member{Cluster: words[0], Arrivals: Arrivals{Joined: at(0)}}, map[int]bool{}
+		all[i], heard[i] = Member{Cluster: words[0], Arrivals: Arrivals{Steady: at(0)}}, map[int]bool{}
 		for _, word := range words[1:] {
 			first, last, _ := strings.Cut(word, "-")
 			from, err := strconv.Atoi(first)
@@ -126,7 +126,7 @@ func with(t *testing.T, members []Member, text string) Limits {
 		case "seen":
 			m.Arrivals = m.Arrivals.Seen(moment(), "uid-1")
 		case "joined":
-			members[len(members)-1].Arrivals.Joined = moment()
+			members[len(members)-1].Arrivals.Steady = moment()
 		default:
 			t.Fatal(field)
 		}

@@ -19,7 +19,7 @@ func TestTimeAndHeartbeats(t *testing.T) {
 		}
 		members := make([]Member, 1+random.IntN(4)) // the others decide whether the fault is local
 		for i := range members {
-			members[i].Arrivals.Joined = at(0)
+			members[i].Arrivals.Steady = at(0)
 		}
 		m := &members[0]
 		m.Before, m.Drained = State(random.IntN(3)), random.IntN(5) == 0
@@ -65,7 +65,7 @@ func TestTimeAndHeartbeats(t *testing.T) {
 }
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
-	arrivals := Arrivals{Joined: at(0)}
+	arrivals := Arrivals{Steady: at(0)}
 	for i := range 1000 {
 		arrivals.Missed = limits.StaleAfter
 		arrivals = arrivals.Heard(at(i*20), "uid-1", limits)

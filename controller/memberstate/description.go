@@ -14,10 +14,10 @@ const redescribeEvery = time.Minute
 
 // A description is what a member says of itself: its ClusterProperties, as text.
 type description struct {
-	// read was read last, received is the last valid text of those, and accepted the one that counts: a member that is
-	// quarantined may be another cluster. Another one may be accepted once next is over.
-	read, received, accepted string
-	next                     time.Time
+	// received is the last valid text, and accepted the one that counts: a member that is quarantined may be another cluster.
+	// Another one may be accepted once next is over.
+	received, accepted string
+	next               time.Time
 	// set is the cluster set by what was received: it may be why that is not accepted. The properties were accepted.
 	set        string
 	properties map[string]string
@@ -31,13 +31,9 @@ func describe(accepted string) description {
 	return d
 }
 
-// receive takes what was read, and returns an error if it is new and invalid. A cluster whose properties become unknown
-// stays in its set.
+// receive takes what was read, and returns an error if it is invalid. A cluster whose properties become unknown stays in its
+// set.
 func (d *description) receive(text string) error {
-	if text == d.read {
-		return nil
-	}
-	d.read = text
 	parsed, err := scope.ParseProperties(text)
 	if err != nil {
 		return err

@@ -88,6 +88,10 @@ func TestProperties(t *testing.T) {
 	if state := l.Verdict("west").State; state != liveness.Stale {
 		t.Errorf("after a restart, west is %v", state)
 	}
+	silent := newLookout(t, map[string]memory{"west": l.leases()["west"].Annotations}, "west")
+	if silent.pass(5, "west"); silent.Properties("west") != nil {
+		t.Error("after a restart, the properties are known of a member that says none any more")
+	}
 	l.properties["west"] = inRegion("eu")
 	l.pass(300, "north", "west")
 	for _, says := range []string{"{}", ""} {

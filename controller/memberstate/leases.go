@@ -194,11 +194,14 @@ type memory map[string]string
 // recall returns a member as the previous leader left it, or a new one. The caller holds the lock.
 func (t *Tracker) recall(now time.Time, cluster string, left memory) *Member {
 	m := &Member{
-		Verdict: liveness.NoMember(cluster), Heartbeat: member.Heartbeat{Drained: left[DrainsAnnotation] == "true"},
+		Verdict: liveness.NoMember(cluster),
+		Heartbeat: member.Heartbeat{
+			Drained: left[DrainsAnnotation] == "true", Properties: left[scope.PropertiesAnnotation],
+		},
 		description: describe(left[scope.PropertiesAnnotation]),
 		Member: liveness.Member{
 			Cluster:  cluster,
-			Arrivals: liveness.Arrivals{Joined: now},
+			Arrivals: liveness.Arrivals{Steady: now},
 			Before:   liveness.ParseState(left[StateAnnotation]),
 			KnownUID: left[member.HeartbeatUIDAnnotation],
 		},

@@ -181,11 +181,13 @@ func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bo
 		} else {
 			m.Arrivals = m.Arrivals.Seen(now, is.KubeSystemUID)
 		}
-		m.Heartbeat = is
-		if err := m.receive(is.Properties); err != nil {
-			t.reporter.Logger.Error(errors.New(documents.Safe(err.Error())), "Ignored the properties of a member; the known ones stay",
-				"member", cluster)
+		if is.Properties != m.Heartbeat.Properties {
+			if err := m.receive(is.Properties); err != nil {
+				t.reporter.Logger.Error(errors.New(documents.Safe(err.Error())), "Ignored the properties of a member; the known ones stay",
+					"member", cluster)
+			}
 		}
+		m.Heartbeat = is
 		mistaken := is.Cluster != "" && is.Cluster != cluster
 		if m.Mistaken && !mistaken {
 			// The slices with the corrected id may arrive after this heartbeat, on a watch of their own. They count from the
