@@ -15,14 +15,58 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clienttesting "k8s.io/client-go/testing"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
+
+// A display is a lookout whose Leases are written.
+type display struct {
+	*lookout
+	client *fake.Clientset
+	leases coordinationclient.LeaseInterface
+	before []*member.Candidate
+}
+
+// display shows a lookout after what a predecessor left.
+func (l *lookout) display(t *testing.T, client *fake.Clientset) *display {
+	t.Helper()
+	d := &display{lookout: l, client: client, leases: client.CoordinationV1().Leases("system")}
+	var err error
+	if d.before, err = l.Recall(t.Context(), d.leases); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// lease returns the Lease of a member.
+func (d *display) lease(t *testing.T, cluster string) *coordinationv1.Lease {
+	t.Helper()
+	lease, err := d.leases.Get(t.Context(), LeasePrefix+cluster, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// requests asserts which requests something sends.
+func (d *display) requests(t *testing.T, name, want string, do func(context.Context) error) {
+	t.Helper()
+	d.client.ClearActions()
+	if err := do(t.Context()); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	var got []string
+	for _, action := range d.client.Actions() {
+		got = append(got, action.GetVerb())
+	}
+	if strings.Join(got, " ") != want {
+		t.Errorf("%s: got %v, want %s", name, got, want)
+	}
+}
 
 // TestForeignLease: a Lease that somebody else made stays as it is, says nothing of a member, and keeps no other from
 // being written.
@@ -34,11 +78,9 @@ func TestForeignLease(t *testing.T) {
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody")},
 	}
-	client := fake.NewClientset(theirs)
-	leases := client.CoordinationV1().Leases("system")
-	s := NewTracker(liveness.Limits{}, clocktesting.NewFakeClock(time.Unix(1e9, 0)), nil, &Reporter{})
-	if _, err := s.Recall(t.Context(), leases); err != nil || len(s.left) > 0 {
-		t.Fatalf("got %v, %v", s.left, err)
+	d := newLookout(t, nil, "north", "south", "west").display(t, fake.NewClientset(theirs))
+	if len(d.left)+len(d.before) > 0 {
+		t.Fatalf("got %v, %v", d.left, d.before)
 	}
 	for _, step := range []struct {
 		name    string
@@ -46,31 +88,23 @@ func TestForeignLease(t *testing.T) {
 		foreign bool
 		want    string // the holders of north, south and west, with * if the Lease is ours
 	}{
-		{"all join", func() error {
-			for _, cluster := range []string{"north", "south", "west"} {
-				known(s, liveness.Member{Cluster: cluster})
-			}
-			return nil
-		}, true, "somebody south* west*"},
+		{"all joined", func() error { return nil }, true, "somebody south* west*"},
 		{"another try", func() error { return nil }, true, "somebody south* west*"},
-		{"it leaves", func() error { s.Untrack("north"); return nil }, false, "somebody south* west*"},
-		{"it is back", func() error { known(s, liveness.Member{Cluster: "north"}); return nil }, true, "somebody south* west*"},
+		{"it leaves", func() error { d.Untrack("north"); return nil }, false, "somebody south* west*"},
+		{"it is back", func() error { d.Track(d.of.Get("north")); return nil }, true, "somebody south* west*"},
 		{"the other Lease is deleted", func() error {
-			return leases.Delete(t.Context(), theirs.Name, metav1.DeleteOptions{})
+			return d.leases.Delete(t.Context(), theirs.Name, metav1.DeleteOptions{})
 		}, false, "north* south* west*"},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.writeLeases(t.Context()); errors.Is(err, errForeignLease) != step.foreign || !step.foreign && err != nil {
+		if err := d.writeLeases(t.Context()); errors.Is(err, errForeignLease) != step.foreign || !step.foreign && err != nil {
 			t.Errorf("%s: got %v", step.name, err)
 		}
 		var holders []string
 		for _, cluster := range []string{"north", "south", "west"} {
-			lease, err := leases.Get(t.Context(), LeasePrefix+cluster, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			lease := d.lease(t, cluster)
 			holder := *lease.Spec.HolderIdentity
 			if lease.Labels[export.LabelManagedBy] == export.Manager {
 				holder += "*"
@@ -85,158 +119,90 @@ func TestForeignLease(t *testing.T) {
 	}
 }
 
-// known makes a tracker know a member.
-func known(s *Tracker, m liveness.Member) {
-	s.members[m.Cluster] = &Member{Member: m, Verdict: liveness.Judge(s.clock.Now(), s.limits, m)}
-}
-
-// TestLeasesOfMembers: a Lease is written when something changed, and the next leader reads what it says.
+// TestLeasesOfMembers: a Lease is written when something changed, and the next leader reads what it says. The first heartbeat
+// since a credential changed is what `kubectl clusterset join` waits for.
 func TestLeasesOfMembers(t *testing.T) {
-	client := fake.NewClientset()
-	leases := client.CoordinationV1().Leases("system")
-	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	s := NewTracker(liveness.Limits{StaleAfter: 30 * time.Second}, now, nil, &Reporter{})
-	heard := func(at time.Duration, uid string) liveness.Member {
-		return liveness.Member{
-			Cluster: "west", KnownUID: uid, Arrivals: liveness.Arrivals{Last: time.Unix(1e9, 0).Add(at)},
-		}
-	}
-	if _, err := s.Recall(t.Context(), leases); err != nil || len(s.left) > 0 {
-		t.Fatalf("left are %v, %v", s.left, err)
-	}
-	requests := func(do func(context.Context) error, name string, want ...string) {
-		t.Helper()
-		client.ClearActions()
-		if err := do(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, action := range client.Actions() {
-			got = append(got, action.GetVerb())
-		}
-		if strings.Join(got, " ") != strings.Join(want, " ") {
-			t.Errorf("%s: got %v, want %v", name, got, want)
-		}
-	}
-	known(s, liveness.Member{Cluster: "west"})
-	requests(s.writeLeases, "it joins", "list", "create")
-	requests(s.writeLeases, "it joined", "list")
-	requests(s.writeLeases, "nothing happens")
-	known(s, heard(0, "1"))
-	requests(s.writeLeases, "it is heard", "list", "update")
-	known(s, heard(10*time.Second, "1"))
-	requests(s.writeLeases, "a heartbeat is no change", "list")
-	requests(s.writeLeases, "nor does anything else change")
-	known(s, heard(10*time.Second, "2"))
-	requests(s.writeLeases, "another cluster", "list", "update")
-	s.members["west"].Verdict.State = liveness.Stale
-	requests(s.writeLeases, "it is stale", "list", "update")
-	known(s, heard(10*time.Second, "2"))
-	requests(s.writeLeases, "it is fresh again at once", "list", "update")
-	s.members["west"].Verdict.State = liveness.Stale
-	requests(s.writeLeases, "and stale", "list", "update")
-
-	lease, err := leases.Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *lease.Spec.HolderIdentity != "west" {
-		t.Errorf("the Lease is %v", lease.Spec)
-	}
-	if _, err := s.Recall(t.Context(), leases); err != nil || !maps.Equal(s.left["west"], memory{StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "2"}) {
-		t.Errorf("the next leader reads %v, %v", s.left, err)
-	}
-	requests(s.writeLeases, "the next leader")
-
-	// Somebody changes it, which is seen within a minute.
-	lease.Labels[member.ClusterLabel] = "north"
-	if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	requests(s.writeLeases, "it is not seen yet")
-	now.Step(leasesListed)
-	client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), "west", nil)
-	})
-	if err := s.writeLeases(t.Context()); !apierrors.IsConflict(err) {
-		t.Errorf("got %v", err)
-	}
-	client.ReactionChain = client.ReactionChain[1:]
-	requests(s.writeLeases, "after a conflict", "list", "update")
-
-	s.Untrack("west")
-	requests(s.writeLeases, "it leaves", "list", "delete")
-	requests(s.writeLeases, "it left", "list")
-	requests(s.writeLeases, "it is gone")
-
-	// One that left while nobody led: if it joins again, it is new.
-	known(s, liveness.Member{Cluster: "west"})
-	requests(s.writeLeases, "it is back", "list", "create")
-	s = NewTracker(liveness.Limits{}, s.clock, nil, &Reporter{})
-	if _, err := s.Recall(t.Context(), leases); err != nil || len(s.left) != 1 {
-		t.Fatalf("left are %v, %v", s.left, err)
-	}
-	run := func(ctx context.Context) error {
-		ctx, stop := context.WithCancel(ctx)
-		stop()
-		s.Run(ctx)
-		return nil
-	}
-	if requests(run, "it left unseen", "list", "delete"); len(s.left) > 0 {
-		t.Errorf("%v is left for members to come", s.left)
-	}
-}
-
-// TestLeaseTellsOfACredentialThatWorks: the first heartbeat since a credential changed is what `kubectl clusterset join`
-// waits for, and the others write nothing.
-func TestLeaseTellsOfACredentialThatWorks(t *testing.T) {
-	client := fake.NewClientset()
-	leases := client.CoordinationV1().Leases("system")
-	s := newLookout(t, nil, "west")
-	s.now.Step(123) // ns, which the API does not keep
-	if _, err := s.Recall(t.Context(), leases); err != nil {
-		t.Fatal(err)
-	}
-	joined := s.now.Now()
+	d := newLookout(t, nil, "west").display(t, fake.NewClientset())
+	d.now.Step(123) // ns, which the API does not keep
+	joined := d.now.Now()
+	nothing := func() {}
 	for _, step := range []struct {
-		name string
-		do   func()
-		want time.Duration // 0 if it has none
-		// writes is how many requests write the Lease.
-		writes int
+		name     string
+		do       func()
+		requests string
+		heard    time.Duration // since it joined, by the Lease; 0 for not yet
 	}{
-		{"it joined", func() {}, 0, 1},
-		{"an old heartbeat is read", func() { s.LeaseRead(s.of.Get("west"), member.Heartbeat{KubeSystemUID: "1"}, false) }, 0, 1}, // its UID
-		{"it is heard", func() { s.pass(5, "west") }, 5 * time.Second, 1},
-		{"it is heard again", func() { s.pass(5, "west") }, 5 * time.Second, 0},
-		{"its credential changes", func() { s.Track(s.of.Get("west")) }, 5 * time.Second, 0},
-		{"the new one works", func() { s.pass(5, "west") }, 15 * time.Second, 1},
+		{"it joins", nothing, "list create", 0},
+		{"it joined", nothing, "list", 0},
+		{"nothing happens", nothing, "", 0},
+		{"an old heartbeat is read", func() { d.says("west", "") }, "list update", 0}, // its UID
+		{"it is heard", func() { d.pass(5, "west") }, "list update", 5 * time.Second},
+		{"a heartbeat is no change", func() { d.pass(5, "west") }, "list", 5 * time.Second},
+		{"nor does anything else change", nothing, "", 5 * time.Second},
+		{"its credential changes", func() { d.Track(d.of.Get("west")) }, "", 5 * time.Second},
+		{"the new one works", func() { d.pass(5, "west") }, "list update", 15 * time.Second},
+		{"another cluster is confirmed", func() {
+			d.annotate("west", map[string]string{AnnotationConfirm: "2"})
+			d.hears("west", "2", "west")
+		}, "list update", 15 * time.Second},
+		{"it is stale", func() { d.pass(30) }, "list update", 15 * time.Second},
+		{"it is fresh again at once", func() { d.hears("west", "2", "west") }, "list update", 15 * time.Second},
+		{"and stale", func() { d.pass(30) }, "list update", 15 * time.Second},
 	} {
 		step.do()
-		client.ClearActions()
-		if err := s.writeLeases(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		writes := 0
-		for _, action := range client.Actions() {
-			if action.GetVerb() != "list" {
-				writes++
-			}
-		}
-		lease, err := leases.Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := time.Duration(0)
+		d.requests(t, step.name, step.requests, d.writeLeases)
+		heard, lease := time.Duration(0), d.lease(t, "west")
 		if lease.Spec.RenewTime != nil {
-			got = lease.Spec.RenewTime.Sub(joined.Truncate(time.Microsecond))
+			heard = lease.Spec.RenewTime.Sub(joined.Truncate(time.Microsecond))
 		}
-		if got != step.want || writes != step.writes {
-			t.Errorf("%s: the first heartbeat arrived after %v, with %d writes; want %v, %d", step.name, got, writes, step.want,
-				step.writes)
+		if heard != step.heard || *lease.Spec.HolderIdentity != "west" {
+			t.Errorf("%s: the first heartbeat arrived after %v, want %v; the Lease is %v", step.name, heard, step.heard, lease.Spec)
 		}
 	}
-	if before, err := s.Recall(t.Context(), leases); err != nil || len(before) != 1 || before[0].Cluster != "west" {
-		t.Errorf("the next leader knows the members %v: %v", before, err)
+	before, err := d.Recall(t.Context(), d.leases)
+	if err != nil || len(before) != 1 || before[0].Cluster != "west" || !maps.Equal(d.left["west"], memory{
+		StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "2", OriginAnnotation: "- Secret west",
+	}) {
+		t.Errorf("the next leader reads %v, %v, %v", before, d.left, err)
+	}
+	d.requests(t, "the next leader", "", d.writeLeases)
+
+	// Somebody changes it, which is seen within a minute.
+	lease := d.lease(t, "west")
+	lease.Labels[member.ClusterLabel] = "north"
+	if _, err := d.leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.requests(t, "it is not seen yet", "", d.writeLeases)
+	d.now.Step(leasesListed)
+	d.client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), "west", nil)
+	})
+	if err := d.writeLeases(t.Context()); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	d.client.ReactionChain = d.client.ReactionChain[1:]
+	d.requests(t, "after a conflict", "list update", d.writeLeases)
+
+	d.Untrack("west")
+	d.requests(t, "it leaves", "list delete", d.writeLeases)
+	d.requests(t, "it left", "list", d.writeLeases)
+	d.requests(t, "it is gone", "", d.writeLeases)
+
+	// One that left while nobody led: if it joins again, it is new.
+	d.Track(d.of.Get("west"))
+	d.requests(t, "it is back", "list create", d.writeLeases)
+	next := newLookout(t, nil).display(t, d.client)
+	if len(next.left) != 1 {
+		t.Fatalf("left are %v", next.left)
+	}
+	next.requests(t, "it left unseen", "list delete", func(ctx context.Context) error {
+		ctx, stop := context.WithCancel(ctx)
+		stop()
+		next.Run(ctx)
+		return nil
+	})
+	if len(next.left) > 0 {
+		t.Errorf("%v is left for members to come", next.left)
 	}
 }
