@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 )
@@ -42,7 +43,7 @@ func (c *Controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canar
 			if err == nil {
 				key.Store(string(lease.UID))
 			}
-		}, member.HeartbeatInterval)
+		}, liveness.HeartbeatInterval)
 	})
 	return func() string { return key.Load().(string) }
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
@@ -187,7 +188,7 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 		select {
 		case <-ctx.Done():
 		case <-beat.Seen():
-		case <-c.options.Clock.After(member.HeartbeatInterval):
+		case <-c.options.Clock.After(liveness.HeartbeatInterval):
 		}
 		r.Members.Run(ctx)
 	})

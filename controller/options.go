@@ -70,10 +70,9 @@ type Options struct {
 	// Expose is how clusters of other networks reach exports without an annotation, as in export.ParseExposure, and NodeAddresses
 	// the type of the nodes' addresses for that: corev1.NodeInternalIP, also if it is empty, or corev1.NodeExternalIP.
 	Expose, NodeAddresses string
-	// StaleAfter is how long a member may be silent before its endpoints are demoted, and how long a fault of the local
-	// cluster may last before its own heartbeat stops. 0 means DefaultStaleAfter, and the least is four times
-	// member.HeartbeatInterval. GoneAfter is how long before what it contributes is removed; 0 means never.
-	StaleAfter, GoneAfter time.Duration
+	// StaleAfter is also how long a fault of the local cluster may last before its own heartbeat stops. 0 means
+	// DefaultStaleAfter.
+	liveness.Limits
 	// MemberLimits bound what a member may contribute; 0 means what limits.Default has.
 	MemberLimits limits.Limits
 	// LeaderElection makes one of several replicas do the work. Without it the controller takes itself to be the only
@@ -146,7 +145,7 @@ func (o Options) complete() (Options, error) {
 		*limit.value = cmp.Or(*limit.value, limit.to)
 	}
 	o.StaleAfter = cmp.Or(o.StaleAfter, DefaultStaleAfter)
-	if err := o.limits().Validate(); err != nil {
+	if err := o.Limits.Validate(); err != nil {
 		return o, err
 	}
 	if o.Clock == nil {
@@ -176,11 +175,6 @@ func validateMembers(own string, members []member.Static) error {
 		seen[id] = true
 	}
 	return nil
-}
-
-// limits are what liveness is judged by.
-func (o Options) limits() liveness.Limits {
-	return liveness.Limits{Interval: member.HeartbeatInterval, StaleAfter: o.StaleAfter, GoneAfter: o.GoneAfter}
 }
 
 // maxImportMemory returns about how many bytes the slices of all members may take as they are read: a fifth of Go's soft

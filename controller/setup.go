@@ -87,7 +87,7 @@ func (c *Controller) newReconciler(
 	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder, Object: &corev1.ObjectReference{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.Namespace, Name: member.HeartbeatLease,
 	}}
-	tracker := memberstate.NewTracker(o.limits(), o.Clock, c.own.ServicesFrom, reporter)
+	tracker := memberstate.NewTracker(o.Limits, o.Clock, c.own.ServicesFrom, reporter)
 	members := member.New(member.Config{
 		Cluster: cluster, Static: o.Members, Sources: c.sources,
 		Limits: o.MemberLimits, Memory: maxImportMemory(), Local: c.own, Tracker: tracker, Report: reporter.Report,

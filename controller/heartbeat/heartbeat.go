@@ -27,6 +27,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -122,7 +123,7 @@ func CheckID(ctx context.Context, client kubernetes.Interface, namespace, cluste
 // Doubt returns why the heartbeat may not be renewed now, or None, and reports each change of that. It calls apply.Probe if a
 // service is late.
 func (h *Renewer) Doubt(ctx context.Context) Reason {
-	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
+	asking, cancel := context.WithTimeout(ctx, liveness.HeartbeatInterval)
 	defer cancel()
 	reason, message := h.doubt(asking)
 	h.mu.Lock()
@@ -168,7 +169,7 @@ func (h *Renewer) Run(ctx context.Context) {
 	}
 	var next time.Duration
 	for ; ctx.Err() == nil; h.sleep(ctx, next) {
-		next = member.HeartbeatInterval
+		next = liveness.HeartbeatInterval
 		if h.Doubt(ctx) != None {
 			continue
 		}
@@ -190,7 +191,7 @@ func (h *Renewer) Run(ctx context.Context) {
 
 // renew writes the Lease. After a failure, whose outcome is not known, the next call reads it first.
 func (h *Renewer) renew(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
+	ctx, cancel := context.WithTimeout(ctx, liveness.HeartbeatInterval)
 	defer cancel()
 	leases := h.Client.CoordinationV1()
 	lease := h.last

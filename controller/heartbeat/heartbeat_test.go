@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -126,7 +127,7 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 
 		b.fails(denied, "")
 		pass(denied)
-		<-time.After(staleAfter - member.HeartbeatInterval)
+		<-time.After(staleAfter - liveness.HeartbeatInterval)
 		expect("not for long", "0s ago by east")
 		<-time.After(time.Minute)
 		expect("denied everywhere", "1m0s ago by east; Warning HeartbeatStopped")
@@ -137,7 +138,7 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 			t.Errorf("the reason is %q (%s), and %v are retried", reason, message, b.retried)
 		}
 		b.fails(nil, "")
-		<-time.After(member.HeartbeatInterval)
+		<-time.After(liveness.HeartbeatInterval)
 		expect("allowed again", "0s ago by east; Normal HeartbeatResumed")
 		if fmt.Sprint(b.retried) != "[demo/web]" {
 			t.Errorf("retried are %v", b.retried)
@@ -146,7 +147,7 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 		<-time.After(time.Minute)
 		expect("Services cannot be read", "1m0s ago by east; Warning HeartbeatStopped")
 		b.fails(nil, "")
-		<-time.After(member.HeartbeatInterval)
+		<-time.After(liveness.HeartbeatInterval)
 		expect("Services can be read again", "0s ago by east; Normal HeartbeatResumed")
 		for _, action := range b.client.Actions() {
 			if action, ok := action.(clienttesting.CreateActionImpl); ok &&

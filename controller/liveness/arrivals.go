@@ -34,7 +34,7 @@ func (a Arrivals) Seen(at time.Time, uid string) Arrivals {
 // Heard returns the Arrivals after a heartbeat with a UID arrived.
 func (a Arrivals) Heard(at time.Time, uid string, limits Limits) Arrivals {
 	a = a.Seen(at, uid)
-	if from := a.silentFrom(); at.Sub(from) > limits.quiet() {
+	if from := a.silentFrom(); at.Sub(from) > quiet {
 		a.Steady = at
 		if a.Missed >= limits.StaleAfter {
 			a.Failures = a.Failures.And(at)
@@ -68,10 +68,10 @@ func (a Arrivals) flapping(limits Limits) bool {
 
 // Tick adds a time that passed until now to what members missed, unless none of several members is heard: then the fault
 // is probably local, which is no reason to remove a member, nor to mistrust it later. It reports that case.
-func Tick(now time.Time, passed time.Duration, limits Limits, members []*Arrivals) (isolated bool) {
+func Tick(now time.Time, passed time.Duration, members []*Arrivals) (isolated bool) {
 	isolated = len(members) > 1
 	for _, a := range members {
-		isolated = isolated && (a.Last.IsZero() || now.Sub(a.Last) > limits.quiet())
+		isolated = isolated && (a.Last.IsZero() || now.Sub(a.Last) > quiet)
 	}
 	if isolated {
 		return true

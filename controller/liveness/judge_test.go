@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var limits = Limits{Interval: 5 * time.Second, StaleAfter: 30 * time.Second}
+var limits = Limits{StaleAfter: 30 * time.Second}
 
 // at is a moment, in seconds from when listening began.
 func at(seconds int) time.Time {
@@ -59,7 +59,7 @@ func tick(now time.Time, passed time.Duration, members []Member) (isolated bool)
 	for i := range members {
 		all = append(all, &members[i].Arrivals)
 	}
-	return Tick(now, passed, limits, all)
+	return Tick(now, passed, all)
 }
 
 // judged is what follows for members, as "isolated; west stale Silent demote".
@@ -213,12 +213,12 @@ func TestJudge(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	second := time.Second
-	for _, valid := range []Limits{{5 * second, 30 * second, 0}, {5 * second, 20 * second, 21 * second}} {
+	for _, valid := range []Limits{{30 * second, 0}, {20 * second, 21 * second}} {
 		if err := valid.Validate(); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, invalid := range []Limits{{5 * second, 19 * second, 0}, {5 * second, 30 * second, 30 * second}, {5 * second, 30 * second, -second}} {
+	for _, invalid := range []Limits{{19 * second, 0}, {30 * second, 30 * second}, {30 * second, -second}} {
 		if invalid.Validate() == nil {
 			t.Errorf("%v is valid", invalid)
 		}

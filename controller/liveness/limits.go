@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// Limits are set by the administrator, apart from Interval. All other times are multiples of them.
+// HeartbeatInterval is the time between two heartbeats of a healthy member.
+const HeartbeatInterval = 5 * time.Second
+
+// Limits are set by the administrator. All other times are multiples of them and of HeartbeatInterval.
 type Limits struct {
-	// Interval is the time between two heartbeats of a healthy member.
-	Interval time.Duration
-	// StaleAfter is how long a member may be silent before its endpoints are demoted. At least four intervals.
+	// StaleAfter is how long a member may be silent before its endpoints are demoted. At least four heartbeat intervals.
 	StaleAfter time.Duration
 	// GoneAfter is how long a member may be silent before its contribution is removed. 0 means forever; otherwise it is
 	// longer than StaleAfter.
@@ -23,8 +24,8 @@ type Limits struct {
 
 // All other times are derived, so that two flags are enough.
 const (
-	// quietIntervals without a heartbeat are a silence: one may be late.
-	quietIntervals = 2
+	// quiet is the longest time between two heartbeats that is not a silence: one may be late.
+	quiet = 2 * HeartbeatInterval
 	// leastIntervals is the minimum of StaleAfter: members that fall silent together differ by a phase of one interval,
 	// the silence is recognised after two, and one is left.
 	leastIntervals = 4
@@ -41,8 +42,8 @@ const (
 // Validate returns an error that says which limit of the administrator is invalid and what is valid.
 func (l Limits) Validate() error {
 	switch {
-	case l.StaleAfter < leastIntervals*l.Interval:
-		return fmt.Errorf("--stale-after %s: use %s or more, %d heartbeats", l.StaleAfter, leastIntervals*l.Interval,
+	case l.StaleAfter < leastIntervals*HeartbeatInterval:
+		return fmt.Errorf("--stale-after %s: use %s or more, %d heartbeats", l.StaleAfter, leastIntervals*HeartbeatInterval,
 			leastIntervals)
 	case l.GoneAfter != 0 && l.GoneAfter <= l.StaleAfter:
 		return fmt.Errorf("--gone-after %s: use 0 for never, or more than the %s after which a member is stale",
@@ -50,9 +51,6 @@ func (l Limits) Validate() error {
 	}
 	return nil
 }
-
-// quiet is the longest time between two heartbeats that is not a silence.
-func (l Limits) quiet() time.Duration { return quietIntervals * l.Interval }
 
 // Failures are when contact with a member failed last, oldest first. They are immutable.
 type Failures []time.Time

@@ -5,7 +5,6 @@ package member
 import (
 	"regexp"
 	"strings"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -31,8 +30,6 @@ const (
 	maxCanariesText = 1100
 	// HeartbeatVersionAnnotation carries the version of the controller.
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
-	// HeartbeatInterval is the time between two renewals.
-	HeartbeatInterval = 5 * time.Second
 )
 
 // A Heartbeat is what the heartbeat Lease of a member says.

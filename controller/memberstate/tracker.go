@@ -318,7 +318,7 @@ func (t *Tracker) tick() {
 		}
 		was := t.isolated
 		// A longer time is one in which this process did not run, and heard nobody.
-		t.isolated = liveness.Tick(now, min(now.Sub(t.ticked), t.limits.Interval), t.limits, all)
+		t.isolated = liveness.Tick(now, min(now.Sub(t.ticked), liveness.HeartbeatInterval), all)
 		t.ticked = now
 		if isolated := t.isolated; isolated != was {
 			t.later = append(t.later, func() { t.reporter.isolated(isolated) })

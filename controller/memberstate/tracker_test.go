@@ -44,9 +44,7 @@ func newLookout(t testing.TB, left map[string]memory, clusters ...string) *looko
 		secrets:  map[string]*corev1.Secret{},
 		exported: map[string]string{}, properties: map[string]string{},
 	}
-	l.Tracker = NewTracker(liveness.Limits{
-		Interval: member.HeartbeatInterval, StaleAfter: 30 * time.Second, GoneAfter: time.Hour,
-	}, l.now, l.ServicesFrom, &Reporter{Recorder: &record.FakeRecorder{}})
+	l.Tracker = NewTracker(liveness.Limits{StaleAfter: 30 * time.Second, GoneAfter: time.Hour}, l.now, l.ServicesFrom, &Reporter{Recorder: &record.FakeRecorder{}})
 	l.Handle(func(cluster string) { l.told = append(l.told, cluster) })
 	l.left = left
 	for _, cluster := range clusters {
@@ -108,7 +106,7 @@ func inDemo(words string) (services []types.NamespacedName) {
 // pass lets time go by, in which the clusters send heartbeats.
 func (l *lookout) pass(seconds int, heard ...string) {
 	for range seconds / 5 {
-		l.now.Step(member.HeartbeatInterval)
+		l.now.Step(liveness.HeartbeatInterval)
 		for _, cluster := range heard {
 			l.hears(cluster, "uid-of-"+cluster, cluster)
 		}
@@ -361,7 +359,7 @@ func TestFormerConnections(t *testing.T) {
 func TestTrackerNeverBelievesAMistake(t *testing.T) {
 	l := newLookout(t, map[string]memory{"west": {member.HeartbeatUIDAnnotation: "uid-of-west"}}, "north", "west", "south")
 	for range 120 {
-		l.now.Step(member.HeartbeatInterval)
+		l.now.Step(liveness.HeartbeatInterval)
 		l.hears("north", "uid-of-north", "north")
 		l.hears("west", "uid-of-north", "north")
 		l.hears("south", "uid-of-north", "north")
@@ -383,7 +381,7 @@ func TestTrackerKeepsARenamedCluster(t *testing.T) {
 	l.pass(60, "north", "west")
 	l.told = nil
 	renamed := func(holder string) {
-		l.now.Step(member.HeartbeatInterval)
+		l.now.Step(liveness.HeartbeatInterval)
 		l.hears("north", "uid-of-north", "north")
 		l.hears("west", "uid-of-west", holder)
 	}

@@ -34,6 +34,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -312,7 +313,7 @@ func (p *plain) renew(ctx context.Context) error {
 	leases := p.CoordinationV1().Leases(clusterset.Namespace)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s%d", floorPrefix, os.Getpid())}}
 	lease, err := leases.Create(ctx, lease, metav1.CreateOptions{})
-	ticker := time.NewTicker(member.HeartbeatInterval)
+	ticker := time.NewTicker(liveness.HeartbeatInterval)
 	defer ticker.Stop()
 	for began := time.Now(); err == nil && time.Since(began) < p.lasts; <-ticker.C {
 		lease.Spec.RenewTime = ptr.To(metav1.NowMicro())

@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -55,7 +56,7 @@ func TestRenewedToken(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			ended <- controller.Run(ctx, controller.Options{
-				Config: config, Cluster: name, Namespace: system, Clock: clock, StaleAfter: 4 * time.Hour,
+				Config: config, Cluster: name, Namespace: system, Clock: clock, Limits: liveness.Limits{StaleAfter: 4 * time.Hour},
 			})
 		}()
 		stop := sync.OnceFunc(func() { cancel(); must(t, <-ended) })

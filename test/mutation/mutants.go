@@ -61,7 +61,7 @@ var reading = []mutant{
 		`own.Demote = namespace.Annotations[memberstate.AnnotationDrain] == "true"`,
 		`_ = namespace.Annotations[memberstate.AnnotationDrain]`, "TestScenarios/a_member_is_drained"),
 	at("controller/memberstate/tracker.go", "a controller that was frozen takes endpoints of members away",
-		`min(now.Sub(t.ticked), t.limits.Interval)`, `now.Sub(t.ticked)`),
+		`min(now.Sub(t.ticked), liveness.HeartbeatInterval)`, `now.Sub(t.ticked)`),
 	at("controller/memberstate/tracker.go", "clusters send traffic to a member that asked to be drained",
 		`m.Drained = m.Heartbeat.Drained || annotations[AnnotationDrain] == "true"`, `m.Drained = annotations[AnnotationDrain] == "true"`,
 		"TestScenarios/a_member_is_drained"),

@@ -292,11 +292,11 @@ func TestNoCanary(t *testing.T) {
 		p.until("east", "west", true, 5*time.Second)
 		// Its replicas are unready for a moment.
 		p.Cluster("west").OfferCanaries()
-		p.never("east", "west", false, 4*member.HeartbeatInterval)
+		p.never("east", "west", false, 4*liveness.HeartbeatInterval)
 		p.Cluster("west").OfferCanaries(canariesOf("west")...)
 		p.never("east", "west", false, time.Minute)
 		p.Cluster("west").OfferCanaries()
-		p.until("east", "west", false, 30*time.Second+2*member.HeartbeatInterval)
+		p.until("east", "west", false, 30*time.Second+2*liveness.HeartbeatInterval)
 		if got := p.path(p.Cluster("east"), "west"); got != "" {
 			t.Errorf("the path is %q", got)
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
@@ -171,7 +172,7 @@ func TestStandbyThatCannotRead(t *testing.T) {
 func TestExportsBeforeMembers(t *testing.T) {
 	for _, row := range []struct{ writes, read time.Duration }{
 		{2 * time.Second, 2 * time.Second},
-		{time.Minute, member.HeartbeatInterval},
+		{time.Minute, liveness.HeartbeatInterval},
 	} {
 		t.Run(fmt.Sprintf("writes take %s", row.writes), func(t *testing.T) {
 			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {

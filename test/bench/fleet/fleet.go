@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
 // A Fleet is all simulated clusters. One goroutine uses it, besides the heartbeats.
@@ -76,9 +76,9 @@ func (f *Fleet) Stop() (err error) {
 	return err
 }
 
-// beat renews the heartbeats of all members in turn, each every member.HeartbeatInterval, until the context ends.
+// beat renews the heartbeats of all members in turn, each every liveness.HeartbeatInterval, until the context ends.
 func (f *Fleet) beat(ctx context.Context) error {
-	ticker := time.NewTicker(member.HeartbeatInterval / time.Duration(len(f.Members)))
+	ticker := time.NewTicker(liveness.HeartbeatInterval / time.Duration(len(f.Members)))
 	defer ticker.Stop()
 	for began, done := time.Now(), 0; ; {
 		select {
@@ -87,7 +87,7 @@ func (f *Fleet) beat(ctx context.Context) error {
 		case <-ticker.C:
 		}
 		// Ticks that were dropped are made up for.
-		due := int(time.Since(began) * time.Duration(len(f.Members)) / member.HeartbeatInterval)
+		due := int(time.Since(began) * time.Duration(len(f.Members)) / liveness.HeartbeatInterval)
 		for ; done < due; done++ {
 			m := f.Members[done%len(f.Members)]
 			if err := m.beat(ctx); err != nil && ctx.Err() == nil {
