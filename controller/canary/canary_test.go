@@ -115,6 +115,13 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%.30q: got %v, %v, want an error with %q", text, canaries, err, want)
 		}
 	}
+	for want, ranges := range map[string][]netip.Prefix{
+		"": nil, "10.2.0.1:8081=b": {netip.MustParsePrefix("10.2.0.0/16")}, "10.1.0.1:8081,10.2.0.1:8081=b": everywhere,
+	} {
+		if canaries, err := Decode("10.1.0.1:8081,10.2.0.1:8081=b", ranges); err != nil || Encode(canaries) != want {
+			t.Errorf("in the ranges %v: got %v, %v, want %q", ranges, canaries, err, want)
+		}
+	}
 	longest := make([]string, most)
 	for i := range longest {
 		longest[i] = fmt.Sprintf("[fd00:1111:2222:3333:4444:5555:6666:%x]:65535=%s", 0x7770+i, strings.Repeat("z", 63))
