@@ -93,8 +93,8 @@ func (t *Tracker) list(ctx context.Context) error {
 	return nil
 }
 
-// keepLeases keeps the Leases up to date until the context ends. What the previous leader left of clusters that are no members
-// ends. What another writer changes is corrected within a minute.
+// keepLeases keeps the Leases up to date until the context ends. What the previous leader left of clusters that are no
+// members ends. What another writer changes is corrected within a minute.
 func (t *Tracker) keepLeases(ctx context.Context) {
 	t.change(func(time.Time) { t.left = nil })
 	for failing := false; ; {
