@@ -155,8 +155,10 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	if uid == "" {
 		return errors.New("the local cluster has no namespace kube-system")
 	}
-	r.Tracker.Probing = c.options.Canary != nil
-	before, err := r.Tracker.Recall(ctx, c.client.CoordinationV1().Leases(c.options.Namespace))
+	if c.options.Canary != nil {
+		r.Tracker.Canaries = canary.Decode
+	}
+	before, err := r.Tracker.Recall(ctx, c.client.CoordinationV1(), c.options.Namespace)
 	if err != nil {
 		return err
 	}

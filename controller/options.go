@@ -145,7 +145,7 @@ func (o Options) complete() (Options, error) {
 		*limit.value = cmp.Or(*limit.value, limit.to)
 	}
 	o.StaleAfter = cmp.Or(o.StaleAfter, DefaultStaleAfter)
-	if err := o.Limits.Validate(); err != nil {
+	if err := o.Validate(); err != nil { // of liveness.Limits
 		return o, err
 	}
 	if o.Clock == nil {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,17 +31,10 @@ const (
 	pulse  = 50 * time.Millisecond
 )
 
-// A Target is a canary of a member, with the Key of the member.
-type Target struct {
-	Cluster string
-	Canary  netip.AddrPort
-	Key     string
-}
-
 // A Prober probes the canaries of the members.
 type Prober struct {
 	// Targets returns what to probe in a stable order. It is called once for each round of probes.
-	Targets func() []Target
+	Targets func() []liveness.Target
 	// Probed is called with the result of each probe.
 	Probed func(cluster string, probe liveness.Probe)
 	// Dial connects to a canary; nil means a net.Dialer.
@@ -103,7 +95,7 @@ func (p *Prober) lateness() time.Duration {
 }
 
 // probe probes one canary.
-func (p *Prober) probe(ctx context.Context, t Target) liveness.Probe {
+func (p *Prober) probe(ctx context.Context, t liveness.Target) liveness.Probe {
 	began, lateness := time.Now(), p.lateness()
 	outcome := p.connect(ctx, began, t)
 	ended := time.Now()
@@ -116,7 +108,7 @@ func (p *Prober) probe(ctx context.Context, t Target) liveness.Probe {
 }
 
 // connect returns the outcome of one connection.
-func (p *Prober) connect(ctx context.Context, began time.Time, t Target) liveness.Outcome {
+func (p *Prober) connect(ctx context.Context, began time.Time, t liveness.Target) liveness.Outcome {
 	connecting, cancel := context.WithDeadline(ctx, began.Add(connectWithin))
 	defer cancel()
 	conn, err := p.Dial(connecting, "tcp", t.Canary.String())

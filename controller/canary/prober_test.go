@@ -136,7 +136,7 @@ func TestStarved(t *testing.T) {
 }
 
 // ofWest is a canary that a test probes.
-var ofWest = Target{"west", netip.MustParseAddrPort("10.1.0.1:8081"), "key"}
+var ofWest = liveness.Target{Cluster: "west", Canary: netip.MustParseAddrPort("10.1.0.1:8081"), Key: "key"}
 
 // TestRate: each canary is probed each 0.75 s, and above 192 each in its turn. It ends at once.
 func TestRate(t *testing.T) {
@@ -148,7 +148,7 @@ func TestRate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var probed atomic.Int64
 				p := &Prober{
-					Targets: func() []Target { return make([]Target, row.targets) }, Probed: func(string, liveness.Probe) {},
+					Targets: func() []liveness.Target { return make([]liveness.Target, row.targets) }, Probed: func(string, liveness.Probe) {},
 					Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 						probed.Add(1)
 						<-ctx.Done()
@@ -176,7 +176,7 @@ func TestRate(t *testing.T) {
 }
 
 // serving starts a canary of west over real sockets, and returns it and what ends it.
-func serving(t *testing.T) (at Target, stop func()) {
+func serving(t *testing.T) (at liveness.Target, stop func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -187,11 +187,11 @@ func serving(t *testing.T) (at Target, stop func()) {
 	running.Go(func() { Serve(ctx, listener, "west", func() string { return "key" }) })
 	stop = func() { cancel(); running.Wait() }
 	t.Cleanup(stop)
-	return Target{"west", netip.MustParseAddrPort(listener.Addr().String()), "key"}, stop
+	return liveness.Target{Cluster: "west", Canary: netip.MustParseAddrPort(listener.Addr().String()), Key: "key"}, stop
 }
 
 // connected is a connection to a canary.
-func connected(t *testing.T, dialer net.Dialer, to Target) net.Conn {
+func connected(t *testing.T, dialer net.Dialer, to liveness.Target) net.Conn {
 	t.Helper()
 	conn, err := dialer.DialContext(t.Context(), "tcp", to.Canary.String())
 	if err != nil {

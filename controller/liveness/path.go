@@ -146,6 +146,13 @@ func (m *Member) Offered(now time.Time, canaries []Canary) {
 	slices.SortFunc(m.Witnesses, func(a, b Witness) int { return a.Address.Compare(b.Address) })
 }
 
+// A Target is a canary of a member to be probed, with the key that only the member and others of its set know.
+type Target struct {
+	Cluster string
+	Canary  netip.AddrPort
+	Key     string
+}
+
 // Targets are the canaries that the member offers now, with what their probes have shown.
 func (m *Member) Targets() []Witness {
 	if !m.empty.IsZero() {

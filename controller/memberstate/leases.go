@@ -55,8 +55,9 @@ var errForeignLease = errors.New("delete it if nobody needs it: it lacks the lab
 // Recall lists the Leases, so that each member begins as the previous leader left it, and has Run write them. It returns the
 // members of then, other than those of flags, without credentials. It retries until the API server answers or the context
 // ends, and is to be called before there are members.
-func (t *Tracker) Recall(ctx context.Context, client coordinationclient.LeaseInterface) (before []*member.Candidate, err error) {
-	t.client = client
+func (t *Tracker) Recall(ctx context.Context, client coordinationclient.LeasesGetter, namespace string,
+) (before []*member.Candidate, err error) {
+	t.client, t.namespace = client, namespace
 	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		err := t.list(ctx)
 		if apierrors.IsForbidden(err) {
@@ -78,7 +79,7 @@ func (t *Tracker) Recall(ctx context.Context, client coordinationclient.LeaseInt
 func (t *Tracker) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	list, err := t.client.List(ctx, metav1.ListOptions{})
+	list, err := t.client.Leases(t.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (t *Tracker) keepLeases(ctx context.Context) {
 	for failing := false; ; {
 		err, next := t.writeLeases(ctx), leasesEvery
 		if err != nil && !failing && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Cannot write the Leases of the members; retrying")
+			klog.FromContext(ctx).Error(err, "Cannot write the Leases of the members; retrying", "namespace", t.namespace)
 		}
 		if failing = err != nil; failing {
 			next = leasesRetry
@@ -144,16 +145,16 @@ func (t *Tracker) show(ctx context.Context, is, want *coordinationv1.Lease) (err
 	t.listed = time.Time{}
 	switch {
 	case want == nil:
-		want, err = is, t.client.Delete(ctx, is.Name, metav1.DeleteOptions{})
+		want, err = is, t.client.Leases(t.namespace).Delete(ctx, is.Name, metav1.DeleteOptions{})
 	case is == nil:
-		if _, err = t.client.Create(ctx, want, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+		if _, err = t.client.Leases(t.namespace).Create(ctx, want, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
 			err = errForeignLease
 		}
 	default:
 		want.Spec.RenewTime = cmp.Or(want.Spec.RenewTime, is.Spec.RenewTime)
 		updated := is.DeepCopy()
 		updated.Labels, updated.Annotations, updated.Spec = want.Labels, want.Annotations, want.Spec
-		_, err = t.client.Update(ctx, updated, metav1.UpdateOptions{})
+		_, err = t.client.Leases(t.namespace).Update(ctx, updated, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", want.Name, err)
@@ -206,7 +207,7 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *Member {
 			KnownUID: left[member.HeartbeatUIDAnnotation],
 		},
 	}
-	if t.Probing {
+	if t.Canaries != nil {
 		m.Path = liveness.ParsePath(left[PathAnnotation])
 	}
 	return m

@@ -36,7 +36,7 @@ func (l *lookout) display(t *testing.T, client *fake.Clientset) *display {
 	t.Helper()
 	d := &display{lookout: l, client: client, leases: client.CoordinationV1().Leases("system")}
 	var err error
-	if d.before, err = l.Recall(t.Context(), d.leases); err != nil {
+	if d.before, err = l.Recall(t.Context(), d.client.CoordinationV1(), "system"); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -159,7 +159,7 @@ func TestLeasesOfMembers(t *testing.T) {
 			t.Errorf("%s: the first heartbeat arrived after %v, want %v; the Lease is %v", step.name, heard, step.heard, lease.Spec)
 		}
 	}
-	before, err := d.Recall(t.Context(), d.leases)
+	before, err := d.Recall(t.Context(), d.client.CoordinationV1(), "system")
 	if err != nil || len(before) != 1 || before[0].Cluster != "west" || !maps.Equal(d.left["west"], memory{
 		StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "2", OriginAnnotation: "- Secret west",
 	}) {

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -17,7 +18,6 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -40,9 +40,9 @@ const (
 // It writes one Lease for each member, which shows its state and has what the next leader is to know. The renewTime is when
 // the first heartbeat arrived with the present credential, for `kubectl clusterset join`, and that of an earlier one until then.
 type Tracker struct {
-	// Probing is set, before there are members, if their canaries are probed: else what the previous leader knew of paths
-	// would count for ever.
-	Probing bool
+	// Canaries is set, before there are members, if their canaries are probed: else what the previous leader knew of paths
+	// would count for ever. It returns the canaries in a text that are in the ranges of a member.
+	Canaries func(text string, ranges []netip.Prefix) ([]liveness.Canary, error)
 
 	limits   liveness.Limits
 	clock    clock.WithTicker
@@ -63,10 +63,11 @@ type Tracker struct {
 	set, network string
 
 	// judged has a value once a verdict changed, for keepLeases. The rest is of Recall, and then of keepLeases alone.
-	judged chan struct{}
-	client coordinationclient.LeaseInterface
-	shown  map[string]*coordinationv1.Lease // as last listed, by member
-	listed time.Time                        // zero if any was written since
+	judged    chan struct{}
+	client    coordinationclient.LeasesGetter
+	namespace string
+	shown     map[string]*coordinationv1.Lease // as last listed, by member
+	listed    time.Time                        // zero if any was written since
 }
 
 // A Member is what is known of one other cluster, and what follows.
@@ -128,15 +129,15 @@ func (t *Tracker) Read(cluster string, read func()) liveness.Verdict {
 }
 
 // Targets returns the canaries to probe, sorted by address: the probes of one member are spread over a round.
-func (t *Tracker) Targets() (targets []canary.Target) {
+func (t *Tracker) Targets() (targets []liveness.Target) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for cluster, m := range t.members {
 		for _, each := range m.Targets() {
-			targets = append(targets, canary.Target{Cluster: cluster, Canary: each.Address, Key: m.Heartbeat.LeaseUID})
+			targets = append(targets, liveness.Target{Cluster: cluster, Canary: each.Address, Key: m.Heartbeat.LeaseUID})
 		}
 	}
-	slices.SortFunc(targets, func(a, b canary.Target) int { return a.Canary.Compare(b.Canary) })
+	slices.SortFunc(targets, func(a, b liveness.Target) int { return a.Canary.Compare(b.Canary) })
 	return targets
 }
 
@@ -237,7 +238,7 @@ func (t *Tracker) offer(now time.Time, m *Member) {
 	if m.properties[scope.NetworkProperty] != t.network {
 		text = m.Heartbeat.ExposedCanaries
 	}
-	canaries, err := canary.Decode(text, m.source.CIDRs())
+	canaries, err := t.Canaries(text, m.source.CIDRs())
 	if err != nil && m.invalid != text {
 		m.invalid = text
 		t.later = append(t.later, func() {
@@ -312,7 +313,7 @@ func (t *Tracker) tick() {
 		var all []*liveness.Arrivals
 		for _, m := range t.members {
 			all = append(all, &m.Arrivals)
-			if t.Probing && m.Heartbeat.LeaseUID != "" {
+			if t.Canaries != nil && m.Heartbeat.LeaseUID != "" {
 				t.offer(now, m)
 			}
 		}

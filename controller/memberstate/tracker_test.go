@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -237,13 +238,13 @@ func TestTrackerPredecessor(t *testing.T) {
 // TestTrackerPath: a path that is cut demotes at once, and the next leader knows it if it probes.
 func TestTrackerPath(t *testing.T) {
 	l := newLookout(t, nil, "west")
-	canary := liveness.Canary{Address: netip.MustParseAddrPort("10.1.0.1:8081"), Zone: "a"}
-	l.Probing, l.canaries = true, "10.1.0.1:8081=a"
+	west1 := liveness.Canary{Address: netip.MustParseAddrPort("10.1.0.1:8081"), Zone: "a"}
+	l.Canaries, l.canaries = canary.Decode, "10.1.0.1:8081=a"
 	l.confine("10.0.0.0/8")
 	l.pass(5, "west")
 	probed := func(outcome liveness.Outcome, times int) {
 		for range times {
-			l.Probed("west", liveness.Probe{Canary: canary.Address, Began: l.now.Now(), Ended: l.now.Now().Add(time.Minute), Outcome: outcome})
+			l.Probed("west", liveness.Probe{Canary: west1.Address, Began: l.now.Now(), Ended: l.now.Now().Add(time.Minute), Outcome: outcome})
 		}
 	}
 	l.told = nil
@@ -251,17 +252,19 @@ func TestTrackerPath(t *testing.T) {
 	l.expect(t, "west", "fresh Heard", "")
 	probed(liveness.Unanswered, 3)
 	l.expect(t, "west", "stale PodsUnreachable demoted", "west")
-	if west := l.Of("west"); len(west.Witnesses) != 1 || west.Witnesses[0].Canary != canary || !west.Witnesses[0].Fails ||
+	if west := l.Of("west"); len(west.Witnesses) != 1 || west.Witnesses[0].Canary != west1 || !west.Witnesses[0].Fails ||
 		west.Path.String() != "unreachable" {
 		t.Errorf("the path is %s by %v", west.Path, west.Witnesses)
 	}
-	if l.Probed("north", liveness.Probe{Canary: canary.Address, Outcome: liveness.Answered}); l.Of("north").Path.String() != "unknown" {
+	if l.Probed("north", liveness.Probe{Canary: west1.Address, Outcome: liveness.Answered}); l.Of("north").Path.String() != "unknown" {
 		t.Error("there is a path to a cluster that is no member")
 	}
 	left := l.leases()["west"].Annotations
 	for probing, want := range map[bool]string{true: "unreachable", false: "unknown"} {
 		next := newLookout(t, nil, "west")
-		next.Probing = probing
+		if probing {
+			next.Canaries = canary.Decode
+		}
 		next.Untrack("west")
 		next.left = map[string]memory{"west": left}
 		next.Track(l.of.Get("west"))
@@ -309,7 +312,7 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	l.canaries, l.exposed = "10.2.0.1:8081=b,10.1.0.1:8081=a", "192.0.2.1:30000"
-	l.Probing = true
+	l.Canaries = canary.Decode
 	l.confine("0.0.0.0/0")
 	expect("nothing was read", "")
 	l.confine("")
@@ -333,7 +336,7 @@ func TestTargets(t *testing.T) {
 	l.confine("0.0.0.0/0")
 	l.SetLocal("", "another")
 	expect("it is in another network", "192.0.2.1:30000")
-	l.Probing = false
+	l.Canaries = nil
 	l.Untrack("west")
 	l.Track(l.of.Get("west"))
 	l.pass(5, "west")
