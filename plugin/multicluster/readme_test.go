@@ -3,7 +3,6 @@
 package multicluster
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/test"
@@ -68,14 +66,14 @@ func TestTheReadmeHasEveryOption(t *testing.T) {
 }
 
 func TestTheReadmeHasEveryMetric(t *testing.T) {
-	o, one := new(observer), record.Totals{Skips: record.Skips{record.InvalidIP: 1}}
-	o.Objects("things", 0)
-	o.Totals(record.Totals{}, one)
-	o.Totals(one, record.Totals{})
-	o.Programmed(true, 0)
-	o.Watched("things", +1)
-	defer o.Watched("things", -1)
-	o.Asked("things", "", errors.New("away"))
+	options := watch.Options{
+		Kubeconfig: newAPIServer(t, "10.42.0.1").kubeconfig, Imports: []watch.Resource{watch.ServiceImports, watch.GKEServiceImports},
+	}
+	source, err := watch.Open(t.Context(), options, newTestPlugin().config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-source.Synced()
 	families, err := prometheus.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -143,37 +141,5 @@ func TestTheReadmeHasEveryPieceOfMetadata(t *testing.T) {
 	if labels := metadata.Labels(m.Metadata(other, request.Request{W: &test.ResponseWriter{}, Req: r})); len(
 		labels) > 0 {
 		t.Errorf("a name of another zone has %q", labels)
-	}
-}
-
-// A reload starts a watch before the last one ends. What is no longer watched has no age that grows.
-func TestOnlyWhatIsWatchedHasMetrics(t *testing.T) {
-	const resource = watch.Resource("others") // no other test has metrics of it
-	before := testutil.CollectAndCount(lastSync) + testutil.CollectAndCount(watching)
-	o := new(observer)
-	expect := func(step string, synced, healthy float64) {
-		t.Helper()
-		if got := testutil.ToFloat64(lastSync.WithLabelValues(string(resource))); got != synced {
-			t.Errorf("%s: the last sync is %v, want %v", step, got, synced)
-		}
-		if got := testutil.ToFloat64(watching.WithLabelValues(string(resource))); got != healthy {
-			t.Errorf("%s: healthy is %v, want %v", step, got, healthy)
-		}
-	}
-	o.Watched(resource, +1)
-	expect("before the first list", 0, 0)
-	o.Asked(resource, "", nil)
-	o.Confirmed(resource, time.Unix(100, 0))
-	expect("listed", 100, 1)
-	o.Asked(resource, "", errors.New("away"))
-	expect("the API server is away", 100, 0)
-	o.Watched(resource, +1)
-	o.Asked(resource, "", nil)
-	o.Confirmed(resource, time.Unix(200, 0))
-	o.Watched(resource, -1)
-	expect("one of two watches ends", 200, 1)
-	o.Watched(resource, -1)
-	if got := testutil.CollectAndCount(lastSync) + testutil.CollectAndCount(watching); got != before {
-		t.Errorf("after the last watch there are %d metrics, want %d", got, before)
 	}
 }

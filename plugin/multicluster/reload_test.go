@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,8 @@ import (
 	"github.com/coredns/coredns/plugin"
 	_ "github.com/coredns/coredns/plugin/ready"
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
@@ -32,6 +35,8 @@ import (
 type apiServer struct {
 	kubeconfig string
 	granted    []string // the only namespaces that may be read, and not all at once, unless nil
+
+	watches atomic.Int32 // of imports, that run
 
 	mu      sync.Mutex
 	ip      string // of the import; without one all requests fail
@@ -91,6 +96,10 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case query.Get("sendInitialEvents") != "":
 		fail(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	case query.Get("watch") != "":
+		if imports {
+			s.watches.Add(+1)
+			defer s.watches.Add(-1)
+		}
 		for ; ip != ""; ip, changed = s.state() {
 			if imports { // perhaps it has changed since it was listed
 				_, _ = io.WriteString(w, `{"type":"MODIFIED","object":`+web(ip)+"}")
@@ -125,6 +134,7 @@ func unused(t *testing.T) string {
 // reloads is a server that a test reloads.
 type reloads struct {
 	*testing.T
+	api                    *apiServer
 	dns, ready, kubeconfig string
 	instance               *caddy.Instance
 }
@@ -201,18 +211,19 @@ func (s *reloads) until(answer string, ttl uint32) {
 	}
 }
 
-// watching waits until so many watches of imports run.
-func (s *reloads) watching(want int) {
+// watching waits until so many watches of imports run. Without one there are no metrics of any.
+func (s *reloads) watching(want int32) {
 	s.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
-		watchers.Lock()
-		got := watchers.of[watch.ServiceImports]
-		watchers.Unlock()
-		if got == want {
+		got, metrics := s.api.watches.Load(), 0
+		if want == 0 {
+			metrics, _ = testutil.GatherAndCount(prometheus.DefaultGatherer, "coredns_multicluster_watch_healthy")
+		}
+		if got == want && metrics == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.Fatalf("%d watches run, want %d", got, want)
+			s.Fatalf("%d watches run, want %d; there are metrics of %d", got, want, metrics)
 		}
 	}
 }
@@ -236,7 +247,7 @@ func (s *reloads) readiness() (status int, says string) {
 func newReloads(t *testing.T, api *apiServer, plugins func(*reloads) string) *reloads {
 	t.Helper()
 	caddy.Quiet, dnsserver.Quiet = true, true
-	s := &reloads{T: t, dns: unused(t), ready: unused(t), kubeconfig: api.kubeconfig}
+	s := &reloads{T: t, api: api, dns: unused(t), ready: unused(t), kubeconfig: api.kubeconfig}
 	var err error
 	if s.instance, err = caddy.Start(s.block(plugins(s))); err != nil {
 		t.Fatal(err)
@@ -414,7 +425,7 @@ func TestOnlyThePluginOfTheSameServerBlockIsAPredecessor(t *testing.T) {
 			if !test.answers {
 				old.index.Store(nil)
 			}
-			started.Store(old, func() {})
+			started.Store(old, context.CancelFunc(func() {}))
 			defer old.stop()
 			if got := next.predecessor() == old; got != test.want {
 				t.Errorf("got %v", got)

@@ -49,11 +49,13 @@ func setup(c *caddy.Controller) error {
 		for key := range config.TsigSecret {
 			m.signature = max(m.signature, sizeSignature+len(key)+1)
 		}
-		stop, err := m.start()
-		if err != nil {
+		ctx, stop := context.WithCancel(context.Background())
+		if err := m.start(ctx); err != nil {
+			stop()
 			return plugin.Error(pluginName, err)
 		}
-		started.Store(m, m.notifySecondaries(config.Handler("transfer"), stop))
+		started.Store(m, stop)
+		m.notifySecondaries(ctx, config.Handler("transfer"))
 		return nil
 	})
 	c.OnShutdown(func() error {
@@ -91,20 +93,17 @@ func (m *Multicluster) setAddresses(addresses []netip.Addr) {
 	}
 }
 
-// start begins to watch, and returns what ends it. It returns once there are answers, or once none are to be expected
+// start begins to watch until the context ends. It returns once there are answers, or once none are to be expected
 // soon. Until there are some, the plugin answers as the one that it replaces, or else with SERVFAIL.
-func (m *Multicluster) start() (stop func(), err error) {
-	source, leave, err := watch.Open(m.options, m.config(), new(observer))
+func (m *Multicluster) start(ctx context.Context) error {
+	source, err := watch.Open(ctx, m.options, m.config())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	previous, release := m.predecessor(), func() {} // perhaps another one than at setup, or none
-	if previous != nil {
-		if hold := previous.source.Load().Share(); hold != nil {
-			release = hold
-		} else {
-			previous = nil
-		}
+	replacing, replaced := context.WithCancel(ctx)
+	previous := m.predecessor() // perhaps another one than at setup, or none
+	if previous != nil && !previous.source.Load().Share(replacing) {
+		previous = nil
 	}
 	m.previous.Store(previous)
 	m.source.Store(source)
@@ -112,30 +111,26 @@ func (m *Multicluster) start() (stop func(), err error) {
 	listed := m.state() != nil // by another server block, or before a reload
 	if m.await(source) {
 		m.previous.Store(nil) // it must not outlive its instance
-		release()
+		replaced()
 		if !listed {
 			go debug.FreeOSMemory() // the lists took several times the memory of the records
 		}
-		return leave, nil
+		return nil
 	}
 	answers := "SERVFAIL"
 	if previous != nil {
 		answers = "the answers of the previous Corefile"
 	}
 	log.Warningf("Starting before %v were listed: names in %v get %s until they are", source.Missing(), m.Zones, answers)
-	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
+		defer replaced()
 		if await(ctx, source.Synced()) {
 			m.previous.Store(nil)
 			debug.FreeOSMemory()
 			log.Infof("Names in %v get the answers of the present Corefile", m.Zones)
 		}
-		release()
 	}()
-	return func() {
-		cancel()
-		leave()
-	}, nil
+	return nil
 }
 
 // await waits until everything was listed, and reports whether it was. It gives up after the startup timeout, or when
@@ -191,7 +186,7 @@ var started sync.Map
 // stop stops a started plugin. Later calls do nothing.
 func (m *Multicluster) stop() {
 	if stop, ok := started.LoadAndDelete(m); ok {
-		stop.(func())()
+		stop.(context.CancelFunc)()
 	}
 }
 

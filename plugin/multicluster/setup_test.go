@@ -42,11 +42,9 @@ func TestOnlyListsAreFollowedByACollection(t *testing.T) {
 	start := func() {
 		m := newTestPlugin()
 		m.options.Kubeconfig = api.kubeconfig
-		stop, err := m.start()
-		if err != nil || m.previous.Load() != nil {
+		if err := m.start(t.Context()); err != nil || m.previous.Load() != nil {
 			t.Fatalf("it has no answers: %v", err)
 		}
-		t.Cleanup(stop)
 	}
 	for start(); collects(); runtime.Gosched() {
 	}
@@ -67,13 +65,12 @@ func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
 	} {
 		api := newAPIServer(t, "10.42.0.1")
 		api.granted, test.options.Kubeconfig = test.granted, api.kubeconfig
-		s, leave, err := watch.Open(test.options, newTestPlugin().config(), new(observer))
+		s, err := watch.Open(t.Context(), test.options, newTestPlugin().config())
 		if err != nil {
 			t.Fatal(err)
 		}
 		<-s.Settled()
 		state := s.Index().State()
-		leave()
 		if missing := s.Missing(); !slices.Equal(missing, test.missing) || (state == nil) != (missing != nil) {
 			t.Fatalf("of %v, %v is granted: missing are %v, the state %v", test.options.Namespaces, test.granted, missing, state)
 		}

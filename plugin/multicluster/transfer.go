@@ -60,21 +60,13 @@ type cadence struct {
 var notifyCadence = cadence{start: 5 * time.Second, gather: time.Second, pause: 5 * time.Second}
 
 // notifySecondaries sends NOTIFY for each zone once everything was listed, and again when the serial of the SOA records has
-// moved. The function that it returns ends this and calls stop. It does not wait for a NOTIFY that is being sent.
-// Nothing runs without the transfer plugin, which is the handler.
-func (m *Multicluster) notifySecondaries(handler plugin.Handler, stop func()) func() {
+// moved, until the context ends. Nothing runs without the transfer plugin, which is the handler.
+func (m *Multicluster) notifySecondaries(ctx context.Context, handler plugin.Handler) {
 	transfer, ok := handler.(notifier)
-	if !ok {
-		return stop
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	c := notifyCadence
 	for _, zone := range m.Zones { // a secondary of one zone does not delay those of another
-		go m.notify(ctx, c, transfer, zone)
-	}
-	return func() {
-		cancel()
-		stop()
+		if ok {
+			go m.notify(ctx, notifyCadence, transfer, zone)
+		}
 	}
 }
 

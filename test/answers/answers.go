@@ -4,11 +4,11 @@
 package answers
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/miekg/dns"
 	"k8s.io/client-go/rest"
@@ -25,8 +25,10 @@ type DNS struct {
 
 // Start returns a DNS that reads the cluster of a config. The caller stops it.
 func Start(config *rest.Config) (*DNS, error) {
-	source, stop, err := watch.New(config, watch.Options{}, &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}, unobserved{})
+	ctx, stop := context.WithCancel(context.Background())
+	source, err := watch.New(ctx, config, watch.Options{}, &record.Config{Zones: []string{"clusterset.local."}, TTL: 5})
 	if err != nil {
+		stop()
 		return nil, err
 	}
 	return &DNS{source, stop}, nil
@@ -34,17 +36,6 @@ func Start(config *rest.Config) (*DNS, error) {
 
 // Stop ends it.
 func (d *DNS) Stop() { d.stop() }
-
-// unobserved is an observer that sees nothing.
-type unobserved struct{}
-
-func (unobserved) Watched(watch.Resource, int)               {}
-func (unobserved) Confirmed(watch.Resource, time.Time)       {}
-func (unobserved) Asked(watch.Resource, string, error)       {}
-func (unobserved) Objects(watch.Resource, int)               {}
-func (unobserved) Totals(_, _ record.Totals)                 {}
-func (unobserved) Programmed(bool, time.Duration)            {}
-func (unobserved) Undecodable(watch.Resource, string, error) {}
 
 // Ask returns the response code to a question for the A records of a service,
 // and the addresses of the answer in no order.

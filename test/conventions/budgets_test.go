@@ -37,7 +37,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 5_152},
 		{"lines of " + units, lines[units], 54_199},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 29},
-		{"words of Markdown", words, 24_439},
+		{"words of Markdown", words, 24_459},
 	} {
 		switch {
 		case each.is > each.most:

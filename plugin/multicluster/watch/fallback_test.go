@@ -48,8 +48,8 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	b.after(t, services.Add(serviceOf("gone", "10.43.0.5")), "web", "a Service that comes", "10.43.0.5")
 	b.after(t, services.Replace([]any{serviceOf("named", "10.43.0.9")}, "9"), "web", "a Service that goes", "10.45.0.1")
 	b.after(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")), "web", "an IP of its own", "10.42.0.1")
-	if b.counted[Services] != 1 {
-		t.Errorf("held are %d Services, want 1", b.counted[Services])
+	if held := len(b.objects[Services]); held != 1 {
+		t.Errorf("held are %d Services, want 1", held)
 	}
 	b.after(t, b.imports.Update(importOf("web", mcsv1beta1.Headless)), "web", "a headless import", "10.45.0.1")
 
@@ -69,8 +69,8 @@ func TestImportsOfSeveralGroups(t *testing.T) {
 	b.after(t, gke.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.43.0.2")), "web", "a change of the other", "10.42.0.1")
 	b.after(t, b.imports.Replace(nil, "2"), "web", "the other group alone", "10.43.0.2")
 	b.after(t, gke.Replace(nil, "2"), "web", "no import", "")
-	if len(b.services) > 0 || b.counted[ServiceImports] != 0 || b.counted[GKEServiceImports] != 0 {
-		t.Errorf("held are %d services, %v", len(b.services), b.counted)
+	if held := len(b.services) + len(b.objects[ServiceImports]) + len(b.objects[GKEServiceImports]); held > 0 {
+		t.Errorf("%d inputs are still held", held)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	b.after(t, b.imports.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")), "web", "an import of the other group", "")
 	put(t, b.imports.Replace(nil, "2"))
 	b.after(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")), "web", "the slices were first", "10.1.0.1")
-	if counted := b.served.Skips[record.InvalidSourceCluster]; counted != 0 {
+	if counted := b.index.State().Totals.Skips[record.InvalidSourceCluster]; counted != 0 {
 		t.Errorf("%d slices lack what none has", counted)
 	}
 	b.after(t, gke.Update(naming(mcsv1beta1.Headless, "gke-mcs-2")), "web", "another Service", "10.2.0.1")
@@ -109,8 +109,8 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	put(t, gke.Replace(nil, "4"))
 	put(t, mirrors.Replace(nil, "4"))
 	b.drain()
-	if len(b.services) > 0 || b.counted[MirroredEndpointSlices] != 0 {
-		t.Errorf("held are %v, counted %v", b.services, b.counted)
+	if held := len(b.services) + len(b.objects[MirroredEndpointSlices]); held > 0 {
+		t.Errorf("%d inputs are still held", held)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestMirroredSlicesAreWatchedWhereAskedFor(t *testing.T) {
 	} {
 		b := newBench(t, test.options)
 		b.reflectors(new(clients), test.options)
-		watched := slices.Contains(b.resources, MirroredEndpointSlices)
+		watched := slices.ContainsFunc(b.stores, func(s *store) bool { return s.resource == MirroredEndpointSlices })
 		if watched != test.want {
 			t.Errorf("%+v: watched is %v", test.options, watched)
 		}

@@ -3,11 +3,8 @@
 package watch
 
 import (
-	"fmt"
 	"net/netip"
-	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,70 +18,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-// recorder keeps what a source tells.
-type recorder struct {
-	mu         sync.Mutex
-	counted    map[Resource]int
-	served     record.Totals
-	programmed []string
-	failures   []string // lists and watches that failed
-	// reported is how often an object began to be undecodable.
-	reported int
-	synced   map[Resource]time.Time
-	healthy  map[Resource]bool
-}
-
-func newRecorder() *recorder {
-	return &recorder{
-		counted: map[Resource]int{}, synced: map[Resource]time.Time{}, healthy: map[Resource]bool{},
-	}
-}
-
-// keep changes what is kept.
-func (r *recorder) keep(change func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	change()
-}
-
-func (r *recorder) Objects(resource Resource, delta int) {
-	r.keep(func() { r.counted[resource] += delta })
-}
-
-func (r *recorder) Totals(before, after record.Totals) {
-	r.keep(func() {
-		if !reflect.DeepEqual(before, r.served) {
-			panic(fmt.Sprintf("what was served before is %+v, and was told as %+v", before, r.served))
-		}
-		r.served = after
-	})
-}
-
-func (r *recorder) Asked(resource Resource, _ string, err error) {
-	r.keep(func() {
-		r.healthy[resource] = err == nil
-		if err != nil {
-			r.failures = append(r.failures, fmt.Sprintf("%s: %v", resource, err))
-		}
-	})
-}
-
-func (r *recorder) Watched(Resource, int) {}
-
-func (r *recorder) Confirmed(resource Resource, at time.Time) {
-	r.keep(func() { r.synced[resource] = at })
-}
-
-func (r *recorder) Undecodable(Resource, string, error) { r.keep(func() { r.reported++ }) }
-
-func (r *recorder) Programmed(headless bool, latency time.Duration) {
-	r.keep(func() { r.programmed = append(r.programmed, fmt.Sprintf("headless=%v %v", headless, latency)) })
-}
-
 // bench is a source without an API server: tests put objects into its stores.
 type bench struct {
 	*Source
-	*recorder
 	clock                       time.Time // a pause later after each publication
 	imports, slices, namespaces *store
 }
@@ -94,25 +30,26 @@ func newBench(tb testing.TB, options Options) *bench { return newBenchOf(tb, opt
 // newBenchOf is newBench with the configuration of the index.
 func newBenchOf(tb testing.TB, options Options, config *record.Config) *bench {
 	tb.Helper()
-	r := newRecorder()
-	s := newSource(options, config, r, func() {})
-	s.missing = map[scope]bool{{resource: ServiceImports}: false, {resource: EndpointSlices}: false}
+	s := newSource(options, config)
 	b := &bench{
-		Source: s, recorder: r, clock: time.Unix(1_800_000_000, 0),
-		imports:    s.storeOf(ServiceImports),
-		slices:     s.storeOf(EndpointSlices),
+		Source: s, clock: time.Unix(1_800_000_000, 0),
+		imports:    s.newStore(ServiceImports, "", false),
+		slices:     s.newStore(EndpointSlices, "", false),
 		namespaces: s.storeOf(Namespaces),
 	}
 	s.now = func() time.Time { return b.clock }
 	return b
 }
 
-func (s *Source) storeOf(resource Resource) *store { return &store{scope{resource: resource}, s} }
+// storeOf is a store that the source does not wait for.
+func (s *Source) storeOf(resource Resource) *store { return &store{Source: s, resource: resource} }
 
 // list lists what was put in up to now as all there is.
 func (b *bench) list() {
-	b.note(scope{resource: ServiceImports}, false)
-	b.note(scope{resource: EndpointSlices}, false)
+	b.mu.Lock()
+	b.imports.note(false)
+	b.slices.note(false)
+	b.mu.Unlock()
 	b.drain()
 }
 

@@ -12,8 +12,8 @@ import (
 
 func TestAListOfOneNamespaceTakesNothingOutOfAnother(t *testing.T) {
 	b := newBench(t, Options{Namespaces: []string{"a", "demo"}})
-	other := &store{scope{ServiceImports, "a"}, b.Source}
-	demo := &store{scope{ServiceImports, "demo"}, b.Source}
+	other := &store{Source: b.Source, resource: ServiceImports, namespace: "a"}
+	demo := &store{Source: b.Source, resource: ServiceImports, namespace: "demo"}
 	put(t, demo.Replace([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")}, "1"))
 	b.list()
 	b.after(t, other.Replace(nil, "2"), "web", "after another namespace was listed", "10.42.0.1")

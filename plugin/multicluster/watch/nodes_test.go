@@ -66,8 +66,8 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 	after(nodes.Delete(node("two", "b", "")), "a node that goes", "10.64.2.9", "1 2")
 	after(nodes.Replace([]any{node("two", "b", "", "not-a-range", "10.64.2.0/24")}, "2"), "another list", "10.64.2.9", "2")
 	expect("a node that is not in it", "10.64.3.9", "1 2")
-	if b.counted[Nodes] != 1 {
-		t.Errorf("the observer counts %d nodes", b.counted[Nodes])
+	if held := len(b.objects[Nodes]); held != 1 {
+		t.Errorf("held are %d nodes, want 1", held)
 	}
 
 	before := b.Topology()

@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -112,13 +113,12 @@ var sources = struct {
 	byKey map[string]*Source
 }{byKey: make(map[string]*Source)}
 
-// Open returns the source for the options and the configuration of the index. Users of equal ones, and equal content of
-// the kubeconfig, share one; the observer is that of the first. The user ends its use by calling the function that is
-// returned, once.
-func Open(options Options, config *record.Config, observer Observer) (*Source, func(), error) {
+// Open returns the source for the options and the configuration of the index, for a user until the context ends. Users of
+// equal ones, and equal content of the kubeconfig, share one. It ends with the last user.
+func Open(ctx context.Context, options Options, config *record.Config) (*Source, error) {
 	key, err := options.key()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	key += fmt.Sprintf(" %#v", *config)
 	sources.Lock()
@@ -127,39 +127,42 @@ func Open(options Options, config *record.Config, observer Observer) (*Source, f
 	if s == nil {
 		rest, err := options.Load()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if s, _, err = New(rest, options, config, observer); err != nil {
-			return nil, nil, err
+		used, end := context.WithCancel(context.WithoutCancel(ctx))
+		if s, err = New(used, rest, options, config); err != nil {
+			end()
+			return nil, err
 		}
-		s.key = key
+		s.end = func() {
+			delete(sources.byKey, key)
+			end()
+		}
 		sources.byKey[key] = s
 	}
-	s.users++
-	return s, sync.OnceFunc(s.leave), nil
+	s.use(ctx)
+	return s, nil
 }
 
-// Share adds a user to a source that Open returned, as Open does. It returns nil if the source has ended.
-func (s *Source) Share() func() {
+// Share adds a user to a source that Open returned, until the context ends. It reports whether the source has not ended.
+func (s *Source) Share(ctx context.Context) bool {
 	sources.Lock()
 	defer sources.Unlock()
 	if s.users == 0 {
-		return nil
+		return false
 	}
-	s.users++
-	return sync.OnceFunc(s.leave)
+	s.use(ctx)
+	return true
 }
 
-// leave ends one use, and the source with the last.
-func (s *Source) leave() {
-	sources.Lock()
-	s.users--
-	last := s.users == 0
-	if last {
-		delete(sources.byKey, s.key)
-	}
-	sources.Unlock()
-	if last {
-		s.close()
-	}
+// use adds a user. The lock of sources is held.
+func (s *Source) use(ctx context.Context) {
+	s.users++
+	context.AfterFunc(ctx, func() {
+		sources.Lock()
+		defer sources.Unlock()
+		if s.users--; s.users == 0 {
+			s.end()
+		}
+	})
 }

@@ -16,8 +16,7 @@ func TestAServiceIsPublishedAtOnceAndThenTenTimesASecond(t *testing.T) {
 		b := newBench(t, Options{})
 		b.now = time.Now
 		x := b.Index()
-		b.running.Go(func() { b.publishAll(t.Context()) })
-		t.Cleanup(b.running.Wait)
+		go b.publishAll(t.Context())
 		expect := func(when, service, want string) {
 			t.Helper()
 			synctest.Wait()
@@ -65,11 +64,10 @@ func TestAChangeAfterABlipOfTheAPIServerIsAnsweredAtOnce(t *testing.T) {
 		b := newBench(t, Options{})
 		b.now = time.Now
 		x := b.Index()
-		b.running.Go(func() { b.publishAll(t.Context()) })
-		t.Cleanup(b.running.Wait)
+		go b.publishAll(t.Context())
 		both := func(err error) {
-			b.asked(b.imports.scope, false, err)
-			b.asked(b.slices.scope, false, err)
+			b.imports.asked(err)
+			b.slices.asked(err)
 		}
 		both(nil)
 		put(t, b.imports.Replace([]any{importOf("db", mcsv1beta1.Headless)}, "1"))

@@ -142,16 +142,10 @@ var errBroken = apierrors.NewResourceExpired("the last watch broke")
 // is shorter than a restore of etcd, and than what it takes to notice that a connection is lost.
 const slack = 5 * time.Second
 
-// scope is what one reflector reads: a resource in one namespace, or in all if the namespace is empty.
-type scope struct {
-	resource  Resource
-	namespace string
-}
-
 // reflectors returns the reflectors that the options need.
 func (s *Source) reflectors(c *clients, options Options) (all []*cache.Reflector) {
 	add := func(resource Resource, namespace string, optional bool, example runtime.Object, from *cache.ListWatch) {
-		all = append(all, s.reflector(scope{resource, namespace}, optional, example, from))
+		all = append(all, s.newStore(resource, namespace, optional).reflector(example, from))
 	}
 	core, discovery := c.core.RESTClient(), c.discovery.RESTClient()
 	for _, namespace := range options.watchedNamespaces() {
@@ -180,28 +174,8 @@ func (s *Source) reflectors(c *clients, options Options) (all []*cache.Reflector
 	return all
 }
 
-// asked notes how a list or a watch began. Nothing waits for an optional resource that is missing or forbidden. For a
-// missing group an API server answers "forbidden" to clients without rights on it.
-func (s *Source) asked(of scope, optional bool, err error) {
-	if errors.Is(err, context.Canceled) {
-		return
-	}
-	s.observer.Asked(of.resource, of.namespace, err)
-	if missing := apierrors.IsNotFound(err) || apierrors.IsForbidden(err); missing || apierrors.IsUnauthorized(err) {
-		s.note(of, !optional || !missing)
-	}
-}
-
-// reflector keeps the source like the API server's objects of one scope. Until everything was listed the source waits
-// for it.
-func (s *Source) reflector(
-	of scope, optional bool, example runtime.Object, from *cache.ListWatch,
-) *cache.Reflector {
-	s.resources = append(s.resources, of.resource)
-	s.observer.Watched(of.resource, +1)
-	if of.resource != Nodes { // names do not wait for what only orders their answers
-		s.missing[of] = false
-	}
+// reflector keeps the store like the API server's objects.
+func (s *store) reflector(example runtime.Object, from *cache.ListWatch) *cache.Reflector {
 	// The watch since the last list ends by itself between these times: the API server's begins when it accepts the watch. A
 	// reflector opens one at a time.
 	var early, late time.Time
@@ -209,7 +183,7 @@ func (s *Source) reflector(
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			early, late = time.Time{}, time.Time{}
 			list, err := from.ListWithContext(ctx, options)
-			s.asked(of, optional, err)
+			s.asked(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
@@ -220,13 +194,13 @@ func (s *Source) reflector(
 			w, err := from.WatchWithContext(ctx, options)
 			switch {
 			case err == nil && reflect.TypeOf(w) == emptyWatch:
-				s.asked(of, optional, errClosed)
+				s.asked(errClosed)
 				return w, nil
 			case options.SendInitialEvents != nil && apierrors.IsInvalid(err):
 				// Kubernetes before 1.32, and later ones without the feature gate WatchList, do not stream lists. The
 				// reflector then lists, which is no failure.
 			default:
-				s.asked(of, optional, err)
+				s.asked(err)
 			}
 			switch {
 			case err == nil && options.TimeoutSeconds != nil:
@@ -238,8 +212,8 @@ func (s *Source) reflector(
 			return w, err
 		},
 	}
-	logger := logr.Discard() // the observer is notified of failures
+	logger := logr.Discard() // failures are logged as the source sees them
 	backoff := retry
-	return cache.NewReflectorWithOptions(listWatch, example, &store{of, s},
-		cache.ReflectorOptions{Name: string(of.resource), Logger: &logger, Backoff: &backoff})
+	return cache.NewReflectorWithOptions(listWatch, example, s,
+		cache.ReflectorOptions{Name: string(s.resource), Logger: &logger, Backoff: &backoff})
 }

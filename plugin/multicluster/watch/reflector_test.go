@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,23 +27,18 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
 	for name, test := range map[string]struct {
 		refuses func(metav1.ListOptions) bool
-		fails   []string
-		closes  bool // connections, before an answer
+		closes  bool   // connections, before an answer
+		reason  string // of failures, and their number
+		fails   float64
 	}{
-		"without WatchList": {func(o metav1.ListOptions) bool { return o.SendInitialEvents != nil }, nil, false},
-		"that watches not": {
-			func(metav1.ListOptions) bool { return true },
-			[]string{"serviceimports: " + invalid.Error()},
-			false,
-		},
-		"that has everything": {func(metav1.ListOptions) bool { return false }, nil, false},
-		"that hangs up": {
-			func(metav1.ListOptions) bool { return false },
-			slices.Repeat([]string{"serviceimports: " + errClosed.Error()}, 2), true,
-		},
+		"without WatchList":   {func(o metav1.ListOptions) bool { return o.SendInitialEvents != nil }, false, "refused", 0},
+		"that watches not":    {func(metav1.ListOptions) bool { return true }, false, "refused", 1},
+		"that has everything": {func(metav1.ListOptions) bool { return false }, false, "refused", 0},
+		"that hangs up":       {func(metav1.ListOptions) bool { return false }, true, "unreachable", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				watchErrors.Reset()
 				b := newBench(t, Options{})
 				b.follow(t, time.Millisecond, func(options metav1.ListOptions) (apiwatch.Interface, error) {
 					if test.refuses(options) {
@@ -52,11 +49,12 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 					}
 					return apiwatch.NewFake(), nil
 				})
-				if !slices.Equal(b.failures, test.fails) {
-					t.Errorf("the failures are %q, want %q", b.failures, test.fails)
+				failed := testutil.ToFloat64(watchErrors.WithLabelValues("serviceimports", test.reason))
+				if reasons := testutil.CollectAndCount(watchErrors); failed != test.fails || reasons != 1 {
+					t.Errorf("%v failures are %s, of %d reasons, want %v", failed, test.reason, reasons, test.fails)
 				}
-				if healthy := b.healthy[ServiceImports]; healthy != (len(test.fails) == 0) {
-					t.Errorf("healthy is %v", healthy)
+				if b.imports.healthy != (test.fails == 0) {
+					t.Errorf("healthy is %v", b.imports.healthy)
 				}
 			})
 		})
@@ -65,7 +63,7 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 
 // follow runs a reflector of imports, of which there are none, for a time. It returns how often it lists.
 func (b *bench) follow(t *testing.T, during time.Duration, watch func(metav1.ListOptions) (apiwatch.Interface, error)) (lists int) {
-	r := b.reflector(scope{resource: ServiceImports}, false, new(unstructured.Unstructured), &cache.ListWatch{
+	r := b.imports.reflector(new(unstructured.Unstructured), &cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			lists++
 			return &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}, nil
@@ -75,10 +73,11 @@ func (b *bench) follow(t *testing.T, during time.Duration, watch func(metav1.Lis
 		},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	b.running.Go(func() { r.RunWithContext(ctx) })
+	var running sync.WaitGroup
+	running.Go(func() { r.RunWithContext(ctx) })
 	<-time.After(during)
 	cancel()
-	b.running.Wait()
+	running.Wait()
 	return lists
 }
 
@@ -165,11 +164,12 @@ func TestWhatIsWaitedFor(t *testing.T) {
 					t.Errorf("%s: settled %v, synced %v, missing %v", when, closed(b.Settled()), closed(b.Synced()), got)
 				}
 			}
-			b.note(b.imports.scope, false)
+			b.imports.note(false)
 			expect("before", false, false)
-			b.asked(b.slices.scope, test.optional, test.err)
+			b.slices.optional = test.optional
+			b.slices.asked(test.err)
 			expect("asked", test.settled, test.synced)
-			b.note(b.slices.scope, false)
+			b.slices.note(false)
 			expect("listed", true, true)
 		})
 	}

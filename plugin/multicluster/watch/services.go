@@ -41,7 +41,6 @@ func (s *Source) set(resource Resource, id string, after *item) (changed bool) {
 		}
 		return false
 	}
-	count := len(objects)
 	var cause time.Time
 	if after == nil {
 		delete(objects, id)
@@ -51,7 +50,6 @@ func (s *Source) set(resource Resource, id string, after *item) (changed bool) {
 			cause = after.cause
 		}
 	}
-	s.observer.Objects(resource, len(objects)-count)
 	if before != nil && (after == nil || before.key != after.key) {
 		s.replace(resource, before, nil, cause)
 		before = nil

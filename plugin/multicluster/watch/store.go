@@ -4,13 +4,18 @@ package watch
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -111,16 +116,66 @@ func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
 	return cause
 }
 
-// store puts what a reflector gets into the source.
+// store puts what one reflector gets into the source: a resource in one namespace, or in all if the namespace is empty.
 type store struct {
-	scope
 	*Source
+	resource  Resource
+	namespace string
+	optional  bool // nothing waits for it if it is missing or forbidden
+
+	failed    rate.Sometimes // limits the log
+	healthy   bool           // the API server accepted the last list or watch; the lock of the source guards this and the next
+	confirmed time.Time      // of the last list, event or bookmark; bookmarks come every minute or two
 }
 
 var (
 	_ cache.TransformingStore      = (*store)(nil)
 	_ cache.ResourceVersionUpdater = (*store)(nil)
 )
+
+// newStore adds a store. Until everything was listed the source waits for it.
+func (s *Source) newStore(resource Resource, namespace string, optional bool) *store {
+	added := &store{Source: s, resource: resource, namespace: namespace, optional: optional}
+	added.failed.Interval = time.Minute
+	s.stores = append(s.stores, added)
+	if resource != Nodes { // names do not wait for what only orders their answers
+		s.missing[added] = false
+	}
+	return added
+}
+
+// note records that a store that was missing is listed, or refused: the API server has no such resource or forbids to
+// list it. What is listed settles when it is published. The lock is held.
+func (s *store) note(refused bool) {
+	if _, ok := s.missing[s]; !ok {
+		return
+	}
+	if s.missing[s] = refused; !refused {
+		delete(s.missing, s)
+	}
+	if s.listed() {
+		s.signal()
+	} else if !slices.Contains(slices.Collect(maps.Values(s.missing)), false) {
+		s.settle()
+	}
+}
+
+// asked notes how a list or a watch began. Nothing waits for an optional resource that is missing or forbidden. For a
+// missing group an API server answers "forbidden" to clients without rights on it.
+func (s *store) asked(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	if err != nil {
+		s.report(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.healthy = err == nil
+	if missing := apierrors.IsNotFound(err) || apierrors.IsForbidden(err); missing || apierrors.IsUnauthorized(err) {
+		s.note(!s.optional || !missing)
+	}
+}
 
 // Transformer lets the reflector buffer items instead of objects.
 func (s *store) Transformer() cache.TransformFunc {
@@ -156,6 +211,7 @@ func (s *store) Replace(list []any, _ string) error {
 		items[objectID(i.namespace, i.name)] = i
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for id, i := range s.objects[s.resource] {
 		if items[id] == nil && (s.namespace == "" || s.namespace == i.namespace) {
 			s.set(s.resource, id, nil)
@@ -164,9 +220,8 @@ func (s *store) Replace(list []any, _ string) error {
 	for id, i := range items {
 		s.put(id, i)
 	}
-	s.mu.Unlock()
-	s.UpdateResourceVersion("")
-	s.note(s.scope, false)
+	s.confirmed = s.now()
+	s.note(false)
 	return nil
 }
 
@@ -177,12 +232,16 @@ func (s *store) put(id string, i *item) {
 	}
 	i.namespace, i.name, _ = strings.Cut(id, "/") // one string in memory
 	if s.set(s.resource, id, i) && i.undecodable != nil {
-		s.observer.Undecodable(s.resource, id, i.undecodable)
+		log.Warningf("Leaving out %s %s, which cannot be decoded: correct or delete the object: %v", s.resource, id, i.undecodable)
 	}
 }
 
 // UpdateResourceVersion records a sign of life of the watch. A reflector calls it after each event and bookmark.
-func (s *store) UpdateResourceVersion(string) { s.observer.Confirmed(s.resource, s.now()) }
+func (s *store) UpdateResourceVersion(string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.confirmed = s.now()
+}
 
 // Resync does nothing: nothing is derived but what the source derives.
 func (s *store) Resync() error { return nil }

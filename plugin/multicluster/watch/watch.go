@@ -17,7 +17,6 @@ package watch
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -49,34 +48,12 @@ const (
 	Nodes                  Resource = "nodes"
 )
 
-// Observer observes a source for metrics and the log. Its methods must be quick and safe for concurrent use.
-type Observer interface {
-	// Objects is called with the change of the number of objects of a resource.
-	Objects(resource Resource, delta int)
-	// Totals is called with what a source served before and serves now.
-	Totals(before, after record.Totals)
-	// Asked is called with the outcome of the beginning of a list or watch of a resource, in one namespace or, if that
-	// is empty, in all.
-	Asked(resource Resource, namespace string, err error)
-	// Watched is called with the change of the number of watches of a resource.
-	Watched(resource Resource, delta int)
-	// Confirmed is called with the time of each list, event and bookmark; bookmarks come every minute or two.
-	Confirmed(resource Resource, at time.Time)
-	// Undecodable is called once with the error of an object that cannot be decoded and is left out.
-	Undecodable(resource Resource, object string, err error)
-	// Programmed is called with the latency of a change of endpoints, from its cause to the answer.
-	Programmed(headless bool, latency time.Duration)
-}
-
 // Source is a running watch of one API server, and the index that it feeds. Its methods are safe for concurrent use.
 type Source struct {
 	options  Options
 	config   *record.Config
-	observer Observer
 	index    *record.Index
 	now      func() time.Time
-	stop     context.CancelFunc
-	running  sync.WaitGroup
 	topology atomic.Pointer[record.Topology]
 	synced   chan struct{}
 	settled  chan struct{}
@@ -84,12 +61,12 @@ type Source struct {
 	// changed has a value in it while there are changes to publish. Its size of one makes many signals one.
 	changed chan struct{}
 
-	key   string // of a shared source, and the number of its users; the lock of sources guards them
-	users int
+	users int    // of a source that Open returned; the lock of sources guards it
+	end   func() // called after the last of them
 
 	mu          sync.Mutex
-	resources   []Resource                     // that are watched
-	missing     map[scope]bool                 // not listed yet; true if the API server refuses to
+	stores      []*store                       // one for each reflector
+	missing     map[*store]bool                // not listed yet; true if the API server refuses to
 	objects     map[Resource]map[string]*item  // by namespace/name
 	services    map[string]*service            // by the keys of the objects that belong to them, see item
 	byNamespace map[string]map[string]struct{} // the keys in services
@@ -97,34 +74,31 @@ type Source struct {
 	dirty       map[string][]time.Time         // by key: what the changes' causes were
 }
 
-// New returns a source of its own for the API server that rest reaches, whatever Options.Kubeconfig says, and the
-// function that ends it.
-func New(rest *rest.Config, options Options, config *record.Config, observer Observer) (*Source, func(), error) {
+// New returns a source of its own for the API server that rest reaches, whatever Options.Kubeconfig says. It ends with
+// the context.
+func New(ctx context.Context, rest *rest.Config, options Options, config *record.Config) (*Source, error) {
 	clients, err := newClients(rest)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s := newSource(options, config, observer, cancel)
+	s := newSource(options, config)
 	for _, r := range s.reflectors(clients, options) {
-		s.running.Go(func() { r.RunWithContext(klog.NewContext(ctx, logr.Discard())) })
+		go r.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 	}
-	s.running.Go(func() { s.publishAll(ctx) })
-	return s, s.close, nil
+	go s.publishAll(ctx)
+	return s, nil
 }
 
-func newSource(options Options, config *record.Config, observer Observer, stop context.CancelFunc) *Source {
+func newSource(options Options, config *record.Config) *Source {
 	s := &Source{
 		options:     options,
 		config:      config,
-		observer:    observer,
 		index:       record.NewIndex(config),
 		now:         time.Now,
-		stop:        stop,
 		synced:      make(chan struct{}),
 		settled:     make(chan struct{}),
 		changed:     make(chan struct{}, 1),
-		missing:     make(map[scope]bool),
+		missing:     make(map[*store]bool),
 		objects:     make(map[Resource]map[string]*item),
 		services:    make(map[string]*service),
 		byNamespace: make(map[string]map[string]struct{}),
@@ -133,21 +107,6 @@ func newSource(options Options, config *record.Config, observer Observer, stop c
 	s.settle = sync.OnceFunc(func() { close(s.settled) })
 	s.topology.Store(record.NewTopology(nil))
 	return s
-}
-
-// close ends the watch and waits for its goroutines.
-func (s *Source) close() {
-	s.stop()
-	s.running.Wait()
-	for resource, objects := range s.objects {
-		s.observer.Objects(resource, -len(objects))
-	}
-	if state := s.index.State(); state != nil {
-		s.observer.Totals(state.Totals, record.Totals{})
-	}
-	for _, resource := range s.resources {
-		s.observer.Watched(resource, -1)
-	}
 }
 
 // Index is what the source feeds. It has a state as soon as the source is synced.
@@ -168,29 +127,11 @@ func (s *Source) Missing() []Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var resources []Resource
-	for of := range s.missing {
-		resources = append(resources, of.resource)
+	for each := range s.missing {
+		resources = append(resources, each.resource)
 	}
 	slices.Sort(resources)
 	return slices.Compact(resources)
-}
-
-// note records that a scope that was missing is listed, or refused: the API server has no such resource or forbids to
-// list it. What is listed settles when it is published.
-func (s *Source) note(of scope, refused bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.missing[of]; !ok {
-		return
-	}
-	if s.missing[of] = refused; !refused {
-		delete(s.missing, of)
-	}
-	if s.listed() {
-		s.signal()
-	} else if !slices.Contains(slices.Collect(maps.Values(s.missing)), false) {
-		s.settle()
-	}
 }
 
 // listed reports whether everything was listed once. The lock is held.
@@ -237,24 +178,20 @@ func (s *Source) publish() (wait time.Duration) {
 	}
 	changes, causes, wait := s.take(s.now())
 	s.mu.Unlock()
-	before := s.index.State()
-	if len(changes) == 0 && before != nil {
+	synced := s.index.State() != nil
+	if len(changes) == 0 && synced {
 		return wait
 	}
 	s.index.Update(uint32(s.now().Unix()), changes)
-	var served record.Totals
-	if before != nil {
-		served = before.Totals
-	} else {
+	if !synced {
 		s.settle() // first: what waits for the sync may ask whether this is settled
 		close(s.synced)
 	}
-	s.observer.Totals(served, s.index.State().Totals)
 	now := s.now()
 	for key, service := range changes {
 		for _, cause := range causes[key] {
 			if service != nil {
-				s.observer.Programmed(service.Import.Headless, now.Sub(cause))
+				programming[service.Import.Headless].Observe(now.Sub(cause).Seconds())
 			}
 		}
 	}

@@ -3,12 +3,14 @@
 package watch
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +68,7 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 	b.after(t, b.imports.Update(importOf("db", mcsv1beta1.Headless)), "db", "and back", "10.1.0.1")
 	b.after(t, b.slices.Replace([]any{sliceOf("c", "db", "east", "10.1.0.9")}, "9"), "db", "another list", "10.1.0.9")
 	b.after(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")), "web", "another import", "10.42.0.1")
-	if got := b.served; got.ClusterSetIP != 1 || got.Headless != 1 {
+	if got := b.index.State().Totals; got.ClusterSetIP != 1 || got.Headless != 1 {
 		t.Errorf("served are %+v", got)
 	}
 	put(t, b.imports.Delete(importOf("web", mcsv1beta1.ClusterSetIP)))
@@ -75,9 +77,6 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 	if held := len(b.services) + len(b.byNamespace) + len(b.dirty) +
 		len(b.objects[EndpointSlices]) + len(b.objects[ServiceImports]); held > 0 {
 		t.Errorf("%d inputs are still held", held)
-	}
-	if b.counted[ServiceImports] != 0 || b.counted[EndpointSlices] != 0 {
-		t.Errorf("the observer counts %v", b.counted)
 	}
 }
 
@@ -112,6 +111,13 @@ func TestAnUpdateThatChangesNothingIsNotPublished(t *testing.T) {
 }
 
 func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
+	var programmed []string
+	for headless, before := range programming {
+		programming[headless] = prometheus.ObserverFunc(func(seconds float64) {
+			programmed = append(programmed, fmt.Sprintf("headless=%v %vs", headless, seconds))
+		})
+		t.Cleanup(func() { programming[headless] = before })
+	}
 	b := newBench(t, Options{})
 	const ours, kubernetes = "clusterset-dns.github.io/last-change-trigger-time", corev1.EndpointsLastChangeTriggerTime
 	caused := func(key string, seconds int64, slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
@@ -122,8 +128,8 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	put(t, b.slices.Add(caused(ours, 3600, sliceOf("a", "db", "east", "10.1.0.1"))))
 	b.list()
-	if len(b.programmed) > 0 {
-		t.Errorf("what was there before is observed: %q", b.programmed)
+	if len(programmed) > 0 {
+		t.Errorf("what was there before is observed: %q", programmed)
 	}
 	for _, later := range []*discoveryv1.EndpointSlice{
 		caused(ours, 2, sliceOf("a", "db", "east", "10.1.0.2")),
@@ -137,9 +143,9 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 		put(t, b.slices.Update(later))
 		b.drain()
 	}
-	slices.Sort(b.programmed)
-	if want := []string{"headless=true 1.2s", "headless=true 2.1s"}; !slices.Equal(b.programmed, want) {
-		t.Errorf("observed are %q, want %q", b.programmed, want)
+	slices.Sort(programmed)
+	if want := []string{"headless=true 1.2s", "headless=true 2.1s"}; !slices.Equal(programmed, want) {
+		t.Errorf("observed are %q, want %q", programmed, want)
 	}
 }
 
@@ -180,7 +186,7 @@ func TestTheStateIsOfTheLastListEventOrBookmark(t *testing.T) {
 	b := newBench(t, Options{})
 	expect := func(now time.Time) {
 		t.Helper()
-		if imports, slices := b.recorder.synced[ServiceImports], b.recorder.synced[EndpointSlices]; !imports.Equal(now) || !slices.IsZero() {
+		if imports, slices := b.imports.confirmed, b.slices.confirmed; !imports.Equal(now) || !slices.IsZero() {
 			t.Errorf("imports are of %v, slices of %v, want %v and never", imports, slices, now)
 		}
 	}
@@ -189,4 +195,52 @@ func TestTheStateIsOfTheLastListEventOrBookmark(t *testing.T) {
 	b.clock = b.clock.Add(time.Minute)
 	b.imports.UpdateResourceVersion("2") // of an event or a bookmark
 	expect(b.clock)
+}
+
+// TestGauges: they are of all sources that run. Of several watches of a resource, as of many namespaces, the worst one counts.
+func TestGauges(t *testing.T) {
+	expect := func(when, want string) {
+		t.Helper()
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(gauges{})
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, family := range families {
+			for _, metric := range family.GetMetric() {
+				name := strings.TrimPrefix(family.GetName(), "coredns_multicluster_")
+				got = append(got, fmt.Sprint(name, " ", metric.GetLabel()[0].GetValue(), " ", metric.GetGauge().GetValue()))
+			}
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%s the gauges are %s, want %s", when, text, want)
+		}
+	}
+	run := func(name string, kind mcsv1beta1.ServiceImportType, clock int64) *bench {
+		b := newBench(t, Options{})
+		b.clock = time.Unix(clock, 0)
+		put(t, b.imports.Add(importOf("bad", "Other")))
+		put(t, b.imports.Replace([]any{importOf(name, kind, "10.42.0.1"), importOf("bad", "Other")}, "1"))
+		sources.byKey[name] = b.Source
+		t.Cleanup(func() { delete(sources.byKey, name) })
+		return b
+	}
+	expect("without a source", "")
+	first := run("web", mcsv1beta1.ClusterSetIP, 100)
+	first.imports.asked(nil)
+	expect("before slices are listed", "last_sync_timestamp_seconds endpointslices 0, last_sync_timestamp_seconds serviceimports 100, "+
+		"objects serviceimports 2, watch_healthy endpointslices 0, watch_healthy serviceimports 1")
+	first.slices.asked(nil)
+	first.slices.UpdateResourceVersion("1")
+	first.list()
+	second := run("api", mcsv1beta1.ClusterSetIP, 50)
+	second.slices.asked(nil)
+	second.list()
+	second.clock = time.Unix(200, 0)
+	second.slices.UpdateResourceVersion("1")
+	expect("with two", "last_sync_timestamp_seconds endpointslices 100, last_sync_timestamp_seconds serviceimports 50, "+
+		"objects serviceimports 4, services ClusterSetIP 2, services Headless 0, skipped invalid_type 2, "+
+		"watch_healthy endpointslices 1, watch_healthy serviceimports 0")
 }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	clog "github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+const pluginName = "multicluster"
+
+var log = clog.NewWithPlugin(pluginName)
+
+var (
+	objects  = gauge("objects", "Number of Kubernetes objects that are held.", "resource")
+	services = gauge("services", "Number of services that are served, by type.", "type")
+	skipped  = gauge("skipped", "Number of objects, or parts of them, that are left out, by reason.", "reason")
+	lastSync = gauge("last_sync_timestamp_seconds",
+		"Unix time at which the API server last confirmed the state of a resource, 0 before the first time.", "resource")
+	healthy = gauge("watch_healthy", "1 if the API server accepted the last list or watch of a resource, else 0.", "resource")
+
+	watchErrors = promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: plugin.Namespace,
+		Subsystem: pluginName,
+		Name:      "watch_errors_total",
+		Help:      "Number of lists and watches that failed, by reason.",
+	}, []string{"resource", "reason"})
+
+	programmingDuration = promauto.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace:                   plugin.Namespace,
+		Subsystem:                   pluginName,
+		Name:                        "dns_programming_duration_seconds",
+		Buckets:                     prometheus.ExponentialBuckets(0.001, 2, 20), // from 1 millisecond to 9 minutes
+		NativeHistogramBucketFactor: plugin.NativeHistogramBucketFactor,
+		Help:                        "Time from a change of endpoints to the answer that has it, by service kind.",
+	}, []string{"service_kind"})
+	// programming has its histograms, for headless services and others. The kinds are those of the kubernetes plugin. Slices
+	// whose cause is known come of a Service with a selector.
+	programming = map[bool]prometheus.Observer{
+		true:  programmingDuration.WithLabelValues("headless_with_selector"),
+		false: programmingDuration.WithLabelValues("cluster_ip"),
+	}
+)
+
+func gauge(name, help, label string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(plugin.Namespace, pluginName, name), help, []string{label}, nil)
+}
+
+// gauges are computed of all sources that Open returned. Of several watches of a resource the worst one counts.
+type gauges struct{}
+
+func init() { prometheus.MustRegister(gauges{}) }
+
+// Describe describes nothing: without sources there are no gauges.
+func (gauges) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (gauges) Collect(metrics chan<- prometheus.Metric) {
+	values := map[*prometheus.Desc]map[string]float64{objects: {}, services: {}, skipped: {}, lastSync: {}, healthy: {}}
+	worst := func(of *prometheus.Desc, resource Resource, value float64) {
+		if before, known := values[of][string(resource)]; !known || value < before {
+			values[of][string(resource)] = value
+		}
+	}
+	sources.Lock()
+	defer sources.Unlock()
+	for _, s := range sources.byKey {
+		s.mu.Lock()
+		for resource, held := range s.objects {
+			values[objects][string(resource)] += float64(len(held))
+		}
+		for _, each := range s.stores {
+			synced, accepted := 0.0, 0.0
+			if !each.confirmed.IsZero() {
+				synced = float64(each.confirmed.UnixNano()) / float64(time.Second)
+			}
+			if each.healthy {
+				accepted = 1
+			}
+			worst(lastSync, each.resource, synced)
+			worst(healthy, each.resource, accepted)
+		}
+		s.mu.Unlock()
+		if state := s.index.State(); state != nil {
+			values[services]["ClusterSetIP"] += float64(state.Totals.ClusterSetIP)
+			values[services]["Headless"] += float64(state.Totals.Headless)
+			for reason, n := range state.Totals.Skips {
+				values[skipped][string(reason)] += float64(n)
+			}
+		}
+	}
+	for of, each := range values {
+		for label, value := range each {
+			metrics <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value, label)
+		}
+	}
+}
+
+// report counts and logs what keeps a resource from being watched, at most once a minute.
+func (s *store) report(err error) {
+	reason := reasonOf(err)
+	watchErrors.WithLabelValues(string(s.resource), reason).Inc()
+	watched := string(s.resource)
+	if s.namespace != "" {
+		watched += " in namespace " + s.namespace
+	}
+	s.failed.Do(func() {
+		switch reason {
+		case "expired": // an old watch ends like this, and the next list begins a new one
+		case "not_found":
+			log.Errorf("The API server has no %s: install the CRD; asking again until it is there: %v", watched, err)
+		case "forbidden":
+			log.Errorf("The API server does not let us list and watch %s: grant the right; asking again until it does: %v",
+				watched, err)
+		default:
+			log.Warningf("Cannot watch %s, answering from what is known: %v", watched, err)
+		}
+	})
+}
+
+// reasonOf is why a list or a watch failed, as one of a few words.
+func reasonOf(err error) string {
+	switch {
+	case apierrors.IsNotFound(err):
+		return "not_found"
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return "forbidden"
+	case apierrors.IsTooManyRequests(err):
+		return "throttled"
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		return "expired"
+	case apierrors.ReasonForError(err) != "":
+		return "refused"
+	default:
+		return "unreachable"
+	}
+}
