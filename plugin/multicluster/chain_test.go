@@ -172,7 +172,7 @@ func TestATransferIsWhatQueriesAnswer(t *testing.T) {
 	m := newReversePlugin(demo...)
 	_, tcp := startChain(t, m, "transfer {\n to *\n}")
 	sets := map[dns.Question][]dns.RR{}
-	for _, zone := range m.Zones {
+	for _, zone := range m.config.Zones {
 		m.maxAnswers = 1 // limits are for queries
 		transfer := &dns.Transfer{DialTimeout: patience, ReadTimeout: patience}
 		envelopes, err := transfer.In(new(dns.Msg).SetAxfr(zone), tcp)

@@ -47,7 +47,7 @@ var addresses = []netip.Addr{netip.MustParseAddr("192.0.2.53"), netip.MustParseA
 // newTestPlugin serves services, without an API server.
 func newTestPlugin(services ...service) *Multicluster {
 	m := newMulticluster()
-	m.Zones = []string{testZone}
+	m.config.Zones = []string{testZone}
 	m.now = func() time.Time { return time.Unix(testTime, 0) }
 	m.setAddresses(addresses)
 	m.serve(services)
@@ -56,8 +56,8 @@ func newTestPlugin(services ...service) *Multicluster {
 
 // serve publishes services in a new index.
 func (m *Multicluster) serve(services []service) {
-	x := record.NewIndex(m.config())
-	x.Update(testTime, build(m.config(), services...))
+	x := record.NewIndex(&m.config)
+	x.Update(testTime, build(&m.config, services...))
 	m.index.Store(x)
 }
 

@@ -243,7 +243,7 @@ func TestMatch(t *testing.T) {
 	}
 	for _, tc := range tests {
 		m := newMulticluster()
-		m.Zones = []string{tc.zone}
+		m.config.Zones = []string{tc.zone}
 		if zone, below := m.match(tc.name); below != tc.below || (zone == 0) != tc.in {
 			t.Errorf("%q in %q: got zone %d, %q, want %q, %v", tc.name, tc.zone, zone, below, tc.below, tc.in)
 		}

@@ -39,19 +39,13 @@ var log = clog.NewWithPlugin(pluginName)
 // Multicluster is the plugin. Its fields are set before it serves; previous, source and index change.
 type Multicluster struct {
 	Next plugin.Handler
-	// Zones are those it is authoritative for, fully qualified and in lower case. Reverse are those of them that are
-	// reverse zones: the last ones.
-	Zones   plugin.Zones
-	Reverse []string
 	// Fall are the zones for which a name that does not exist is passed on.
 	Fall fall.F
 
-	ttl            uint32
+	config         record.Config
 	maxAnswers     int // 0: as many as fit
-	ignoreEmpty    bool
 	prefer         record.Preference
-	cluster        string // the id of the own one, in lower case; empty: it is not known which endpoints are near
-	signature      int    // octets of the longest signature of a reply (plugin tsig); 0: the server signs none
+	signature      int // octets of the longest signature of a reply (plugin tsig); 0: the server signs none
 	startupTimeout time.Duration
 	options        watch.Options
 
@@ -121,7 +115,7 @@ func (m *Multicluster) answer(w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg,
 func (m *Multicluster) answerUnsynced(r *dns.Msg, zone int, below string) (reply *dns.Msg, rcode int) {
 	var asked record.Request
 	asked.Parse(below)
-	reverse := m.isReverse(zone)
+	reverse := m.config.IsReverse(zone)
 	switch {
 	case !m.Fall.Through(r.Question[0].Name), !reverse && record.KindApex <= asked.Kind && asked.Kind <= record.KindAbove:
 		return nil, dns.RcodeServerFailure
@@ -133,7 +127,7 @@ func (m *Multicluster) answerUnsynced(r *dns.Msg, zone int, below string) (reply
 
 // lookup finds the answer to a question, for a name in a zone.
 func (m *Multicluster) lookup(q *record.Question, below string, state *record.State, w dns.ResponseWriter, r *dns.Msg) {
-	if m.isReverse(q.Zone) && below != "" {
+	if m.config.IsReverse(q.Zone) && below != "" {
 		m.index.Load().LookupReverse(q)
 		return
 	}
@@ -158,10 +152,11 @@ func (m *Multicluster) lookup(q *record.Question, below string, state *record.St
 // match returns the number of the longest zone that the name is in, or -1, and the part of the name before it.
 func (m *Multicluster) match(qname string) (zone int, below string) {
 	zone = -1
-	for i, z := range m.Zones {
+	zones := m.config.Zones
+	for i, z := range zones {
 		cut := len(qname) - len(z)
 		if cut < 0 || !strings.EqualFold(qname[cut:], z) || cut > 0 && z != "." && qname[cut-1] != '.' ||
-			zone >= 0 && len(z) < len(m.Zones[zone]) {
+			zone >= 0 && len(z) < len(zones[zone]) {
 			continue
 		}
 		if strings.IndexByte(qname, '\\') < 0 || dns.IsSubDomain(z, qname) { // a dot may be part of a label
@@ -170,9 +165,6 @@ func (m *Multicluster) match(qname string) (zone int, below string) {
 	}
 	return zone, below
 }
-
-// isReverse tells whether that is the number of a reverse zone.
-func (m *Multicluster) isReverse(zone int) bool { return zone >= len(m.Zones)-len(m.Reverse) }
 
 // active is the plugin whose answers are served.
 func (m *Multicluster) active() *Multicluster { return cmp.Or(m.previous.Load(), m) }
@@ -198,8 +190,8 @@ func (m *Multicluster) fill(c *record.Client, w dns.ResponseWriter, r *dns.Msg) 
 	if r.IsEdns0() != nil {
 		c.Size -= sizeOPT
 	}
-	if source := m.source.Load(); source != nil && m.cluster != "" {
-		c.Place = source.Topology().Place(m.cluster, ip)
+	if source := m.source.Load(); source != nil && m.config.Cluster != "" {
+		c.Place = source.Topology().Place(m.config.Cluster, ip)
 	}
 }
 
@@ -244,7 +236,7 @@ func (m *Multicluster) reply(r *dns.Msg, found *record.Answer, soa []dns.RR) (*d
 // Metadata implements metadata.Provider. The values are in lower case: views and policies compare them.
 func (m *Multicluster) Metadata(ctx context.Context, state request.Request) context.Context {
 	zone, below := m.match(state.Name())
-	if zone < 0 || m.isReverse(zone) {
+	if zone < 0 || m.config.IsReverse(zone) {
 		return ctx
 	}
 	var asked record.Request

@@ -64,7 +64,7 @@ func serveChange(t *testing.T, m *Multicluster) {
 	serial := x.State().Serial
 	ip := fmt.Sprintf("10.42.%d.%d", byte(serial>>8), byte(serial))
 	web := service{"web", recordtest.ClusterSetIP(ip, ""), nil}
-	if x.Update(serial+1, build(m.config(), web)); x.State().Serial != serial+1 {
+	if x.Update(serial+1, build(&m.config, web)); x.State().Serial != serial+1 {
 		t.Fatal("the serial did not move")
 	}
 }

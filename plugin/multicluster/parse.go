@@ -61,7 +61,7 @@ var options = map[string]option{
 	}},
 	"ttl": {"SECONDS", 1, 1, func(m *Multicluster, args []string) error {
 		seconds, err := number(args[0], 0, maxTTL)
-		m.ttl = uint32(seconds)
+		m.config.TTL = uint32(seconds)
 		return err
 	}},
 	"noendpoints": {"", 0, 0, func(m *Multicluster, args []string) error {
@@ -103,7 +103,7 @@ var options = map[string]option{
 		if args[0] != "empty_service" {
 			return errForm
 		}
-		m.ignoreEmpty = true
+		m.config.IgnoreEmpty = true
 		return nil
 	}},
 	"startup_timeout": {"DURATION", 1, 1, func(m *Multicluster, args []string) error {
@@ -115,8 +115,8 @@ var options = map[string]option{
 		return nil
 	}},
 	"cluster": {"ID", 1, 1, func(m *Multicluster, args []string) error {
-		m.cluster = strings.ToLower(args[0])
-		if !record.IsClusterID(m.cluster) {
+		m.config.Cluster = strings.ToLower(args[0])
+		if !record.IsClusterID(m.config.Cluster) {
 			return fmt.Errorf("%q is no id of a cluster", args[0])
 		}
 		return nil
@@ -167,6 +167,7 @@ func selector(args []string, into *string) error {
 // parse reads the plugin's block of a server block.
 func parse(c *caddy.Controller) (*Multicluster, error) {
 	m := newMulticluster()
+	var reverse []string
 	for first := true; c.Next(); first = false {
 		if !first {
 			return nil, c.Err(plugin.ErrOnce.Error())
@@ -177,9 +178,9 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 		}
 		for _, zone := range zones {
 			if dnsutil.IsReverse("."+zone) > 0 { // in-addr.arpa itself is one, too
-				m.Reverse = append(m.Reverse, zone)
+				reverse = append(reverse, zone)
 			} else {
-				m.Zones = append(m.Zones, zone)
+				m.config.Zones = append(m.config.Zones, zone)
 			}
 		}
 		given := make(map[string]bool)
@@ -198,20 +199,20 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 		return nil, c.Err("namespaces and namespace_labels cannot both be set")
 	case m.options.FallbackEndpoints && m.options.NoEndpoints:
 		return nil, c.Err("fallback endpoints and noendpoints cannot both be set")
-	case m.ignoreEmpty && m.options.NoEndpoints:
+	case m.config.IgnoreEmpty && m.options.NoEndpoints:
 		return nil, c.Err("ignore empty_service and noendpoints cannot both be set")
 	case m.options.TopologyZones && m.options.NoEndpoints:
 		return nil, c.Err("zonal and noendpoints cannot both be set")
-	case len(m.Zones) == 0:
-		return nil, c.Errf("%q are reverse zones: list the zone of the names that their records hold as well", m.Reverse)
-	case len(m.Reverse) > 0 && m.cluster == "":
+	case len(m.config.Zones) == 0:
+		return nil, c.Errf("%q are reverse zones: list the zone of the names that their records hold as well", reverse)
+	case len(reverse) > 0 && m.config.Cluster == "":
 		return nil, c.Errf(
 			"%q are reverse zones, which have no records for endpoints of the local cluster: name it with cluster ID",
-			m.Reverse)
-	case m.prefer > record.PreferNone && m.cluster == "":
+			reverse)
+	case m.prefer > record.PreferNone && m.config.Cluster == "":
 		return nil, c.Err("prefer needs to know which cluster this is: say it with cluster ID")
 	}
-	m.Zones = append(m.Zones, m.Reverse...)
+	m.config.Zones, m.config.Reverse = append(m.config.Zones, reverse...), len(reverse)
 	if root := dnsserver.GetConfig(c).Root; root != "" && m.options.Kubeconfig != "" &&
 		!filepath.IsAbs(m.options.Kubeconfig) {
 		m.options.Kubeconfig = filepath.Join(root, m.options.Kubeconfig)

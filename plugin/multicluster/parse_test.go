@@ -5,7 +5,6 @@ package multicluster
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -29,8 +28,7 @@ func TestParse(t *testing.T) {
 		c := caddy.NewTestController("dns", test.input)
 		c.ServerBlockKeys = test.keys
 		got, err := parse(c)
-		reverse := slices.DeleteFunc(strings.Fields(test.zones), func(zone string) bool { return !strings.HasSuffix(zone, ".arpa.") })
-		if err != nil || strings.Join(got.Zones, " ") != test.zones || !slices.Equal(got.Reverse, reverse) {
+		if err != nil || strings.Join(got.config.Zones, " ") != test.zones || got.config.Reverse != strings.Count(test.zones, ".arpa.") {
 			t.Errorf("%q in %q: %v, %v", test.input, test.keys, got, err)
 		}
 	}
@@ -75,10 +73,10 @@ func settings(m *Multicluster) string {
 		}
 	}
 	add("fallthrough", m.Fall.Zones, usual.Fall.Zones)
-	add("ttl", m.ttl, usual.ttl)
+	add("ttl", m.config.TTL, usual.config.TTL)
 	add("max_answers", m.maxAnswers, usual.maxAnswers)
 	add("prefer", m.prefer, usual.prefer)
-	add("cluster", m.cluster, usual.cluster)
+	add("cluster", m.config.Cluster, usual.config.Cluster)
 	add("startup_timeout", m.startupTimeout, usual.startupTimeout)
 	got, base := reflect.ValueOf(m.options), reflect.ValueOf(usual.options)
 	for i := range got.NumField() {

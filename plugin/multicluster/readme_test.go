@@ -69,7 +69,7 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 	options := watch.Options{
 		Kubeconfig: newAPIServer(t, "10.42.0.1").kubeconfig, Imports: []watch.Resource{watch.ServiceImports, watch.GKEServiceImports},
 	}
-	source, err := watch.Open(t.Context(), options, newTestPlugin().config())
+	source, err := watch.Open(t.Context(), options, &newTestPlugin().config)
 	if err != nil {
 		t.Fatal(err)
 	}

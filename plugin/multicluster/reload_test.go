@@ -420,8 +420,8 @@ func TestOnlyThePluginOfTheSameServerBlockIsAPredecessor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			old, next := newTestPlugin(demo...), newMulticluster()
-			old.Zones, old.keys, old.view = test.zones, test.keys, test.view
-			next.Zones, next.keys = []string{testZone}, []string{"dns://.:53"}
+			old.config.Zones, old.keys, old.view = test.zones, test.keys, test.view
+			next.config.Zones, next.keys = []string{testZone}, []string{"dns://.:53"}
 			if !test.answers {
 				old.index.Store(nil)
 			}

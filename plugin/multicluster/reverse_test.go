@@ -13,8 +13,7 @@ const (
 // newReversePlugin serves services, and reverse zones, in the cluster east.
 func newReversePlugin(services ...service) *Multicluster {
 	m := newTestPlugin()
-	m.Reverse, m.cluster = []string{reverse4, reverse6}, "east"
-	m.Zones = append(m.Zones, m.Reverse...)
+	m.config.Zones, m.config.Reverse, m.config.Cluster = append(m.config.Zones, reverse4, reverse6), 2, "east"
 	m.setAddresses(addresses)
 	m.serve(services)
 	return m

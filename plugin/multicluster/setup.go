@@ -67,17 +67,9 @@ func setup(c *caddy.Controller) error {
 
 func newMulticluster() *Multicluster {
 	return &Multicluster{
-		ttl:            defaultTTL,
+		config:         record.Config{TTL: defaultTTL},
 		startupTimeout: defaultStartupTimeout,
 		now:            time.Now,
-	}
-}
-
-// config is that of the index.
-func (m *Multicluster) config() *record.Config {
-	return &record.Config{
-		Zones: m.Zones[:len(m.Zones)-len(m.Reverse)], Reverse: m.Reverse, Cluster: m.cluster,
-		TTL: m.ttl, IgnoreEmpty: m.ignoreEmpty,
 	}
 }
 
@@ -88,15 +80,15 @@ const sizeSignature = 10 + len("hmac-sha512.") + 1 + 16 + 64
 // setAddresses makes the records of the zones' apexes.
 func (m *Multicluster) setAddresses(addresses []netip.Addr) {
 	m.apexes = nil
-	for zone := range m.Zones {
-		m.apexes = append(m.apexes, record.NewApex(m.config(), zone, addresses))
+	for zone := range m.config.Zones {
+		m.apexes = append(m.apexes, record.NewApex(&m.config, zone, addresses))
 	}
 }
 
 // start begins to watch until the context ends. It returns once there are answers, or once none are to be expected
 // soon. Until there are some, the plugin answers as the one that it replaces, or else with SERVFAIL.
 func (m *Multicluster) start(ctx context.Context) error {
-	source, err := watch.Open(ctx, m.options, m.config())
+	source, err := watch.Open(ctx, m.options, &m.config)
 	if err != nil {
 		return err
 	}
@@ -121,13 +113,13 @@ func (m *Multicluster) start(ctx context.Context) error {
 	if previous != nil {
 		answers = "the answers of the previous Corefile"
 	}
-	log.Warningf("Starting before %v were listed: names in %v get %s until they are", source.Missing(), m.Zones, answers)
+	log.Warningf("Starting before %v were listed: names in %v get %s until they are", source.Missing(), m.config.Zones, answers)
 	go func() {
 		defer replaced()
 		if await(ctx, source.Synced()) {
 			m.previous.Store(nil)
 			debug.FreeOSMemory()
-			log.Infof("Names in %v get the answers of the present Corefile", m.Zones)
+			log.Infof("Names in %v get the answers of the present Corefile", m.config.Zones)
 		}
 	}()
 	return nil
@@ -222,7 +214,7 @@ func stopOrphans() error {
 func (m *Multicluster) predecessor() *Multicluster {
 	for key := range started.Range {
 		other := key.(*Multicluster)
-		if m.view == other.view && overlap(m.keys, other.keys) && overlap(m.Zones, other.Zones) &&
+		if m.view == other.view && overlap(m.keys, other.keys) && overlap(m.config.Zones, other.config.Zones) &&
 			other.active().state() != nil {
 			return other.active()
 		}

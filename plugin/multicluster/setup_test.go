@@ -65,7 +65,7 @@ func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
 	} {
 		api := newAPIServer(t, "10.42.0.1")
 		api.granted, test.options.Kubeconfig = test.granted, api.kubeconfig
-		s, err := watch.Open(t.Context(), test.options, newTestPlugin().config())
+		s, err := watch.Open(t.Context(), test.options, &newTestPlugin().config)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,12 +20,12 @@ import (
 // Transfer implements transfer.Transferer. It walks a snapshot, so that what is sent is of one moment. IXFR is answered
 // in full, or with the SOA where the client's serial is the present one or a newer (RFC 1995, section 2).
 func (m *Multicluster) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
-	number := slices.Index(m.Zones, strings.ToLower(zone))
+	number := slices.Index(m.config.Zones, strings.ToLower(zone))
 	if number < 0 {
 		return nil, transfer.ErrNotAuthoritative
 	}
 	active := m.active()
-	number = slices.Index(active.Zones, strings.ToLower(zone))
+	number = slices.Index(active.config.Zones, strings.ToLower(zone))
 	if number < 0 || active.state() == nil {
 		return nil, errors.New("the zone cannot be transferred before all its objects were listed")
 	}
@@ -63,7 +63,7 @@ var notifyCadence = cadence{start: 5 * time.Second, gather: time.Second, pause: 
 // moved, until the context ends. Nothing runs without the transfer plugin, which is the handler.
 func (m *Multicluster) notifySecondaries(ctx context.Context, handler plugin.Handler) {
 	transfer, ok := handler.(notifier)
-	for _, zone := range m.Zones { // a secondary of one zone does not delay those of another
+	for _, zone := range m.config.Zones { // a secondary of one zone does not delay those of another
 		if ok {
 			go m.notify(ctx, notifyCadence, transfer, zone)
 		}

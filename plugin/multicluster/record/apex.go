@@ -12,7 +12,7 @@ import (
 
 // nameServer is the name of the server of a zone. That of a reverse zone is in the first of the others.
 func (c *Config) nameServer(zone int) string {
-	if zone >= len(c.Zones) {
+	if c.IsReverse(zone) {
 		zone = 0
 	}
 	return dnsutil.Join("ns.dns", c.Zones[zone])
@@ -20,7 +20,7 @@ func (c *Config) nameServer(zone int) string {
 
 // makeSOA makes the SOA records of all zones.
 func makeSOA(config *Config, serial uint32) (soa [][]dns.RR) {
-	for i, zone := range slices.Concat(config.Zones, config.Reverse) {
+	for i, zone := range config.Zones {
 		server := config.nameServer(i)
 		soa = append(soa, []dns.RR{&dns.SOA{
 			Hdr:     dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: config.TTL},
@@ -45,15 +45,14 @@ type Apex struct {
 
 // NewApex makes the records of the zone with that number, whose name server has these addresses.
 func NewApex(config *Config, zone int, addresses []netip.Addr) Apex {
-	server := config.nameServer(zone)
-	origin := slices.Concat(config.Zones, config.Reverse)[zone]
+	server, origin := config.nameServer(zone), config.Zones[zone]
 	z := Apex{
 		ns: []dns.RR{&dns.NS{
 			Hdr: dns.RR_Header{Name: origin, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: config.TTL}, Ns: server,
 		}},
 		address: make([]dns.RR, len(addresses)),
 	}
-	if zone < len(config.Zones) {
+	if !config.IsReverse(zone) {
 		// the version of the multicluster DNS specification, and how long it may be kept (specification.md of KEP-1645)
 		z.version = []dns.RR{&dns.TXT{
 			Hdr: dns.RR_Header{

@@ -98,7 +98,7 @@ func (x *Index) apply(key string, after *Service, totals *Totals) (moved bool) {
 		x.count(totals, after, +1)
 	}
 	set(x, x.services, key, after, after != nil)
-	if len(x.config.Reverse) > 0 {
+	if x.config.Reverse > 0 {
 		x.changeReverse(before, after)
 	}
 	existed, exists := before != nil && before.Exists, after != nil && after.Exists
@@ -140,11 +140,11 @@ func (x *Index) Find(q *Question) *Service {
 func (x *Index) Snapshot(zone int) (*State, iter.Seq[[]dns.RR]) {
 	x.updating.Lock()
 	defer x.updating.Unlock()
-	if reverse := zone - len(x.config.Zones); reverse >= 0 {
+	if x.config.IsReverse(zone) {
 		return x.State(), sorted(x.reverse, func(octets string, names []string) []dns.RR {
 			addr, _ := netip.AddrFromSlice([]byte(octets))
 			owner, err := dns.ReverseAddr(addr.String())
-			if err != nil || !dns.IsSubDomain(x.config.Reverse[reverse], owner) {
+			if err != nil || !dns.IsSubDomain(x.config.Zones[zone], owner) {
 				return nil
 			}
 			return x.pointer(owner, names)

@@ -17,14 +17,13 @@ import (
 )
 
 var reverseConfig = &record.Config{
-	Zones: []string{zone}, TTL: 5, Reverse: []string{"10.in-addr.arpa.", "ip6.arpa."},
-	Cluster: "east",
+	Zones: []string{zone, "10.in-addr.arpa.", "ip6.arpa."}, Reverse: 2, Cluster: "east", TTL: 5,
 }
 
 // pointers are the text of all PTR records.
 func pointers(snapshot *record.Index) (records []dns.RR) {
 	for number := range reverseConfig.Reverse {
-		_, all := snapshot.Snapshot(len(reverseConfig.Zones) + number)
+		_, all := snapshot.Snapshot(1 + number)
 		for some := range all {
 			records = append(records, some...)
 		}

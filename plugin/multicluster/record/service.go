@@ -22,17 +22,20 @@ import (
 
 // Config is what all services of an index have in common. It is immutable.
 type Config struct {
-	// Zones are fully qualified, in lower case.
-	Zones []string
-	// Reverse are the reverse zones, likewise. Their numbers follow those of Zones. The targets of their PTR records
-	// are in the first of Zones. Endpoints in the cluster with the id Cluster have no PTR records.
-	Reverse []string
+	// Zones are fully qualified, in lower case. The last ones, of which there are Reverse, are reverse zones: the targets
+	// of their PTR records are in the first of Zones, and endpoints in the local cluster have none.
+	Zones   []string
+	Reverse int
+	// Cluster is the id of the local cluster, in lower case; empty if it is not known.
 	Cluster string
 	// IgnoreEmpty leaves out ClusterSetIP services without an endpoint that is ready, or serving and terminating.
 	IgnoreEmpty bool
 	// TTL is that of all records, in seconds.
 	TTL uint32
 }
+
+// IsReverse reports whether that is the number of a reverse zone.
+func (c *Config) IsReverse(zone int) bool { return zone >= len(c.Zones)-c.Reverse }
 
 // maxName is the number of octets of a name without its last dot (RFC 1035, section 2.3.4).
 const maxName = 253
@@ -86,7 +89,7 @@ func Build(config *Config, imported *Import, endpoints []*Endpoints) *Service {
 // name that is too long there is in no zone.
 func (s *Service) room() int {
 	longest := 0
-	for _, zone := range s.config.Zones {
+	for _, zone := range s.config.Zones[:len(s.config.Zones)-s.config.Reverse] {
 		longest = max(longest, len(strings.TrimSuffix(name(s.Import.Key, zone), ".")))
 	}
 	return maxName - longest
