@@ -75,7 +75,7 @@ func (s *Service) lookup(q *Question) Result {
 	case kind == KindService:
 		return s.lookupService(q)
 	case kind == KindPort, kind == KindProtocol:
-		wanted, ok := portName(&q.Request)
+		wanted, ok := wantedPort(&q.Request)
 		switch {
 		case !ok || !s.hasPort(wanted):
 		case kind == KindPort && q.Type == dns.TypeSRV:
@@ -98,7 +98,7 @@ func (s *Service) lookup(q *Question) Result {
 func (s *Service) lookupService(q *Question) Result {
 	switch {
 	case q.Type == dns.TypeSRV:
-		return s.targets(q, PortName{})
+		return s.targets(q, Port{})
 	case s.headless && q.Type == dns.TypeA:
 		return s.nearest(q, 4)
 	case s.headless && q.Type == dns.TypeAAAA:
@@ -115,7 +115,7 @@ func (s *Service) lookupService(q *Question) Result {
 }
 
 // hasPort reports whether the service, or a target of its SRV records, has the port.
-func (s *Service) hasPort(wanted PortName) bool {
+func (s *Service) hasPort(wanted Port) bool {
 	return s.Ports.has(wanted) || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Ports.has(wanted) })
 }
 
@@ -146,14 +146,15 @@ func (q *Question) reply(answer, extra []dns.RR, truncated bool) Result {
 	return Found
 }
 
-// portName is the port that is asked for, without a name for kind Protocol. ok is false if there can be none.
-func portName(r *Request) (wanted PortName, ok bool) {
+// wantedPort is the port that is asked for, without a number, and without a name for kind Protocol. ok is false if there
+// can be none.
+func wantedPort(r *Request) (wanted Port, ok bool) {
 	for p := tcp; p <= sctp; p++ {
 		if strings.EqualFold(p.String(), r.Protocol) {
-			return PortName{Name: strings.ToLower(r.Port), Protocol: p}, true
+			return Port{Name: strings.ToLower(r.Port), Protocol: p}, true
 		}
 	}
-	return PortName{}, false
+	return Port{}, false
 }
 
 // limit is how many of n records may be taken.

@@ -125,8 +125,8 @@ func (i *Import) HasFamily(size uint8) bool {
 	return !i.lacks.v6
 }
 
-// Declares reports whether the import has a port of that name and protocol.
-func (i *Import) Declares(port PortName) bool {
-	from, to := port.Range(i.Ports)
+// Declares reports whether the import has a port of that name and protocol, of whatever number.
+func (i *Import) Declares(port Port) bool {
+	from, to := port.among(i.Ports)
 	return i.anyPort || from < to
 }

@@ -63,21 +63,17 @@ func readPort(name string, protocol corev1.Protocol, number int32) (port Port, o
 	return Port{Name: unique.Make(name).Value(), Number: uint16(number), Protocol: Protocol(p)}, true
 }
 
-// PortName is what the first labels of an SRV name ask for. Without a name it asks for all ports.
-type PortName struct {
-	Name     string // in lower case
-	Protocol Protocol
+// owner is the name of the SRV records of the port in the service with that name.
+func (p Port) owner(service string) string {
+	return "_" + p.Name + "._" + p.Protocol.String() + "." + service
 }
 
-// Owner is the name of the SRV records of the port of the service with that name.
-func (n PortName) Owner(service string) string {
-	return "_" + n.Name + "._" + n.Protocol.String() + "." + service
-}
-
-// Range returns the range of the sorted ports that have the name and the protocol.
-func (n PortName) Range(ports []Port) (from, to int) {
-	from, _ = slices.BinarySearchFunc(ports, Port{Name: n.Name, Protocol: n.Protocol}, comparePorts)
-	to, last := slices.BinarySearchFunc(ports[from:], Port{n.Name, math.MaxUint16, n.Protocol}, comparePorts)
+// among returns the range of the sorted ports that have its name and its protocol, whatever their numbers are.
+func (p Port) among(ports []Port) (from, to int) {
+	p.Number = 0
+	from, _ = slices.BinarySearchFunc(ports, p, comparePorts)
+	p.Number = math.MaxUint16
+	to, last := slices.BinarySearchFunc(ports[from:], p, comparePorts)
 	if last {
 		to++
 	}
@@ -97,21 +93,21 @@ type PortSet struct {
 	numbers []Port // one for each number
 }
 
-// Named returns the ports that are asked for: those of the name, or one of each number if it is empty. The result is
-// shared and must not be changed.
-func (s *PortSet) Named(wanted PortName) []Port {
+// Named returns the ports that are asked for: those of the name and the protocol, or one of each number if there is no
+// name. The result is shared and must not be changed.
+func (s *PortSet) Named(wanted Port) []Port {
 	switch {
 	case s == nil:
 		return nil
 	case wanted.Name == "":
 		return s.numbers
 	}
-	from, to := wanted.Range(s.ports)
+	from, to := wanted.among(s.ports)
 	return s.ports[from:to]
 }
 
 // has reports whether there is a port with the name or, if it is empty, a named one with the protocol.
-func (s *PortSet) has(wanted PortName) bool {
+func (s *PortSet) has(wanted Port) bool {
 	if wanted.Name == "" {
 		return s != nil && hasNamed(s.ports, wanted.Protocol)
 	}
@@ -129,7 +125,7 @@ func (s *PortSet) each(service string, yield func(owner string, port uint16)) {
 	}
 	for _, port := range s.ports {
 		if port.Name != "" {
-			yield(PortName{Name: port.Name, Protocol: port.Protocol}.Owner(service), port.Number)
+			yield(port.owner(service), port.Number)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (s *Service) room() int {
 func (s *Service) fitting(ports []Port) (fit []Port) {
 	for _, port := range ports {
 		switch {
-		case !s.Import.Declares(PortName{Name: port.Name, Protocol: port.Protocol}):
+		case !s.Import.Declares(port):
 		case port.Name != "" && len("_._.")+len(port.Name)+len(port.Protocol.String()) > s.room():
 			s.Skips.Add(NameTooLong, 1)
 		default:

@@ -18,7 +18,7 @@ type target struct {
 }
 
 // targets answers with the SRV records of the ports that are asked for, and with the addresses of their targets.
-func (s *Service) targets(q *Question, wanted PortName) Result {
+func (s *Service) targets(q *Question, wanted Port) Result {
 	if !s.headless {
 		return s.services(q, s.Ports.Named(wanted))
 	}

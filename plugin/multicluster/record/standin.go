@@ -126,7 +126,7 @@ func (i *Import) WithEndpoints(from []*Endpoints) *Import {
 			addrs = append(addrs, addr)
 		}
 		for _, port := range e.ports {
-			if end > 0 && i.Declares(PortName{port.Name, port.Protocol}) {
+			if end > 0 && i.Declares(port) {
 				ports = append(ports, port)
 			}
 		}
