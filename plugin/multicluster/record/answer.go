@@ -186,7 +186,8 @@ func (s *Service) addresses(q *Question, size uint8, n int, addr func(int) []byt
 	return q.reply(out.records, nil, count < n)
 }
 
-// addressList makes address records, those of a family in one piece if there are no more than expected.
+// addressList makes address records, those of a family in one piece if there are no more than expected. Other records
+// may come between them.
 type addressList struct {
 	records []dns.RR
 	a       []dns.A // to be filled in
@@ -197,19 +198,24 @@ func newAddressList(expected int) addressList {
 	return addressList{records: make([]dns.RR, 0, expected)}
 }
 
+// add adds the record of an address in network order. It refers to these octets, which never change.
 func (l *addressList) add(owner string, ttl uint32, addr []byte) {
 	more := max(1, cap(l.records)-len(l.records))
 	if len(addr) == 4 {
 		if len(l.a) == 0 {
 			l.a = make([]dns.A, more)
 		}
-		l.records = append(l.records, setA(&l.a[0], owner, ttl, addr))
-		l.a = l.a[1:]
+		a := &l.a[0]
+		setHeader(&a.Hdr, owner, dns.TypeA, ttl)
+		a.A = addr
+		l.records, l.a = append(l.records, a), l.a[1:]
 		return
 	}
 	if len(l.aaaa) == 0 {
 		l.aaaa = make([]dns.AAAA, more)
 	}
-	l.records = append(l.records, setAAAA(&l.aaaa[0], owner, ttl, addr))
-	l.aaaa = l.aaaa[1:]
+	aaaa := &l.aaaa[0]
+	setHeader(&aaaa.Hdr, owner, dns.TypeAAAA, ttl)
+	aaaa.AAAA = addr
+	l.records, l.aaaa = append(l.records, aaaa), l.aaaa[1:]
 }

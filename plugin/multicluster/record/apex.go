@@ -50,7 +50,6 @@ func NewApex(config *Config, zone int, addresses []netip.Addr) Apex {
 		ns: []dns.RR{&dns.NS{
 			Hdr: dns.RR_Header{Name: origin, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: config.TTL}, Ns: server,
 		}},
-		address: make([]dns.RR, len(addresses)),
 	}
 	if !config.IsReverse(zone) {
 		// the version of the multicluster DNS specification, and how long it may be kept (specification.md of KEP-1645)
@@ -61,9 +60,11 @@ func NewApex(config *Config, zone int, addresses []netip.Addr) Apex {
 			Txt: []string{"1.0.0"},
 		}}
 	}
-	for i, addr := range addresses {
-		z.address[i] = addressRecord(server, config.TTL, addr.AsSlice())
+	out := newAddressList(len(addresses))
+	for _, addr := range addresses {
+		out.add(server, config.TTL, addr.AsSlice())
 	}
+	z.address = out.records
 	return z
 }
 

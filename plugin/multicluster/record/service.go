@@ -118,14 +118,15 @@ func (s *Service) answersAs(other *Service) bool {
 
 // Records are all records of the service in the zone with that number: what queries answer, whatever limits they are
 // under. They may be shared and must not be changed.
-func (s *Service) Records(zone int) (records []dns.RR) {
+func (s *Service) Records(zone int) []dns.RR {
 	if !s.Exists {
 		return nil
 	}
+	var out addressList
 	owner, ttl := name(s.Import.Key, s.config.Zones[zone]), s.config.TTL
 	if len(s.Blocks) > 0 {
 		s.Ports.each(owner, func(name string, port uint16) {
-			records = append(records, serviceRecord(name, ttl, owner, port))
+			out.records = append(out.records, serviceRecord(name, ttl, owner, port))
 		})
 	}
 	for i := range s.Blocks {
@@ -133,18 +134,18 @@ func (s *Service) Records(zone int) (records []dns.RR) {
 		for j := range b.Len() {
 			host := string(b.AppendHost(nil, j)) + "." + b.Cluster + "." + owner
 			if b.InService {
-				records = append(records, addressRecord(owner, ttl, b.Addr(j)))
+				out.add(owner, ttl, b.Addr(j))
 			}
 			if b.InHost {
-				records = append(records, addressRecord(host, ttl, b.Addr(j)))
+				out.add(host, ttl, b.Addr(j))
 			}
 			b.Ports.each(owner, func(name string, port uint16) {
 				srv := &dns.SRV{Priority: uint16(b.Priority), Weight: b.Weight}
-				records = append(records, setSRV(srv, name, ttl, host, port))
+				out.records = append(out.records, setSRV(srv, name, ttl, host, port))
 			})
 		}
 	}
-	return records
+	return out.records
 }
 
 // usualWeight is that of SRV records that have none of their own: no target of a priority is preferred.
@@ -154,33 +155,11 @@ func setHeader(header *dns.RR_Header, owner string, rrtype uint16, ttl uint32) {
 	header.Name, header.Rrtype, header.Class, header.Ttl = owner, rrtype, dns.ClassINET, ttl
 }
 
-// setA fills a record in and returns it. The record refers to the octets of the address, which never change.
-func setA(record *dns.A, owner string, ttl uint32, addr []byte) dns.RR {
-	setHeader(&record.Hdr, owner, dns.TypeA, ttl)
-	record.A = addr
-	return record
-}
-
-// setAAAA is setA for IPv6.
-func setAAAA(record *dns.AAAA, owner string, ttl uint32, addr []byte) dns.RR {
-	setHeader(&record.Hdr, owner, dns.TypeAAAA, ttl)
-	record.AAAA = addr
-	return record
-}
-
 // setSRV fills a record in but for priority and weight, and returns it.
 func setSRV(record *dns.SRV, owner string, ttl uint32, target string, port uint16) dns.RR {
 	setHeader(&record.Hdr, owner, dns.TypeSRV, ttl)
 	record.Port, record.Target = port, target
 	return record
-}
-
-// addressRecord is the record of one address in network order.
-func addressRecord(owner string, ttl uint32, addr []byte) dns.RR {
-	if len(addr) == 4 {
-		return setA(new(dns.A), owner, ttl, addr)
-	}
-	return setAAAA(new(dns.AAAA), owner, ttl, addr)
 }
 
 func serviceRecord(owner string, ttl uint32, target string, port uint16) dns.RR {
