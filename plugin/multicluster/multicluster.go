@@ -12,7 +12,6 @@
 package multicluster
 
 import (
-	"cmp"
 	"context"
 	"hash/fnv"
 	"net/netip"
@@ -87,10 +86,12 @@ func (m *Multicluster) answer(w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg,
 	if zone < 0 || question.Qclass != dns.ClassINET {
 		return nil, dns.RcodeSuccess
 	}
-	active := m
-	if previous := m.previous.Load(); previous != nil {
-		if z, b := previous.match(question.Name); z >= 0 {
-			active, zone, below = previous, z, b
+	active := m.active()
+	if active != m {
+		if z, b := active.match(question.Name); z >= 0 {
+			zone, below = z, b
+		} else {
+			active = m
 		}
 	}
 	state := active.state()
@@ -167,7 +168,12 @@ func (m *Multicluster) match(qname string) (zone int, below string) {
 }
 
 // active is the plugin whose answers are served.
-func (m *Multicluster) active() *Multicluster { return cmp.Or(m.previous.Load(), m) }
+func (m *Multicluster) active() *Multicluster {
+	if previous := m.previous.Load(); previous != nil && m.state() == nil {
+		return previous
+	}
+	return m
+}
 
 // state is that of the index, or nil before the first sync.
 func (m *Multicluster) state() *record.State {

@@ -101,38 +101,28 @@ func (m *Multicluster) start(ctx context.Context) error {
 	m.source.Store(source)
 	m.index.Store(source.Index())
 	listed := m.state() != nil // by another server block, or before a reload
-	if m.await(source) {
-		m.previous.Store(nil) // it must not outlive its instance
-		replaced()
-		if !listed {
-			go debug.FreeOSMemory() // the lists took several times the memory of the records
-		}
-		return nil
-	}
-	answers := "SERVFAIL"
-	if previous != nil {
-		answers = "the answers of the previous Corefile"
-	}
-	log.Warningf("Starting before %v were listed: names in %v get %s until they are", source.Missing(), m.config.Zones, answers)
 	go func() {
-		defer replaced()
 		if await(ctx, source.Synced()) {
-			m.previous.Store(nil)
-			debug.FreeOSMemory()
+			m.previous.Store(nil) // it must not outlive its instance
+			replaced()
 			log.Infof("Names in %v get the answers of the present Corefile", m.config.Zones)
+			if !listed {
+				debug.FreeOSMemory() // the lists took several times the memory of the records
+			}
 		}
 	}()
-	return nil
-}
-
-// await waits until everything was listed, and reports whether it was. It gives up after the startup timeout, or when
-// the API server has refused: that can last.
-func (m *Multicluster) await(source *watch.Source) bool {
 	select {
 	case <-source.Settled():
 	case <-time.After(m.startupTimeout):
 	}
-	return m.state() != nil
+	if m.state() == nil {
+		answers := "SERVFAIL"
+		if previous != nil {
+			answers = "the answers of the previous Corefile"
+		}
+		log.Warningf("Starting before %v were listed: names in %v get %s until they are", source.Missing(), m.config.Zones, answers)
+	}
+	return nil
 }
 
 // localAddresses are the addresses of a server that listens on the hosts: the global ones, or else the link-local ones
