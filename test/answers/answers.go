@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -26,7 +27,7 @@ type DNS struct {
 // Start returns a DNS that reads the cluster of a config. The caller stops it.
 func Start(config *rest.Config) (*DNS, error) {
 	ctx, stop := context.WithCancel(context.Background())
-	source, err := watch.New(ctx, config, watch.Options{}, &record.Config{Zones: []string{"clusterset.local."}, TTL: 5})
+	source, err := watch.New(ctx, config, watch.Options{}, &record.Config{Zones: []string{recordtest.Zone}, TTL: 5})
 	if err != nil {
 		stop()
 		return nil, err
@@ -55,16 +56,12 @@ func (d *DNS) ask(service, namespace string, qtype uint16) (rcode int, records [
 	if d.source.Index().State() == nil {
 		return dns.RcodeServerFailure, nil
 	}
-	query := service + "." + namespace + ".svc"
-	q := record.Question{Name: query + ".clusterset.local.", Type: qtype, Client: record.Client{Size: dns.MaxMsgSize}}
-	q.Request.Parse(query)
-	if found := d.source.Index().Find(&q); found != nil {
-		found.Lookup(&q)
-	}
-	if q.Answer.Result == record.NotExist {
+	name := service + "." + namespace + ".svc." + recordtest.Zone
+	answer := recordtest.Ask(d.source.Index(), record.Question{Name: name, Type: qtype, Client: record.Client{Size: dns.MaxMsgSize}})
+	if answer.Result == record.NotExist {
 		return dns.RcodeNameError, nil
 	}
-	return dns.RcodeSuccess, q.Answer.Answer
+	return dns.RcodeSuccess, answer.Answer
 }
 
 // SRV returns the SRV records of a service as text, sorted: for each the priority, the weight, and the host and cluster

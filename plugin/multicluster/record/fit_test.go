@@ -18,9 +18,7 @@ import (
 
 // askAs looks a name up for a client.
 func askAs(snapshot *record.Index, qname string, qtype uint16, limit int, client record.Client) record.Answer {
-	q := question(qname, qtype)
-	q.Max = limit
-	return lookup(snapshot, q, client)
+	return recordtest.Ask(snapshot, record.Question{Name: qname, Type: qtype, Max: limit, Client: client})
 }
 
 func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {

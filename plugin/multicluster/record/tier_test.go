@@ -124,9 +124,8 @@ func TestTiers(t *testing.T) {
 					checkZone(t, snapshot)
 				}
 				look := func(qname string, qtype uint16) record.Answer {
-					q := question(qname, qtype)
-					q.Prefer = test.prefer
-					return lookup(snapshot, q, record.Client{Size: 65535, Place: east.Place("east", netip.MustParseAddr(test.client))})
+					client := record.Client{Size: 65535, Place: east.Place("east", netip.MustParseAddr(test.client))}
+					return recordtest.Ask(snapshot, record.Question{Name: qname, Type: qtype, Prefer: test.prefer, Client: client})
 				}
 				if got := tiersOf(look("db.demo.svc."+zone, dns.TypeA)); got != test.a {
 					t.Errorf("A: got %s, want %s", got, test.a)
@@ -186,10 +185,9 @@ func tiersOf(reply record.Answer) string {
 func TestTiersOfEachFamily(t *testing.T) {
 	snapshot := snapshotOf(build(sql, recordtest.Slices("east: 10.1.0.1@a; west: fd00::1@a")...))
 	for qtype, want := range map[uint16]string{dns.TypeA: "10.1.0.1", dns.TypeAAAA: "fd00::1"} {
-		q := question("db.demo.svc."+zone, qtype)
-		q.Prefer = record.PreferCluster
-		if reply := lookup(snapshot, q, record.Client{Size: 512, Place: east.Place("east", netip.Addr{})}).Answer; len(
-			reply) != 1 || dataOf(reply[0]) != want {
+		client := record.Client{Size: 512, Place: east.Place("east", netip.Addr{})}
+		q := record.Question{Name: "db.demo.svc." + zone, Type: qtype, Prefer: record.PreferCluster, Client: client}
+		if reply := recordtest.Ask(snapshot, q).Answer; len(reply) != 1 || dataOf(reply[0]) != want {
 			t.Errorf("got %v, want %s", reply, want)
 		}
 	}

@@ -11,35 +11,16 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-const zone = "clusterset.local."
+const zone = recordtest.Zone
 
 var config = &record.Config{Zones: []string{zone}, TTL: 5}
 
-// question is what a client asks for a name in the zone.
-func question(qname string, qtype uint16) record.Question {
-	if !dns.IsSubDomain(zone, qname) {
-		panic(qname)
-	}
-	below := strings.TrimSuffix(qname[:len(qname)-len(zone)], ".")
-	return record.Question{Name: qname, Request: parse(below), Type: qtype}
-}
-
 // ask looks a name up, for a client that can take all.
 func ask(snapshot *record.Index, qname string, qtype uint16) record.Answer {
-	return lookup(snapshot, question(qname, qtype), record.Client{Size: 1 << 30})
-}
-
-// lookup asks for a client.
-func lookup(snapshot *record.Index, q record.Question, client record.Client) record.Answer {
-	if service := snapshot.Find(&q); service != nil {
-		if service.Limits(&q) {
-			q.Client = client
-		}
-		service.Lookup(&q)
-	}
-	return q.Answer
+	return recordtest.Ask(snapshot, record.Question{Name: qname, Type: qtype, Client: record.Client{Size: 1 << 30}})
 }
 
 // text is the text of records, sorted.

@@ -18,9 +18,10 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-var config = &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}
+var config = &record.Config{Zones: []string{recordtest.Zone}, TTL: 5}
 
 // reply is what the index answers to an A query for a service of namespace demo, as text.
 func reply(x *record.Index, service string) string {
@@ -31,15 +32,9 @@ func replyTo(x *record.Index, service string, prefer record.Preference, client r
 	if x.State() == nil {
 		return "SERVFAIL"
 	}
-	q := record.Question{
-		Name: service + ".demo.svc.clusterset.local.", Type: dns.TypeA, Prefer: prefer, Client: client,
-	}
-	q.Request.Parse(service + ".demo.svc")
-	if service := x.Find(&q); service != nil {
-		service.Lookup(&q)
-	}
+	q := record.Question{Name: service + ".demo.svc." + recordtest.Zone, Type: dns.TypeA, Prefer: prefer, Client: client}
 	var all []string
-	for _, rr := range q.Answer.Answer {
+	for _, rr := range recordtest.Ask(x, q).Answer {
 		all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
 	}
 	slices.Sort(all)

@@ -27,6 +27,23 @@ func Build(config *record.Config, name, raw string, endpointSlices ...*discovery
 	return record.Build(config, record.FromServiceImport(imported), all)
 }
 
+// Zone is the zone that Ask asks in.
+const Zone = "clusterset.local."
+
+// Ask answers a question for a name in the zone, as the plugin does: its client counts if the service says so.
+func Ask(x *record.Index, q record.Question) record.Answer {
+	client := q.Client
+	q.Client = record.Client{}
+	q.Request.Parse(strings.TrimSuffix(q.Name[:len(q.Name)-len(Zone)], "."))
+	if service := x.Find(&q); service != nil {
+		if service.Limits(&q) {
+			q.Client = client
+		}
+		service.Lookup(&q)
+	}
+	return q.Answer
+}
+
 // Unmarshal reads YAML.
 func Unmarshal(text string, into any) {
 	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
