@@ -118,7 +118,7 @@ func (m *Multicluster) answerUnsynced(r *dns.Msg, zone int, below string) (reply
 	asked.Parse(below)
 	reverse := m.config.IsReverse(zone)
 	switch {
-	case !m.Fall.Through(r.Question[0].Name), !reverse && record.KindApex <= asked.Kind && asked.Kind <= record.KindAbove:
+	case !m.Fall.Through(r.Question[0].Name), !reverse && asked.Kind == record.KindApex:
 		return nil, dns.RcodeServerFailure
 	case !reverse && m.Next == nil:
 		return m.reply(r, &record.Answer{Result: record.NotExist}, nil)
@@ -134,7 +134,7 @@ func (m *Multicluster) lookup(q *record.Question, below string, state *record.St
 	}
 	q.Request.Parse(below)
 	switch q.Request.Kind {
-	case record.KindApex, record.KindVersion, record.KindNameServer, record.KindAbove:
+	case record.KindApex:
 		m.apexes[q.Zone].Lookup(q, state.SOA(q.Zone))
 		return
 	case record.KindTopologyZone:

@@ -32,7 +32,7 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_718},
+		{"lines of plugin/", lines["plugin"], 4_619},
 		{"lines of controller/", lines["controller"], 16_667},
 		{"lines of cmd/", lines["cmd"], 5_152},
 		{"lines of " + units, lines[units], 54_199},

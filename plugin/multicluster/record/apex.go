@@ -70,15 +70,15 @@ func NewApex(config *Config, zone int, addresses []netip.Addr) Apex {
 
 // Lookup answers for a name that is not of a service. It always exists. The SOA record is that of the zone.
 func (z *Apex) Lookup(q *Question, soa []dns.RR) {
-	kind, records, extra := q.Request.Kind, []dns.RR(nil), []dns.RR(nil)
-	switch {
-	case kind == KindApex && q.Type == dns.TypeSOA:
+	var records, extra []dns.RR
+	switch name := q.Request.Apex; {
+	case name == "" && q.Type == dns.TypeSOA:
 		records = soa
-	case kind == KindApex && q.Type == dns.TypeNS:
+	case name == "" && q.Type == dns.TypeNS:
 		records, extra = z.ns, z.address
-	case kind == KindVersion && q.Type == dns.TypeTXT:
+	case name == "dns-version" && q.Type == dns.TypeTXT:
 		records = z.version
-	case kind == KindNameServer:
+	case name == "ns.dns":
 		other := func(rr dns.RR) bool { return rr.Header().Rrtype != q.Type }
 		records = slices.Clip(slices.DeleteFunc(slices.Clone(z.address), other))
 	}

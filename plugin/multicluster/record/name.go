@@ -30,14 +30,8 @@ type Kind uint8
 const (
 	// KindUnknown is a name that cannot exist below a zone.
 	KindUnknown Kind = iota
-	// KindApex is the zone itself.
+	// KindApex is the zone itself, or one of the other names that every zone has.
 	KindApex
-	// KindVersion is dns-version, which holds the version of the specification.
-	KindVersion
-	// KindNameServer is ns.dns, the target of the zone's NS record.
-	KindNameServer
-	// KindAbove is a name that always exists and never holds a record: dns and svc.
-	KindAbove
 	// KindNamespace is <namespace>.svc.
 	KindNamespace
 	// KindService is <service>.<namespace>.svc.
@@ -58,6 +52,8 @@ const (
 type Request struct {
 	// Kind tells which of the other fields are set.
 	Kind Kind
+	// Apex is set for kind Apex: one of the names in lower case, or empty for the zone itself.
+	Apex string
 	// Namespace is set from kind Namespace on.
 	Namespace string
 	// Service is set from kind Service on.
@@ -80,32 +76,22 @@ type Request struct {
 // Parse tells what a name asks for. The name is relative to a zone, without the dot before the zone, and empty for the
 // zone itself. Case does not matter. The strings are parts of the name, in the case in which they came. r is zero before.
 func (r *Request) Parse(below string) {
-	if below == "" {
-		r.Kind = KindApex
+	if rest, last := cutLast(below); rest != "" && strings.EqualFold(last, "svc") {
+		r.parseService(rest)
 		return
 	}
-	rest, last := cutLast(below)
-	switch {
-	case strings.EqualFold(last, "svc"):
-		if rest == "" && last != below {
-			break // an empty label
+	for _, name := range apexNames {
+		if strings.EqualFold(below, name) {
+			r.Kind, r.Apex = KindApex, name
 		}
-		r.parseService(rest)
-	case last == below && strings.EqualFold(last, "dns-version"):
-		r.Kind = KindVersion
-	case last == below && strings.EqualFold(last, "dns"):
-		r.Kind = KindAbove
-	case strings.EqualFold(last, "dns") && strings.EqualFold(rest, "ns"):
-		r.Kind = KindNameServer
 	}
 }
 
+// apexNames are the names that every zone has, without the zone. The last two hold no record.
+var apexNames = []string{"", "dns-version", "ns.dns", "dns", "svc"}
+
 // parseService parses the labels before svc. An empty label leaves the kind unknown.
 func (r *Request) parseService(below string) {
-	if below == "" {
-		r.Kind = KindAbove
-		return
-	}
 	before, namespace := cutLast(below)
 	if namespace == "" {
 		return

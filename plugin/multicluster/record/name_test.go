@@ -13,18 +13,18 @@ import (
 
 func TestParse(t *testing.T) {
 	kinds := map[record.Kind]string{
-		record.KindApex: "apex", record.KindVersion: "version", record.KindAbove: "above", record.KindNameServer: "nameserver",
-		record.KindNamespace: "namespace", record.KindService: "service", record.KindCluster: "cluster", record.KindHost: "host",
-		record.KindPort: "port", record.KindProtocol: "protocol", record.KindTopologyZone: "zone",
+		record.KindApex: "apex", record.KindNamespace: "namespace", record.KindService: "service", record.KindCluster: "cluster",
+		record.KindHost: "host", record.KindPort: "port", record.KindProtocol: "protocol", record.KindTopologyZone: "zone",
 	}
 	for _, tc := range []struct{ below, want string }{ // kind, parts, service and namespace, none if it is no name
 		{"", "apex"},
-		{"dns-version", "version"},
+		{"DNS-Version", "apex dns-version"},
 		{"a.dns-version", ""},
-		{"dns", "above"},
-		{"ns.dns", "nameserver"},
+		{"dns", "apex dns"},
+		{"ns.dns", "apex ns.dns"},
+		{".dns", ""},
 		{"a.ns.dns", ""},
-		{"svc", "above"},
+		{"svc", "apex svc"},
 		{"demo.svc", "namespace demo"},
 		{"web.demo.svc", "service web demo"},
 		{"Web.DEMO.sVc", "service Web DEMO"},
@@ -66,9 +66,9 @@ func TestParse(t *testing.T) {
 		{`a\.b.demo.svc`, `cluster a\ b demo`},
 	} {
 		got := parse(tc.below)
-		words := []string{kinds[got.Kind], got.Port, got.Protocol, got.Host, got.Cluster, got.TopologyZone, "", got.Service, got.Namespace}
+		words := []string{kinds[got.Kind], got.Apex, got.Port, got.Protocol, got.Host, got.Cluster, got.TopologyZone, "", got.Service, got.Namespace}
 		if got.Prefers {
-			words[6] = "prefers"
+			words[7] = "prefers"
 		}
 		if text := strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " "); text != tc.want ||
 			got.Service != "" && got.Key != got.Service+"."+got.Namespace {
