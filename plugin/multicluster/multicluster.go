@@ -19,7 +19,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/fall"
@@ -48,9 +47,8 @@ type Multicluster struct {
 	startupTimeout time.Duration
 	options        watch.Options
 
-	instance *caddy.Instance
-	keys     []string // of the server block, each with an address that it listens on
-	view     string   // of the server block; empty if it has none
+	keys []string // of the server block, each with an address that it listens on
+	view string   // of the server block; empty if it has none
 	// previous answers until this one has answers: the plugin that a reload replaces.
 	previous atomic.Pointer[Multicluster]
 

@@ -36,7 +36,10 @@ func setup(c *caddy.Controller) error {
 		m.Next = next
 		return m
 	})
-	m.enlist(c)
+	c.Set(m, m)                                  // in the storage of its instance
+	for _, instance := range caddy.Instances() { // a failed restart of any, even of one without the plugin
+		instance.OnRestartFailed = append(instance.OnRestartFailed, stopOrphans)
+	}
 	for _, host := range config.ListenHosts {
 		for _, key := range c.ServerBlockKeys {
 			m.keys = append(m.keys, host+" "+key)
@@ -172,27 +175,17 @@ func (m *Multicluster) stop() {
 	}
 }
 
-// enlist notes the plugin's instance, which is the one whose Storage has the plugin. A failed restart of any instance,
-// even of one without the plugin, then stops orphans.
-func (m *Multicluster) enlist(c *caddy.Controller) {
-	c.Set(m, m)
-	for _, instance := range caddy.Instances() {
-		instance.StorageMu.RLock()
-		if instance.Storage[m] != nil {
-			m.instance = instance
-		}
-		instance.StorageMu.RUnlock()
-		instance.OnRestartFailed = append(instance.OnRestartFailed, stopOrphans)
-	}
-}
-
-// stopOrphans stops the plugins whose instance does not run. CoreDNS shuts down the plugins of an instance that another
+// stopOrphans stops the plugins that no running instance has. CoreDNS shuts down the plugins of an instance that another
 // one replaces, but not those of an instance that failed to start, or to stop.
 func stopOrphans() error {
-	instances := caddy.Instances()
 	for key := range started.Range {
-		if m := key.(*Multicluster); !slices.Contains(instances, m.instance) {
-			m.stop()
+		running := slices.ContainsFunc(caddy.Instances(), func(instance *caddy.Instance) bool {
+			instance.StorageMu.RLock()
+			defer instance.StorageMu.RUnlock()
+			return instance.Storage[key] != nil
+		})
+		if !running {
+			key.(*Multicluster).stop()
 		}
 	}
 	return nil
