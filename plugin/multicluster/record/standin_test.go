@@ -13,37 +13,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-func wantingImport(annotations map[string]string, kind mcsv1beta1.ServiceImportType, ips ...string) *record.Import {
+func wantingImport(kind mcsv1beta1.ServiceImportType) *record.Import {
 	return record.FromServiceImport(&mcsv1beta1.ServiceImport{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo", Annotations: annotations},
-		Spec: mcsv1beta1.ServiceImportSpec{
-			Type: kind, IPs: ips, Ports: []mcsv1beta1.ServicePort{{Name: "http", Port: 80}},
-		},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo"},
+		Spec:       mcsv1beta1.ServiceImportSpec{Type: kind, Ports: []mcsv1beta1.ServicePort{{Name: "http", Port: 80}}},
 	})
-}
-
-func TestDerivedServices(t *testing.T) {
-	const usual, aws = "[derived-scaifns3gd derived-web antrea-mc-web amcs-web]", "multicluster.k8s.aws/derived-service"
-	for _, tc := range []struct {
-		annotation, value string
-		ips               []string
-		want              string
-	}{
-		{"", "", nil, usual},
-		{"", "", []string{"None", "127.0.0.1"}, usual},
-		{"", "", []string{"10.42.0.1"}, "[]"},
-		{"multicluster.kubernetes.io/derived-service", "../a", nil, usual},
-		{
-			aws, `[{"cluster":"b","derived-service":"y"},{"derived-service":"x"},{"derived-service":"x"},{}]`,
-			nil, "[x y]",
-		},
-		{aws, "{", nil, usual},
-	} {
-		imported := wantingImport(map[string]string{tc.annotation: tc.value}, mcsv1beta1.ClusterSetIP, tc.ips...)
-		if got := fmt.Sprint(imported.DerivedServices()); got != tc.want {
-			t.Errorf("%s %s %v: %s, want %s", tc.annotation, tc.value, tc.ips, got, tc.want)
-		}
-	}
 }
 
 func TestEndpointsStandIn(t *testing.T) {
@@ -58,7 +32,7 @@ func TestEndpointsStandIn(t *testing.T) {
 		for _, slice := range recordtest.Slices(test.slices) {
 			from = append(from, record.FromEndpointSlice(slice, false))
 		}
-		imported := wantingImport(nil, mcsv1beta1.ClusterSetIP)
+		imported := wantingImport(mcsv1beta1.ClusterSetIP)
 		filled := imported.WithEndpoints(from)
 		if got := fmt.Sprint(filled.Addrs, filled.Ports); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
@@ -67,7 +41,7 @@ func TestEndpointsStandIn(t *testing.T) {
 			t.Errorf("%s: the import itself was changed", name)
 		}
 	}
-	headless := wantingImport(nil, mcsv1beta1.Headless)
+	headless := wantingImport(mcsv1beta1.Headless)
 	if headless.WithEndpoints([]*record.Endpoints{record.FromEndpointSlice(recordtest.Slice("east[http=8080]: 10.1.0.1"), false)}) != headless {
 		t.Error("a headless import was filled")
 	}
