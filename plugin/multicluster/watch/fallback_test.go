@@ -145,7 +145,7 @@ func TestARefusedImportHasNothingInCommonWithMirroredSlices(t *testing.T) {
 	refused := importOf("web", "Unknown")
 	put(t, b.imports.Add(refused))
 	put(t, b.storeOf(MirroredEndpointSlices).Add(mirrored("a", "web", "10.1.0.1")))
-	for key, s := range b.services {
+	for key, s := range b.services["demo"] {
 		if s.imported != nil && len(s.slices) > 0 {
 			t.Errorf("the refused import demo/web has the slices of Service demo/web, under %q", key)
 		}

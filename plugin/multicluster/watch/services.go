@@ -14,17 +14,21 @@ import (
 
 // This file has what services are built from, by service, and which of them changed.
 
-// service has the objects of one service, or the mirrored slices of a Service.
+// service has the objects of one service, or the mirrored slices of a Service: those with its key, see item. It is kept
+// until the publisher has seen that it has none.
 type service struct {
-	imported  *record.Import // of ServiceImports
-	other     *record.Import // of GKEServiceImports: counts if there is none of the former
-	namespace string
-	slices    []*record.Endpoints
-	built     time.Time // when it was built last
+	key, namespace string
+	imported       *record.Import // of ServiceImports
+	other          *record.Import // of GKEServiceImports: counts if there is none of the former
+	slices         []*record.Endpoints
+	built          time.Time // when it was built last
 }
 
 // current is the import that counts, or nil.
 func (of *service) current() *record.Import { return cmp.Or(of.imported, of.other) }
+
+// empty reports whether it has no objects.
+func (of *service) empty() bool { return of.current() == nil && len(of.slices) == 0 }
 
 // set puts an object in the place of its last state; nil removes it. It reports whether that changed anything. The lock
 // is held.
@@ -68,17 +72,18 @@ func (s *Source) replace(resource Resource, before, after *item, cause time.Time
 	imported, _ := cmp.Or(after, new(item)).content.(*record.Import)
 	switch resource {
 	case ServiceImports:
-		s.service(key, changed.namespace).imported = imported
-		s.touch(key, cause)
+		of := s.service(key, changed.namespace)
+		of.imported = imported
+		s.touch(of, cause)
 	case GKEServiceImports:
-		s.service(key, changed.namespace).other = imported
-		s.touch(key, cause)
+		of := s.service(key, changed.namespace)
+		of.other = imported
+		s.touch(of, cause)
 	case EndpointSlices, MirroredEndpointSlices:
-		s.service(key, changed.namespace).replace(before, after)
-		if s.answersSlices(key) {
-			s.touch(key, cause)
-		} else {
-			s.drop(key)
+		of := s.service(key, changed.namespace)
+		of.replace(before, after)
+		if of.empty() || s.answersSlices(of) {
+			s.touch(of, cause)
 		}
 		if resource == MirroredEndpointSlices {
 			s.touchNaming(key, cause)
@@ -86,8 +91,8 @@ func (s *Source) replace(resource Resource, before, after *item, cause time.Time
 	case Services:
 		s.touchNaming(key, cause)
 	case Namespaces:
-		for each := range s.byNamespace[changed.name] {
-			s.touch(each, cause)
+		for _, of := range s.services[changed.name] {
+			s.touch(of, cause)
 		}
 	case Nodes:
 		s.moved = true
@@ -97,14 +102,13 @@ func (s *Source) replace(resource Resource, before, after *item, cause time.Time
 
 // service returns the objects of a service. The lock is held.
 func (s *Source) service(key, namespace string) *service {
-	of := s.services[key]
+	if s.services[namespace] == nil {
+		s.services[namespace] = make(map[string]*service)
+	}
+	of := s.services[namespace][key]
 	if of == nil {
-		of = &service{namespace: namespace}
-		s.services[key] = of
-		if s.byNamespace[namespace] == nil {
-			s.byNamespace[namespace] = make(map[string]struct{})
-		}
-		s.byNamespace[namespace][key] = struct{}{}
+		of = &service{key: key, namespace: namespace}
+		s.services[namespace][key] = of
 	}
 	return of
 }
@@ -122,30 +126,19 @@ func (of *service) replace(before, after *item) {
 
 // answersSlices reports whether answers for a service depend on its slices: it is headless, or services without
 // endpoints are left out, or its import lacks addresses that its endpoints stand in for. The lock is held.
-func (s *Source) answersSlices(key string) bool {
-	imported := s.services[key].current()
+func (s *Source) answersSlices(of *service) bool {
+	imported := of.current()
 	return imported != nil &&
 		(imported.Headless || s.config.IgnoreEmpty || s.options.FallbackEndpoints && imported.LacksAddress())
 }
 
-// drop removes a service without objects. The lock is held.
-func (s *Source) drop(key string) {
-	if of := s.services[key]; of != nil && of.current() == nil && len(of.slices) == 0 {
-		delete(s.services, key)
-		if delete(s.byNamespace[of.namespace], key); len(s.byNamespace[of.namespace]) == 0 {
-			delete(s.byNamespace, of.namespace)
-		}
-	}
-}
-
 // touch notes that a service changed. The lock is held.
-func (s *Source) touch(key string, cause time.Time) {
-	s.drop(key)
-	causes := s.dirty[key]
+func (s *Source) touch(of *service, cause time.Time) {
+	causes := s.dirty[of]
 	if s.listed() && !cause.IsZero() {
 		causes = append(causes, cause)
 	}
-	s.dirty[key] = causes
+	s.dirty[of] = causes
 	s.signal()
 }
 
@@ -156,9 +149,9 @@ func (s *Source) touchNaming(key string, cause time.Time) {
 	if !s.listed() {
 		return // then all are published
 	}
-	for each := range s.byNamespace[namespace] {
-		if slices.Contains(s.names(s.services[each]), name) {
-			s.touch(each, cause)
+	for _, of := range s.services[namespace] {
+		if slices.Contains(s.names(of), name) {
+			s.touch(of, cause)
 		}
 	}
 }
@@ -178,21 +171,23 @@ const pause = 100 * time.Millisecond
 // take builds the services that changed and need not wait: by key, nil if there is none to serve. It returns what their
 // changes' causes were, and in how long to take the next, or 0 if none waits. The lock is held.
 func (s *Source) take(now time.Time) (
-	changes map[string]*record.Service, causes map[string][]time.Time, wait time.Duration,
+	changes map[string]*record.Service, causes map[*service][]time.Time, wait time.Duration,
 ) {
 	changes, causes = make(map[string]*record.Service, len(s.dirty)), s.dirty
-	s.dirty = make(map[string][]time.Time)
-	for key := range causes {
-		of := s.services[key]
-		switch {
-		case of == nil:
-			changes[key] = nil
-		case now.Sub(of.built) < pause:
-			s.dirty[key] = causes[key]
+	s.dirty = make(map[*service][]time.Time)
+	for of := range causes {
+		if of.current() != nil && now.Sub(of.built) < pause {
+			s.dirty[of] = causes[of]
+			delete(causes, of)
 			wait = max(wait, now.Sub(of.built))
-		default:
-			of.built = now
-			changes[key] = s.build(of)
+			continue
+		}
+		of.built = now
+		changes[of.key] = s.build(of)
+		if of.empty() {
+			if delete(s.services[of.namespace], of.key); len(s.services[of.namespace]) == 0 {
+				delete(s.services, of.namespace)
+			}
 		}
 	}
 	if len(s.dirty) > 0 {
@@ -220,7 +215,7 @@ func (s *Source) build(of *service) *record.Service {
 	if of.imported == nil {
 		endpoints = slices.Clip(endpoints)
 		for _, name := range of.other.DerivedServices() {
-			if mirrored := s.services[objectID(of.namespace, name)]; mirrored != nil {
+			if mirrored := s.services[of.namespace][objectID(of.namespace, name)]; mirrored != nil {
 				endpoints = append(endpoints, mirrored.slices...)
 			}
 		}

@@ -64,14 +64,13 @@ type Source struct {
 	users int    // of a source that Open returned; the lock of sources guards it
 	end   func() // called after the last of them
 
-	mu          sync.Mutex
-	stores      []*store                       // one for each reflector
-	missing     map[*store]bool                // not listed yet; true if the API server refuses to
-	objects     map[Resource]map[string]*item  // by namespace/name
-	services    map[string]*service            // by the keys of the objects that belong to them, see item
-	byNamespace map[string]map[string]struct{} // the keys in services
-	moved       bool                           // a node changed
-	dirty       map[string][]time.Time         // by key: what the changes' causes were
+	mu       sync.Mutex
+	stores   []*store                       // one for each reflector
+	missing  map[*store]bool                // not listed yet; true if the API server refuses to
+	objects  map[Resource]map[string]*item  // by namespace/name
+	services map[string]map[string]*service // by namespace and key
+	moved    bool                           // a node changed
+	dirty    map[*service][]time.Time       // what the changes' causes were
 }
 
 // New returns a source of its own for the API server that rest reaches, whatever Options.Kubeconfig says. It ends with
@@ -91,18 +90,17 @@ func New(ctx context.Context, rest *rest.Config, options Options, config *record
 
 func newSource(options Options, config *record.Config) *Source {
 	s := &Source{
-		options:     options,
-		config:      config,
-		index:       record.NewIndex(config),
-		now:         time.Now,
-		synced:      make(chan struct{}),
-		settled:     make(chan struct{}),
-		changed:     make(chan struct{}, 1),
-		missing:     make(map[*store]bool),
-		objects:     make(map[Resource]map[string]*item),
-		services:    make(map[string]*service),
-		byNamespace: make(map[string]map[string]struct{}),
-		dirty:       make(map[string][]time.Time),
+		options:  options,
+		config:   config,
+		index:    record.NewIndex(config),
+		now:      time.Now,
+		synced:   make(chan struct{}),
+		settled:  make(chan struct{}),
+		changed:  make(chan struct{}, 1),
+		missing:  make(map[*store]bool),
+		objects:  make(map[Resource]map[string]*item),
+		services: make(map[string]map[string]*service),
+		dirty:    make(map[*service][]time.Time),
 	}
 	s.settle = sync.OnceFunc(func() { close(s.settled) })
 	s.topology.Store(record.NewTopology(nil))
@@ -188,9 +186,9 @@ func (s *Source) publish() (wait time.Duration) {
 		close(s.synced)
 	}
 	now := s.now()
-	for key, service := range changes {
-		for _, cause := range causes[key] {
-			if service != nil {
+	for of, caused := range causes {
+		for _, cause := range caused {
+			if service := changes[of.key]; service != nil {
 				programming[service.Import.Headless].Observe(now.Sub(cause).Seconds())
 			}
 		}

@@ -69,7 +69,7 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 	put(t, b.imports.Delete(importOf("web", mcsv1beta1.ClusterSetIP)))
 	b.after(t, b.imports.Delete(importOf("db", mcsv1beta1.Headless)), "db", "no import", "")
 	b.after(t, b.slices.Delete(sliceOf("c", "db", "east")), "db", "nothing", "")
-	if held := len(b.services) + len(b.byNamespace) + len(b.dirty) +
+	if held := len(b.services) + len(b.dirty) +
 		len(b.objects[EndpointSlices]) + len(b.objects[ServiceImports]); held > 0 {
 		t.Errorf("%d inputs are still held", held)
 	}
@@ -171,6 +171,7 @@ func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
 			t.Errorf("%s: published %d times, want %d", name, times, test.times)
 		}
 		put(t, b.slices.Delete(sliceOf("a", "web", "east")))
+		b.drain()
 		if held := len(b.services); test.imported == nil && held > 0 {
 			t.Errorf("%s: %d inputs are still held", name, held)
 		}
