@@ -38,7 +38,7 @@ func outside() (clean func(), err error) {
 }
 
 func inside() (err error) {
-	if err := sandbox.Setup("nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh", "curl",
+	if err := sandbox.Setup("ip", "nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh", "curl",
 		"nginx"); err != nil {
 		return err
 	}

@@ -101,10 +101,9 @@ func (c *cluster) manyAddresses() (addresses []netip.Addr) {
 
 // addAddresses gives the first node the addresses of nodes that do not exist, before its kube-proxy starts.
 func (c *cluster) addAddresses(t testing.TB, n *node, by netip.Addr) {
-	for _, address := range c.manyAddresses() {
-		must(t, n.AddAddress(address))
-		must(t, c.uplink.Route(by, netip.PrefixFrom(address, address.BitLen())))
-	}
+	addresses := c.manyAddresses()
+	must(t, n.AddAddress(addresses...))
+	must(t, c.uplink.Route(by, netip.PrefixFrom(addresses[0], 25).Masked()))
 }
 
 // addNodes makes the objects of these nodes, and returns the names of all, that of the first node before them.

@@ -106,12 +106,14 @@ func (c *cluster) deployMany(t testing.TB, s service) {
 			Name: ptr.To("http"), Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To[int32](8080),
 		}},
 	}
+	var addresses []netip.Addr
 	for i := range many {
 		base[3] = byte(first + i)
 		address := netip.AddrFrom4(base)
-		must(t, p.AddAddress(address))
+		addresses = append(addresses, address)
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{address.String()}})
 	}
+	must(t, p.AddAddress(addresses...))
 	s.change = func(object *corev1.Service) { object.Spec.Selector = nil }
 	if c.bed.networks {
 		nodes := c.addNodes(t)

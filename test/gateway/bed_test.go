@@ -53,7 +53,7 @@ func outside() (clean func(), err error) {
 
 // inside makes all addresses of pods and Services addresses of this machine.
 func inside() error {
-	if err := sandbox.Setup("haproxy", "ip"); err != nil {
+	if err := sandbox.Setup("haproxy", "ip", "nsenter"); err != nil {
 		return err
 	}
 	if _, err := network.Own(); err != nil {

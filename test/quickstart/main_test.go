@@ -68,7 +68,7 @@ func outside() (clean func(), err error) {
 }
 
 func inside() (err error) {
-	if err := sandbox.Setup("nsenter", "unshare", "mount", "chroot", "sh", "nft", "iptables", "ip6tables"); err != nil {
+	if err := sandbox.Setup("nsenter", "unshare", "mount", "chroot", "sh", "ip", "nft", "iptables", "ip6tables"); err != nil {
 		return err
 	}
 	if err := sandbox.Empty("/run"); err != nil { // with the lock of iptables

@@ -7,7 +7,6 @@ package network
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -16,21 +15,13 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 // Namespace is a network namespace. Its methods may be called from any goroutine.
-type Namespace struct {
-	descriptor netns.NsHandle
-	netlink    *netlink.Handle
-}
-
-// The addresses by which every namespace knows the one that it is attached to. They mean something on their wire only.
-var gateways = []netip.Addr{netip.MustParseAddr("169.254.1.1"), netip.MustParseAddr("fe80::1")}
+type Namespace struct{ file *os.File }
 
 // settings are what a namespace gets: it forwards, and its addresses can be used at once, without a search for
 // duplicates.
@@ -47,30 +38,47 @@ var settings = map[string]string{
 }
 
 // New makes an empty network namespace, in which the loopback interface is up.
-func New() (namespace *Namespace, err error) {
-	err = inThread(func() error {
-		if _, err := netns.New(); err != nil {
-			return fmt.Errorf("make a network namespace: %w", err)
-		}
-		namespace, err = setUp()
-		return err
-	})
-	return namespace, err
+func New() (*Namespace, error) {
+	return setUp(func() error { return unix.Unshare(unix.CLONE_NEWNET) })
 }
 
 // Own is the namespace of this process, made a router like those of New.
-func Own() (namespace *Namespace, err error) {
-	err = inThread(func() (err error) {
-		namespace, err = setUp()
+func Own() (*Namespace, error) {
+	return setUp(func() error { return nil })
+}
+
+// setUp sets up the namespace into which a function leads its thread.
+func setUp(lead func() error) (n *Namespace, err error) {
+	err = inThread(func() error {
+		if err := lead(); err != nil {
+			return fmt.Errorf("make a network namespace: %w", err)
+		}
+		for name, value := range settings {
+			if err := os.WriteFile(filepath.Join("/proc/sys/net", name), []byte(value), 0o644); err != nil {
+				return err
+			}
+		}
+		n, err = ofThread()
 		return err
 	})
-	return namespace, err
+	if err != nil {
+		return nil, err
+	}
+	return n, n.ip("link set lo up")
 }
+
+// ofThread is the namespace that the thread is in.
+func ofThread() (*Namespace, error) {
+	file, err := os.Open("/proc/thread-self/ns/net")
+	return &Namespace{file}, err
+}
+
+func (n *Namespace) enter() error { return unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET) }
 
 // Do calls a function in a thread that is in the namespace: the sockets that it makes are of the namespace.
 func (n *Namespace) Do(do func() error) error {
 	return inThread(func() error {
-		if err := netns.Set(n.descriptor); err != nil {
+		if err := n.enter(); err != nil {
 			return err
 		}
 		return do()
@@ -80,14 +88,14 @@ func (n *Namespace) Do(do func() error) error {
 // inThread calls a function that may lead its thread into another namespace, and leads it back to where it was.
 func inThread(do func() error) (err error) {
 	runtime.LockOSThread()
-	before, err := netns.Get()
+	before, err := ofThread()
 	if err != nil {
 		runtime.UnlockOSThread()
 		return err
 	}
 	defer before.Close()
 	defer func() {
-		if back := netns.Set(before); back != nil {
+		if back := before.enter(); back != nil {
 			err = errors.Join(err, back)
 			return // the thread stays locked, so that no other goroutine gets it
 		}
@@ -96,56 +104,24 @@ func inThread(do func() error) (err error) {
 	return do()
 }
 
-// setUp sets up the namespace that the thread is in.
-func setUp() (n *Namespace, err error) {
-	for name, value := range settings {
-		if err := os.WriteFile(filepath.Join("/proc/sys/net", name), []byte(value), 0o644); err != nil {
-			return nil, err
-		}
-	}
-	n = &Namespace{}
-	if n.descriptor, err = netns.Get(); err != nil {
-		return nil, err
-	}
-	if n.netlink, err = netlink.NewHandle(); err != nil {
-		return nil, errors.Join(err, n.Close())
-	}
-	loopback, err := n.netlink.LinkByName("lo")
-	if err == nil {
-		err = n.netlink.LinkSetUp(loopback)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("set the loopback interface up: %w", err), n.Close())
-	}
-	return n, nil
-}
-
 // Close lets go of the namespace. It goes when the processes in it have ended. A second time, it does nothing.
 func (n *Namespace) Close() error {
-	if !n.descriptor.IsOpen() {
-		return nil
+	if err := n.file.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
 	}
-	if n.netlink != nil {
-		n.netlink.Close()
-	}
-	return n.descriptor.Close()
+	return nil
 }
 
 // Path is where the namespace is found, as long as this process holds it.
-func (n *Namespace) Path() string {
-	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), int(n.descriptor))
-}
+func (n *Namespace) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
-// AddAddress gives the namespace an address on its loopback interface, so that it has it whatever is attached.
-func (n *Namespace) AddAddress(address netip.Addr) error {
-	loopback, err := n.netlink.LinkByName("lo")
-	if err == nil {
-		err = n.netlink.AddrAdd(loopback, &netlink.Addr{IPNet: single(address)})
+// AddAddress gives the namespace addresses on its loopback interface, so that it has them whatever is attached.
+func (n *Namespace) AddAddress(addresses ...netip.Addr) error {
+	var commands []string
+	for _, address := range addresses {
+		commands = append(commands, fmt.Sprintf("address add %s dev lo", address))
 	}
-	if err != nil {
-		return fmt.Errorf("add address %s: %w", address, err)
-	}
-	return nil
+	return n.ip(commands...)
 }
 
 // wires numbers the interfaces of this process.
@@ -155,97 +131,61 @@ var wires atomic.Uint32
 // default routes to here. From here the addresses are reached over the wire, and so are the ranges, each by the address
 // of its family.
 func (n *Namespace) Attach(other *Namespace, addresses []netip.Addr, ranges ...netip.Prefix) error {
-	attributes := netlink.NewLinkAttrs()
-	attributes.Name = fmt.Sprintf("wire%d", wires.Add(1))
-	err := n.netlink.LinkAdd(
-		&netlink.Veth{LinkAttrs: attributes, PeerName: "eth0", PeerNamespace: netlink.NsFd(other.descriptor)})
-	if err != nil {
-		return fmt.Errorf("make a veth pair, which takes a kernel with CONFIG_VETH: %w", err)
+	wire := fmt.Sprintf("wire%d", wires.Add(1))
+	here := []string{
+		fmt.Sprintf("link add %s type veth peer name eth0 netns %s", wire, other.Path()), "link set " + wire + " up",
 	}
-	here, err := n.netlink.LinkByName(attributes.Name)
-	if err != nil {
-		return err
-	}
-	there, err := other.netlink.LinkByName("eth0")
-	if err != nil {
-		return err
-	}
-	errs := []error{n.netlink.LinkSetUp(here), other.netlink.LinkSetUp(there)}
+	there := []string{"link set eth0 up"}
 	for _, address := range addresses {
-		gateway := gatewayOf(address)
-		errs = append(errs,
-			n.netlink.AddrAdd(here, &netlink.Addr{IPNet: single(gateway)}),
-			other.netlink.AddrAdd(there, &netlink.Addr{IPNet: single(address)}),
-			n.route(here.Attrs().Index, single(address), netip.Addr{}),
-			other.route(there.Attrs().Index, single(gateway), netip.Addr{}),
-			other.route(there.Attrs().Index, prefix(netip.PrefixFrom(gateway, 0).Masked()), gateway))
+		// Every namespace knows the one that it is attached to by these addresses, which mean something on their wire only.
+		gateway, all := "169.254.1.1", "0.0.0.0/0"
+		if address.Is6() {
+			gateway, all = "fe80::1", "::/0"
+		}
+		here = append(here, fmt.Sprintf("address add %s dev %s", gateway, wire), fmt.Sprintf("route replace %s dev %s", address, wire))
+		there = append(there, fmt.Sprintf("address add %s dev eth0", address), fmt.Sprintf("route replace %s dev eth0", gateway),
+			fmt.Sprintf("route replace %s via %s dev eth0", all, gateway))
 		for _, behind := range ranges {
 			if behind.Addr().Is4() == address.Is4() {
-				errs = append(errs, n.route(here.Attrs().Index, prefix(behind), address))
+				here = append(here, routeTo(behind, address))
 			}
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("attach %v: %w", addresses, err)
-	}
-	return nil
+	return errors.Join(n.ip(here...), other.ip(there...))
 }
 
-// route makes a route over a link, by way of an address if it is valid.
-func (n *Namespace) route(link int, to *net.IPNet, by netip.Addr) error {
-	route := &netlink.Route{LinkIndex: link, Dst: to, Scope: netlink.SCOPE_LINK}
-	if by.IsValid() {
-		route.Gw, route.Flags, route.Scope = by.AsSlice(), int(netlink.FLAG_ONLINK), netlink.SCOPE_UNIVERSE
-	}
-	if err := n.netlink.RouteReplace(route); err != nil {
-		return fmt.Errorf("make the route to %s: %w", to, err)
-	}
-	return nil
+func routeTo(behind netip.Prefix, by netip.Addr) string {
+	return fmt.Sprintf("route replace %s via %s", behind, by)
 }
 
 // Route has the namespace reach a range by way of an address that is attached to it.
-func (n *Namespace) Route(by netip.Addr, behind netip.Prefix) error {
-	routes, err := n.netlink.RouteGet(by.AsSlice())
-	if err != nil {
-		return fmt.Errorf("find the route to %s: %w", by, err)
-	}
-	return n.route(routes[0].LinkIndex, prefix(behind), by)
-}
+func (n *Namespace) Route(by netip.Addr, behind netip.Prefix) error { return n.ip(routeTo(behind, by)) }
 
 // Refuse has the namespace refuse packets that it would forward to the ranges, and answer that these are unreachable.
 // What is given another address before it is forwarded is not refused.
 func (n *Namespace) Refuse(ranges ...netip.Prefix) error {
+	var commands []string
 	for _, refused := range ranges {
-		if err := n.netlink.RouteReplace(
-			&netlink.Route{Dst: prefix(refused.Masked()), Type: unix.RTN_UNREACHABLE}); err != nil {
-			return fmt.Errorf("refuse packets to %s: %w", refused, err)
-		}
+		commands = append(commands, fmt.Sprintf("route replace unreachable %s", refused.Masked()))
 	}
-	return nil
+	return n.ip(commands...)
 }
 
-func gatewayOf(address netip.Addr) netip.Addr {
-	if address.Is4() {
-		return gateways[0]
-	}
-	return gateways[1]
-}
-
-func single(address netip.Addr) *net.IPNet {
-	return prefix(netip.PrefixFrom(address, address.BitLen()))
-}
-
-func prefix(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+// ip has ip(8) carry out commands in the namespace, in one process.
+func (n *Namespace) ip(commands ...string) error {
+	return n.feed(strings.Join(commands, "\n"), "ip", "-batch", "-")
 }
 
 // Filter gives the namespace rules of nftables.
-func (n *Namespace) Filter(rules string) error {
-	line := n.Command("", "nft", "-f", "-")
+func (n *Namespace) Filter(rules string) error { return n.feed(rules, "nft", "-f", "-") }
+
+// feed runs a program in the namespace that reads a text.
+func (n *Namespace) feed(text, program string, args ...string) error {
+	line := n.Command("", program, args...)
 	command := exec.Command(line[0], line[1:]...)
-	command.Stdin = strings.NewReader(rules)
+	command.Stdin = strings.NewReader(text)
 	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("nft: %w: %s\n%s", err, output, rules)
+		return fmt.Errorf("%s: %w: %s\n%s", program, err, output, text)
 	}
 	return nil
 }
