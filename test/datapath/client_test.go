@@ -26,25 +26,19 @@ import (
 const lossless = 15 * time.Second
 
 // connect makes connections from the pod, each of which resolves the name anew.
-func (p *pod) connect(t testing.TB, count int, network, address string) *tally.Tally {
+func (p *pod) connect(t testing.TB, count int, network, address string) tally.Attempts {
 	counted, err := p.tryConnect(t.Context(), count, network, address, "-timeout", lossless.String())
 	must(t, err)
 	return counted
 }
 
-func (p *pod) tryConnect(ctx context.Context, count int, network, address string,
-	flags ...string,
-) (*tally.Tally, error) {
+func (p *pod) tryConnect(ctx context.Context, count int, network, address string, flags ...string) (made tally.Attempts, err error) {
 	args := append([]string{"connect", "-network", network, "-count", strconv.Itoa(count)}, flags...)
 	out, err := p.command(ctx, p.cluster.bed.program("pod"), append(args, address)...)
 	if err != nil {
 		return nil, err
 	}
-	counted := tally.New()
-	if err := json.Unmarshal([]byte(out), counted); err != nil {
-		return nil, fmt.Errorf("read the tally %q: %w", out, err)
-	}
-	return counted, nil
+	return made, json.Unmarshal([]byte(out), &made)
 }
 
 // settled waits until exactly these pods answer, and none of the connections is lost. It returns how long that took.
@@ -70,13 +64,13 @@ func identities(pods []*pod) (who []string) {
 
 // reaches waits until these pods answer, and then counts: none other may answer, and none of the connections may be
 // lost.
-func (p *pod) reaches(t testing.TB, count int, network, address string, by ...*pod) *tally.Tally {
+func (p *pod) reaches(t testing.TB, count int, network, address string, by ...*pod) tally.Attempts {
 	t.Helper()
 	p.settled(t, network, address, by...)
 	counted := p.connect(t, count, network, address)
 	t.Logf("%s at %s over %s: %s", p.identity(), address, network, counted)
 	if counted.Lost() > 0 || !slices.Equal(counted.Who(), identities(by)) {
-		t.Errorf("connections were lost, or others answered than %v: %v", identities(by), counted.Answers)
+		t.Errorf("connections were lost, or others answered than %v: %v", identities(by), counted.Answers())
 	}
 	return counted
 }
@@ -89,7 +83,7 @@ type stream struct {
 	ended  chan struct{}
 
 	mu       sync.Mutex
-	attempts []tally.Attempt
+	attempts tally.Attempts
 	err      error // why there will be no more
 }
 
@@ -138,7 +132,7 @@ func (s *stream) stop() {
 }
 
 // since are the attempts that began at or after a time.
-func (s *stream) since(start time.Time) []tally.Attempt {
+func (s *stream) since(start time.Time) tally.Attempts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first, _ := slices.BinarySearchFunc(s.attempts, start,
@@ -175,7 +169,7 @@ func (p *pod) watchWithin(t testing.TB, timeout time.Duration, network, address 
 // intact fails if a connection since a time was lost while something was done.
 func (s *stream) intact(t testing.TB, since time.Time, what string) {
 	t.Helper()
-	counted := tally.New(s.since(since)...)
+	counted := s.since(since)
 	t.Logf("%s: %s, in %s", what, counted, seconds(time.Since(since)))
 	if counted.Lost() > 0 {
 		t.Errorf("%s: connections were lost", what)
@@ -206,7 +200,7 @@ func (s *stream) only(t testing.TB, start time.Time, clusters ...string) time.Du
 			first[cluster] = begin - 1
 		}
 		if begin == len(attempts) || len(first) != len(clusters) {
-			return fmt.Errorf("since %s: %s", start.Format(time.TimeOnly), tally.New(attempts...))
+			return fmt.Errorf("since %s: %s", start.Format(time.TimeOnly), attempts)
 		}
 		latest := slices.Max(slices.Collect(maps.Values(first)))
 		since = attempts[latest].At.Sub(start)
@@ -235,9 +229,9 @@ func (c *connection) ask(t testing.TB) tally.Attempt {
 // stays fails if questions over the connection are answered by another cluster, or by none.
 func (c *connection) stays(t testing.TB, cluster *cluster, what string) {
 	t.Helper()
-	asked := tally.New()
+	var asked tally.Attempts
 	for range 50 {
-		asked.Add(c.ask(t))
+		asked = append(asked, c.ask(t))
 	}
 	if asked.Clusters()[cluster.Name()] != 50 {
 		t.Errorf("%s: 50 questions over an open connection to %s: %s", what, cluster.Name(), asked)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
 // acrossNetworks are the stories of clusters that reach each other by node ports.
@@ -152,7 +151,7 @@ func failures(t *testing.T, b *bed) {
 			took = watched.only(t, begin, step.only...)
 		}
 		took = max(took, client.settled(t, "tcp4", s.at(80), step.by...))
-		counted := tally.New(watched.since(begin)...)
+		counted := watched.since(begin)
 		t.Logf("%s: after %s, %s", step.name, seconds(took), counted)
 		if counted.Lost() > 0 && step.only == nil {
 			t.Errorf("%s: connections were lost", step.name)
@@ -220,7 +219,7 @@ func changeNetwork(t *testing.T, b *bed) {
 	}
 	counted, err := b.west.client(t, s.namespace, 1).tryConnect(t.Context(), 5, "tcp4", pods[4].addresses[0].String()+":8080")
 	must(t, err)
-	if counted.Answered() > 0 {
+	if len(counted.Who()) > 0 {
 		t.Errorf("pods of west reach pods of north: %s", counted)
 	}
 	for _, c := range []*cluster{b.east, b.north} {

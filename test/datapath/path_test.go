@@ -15,7 +15,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
 // canaryPort is where the pods of the controller answer.
@@ -100,7 +99,7 @@ func podNetworkCut(t *testing.T, b *bed) {
 		watched.only(t, time.Now(), "east", "west")
 		undo, cut := b.drop(t, fault.cut)
 		away := watched.only(t, cut, "west")
-		lost := tally.New(watched.since(cut)...)
+		lost := watched.since(cut)
 		b.west.awaitPath(t, b.east, "unreachable")
 		for _, whole := range [][2]*cluster{{b.west, b.north}, {b.north, b.east}} {
 			if got, err := whole[0].memberPath(t.Context(), whole[1]); err != nil || got != "reachable" {

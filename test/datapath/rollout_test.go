@@ -119,7 +119,7 @@ func haproxy(t *testing.T, b *bed) {
 	const count, abroad = 1000, 0.1
 	off := 6 * math.Sqrt(abroad*(1-abroad)/count)
 	shared := func(what string, want float64) {
-		var counted *tally.Tally
+		var counted tally.Attempts
 		eventually(t, what, func(ctx context.Context) (err error) {
 			if counted, err = client.get(ctx, count, url); err != nil {
 				return err

@@ -40,7 +40,7 @@ type store struct {
 	client   *pod    // in which the writer runs and verbs are called
 	writer   *stream // of numbers, one at a time
 	next     int     // number that it writes first
-	written  []tally.Attempt
+	written  tally.Attempts
 	fillers  int
 }
 
@@ -213,7 +213,7 @@ func (s *store) write(t testing.TB, leader *cluster) {
 }
 
 // acknowledged are the writes that were, since a time.
-func (s *store) acknowledged(since time.Time) []tally.Attempt {
+func (s *store) acknowledged(since time.Time) tally.Attempts {
 	return slices.DeleteFunc(s.writer.since(since), func(a tally.Attempt) bool { return a.Failure != "" })
 }
 

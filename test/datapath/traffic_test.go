@@ -67,7 +67,7 @@ func weights(t *testing.T, b *bed) {
 		asked := float64(step.percent) / 100
 		// A share is as asked to six standard deviations of as many choices.
 		const count = 4000
-		var counted *tally.Tally
+		var counted tally.Attempts
 		var share float64
 		eventually(t, "kube-proxy to have the shares", func(ctx context.Context) (err error) {
 			if counted, err = client.tryConnect(ctx, count, "tcp4", s.at(80), "-timeout", lossless.String()); err != nil {

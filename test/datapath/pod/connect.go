@@ -13,47 +13,43 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
 // client is what the commands of a client have in common.
 type client struct {
-	flags   *flag.FlagSet
-	network string
-	timeout time.Duration
+	network, address string
+	timeout          time.Duration
+	count            int
 }
 
-func newClient(name string) *client {
-	c := &client{flags: flag.NewFlagSet(name, flag.ContinueOnError)}
-	c.flags.StringVar(&c.network, "network", "tcp", "network of the connections")
-	c.flags.DurationVar(&c.timeout, "timeout", 2*time.Second, "how long an attempt may take")
-	return c
-}
-
-// parse returns the address to connect to.
-func (c *client) parse(args []string) (string, error) {
-	if err := c.flags.Parse(args); err != nil {
-		return "", err
+func newClient(name string, args []string) (*client, error) {
+	c, flags := &client{}, flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.StringVar(&c.network, "network", "tcp", "network of the connections")
+	flags.DurationVar(&c.timeout, "timeout", 2*time.Second, "how long an attempt may take")
+	flags.IntVar(&c.count, "count", 1, "number of connections of connect")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
 	}
-	if c.flags.NArg() != 1 {
-		return "", fmt.Errorf("%s takes one argument, HOST:PORT", c.flags.Name())
+	if c.address = flags.Arg(0); flags.NArg() != 1 {
+		return nil, fmt.Errorf("%s takes one argument, HOST:PORT", name)
 	}
-	return c.flags.Arg(0), nil
+	return c, nil
 }
 
 // dial resolves the name and connects.
-func (c *client) dial(address string) (net.Conn, error) {
+func (c *client) dial() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	if c.network == "tls" { // with the name, which the certificate must have
-		return new(tls.Dialer).DialContext(ctx, "tcp4", address)
+		return new(tls.Dialer).DialContext(ctx, "tcp4", c.address)
 	}
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, c.network, address)
+	return new(net.Dialer).DialContext(ctx, c.network, c.address)
 }
 
 // ask reads who is at the other end. It first says something, where that end would not speak otherwise.
@@ -71,9 +67,9 @@ func (c *client) ask(connection net.Conn, speak bool) (string, error) {
 }
 
 // attempt is one connection and its answer.
-func (c *client) attempt(address string) tally.Attempt {
+func (c *client) attempt() tally.Attempt {
 	attempt := tally.Attempt{At: time.Now()}
-	connection, err := c.dial(address)
+	connection, err := c.dial()
 	if err == nil {
 		defer connection.Close()
 		attempt.Who, err = c.ask(connection, c.datagrams())
@@ -105,51 +101,41 @@ func reason(err error) string {
 }
 
 func connect(args []string) error {
-	c := newClient("connect")
-	count := c.flags.Int("count", 1, "number of connections")
-	address, err := c.parse(args)
+	c, err := newClient("connect", args)
 	if err != nil {
 		return err
 	}
-	counted := tally.New()
-	var mu sync.Mutex
-	var group sync.WaitGroup
-	slots := make(chan struct{}, 16)
-	for range *count {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			attempt := c.attempt(address)
-			mu.Lock()
-			defer mu.Unlock()
-			counted.Add(attempt)
+	made := make(tally.Attempts, c.count)
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range made {
+		group.Go(func() error {
+			made[i] = c.attempt()
+			return nil
 		})
 	}
-	group.Wait()
-	return json.NewEncoder(os.Stdout).Encode(counted)
+	return errors.Join(group.Wait(), json.NewEncoder(os.Stdout).Encode(made))
 }
 
 func watch(args []string) error {
-	c := newClient("watch")
-	address, err := c.parse(args)
+	c, err := newClient("watch", args)
 	if err != nil {
 		return err
 	}
 	encoder := json.NewEncoder(os.Stdout)
 	for ticker := time.NewTicker(10 * time.Millisecond); ; <-ticker.C {
-		if err := encoder.Encode(c.attempt(address)); err != nil {
+		if err := encoder.Encode(c.attempt()); err != nil {
 			return err
 		}
 	}
 }
 
 func keep(args []string) error {
-	c := newClient("keep")
-	address, err := c.parse(args)
+	c, err := newClient("keep", args)
 	if err != nil {
 		return err
 	}
-	connection, err := c.dial(address)
+	connection, err := c.dial()
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@
 // A server answers each TCP connection with a line that is its identity, and again to each line that it gets; and each
 // datagram, and each HTTP request, likewise. It listens on all addresses of the pod.
 //
-// connect makes connections, each by name, and prints their tally as JSON. watch makes one after the other until it is
+// connect makes connections, each by name, and prints the attempts as JSON. watch makes one after the other until it is
 // killed, and prints each attempt as a line of JSON. keep makes one connection, or one socket, and asks over it once
 // for each line of its standard input; it prints each attempt as a line of JSON, the first one without being told. srv
 // prints the targets of SRV records, one each line.

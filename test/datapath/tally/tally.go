@@ -21,52 +21,37 @@ type Attempt struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// Tally counts attempts.
-type Tally struct {
-	// Answers counts those that were answered, by who answered.
-	Answers map[string]int `json:"answers"`
-	// Failures counts the others, by the reason.
-	Failures map[string]int `json:"failures"`
+// Attempts are those of a client, or some of them.
+type Attempts []Attempt
+
+// Lost is how many nobody answered.
+func (a Attempts) Lost() (lost int) {
+	for _, each := range a {
+		if each.Failure != "" {
+			lost++
+		}
+	}
+	return lost
 }
 
-// New counts the given attempts.
-func New(attempts ...Attempt) *Tally {
-	t := &Tally{Answers: map[string]int{}, Failures: map[string]int{}}
-	for _, attempt := range attempts {
-		t.Add(attempt)
+// Answers counts those that were answered, by who answered.
+func (a Attempts) Answers() map[string]int {
+	answers := map[string]int{}
+	for _, each := range a {
+		if each.Failure == "" {
+			answers[each.Who]++
+		}
 	}
-	return t
-}
-
-// Add counts one more.
-func (t *Tally) Add(attempt Attempt) {
-	if attempt.Failure != "" {
-		t.Failures[attempt.Failure]++
-	} else {
-		t.Answers[attempt.Who]++
-	}
-}
-
-// Answered is the number of attempts that were answered.
-func (t *Tally) Answered() int { return sum(t.Answers) }
-
-// Lost is the number of attempts that nobody answered.
-func (t *Tally) Lost() int { return sum(t.Failures) }
-
-func sum(counts map[string]int) (total int) {
-	for _, count := range counts {
-		total += count
-	}
-	return total
+	return answers
 }
 
 // Who are those that answered, sorted.
-func (t *Tally) Who() []string { return slices.Sorted(maps.Keys(t.Answers)) }
+func (a Attempts) Who() []string { return slices.Sorted(maps.Keys(a.Answers())) }
 
 // Clusters counts the answers by the cluster that gave them.
-func (t *Tally) Clusters() map[string]int {
+func (a Attempts) Clusters() map[string]int {
 	clusters := map[string]int{}
-	for who, count := range t.Answers {
+	for who, count := range a.Answers() {
 		cluster, _, _ := strings.Cut(who, "/")
 		clusters[cluster] += count
 	}
@@ -74,14 +59,19 @@ func (t *Tally) Clusters() map[string]int {
 }
 
 // String is a line such as "east 498, west 502", with failures behind it where there are some.
-func (t *Tally) String() string {
-	clusters := t.Clusters()
+func (a Attempts) String() string {
 	var parts []string
+	clusters, failures := a.Clusters(), map[string]int{}
 	for _, cluster := range slices.Sorted(maps.Keys(clusters)) {
 		parts = append(parts, fmt.Sprintf("%s %d", cluster, clusters[cluster]))
 	}
-	for _, failure := range slices.Sorted(maps.Keys(t.Failures)) {
-		parts = append(parts, fmt.Sprintf("lost %d (%s)", t.Failures[failure], failure))
+	for _, each := range a {
+		if each.Failure != "" {
+			failures[each.Failure]++
+		}
+	}
+	for _, failure := range slices.Sorted(maps.Keys(failures)) {
+		parts = append(parts, fmt.Sprintf("lost %d (%s)", failures[failure], failure))
 	}
 	return strings.Join(parts, ", ")
 }
