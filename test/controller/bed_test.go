@@ -66,6 +66,9 @@ func one(t *testing.T) *controlplane.Cluster {
 	return prepare(t, take(t, 1)[0])
 }
 
+// run runs a scenario.
+func (b *realBed) run(t *testing.T, s scenario.Scenario) { s.On(scenario.NewSet(t, b, s.Clusters)) }
+
 func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.Platform) {
 	free := take(t, (len(names)+1)/2) // every second one has two families
 	b.Network, b.planes, b.ways = network.New(), map[string]*controlplane.Cluster{}, map[[2]string]string{}
@@ -83,7 +86,7 @@ func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.
 		config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 		must(t, err)
 		platforms = append(platforms, scenario.Platform{
-			Admin: plane.Config(), Controller: config, Namespace: namespace,
+			Admin: plane.Config(), Controller: config, DNS: plane.Config(), Namespace: namespace,
 			Credential: func(reader string) []byte {
 				return credential(t, plane, "https://"+b.way(t, reader, name), plane.Config().CAData)
 			},

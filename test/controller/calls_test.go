@@ -38,7 +38,7 @@ const conflict = "where somebody else writes at the same time"
 func TestEveryCallIsAllowedAndEveryRightIsUsed(t *testing.T) {
 	t.Parallel()
 	bed := &realBed{}
-	scenario.Scenario{Clusters: []string{"east", "west"}, Run: func(s *scenario.Set) {
+	bed.run(t, scenario.Scenario{Clusters: []string{"east", "west"}, Run: func(s *scenario.Set) {
 		east, west := s.Cluster("east"), s.Cluster("west")
 		for _, p := range s.Pairs() {
 			s.Leave(p)
@@ -77,5 +77,5 @@ func TestEveryCallIsAllowedAndEveryRightIsUsed(t *testing.T) {
 		for _, problem := range audit.Compare(t, string(roles), unused, logs...) {
 			t.Error(problem)
 		}
-	}}.On(t, bed)
+	}})
 }

@@ -14,7 +14,7 @@ func TestScenarios(t *testing.T) {
 	for _, each := range scenario.All {
 		t.Run(each.Name, func(t *testing.T) {
 			t.Parallel() // they wait most of the time
-			each.On(t, &realBed{})
+			new(realBed).run(t, each)
 		})
 	}
 }
@@ -25,7 +25,7 @@ func TestContractScenarios(t *testing.T) {
 	names := []string{"a member changes while it is silent", "the Lease of the leader is taken", "CRDs are upgraded"}
 	for _, each := range scenario.All {
 		if slices.Contains(names, each.Name) {
-			t.Run(each.Name, func(t *testing.T) { each.On(t, &realBed{}) })
+			t.Run(each.Name, func(t *testing.T) { new(realBed).run(t, each) })
 			names = slices.DeleteFunc(names, func(name string) bool { return name == each.Name })
 		}
 	}

@@ -47,7 +47,7 @@ func TestSilenceOfARealServer(t *testing.T) {
 func silent(t *testing.T, name string, begin, heal func(*realBed, *scenario.Set)) {
 	t.Run(name, func(t *testing.T) {
 		b := &realBed{}
-		scenario.Silence(func(s *scenario.Set) { begin(b, s) }, func(s *scenario.Set) { heal(b, s) }).On(t, b)
+		b.run(t, scenario.Silence(func(s *scenario.Set) { begin(b, s) }, func(s *scenario.Set) { heal(b, s) }))
 	})
 }
 

@@ -3,76 +3,54 @@
 package scenario
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/test/answers"
 )
 
-// A Cluster is an API server, its controller and its DNS. Its methods end the
+// A Cluster is an API server, its controllers and its DNS. Its methods end the
 // scenario if the API server does not do what they ask for.
 type Cluster struct {
 	*Objects
-	// Options are those of the next controller that Start starts.
+	// Options are those of all processes of the controller that are started from now on.
 	Options controller.Options
+	// Controller is the process that Start started last.
+	Controller *Controller
 
 	platform   Platform
-	written    *writes
-	registry   atomic.Pointer[prometheus.Registry] // that of the controller that was started last
-	namespaces []string                            // that the scenario created
-	stop       func()                              // nil if no controller runs
+	processes  []*Controller // all that were started
+	refused    atomic.Value  // the name of a write that is forbidden
+	namespaces []string      // that the scenario created
 }
 
 func (s *Set) newCluster(name string, platform Platform) *Cluster {
-	c := &Cluster{
-		Objects: s.objects(name, platform.Admin), platform: platform, Options: platform.Options, written: newWrites(),
-	}
+	c := &Cluster{Objects: s.objects(name, platform.Admin), platform: platform, Options: platform.Options}
 	c.Options.Cluster = name
-	c.Options.Config = rest.CopyConfig(platform.Controller)
-	c.Options.Config.Wrap(c.written.wrap)
 	c.SetClock(0)
 	return c
 }
 
 // Start starts the controller.
-func (c *Cluster) Start() {
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
-	done, options := make(chan struct{}), c.Options
-	next := func() controller.Options {
-		options.Registry = prometheus.NewRegistry()
-		c.registry.Store(options.Registry)
-		return options
-	}
-	first := next()
-	go func() {
-		defer close(done)
-		if err := Run(ctx, first, next); err != nil {
-			c.set.Errorf("the controller of %s ended with: %v", c.Name, err)
-		}
-	}()
-	c.stop = func() {
-		cancel()
-		<-done
+func (c *Cluster) Start() { c.Controller = c.StartReplica() }
+
+// Stop stops it as a signal does. It does nothing if it does not run.
+func (c *Cluster) Stop() {
+	if c.Controller != nil {
+		c.Controller.Stop()
 	}
 }
 
-// Stop stops it as a signal does. It does nothing if none runs.
-func (c *Cluster) Stop() {
-	if c.stop != nil {
-		c.stop()
-		c.stop = nil
+// Kill kills it. It does nothing if it does not run.
+func (c *Cluster) Kill() {
+	if c.Controller != nil {
+		c.Controller.Kill()
 	}
 }
 
@@ -80,6 +58,21 @@ func (c *Cluster) Stop() {
 func (c *Cluster) Restart() {
 	c.Stop()
 	c.Start()
+}
+
+// StartDNS starts the watch and the index of the plugin.
+func (c *Cluster) StartDNS() {
+	started, err := answers.Start(c.platform.DNS)
+	c.set.must(err)
+	c.DNS = started
+}
+
+// StopDNS stops it. It does nothing if it does not run.
+func (c *Cluster) StopDNS() {
+	if c.DNS != nil {
+		c.DNS.Stop()
+		c.DNS = nil
+	}
 }
 
 // SetClock gives the next controller a clock that is wrong by a time.
@@ -105,7 +98,7 @@ type metric struct {
 }
 
 func (c *Cluster) metrics(name string) (metrics []metric) {
-	families, err := c.registry.Load().Gather()
+	families, err := c.Controller.registry.Load().Gather()
 	c.set.must(err)
 	for _, family := range families {
 		if family.GetName() != name {
@@ -163,13 +156,4 @@ func (c *Cluster) ExpectEvent(object metav1.Object, reason string, words ...stri
 		return err
 	})
 	return message
-}
-
-// Run runs a controller, and others with the next options while it ends because it is to restart, as a kubelet does.
-func Run(ctx context.Context, options controller.Options, next func() controller.Options) error {
-	err := controller.Run(ctx, options)
-	for errors.Is(err, controller.ErrLost) || errors.Is(err, local.ErrChanged) {
-		err = controller.Run(ctx, next())
-	}
-	return err
 }

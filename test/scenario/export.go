@@ -145,7 +145,7 @@ func namespaces(s *Set, east, west *Cluster) {
 
 // deniedNamespace takes no part.
 func deniedNamespace(s *Set, east, west *Cluster) {
-	east.Options.DeniedNamespaces = []string{"scen*"}
+	east.Options.DeniedNamespaces = []string{s.namespace[:3] + "*"}
 	east.Restart()
 	east.Export("web:10.64.0.10")
 	s.Expect(web(gone+" [Conflict=NoConflicts Ready=Failed Valid=NamespaceDenied]"), east)
@@ -182,22 +182,22 @@ func (c *Cluster) familiesDiffer(service string, want ...corev1.IPFamily) error 
 
 // refused: what the API server refuses is said on the import, and tried again.
 func refused(s *Set, east, west *Cluster) {
-	east.written.refuse("POST services")
+	east.refuse("POST services")
 	west.Export("web:10.65.0.10")
 	s.Expect(web("west/10.65.0.10 -> NODATA (Forbidden)"), east)
 	east.ExpectEvent(east.Import("web"), "Forbidden")
-	east.written.refuse("")
+	east.refuse("")
 	s.Expect(web(ofWest))
 
 	// A headless import answers for as long as its cluster has no IP for it.
 	west.Export("db!10.65.0.20")
 	s.Expect(View{"db": "west/10.65.0.20 -> 10.65.0.20"})
-	east.written.refuse("POST services")
+	east.refuse("POST services")
 	west.DeleteService("db")
 	west.Serve("db:10.65.0.20")
 	headless := View{"db": "west/10.65.0.20 -> 10.65.0.20 (Forbidden)"}
 	s.Expect(headless, east)
 	s.Holds(time.Minute, headless, east)
-	east.written.refuse("")
+	east.refuse("")
 	s.Expect(View{"db": "west/10.65.0.20 -> VIP"})
 }

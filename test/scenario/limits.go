@@ -125,8 +125,8 @@ func quiet(s *Set, east, west *Cluster) {
 	}
 	s.Quiet()
 	for _, c := range s.clusters {
-		if c.written.times("POST endpointslices") != count || c.written.times(conflicts) > 0 {
-			s.Errorf("%s: for %d slices, these were asked for: %s", c.Name, count, c.written)
+		if asked := c.asked(); asked["POST endpointslices"] != count || asked[conflicts] > 0 {
+			s.Errorf("%s: for %d slices, these were asked for: %v", c.Name, count, asked)
 		}
 	}
 	west.Export("web-0:10.65.1.1", "web-2:10.65.1.2")

@@ -89,10 +89,10 @@ func networks(s *Set, east, west, north *Cluster) {
 	s.rests(east)
 
 	// Its Service goes, and comes back with another port once nothing refuses it.
-	east.written.refuse("POST services")
+	east.refuse("POST services")
 	east.DeleteService(derived)
 	s.Expect(web(inEast+" [Conflict=NoConflicts Ready=Failed Valid=Valid]"), east)
-	east.written.refuse("")
+	east.refuse("")
 	s.Expect(web(inEast), east) // and its condition is true again
 	s.Expect(web(inWest), west)
 	west.targets("web", "east", east.nodePort(derived))

@@ -105,14 +105,14 @@ func (c *Cluster) DeleteNamespace() {
 func (o *Objects) Export(services ...string) {
 	o.Serve(services...)
 	for _, each := range services {
-		o.PutExport(nameOf(each), "{}")
+		o.PutExport(serviceIn(each), "{}")
 	}
 }
 
 // Serve is Export without ServiceExports.
 func (o *Objects) Serve(services ...string) {
 	for _, each := range services {
-		name := nameOf(each)
+		name := serviceIn(each)
 		ip := ""
 		if strings.Contains(each, "!") {
 			ip = "clusterIP: None, "
@@ -124,7 +124,7 @@ func (o *Objects) Serve(services ...string) {
 	}
 }
 
-func nameOf(service string) string { return service[:strings.IndexAny(service, ":!")] }
+func serviceIn(service string) string { return service[:strings.IndexAny(service, ":!")] }
 
 // PutService creates or changes a Service, whose spec is YAML on one line.
 func (o *Objects) PutService(name, spec string) {

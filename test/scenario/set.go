@@ -25,7 +25,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/test/answers"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 	"github.com/clusterset-dns/clusterset-dns/test/steps"
 )
@@ -55,8 +54,8 @@ type Bed interface {
 
 // A Platform is what a bed has of a cluster.
 type Platform struct {
-	// Admin has all rights, Controller those of the controller.
-	Admin, Controller *rest.Config
+	// Admin has all rights, Controller those of the controller, and DNS at least those of CoreDNS.
+	Admin, Controller, DNS *rest.Config
 	// Options are further ones of the controller.
 	Options controller.Options
 	// Credential returns a new kubeconfig with which a reader may read the cluster over the link between them.
@@ -81,27 +80,46 @@ type Set struct {
 	namespace string
 }
 
-// On runs the scenario on a bed. What runs for it has ended when it returns.
-func (s Scenario) On(t *testing.T, bed Bed) {
+// NewSet returns clusters on a bed, with the namespace of the services, that are not joined and in which nothing runs yet.
+func NewSet(t *testing.T, bed Bed, names []string) *Set {
 	set := &Set{T: t, Bed: bed}
-	for i, platform := range bed.Platforms(t, s.Clusters) {
+	for i, platform := range bed.Platforms(t, names) {
 		set.namespace = platform.Namespace
-		set.clusters = append(set.clusters, set.newCluster(s.Clusters[i], platform))
+		set.clusters = append(set.clusters, set.newCluster(names[i], platform))
+		set.clusters[i].CreateNamespace()
 	}
-	defer set.end()
-	for _, p := range set.Pairs() {
-		set.Join(p)
+	return set
+}
+
+// Start joins the clusters and starts their controllers and DNS.
+func (s *Set) Start() {
+	for _, p := range s.Pairs() {
+		s.Join(p)
 	}
-	for _, c := range set.clusters {
-		c.CreateNamespace()
+	for _, c := range s.clusters {
 		c.Start()
-		dns, err := answers.Start(c.platform.Admin)
-		set.must(err)
-		c.DNS = dns
+		c.StartDNS()
 	}
+}
+
+// Stop ends all processes.
+func (s *Set) Stop() {
+	for _, c := range s.clusters {
+		c.Stop()
+		for _, each := range c.processes {
+			each.Kill() // one that the scenario left
+		}
+		c.StopDNS()
+	}
+}
+
+// On runs the scenario on clusters of its names in which nothing runs yet, nor when it returns.
+func (s Scenario) On(set *Set) {
+	defer set.end()
+	set.Start()
 	s.Run(set)
-	if bed.Rate() == 1 {
-		set.rests(slices.DeleteFunc(slices.Clone(set.clusters), func(c *Cluster) bool { return c.stop == nil })...)
+	if set.Rate() == 1 {
+		set.rests(slices.DeleteFunc(slices.Clone(set.clusters), func(c *Cluster) bool { return !c.Controller.Running() })...)
 	}
 }
 
@@ -124,12 +142,7 @@ func (s *Set) end() {
 	for _, p := range s.Pairs() {
 		s.Restore(p.Reader.Name, p.Source.Name)
 	}
-	for _, c := range s.clusters {
-		c.Stop()
-		if c.DNS != nil {
-			c.DNS.Stop()
-		}
-	}
+	s.Stop()
 	for _, c := range s.clusters {
 		if err := s.clean(c); err != nil {
 			s.Error(err)
@@ -200,10 +213,13 @@ func (s *Set) Leave(p Pair) {
 	s.must(p.Reader.Kube.CoreV1().Secrets(system).Delete(s.Context(), p.secret(), metav1.DeleteOptions{}))
 }
 
+// everywhere are the ranges of a member that only probes need.
+const everywhere = "0.0.0.0/0,::/0"
+
 // PutSecret creates or changes the Secret of a member.
 func (o *Objects) PutSecret(name, id string, kubeconfig []byte) *corev1.Secret {
-	o.Put(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: %s, labels: {%s: %s}}, data: {%s: %s}}",
-		system, name, member.ClusterLabel, id, member.KubeconfigKey, base64.StdEncoding.EncodeToString(kubeconfig)))
+	o.Put(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: %s, labels: {%s: %s}, annotations: {%s: '%s'}}, data: {%s: %s}}",
+		system, name, member.ClusterLabel, id, member.CIDRsAnnotation, everywhere, member.KubeconfigKey, base64.StdEncoding.EncodeToString(kubeconfig)))
 	secret, err := o.Kube.CoreV1().Secrets(system).Get(o.set.Context(), name, metav1.GetOptions{})
 	o.set.must(err)
 	return secret

@@ -8,22 +8,23 @@
 package sim
 
 import (
-	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	selfsigned "github.com/clusterset-dns/clusterset-dns/test/pki"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
 // A ClusterSet is the clusters of a scenario, each a member of all others.
 type ClusterSet struct {
+	*scenario.Set
 	// Network is what the controllers reach other clusters over. Its hosts are the names of the clusters.
 	Network  *network.Network
 	clusters []*Cluster
@@ -42,47 +43,62 @@ func Run(t *testing.T, names []string, scenario func(t *testing.T, set *ClusterS
 	})
 }
 
-// Start joins the clusters and starts their controllers and DNS.
-func (s *ClusterSet) Start() {
-	for _, reader := range s.clusters {
-		for _, source := range s.clusters {
-			if reader != source {
-				reader.join(source)
-			}
-		}
-	}
-	for _, cluster := range s.clusters {
-		cluster.StartController()
-		cluster.StartDNS()
-	}
-}
-
 // RunIdle is Run with clusters that are not joined and in which nothing runs yet.
-func RunIdle(t *testing.T, names []string, scenario func(t *testing.T, set *ClusterSet)) {
+func RunIdle(t *testing.T, names []string, run func(t *testing.T, set *ClusterSet)) {
 	t.Helper()
 	pki() // outside of the bubble, once
 	withoutErrorHandlers()
 	synctest.Test(t, func(t *testing.T) {
 		Wait(time.Until(Begin))
 		set := &ClusterSet{Network: network.New()}
-		for i, name := range names {
-			set.clusters = append(set.clusters, newCluster(t, set.Network, name, i))
-		}
+		set.Set = scenario.NewSet(t, bed{set.Network, set}, names)
 		defer func() {
+			set.Stop()
 			for _, cluster := range set.clusters {
-				cluster.StopController()
-				for _, each := range cluster.controllers {
-					each.Kill() // one that the scenario left
-				}
-				cluster.StopDNS()
 				cluster.StartAPI() // or it does not end
 				cluster.stopServing()
 			}
 			Wait(2 * time.Second) // clients that a failed scenario left end once no server answers
 			synctest.Wait()
 		}()
-		scenario(t, set)
+		for i, cluster := range set.clusters {
+			cluster.Cluster = set.Set.Clusters()[i]
+			cluster.Put("{apiVersion: v1, kind: Namespace, metadata: {name: " + member.DefaultNamespace + "}}")
+		}
+		run(t, set)
 	})
+}
+
+// A bed is what a scenario has of the clusters. Its links are those of the network.
+type bed struct {
+	*network.Network
+	set *ClusterSet
+}
+
+func (b bed) Platforms(t *testing.T, names []string) (platforms []scenario.Platform) {
+	for i, name := range names {
+		c := newCluster(t, b.Network, name, i)
+		b.set.clusters, platforms = append(b.set.clusters, c), append(platforms, c.platform())
+	}
+	return platforms
+}
+
+func (bed) Pass(d time.Duration) { Wait(d) }
+
+func (bed) Rate() int { return 1 }
+
+func (b bed) Through(_ *testing.T, reader, source string, gateway *scenario.Gateway) []byte {
+	from := b.set.Cluster(source)
+	from.API.SetFault(reader, func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+		asked := req.Clone(req.Context())
+		gateway.Ask(asked.Header)
+		response, err := serve(asked)
+		if err == nil {
+			err = gateway.Answer(response)
+		}
+		return response, err
+	})
+	return from.Kubeconfig(reader)
 }
 
 // withoutErrorHandlers keeps client-go from its rate limit of errors: it sleeps until a millisecond after the last
@@ -106,25 +122,3 @@ func (s *ClusterSet) Cluster(name string) *Cluster {
 	}
 	panic("no cluster " + name)
 }
-
-// everywhere are the ranges of a member that only probes need.
-const everywhere = "0.0.0.0/0,::/0"
-
-// join gives c the credential to read source.
-func (c *Cluster) join(source *Cluster) {
-	c.PutSecret("member-"+source.Name, source.Name, source.Kubeconfig(c.Name))
-	c.Put(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: member-%s, annotations: {%s: '%s'}}}",
-		member.DefaultNamespace, source.Name, member.CIDRsAnnotation, everywhere))
-}
-
-// Kubeconfig returns one with which a reader reaches the cluster over the network.
-func (c *Cluster) Kubeconfig(reader string) []byte {
-	text, err := selfsigned.Kubeconfig("member", "https://"+c.Name, pki().authority, "token-of-"+reader, member.DefaultNamespace)
-	if err != nil {
-		panic(err) // it has no reason to fail
-	}
-	return text
-}
-
-// Config reaches the API server with all rights, not over the network.
-func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }

@@ -30,7 +30,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 			for end := time.Now().Add(duration); time.Now().Before(end); sim.Wait(time.Second) {
 				if !east.Controller.Running() {
 					killed = true
-					east.StartController()
+					east.Start()
 				}
 			}
 		}

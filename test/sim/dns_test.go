@@ -38,7 +38,7 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 			sim.Run(t, []string{"west"}, func(t *testing.T, set *sim.ClusterSet) {
 				west := set.Cluster("west")
 				here := serveSome(west, 2)
-				west.StopController() // it would have a say, too
+				west.Stop() // it would have a say, too
 				row.begin(set)
 				edit(t, west, false,
 					func(slice *discoveryv1.EndpointSlice) { slice.Endpoints[0].Addresses[0] = "10.65.9.9" })

@@ -44,10 +44,10 @@ func TestWithdrawn(t *testing.T) {
 	}{
 		{"the last while the reader watches", func(_ *sim.ClusterSet, withdraw func()) { withdraw() }, 1, 1, 0, 0},
 		{"one of two while the reader does not run", func(set *sim.ClusterSet, withdraw func()) {
-			set.Cluster("east").StopController()
+			set.Cluster("east").Stop()
 			withdraw()
 			sim.Wait(time.Minute)
-			set.Cluster("east").StartController()
+			set.Cluster("east").Start()
 		}, 2, 1, 0, 15 * time.Second},
 		{"the last while the reader is cut off", func(set *sim.ClusterSet, withdraw func()) {
 			set.Network.Cut("east", "west", network.Both)
@@ -126,7 +126,7 @@ func TestTwoWriters(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		here := serveSome(west, 2)
-		east.StopController()
+		east.Stop()
 		first := east.StartReplica(replica("first"))
 		sim.Wait(10 * time.Second)
 		east.StartReplica(replica("second"))

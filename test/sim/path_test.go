@@ -15,6 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
@@ -23,7 +24,7 @@ import (
 type paths struct {
 	t *testing.T
 	*sim.ClusterSet
-	replicas map[string]*sim.Controller // by address
+	replicas map[string]*scenario.Controller // by address
 }
 
 // canariesOf returns the addresses of the canaries of a cluster.
@@ -33,12 +34,12 @@ func canariesOf(cluster string) []string {
 }
 
 // onPaths runs a scenario on clusters that all serve and export web, and whose pods reach each other.
-func onPaths(t *testing.T, names []string, scenario func(p *paths)) {
+func onPaths(t *testing.T, names []string, run func(p *paths)) {
 	t.Helper()
 	sim.Run(t, names, func(t *testing.T, set *sim.ClusterSet) {
-		p := &paths{t, set, map[string]*sim.Controller{}}
+		p := &paths{t, set, map[string]*scenario.Controller{}}
 		for i, c := range set.Clusters() {
-			c.StopController()
+			c.Stop()
 			for _, address := range canariesOf(c.Name) {
 				p.start(c, address)
 			}
@@ -56,7 +57,7 @@ func onPaths(t *testing.T, names []string, scenario func(p *paths)) {
 				}
 			}
 		}
-		scenario(p)
+		run(p)
 	})
 }
 
@@ -245,7 +246,7 @@ func TestLostClusters(t *testing.T) {
 					}
 					for _, other := range row.lost {
 						if !uplink {
-							p.Cluster(other).StopController()
+							p.Cluster(other).Stop()
 						}
 						p.Network.Cut("east", other, network.Both)
 						p.cut("east", other, network.Both)
@@ -261,7 +262,7 @@ func TestLostClusters(t *testing.T) {
 						p.Network.Restore("east", other)
 						p.restore("east", other)
 						if !uplink {
-							p.Cluster(other).StartController()
+							p.Cluster(other).Start()
 						}
 						p.until("east", other, false, 30*time.Second)
 					}
@@ -306,7 +307,7 @@ func TestNoCanary(t *testing.T) {
 			p.replicas[address].Stop()
 		}
 		p.Cluster("west").OfferCanaries(canariesOf("west")...)
-		p.Cluster("west").StartController()
+		p.Cluster("west").Start()
 		p.never("east", "west", true, 2*controller.DefaultStaleAfter)
 		if got := p.path(p.Cluster("west"), "east"); got != "" {
 			t.Errorf("the path from a cluster that takes no part is %q", got)

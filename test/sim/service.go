@@ -16,7 +16,7 @@ import (
 func (c *Cluster) Must(err error) {
 	c.t.Helper()
 	if err != nil {
-		c.t.Fatalf("%s: %v", c.Name, err)
+		c.t.Fatalf("%s: %v", c.name, err)
 	}
 }
 

@@ -129,8 +129,8 @@ func TestNoSilence(t *testing.T) {
 // run runs a scenario with the fault.
 func (f fault) run(t *testing.T, kind func(begin, heal func(*scenario.Set)) scenario.Scenario) {
 	t.Run(f.name, func(t *testing.T) {
-		sim.RunIdle(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
-			kind(func(*scenario.Set) { f.begin(set) }, func(*scenario.Set) { f.heal(set) }).On(t, bed{set.Network, set})
+		onNodes(t, three, func(set *sim.ClusterSet) {
+			kind(func(*scenario.Set) { f.begin(set) }, func(*scenario.Set) { f.heal(set) }).On(set.Set)
 		})
 	})
 }

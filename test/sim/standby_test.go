@@ -19,6 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
@@ -66,11 +67,11 @@ func withoutHeartbeat(cluster *sim.Cluster, revision int64, at time.Time) (longe
 func TestStandby(t *testing.T) {
 	for _, row := range []struct {
 		name   string
-		end    func(leader *sim.Controller)
+		end    func(leader *scenario.Controller)
 		within time.Duration // to the first heartbeat of the next leader
 	}{
-		{"the leader is stopped", (*sim.Controller).Stop, 10 * time.Second},
-		{"the leader is killed", (*sim.Controller).Kill, 25 * time.Second},
+		{"the leader is stopped", (*scenario.Controller).Stop, 10 * time.Second},
+		{"the leader is killed", (*scenario.Controller).Kill, 25 * time.Second},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
@@ -78,7 +79,7 @@ func TestStandby(t *testing.T) {
 				for i, each := range set.Clusters() {
 					each.Export(fmt.Sprintf("web:10.6%d.0.1", 4+i))
 				}
-				east.StopController()
+				east.Stop()
 				first := east.StartReplica(known("first"))
 				sim.Wait(5 * time.Second)
 				var dialed atomic.Int64
@@ -133,7 +134,7 @@ func TestStandbyThatCannotRead(t *testing.T) {
 		t.Run(resource, func(t *testing.T) {
 			sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
 				east := set.Cluster("east")
-				east.StopController()
+				east.Stop()
 				first := east.StartReplica(known("first"))
 				sim.Wait(5 * time.Second)
 				second := east.StartReplica(known("second"))
@@ -179,7 +180,7 @@ func TestExportsBeforeMembers(t *testing.T) {
 				east, west := set.Cluster("east"), set.Cluster("west")
 				east.Export("web:10.64.0.1")
 				sim.Wait(10 * time.Second)
-				east.StopController()
+				east.Stop()
 				east.SetEndpoints("web", "10.64.0.2")
 				east.API.SetFault(east.Name, func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
 					if req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/endpointslices/") {
@@ -188,7 +189,7 @@ func TestExportsBeforeMembers(t *testing.T) {
 					return serve(req)
 				})
 				before := lists(west, east)
-				east.StartController()
+				east.Start()
 				sim.Wait(row.read - 500*time.Millisecond)
 				if got := lists(west, east) - before; got != 0 {
 					t.Errorf("it listed the slices of a member %d times first", got)

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -49,9 +48,9 @@ func TestStarts(t *testing.T) {
 				sim.Wait(2 * time.Minute)
 				expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
 				for _, each := range set.Clusters() {
-					each.StopController()
+					each.Stop()
 					each.API.SetFault(each.Name, row.fault)
-					each.StartController()
+					each.Start()
 				}
 				sim.Wait(5 * time.Minute)
 				if row.ends {
@@ -86,15 +85,14 @@ func TestUnknownProperties(t *testing.T) {
 		sim.Wait(time.Minute)
 		expect(t, east, inside) // without properties
 		// The next controller of west has neither the right to list them nor a heartbeat that says which they were.
-		west.StopController()
+		west.Stop()
 		must(t, west.Kube.CoordinationV1().Leases(member.DefaultNamespace).Delete(t.Context(), member.HeartbeatLease,
 			metav1.DeleteOptions{}))
 		west.API.SetFault("", listing(forbidden, "clusterproperties"))
-		west.StartController()
+		west.Start()
 		sim.Wait(65 * time.Second)
 		expect(t, east, outside)
-		east.StopController()
-		east.StartController()
+		east.Restart()
 		sim.Wait(30 * time.Second)
 		expect(t, east, outside)
 		west.API.SetFault("", nil)
@@ -108,18 +106,17 @@ func TestNodesAreLate(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		west.PutNode("node", "a")
-		prefersCluster := func(o *controller.Options) { o.Prefer = "cluster" }
-		west.StopController()
-		west.StartController(prefersCluster)
+		west.Options.Prefer = "cluster"
+		west.Restart()
 		for i, c := range []*sim.Cluster{east, west} {
 			c.Export(fmt.Sprintf("web:10.6%d.0.1", 4+i))
 		}
 		expect(t, west, map[string]string{"web": "east/10.64.0.1 west/10.65.0.1 -> VIP"})
-		west.StopController()
+		west.Stop()
 		west.API.SetFault("west", listing(apiserver.Slow(3*time.Second), "nodes"))
-		replica := west.StartReplica(prefersCluster)
+		west.Start()
 		sim.Wait(time.Minute)
-		if got := replica.Writes(); len(got) > 0 {
+		if got := west.Controller.Writes(); len(got) > 0 {
 			t.Errorf("it wrote %q", got)
 		}
 	})
@@ -135,8 +132,8 @@ func TestOwnID(t *testing.T) {
 		expect(t, east, kept)
 		restart := func(flag, want string) {
 			t.Helper()
-			west.StopController()
-			west.StartController(func(options *controller.Options) { options.Cluster = flag })
+			west.Options.Cluster = flag
+			west.Restart()
 			sim.Wait(time.Minute)
 			if err := west.Controller.Ended(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("it ended with %v, want %s", err, want)

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
@@ -50,10 +49,10 @@ func TestState(t *testing.T) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		pod, err := set.Network.Listen("pod")
 		must(t, err)
-		east.StopController()
-		east.StartController(replica("east-0"), func(options *controller.Options) { options.Listener, options.Version = forward{pod}, "v1" })
-		west.StopController()
-		west.StartController(func(options *controller.Options) { options.Version = "v2" })
+		replica("east-0")(&east.Options)
+		east.Options.Listener, east.Options.Version, west.Options.Version = forward{pod}, "v1", "v2"
+		east.Restart()
+		west.Restart()
 		for i, c := range set.Clusters() {
 			c.Export(fmt.Sprintf("web:10.6%d.0.1", 4+i))
 		}

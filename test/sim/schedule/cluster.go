@@ -3,18 +3,14 @@
 package schedule
 
 import (
-	"context"
 	"maps"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
@@ -33,7 +29,7 @@ type cluster struct {
 	typed    map[*unstructured.Unstructured]any // see typed
 	// away tells that the namespace is deleted, and left which members are.
 	away bool
-	left map[string]*corev1.Secret
+	left sets.Set[string]
 	// since is when each other cluster left or joined last.
 	since map[string]time.Time
 	// late is when its controller was last hindered in following such a change.
@@ -57,7 +53,7 @@ type backup struct {
 
 func newCluster(r *run, c *sim.Cluster, number int) *cluster {
 	return &cluster{
-		Cluster: c, r: r, typed: map[*unstructured.Unstructured]any{}, left: map[string]*corev1.Secret{}, since: map[string]time.Time{},
+		Cluster: c, r: r, typed: map[*unstructured.Unstructured]any{}, left: sets.Set[string]{}, since: map[string]time.Time{},
 		load: oracle.Cluster{Number: number}, revision: c.API.Revision(), changed: true,
 	}
 }
@@ -106,18 +102,15 @@ func (c *cluster) ways() []way { return append(c.into(), c.abroad()...) }
 
 // leave ends the membership of another cluster.
 func (c *cluster) leave(other string) {
-	secret, err := c.Kube.CoreV1().Secrets(member.DefaultNamespace).Get(context.Background(), "member-"+other, metav1.GetOptions{})
-	c.Must(err)
-	secret.ResourceVersion, secret.UID = "", ""
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	c.API.Delete(secret)
-	c.left[other], c.since[other] = secret, time.Now()
+	c.r.set.Leave(c.r.set.Pair(c.Name, other))
+	c.left.Insert(other)
+	c.since[other] = time.Now()
 }
 
 // join undoes leave.
 func (c *cluster) join(other string) {
-	c.Must(c.API.Write(c.left[other]))
-	delete(c.left, other)
+	c.r.set.Join(c.r.set.Pair(c.Name, other))
+	c.left.Delete(other)
 	c.since[other] = time.Now()
 }
 
@@ -145,8 +138,8 @@ func (c *cluster) restore(kept backup, reset bool) {
 	if reset {
 		c.StartAPI()
 	}
-	for _, secret := range c.left {
-		c.API.Delete(secret)
+	for other := range c.left {
+		c.r.set.Leave(c.r.set.Pair(c.Name, other))
 	}
 	c.change(c.services()...)
 	c.r.hold(c.abroad(), shown)

@@ -82,8 +82,8 @@ func onWay(kind string, weight int, silences bool, change func(n *network.Networ
 	return fault{
 		kind: kind, weight: weight, pair: true, silences: silences, targets: theWay, ways: fromOther,
 		begin: func(h *happening) func() {
-			change(h.run.network, h.c.Name, h.other.Name, h.random)
-			return func() { h.run.network.Restore(h.c.Name, h.other.Name) }
+			change(h.run.set.Network, h.c.Name, h.other.Name, h.random)
+			return func() { h.run.set.Network.Restore(h.c.Name, h.other.Name) }
 		},
 	}
 }
@@ -112,15 +112,15 @@ var faults = []fault{
 	{
 		kind: "half-open connections to", weight: 5, pair: true, targets: theWay, ways: fromOther,
 		begin: func(h *happening) func() {
-			h.run.network.Forget(h.c.Name, h.other.Name, network.Direction(1+h.random.IntN(3)))
+			h.run.set.Network.Forget(h.c.Name, h.other.Name, network.Direction(1+h.random.IntN(3)))
 			// What still arrives may hide for minutes that nothing gets there.
-			return func() { h.run.network.Reset(h.c.Name, h.other.Name) }
+			return func() { h.run.set.Network.Reset(h.c.Name, h.other.Name) }
 		},
 	},
 	{
 		kind: "reset connections to", weight: 8, pair: true, targets: theWay, ways: fromOther,
 		begin: func(h *happening) func() {
-			h.run.network.Reset(h.c.Name, h.other.Name)
+			h.run.set.Network.Reset(h.c.Name, h.other.Name)
 			return nil
 		},
 	},
@@ -129,28 +129,28 @@ var faults = []fault{
 		begin: func(h *happening) func() {
 			ways := betweenAll(h)
 			for _, each := range ways {
-				h.run.network.Cut(each.to, each.from, network.Both)
+				h.run.set.Network.Cut(each.to, each.from, network.Both)
 			}
 			return func() {
 				for _, each := range ways {
-					h.run.network.Restore(each.to, each.from)
+					h.run.set.Network.Restore(each.to, each.from)
 				}
 			}
 		},
 	},
 	within("controller", "the controller is down", 12, true, func(h *happening) func() {
-		h.c.StopController()
-		return func() { h.c.StartController() }
+		h.c.Stop()
+		return func() { h.c.Start() }
 	}),
 	within("controller", "the controller is killed", 6, true, func(h *happening) func() {
-		h.c.KillController()
-		return func() { h.c.StartController() }
+		h.c.Kill()
+		return func() { h.c.Start() }
 	}),
 	within("controller", "the controller is killed at a write", 6, false, func(h *happening) func() {
 		h.c.Controller.KillAt(1 + h.random.IntN(4))
 		return func() {
-			h.c.KillController()
-			h.c.StartController()
+			h.c.Kill()
+			h.c.Start()
 		}
 	}),
 	within("controller", "the controller stands still", 4, false, func(h *happening) func() {

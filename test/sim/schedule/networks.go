@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
@@ -91,9 +90,7 @@ func (c *cluster) enter(s Schedule) {
 	if s.Networks == nil {
 		return
 	}
-	c.Always = []func(*controller.Options){func(o *controller.Options) {
-		o.Network, o.Expose = s.Networks[c.load.Number], string(export.ExposeNodePort)
-	}}
+	c.Options.Network, c.Options.Expose = s.Networks[c.load.Number], string(export.ExposeNodePort)
 	c.nodes = map[string]oracle.Node{}
 	for i := range oracle.Nodes - 1 {
 		c.nodes[fmt.Sprintf("n%d", i)] = oracle.Node{Address: c.freshNode(), Ready: true}

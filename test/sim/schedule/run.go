@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
@@ -43,7 +42,7 @@ type Result struct {
 // A run carries out a schedule. All of it happens in one goroutine.
 type run struct {
 	Result
-	network  *network.Network
+	set      *sim.ClusterSet
 	clusters []*cluster
 	names    []string // of the clusters
 	judge    judges
@@ -80,7 +79,7 @@ func Run(t *testing.T, s Schedule) (result Result) {
 	sim.RunIdle(t, s.names(), func(t *testing.T, set *sim.ClusterSet) {
 		t.Helper()
 		r := &run{
-			network: set.Network, names: s.names(), busy: map[string]time.Time{}, silent: map[way]time.Time{},
+			set: set, names: s.names(), busy: map[string]time.Time{}, silent: map[way]time.Time{},
 			networks: map[string]string{}, judge: judges{}, lookEvery: often,
 			used: map[[2]string]string{},
 		}
@@ -292,8 +291,7 @@ func (r *run) settle(s Schedule) {
 	r.touched = nil
 	// Controllers that look at everything anew find nothing to write: what they wrote before is what they decide.
 	for _, c := range r.clusters {
-		c.StopController()
-		c.StartController()
+		c.Restart()
 	}
 	r.rests("after a restart of all controllers")
 	r.proportion()

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+)
+
+// A Controller is a process of the controller of a cluster. Its methods are for
+// the goroutine of the scenario, except Writes and Running.
+type Controller struct {
+	// Gate, while it is frozen, lets no request of the process get to the API server of its cluster, and no answer back, as
+	// if it stood still in between. Its timers go on.
+	apiserver.Gate
+
+	cluster  *Cluster
+	ctx      context.Context //nolint:containedctx // ends with the process
+	cancel   context.CancelFunc
+	done     chan struct{}
+	err      error
+	registry atomic.Pointer[prometheus.Registry] // of the controller that was started last
+
+	// dead has nothing leave the process any more.
+	dead atomic.Bool
+
+	mu        sync.Mutex
+	writes    []string // method and path
+	conflicts int      // among them
+	killAt    int      // 0 for never
+}
+
+// StartReplica starts a process of the controller besides others, with the Options of the cluster and what changes them. A
+// process that ends because it is to restart is started again at once, with the same name and changes, as a kubelet does.
+func (c *Cluster) StartReplica(changes ...func(*controller.Options)) *Controller {
+	p := &Controller{cluster: c, done: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
+	begin := c.Options
+	next := func() controller.Options {
+		options := begin
+		options.Config, options.Registry = rest.CopyConfig(c.platform.Controller), prometheus.NewRegistry()
+		options.Config.Wrap(p.wrap)
+		if options.DialMember != nil {
+			options.DialMember = p.dialer(options.DialMember)
+		}
+		p.registry.Store(options.Registry)
+		for _, change := range changes {
+			change(&options)
+		}
+		return options
+	}
+	first := next()
+	c.processes = append(c.processes, p)
+	go func() {
+		defer close(p.done)
+		p.err = controller.Run(p.ctx, first)
+		for errors.Is(p.err, controller.ErrLost) || errors.Is(p.err, local.ErrChanged) {
+			p.err = controller.Run(p.ctx, next())
+		}
+	}()
+	return p
+}
+
+// Ended returns the error that the process ended with, nil if it runs or was stopped. Stop does not report it again.
+func (p *Controller) Ended() error {
+	select {
+	case <-p.done:
+		err := p.err
+		p.err = nil
+		return err
+	default:
+		return nil
+	}
+}
+
+// Stop stops the process as a signal does.
+func (p *Controller) Stop() {
+	p.cancel()
+	<-p.done
+	if err := p.Ended(); err != nil && !p.dead.Load() {
+		p.cluster.set.Errorf("the controller of %s: %v", p.cluster.Name, err)
+	}
+}
+
+// Kill ends the process: nothing leaves it from now on, not even the leader Lease.
+func (p *Controller) Kill() {
+	p.die()
+	p.Thaw()
+	<-p.done
+}
+
+func (p *Controller) die() {
+	p.dead.Store(true)
+	p.cancel()
+}
+
+// KillAt has the process killed at one of its Writes, counted from 1 from now
+// on: after the API server applied it, and before the answer.
+func (p *Controller) KillAt(number int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killAt = len(p.writes) + number
+}
+
+// Running tells that the process was not killed and has not ended.
+func (p *Controller) Running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return !p.dead.Load()
+	}
+}
+
+// Writes are the requests by which the process changed something or tried to, Leases and dry runs left out.
+func (p *Controller) Writes() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.writes)
+}
+
+// wrap makes the process the connection to the API server of the cluster.
+func (p *Controller) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if err := p.passes(request.Context()); err != nil {
+			return nil, err
+		}
+		number, name := p.begin(request)
+		if name != "" && p.cluster.refused.Load() == name {
+			return forbidden(request), nil
+		}
+		response, err := next.RoundTrip(request)
+		if err == nil {
+			p.end(number, name != "" && response.StatusCode == http.StatusConflict)
+			err = p.passes(request.Context())
+		}
+		if err != nil {
+			return nil, err
+		}
+		//nolint:contextcheck // a body lasts as long as the context of its request
+		response.Body = &stream{ReadCloser: response.Body, passes: func() error { return p.passes(request.Context()) }}
+		return response, nil
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// passes waits while the process is frozen, and fails if it is dead.
+func (p *Controller) passes(ctx context.Context) error {
+	err := p.Pass(ctx)
+	if p.dead.Load() {
+		return syscall.ECONNRESET
+	}
+	return err
+}
+
+// begin counts a write before the API server gets it, and names it as asked does. The number is 0 for anything else.
+func (p *Controller) begin(req *http.Request) (number int, name string) {
+	if req.Method == http.MethodGet || req.URL.Query().Get("dryRun") != "" || strings.Contains(req.URL.Path, "/leases") {
+		return 0, ""
+	}
+	write := req.Method + " " + req.URL.Path
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes = append(p.writes, write)
+	return len(p.writes), nameOf(write)
+}
+
+// end counts a conflict, and kills the process if that was the write at which it is to be killed.
+func (p *Controller) end(number int, conflict bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if conflict {
+		p.conflicts++
+	}
+	if number > 0 && number == p.killAt {
+		p.die()
+	}
+}
+
+// A stream is the body of a response, which waits with the process.
+type stream struct {
+	io.ReadCloser
+	passes func() error
+}
+
+func (s *stream) Read(buffer []byte) (int, error) {
+	n, err := s.ReadCloser.Read(buffer)
+	if failed := s.passes(); failed != nil {
+		return 0, failed
+	}
+	return n, err
+}
+
+// dialer connects the process to members.
+func (p *Controller) dialer(dial utilnet.DialFunc) utilnet.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if p.dead.Load() {
+			return nil, syscall.ECONNREFUSED
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(p.ctx, cancel)() //nolint:contextcheck // the process ends its connections
+		return dial(ctx, network, address)
+	}
+}
