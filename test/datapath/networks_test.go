@@ -4,7 +4,6 @@ package datapath
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -171,17 +170,9 @@ func (p *pod) terminate(t testing.TB) {
 // setNetwork restarts the controllers of the cluster, one after the other, with another flag --network.
 func (c *cluster) setNetwork(t testing.TB, network string) {
 	for _, r := range c.replicas {
-		spec := *r.spec.Load()
-		spec.Args = append(slices.Clip(spec.Args), "--network="+network) // the last one counts
-		r.spec.Store(&spec)
-		old := r.running.Load()
-		must(t, old.Stop(t.Context(), patience))
-		eventually(t, r.identity()+" to run again", func(context.Context) error {
-			if r.running.Load() == old {
-				return errors.New("it does not")
-			}
-			return nil
-		})
+		must(t, r.end())
+		r.spec.Args = append(slices.Clip(r.spec.Args), "--network="+network) // the last one counts
+		r.start()
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,23 +125,14 @@ func (p *pod) run(t testing.TB, program string, args ...string) *process.Process
 // replica is a program in a pod that is started again a second after it ended, as a kubelet would.
 type replica struct {
 	*pod
-	// spec is what is started, and running the process that was started last.
-	spec    atomic.Pointer[process.Spec]
-	running atomic.Pointer[process.Process]
-	end     func() error
+	spec process.Spec
+	end  func() error // ends it until start
 }
 
-// supervise keeps a program running until the test ends, or end is called.
+// supervise keeps a program running until the test ends.
 func (p *pod) supervise(t testing.TB, spec process.Spec) *replica {
-	r := &replica{pod: p}
-	r.spec.Store(&spec)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.loop(ctx) }()
-	r.end = sync.OnceValue(func() error {
-		cancel()
-		return <-ended
-	})
+	r := &replica{pod: p, spec: spec}
+	r.start()
 	t.Cleanup(func() {
 		must(t, r.end())
 		if log, err := os.ReadFile(spec.LogFile); t.Failed() {
@@ -152,13 +142,23 @@ func (p *pod) supervise(t testing.TB, spec process.Spec) *replica {
 	return r
 }
 
-func (r *replica) loop(ctx context.Context) error {
+func (r *replica) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	spec := r.spec
+	go func() { ended <- loop(ctx, spec) }()
+	r.end = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+}
+
+func loop(ctx context.Context, spec process.Spec) error {
 	for {
-		p, err := process.Start(*r.spec.Load())
+		p, err := process.Start(spec)
 		if err != nil {
 			return err
 		}
-		r.running.Store(p)
 		select {
 		case <-p.Done():
 		case <-ctx.Done():
