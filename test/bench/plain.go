@@ -200,7 +200,7 @@ func (p *plain) changes(ctx context.Context, least *leastTime) error {
 	least.Took, least.CPU, err = during(os.Getpid(), func() error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(atOnce) // an API server that falls behind gets no more at once
-		err := atRate(ctx, p.rate, p.lasts, func() error {
+		err := fleet.Every(ctx, time.Second/time.Duration(p.rate), p.lasts, func() error {
 			slice, address := own[least.Count%len(own)].DeepCopy(), fleet.Address(200<<16+uint32(least.Count))
 			slice.ResourceVersion = "" // whatever it is
 			least.Count++
@@ -313,11 +313,12 @@ func (p *plain) renew(ctx context.Context) error {
 	leases := p.CoordinationV1().Leases(clusterset.Namespace)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s%d", floorPrefix, os.Getpid())}}
 	lease, err := leases.Create(ctx, lease, metav1.CreateOptions{})
-	ticker := time.NewTicker(liveness.HeartbeatInterval)
-	defer ticker.Stop()
-	for began := time.Now(); err == nil && time.Since(began) < p.lasts; <-ticker.C {
+	if err != nil {
+		return err
+	}
+	return fleet.Every(ctx, liveness.HeartbeatInterval, p.lasts, func() error {
 		lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
 		lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
-	}
-	return err
+		return err
+	})
 }

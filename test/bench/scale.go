@@ -230,7 +230,7 @@ const lastAnswer = time.Minute
 func (b *bed) changeEndpoints(ctx context.Context, followed *follower) (count int, err error) {
 	const perSecond = 20 // changes that are followed
 	credit := 0
-	err = atRate(ctx, b.rate, b.changes, func() error {
+	err = fleet.Every(ctx, time.Second/time.Duration(b.rate), b.changes, func() error {
 		change, err := b.fleet.Change(ctx)
 		count++
 		if credit += perSecond; err == nil && credit >= b.rate && change.Host != "" {
@@ -240,26 +240,6 @@ func (b *bed) changeEndpoints(ctx context.Context, followed *follower) (count in
 		return err
 	})
 	return count, err
-}
-
-// atRate does something so many times in a second, for some time. Ticks that were dropped are made up for.
-func atRate(ctx context.Context, rate int, lasts time.Duration, do func() error) error {
-	ticker := time.NewTicker(time.Second / time.Duration(rate))
-	defer ticker.Stop()
-	done := 0
-	for began := time.Now(); time.Since(began) < lasts; {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-		for due := int(time.Since(began).Seconds() * float64(rate)); done < due; done++ {
-			if err := do(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // follower times changes until they are answered, many at once.

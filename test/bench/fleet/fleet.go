@@ -14,10 +14,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -33,7 +35,7 @@ type Fleet struct {
 	number uint32
 
 	cancel  context.CancelFunc
-	beating chan error
+	beating errgroup.Group
 }
 
 // A place is a slice that can change.
@@ -54,9 +56,14 @@ func Start(ctx context.Context, shape Shape) (*Fleet, error) {
 		}
 		f.Members = append(f.Members, m)
 	}
-	beating, cancel := context.WithCancel(ctx)
-	f.cancel, f.beating = cancel, make(chan error, 1)
-	go func() { f.beating <- f.beat(beating) }()
+	ctx, f.cancel = context.WithCancel(ctx)
+	f.beating.Go(func() error {
+		next := 0 // in turn
+		return fmt.Errorf("renew heartbeats: %w", Every(ctx, liveness.HeartbeatInterval/time.Duration(len(f.Members)), math.MaxInt64, func() error {
+			next++
+			return f.Members[next%len(f.Members)].beat(ctx)
+		}))
+	})
 	return f, nil
 }
 
@@ -67,7 +74,9 @@ func (f *Fleet) Stop() (err error) {
 	}
 	if f.cancel != nil {
 		f.cancel()
-		err = <-f.beating
+		if err = f.beating.Wait(); errors.Is(err, context.Canceled) {
+			err = nil
+		}
 	}
 	for _, m := range f.Members {
 		m.server.CloseClientConnections()
@@ -76,25 +85,24 @@ func (f *Fleet) Stop() (err error) {
 	return err
 }
 
-// beat renews the heartbeats of all members in turn, each every liveness.HeartbeatInterval, until the context ends.
-func (f *Fleet) beat(ctx context.Context) error {
-	ticker := time.NewTicker(liveness.HeartbeatInterval / time.Duration(len(f.Members)))
+// Every does something once in each interval, for some time. Ticks that were dropped are made up for.
+func Every(ctx context.Context, interval, lasts time.Duration, do func() error) error {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	for began, done := time.Now(), 0; ; {
+	done := time.Duration(0)
+	for began := time.Now(); time.Since(began) < lasts; {
 		select {
 		case <-ctx.Done():
-			return nil
+			return ctx.Err()
 		case <-ticker.C:
 		}
-		// Ticks that were dropped are made up for.
-		due := int(time.Since(began) * time.Duration(len(f.Members)) / liveness.HeartbeatInterval)
-		for ; done < due; done++ {
-			m := f.Members[done%len(f.Members)]
-			if err := m.beat(ctx); err != nil && ctx.Err() == nil {
-				return fmt.Errorf("renew the heartbeat of %s: %w", m.ID, err)
+		for due := time.Since(began) / interval; done < due; done++ {
+			if err := do(); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 // Export has all members publish their services. Changes are in an order that is the same always.
