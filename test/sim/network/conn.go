@@ -14,13 +14,13 @@ import (
 
 // A pipe is one direction of a connection. What is written arrives after the delay, in order, unless the direction is
 // cut: then it waits, as what TCP sends again and again does; or unless it is lost: then it never arrives, and neither
-// does the end of the connection.
+// does the end of the connection. The lock of its way is held for all that it does, and it is told to look again when
+// the way changes.
 type pipe struct {
-	mu       sync.Mutex
+	*way
 	changed  *sync.Cond
 	segments []segment
-	way      *way
-	from     int // which end writes: index into way.cut
+	from     int // which end writes: index into cut
 	closed   error
 	lost     bool // nothing arrives any more
 	resets   bool // its end is a reset
@@ -33,25 +33,20 @@ type segment struct {
 	at   time.Time
 }
 
-func newPipe(w *way, from int) *pipe {
-	p := &pipe{way: w, from: from}
-	p.changed = sync.NewCond(&p.mu)
-	return p
-}
+func newPipe(w *way, from int) *pipe { return &pipe{way: w, from: from, changed: sync.NewCond(&w.mu)} }
 
 func (p *pipe) write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed != nil {
-		if errors.Is(p.closed, io.EOF) {
-			return 0, net.ErrClosed
-		}
+	switch {
+	case errors.Is(p.closed, io.EOF):
+		return 0, net.ErrClosed
+	case p.closed != nil:
 		return 0, p.closed
-	}
-	if p.lost {
+	case p.lost:
 		return len(data), nil
 	}
-	delay := p.way.delayOf()
+	delay := p.delayOf()
 	p.segments = append(p.segments, segment{append([]byte(nil), data...), time.Now().Add(delay)})
 	if delay > 0 {
 		time.AfterFunc(delay, p.wake)
@@ -65,10 +60,11 @@ func (p *pipe) read(buffer []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
+		ended := errors.Is(p.closed, io.EOF)
 		switch {
-		case p.closed != nil && !errors.Is(p.closed, io.EOF):
+		case p.closed != nil && !ended:
 			return 0, p.closed
-		case len(p.segments) > 0 && !p.way.holds(p.from) && !time.Now().Before(p.segments[0].at):
+		case len(p.segments) > 0 && !p.holds(p.from) && !time.Now().Before(p.segments[0].at):
 			first := &p.segments[0]
 			n := copy(buffer, first.data)
 			if first.data = first.data[n:]; len(first.data) == 0 {
@@ -77,7 +73,7 @@ func (p *pipe) read(buffer []byte) (int, error) {
 			return n, nil
 		case !p.deadline.IsZero() && !time.Now().Before(p.deadline):
 			return 0, os.ErrDeadlineExceeded
-		case errors.Is(p.closed, io.EOF) && len(p.segments) == 0 && !p.way.holds(p.from):
+		case ended && len(p.segments) == 0 && !p.holds(p.from):
 			if p.resets {
 				return 0, syscall.ECONNRESET
 			}
@@ -96,8 +92,6 @@ func (p *pipe) wake() {
 
 // close ends the pipe: io.EOF for an end that arrives after what was written, anything else at once.
 func (p *pipe) close(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.lost && errors.Is(err, io.EOF) {
 		return
 	}
@@ -110,32 +104,10 @@ func (p *pipe) close(err error) {
 	p.changed.Broadcast()
 }
 
-// lose has nothing arrive from now on.
-func (p *pipe) lose() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lost, p.segments = true, nil
-}
-
-func (p *pipe) setDeadline(at time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.deadline = at
-	if p.timer != nil {
-		p.timer.Stop()
-		p.timer = nil
-	}
-	if !at.IsZero() {
-		p.timer = time.AfterFunc(time.Until(at), p.wake)
-	}
-	p.changed.Broadcast()
-}
-
 // A conn is one end of a connection. It implements net.Conn.
 type conn struct {
 	in, out       *pipe
 	local, remote address
-	ended         func()
 }
 
 type address string
@@ -148,7 +120,15 @@ func (c *conn) Write(data []byte) (int, error)  { return c.out.write(data) }
 func (c *conn) LocalAddr() net.Addr             { return c.local }
 func (c *conn) RemoteAddr() net.Addr            { return c.remote }
 func (c *conn) SetReadDeadline(at time.Time) error {
-	c.in.setDeadline(at)
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	if c.in.timer != nil {
+		c.in.timer.Stop()
+	}
+	if c.in.deadline = at; !at.IsZero() {
+		c.in.timer = time.AfterFunc(time.Until(at), c.in.wake)
+	}
+	c.in.changed.Broadcast()
 	return nil
 }
 func (c *conn) SetWriteDeadline(time.Time) error { return nil } // a write never waits
@@ -163,14 +143,10 @@ func (c *conn) SetLinger(seconds int) error {
 }
 
 func (c *conn) Close() error {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
 	c.out.close(io.EOF)
 	c.in.close(net.ErrClosed)
-	c.ended()
+	delete(c.in.open, c)
 	return nil
-}
-
-// reset ends both directions at once, for both ends.
-func (c *conn) reset() {
-	c.in.close(syscall.ECONNRESET)
-	c.out.close(syscall.ECONNRESET)
 }

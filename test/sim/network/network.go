@@ -10,7 +10,6 @@ package network
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -46,7 +45,7 @@ func New() *Network {
 	}
 }
 
-// A way is what connections from one host to another go over.
+// A way is what connections from one host to another go over. Its lock is that of its connections.
 type way struct {
 	mu      sync.Mutex
 	cut     Direction
@@ -56,13 +55,11 @@ type way struct {
 	delay   time.Duration
 	jitter  time.Duration
 	random  *rand.Rand
-	open    map[*conn]*conn // client end to server end
+	open    map[*conn]bool // client ends
 }
 
 // delayOf is how much later the next segment arrives: each time that it is lost it is sent again, after twice as long.
 func (w *way) delayOf() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	delay := w.delay
 	if w.jitter > 0 {
 		delay += time.Duration(w.random.Int64N(int64(w.jitter)))
@@ -81,11 +78,7 @@ const (
 )
 
 // holds tells whether what an end wrote waits.
-func (w *way) holds(end int) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.frozen || w.cut&(Direction(1)<<end) != 0
-}
+func (w *way) holds(end int) bool { return w.frozen || w.cut&(Direction(1)<<end) != 0 }
 
 func (n *Network) way(from, to string) *way {
 	n.mu.Lock()
@@ -93,7 +86,7 @@ func (n *Network) way(from, to string) *way {
 	key := [2]string{from, to}
 	if n.ways[key] == nil {
 		n.ways[key] = &way{
-			frozen: n.frozen[to], open: map[*conn]*conn{}, random: rand.New(rand.NewPCG(n.random.Uint64(), 0)),
+			frozen: n.frozen[to], open: map[*conn]bool{}, random: rand.New(rand.NewPCG(n.random.Uint64(), 0)),
 		}
 	}
 	return n.ways[key]
@@ -158,12 +151,7 @@ func (n *Network) dial(ctx context.Context, from, to string) (net.Conn, error) {
 	}
 	there, back := newPipe(w, 0), newPipe(w, 1)
 	client := &conn{in: back, out: there, local: address(from), remote: address(to)}
-	server := &conn{in: there, out: back, local: address(to), remote: address(from), ended: func() {}}
-	client.ended = func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.open, client)
-	}
+	server := &conn{in: there, out: back, local: address(to), remote: address(from)}
 	select {
 	case l.accepted <- server:
 	case <-l.closed:
@@ -172,7 +160,7 @@ func (n *Network) dial(ctx context.Context, from, to string) (net.Conn, error) {
 		return nil, failed(ctx.Err())
 	}
 	w.mu.Lock()
-	w.open[client] = server
+	w.open[client] = true
 	w.mu.Unlock()
 	return client, nil
 }
@@ -201,35 +189,30 @@ func (n *Network) Delay(from, to string, delay, jitter time.Duration) {
 
 // Reset ends the connections of a way for both ends at once.
 func (n *Network) Reset(from, to string) {
-	open := n.connections(from, to)
-	n.change(from, to, func(w *way) { clear(w.open) })
-	for client := range open {
-		client.reset()
-	}
+	n.change(from, to, func(w *way) {
+		for client := range w.open {
+			client.in.close(syscall.ECONNRESET)
+			client.out.close(syscall.ECONNRESET)
+		}
+		clear(w.open)
+	})
 }
 
 // Connections is how many connections of a way are open.
-func (n *Network) Connections(from, to string) int {
-	return len(n.connections(from, to))
+func (n *Network) Connections(from, to string) (count int) {
+	n.change(from, to, func(w *way) { count = len(w.open) })
+	return count
 }
 
-// connections returns those of a way that are open, client end to server end.
-func (n *Network) connections(from, to string) map[*conn]*conn {
-	w := n.way(from, to)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return maps.Clone(w.open)
-}
-
+// change changes a way, and has its connections look again.
 func (n *Network) change(from, to string, change func(*way)) {
 	w := n.way(from, to)
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	change(w)
-	open := maps.Clone(w.open)
-	w.mu.Unlock()
-	for client := range open {
-		client.in.wake()
-		client.out.wake()
+	for client := range w.open {
+		client.in.changed.Broadcast()
+		client.out.changed.Broadcast()
 	}
 }
 
@@ -278,14 +261,15 @@ func (n *Network) Lose(from, to string, share float64) {
 // Forget makes the connections of a way half open: what is sent in a direction vanishes from now on, and nobody gets a
 // reset, as behind a firewall that forgot them. New connections are not concerned.
 func (n *Network) Forget(from, to string, direction Direction) {
-	for client := range n.connections(from, to) {
-		if direction&ToServer != 0 {
-			client.out.lose()
+	n.change(from, to, func(w *way) {
+		for client := range w.open {
+			for i, p := range []*pipe{client.out, client.in} {
+				if direction&(1<<i) != 0 {
+					p.lost, p.segments = true, nil
+				}
+			}
 		}
-		if direction&FromServer != 0 {
-			client.in.lose()
-		}
-	}
+	})
 }
 
 // A listener accepts what hosts dial.
