@@ -47,27 +47,27 @@ var All = []Limit{Services, Endpoints, SliceBytes, Memory}
 // Excess maps the limits that a member exceeds to the name of a service that is left out because of them.
 type Excess map[Limit]string
 
-// Err reports what is left out and what to do about it, nil for nothing.
-func (a *Account) Err() error {
+// Exceeded reports what is left out and what to do about it, nil for nothing.
+func (s *Store) Exceeded() error {
 	var errs []error
-	e := a.Excess()
+	e := s.Excess()
 	for _, limit := range slices.Sorted(maps.Keys(e)) {
 		var text string
 		switch limit {
 		case Services:
 			text = fmt.Sprintf("more than %d services (--member-services): service %s is not imported, possibly others",
-				a.limits.Services, e[limit])
+				s.limits.Services, e[limit])
 		case Endpoints:
 			text = fmt.Sprintf("more than %d endpoints (--member-endpoints): those of service %s are not imported, possibly others",
-				a.limits.Endpoints, e[limit])
+				s.limits.Endpoints, e[limit])
 		case SliceBytes:
 			text = fmt.Sprintf("an EndpointSlice of more than %d bytes: service %s stays as last known. Shorten what the export says of it, or its endpoints",
-				a.limits.SliceBytes, e[limit])
+				s.limits.SliceBytes, e[limit])
 		case Memory:
 			text = fmt.Sprintf("more slices than its share of the memory: changes of service %s are not imported, possibly of others. Raise the memory limit of the controller",
 				e[limit])
 		}
-		errs = append(errs, fmt.Errorf("cluster %s has %s", a.cluster, text))
+		errs = append(errs, fmt.Errorf("cluster %s has %s", s.cluster, text))
 	}
 	return errors.Join(errs...)
 }

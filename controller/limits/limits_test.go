@@ -17,13 +17,13 @@ func TestExcessTells(t *testing.T) {
 		Services: "--member-services", Endpoints: "--member-endpoints", SliceBytes: "524288 bytes",
 		Memory: "memory limit of the controller",
 	} {
-		err := (&Account{cluster: "west", limits: Default, excess: Excess{limit: excess[limit]}}).Err()
+		err := (&Store{cluster: "west", limits: Default, excess: Excess{limit: excess[limit]}}).Exceeded()
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), excess[limit]) ||
 			!strings.HasPrefix(err.Error(), "cluster west") {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if err := (&Account{}).Err(); err != nil {
+	if err := (&Store{}).Exceeded(); err != nil {
 		t.Error(err)
 	}
 }

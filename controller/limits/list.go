@@ -14,104 +14,103 @@ import (
 // first new one that exceeds a limit. Imported services have their place beforehand, and are never evicted: one that
 // outgrows a limit is withheld as it is.
 type List struct {
-	of       *Account
-	imported map[types.NamespacedName]Weight
-	taken    map[types.NamespacedName]*taken
-	tally
-	withheld map[types.NamespacedName]Weight
-	excess   Excess
-	full     bool
-}
-
-type taken struct {
-	slices []*export.Packed
-	weight Weight
+	of *Store
+	content
+	excess Excess
+	full   bool
 }
 
 // List begins a list. imported are the services that are imported from the member, with the weight of the copies of their
-// slices. It is to be offered all slices, and then either committed or, if it failed, abandoned.
-func (a *Account) List(imported map[types.NamespacedName]Weight) *List {
-	select {
-	case <-a.relist:
-	default:
-	}
-	return &List{
-		of: a, imported: imported, taken: map[types.NamespacedName]*taken{}, tally: tallyOf(imported),
-		withheld: map[types.NamespacedName]Weight{}, excess: Excess{},
-	}
+// slices. It is to be offered all slices, and then either shown or, if it failed, abandoned. From now on, again is called, at
+// most once, some time after there may be room for what is left out, and must not block.
+func (s *Store) List(imported map[types.NamespacedName]Weight, again func()) *List {
+	s.again.Store(&again)
+	return &List{of: s, content: placesOf(imported), excess: Excess{}}
 }
 
-// Offer selects or refuses a slice of a service.
-func (l *List) Offer(service types.NamespacedName, slice *discoveryv1.EndpointSlice) {
-	before, imported := l.imported[service]
-	of := l.taken[service]
-	if _, withheld := l.withheld[service]; withheld || of == nil && !imported && l.full {
+// Offer selects or refuses a slice.
+func (l *List) Offer(published *discoveryv1.EndpointSlice) {
+	name := export.ServiceOf(published)
+	of := l.services[name]
+	if name.Name == "" || of.withheld || len(of.slices) == 0 && !of.imported && l.full {
 		return
 	}
-	if of == nil {
-		of = &taken{}
+	if len(of.slices) == 0 {
+		of.weight, of.least = Weight{}, of.weight
 	}
-	weight := of.weight.Plus(WeightOf(slice))
-	is := counted{weight, before}
-	l.of.mu.Lock() // the account may be closed meanwhile
-	limit := l.of.exceeds(&l.tally, service, is, slice)
+	is := sliceOf(published)
+	if l.slices[is.name] != nil {
+		return // no API server lists an object twice
+	}
+	l.of.mu.Lock() // the store may be closed meanwhile
+	limit := l.of.admit(&l.content, of, is)
 	l.of.mu.Unlock()
 	if limit == "" {
-		of.slices, of.weight = append(of.slices, export.Pack(slice)), weight
-		l.taken[service] = of
-		l.set(service, is)
 		return
 	}
-	delete(l.taken, service)
-	l.set(service, counted{slices: before})
-	if _, told := l.excess[limit]; !told {
-		l.excess[limit] = service.String()
+	for _, each := range of.slices {
+		delete(l.slices, each.name)
 	}
-	if imported || limit == SliceBytes {
-		l.withheld[service] = before
+	if _, told := l.excess[limit]; !told {
+		l.excess[limit] = name.String()
+	}
+	if of.imported || limit == SliceBytes {
+		l.set(name, service{weight: of.least, withheld: true})
 	} else {
+		l.drop(name)
 		l.full = true
 	}
 }
 
-// Slices returns the selected slices, each an export.Packed, in no order.
-func (l *List) Slices() (all []any) {
-	for _, of := range l.taken {
-		for _, slice := range of.slices {
-			all = append(all, slice)
+// Services returns the services that the list has, also those that are withheld, in no order.
+func (l *List) Services() (all []types.NamespacedName) {
+	for name, is := range l.services {
+		if len(is.slices) > 0 || is.withheld {
+			all = append(all, name)
 		}
 	}
 	return all
 }
 
-// Services returns the services that the list has, also those that are withheld, in no order.
-func (l *List) Services() []types.NamespacedName {
-	return sets.KeySet(l.taken).Union(sets.KeySet(l.withheld)).UnsortedList()
-}
-
 // Abandon ends a list that failed: the memory that it claimed is free again.
-func (a *Account) Abandon() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.count(func() {})
+func (s *Store) Abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count(func() {})
 }
 
-// Commit counts a complete list, and returns the services that were withheld before.
-func (a *Account) Commit(list *List) (withheld map[types.NamespacedName]Weight) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	known := a.services
-	a.excess, a.tally = list.excess, list.tally
-	a.truncated++
-	if len(list.excess) == 0 {
-		a.truncated = 0
+// Show replaces the slices by those of a complete list, and returns the services that changed. Those that were withheld are
+// among them: they may be gone.
+func (s *Store) Show(list *List) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, changed := s.content, sets.Set[types.NamespacedName]{}
+	s.content, s.excess = list.content, list.excess
+	s.synced = true
+	if s.truncated.Add(1); len(list.excess) == 0 {
+		s.truncated.Store(0)
 	}
-	a.count(func() {
-		a.tally = tallyOf(list.withheld)
-		for service, of := range list.taken {
-			a.set(service, counted{of.weight, known[service].least})
+	s.count(func() {
+		for name, is := range s.services {
+			if len(is.slices) > 0 {
+				is.least = before.services[name].least
+				s.set(name, is)
+			} else if !is.withheld {
+				s.drop(name) // it is published no longer
+			}
 		}
 	})
-	withheld, a.withheld = a.withheld, list.withheld
-	return withheld
+	for name, was := range before.services {
+		if was.withheld {
+			changed.Insert(name)
+		}
+	}
+	for _, each := range [][2]content{{before, s.content}, {s.content, before}} {
+		for name, is := range each[0].slices {
+			if other := each[1].slices[name]; other == nil || other.service != is.service || !other.packed.Equal(is.packed) {
+				changed.Insert(is.service)
+			}
+		}
+	}
+	return changed.UnsortedList()
 }

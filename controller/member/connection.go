@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -160,7 +159,7 @@ func watchFrom[T any, P interface {
 	// A proxy may have lost the watch.
 	defer time.AfterFunc(time.Duration(seconds)*time.Second+patience, func() { body.Close() }).Stop()
 	// Published slices have managed fields and others, which the limit does not count.
-	err = events(body, maxOther+2*c.account.Limits().SliceBytes, func(event metav1.WatchEvent) error {
+	err = events(body, maxOther+2*c.Limits().SliceBytes, func(event metav1.WatchEvent) error {
 		if event.Type == string(watch.Error) {
 			status := &metav1.Status{}
 			if err := decode(event.Object.Raw, status); err != nil {
@@ -224,20 +223,17 @@ func (c *connection) readHeartbeats(ctx context.Context) {
 // readSlices lists the slices, and watches them from then on. They are listed again after an error of a watch, if the etcd may
 // be another one, and if there may be room for what was left out.
 func (c *connection) readSlices(ctx context.Context) {
-	version := ""                  // up to which all is known; empty if the slices are to be listed
-	current, end := ctx, func() {} // no watch is opened after the end
-	var rooms sync.WaitGroup
-	defer rooms.Wait()
+	version := "" // up to which all is known; empty if the slices are to be listed
+	// No watch is opened after the end: there may be room for what the list left out.
+	current, end := context.WithCancel(ctx)
 	c.follow(ctx, watchedSlices, func() (good bool, err error) {
 		if version == "" || !c.unchanged(ctx, version) {
 			end()
-			version, err = c.list(ctx)
+			current, end = context.WithCancel(ctx)
+			version, err = c.list(ctx, end)
 			if c.note(ctx, watchedSlices, err); err != nil {
 				return false, err
 			}
-			room, again := context.WithCancel(ctx)
-			rooms.Go(func() { c.makeRoom(room, again) })
-			current, end = room, again
 		}
 		began := time.Now()
 		err = watchFrom(current, c, watchedSlices, c.slices, &version, c.put, c.remove)
@@ -273,21 +269,18 @@ func (c *connection) unchanged(ctx context.Context, from string) bool {
 const pageSize, pagesToGrow = 100, 8
 
 // list lists the slices of a member in pages, and takes over those that the limits allow. It holds only these and one page at
-// a time. The list may be of another cluster than the last heartbeat, so that the heartbeat is read before the list is visible.
-func (c *connection) list(ctx context.Context) (version string, err error) {
-	selection := c.account.List(c.set.config.Local.Imported(c.cluster))
+// a time. again is that of limits.Store. The list may be of another cluster than the last heartbeat, so that the heartbeat is read before the list is visible.
+func (c *connection) list(ctx context.Context, again func()) (version string, err error) {
+	selection := c.List(c.set.config.Local.Imported(c.cluster), again)
 	defer func() {
 		if err != nil {
-			c.account.Abandon()
+			c.Abandon()
 		}
 	}()
 	options, fitting := metav1.ListOptions{Limit: pageSize}, 0
 	take := func(page *discoveryv1.EndpointSliceList) {
 		for i := range page.Items {
-			slice := export.Strip(&page.Items[i])
-			if service := export.ServiceOf(slice); service.Name != "" {
-				selection.Offer(service, slice)
-			}
+			selection.Offer(export.Strip(&page.Items[i]))
 		}
 		version, options.Continue = page.ResourceVersion, page.Continue
 	}
@@ -314,5 +307,6 @@ func (c *connection) list(ctx context.Context) (version string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("read the heartbeat after the slices: %w", err)
 	}
-	return version, c.replace(ctx, selection, uid)
+	c.replace(ctx, selection, uid)
+	return version, nil
 }

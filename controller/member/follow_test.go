@@ -17,9 +17,46 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
+
+// answers has requests answered one at a time: lists are empty, and watches as the test has them.
+func answers(t *testing.T, watch func(request *http.Request, resource string) (io.ReadCloser, error)) roundTrip {
+	var mu sync.Mutex
+	return func(request *http.Request) (io.ReadCloser, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		version, resource := metav1.ListMeta{ResourceVersion: "1"}, path.Base(request.URL.Path)
+		switch {
+		case request.URL.Query().Get("watch") == "true":
+			return watch(request, resource)
+		case resource == "leases":
+			return sent(t, &coordinationv1.LeaseList{ListMeta: version}), nil
+		}
+		return sent(t, &discoveryv1.EndpointSliceList{ListMeta: version}), nil
+	}
+}
+
+// opened is a watch until its end, or that of the request.
+func opened(request *http.Request) (io.ReadCloser, *io.PipeWriter) {
+	body, end := io.Pipe()
+	context.AfterFunc(request.Context(), func() { end.Close() })
+	return body, end
+}
+
+// reads reads a member until stop is called.
+func (c *connection) reads(t *testing.T) (stop func()) {
+	ctx, end := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	reading.Go(func() { c.readSlices(ctx) })
+	reading.Go(func() { c.readHeartbeats(ctx) })
+	return func() {
+		end()
+		reading.Wait()
+	}
+}
 
 // TestWhatIsListedAgain: after each end of a watch, slices are watched again, and listed before if it may be that they would
 // not be complete otherwise.
@@ -38,23 +75,14 @@ func TestWhatIsListedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var asked []string
-				var mu sync.Mutex
+				var asked []string // of slices
 				watches := 0
-				server := roundTrip(func(request *http.Request) (io.ReadCloser, error) {
-					mu.Lock()
-					defer mu.Unlock()
-					version := metav1.ListMeta{ResourceVersion: "1"}
-					if path.Base(request.URL.Path) == "leases" {
-						return sent(t, &coordinationv1.LeaseList{ListMeta: version}), nil
-					}
-					if request.URL.Query().Get("watch") != "true" {
-						asked = append(asked, "list")
-						return sent(t, &discoveryv1.EndpointSliceList{ListMeta: version}), nil
+				server := answers(t, func(request *http.Request, resource string) (io.ReadCloser, error) {
+					body, end := opened(request)
+					if resource == "leases" {
+						return body, nil
 					}
 					asked = append(asked, "watch")
-					body, end := io.Pipe()
-					context.AfterFunc(request.Context(), func() { end.Close() })
 					switch watches++; watches {
 					case 1:
 						time.AfterFunc(test.lasts, func() { end.Close() })
@@ -63,14 +91,11 @@ func TestWhatIsListedAgain(t *testing.T) {
 					}
 					return body, nil
 				})
-				m := (&surroundings{}).west()
+				m := (&surroundings{listed: func(string, []types.NamespacedName) { asked = append(asked, "list") }}).west()
 				pool := limits.NewPool(1)
 				pool.Hold("other", 1)
-				m.account = limits.NewAccount("west", limits.Default, pool, nil)
-				c := connected(t, m, "https://west", server)
-				ctx, stop := context.WithCancel(t.Context())
-				var reading sync.WaitGroup
-				reading.Go(func() { c.readSlices(ctx) })
+				m.Store = limits.NewStore("west", limits.Default, pool, nil)
+				stop := connected(t, m, "https://west", server).reads(t)
 				if test.room {
 					<-time.After(time.Second)
 					m.put(slice("one", "web", "2"))
@@ -78,7 +103,6 @@ func TestWhatIsListedAgain(t *testing.T) {
 				}
 				<-time.After(2 * time.Minute)
 				stop()
-				reading.Wait()
 				if !slices.Equal(asked, test.want) {
 					t.Errorf("asked for %q, want %q", asked, test.want)
 				}
@@ -92,50 +116,35 @@ func TestWhatIsListedAgain(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	for lasts, often := range map[time.Duration]bool{0: false, lasting + time.Second: true} {
 		synctest.Test(t, func(t *testing.T) {
-			var mu sync.Mutex
-			asked, hangs := map[string]int{}, false
+			asked, hangs := map[string]int{}, make(chan struct{})
+			server := answers(t, func(request *http.Request, resource string) (io.ReadCloser, error) {
+				if asked[resource]++; lasts == 0 {
+					return nil, apierrors.NewUnauthorized("")
+				}
+				body, end := opened(request)
+				time.AfterFunc(lasts, func() { end.Close() })
+				return body, nil
+			})
 			c := connected(t, (&surroundings{}).west(), "https://west", roundTrip(func(request *http.Request) (io.ReadCloser, error) {
-				mu.Lock()
-				hang := hangs
-				mu.Unlock()
-				if hang {
+				select {
+				case <-hangs:
 					<-request.Context().Done()
 					return nil, request.Context().Err()
-				}
-				resource, version := path.Base(request.URL.Path), metav1.ListMeta{ResourceVersion: "1"}
-				switch {
-				case request.URL.Query().Get("watch") == "true":
-					mu.Lock()
-					asked[resource]++
-					mu.Unlock()
-					if lasts == 0 {
-						return nil, apierrors.NewUnauthorized("")
-					}
-					body, end := io.Pipe()
-					time.AfterFunc(lasts, func() { end.Close() })
-					return body, nil
-				case resource == "leases":
-					return sent(t, &coordinationv1.LeaseList{ListMeta: version}), nil
 				default:
-					return sent(t, &discoveryv1.EndpointSliceList{ListMeta: version}), nil
+					return server(request)
 				}
 			}))
-			ctx, stop := context.WithCancel(t.Context())
-			var reading sync.WaitGroup
-			reading.Go(func() { c.readSlices(ctx) })
-			reading.Go(func() { c.readHeartbeats(ctx) })
+			stop := c.reads(t)
 			<-time.After(10 * time.Minute)
+			synctest.Wait()
 			for _, resource := range []string{"leases", "endpointslices"} {
-				mu.Lock()
 				if times := asked[resource]; (times > 80) != often {
 					t.Errorf("watches of %s that last %s are opened %d times in ten minutes", resource, lasts, times)
 				}
-				hangs = true
-				mu.Unlock()
 			}
+			close(hangs)
 			<-time.After(time.Minute)
 			stop()
-			reading.Wait()
 			if err := c.Problem(); often && err != nil {
 				t.Error(err)
 			}
@@ -143,13 +152,19 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// answers is a server that answers with a status, and asks to repeat the request after some seconds.
-type answers func(*http.Request) (status int, after string, body io.ReadCloser)
+// A busy server refuses what it is asked for a time, and asks to repeat it after some seconds.
+type busy struct {
+	http.RoundTripper
+	until time.Time
+	after string
+}
 
 // RoundTrip implements http.RoundTripper.
-func (a answers) RoundTrip(request *http.Request) (*http.Response, error) {
-	status, after, body := a(request)
-	return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {after}}, Body: body}, nil
+func (b busy) RoundTrip(request *http.Request) (*http.Response, error) {
+	if time.Now().Before(b.until) {
+		return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {b.after}}, Body: http.NoBody}, nil
+	}
+	return b.RoundTripper.RoundTrip(request)
 }
 
 // TestRetryAfter: a server that is away for a minute, and asks for more patience than that, is read soon after it is back. The
@@ -162,24 +177,10 @@ func TestRetryAfter(t *testing.T) {
 				back = time.Now().Add(5 * time.Second)
 			}
 			m := (&surroundings{}).west()
-			c := connected(t, m, "https://west", answers(func(request *http.Request) (int, string, io.ReadCloser) {
-				query := request.URL.Query()
-				switch {
-				case time.Now().Before(back):
-					return http.StatusServiceUnavailable, after, http.NoBody
-				case query.Get("watch") == "true":
-					body, end := io.Pipe()
-					context.AfterFunc(request.Context(), func() { end.Close() })
-					return http.StatusOK, "", body
-				case path.Base(request.URL.Path) == "leases":
-					return http.StatusOK, "", sent(t, &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
-				}
-				return http.StatusOK, "", sent(t, &discoveryv1.EndpointSliceList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
-			}))
-			ctx, stop := context.WithCancel(t.Context())
-			var reading sync.WaitGroup
-			reading.Go(func() { c.readSlices(ctx) })
-			reading.Go(func() { c.readHeartbeats(ctx) })
+			stop := connected(t, m, "https://west", busy{answers(t, func(request *http.Request, _ string) (io.ReadCloser, error) {
+				body, _ := opened(request)
+				return body, nil
+			}), back, after}).reads(t)
 			<-time.After(time.Until(back) - 1)
 			if problem := m.Problem(); (problem != nil) != told {
 				t.Errorf("after %s s: the problem is %v", after, problem)
@@ -189,7 +190,6 @@ func TestRetryAfter(t *testing.T) {
 				t.Errorf("after %s s: it is back, and was listed: %t; %v", after, m.Synced(), m.Problem())
 			}
 			stop()
-			reading.Wait()
 		})
 	}
 }
@@ -200,26 +200,21 @@ func TestWatchesThatEndWithAnError(t *testing.T) {
 		gone := event(t, "ERROR", encode(t, &metav1.Status{Message: "gone", Code: 410}), 0)
 		var ended time.Time
 		watches := 0
-		c := connected(t, (&surroundings{}).west(), "https://west", answers(func(request *http.Request) (int, string, io.ReadCloser) {
-			query, version := request.URL.Query(), metav1.ListMeta{ResourceVersion: "1"}
-			switch {
-			case path.Base(request.URL.Path) == "leases":
-				return http.StatusOK, "", sent(t, &coordinationv1.LeaseList{ListMeta: version})
-			case query.Get("watch") == "true":
-				watches++
-				body, end := io.Pipe()
-				context.AfterFunc(request.Context(), func() { end.Close() })
-				time.AfterFunc(time.Minute, func() { ended = time.Now(); _, _ = io.WriteString(end, gone) })
-				return http.StatusOK, "", body
-			}
+		m := (&surroundings{listed: func(string, []types.NamespacedName) {
 			if late := time.Since(ended); watches > 0 && late > time.Second {
 				t.Errorf("after %d watches, it is listed %s later", watches, late)
 			}
-			return http.StatusOK, "", sent(t, &discoveryv1.EndpointSliceList{ListMeta: version})
-		}))
-		ctx, stop := context.WithTimeout(t.Context(), 20*time.Minute)
-		defer stop()
-		if c.readSlices(ctx); watches < 19 {
+		}}).west()
+		stop := connected(t, m, "https://west", answers(t, func(request *http.Request, resource string) (io.ReadCloser, error) {
+			body, end := opened(request)
+			if resource == "endpointslices" {
+				watches++
+				time.AfterFunc(time.Minute, func() { ended = time.Now(); _, _ = io.WriteString(end, gone) })
+			}
+			return body, nil
+		})).reads(t)
+		<-time.After(20 * time.Minute)
+		if stop(); watches < 19 {
 			t.Errorf("%d watches", watches)
 		}
 	})

@@ -10,11 +10,9 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
@@ -29,15 +27,13 @@ const (
 
 // A Member is one other cluster of the set. It is safe for concurrent use; one goroutine writes what is read of it.
 type Member struct {
+	*limits.Store // what it publishes
+
 	set     *Members
 	cluster string
 	source  atomic.Pointer[source]
-	leave   func() // ends its reading, and closes the account
+	leave   func() // ends its reading, and closes the store
 
-	// indexer has each slice as an export.Packed. synced is set once all were listed, and account decides what is admitted.
-	indexer cache.Indexer
-	synced  atomic.Bool
-	account *limits.Account
 	// listed is the KubeSystemUID of the cluster whose slices were listed last, nil if the list may be incomplete.
 	listed atomic.Pointer[string]
 
@@ -134,18 +130,4 @@ func (m *Member) run(ctx context.Context) {
 	reading.Go(func() { c.readHeartbeats(ctx) })
 	reading.Go(func() { m.renewToken(ctx, c.requestToken, credential) })
 	reading.Wait()
-}
-
-// makeRoom calls again once, some time after there may be room for what the limits left out, unless the context ends before.
-func (m *Member) makeRoom(ctx context.Context, again func()) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-m.account.Relist():
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(m.account.RelistDelay()):
-		again()
-	}
 }

@@ -254,12 +254,15 @@ func (s *Members) change(ctx context.Context, sources map[string]*source) {
 // stay.
 func (s *Members) join(ctx context.Context, source *source) *Member {
 	ctx, end := context.WithCancel(ctx)
-	m := &Member{set: s, cluster: source.candidate.Cluster, indexer: newIndexer(), problems: map[string]error{}}
+	cluster := source.candidate.Cluster
+	m := &Member{
+		Store: limits.NewStore(cluster, s.config.Limits, s.memory, s.config.Local.Imported(cluster)),
+		set:   s, cluster: cluster, problems: map[string]error{},
+	}
 	m.source.Store(source)
-	m.account = limits.NewAccount(m.cluster, s.config.Limits, s.memory, s.config.Local.Imported(m.cluster))
 	m.leave = func() {
 		end()
-		m.account.Close()
+		m.Close()
 	}
 	if !source.unread {
 		s.joined = append(s.joined, func() { m.run(ctx) })

@@ -60,12 +60,12 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			}
 			of := limits.NewPool(limit)
 			store := (&surroundings{}).west()
-			store.account = limits.NewAccount("west", limits.Default, of, nil)
+			store.Store = limits.NewStore("west", limits.Default, of, nil)
 			of.SetMembers([]string{"west", "north"})
 			before := heap()
 			count := 3 * part / 2 / limits.WeightOf(export.Strip(made(0))).Bytes
 			replace(t, store, &pages{made: made, count: count, most: pageSize})
-			if full := store.account.Excess(); full[limits.Memory] == "" && full[limits.Endpoints] == "" {
+			if full := store.Excess(); full[limits.Memory] == "" && full[limits.Endpoints] == "" {
 				t.Error("no limit is met")
 			}
 			took := heap() - before
@@ -76,11 +76,13 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			copies := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 				"a": func(any) ([]string, error) { return []string{"a"}, nil },
 			})
-			for _, object := range store.indexer.List() {
-				copied := object.(*export.Packed).Open()
-				copied.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceImport", Name: "x", Controller: ptr.To(true)}}
-				if err := copies.Add(export.Pack(copied)); err != nil {
-					t.Fatal(err)
+			for _, service := range store.Services() {
+				published, _ := store.Read(service)
+				for _, copied := range export.OpenAll(published) {
+					copied.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceImport", Name: "x", Controller: ptr.To(true)}}
+					if err := copies.Add(export.Pack(copied)); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 			if both := heap() - before; both > 2*part {

@@ -3,14 +3,19 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"path"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,4 +146,70 @@ func TestWatchThatNobodyEnds(t *testing.T) {
 			t.Errorf("a watch of %s s lasted %s", seconds, time.Since(began))
 		}
 	})
+}
+
+// pages is a server that answers lists in pages, and too large a page with an error.
+type pages struct {
+	slices []*discoveryv1.EndpointSlice
+	// made makes count slices in place of these.
+	made  func(i int) *discoveryv1.EndpointSlice
+	count int
+	most  int64
+	// err is that of a page with more slices than most; nil means that it is too large.
+	err   error
+	grows bool // later pages may have any size
+	asked []int64
+}
+
+// serve returns the server, which has no heartbeat.
+func (p *pages) serve(t *testing.T) roundTrip {
+	return func(request *http.Request) (io.ReadCloser, error) {
+		if path.Base(request.URL.Path) == "leases" {
+			return sent(t, &coordinationv1.LeaseList{}), nil
+		}
+		query := request.URL.Query()
+		limit, _ := strconv.ParseInt(query.Get("limit"), 10, 64)
+		from, _ := strconv.Atoi(query.Get("continue"))
+		p.asked = append(p.asked, limit)
+		if limit > p.most && (from == 0 || !p.grows) {
+			return nil, cmp.Or(p.err, errTooLarge)
+		}
+		list := &discoveryv1.EndpointSliceList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+		count, made := len(p.slices), func(i int) *discoveryv1.EndpointSlice { return p.slices[i] }
+		if p.made != nil {
+			count, made = p.count, p.made
+		}
+		to := min(count, from+int(limit))
+		for i := from; i < to; i++ {
+			list.Items = append(list.Items, *made(i))
+		}
+		if to < count {
+			list.Continue = fmt.Sprint(to)
+		}
+		return sent(t, list), nil
+	}
+}
+
+// TestPages: a member behind a slow link is listed all the same, and so is one with large slices. A few of them do not make
+// all pages small.
+func TestPages(t *testing.T) {
+	for name, test := range map[string]struct {
+		count  int
+		server pages
+		want   string
+	}{
+		"slow":  {1000, pages{most: 25, err: errLate, grows: true}, "[100 50 25 25 25 25 25 25 25 25 50 50 50 50 50 50 50 50 100 100 100 100]"},
+		"large": {7, pages{most: 2}, "[100 50 25 12 6 3 1 1 1 1 1 1 1]"},
+	} {
+		for i := range test.count {
+			test.server.slices = append(test.server.slices, slice(fmt.Sprintf("s%04d", i), "web", "1"))
+		}
+		store := (&surroundings{}).west()
+		if replace(t, store, &test.server); store.Published() != test.count {
+			t.Errorf("%s: got %d slices", name, store.Published())
+		}
+		if got := fmt.Sprint(test.server.asked); got != test.want {
+			t.Errorf("%s: asked for pages of %s", name, got)
+		}
+	}
 }

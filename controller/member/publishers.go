@@ -22,7 +22,7 @@ func (s *Members) left(m *Member) bool { return s.Get(m.cluster) != m }
 func (s *Members) slicesChanged(m *Member, service types.NamespacedName) {
 	s.publishing.Lock()
 	all := slices.DeleteFunc(s.publishers[service], func(other *Member) bool { return other == m || s.left(other) })
-	if !s.left(m) && m.has(service) {
+	if !s.left(m) && m.Encoded(service) > 0 {
 		all = append(all, m)
 	}
 	if len(all) > 0 {

@@ -272,7 +272,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		r.Applier.Forget(service)
 		r.memories.Delete(service)
 		for _, m := range r.Members.List() {
-			m.Account().Keep(service, limits.Weight{})
+			m.Keep(service, limits.Weight{})
 		}
 		return apply.Outcome{}, nil // its objects are deleted with it; a new one enqueues its services
 	}
@@ -292,7 +292,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 				copies = copies.Plus(limits.WeightOf(slice))
 			}
 		}
-		m.Account().Keep(service, copies)
+		m.Keep(service, copies)
 	}
 	outcome, err := r.Applier.ApplyService(ctx, in.Observed, r.queue.NumRequeues(service), result)
 	time.AfterFunc(apply.UnseenFor, func() {

@@ -145,7 +145,7 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member) {
 		found.Warn("member-confined", l.annotate(m, member.CIDRsAnnotation, values[member.CIDRsAnnotation]),
 			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
 	}
-	if why := m.Account().Err(); why != nil {
+	if why := m.Exceeded(); why != nil {
 		found.Warn("member-limits", "Export less in "+id+", or raise the limit in "+l.Cluster+".",
 			"%s exceeds a limit, and the excess is not imported: %v.", id, why)
 	}

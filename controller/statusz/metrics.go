@@ -148,7 +148,7 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 		gauge("member_connected", number(member.Problem() == nil && member.Synced()), cluster)
 		gauge("member_synced", number(member.Synced()), cluster)
 		gauge("member_endpointslices", float64(member.Published()), cluster)
-		excess := member.Account().Excess()
+		excess := member.Excess()
 		for _, limit := range limits.All {
 			_, exceeded := excess[limit]
 			gauge("member_over_limit", number(exceeded), cluster, string(limit))

@@ -108,10 +108,11 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 	subject.Elsewhere, subject.Settle = l.elsewhere(service.Namespace)
 	reader := l.Source().Reader
 	for _, m := range l.Members.List() {
-		published := slices.DeleteFunc(m.Slices(service), func(each *discoveryv1.EndpointSlice) bool {
+		packed, _ := m.Read(service)
+		published := slices.DeleteFunc(export.OpenAll(packed), func(each *discoveryv1.EndpointSlice) bool {
 			return !export.IsManaged(each)
 		})
-		why := cmp.Or(m.Problem(), m.Account().Err())
+		why := cmp.Or(m.Problem(), m.Exceeded())
 		if why == nil && !m.Synced() {
 			why = errors.New("it was not read yet")
 		}

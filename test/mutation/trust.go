@@ -10,7 +10,7 @@ var trusting = []mutant{
 		`credential.Config.ExecProvider != nil {`, `credential.Config.ExecProvider != nil && false {`),
 	at("controller/member/source.go", "an empty annotation lifts the restriction of a member to its ranges",
 		`if len(cidrs) == 0 {`, `if false {`),
-	at("controller/limits/account.go", "a member exceeds its limits by slices that it breaks, whose copies stay",
+	at("controller/limits/store.go", "a member exceeds its limits by slices that it breaks, whose copies stay",
 		`	is.least = copies
 `, ``, "TestScenarios/a_member_breaks_what"),
 	at("controller/canary/canary.go", "a member without ranges has every reader connect to addresses of its choice",
