@@ -53,63 +53,47 @@ func (s store) Delete(object any) error {
 	return nil
 }
 
-// Replace caches a list, and removes what is not in it. The handler is not called for unchanged objects. The store owns
-// the list.
+// Replace caches a list, and removes what is not in it. The handler is not called for unchanged objects, of which the cache
+// keeps those that it has. The store owns the list.
 func (s store) Replace(list []any, resourceVersion string) error {
+	gone := map[string]any{}
+	for _, key := range s.indexer.ListKeys() {
+		gone[key], _, _ = s.indexer.GetByKey(key)
+	}
+	var changes [][2]any // before and after
 	for i, object := range list {
-		var err error
-		if list[i], err = s.options.Transform(object); err != nil {
+		object, err := s.options.Transform(object)
+		if err != nil {
 			return err
 		}
+		key, err := cache.MetaNamespaceKeyFunc(object)
+		if err != nil {
+			return fmt.Errorf("a list of %s: %w", s.options.Resource, err)
+		}
+		before := gone[key]
+		delete(gone, key)
+		if before != nil && same(before, object) {
+			object = before
+		} else {
+			changes = append(changes, [2]any{before, object})
+		}
+		list[i] = object
 	}
-	changes, err := Changes(s.indexer, list)
-	if err != nil {
-		return fmt.Errorf("a list of %s: %w", s.options.Resource, err)
+	for _, before := range gone {
+		changes = append(changes, [2]any{before, nil})
 	}
 	s.gate.catchesUp(s.Informer)
 	if err := s.indexer.Replace(list, resourceVersion); err != nil {
 		return err
 	}
 	for _, each := range changes {
-		s.tell(each.Before, each.After)
+		s.tell(each[0], each[1])
 	}
 	s.gate.set(s.Informer, false)
 	if !s.read() {
 		close(s.synced)
 	}
 	return nil
-}
-
-// A Change is a change of an object: Before is nil for an object that is new, and After for one that is gone.
-type Change struct{ Before, After any }
-
-// Changes returns what a complete list changes in a cache. It replaces unchanged objects of the list by those of the
-// cache.
-func Changes(in cache.Indexer, list []any) (changes []Change, _ error) {
-	cached := map[string]any{}
-	for _, object := range in.List() {
-		key, err := cache.MetaNamespaceKeyFunc(object)
-		if err != nil {
-			return nil, err
-		}
-		cached[key] = object
-	}
-	for i, object := range list {
-		key, err := cache.MetaNamespaceKeyFunc(object)
-		if err != nil {
-			return nil, err
-		}
-		if before := cached[key]; before != nil && same(before, object) {
-			list[i] = before
-		} else {
-			changes = append(changes, Change{before, object})
-		}
-		delete(cached, key)
-	}
-	for _, gone := range cached {
-		changes = append(changes, Change{Before: gone})
-	}
-	return changes, nil
 }
 
 // Resync does nothing: the handler is not called for unchanged objects.
