@@ -223,14 +223,15 @@ func (c *connection) readHeartbeats(ctx context.Context) {
 // readSlices lists the slices, and watches them from then on. They are listed again after an error of a watch, if the etcd may
 // be another one, and if there may be room for what was left out.
 func (c *connection) readSlices(ctx context.Context) {
-	version := "" // up to which all is known; empty if the slices are to be listed
+	version := ""      // up to which all is known; empty if the slices are to be listed
+	var listed *string // see list
 	// No watch is opened after the end: there may be room for what the list left out.
 	current, end := context.WithCancel(ctx)
 	c.follow(ctx, watchedSlices, func() (good bool, err error) {
-		if version == "" || !c.unchanged(ctx, version) {
+		if version == "" || !c.unchanged(ctx, version, listed) {
 			end()
 			current, end = context.WithCancel(ctx)
-			version, err = c.list(ctx, end)
+			version, listed, err = c.list(ctx, end)
 			if c.note(ctx, watchedSlices, err); err != nil {
 				return false, err
 			}
@@ -244,11 +245,10 @@ func (c *connection) readSlices(ctx context.Context) {
 	})
 }
 
-// unchanged reports whether slices may be watched again from a version. They must be listed before if the etcd was restored
-// from a backup, if it is that of another cluster, or if the last list may be incomplete. While the API server is away, its etcd
-// may be restored and go further than before.
-func (c *connection) unchanged(ctx context.Context, from string) bool {
-	listed := c.listed.Load()
+// unchanged reports whether slices may be watched again from a version after a list. They must be listed before if the etcd was
+// restored from a backup, if it is that of another cluster, or if the last list may be incomplete. While the API server is away,
+// its etcd may be restored and go further than before.
+func (c *connection) unchanged(ctx context.Context, from string, listed *string) bool {
 	if listed == nil {
 		return false
 	}
@@ -260,7 +260,7 @@ func (c *connection) unchanged(ctx context.Context, from string) bool {
 	if err != nil || order < 0 || *listed != "" && uid != *listed {
 		return false
 	}
-	c.listed.Store(&uid) // the member's first heartbeat may be younger than the list
+	*listed = uid // the member's first heartbeat may be younger than the list
 	return true
 }
 
@@ -269,8 +269,9 @@ func (c *connection) unchanged(ctx context.Context, from string) bool {
 const pageSize, pagesToGrow = 100, 8
 
 // list lists the slices of a member in pages, and takes over those that the limits allow. It holds only these and one page at
-// a time. again is that of limits.Store. The list may be of another cluster than the last heartbeat, so that the heartbeat is read before the list is visible.
-func (c *connection) list(ctx context.Context, again func()) (version string, err error) {
+// a time. The list may be of another cluster than the last heartbeat, so that the heartbeat is read before the list is visible.
+// again is that of limits.Store. listed is the KubeSystemUID of the cluster, nil if the list may be incomplete.
+func (c *connection) list(ctx context.Context, again func()) (version string, listed *string, err error) {
 	selection := c.List(c.set.config.Local.Imported(c.cluster), again)
 	defer func() {
 		if err != nil {
@@ -292,9 +293,9 @@ func (c *connection) list(ctx context.Context, again func()) (version string, er
 			continue
 		case errors.Is(err, errTooLarge):
 			// The response that cannot be read has the token of the next page.
-			return "", fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
+			return "", nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
 		case err != nil:
-			return "", err
+			return "", nil, err
 		}
 		if options.Continue == "" {
 			break
@@ -305,8 +306,10 @@ func (c *connection) list(ctx context.Context, again func()) (version string, er
 	}
 	_, uid, err := c.readHeartbeat(ctx)
 	if err != nil {
-		return "", fmt.Errorf("read the heartbeat after the slices: %w", err)
+		return "", nil, fmt.Errorf("read the heartbeat after the slices: %w", err)
 	}
-	c.replace(ctx, selection, uid)
-	return version, nil
+	if c.replace(ctx, selection, uid) {
+		return version, nil, nil
+	}
+	return version, &uid, nil
 }

@@ -44,15 +44,15 @@ func TestUnchanged(t *testing.T) {
 		"the heartbeat cannot be read":             {"a", leases{err: syscall.ECONNREFUSED}, false},
 		"the list was incomplete":                  {"-", leases{"200", "a", nil}, false},
 	} {
-		m := (&surroundings{}).west()
-		if test.listed != "-" {
-			m.listed.Store(&test.listed)
+		listed := &test.listed
+		if *listed == "-" {
+			listed = nil
 		}
-		c := connected(t, m, "https://west", test.now.serve(t))
-		if got := c.unchanged(t.Context(), "200"); got != test.want {
+		c := connected(t, (&surroundings{}).west(), "https://west", test.now.serve(t))
+		if got := c.unchanged(t.Context(), "200", listed); got != test.want {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
-		if listed := m.listed.Load(); test.want && *listed != "a" {
+		if test.want && *listed != "a" {
 			t.Errorf("%s: the cluster is %q", name, *listed)
 		}
 	}

@@ -34,9 +34,6 @@ type Member struct {
 	source  atomic.Pointer[source]
 	leave   func() // ends its reading, and closes the store
 
-	// listed is the KubeSystemUID of the cluster whose slices were listed last, nil if the list may be incomplete.
-	listed atomic.Pointer[string]
-
 	mu              sync.RWMutex
 	resourceVersion string           // of the heartbeat
 	problems        map[string]error // by watch

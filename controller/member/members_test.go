@@ -208,8 +208,7 @@ func TestListsAreRemembered(t *testing.T) {
 	set, refresh := around.idle(t)
 	refresh()
 	for _, around.lacks = range []bool{false, true, false} {
-		replace(t, set.Get("west"), &pages{most: pageSize})
-		if listed := set.Get("west").listed.Load(); (listed == nil) != around.lacks {
+		if listed := replace(t, set.Get("west"), &pages{most: pageSize}); (listed == nil) != around.lacks {
 			t.Errorf("it lacks exports: %t, and is remembered as %v", around.lacks, listed)
 		}
 	}

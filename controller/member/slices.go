@@ -24,17 +24,16 @@ func (m *Member) changed(services []types.NamespacedName) {
 	}
 }
 
-// replace takes over a complete list of the cluster with a UID. The handler is told only of services that changed.
-func (m *Member) replace(ctx context.Context, list *limits.List, uid string) {
+// replace takes over a complete list of the cluster with a UID, and reports whether it lacks a known service. The handler is told
+// only of services that changed.
+func (m *Member) replace(ctx context.Context, list *limits.List, uid string) (lacks bool) {
 	before := m.Synced()
 	var changed []types.NamespacedName
-	m.listed.Store(&uid)
-	if m.set.config.Tracker.Listed(m, uid, list.Services(), func() { changed = m.Show(list) }) {
-		m.listed.Store(nil) // it may be incomplete: no watch is opened again without another list
-	}
+	lacks = m.set.config.Tracker.Listed(m, uid, list.Services(), func() { changed = m.Show(list) })
 	m.changed(changed)
 	if !before && m.Synced() {
 		klog.FromContext(ctx).Info("Member synced", "slices", m.Published())
 		m.set.handler.MemberChanged(m.cluster)
 	}
+	return lacks
 }

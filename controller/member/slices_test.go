@@ -28,12 +28,14 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 	}
 }
 
-// replace lists what the server has.
-func replace(t *testing.T, store *Member, server *pages) {
+// replace lists what the server has, and returns the UID of its cluster, nil if the list may be incomplete.
+func replace(t *testing.T, store *Member, server *pages) *string {
 	t.Helper()
-	if _, err := connected(t, store, "https://west", server.serve(t)).list(t.Context(), func() {}); err != nil {
+	_, listed, err := connected(t, store, "https://west", server.serve(t)).list(t.Context(), func() {})
+	if err != nil {
 		t.Fatal(err)
 	}
+	return listed
 }
 
 // TestWhatIsHeld: of a slice that is listed or put, no more than is needed. The handler is told of the services that changed,
