@@ -55,7 +55,7 @@ type Options struct {
 	Namespace string
 	// Members are the members besides those that Secrets name. Their ids satisfy member.ValidateID.
 	Members []member.Static
-	// MembersFrom are sources of more members, as of member.NewClusterProfiles.
+	// MembersFrom are sources of more members, as of clusterprofile.New.
 	MembersFrom []string
 	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are neither exported nor imported. nil means
 	// DefaultDeniedNamespaces, an empty list none.

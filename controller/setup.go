@@ -22,6 +22,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
+	"github.com/clusterset-dns/clusterset-dns/controller/clusterprofile"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
@@ -64,7 +65,7 @@ func New(options Options) (*Controller, error) {
 		options: options, client: client, dynamic: dynamicClient, gate: gate, api: local.NewAPI(config, httpClient, dynamicClient, gate),
 	}
 	for i, text := range options.MembersFrom {
-		source, err := member.NewClusterProfiles(text, options.Namespace, client, dynamicClient)
+		source, err := clusterprofile.New(text, options.Namespace, client, dynamicClient)
 		if err != nil {
 			return nil, fmt.Errorf("--members-from: %w", err)
 		}

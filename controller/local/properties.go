@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -153,7 +154,7 @@ func (p *Properties) set(text string) error {
 // listProperties returns all ClusterProperties, name to value; none without the CRD.
 func listProperties(ctx context.Context, client dynamic.Interface) (map[string]string, error) {
 	all := map[string]string{}
-	list, err := member.ListServed(ctx, client, clusterProperties, propertyVersions, metav1.NamespaceAll, metav1.ListOptions{})
+	list, err := ListServed(ctx, client, clusterProperties, propertyVersions, metav1.NamespaceAll, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return all, nil
 	}
@@ -167,4 +168,19 @@ func listProperties(ctx context.Context, client dynamic.Interface) (map[string]s
 		}
 	}
 	return all, nil
+}
+
+// ListServed lists the objects of a namespace, empty for all, in the first of the versions that the API server has. An error
+// of the last one is that of a missing CustomResourceDefinition, too.
+func ListServed(
+	ctx context.Context, client dynamic.Interface, resource schema.GroupResource, versions []string, namespace string,
+	options metav1.ListOptions,
+) (list *unstructured.UnstructuredList, err error) {
+	for _, version := range versions {
+		list, err = client.Resource(resource.WithVersion(version)).Namespace(namespace).List(ctx, options)
+		if !apierrors.IsNotFound(err) {
+			break
+		}
+	}
+	return list, err
 }

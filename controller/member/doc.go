@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package member reads the other clusters of the set. It turns kubeconfig Secrets, flags and ClusterProfiles into
+// Package member reads the other clusters of the set. It turns kubeconfig Secrets, flags and what Sources propose into
 // credentials, and keeps one connection to each member, with one watch of the EndpointSlices that the member publishes
 // and one of its heartbeat.
 //

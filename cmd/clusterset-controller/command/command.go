@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/clusterprofile"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -72,7 +73,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 			return err
 		})
 	set.StringArrayVar(&f.MembersFrom, "members-from", nil,
-		"a `source` of more members: "+member.ProfilesForm+"; may be repeated. The selector is "+member.ClusterLabel+" by default")
+		"a `source` of more members: "+clusterprofile.Form+"; may be repeated. The selector is "+member.ClusterLabel+" by default")
 	set.StringSliceVar(&f.DeniedNamespaces, "denied-namespaces", controller.DefaultDeniedNamespaces,
 		"`patterns` of namespaces that are neither exported nor imported")
 	set.StringSliceVar(&f.Accept, "accept", []string{scope.Everything},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package member
+package clusterprofile
 
 import (
 	"errors"
@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 // listKinds are the resources of the fixtures.
@@ -28,7 +30,7 @@ var listKinds = map[schema.GroupVersionResource]string{
 }
 
 // profilesOf makes a source of the objects of the fixture.
-func profilesOf(t *testing.T, form string) (Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
+func profilesOf(t *testing.T, form string) (member.Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/clusterprofile.yaml")
 	if err != nil {
@@ -48,7 +50,7 @@ func profilesOf(t *testing.T, form string) (Source, *fake.Clientset, *dynamicfak
 	}
 	client := fake.NewClientset(secrets...)
 	objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, others...)
-	source, err := NewClusterProfiles(form, "clusterset-dns", client, objects)
+	source, err := New(form, "clusterset-dns", client, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,12 +58,12 @@ func profilesOf(t *testing.T, form string) (Source, *fake.Clientset, *dynamicfak
 }
 
 // shown returns id, object, server and credential of a candidate, or what is wrong with it.
-func shown(c *Candidate) string {
+func shown(c *member.Candidate) string {
 	text := c.Cluster + ": " + c.String()
 	err := c.Err
-	var credential Credential
+	var credential member.Credential
 	if err == nil {
-		credential, err = ParseKubeconfig(c.Kubeconfig)
+		credential, err = member.ParseKubeconfig(c.Kubeconfig)
 	}
 	if err != nil {
 		return text + ": " + err.Error()
@@ -142,10 +144,10 @@ func TestUnreadableInventory(t *testing.T) {
 	}
 }
 
-// TestProfilesForm: the values of --members-from.
-func TestProfilesForm(t *testing.T) {
+// TestForm: the values of --members-from.
+func TestForm(t *testing.T) {
 	for text, want := range map[string]string{
-		"clusterprofile:fleet":             "fleet " + ClusterLabel + " ",
+		"clusterprofile:fleet":             "fleet " + member.ClusterLabel + " ",
 		"clusterprofile:fleet:env=prod":    "fleet env=prod ",
 		"clusterprofile:fleet:env=prod:id": "fleet env=prod id",
 		"clusterprofile:x:a=b,c!=d":        "x a=b,c!=d ",
@@ -160,7 +162,7 @@ func TestProfilesForm(t *testing.T) {
 		"directory:/etc/members":           "",
 		"":                                 "",
 	} {
-		source, err := NewClusterProfiles(text, "clusterset-dns", nil, nil)
+		source, err := New(text, "clusterset-dns", nil, nil)
 		got := ""
 		if is, ok := source.(*clusterProfiles); ok {
 			got = is.namespace + " " + is.selector + " " + is.idLabel
@@ -185,7 +187,7 @@ func TestTokenOfAnotherSecret(t *testing.T) {
 		"no server":            {func(secret *corev1.Secret) { secret.Annotations = nil }, "annotation " + server},
 		"another server":       {func(secret *corev1.Secret) { secret.Annotations[server] += ".test" }, "annotation " + server},
 		"no token":             {func(secret *corev1.Secret) { delete(secret.Data, "token") }, "token"},
-		"credential of member": {func(secret *corev1.Secret) { secret.Labels[ClusterLabel] = "other" }, "label " + ClusterLabel},
+		"credential of member": {func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = "other" }, "label " + member.ClusterLabel},
 		"token of an account": {
 			func(secret *corev1.Secret) { secret.Type = corev1.SecretTypeServiceAccountToken }, string(corev1.SecretTypeServiceAccountToken),
 		},

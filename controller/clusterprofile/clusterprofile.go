@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package member
+// Package clusterprofile lists the ClusterProfiles (KEP-4322) of an inventory as candidates for members.
+package clusterprofile
 
 import (
 	"context"
@@ -23,10 +24,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// ProfilesForm is the form of a value of --members-from.
-const ProfilesForm = "clusterprofile:<namespace>[:<selector>[:<label of the id>]]"
+// Form is the form of a value of --members-from.
+const Form = "clusterprofile:<namespace>[:<selector>[:<label of the id>]]"
 
 // profileProvider is the name of the access provider whose credential is the token in a Secret with the name of the
 // ClusterProfile, in the namespace of the consumer.
@@ -36,10 +40,10 @@ var (
 	profileResource = schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "clusterprofiles"}
 	profileVersions = []string{"v1alpha2", "v1alpha1"}
 	// believedPrefix begins the annotations of an object that are believed.
-	believedPrefix = strings.TrimSuffix(ClusterLabel, "cluster")
+	believedPrefix = strings.TrimSuffix(member.ClusterLabel, "cluster")
 )
 
-// clusterProfiles lists the ClusterProfiles (KEP-4322) of a namespace that a selector selects and that have an access
+// clusterProfiles lists the ClusterProfiles of a namespace that a selector selects and that have an access
 // provider secretreader. An object is not trusted: docs/operate/members.md lists what is read of it.
 type clusterProfiles struct {
 	name, namespace, selector string
@@ -51,17 +55,17 @@ type clusterProfiles struct {
 	heartbeats string
 }
 
-// NewClusterProfiles makes a source of a value of --members-from, which has the ProfilesForm. Without a selector, the
-// objects with label ClusterLabel are selected. heartbeats is the namespace of the controller. It sends no request.
-func NewClusterProfiles(text, heartbeats string, client kubernetes.Interface, objects dynamic.Interface) (Source, error) {
+// New makes a source of a value of --members-from, which has the Form. Without a selector, the
+// objects with label member.ClusterLabel are selected. heartbeats is the namespace of the controller. It sends no request.
+func New(text, heartbeats string, client kubernetes.Interface, objects dynamic.Interface) (member.Source, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	namespace, rest, selects := strings.Cut(rest, ":")
 	selector, label, labeled := strings.Cut(rest, ":")
 	if !selects {
-		selector = ClusterLabel
+		selector = member.ClusterLabel
 	}
 	if kind != "clusterprofile" || len(validation.IsDNS1123Label(namespace)) > 0 {
-		return nil, fmt.Errorf("%q: use %s", text, ProfilesForm)
+		return nil, fmt.Errorf("%q: use %s", text, Form)
 	}
 	if parsed, err := labels.Parse(selector); err != nil || parsed.Empty() || strings.Contains(text, " ") {
 		return nil, fmt.Errorf("%q: after the second colon, use a label selector without spaces, such as env=prod", text)
@@ -76,17 +80,17 @@ func NewClusterProfiles(text, heartbeats string, client kubernetes.Interface, ob
 	}, nil
 }
 
-// String implements Source.
+// String implements member.Source.
 func (s *clusterProfiles) String() string { return s.name }
 
-// List implements Source.
-func (s *clusterProfiles) List(ctx context.Context) ([]*Candidate, error) {
-	list, err := ListServed(ctx, s.dynamic, profileResource, profileVersions, s.namespace,
+// List implements member.Source.
+func (s *clusterProfiles) List(ctx context.Context) ([]*member.Candidate, error) {
+	list, err := local.ListServed(ctx, s.dynamic, profileResource, profileVersions, s.namespace,
 		metav1.ListOptions{LabelSelector: s.selector})
 	if err != nil {
 		return nil, err
 	}
-	candidates := make([]*Candidate, 0, len(list.Items))
+	candidates := make([]*member.Candidate, 0, len(list.Items))
 	for i := range list.Items {
 		profile := &list.Items[i]
 		secret, err := s.client.CoreV1().Secrets(s.heartbeats).Get(ctx, profile.GetName(), metav1.GetOptions{})
@@ -99,21 +103,6 @@ func (s *clusterProfiles) List(ctx context.Context) ([]*Candidate, error) {
 		candidates = append(candidates, s.candidate(profile, secret))
 	}
 	return candidates, nil
-}
-
-// ListServed lists the objects of a namespace, empty for all, in the first of the versions that the API server has. An error
-// of the last one is that of a missing CustomResourceDefinition, too.
-func ListServed(
-	ctx context.Context, client dynamic.Interface, resource schema.GroupResource, versions []string, namespace string,
-	options metav1.ListOptions,
-) (list *unstructured.UnstructuredList, err error) {
-	for _, version := range versions {
-		list, err = client.Resource(resource.WithVersion(version)).Namespace(namespace).List(ctx, options)
-		if !apierrors.IsNotFound(err) {
-			break
-		}
-	}
-	return list, err
 }
 
 // profile is a ClusterProfile, as far as it is believed.
@@ -131,8 +120,8 @@ type accessProvider struct {
 
 // candidate returns the candidate that a ClusterProfile is. secret has the token, if profileToken permits it; nil if it does not
 // exist. Equal arguments give equal kubeconfigs, which ParseKubeconfig has to check.
-func (s *clusterProfiles) candidate(object *unstructured.Unstructured, secret *corev1.Secret) *Candidate {
-	c := &Candidate{
+func (s *clusterProfiles) candidate(object *unstructured.Unstructured, secret *corev1.Secret) *member.Candidate {
+	c := &member.Candidate{
 		Cluster: object.GetName(), Kind: "ClusterProfile", Name: cache.MetaObjectToName(object).String(),
 		// Without the rest, which changes more often than the candidate.
 		Object: &metav1.PartialObjectMetadata{

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package member
+package clusterprofile
 
 import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 const (
@@ -23,9 +25,9 @@ const (
 // that join wrote. An error says what to set, and quotes no token.
 func profileToken(secret *corev1.Secret, id, server string) (string, error) {
 	name := klog.KObj(secret)
-	if _, found := secret.Labels[ClusterLabel]; found {
+	if _, found := secret.Labels[member.ClusterLabel]; found {
 		return "", fmt.Errorf("the Secret %s has the label %s, so its token is not for this cluster: create the Secret "+
-			"of the token under this name, or rename the cluster", name, ClusterLabel)
+			"of the token under this name, or rename the cluster", name, member.ClusterLabel)
 	}
 	switch {
 	case secret.Type == corev1.SecretTypeServiceAccountToken:
