@@ -75,9 +75,9 @@ GO_RACE  := CGO_ENABLED=1 $(BOUND) $(GO_TEST) -race
 
 # No result of a package that reads files outside of its module is taken from the cache.
 
-# Packages that take all of CoreDNS's plugins in are tested with those on real control planes: they are 690 packages more to compile. The
+# The package that takes all of CoreDNS's plugins in is tested with the images, for which they are compiled: they are 690 packages more. The
 # packages of FIRST depend on little, so that the first result comes early.
-FULL     := ./cmd/coredns ./test/dns
+FULL     := ./cmd/coredns
 FIRST    := $(addprefix ./controller/,limits liveness) ./plugin/multicluster/record
 slim      = $$(go list ./... ./test/... | grep -vxF "$$(go list $(FULL))")
 units     = $(FIRST) $$(echo $(slim) | tr ' ' '\n' | grep -v '^$(MODULE)/test')
@@ -122,13 +122,13 @@ test-contract: bed ## Run the contract tests, on real API servers.
 # Of the packages those that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those that
 # work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to collect, and
 # memory is not short.
-LONGEST  := $(addprefix ./test/,datapath dns deploy controller bench)
+LONGEST  := $(addprefix ./test/,datapath interop deploy controller bench)
 
 .PHONY: test-bed
 test-bed: bed tools ## Run the tests on real control planes, but for the scenarios and networks with iptables (make test-datapath).
 	@echo '== tests on real control planes: each package reports when all before it have ended'
 	@$(GO_RACE) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test((Contract)?Scenarios|NetworksIPTables)$$' \
-	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(quickstart|conventions|demo)$$|/test/sim')
+	  $(LONGEST) $$(go list ./test/... | grep -vE '/test/(quickstart|conventions|demo)$$|/test/sim')
 
 # Alone, since their clocks are six times as fast.
 .PHONY: test-scenarios
@@ -148,6 +148,7 @@ test-gateway: ## Run conformance tests of Gateway API with imports as backends; 
 test-release: bed ## Build the images twice, do what the quickstart says with a release, upgrade, and break the clusters.
 	@echo '== the images, and a release from its files'
 	@cd test/tools/images && GOWORK=off $(BOUND) go test -vet=off ./...
+	@$(BOUND) $(GO_TEST) $(FULL)
 	@$(GO_RACE) -count=1 -v -timeout 45m ./test/quickstart
 
 .PHONY: test-datapath

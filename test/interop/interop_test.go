@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dns
+// Package interop asks CoreDNS, with the plugin multicluster and with its stock plugin, for what implementations of the
+// Multi-Cluster Services API write.
+package interop
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,12 +19,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-// systems are the folders of ../interop: what the specification says, and others in the order of the document.
+func TestMain(m *testing.M) { controlplanetest.Main(m) }
+
+// systems are the folders here: what the specification says, and others in the order of the document.
 var systems = []string{
 	"specification", "mcs-api", "cilium", "submariner", "karmada", "aws-cloud-map", "gke", "antrea", "ack-one", "azure-fleet", "linkerd",
 }
@@ -27,7 +36,7 @@ var systems = []string{
 const sentinel = "apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceImport\nmetadata: {name: last, namespace: default}\n" +
 	"spec: {type: ClusterSetIP, ips: [10.43.255.1], ports: [{name: http, port: 80}]}\n"
 
-// TestInterop asks for the names in ../interop/SYSTEM/answers.txt, with the objects that an implementation writes into an
+// TestInterop asks for the names in SYSTEM/answers.txt, with the objects that an implementation writes into an
 // importing cluster. The lines of these files:
 //
 //	corefile: OPTION                                   from here on, our plugin has this option
@@ -44,11 +53,9 @@ func TestInterop(t *testing.T) {
 		PodCIDRs:     []netip.Prefix{netip.MustParsePrefix("10.44.0.0/16"), netip.MustParsePrefix("fd00:44::/48")},
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.43.0.0/16"), netip.MustParsePrefix("fd00:43::/112")},
 	})[0]
-	config := plane.AdminKubeconfig()
-	// The stock plugin is first: it sets the logger of client-go, which no other part may use at that time.
-	stock := serve(t, corefile("kubernetes", config, "multicluster clusterset.local"))
+	stock := serve(t, plane, "kubernetes", "multicluster clusterset.local")
 	// The API of GKE is not there yet, and harms nothing.
-	early := serve(t, corefile("multicluster", config, "groups multicluster.x-k8s.io net.gke.io"))
+	early := serve(t, plane, "multicluster", "groups multicluster.x-k8s.io net.gke.io")
 	apply(t, plane, "gke/crd.yaml")
 	for _, system := range systems {
 		apply(t, plane, system+"/objects.yaml")
@@ -60,7 +67,7 @@ func TestInterop(t *testing.T) {
 	stock.until(t, "last.default A", "10.43.255.1")
 	ours := map[string]server{}
 	for _, system := range systems {
-		text, err := os.ReadFile(filepath.Join("..", "interop", system, "answers.txt"))
+		text, err := os.ReadFile(filepath.Join(system, "answers.txt"))
 		must(t, err)
 		option := ""
 		for line := range strings.Lines(string(text)) {
@@ -70,7 +77,7 @@ func TestInterop(t *testing.T) {
 				option = other
 			}
 			if ours[option] == "" {
-				ours[option] = serve(t, corefile("multicluster", config, option))
+				ours[option] = serve(t, plane, "multicluster", option)
 				ours[option].until(t, "last.default A", "10.43.255.1")
 			}
 			objects, deletes := strings.CutPrefix(line, "delete: ")
@@ -96,20 +103,53 @@ func TestInterop(t *testing.T) {
 	}
 }
 
-// corefile has a plugin with options: ours, or CoreDNS's own.
-func corefile(plugin, config, options string) string {
-	return fmt.Sprintf(`clusterset.local:0 {
-		bind 127.0.0.1
-		%s clusterset.local {
-			kubeconfig %s
-			%s
-		}
-	}`, plugin, config, options)
+// A server is the address of a CoreDNS.
+type server string
+
+// serve starts a CoreDNS beside a cluster, with a plugin and an option of it, that ends with the test.
+func serve(t *testing.T, plane *controlplane.Cluster, plugin, option string) server {
+	bin, err := programs.Build(t.Context(), "cmd/coredns")
+	must(t, err)
+	started, err := clusterset.StartCorefile(plane, filepath.Join(bin, "coredns"), fmt.Sprintf(`clusterset.local:PORT {
+    bind 127.0.0.1
+    %s clusterset.local {
+        kubeconfig %s
+        %s
+    }
 }
+`, plugin, plane.AdminKubeconfig(), option))
+	must(t, err)
+	controlplanetest.End(t, started.Process)
+	return server(started.Address)
+}
+
+// until waits for an answer to a question of the form "NAME.NAMESPACE TYPE".
+func (s server) until(t *testing.T, question, want string) {
+	name, kind, _ := strings.Cut(question, " ")
+	controlplanetest.Eventually(t, "an answer", func(ctx context.Context) error {
+		answer, err := cluster.DNSAt(string(s)).Ask(ctx, name+".svc.clusterset.local.", kind)
+		got := strings.ReplaceAll(priorityAndWeight.ReplaceAllString(answer.Text(), "$1"), ".svc.clusterset.local.", "")
+		switch {
+		case err != nil: // the stock server cannot pack a name with an empty label
+			got = "no reply"
+		case got == "no records":
+			got = "NODATA"
+		}
+		if got != want {
+			return errors.Join(err, fmt.Errorf("%s is answered with %s, want %s", question, got, want))
+		}
+		return nil
+	})
+}
+
+// priorityAndWeight begin the data of an SRV record. The specification leaves them open.
+var priorityAndWeight = regexp.MustCompile(`\b0 \d+ (\d+ [a-z0-9-]+\.)`)
+
+var must = controlplanetest.Must
 
 func apply(t *testing.T, plane *controlplane.Cluster, path string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "interop", filepath.FromSlash(path)))
+	text, err := os.ReadFile(path)
 	must(t, err)
 	if err := clusterset.Apply(t.Context(), plane, text); err != nil {
 		t.Fatalf("%s: %v", path, err)
