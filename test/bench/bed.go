@@ -56,7 +56,7 @@ func (b *bed) say(format string, args ...any) {
 	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// startClusters starts control planes. Without nodes neither a scheduler nor kwok runs.
+// startClusters starts control planes.
 func (b *bed) startClusters(ctx context.Context, names ...string) (err error) {
 	b.say("starting %s", names)
 	if b.bin, err = programs.Build(ctx, "test/bench/"+serverProgram, "cmd/"+controllerProgram, "test/bench"); err != nil {
@@ -64,7 +64,7 @@ func (b *bed) startClusters(ctx context.Context, names ...string) (err error) {
 	}
 	var options []controlplane.Options
 	for _, name := range names {
-		options = append(options, controlplane.Options{Name: name, Zones: []string{}})
+		options = append(options, controlplane.Options{Name: name})
 	}
 	planes, err := controlplane.StartAll(ctx, options...)
 	if err != nil {

@@ -28,10 +28,10 @@ func init() {
 	pairs.L = &pairs.Mutex
 	for range 6 {
 		pairs.free = append(pairs.free, controlplanetest.Shared(
-			controlplane.Options{Name: "east", Zones: []string{}, APIServerArgs: audit.Args()},
+			controlplane.Options{Name: "east", APIServerArgs: audit.Args()},
 			// Services have one family there, too, unless they ask for both.
 			controlplane.Options{
-				Name: "west", Zones: []string{}, APIServerArgs: audit.Args(),
+				Name: "west", APIServerArgs: audit.Args(),
 				IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
 			},
 		))

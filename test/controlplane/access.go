@@ -70,7 +70,7 @@ func (c *Cluster) writeCredentials() error {
 		Host: "https://" + c.address.String(), BearerToken: admin, TLSClientConfig: rest.TLSClientConfig{CAData: certificate}, QPS: -1,
 	}
 	files := map[string][]byte{
-		servingFile: certificate, servingKeyFile: key, signingKeyFile: signing, stagesFile: stages,
+		servingFile: certificate, servingKeyFile: key, signingKeyFile: signing,
 		tokensFile: fmt.Appendf(nil,
 			"%s,admin,1,system:masters\n%s,system:controlplane,2,system:masters\n%s,system:kube-scheduler,3\n",
 			admin, system, scheduler),

@@ -2,10 +2,9 @@
 
 // Package controlplane starts real Kubernetes control planes on loopback, for tests and demos.
 //
-// A cluster is an etcd, a kube-apiserver (RBAC on), the controllers of Kubernetes, a kube-scheduler, and kwok, which
-// plays the nodes: pods that are scheduled become ready and get addresses, and no container runs. All of them are
-// processes of this machine, run as the current user, and die with the process that started them, whatever it
-// dies of. What they write is in one temporary directory for each cluster.
+// A cluster is an etcd, a kube-apiserver (RBAC on), the controllers of Kubernetes, and a kube-scheduler if there are nodes,
+// whose kubelets test/kubelet plays. All of them are processes of this machine, run as the current user, and die with the
+// process that started them, whatever it dies of. What they write is in one temporary directory for each cluster.
 package controlplane
 
 import (
@@ -43,7 +42,7 @@ type Cluster struct {
 }
 
 // StartAll starts one cluster for each of the options, all at once, and returns them in that order once their APIs are
-// served with the CRDs, and the nodes are ready. Programs that are missing are built first. ctx bounds the start alone; a
+// served with the CRDs. Programs that are missing are built first. ctx bounds the start alone; a
 // cluster runs until Stop, or until this process ends. Where one start fails, nothing is left of any, and the error quotes
 // the logs.
 func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error) {

@@ -20,10 +20,6 @@ func (c *Cluster) APIServer() *Component { return c.components[assets.APIServer]
 // Controllers is what makes EndpointSlices, pods of Deployments, and deletes what is in a deleted namespace.
 func (c *Cluster) Controllers() *Component { return c.components[assets.Controllers] }
 
-// Kwok is what plays the nodes: it makes pods ready, and lets deleted ones go. It ends by itself where the API server
-// does not answer within half a minute of its start.
-func (c *Cluster) Kwok() *Component { return c.components[assets.Kwok] }
-
 // Component is one program of a cluster, running or not. Its methods may be called from any goroutine.
 type Component struct {
 	cluster *Cluster

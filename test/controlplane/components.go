@@ -3,7 +3,6 @@
 package controlplane
 
 import (
-	_ "embed"
 	"fmt"
 	"net/netip"
 	"os"
@@ -13,8 +12,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// programs are those that the cluster starts with, in this order. Without nodes there is nothing to schedule or to
-// play.
+// programs are those that the cluster starts with, in this order. Without nodes there is nothing to schedule.
 func (c *Cluster) programs() []assets.Program {
 	if len(c.options.Zones) > 0 {
 		return assets.Cluster()
@@ -28,11 +26,10 @@ const (
 	servingFile    = "apiserver.crt" // its own authority
 	servingKeyFile = "apiserver.key"
 	signingKeyFile = "serviceaccount.key"
-	systemFile     = "system.kubeconfig"    // of the controllers and kwok
+	systemFile     = "system.kubeconfig"    // of the controllers
 	schedulerFile  = "scheduler.kubeconfig" // of kube-scheduler
 	adminFile      = "admin.kubeconfig"
 	tokensFile     = "tokens.csv"
-	stagesFile     = "stages.yaml"
 )
 
 // controllers are those that make Services, pods and namespaces live. The others are for volumes, clouds and real nodes.
@@ -42,9 +39,6 @@ var controllers = []string{
 	"replicaset-controller", "root-ca-certificate-publisher-controller", "service-cidr-controller", "serviceaccount-controller",
 	"serviceaccount-token-controller", "statefulset-controller",
 }
-
-//go:embed stages.yaml
-var stages []byte
 
 // newComponents says how each component is run.
 func (c *Cluster) newComponents() map[assets.Program]*Component {
@@ -90,11 +84,6 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			"--controllers=" + strings.Join(controllers, ","),
 		}, alone...),
 		assets.Scheduler: append([]string{"--kubeconfig=" + schedulerFile}, alone...),
-		assets.Kwok: {
-			"--kubeconfig=" + systemFile,
-			"--config=" + stagesFile,
-			"--manage-all-nodes",
-		},
 	}
 	all := make(map[assets.Program]*Component, len(args))
 	for program, args := range args {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// createNodes creates one node for each zone of the options. kwok makes them ready.
+// createNodes creates one node for each zone of the options. They are ready.
 func (c *Cluster) createNodes(ctx context.Context) error {
 	for i := range c.options.Zones {
 		node := c.node(i)
@@ -36,19 +36,18 @@ func (c *Cluster) node(i int) *corev1.Node {
 	name := fmt.Sprintf("%s-%d", c.options.Name, i)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			corev1.LabelHostname:   name,
-			corev1.LabelOSStable:   "linux",
-			corev1.LabelArchStable: "amd64",
+			corev1.LabelHostname:     name,
+			corev1.LabelOSStable:     "linux",
+			corev1.LabelArchStable:   "amd64",
+			corev1.LabelTopologyZone: c.options.Zones[i],
 		}},
 		Status: corev1.NodeStatus{
 			Capacity:    room,
 			Allocatable: room,
 			Addresses:   []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}},
 			Phase:       corev1.NodeRunning,
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
-	}
-	if zone := c.options.Zones[i]; zone != "" {
-		node.Labels[corev1.LabelTopologyZone] = zone
 	}
 	for family, pods := range c.options.PodCIDRs {
 		share := part(pods, i)
@@ -71,8 +70,7 @@ func (c *Cluster) SetNodeReady(ctx context.Context, name string, ready bool) err
 	return err
 }
 
-// SetPodReady sets the condition Ready of a pod, as its kubelet would after a readiness probe. kwok makes each pod
-// ready once, and leaves it alone after that.
+// SetPodReady sets the condition Ready of a pod, as its kubelet would after a readiness probe.
 func (c *Cluster) SetPodReady(ctx context.Context, namespace, name string, ready bool) error {
 	_, err := c.clientset.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType,
 		conditions(ready, string(corev1.PodReady), string(corev1.ContainersReady)), metav1.PatchOptions{}, "status")
@@ -90,7 +88,7 @@ func conditions(to bool, kinds ...string) []byte {
 	return []byte(`{"status":{"conditions":[` + strings.Join(all, ",") + `]}}`)
 }
 
-// nodeAddress is the last but one address of a node's share, far from those that kwok gives to pods.
+// nodeAddress is the last but one address of a node's share, far from those of pods.
 func nodeAddress(share netip.Prefix) netip.Addr {
 	address := share.Addr().AsSlice()
 	for i := share.Bits() / 8; i < len(address); i++ {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Options says what cluster to start. The zero value with a Name is a single-stack IPv4 cluster of two
-// nodes in two zones, with the CRDs of the Multi-Cluster Services API.
+// Options says what cluster to start. The zero value with a Name is a single-stack IPv4 cluster without nodes, with the CRDs
+// of the Multi-Cluster Services API.
 type Options struct {
 	// Name names the cluster: in its nodes, its kubeconfigs, its logs. A DNS label.
 	Name string
@@ -27,9 +27,8 @@ type Options struct {
 	NodeCIDRs []netip.Prefix
 	// ServiceCIDRs are the ranges of Services' cluster IPs, one for each family. The defaults of clusters differ, too.
 	ServiceCIDRs []netip.Prefix
-	// Zones gives each node its zone (label topology.kubernetes.io/zone): there are as many nodes as zones, and an
-	// empty string is a node without the label. Default (nil): <name>-a and <name>-b. Where it is empty but not nil
-	// there is no node, kube-scheduler and kwok do not run, and no pod becomes ready.
+	// Zones gives each node its zone (label topology.kubernetes.io/zone): there are as many nodes as zones. Without any,
+	// kube-scheduler does not run. No pod becomes ready unless test/kubelet plays the nodes.
 	Zones []string
 	// WithoutCRDs leaves out the Multi-Cluster Services API, of which all is installed otherwise.
 	WithoutCRDs bool
@@ -44,9 +43,6 @@ func (o Options) complete() (Options, error) {
 	}
 	if len(o.IPFamilies) == 0 {
 		o.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
-	}
-	if o.Zones == nil {
-		o.Zones = []string{o.Name + "-a", o.Name + "-b"}
 	}
 	slot := byte((started.Add(1) - 1) % slotCount)
 	pods, services := o.PodCIDRs == nil, o.ServiceCIDRs == nil

@@ -5,10 +5,8 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -66,32 +64,10 @@ func (c *Cluster) installCRDs(ctx context.Context) error {
 	return nil
 }
 
-// waitWorking waits until the controllers have made the service account of the namespace default, and until all nodes are
-// ready.
+// waitWorking waits until the controllers have made the service account of the namespace default.
 func (c *Cluster) waitWorking(ctx context.Context) error {
-	err := c.poll(ctx, "the service account of namespace default", func(ctx context.Context) error {
+	return c.poll(ctx, "the service account of namespace default", func(ctx context.Context) error {
 		_, err := c.clientset.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
-	if err != nil || len(c.options.Zones) == 0 {
-		return err
-	}
-	return c.poll(ctx, "the nodes to be ready", c.nodesReady)
-}
-
-// nodesReady is nil once all nodes are ready.
-func (c *Cluster) nodesReady(ctx context.Context) error {
-	nodes, err := c.clientset.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, node := range nodes.Items {
-		ready := slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
-			return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
-		})
-		if !ready {
-			return fmt.Errorf("node %s: %v", node.Name, node.Status.Conditions)
-		}
-	}
-	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/kubelet"
 )
 
 // patience bounds each wait for a state. Nothing waits that long on purpose.
@@ -49,6 +50,9 @@ func newBed(t *testing.T, mode string, networks bool) *bed {
 		separate(options)
 	}
 	planes := controlplanetest.Start(t, options...)
+	for _, plane := range planes {
+		kubelet.Start(t, kubelet.Options{Cluster: plane})
+	}
 	b.east, b.west, b.north = newCluster(t, b, planes[0]), newCluster(t, b, planes[1]), newCluster(t, b, planes[2])
 	for _, c := range b.all() {
 		for _, other := range b.all() {

@@ -110,9 +110,10 @@ func (c *cluster) addNodes(t testing.TB) []string {
 	for i, address := range c.manyAddresses() {
 		node := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-more-%d", c.Name(), i)},
-			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: address.String()},
-			}},
+			Status: corev1.NodeStatus{
+				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address.String()}},
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			},
 		}
 		_, err := c.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 		must(t, err)

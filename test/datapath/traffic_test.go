@@ -94,7 +94,7 @@ func weights(t *testing.T, b *bed) {
 func (c *cluster) deployMany(t testing.TB, s service) {
 	p := c.pod(t, podSpec{namespace: s.namespace, name: s.name, serve: []string{"tcp:8080"}})
 	base := c.nodes[0].pods[0].Masked().Addr().As4()
-	const first = 128 // far from those that kwok gives to pods
+	const first = 128 // far from those of pods
 	base[3] = first
 	must(t, c.nodes[0].Route(p.addresses[0], netip.PrefixFrom(netip.AddrFrom4(base), 25)))
 	slice := &discoveryv1.EndpointSlice{

@@ -29,6 +29,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/kubelet"
 )
 
 // TestArgoRollouts does what docs/use/beside-others.md says, with Argo Rollouts' own controller: a Rollout in west takes
@@ -40,10 +41,11 @@ func TestArgoRollouts(t *testing.T) {
 	analysis := documented(t, "use/beside-others.md", "kind: AnalysisTemplate")
 	strategy := regexp.MustCompile(`pause: {[^}]*}`).ReplaceAllString(documented(t, "use/beside-others.md", "strategy:\n"), "pause: {}")
 
-	clusters := controlplanetest.Start(t, controlplane.Options{Name: "east"}, controlplane.Options{Name: "west"})
+	clusters := controlplanetest.Start(t, controlplane.Options{Name: "east", Zones: []string{"a"}}, controlplane.Options{Name: "west", Zones: []string{"b"}})
 	east, west := clusters[0], clusters[1]
 	folder := t.TempDir() // for the Secret of the Job
 	for _, c := range clusters {
+		kubelet.Start(t, kubelet.Options{Cluster: c})
 		apply(t, c, template(t, "--set", "clusterId="+c.Name()+",namespace.create=true"))
 		controllerOf(t, c)
 		apply(t, c, `

@@ -12,16 +12,18 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/kubelet"
 )
 
 // bare is a cluster without the Multi-Cluster Services API.
-var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", WithoutCRDs: true})
+var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", Zones: []string{"a", "b"}, WithoutCRDs: true})
 
 // TestInstallUpgradeUninstall does with Helm 3 what an operator does. An uninstall does not take the exports with it
 // unless that is asked for, and what it left does not stop the next installation. That nothing else is left is tested
 // in test/quickstart, with Helm 4.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	cluster := bare(t)[0]
+	kubelet.Start(t, kubelet.Options{Cluster: cluster})
 	admin, program := cluster.AdminKubeconfig(), kubectl(t)
 	release := func(args ...string) {
 		run(t, "", helm3(t), append(args, "--kubeconfig", admin, "--namespace", system, "--wait", "--timeout", "2m")...)

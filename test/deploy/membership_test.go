@@ -32,7 +32,7 @@ metadata: {name: spoke-7, namespace: other, labels: {env: prod, example.org/id: 
 // TestMembersFromInventories: with the rights of the chart, clusters join with their objects of an API server, once it has the
 // resource. TestMembersOfASource and TestUnreadableInventory have what else a source does.
 func TestMembersFromInventories(t *testing.T) {
-	cluster := controlplanetest.Start(t, controlplane.Options{Name: "hub", Zones: []string{}})[0]
+	cluster := controlplanetest.Start(t, controlplane.Options{Name: "hub"})[0]
 	sources := []string{"clusterprofile:fleet", "clusterprofile:other:env=prod:example.org/id"}
 	apply(t, cluster, "{apiVersion: v1, kind: Namespace, metadata: {name: fleet}}\n---\n"+
 		"{apiVersion: v1, kind: Namespace, metadata: {name: other}}")

@@ -168,7 +168,7 @@ func privateSet(t *testing.T, names ...string) ([]*controlplane.Cluster, func(st
 func planes(t *testing.T, names ...string) []*controlplane.Cluster {
 	options := make([]controlplane.Options, len(names))
 	for i, name := range names {
-		options[i] = controlplane.Options{Name: name, Zones: []string{}}
+		options[i] = controlplane.Options{Name: name}
 	}
 	clusters := controlplanetest.Start(t, options...)
 	for _, cluster := range clusters {

@@ -22,9 +22,9 @@ import (
 // TestProjectedToken joins two clusters as docs/operate/members.md says, without a stored credential: the API server of
 // west trusts tokens that east issues for it. The kubelet's part, to renew the file, is played.
 func TestProjectedToken(t *testing.T) {
-	east := controlplanetest.Start(t, controlplane.Options{Name: "east", Zones: []string{}})[0]
+	east := controlplanetest.Start(t, controlplane.Options{Name: "east"})[0]
 	west := controlplanetest.Start(t, controlplane.Options{
-		Name: "west", Zones: []string{}, APIServerArgs: []string{"--authentication-config=" + authentication(t, east)},
+		Name: "west", APIServerArgs: []string{"--authentication-config=" + authentication(t, east)},
 	})[0]
 	for cluster, values := range map[*controlplane.Cluster]string{east: documented(t, membersPage, "clusterId: east"), west: documented(t, membersPage, "clusterId: west")} {
 		values = strings.ReplaceAll(values, "https://west.example.org:6443", west.URL())

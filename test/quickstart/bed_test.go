@@ -22,8 +22,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
+	"github.com/clusterset-dns/clusterset-dns/test/kubelet"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
-	"github.com/clusterset-dns/clusterset-dns/test/quickstart/kubelet"
 )
 
 // registry is the one of the pages, and stockImage the image of the CoreDNS that the clusters have.
@@ -84,7 +84,9 @@ func newBed(t *testing.T) *bed {
 		if name == "north" {
 			arguments = append(arguments, "--service-account-max-token-expiration=1h")
 		}
-		planned = append(planned, controlplane.Options{Name: name, WithoutCRDs: true, APIServerArgs: arguments})
+		planned = append(planned, controlplane.Options{
+			Name: name, Zones: []string{name + "-a", name + "-b"}, WithoutCRDs: true, APIServerArgs: arguments,
+		})
 	}
 	planes := controlplanetest.Start(t, planned...)
 	b.user(t, planes)
@@ -134,7 +136,6 @@ func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 
 // cluster has kubelets play the nodes, and what a user has before the installation.
 func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
-	must(t, plane.Kwok().Kill())
 	directory := t.TempDir()
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -28,12 +28,11 @@ const (
 	Scheduler   Program = "kube-scheduler"
 	KubeProxy   Program = "kube-proxy"
 	Kubectl     Program = "kubectl"
-	Kwok        Program = "kwok"
 )
 
-// Cluster are the programs that a cluster with nodes runs, in the order of their start; the last two are for its nodes.
+// Cluster are the programs that a cluster with nodes runs, in the order of their start; the last one is for its nodes.
 func Cluster() []Program {
-	return []Program{Etcd, APIServer, Controllers, Scheduler, Kwok}
+	return []Program{Etcd, APIServer, Controllers, Scheduler}
 }
 
 // Paths says where each program is, as an absolute path.

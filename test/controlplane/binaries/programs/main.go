@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // as kubectl has it
 	"k8s.io/component-base/cli"
@@ -24,10 +23,6 @@ import (
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	"sigs.k8s.io/kwok/pkg/config"
-	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
-	"sigs.k8s.io/kwok/pkg/log"
-	"sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
 // Each does what the main function of its program does.
@@ -48,31 +43,10 @@ func main() {
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 			util.CheckErr(err)
 		}
-	case "kwok":
-		if err := runKwok(); err != nil {
-			fmt.Fprintln(os.Stderr, "kwok:", err)
-			os.Exit(1)
-		}
 	default:
-		fmt.Fprintf(os.Stderr, "%s is none of etcd, kube-apiserver, kube-scheduler, kube-proxy, kube-controller-manager, kubectl, kwok\n", name)
+		fmt.Fprintf(os.Stderr, "%s is none of etcd, kube-apiserver, kube-scheduler, kube-proxy, kube-controller-manager, kubectl\n", name)
 		os.Exit(1)
 	}
 }
 
 func run(command *cobra.Command) { os.Exit(cli.Run(command)) }
-
-func runKwok() error {
-	// Kubernetes' programs have registered a flag --version, which is not kwok's.
-	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
-	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	flags.Usage = func() {}
-	ctx, _ := log.InitFlags(signals.SetupSignalContext(), flags)
-	ctx, err := config.InitFlags(ctx, flags)
-	if err != nil {
-		return err
-	}
-	command := kwok.NewCommand(ctx)
-	command.PersistentFlags().AddFlagSet(flags)
-	return command.ExecuteContext(ctx)
-}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelet stands in for the kubelets of a cluster, where there is no container runtime: it runs what pods
-// ask for as processes of this machine.
+// Package kubelet stands in for the kubelets of a cluster, where there is no container runtime: it gives pods their
+// addresses, and makes them ready. It runs what pods ask for as processes of this machine, if it is told what images have.
 //
-// A pod has a network namespace of its own with the address that the pod tells of, so that nothing of its ports
+// Such a pod has a network namespace of its own with the address that the pod tells of, so that nothing of its ports
 // has to be changed, and a root directory of its own, in which its program stands where the image has it, and its
 // volumes where it mounts them. Its service account's token is one that the API server gave for this very pod.
 // It gets its own command line and environment, is asked by its readiness probe, is started again where it ends, and
@@ -19,7 +19,8 @@
 //     last pod that gets an address has it.
 //   - There is one container in a pod. It reaches the API server at the ClusterIP of the Service kubernetes, but at the port
 //     where that listens, since the Service has no endpoints.
-//   - Pods of an image that stands for no program are played: they run nothing, and are ready at once.
+//   - Pods of an image that stands for no program are played: they run nothing, and are ready at once, until a test says
+//     that they are not. Without images, all are, and nothing is asked of the kubelets.
 package kubelet
 
 import (
@@ -27,6 +28,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -48,10 +50,10 @@ const addressAnnotation = "example.org/address"
 type Options struct {
 	// Cluster is one without another kubelet.
 	Cluster *controlplane.Cluster
-	// Router is what pods are attached to. The ClusterIP of the Service kubernetes leads from there to the API server.
+	// Router is what pods that run are attached to. The ClusterIP of the Service kubernetes leads from there to the API server.
 	Router *network.Namespace
 	// Images are the programs, static ones, that names of images stand for. A program stands in the root directory of
-	// its pods, under its own name, and is their entry point. An empty one is played.
+	// its pods, under its own name, and is their entry point. An empty one is played, and all are if this is nil.
 	Images map[string]string
 	// DNS is the address of the cluster's DNS, which pods ask unless their dnsPolicy is another than ClusterFirst.
 	DNS string
@@ -69,21 +71,25 @@ type Kubelet struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*pod
-	next map[string]netip.Addr // by node: the address of its next pod
+	next map[string][]netip.Addr // by node: the addresses of its next pod, one of each family
 }
 
 // Start plays until the test ends, which fails if a pod cannot be played: all processes end at once, and the pods stay in the
 // API as they are. The cluster must have its nodes.
 func Start(t testing.TB, options Options) {
-	k := &Kubelet{Options: options, t: t, pods: map[types.UID]*pod{}, next: map[string]netip.Addr{}}
+	k := &Kubelet{Options: options, t: t, pods: map[types.UID]*pod{}, next: map[string][]netip.Addr{}}
 	nodes, err := options.Cluster.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	controlplanetest.Must(t, err)
 	for i := range nodes.Items {
-		prefix, err := netip.ParsePrefix(nodes.Items[i].Spec.PodCIDR)
-		controlplanetest.Must(t, err)
-		k.next[nodes.Items[i].Name] = prefix.Masked().Addr().Next()
+		for _, text := range nodes.Items[i].Spec.PodCIDRs {
+			prefix, err := netip.ParsePrefix(text)
+			controlplanetest.Must(t, err)
+			k.next[nodes.Items[i].Name] = append(k.next[nodes.Items[i].Name], prefix.Masked().Addr().Next())
+		}
 	}
-	k.serve()
+	if k.Images != nil {
+		k.serve()
+	}
 	running, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // of all that runs
 	factory := informers.NewSharedInformerFactory(options.Cluster.Client(), 0)
 	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -115,8 +121,11 @@ func (k *Kubelet) saw(ctx context.Context, seen any) {
 	p := k.pods[object.UID]
 	if p == nil {
 		life, end := context.WithCancel(ctx)
-		p = &pod{kubelet: k, object: object, address: k.next[object.Spec.NodeName], end: end}
-		k.next[object.Spec.NodeName] = p.address.Next()
+		next := k.next[object.Spec.NodeName]
+		p = &pod{kubelet: k, object: object, addresses: slices.Clone(next), end: end}
+		for i := range next {
+			next[i] = next[i].Next()
+		}
 		k.pods[object.UID] = p
 		k.group.Go(func() {
 			if err := p.live(ctx, life); err != nil {

@@ -38,10 +38,10 @@ const (
 
 // A pod is one of the API that is bound to a node.
 type pod struct {
-	kubelet *Kubelet
-	object  *corev1.Pod // as it was first seen
-	address netip.Addr
-	end     context.CancelFunc // of its life: the pod is deleted
+	kubelet   *Kubelet
+	object    *corev1.Pod // as it was first seen
+	addresses []netip.Addr
+	end       context.CancelFunc // of its life: the pod is deleted
 
 	mu      sync.Mutex
 	network *network.Namespace
@@ -85,12 +85,12 @@ func (p *pod) work(ctx, life context.Context) error {
 	container := p.object.Spec.Containers[0]
 	program, known := p.kubelet.Images[container.Image]
 	switch {
-	case !known:
-		p.report(life, waiting("ErrImagePull", "no such image: "+container.Image))
+	case p.kubelet.Images == nil, known && program == "":
+		p.report(life, running(true, 0))
 		<-life.Done()
 		return nil
-	case program == "":
-		p.report(life, running(true, 0))
+	case !known:
+		p.report(life, waiting("ErrImagePull", "no such image: "+container.Image))
 		<-life.Done()
 		return nil
 	}
@@ -111,7 +111,7 @@ func (p *pod) work(ctx, life context.Context) error {
 		}
 		further = append(further, netip.PrefixFrom(address, address.BitLen()))
 	}
-	if err := p.kubelet.Router.Attach(namespace, []netip.Addr{p.address}, further...); err != nil {
+	if err := p.kubelet.Router.Attach(namespace, p.addresses, further...); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -209,7 +209,7 @@ func (p *pod) ask(ctx context.Context, probe *corev1.Probe) bool {
 			port = named.ContainerPort
 		}
 	}
-	url := fmt.Sprintf("http://%s%s", netip.AddrPortFrom(p.address, uint16(port)), probe.HTTPGet.Path)
+	url := fmt.Sprintf("http://%s%s", netip.AddrPortFrom(p.addresses[0], uint16(port)), probe.HTTPGet.Path)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return false
@@ -255,7 +255,10 @@ func (p *pod) report(ctx context.Context, status corev1.ContainerStatus) {
 		whole.Phase = corev1.PodPending
 	}
 	if status.State.Running != nil {
-		whole.PodIP, whole.PodIPs = p.address.String(), []corev1.PodIP{{IP: p.address.String()}}
+		whole.PodIP = p.addresses[0].String()
+		for _, address := range p.addresses {
+			whole.PodIPs = append(whole.PodIPs, corev1.PodIP{IP: address.String()})
+		}
 	}
 	for condition, value := range map[corev1.PodConditionType]corev1.ConditionStatus{
 		corev1.PodInitialized: corev1.ConditionTrue, corev1.PodReady: ready, corev1.ContainersReady: ready,
