@@ -147,7 +147,7 @@ test-gateway: ## Run conformance tests of Gateway API with imports as backends; 
 .PHONY: test-release
 test-release: bed ## Build the images twice, do what the quickstart says with a release, upgrade, and break the clusters.
 	@echo '== the images, and a release from its files'
-	@cd test/tools/images && GOWORK=off $(BOUND) go test -vet=off ./...
+	@cd deploy/release && GOWORK=off $(BOUND) go test -vet=off ./...
 	@$(BOUND) $(GO_TEST) $(FULL)
 	@$(GO_RACE) -count=1 -v -timeout 45m ./test/quickstart
 
@@ -183,7 +183,7 @@ lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requireme
 	@$(BOUND) go vet -tags argo ./test/deploy
 	@cd test/kubeproxy && GOWORK=off CGO_ENABLED=1 $(BOUND) go vet -race ./...
 	@cd test/gateway && GOWORK=off $(BOUND) go vet ./...
-	@cd test/tools/images && GOWORK=off $(BOUND) go vet ./...
+	@cd deploy/release && GOWORK=off $(BOUND) $(TOOLS)/golangci-lint run ./...
 	@$(MAKE) --no-print-directory lint-deploy
 
 .PHONY: lint-deploy
@@ -235,6 +235,9 @@ mutate: ## Make the mistakes that test/mutation lists, one at a time; unit tests
 ##@ Release
 
 RELEASE  := $(BIN)/release
+EPOCH     = $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+build     = cd deploy/release && GOWORK=off $(BOUND) go run . -version $(VERSION) -epoch $(EPOCH) -platforms '$(PLATFORMS)' \
+  -revision "$$(git rev-parse HEAD 2>/dev/null)"
 
 .PHONY: release
 release: tools ## Build all artifacts of release VERSION, such as 0.1.0, into bin/release: the same bytes each time. PLATFORMS=linux/amd64: for that alone.
@@ -243,14 +246,13 @@ release: tools ## Build all artifacts of release VERSION, such as 0.1.0, into bi
 	@SOURCE_DATE_EPOCH=$(EPOCH) $(call pinned,helm) package deploy/chart --version $(VERSION) --app-version $(VERSION) --destination $(RELEASE)
 	@HELM=$(call pinned,helm) CHART=$(RELEASE)/clusterset-dns-$(VERSION).tgz ./deploy/render $(RELEASE)/rendered
 	@cp $(RELEASE)/rendered/manifest.yaml $(RELEASE)/
-	@$(BOUND) go run ./deploy/release -version $(VERSION) -epoch $(EPOCH) -out $(RELEASE) -platforms '$(PLATFORMS)'
 	@rm -r $(RELEASE)/rendered
-	@$(BOUND) $(MAKE) --no-print-directory images IMAGES=$(RELEASE)/images
+	@$(build) -out $(abspath $(RELEASE)) -images $(abspath $(RELEASE))/images
 
 REGISTRY ?= ghcr.io/clusterset-dns
 .PHONY: push
 push: ## Push the images and the chart of bin/release to REGISTRY, and list them with their digests in bin/release/pushed.txt.
-	@cd test/tools/images && GOWORK=off $(BOUND) go run . -push $(REGISTRY) -out $(abspath $(RELEASE))/images -version $(VERSION) >$(abspath $(RELEASE))/pushed.txt
+	@cd deploy/release && GOWORK=off $(BOUND) go run . -push $(REGISTRY) -images $(abspath $(RELEASE))/images -version $(VERSION) >$(abspath $(RELEASE))/pushed.txt
 	@$(call pinned,helm) push $(RELEASE)/clusterset-dns-$(VERSION).tgz oci://$(REGISTRY)/charts $(PUSHFLAGS) 2>&1 | \
 	  awk '{print >"/dev/stderr"} /^Digest: / {print "$(REGISTRY)/charts/clusterset-dns@" $$2; found = 1} END {exit !found}' >>$(RELEASE)/pushed.txt
 	@cat $(RELEASE)/pushed.txt
@@ -286,12 +288,10 @@ reference: ## Write the lists in docs/reference from the code.
 	@REFERENCE=write $(BOUND) go test -count=1 -run '^TestReference$$' ./test/conventions
 
 IMAGES   ?= $(BIN)/images
-EPOCH     = $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 .PHONY: images
 images: ## Build the images of both programs, for amd64 and arm64, into bin/images: an OCI layout each, with SBOMs.
-	@cd test/tools/images && GOWORK=off $(BOUND) go run . -out $(abspath $(IMAGES)) -version $(VERSION) \
-	  -revision "$$(git rev-parse HEAD 2>/dev/null)" -epoch $(EPOCH) $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
+	@$(build) -images $(abspath $(IMAGES))
 
 .PHONY: bed
 bed: ## Build the control planes that the demo and the tests start (cached).

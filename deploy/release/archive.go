@@ -7,14 +7,98 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
-	"debug/buildinfo"
-	"encoding/json"
+	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
-	"runtime/debug"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
-	"time"
+	"testing/fstest"
+
+	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
+
+// A build is a program for a platform.
+type build struct{ program, os, arch string }
+
+// builds are all of a release.
+func builds() []build {
+	var all []build
+	for _, arch := range []string{"amd64", "arm64"} {
+		for _, system := range []string{"darwin", "linux", "windows"} {
+			all = append(all, build{"kubectl-clusterset", system, arch})
+		}
+		all = append(all, build{"clusterset-controller", "linux", arch}, build{"coredns", "linux", arch})
+	}
+	return all
+}
+
+// archives writes those of all builds with their SBOMs, and the other files of a release.
+func archives(ctx context.Context, o options) error {
+	license, err := os.ReadFile(filepath.Join(source, "LICENSE"))
+	if err != nil {
+		return err
+	}
+	changelog, err := os.ReadFile(filepath.Join(source, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	var plugins []plugin
+	for _, b := range builds() {
+		if len(o.platforms) > 0 && !slices.Contains(o.platforms, b.os+"/"+b.arch) {
+			continue
+		}
+		path, err := o.compile(ctx, b.program, "", b.os, b.arch)
+		if err != nil {
+			return err
+		}
+		binary, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		packed, err := b.pack(fstest.MapFS{
+			b.binary(): {Data: binary, Mode: 0o755, ModTime: o.created}, "LICENSE": {Data: license, Mode: 0o644, ModTime: o.created},
+		})
+		if err != nil {
+			return err
+		}
+		if err := o.write(b.archive(o), packed); err != nil {
+			return err
+		}
+		of := strings.TrimPrefix(repository, "https://") + "/cmd/" + b.program
+		bom, err := o.bom(path, cyclonedx.Component{
+			BOMRef: "pkg:golang/" + of + "@v" + o.version, Type: cyclonedx.ComponentTypeApplication, Name: of, Version: "v" + o.version,
+		})
+		if err != nil {
+			return err
+		}
+		if err := o.write(b.name(o)+".cdx.json", bom); err != nil {
+			return err
+		}
+		if b.program == "kubectl-clusterset" {
+			plugins = append(plugins, plugin{b, sha256.Sum256(packed)})
+		}
+	}
+	if err := o.write("clusterset.yaml", krew(o, plugins)); err != nil {
+		return err
+	}
+	text := notes(o.version, string(changelog))
+	if text == nil {
+		return fmt.Errorf("CHANGELOG.md has no section %s and no section Unreleased: add one", o.version)
+	}
+	if err := o.write("release-notes.md", text); err != nil {
+		return err
+	}
+	return checksums(o)
+}
+
+func (o options) write(name string, content []byte) error {
+	return os.WriteFile(filepath.Join(o.out, name), content, 0o644)
+}
 
 // pack makes the archive of a build: a zip for Windows.
 func (b build) pack(files fs.FS) ([]byte, error) {
@@ -30,45 +114,54 @@ func (b build) pack(files fs.FS) ([]byte, error) {
 	return archive.Bytes(), err
 }
 
-// A component of an SBOM in the format CycloneDX 1.6.
-type component struct {
-	Ref      string `json:"bom-ref"`
-	Type     string `json:"type"`
-	Name     string `json:"name"`
-	Version  string `json:"version"`
-	Purl     string `json:"purl"`
-	Licenses any    `json:"licenses,omitempty"`
-}
-
-func module(kind, path, version string) component {
-	purl := "pkg:golang/" + path + "@" + version
-	return component{Ref: purl, Type: kind, Name: path, Version: version, Purl: purl}
-}
-
-// sbom lists the modules that a program is made of, and the version of Go.
-func (b build) sbom(o options, path string) ([]byte, error) {
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return nil, err
+// binary is the name of the program in the archive.
+func (b build) binary() string {
+	if b.os == "windows" {
+		return b.program + ".exe"
 	}
-	program := module("application", info.Path, "v"+o.version)
-	program.Licenses = []any{map[string]any{"license": map[string]string{"id": "Apache-2.0"}}}
-	modules := append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}}, info.Deps...)
-	components, references := []component{}, []string{}
-	for _, each := range modules {
-		if each.Replace != nil {
-			each = each.Replace
+	return b.program
+}
+
+func (b build) name(o options) string {
+	return strings.Join([]string{b.program, o.version, b.os, b.arch}, "_")
+}
+
+// archive is the name of the file that pack makes.
+func (b build) archive(o options) string {
+	if b.os == "windows" {
+		return b.name(o) + ".zip"
+	}
+	return b.name(o) + ".tar.gz"
+}
+
+// notes are the section of the changelog for a version, or what is unreleased if it has none, or nil.
+func notes(version, changelog string) []byte {
+	for _, title := range []string{version, "Unreleased"} {
+		section := regexp.MustCompile(`(?ms)^## ` + regexp.QuoteMeta(title) + `(?: [^\n]*)?\n+(.*?)(?:^## |\z)`)
+		if found := section.FindStringSubmatch(changelog); found != nil {
+			return []byte(strings.TrimSpace(found[1]) + "\n")
 		}
-		c := module("library", each.Path, each.Version)
-		components, references = append(components, c), append(references, c.Ref)
 	}
-	text, err := json.MarshalIndent(map[string]any{
-		"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
-		"metadata":   map[string]any{"timestamp": o.created.Format(time.RFC3339), "component": program},
-		"components": components,
-		"dependencies": []any{
-			map[string]any{"ref": program.Ref, "dependsOn": references},
-		},
-	}, "", "  ")
-	return append(text, '\n'), err
+	return nil
+}
+
+// checksums writes those of all files in the directory, as sha256sum does.
+func checksums(o options) error {
+	const name = "checksums.txt"
+	entries, err := os.ReadDir(o.out) // sorted
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, entry := range entries {
+		if entry.IsDir() || entry.Name() == name {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(o.out, entry.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(content), entry.Name())
+	}
+	return o.write(name, []byte(text.String()))
 }

@@ -18,6 +18,6 @@
 //   - The kubelets, by the package kubelet, which says what it does not do. The pods of the user's own services are played.
 //   - Images: their names stand for programs, those in the images of the release. No registry is involved: the nodes have the
 //     images, under the names that their layouts give, and under those of the registry of the pages. Before `coredns enable`,
-//     CoreDNS is the stock one. Making images is tested in test/tools/images.
+//     CoreDNS is the stock one. Making images is tested in deploy/release.
 //   - The nodes of a cluster, which are one network namespace with a kube-proxy.
 package quickstart

@@ -26,7 +26,7 @@ func TestPush(t *testing.T) {
 	silent := registry.Logger(log.New(io.Discard, "", 0))
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), silent))
 	t.Cleanup(server.Close)
-	o := options{out: t.TempDir(), version: "1.2.3"}
+	o := options{images: t.TempDir(), version: "1.2.3"}
 	o.registry = strings.TrimPrefix(server.URL, "http://") + "/clusterset-dns"
 
 	image, err := random.Image(10, 1)
@@ -34,11 +34,11 @@ func TestPush(t *testing.T) {
 	subject, err := partial.Descriptor(image)
 	must(t, err)
 	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: image})
-	written, err := layout.Write(filepath.Join(o.out, "coredns"), empty.Index)
+	written, err := layout.Write(filepath.Join(o.images, "coredns"), empty.Index)
 	must(t, err)
 	must(t, written.AppendIndex(index))
 	must(t, written.AppendImage(mutate.Subject(mutate.ConfigMediaType(empty.Image, sbomType), *subject).(v1.Image)))
-	must(t, push(t.Context(), o, program{name: "coredns"}))
+	must(t, program{name: "coredns"}.push(t.Context(), o))
 
 	repository, err := name.NewRepository(o.registry + "/coredns")
 	must(t, err)

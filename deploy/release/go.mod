@@ -1,4 +1,4 @@
-module github.com/clusterset-dns/clusterset-dns/test/tools/images
+module github.com/clusterset-dns/clusterset-dns/deploy/release
 
 go 1.26.0
 

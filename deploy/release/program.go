@@ -2,17 +2,6 @@
 
 package main
 
-import (
-	"context"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-)
-
 // A program becomes an image.
 type program struct {
 	name        string // of the image
@@ -46,23 +35,4 @@ var programs = []program{
 		name: "coredns-slim", folder: "coredns", ports: []string{"53/tcp", "53/udp"}, capabilities: netBindService,
 		description: "CoreDNS with multicluster and what a zone of its own needs", tags: "slim",
 	},
-}
-
-// source is the directory of the product's module.
-var source = filepath.Join("..", "..", "..")
-
-// compile builds a program for a platform, static, and returns its path.
-func (p program) compile(ctx context.Context, o options, platform *v1.Platform, into string) (string, error) {
-	binary := filepath.Join(into, p.name+"-"+platform.OS+"-"+platform.Architecture)
-	fmt.Printf("compiling %s for %s\n", p.name, platform)
-	// As in the Makefile.
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags="+p.tags,
-		"-ldflags=-s -w -X main.version="+o.version, "-o", binary, "./cmd/"+p.folder)
-	command.Dir = source
-	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+platform.OS,
-		"GOARCH="+platform.Architecture)
-	if output, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("compile for %s: %w\n%s", platform, err, strings.TrimSpace(string(output)))
-	}
-	return binary, nil
 }

@@ -25,20 +25,19 @@ const containerdName = "io.containerd.image.name"
 
 // build writes the layout of a program: an index with an image for each
 // platform, and an SBOM that refers to each image.
-func build(ctx context.Context, o options, p program) error {
-	scratch, err := os.MkdirTemp("", "images-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
+func (p program) build(ctx context.Context, o options) error {
 	var index v1.ImageIndex = empty.Index
 	var sboms []v1.Image
-	for _, text := range o.platforms {
+	platforms := o.platforms
+	if len(platforms) == 0 {
+		platforms = []string{"linux/amd64", "linux/arm64"}
+	}
+	for _, text := range platforms {
 		platform, err := v1.ParsePlatform(text)
 		if err != nil {
 			return fmt.Errorf("platform %q: %w", text, err)
 		}
-		path, err := p.compile(ctx, o, platform, scratch)
+		path, err := o.compile(ctx, p.folder, p.tags, platform.OS, platform.Architecture)
 		if err != nil {
 			return err
 		}
@@ -60,7 +59,7 @@ func build(ctx context.Context, o options, p program) error {
 	}
 	index = mutate.Annotations(index, o.labels(p)).(v1.ImageIndex)
 
-	to := filepath.Join(o.out, p.name)
+	to := filepath.Join(o.images, p.name)
 	if err := os.RemoveAll(to); err != nil {
 		return err
 	}
@@ -122,7 +121,7 @@ func (p program) image(o options, platform *v1.Platform, path string) (v1.Image,
 			return nil, err
 		}
 		image, err = mutate.Append(image, mutate.Addendum{Layer: made, MediaType: types.OCILayer, History: v1.History{
-			Created: v1.Time{Time: o.created}, CreatedBy: "test/tools/images", Comment: part.what,
+			Created: v1.Time{Time: o.created}, CreatedBy: "deploy/release", Comment: part.what,
 		}})
 		if err != nil {
 			return nil, err

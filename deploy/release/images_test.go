@@ -31,10 +31,10 @@ import (
 func built(t *testing.T, p program, platforms ...string) (images map[string]v1.Image, sboms map[string]v1.Image) {
 	t.Helper()
 	o := options{
-		out: t.TempDir(), version: "v9.9.9", revision: "abc", created: time.Unix(1700000000, 0), platforms: platforms,
+		images: t.TempDir(), scratch: t.TempDir(), version: "v9.9.9", revision: "abc", created: time.Unix(1700000000, 0), platforms: platforms,
 	}
-	must(t, build(t.Context(), o, p))
-	top, err := layout.ImageIndexFromPath(filepath.Join(o.out, p.name))
+	must(t, p.build(t.Context(), o))
+	top, err := layout.ImageIndexFromPath(filepath.Join(o.images, p.name))
 	must(t, err)
 	must(t, validate.Index(top))
 	manifest, err := top.IndexManifest()

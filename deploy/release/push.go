@@ -15,8 +15,8 @@ import (
 
 // push copies the layout of a program to a registry, with the credentials of the docker CLI: the index as the tag of
 // the version, and the SBOMs that refer to its images. It prints the index with its digest.
-func push(ctx context.Context, o options, p program) error {
-	written, err := layout.ImageIndexFromPath(filepath.Join(o.out, p.name))
+func (p program) push(ctx context.Context, o options) error {
+	written, err := layout.ImageIndexFromPath(filepath.Join(o.images, p.name))
 	if err != nil {
 		return err
 	}
