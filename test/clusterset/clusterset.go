@@ -14,10 +14,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +30,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/mcs-api/config/crd"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
@@ -236,6 +239,41 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 ---
 `, strings.ToLower(kind), group, kind, version)
+}
+
+// Imported returns the endpoints that a cluster has of a service, as Endpoints has them.
+func Imported(ctx context.Context, client kubernetes.Interface, namespace, service string) ([]string, error) {
+	list, err := client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: export.LabelService + "=" + service})
+	if err != nil {
+		return nil, err
+	}
+	return Endpoints(list.Items), nil
+}
+
+// Endpoints returns those of imported slices, sorted, as CLUSTER/ADDRESS with a mark: ~ is not ready but serving and
+// terminating, and - is one that nobody uses.
+func Endpoints(imported []discoveryv1.EndpointSlice) (texts []string) {
+	for i := range imported {
+		for _, each := range imported[i].Endpoints {
+			texts = append(texts, imported[i].Labels[export.LabelSourceCluster]+"/"+each.Addresses[0]+mark(each.Conditions))
+		}
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+func mark(conditions discoveryv1.EndpointConditions) string {
+	is := func(value *bool) bool { return value != nil && *value }
+	ready, serving, terminating := is(conditions.Ready), is(conditions.Serving), is(conditions.Terminating)
+	switch {
+	case ready && serving && !terminating:
+		return ""
+	case !ready && serving && terminating:
+		return "~"
+	case !ready && !serving && !terminating:
+		return "-"
+	}
+	return fmt.Sprintf("(ready %v serving %v terminating %v)", ready, serving, terminating)
 }
 
 // Objects reads a YAML stream.

@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 )
 
@@ -180,24 +180,21 @@ func (c *cluster) setNetwork(t testing.TB, network string) {
 // awaitImported waits until the cluster has imported endpoints of another one in a range.
 func (c *cluster) awaitImported(t testing.TB, s service, from *cluster, in netip.Prefix) {
 	eventually(t, fmt.Sprintf("endpoints of %s in %s", from.Name(), c.Name()), func(ctx context.Context) error {
-		list, err := c.DiscoveryV1().EndpointSlices(s.namespace).List(ctx, metav1.ListOptions{
-			LabelSelector: v1beta1.LabelServiceName + "=" + s.name + "," + export.LabelSourceCluster + "=" + from.Name(),
-		})
-		if err != nil {
-			return err
-		}
+		endpoints, err := clusterset.Imported(ctx, c, s.namespace, s.name)
 		found := 0
-		for i := range list.Items {
-			for _, endpoint := range list.Items[i].Endpoints {
-				if found++; !in.Contains(netip.MustParseAddr(endpoint.Addresses[0])) {
-					return fmt.Errorf("it has %v", endpoint.Addresses)
-				}
+		for _, each := range endpoints {
+			address, is := strings.CutPrefix(strings.TrimRight(each, "~-"), from.Name()+"/")
+			if !is {
+				continue
+			}
+			if found++; !in.Contains(netip.MustParseAddr(address)) {
+				return fmt.Errorf("it has %v", endpoints)
 			}
 		}
-		if found == 0 {
-			return fmt.Errorf("there are none in %d slices", len(list.Items))
+		if err == nil && found == 0 {
+			err = fmt.Errorf("there are none among %v", endpoints)
 		}
-		return nil
+		return err
 	})
 }
 

@@ -5,6 +5,8 @@ package datapath
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
 // zone is the domain of the clusterset's Services.
@@ -102,22 +105,11 @@ func (c *cluster) client(t testing.TB, namespace string, node int) *pod {
 // awaitEndpoints waits until the import has so many ready endpoints in the cluster.
 func (c *cluster) awaitEndpoints(t testing.TB, s service, count int) {
 	eventually(t, "endpoints of "+s.name, func(ctx context.Context) error {
-		list, err := c.DiscoveryV1().EndpointSlices(s.namespace).List(ctx,
-			metav1.ListOptions{LabelSelector: v1beta1.LabelServiceName + "=" + s.name})
-		if err != nil {
-			return err
+		endpoints, err := clusterset.Imported(ctx, c, s.namespace, s.name)
+		ready := slices.DeleteFunc(slices.Clone(endpoints), func(each string) bool { return strings.TrimRight(each, "~-") != each })
+		if err == nil && len(ready) != count {
+			err = fmt.Errorf("%d are ready, want %d: %v", len(ready), count, endpoints)
 		}
-		ready := 0
-		for i := range list.Items {
-			for j := range list.Items[i].Endpoints {
-				if condition := list.Items[i].Endpoints[j].Conditions.Ready; condition == nil || *condition {
-					ready++
-				}
-			}
-		}
-		if ready != count {
-			return fmt.Errorf("%d are ready, want %d", ready, count)
-		}
-		return nil
+		return err
 	})
 }

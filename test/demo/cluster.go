@@ -8,14 +8,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/endpointslice/util"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	dns "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -141,25 +140,16 @@ func (c *cluster) podIP(ctx context.Context, name string) string {
 	return get(c.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})).Status.PodIP
 }
 
-// awaitBackends waits until the imported slices of web hold so many serving endpoints of each cluster.
+// awaitBackends waits until the imported slices of web hold so many endpoints of each cluster that get traffic.
 func (c *cluster) awaitBackends(ctx context.Context, want map[string]int) {
 	poll(ctx, fmt.Sprintf("endpoints %v behind web in %s", want, c.name), func(ctx context.Context) (bool, error) {
-		list, err := c.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{
-			LabelSelector: v1beta1.LabelServiceName + "=web",
-		})
-		if err != nil {
-			return false, err
-		}
+		endpoints, err := clusterset.Imported(ctx, c.kube, namespace, "web")
 		got := map[string]int{}
-		for i := range list.Items {
-			source := list.Items[i].Labels[v1beta1.LabelSourceCluster]
-			got[source] += 0
-			for _, endpoint := range list.Items[i].Endpoints {
-				if ptr.Deref(endpoint.Conditions.Serving, true) {
-					got[source]++
-				}
+		for _, each := range endpoints {
+			if source, _, _ := strings.Cut(each, "/"); !strings.HasSuffix(each, "-") {
+				got[source]++
 			}
 		}
-		return maps.Equal(got, want), nil
+		return maps.Equal(got, want), err
 	})
 }

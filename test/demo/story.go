@@ -192,7 +192,7 @@ func (s *story) scaleToZero(ctx context.Context) {
 	s.await(ctx, lookup{s.east.dns, "db-0.west." + dbName, "A", "NXDOMAIN"}, since)
 	s.await(ctx, lookup{s.west.dns, webName, "A", s.west.importIP(ctx)}, since)
 	s.say("web keeps its IP in west; behind it are the pods of east:")
-	s.west.awaitBackends(ctx, map[string]int{"east": 2, "west": 0})
+	s.west.awaitBackends(ctx, map[string]int{"east": 2})
 	s.explainWeb(ctx, s.west, "2 of 2 endpoints")
 }
 

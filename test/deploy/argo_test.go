@@ -17,7 +17,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,8 +24,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/kubelet"
@@ -36,7 +35,7 @@ import (
 // the traffic away, replaces all pods, and returns the traffic in steps. Its pauses end when the test has looked.
 // ARGO_ROLLOUTS is a folder with the source, and the program rollouts-controller.
 func TestArgoRollouts(t *testing.T) {
-	const namespace, derived = "demo", "derived-scaifns3gd"
+	const namespace = "demo"
 	source := os.Getenv("ARGO_ROLLOUTS")
 	analysis := documented(t, "use/beside-others.md", "kind: AnalysisTemplate")
 	strategy := regexp.MustCompile(`pause: {[^}]*}`).ReplaceAllString(documented(t, "use/beside-others.md", "strategy:\n"), "pause: {}")
@@ -118,18 +117,14 @@ subjects: [{kind: ServiceAccount, name: rollout, namespace: demo}]
 				}
 			}
 			for _, c := range clusters {
-				slices, err := c.Client().DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{
-					LabelSelector: discoveryv1.LabelServiceName + "=" + derived,
-				})
+				endpoints, err := clusterset.Imported(ctx, c.Client(), namespace, "web")
 				if err != nil {
 					return err
 				}
 				ready := map[string]int{}
-				for _, slice := range slices.Items {
-					for _, endpoint := range slice.Endpoints {
-						if *endpoint.Conditions.Ready {
-							ready[slice.Labels[v1beta1.LabelSourceCluster]]++
-						}
+				for _, each := range endpoints {
+					if cluster, _, _ := strings.Cut(each, "/"); strings.TrimRight(each, "~-") == each {
+						ready[cluster]++
 					}
 				}
 				if now != phase || ready["east"] != wantEast || ready["west"] != wantWest || count != 3 || len(list.Items) != 3 {

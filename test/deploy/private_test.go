@@ -19,7 +19,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -213,34 +212,29 @@ func publish(t *testing.T, cluster *controlplane.Cluster, addresses ...string) {
 		strings.Join(addresses, "]}, {conditions: {ready: true}, addresses: [")+`]}]}`)))
 }
 
-// States of a member.
+// States of a member, by the mark of its endpoints.
 const (
-	fresh   = "fresh"
-	demoted = "demoted" // stale, and another cluster has a ready endpoint
+	fresh   = ""
+	demoted = "~" // stale, and another cluster has a ready endpoint
 )
 
 // seen checks that a cluster has these endpoints of west alone, in a state.
 func seen(ctx context.Context, cluster *controlplane.Cluster, state string, want ...string) error {
-	found, err := cluster.Client().DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{
-		LabelSelector: "multicluster.kubernetes.io/source-cluster=west",
-	})
+	all, err := clusterset.Imported(ctx, cluster.Client(), "default", "web")
 	if err != nil {
 		return err
 	}
 	var got []string
-	for _, slice := range found.Items {
-		for _, endpoint := range slice.Endpoints {
-			got = append(got, endpoint.Addresses...)
-			if ready := ptr.Deref(endpoint.Conditions.Ready, true); ready == (state == demoted) {
-				err = fmt.Errorf("%s is ready: %v", endpoint.Addresses, ready)
-			}
+	for _, each := range all {
+		if address, is := strings.CutPrefix(each, "west/"); is {
+			got = append(got, strings.TrimSuffix(address, state))
 		}
 	}
-	if slices.Sort(got); !slices.Equal(got, want) {
-		return fmt.Errorf("got %v, want %v", got, want)
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("got %v, want %v%s of west", all, want, state)
 	}
-	lease, missing := cluster.Client().CoordinationV1().Leases(system).Get(ctx, memberstate.LeasePrefix+"west", metav1.GetOptions{})
-	if err = errors.Join(err, missing); err != nil {
+	lease, err := cluster.Client().CoordinationV1().Leases(system).Get(ctx, memberstate.LeasePrefix+"west", metav1.GetOptions{})
+	if err != nil {
 		return err
 	}
 	if got := lease.Annotations[memberstate.StateAnnotation]; (got == "fresh") != (state == fresh) {
@@ -254,7 +248,7 @@ func reads(t *testing.T, what string, cluster *controlplane.Cluster, state strin
 	took := eventually(t, what+", in "+cluster.Name(), func(ctx context.Context) error {
 		return seen(ctx, cluster, state, want...)
 	})
-	t.Logf("%s, in %s: %s after %v", what, cluster.Name(), state, took.Round(time.Millisecond))
+	t.Logf("%s, in %s: %v%s after %v", what, cluster.Name(), want, state, took.Round(time.Millisecond))
 }
 
 // expectKeyRestricted: the key of the tunnel listens on no other port, opens no connection, and runs no command.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,15 +13,13 @@ import (
 	"testing"
 	"time"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/endpointslice/util"
-	"k8s.io/utils/ptr"
 
 	plugin "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
 
@@ -103,19 +100,20 @@ func (c *cluster) expectOf(t testing.TB, servers wanted, name string, want wante
 // sorted are records as an answer has them.
 func sorted(records []string) string { return strings.Join(slices.Sorted(slices.Values(records)), " ") }
 
-// States of an endpoint behind an import.
+// Marks of an endpoint behind an import.
 const (
-	used    = "used"
-	demoted = "demoted"
+	used    = ""
+	demoted = "~"
 )
 
-// expectEndpoints waits until the endpoints of shop/db in a cluster are the pods of some clusters, all in the state
-// that is wanted of that cluster.
-func (b *bed) expectEndpoints(t testing.TB, c *cluster, states map[string]string) {
+// expectEndpoints waits until the endpoints of shop/db in a cluster are the pods of some clusters, all with the mark that is
+// wanted of that cluster.
+func (b *bed) expectEndpoints(t testing.TB, c *cluster, marks map[string]string) {
 	eventually(t, "endpoints in "+c.Name(), func(ctx context.Context) error {
-		want := map[string]string{}
+		var want []string
 		for _, source := range b.clusters {
-			if states[source.Name()] == "" {
+			mark, imported := marks[source.Name()]
+			if !imported {
 				continue
 			}
 			addresses, err := pods("shop", "app=db", source)(ctx)
@@ -123,37 +121,16 @@ func (b *bed) expectEndpoints(t testing.TB, c *cluster, states map[string]string
 				return err
 			}
 			for _, address := range addresses {
-				want[address] = states[source.Name()]
+				want = append(want, source.Name()+"/"+address+mark)
 			}
 		}
-		list, err := c.Client().DiscoveryV1().EndpointSlices("shop").List(ctx,
-			metav1.ListOptions{LabelSelector: export.LabelService + "=db"})
-		if err != nil {
-			return err
+		slices.Sort(want)
+		got, err := clusterset.Imported(ctx, c.Client(), "shop", "db")
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("got %v, want %v", got, want)
 		}
-		got := map[string]string{}
-		for i := range list.Items {
-			for _, endpoint := range list.Items[i].Endpoints {
-				got[endpoint.Addresses[0]] = stateOf(endpoint.Conditions)
-			}
-		}
-		if !maps.Equal(got, want) {
-			return fmt.Errorf("got %v, want %v", got, want)
-		}
-		return nil
+		return err
 	})
-}
-
-func stateOf(conditions discoveryv1.EndpointConditions) string {
-	ready, serving, terminating := ptr.Deref(conditions.Ready, true), ptr.Deref(conditions.Serving, true),
-		ptr.Deref(conditions.Terminating, false)
-	switch {
-	case ready && serving && !terminating:
-		return used
-	case !ready && serving && terminating:
-		return demoted
-	}
-	return fmt.Sprintf("ready %t, serving %t, terminating %t", ready, serving, terminating)
 }
 
 // newClient attaches a network namespace as that of a pod, until the test ends. There is at most one of each cluster.

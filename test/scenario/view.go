@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
 // A View is what is to be seen in a cluster, by service, as See has it.
@@ -102,21 +103,18 @@ func (o *Objects) See(service string) string {
 // endpoints returns those of the imported slices of a service, and the clusters
 // that have slices with endpoints, and none but slices without.
 func (o *Objects) endpoints(service string) (texts, sources, empty []string) {
-	for _, slice := range o.Slices(service) {
+	imported := o.Slices(service)
+	for _, slice := range imported {
 		source := slice.Labels[export.LabelSourceCluster]
 		if len(slice.Endpoints) == 0 {
 			empty = append(empty, source)
-			continue
-		}
-		sources = append(sources, source)
-		for _, each := range slice.Endpoints {
-			texts = append(texts, source+"/"+each.Addresses[0]+mark(each.Conditions))
+		} else {
+			sources = append(sources, source)
 		}
 	}
-	slices.Sort(texts)
 	slices.Sort(sources)
 	empty = slices.DeleteFunc(empty, func(cluster string) bool { return slices.Contains(sources, cluster) })
-	return texts, slices.Compact(sources), empty
+	return clusterset.Endpoints(imported), slices.Compact(sources), empty
 }
 
 // Slices returns the slices of a service that the controller wrote.
@@ -126,20 +124,6 @@ func (o *Objects) Slices(service string) []discoveryv1.EndpointSlice {
 	})
 	o.set.must(err)
 	return list.Items
-}
-
-func mark(conditions discoveryv1.EndpointConditions) string {
-	is := func(value *bool) bool { return value != nil && *value }
-	ready, serving, terminating := is(conditions.Ready), is(conditions.Serving), is(conditions.Terminating)
-	switch {
-	case ready && serving && !terminating:
-		return ""
-	case !ready && serving && terminating:
-		return "~"
-	case !ready && !serving && !terminating:
-		return "-"
-	}
-	return fmt.Sprintf("(ready %v serving %v terminating %v)", ready, serving, terminating)
 }
 
 // conditions are those of a ServiceExport, as Type=Reason; empty if there is none.
