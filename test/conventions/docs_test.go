@@ -3,12 +3,18 @@
 package conventions
 
 import (
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+
+	program "github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/command"
+	kubectl "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/command"
 )
 
 // documents are the texts of all Markdown files for users and contributors, by path. Those below test are left out, and
@@ -45,15 +51,17 @@ func expectKnown(t *testing.T, what string, known map[string]bool, least int, na
 	}
 }
 
-// TestMetricsInDocumentsExist holds the names of metrics against their pages, which TestReference and the test of the
-// plugin hold against the code.
-func TestMetricsInDocumentsExist(t *testing.T) {
+// TestMetricsExist holds the names of metrics in documents, alerts, their tests and the dashboard against the pages of
+// metrics, which TestReference and the test of the plugin hold against the code. Each metric has an alert, or a place in the
+// dashboard.
+func TestMetricsExist(t *testing.T) {
 	texts, defined := documents(t), map[string]bool{}
 	pages := texts["docs/reference/metrics.md"] + texts["plugin/multicluster/README.md"]
-	for _, name := range matches(regexp.MustCompile("(?m)^[-*] `([a-z_]+)[`{]"), pages) {
+	const metric = `((?:clusterset_controller|coredns_multicluster)_[a-z_]+)`
+	for _, name := range matches(regexp.MustCompile("(?m)^[-*] `"+metric), pages) {
 		defined[name] = true
 	}
-	named := regexp.MustCompile(`\b((?:clusterset_controller|coredns_multicluster)_[a-z_]+)`)
+	named := regexp.MustCompile(`\b` + metric)
 	short := regexp.MustCompile("`([a-z]+(?:_[a-z]+)+)`")
 	expectKnown(t, "metric", defined, 20, func(path, text string) []string {
 		names := matches(named, text)
@@ -66,9 +74,21 @@ func TestMetricsInDocumentsExist(t *testing.T) {
 		}
 		return names
 	})
+	unused := maps.Clone(defined)
+	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json"} {
+		for _, name := range matches(named, read(t, monitoring+file)) {
+			name = regexp.MustCompile(`_(bucket|count|sum)$`).ReplaceAllString(name, "")
+			if delete(unused, name); !defined[name] {
+				t.Errorf("%s names %s, which the pages do not have", file, name)
+			}
+		}
+	}
+	for name := range unused {
+		t.Errorf("neither an alert nor the dashboard uses %s", name)
+	}
 }
 
-const failures = "docs/operate/failures.md"
+const failures, monitoring = "docs/operate/failures.md", root + "/deploy/chart/files/monitoring/"
 
 // TestNamesInDocumentsExist holds the reasons of Events and conditions, and what else is named like them, against the
 // code.
@@ -142,13 +162,8 @@ func TestFlagsInDocumentsExist(t *testing.T) {
 	for _, name := range foreignFlags {
 		known[name] = true
 	}
-	definition := regexp.MustCompile(`\.(?:\w*VarP?|Func)\([^"]*"([a-z][a-z-]*)"`)
-	for _, f := range goFiles(t) {
-		if !f.test() && strings.HasPrefix(f.path, "cmd/") {
-			for _, name := range matches(definition, f.text) {
-				known[name] = true
-			}
-		}
+	for _, flag := range append(flagsOf(program.Command("").Flags()), flagsOfAll(kubectl.Command())...) {
+		known[flag.Name] = true
 	}
 	// A flag by itself, or one of a command of ours.
 	alone, flag := regexp.MustCompile("`--([a-z][a-z-]*)"), regexp.MustCompile(`--([a-z][a-z-]*)`)
@@ -194,7 +209,7 @@ func TestDocumentsAreWrapped(t *testing.T) {
 }
 
 func TestEveryAlertHasARunbook(t *testing.T) {
-	alerts := read(t, root+"/deploy/chart/files/monitoring/alerts.yaml")
+	alerts := read(t, monitoring+"alerts.yaml")
 	want := matches(regexp.MustCompile(`(?m)^ +- alert: (\w+)$`), alerts)
 	for _, name := range want {
 		url := "runbook_url: https://github.com/clusterset-dns/clusterset-dns/blob/main/" + failures + "#" +
@@ -214,6 +229,30 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	slices.Sort(got)
 	if len(want) < 10 || !slices.Equal(got, want) {
 		t.Errorf("%s has rows for %q, want %q", failures, got, want)
+	}
+}
+
+// TestOnePageForADeadMember: the example for Alertmanager groups and inhibits by alerts and a label that exist.
+func TestOnePageForADeadMember(t *testing.T) {
+	_, example, _ := strings.Cut(documents(t)[failures], "\nroute:\n")
+	example, _, _ = strings.Cut("route:\n"+example, "```")
+	var parsed struct {
+		InhibitRules []any `json:"inhibit_rules"`
+	}
+	if err := yaml.Unmarshal([]byte(example), &parsed); err != nil || len(parsed.InhibitRules) == 0 {
+		t.Errorf("the example inhibits nothing, %v:\n%s", err, example)
+	}
+	alerts := read(t, monitoring+"alerts.yaml")
+	named := regexp.MustCompile(`ClusterSet[A-Z]\w+`).FindAllString(example, -1)
+	for _, name := range named {
+		_, alert, _ := strings.Cut(alerts, "- alert: "+name+"\n")
+		alert, _, _ = strings.Cut(alert, "- alert: ")
+		if !strings.Contains(regexp.MustCompile(`summary: .*`).FindString(alert), "$labels.member") {
+			t.Errorf("%s is no alert with the label member", name)
+		}
+	}
+	if len(named) < 3 {
+		t.Errorf("the example has the alerts %v", named)
 	}
 }
 
