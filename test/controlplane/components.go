@@ -82,6 +82,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			"--root-ca-file=" + servingFile,
 			"--service-account-private-key-file=" + signingKeyFile,
 			"--controllers=" + strings.Join(controllers, ","),
+			"--use-service-account-credentials", // admission policies and RBAC see them as they do anywhere
 		}, alone...),
 		assets.Scheduler: append([]string{"--kubeconfig=" + schedulerFile}, alone...),
 	}
