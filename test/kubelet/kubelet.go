@@ -11,8 +11,9 @@
 //
 // What is not as a kubelet does it:
 //
-//   - There are no images: a map says which program an image's name stands for, and its other files are missing. A name that is
-//     not in it is not pulled, and the pod waits.
+//   - There are no images: a map says which program an image's name stands for, and its other files are missing. A pod waits for
+//     a name that is not in it, and the test fails.
+//   - The status of a pod tells whether it is ready, and neither what it waits for nor how often its program was started.
 //   - Users, capabilities, seccomp, limits of resources and a read-only root are not enforced, liveness probes not asked.
 //   - Of volumes, ConfigMaps alone follow what they are made of, within a second; tokens are not renewed.
 //   - No pod has the network of its node. Instead of that, it has the address of its annotation example.org/address, too. The

@@ -86,13 +86,12 @@ func (p *pod) work(ctx, life context.Context) error {
 	program, known := p.kubelet.Images[container.Image]
 	switch {
 	case p.kubelet.Images == nil, known && program == "":
-		p.report(life, running(true, 0))
+		p.report(life, true)
 		<-life.Done()
 		return nil
 	case !known:
-		p.report(life, waiting("ErrImagePull", "no such image: "+container.Image))
 		<-life.Done()
-		return nil
+		return fmt.Errorf("it waited for its image %s, which nobody has", container.Image)
 	}
 	namespace, err := network.New()
 	if err != nil {
@@ -127,21 +126,19 @@ func (p *pod) work(ctx, life context.Context) error {
 		Env:     p.environment(),
 		LogFile: p.kubelet.logFile(p.object.Namespace, p.object.Name),
 	})
-	for restarts := int32(0); ; restarts++ {
+	for {
 		started, err := process.Start(spec)
 		if err != nil {
 			return err
 		}
-		p.watch(life, started, restarts)
+		p.watch(life, started)
 		if life.Err() != nil {
 			grace := time.Duration(
 				ptr.Deref(p.object.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) *
 				time.Second
 			return started.Stop(ctx, grace) // at once where the kubelet ends
 		}
-		status := waiting("CrashLoopBackOff", started.Err().Error())
-		status.RestartCount = restarts + 1
-		p.report(life, status)
+		p.report(life, false)
 		select {
 		case <-time.After(restartDelay):
 		case <-life.Done():
@@ -167,10 +164,10 @@ func (p *pod) environment() []string {
 }
 
 // watch tells whether the program is ready, until it or the pod ends.
-func (p *pod) watch(ctx context.Context, started *process.Process, restarts int32) {
+func (p *pod) watch(ctx context.Context, started *process.Process) {
 	probe := p.object.Spec.Containers[0].ReadinessProbe
 	ready, failures := probe == nil, int32(0)
-	p.report(ctx, running(ready, restarts))
+	p.report(ctx, ready)
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
 	refresh := time.NewTicker(refreshInterval)
@@ -193,7 +190,7 @@ func (p *pod) watch(ctx context.Context, started *process.Process, restarts int3
 			}
 			if now != ready && (now || failures >= probe.FailureThreshold) {
 				ready = now
-				p.report(ctx, running(ready, restarts))
+				p.report(ctx, ready)
 			}
 		}
 	}
@@ -224,44 +221,24 @@ func (p *pod) ask(ctx context.Context, probe *corev1.Probe) bool {
 // prober makes a connection for each request, as a kubelet does.
 var prober = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// running is the status of a container that runs.
-func running(ready bool, restarts int32) corev1.ContainerStatus {
-	return corev1.ContainerStatus{
-		Ready: ready, Started: ptr.To(true), RestartCount: restarts,
-		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
-	}
-}
-
-// waiting is the status of a container that does not run.
-func waiting(reason, message string) corev1.ContainerStatus {
-	return corev1.ContainerStatus{
-		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
-	}
-}
-
-// report writes the status of the pod. What cannot be written is a failure, unless the pod is gone.
-func (p *pod) report(ctx context.Context, status corev1.ContainerStatus) {
-	container := p.object.Spec.Containers[0]
-	status.Name, status.Image = container.Name, container.Image
-	now := metav1.Now()
-	ready := corev1.ConditionFalse
-	if status.Ready {
-		ready = corev1.ConditionTrue
+// report writes the status of the pod, whose program runs or is about to. What cannot be written is a failure, unless the pod
+// is gone.
+func (p *pod) report(ctx context.Context, ready bool) {
+	container, now, is := p.object.Spec.Containers[0], metav1.Now(), corev1.ConditionFalse
+	if ready {
+		is = corev1.ConditionTrue
 	}
 	whole := corev1.PodStatus{
-		Phase: corev1.PodRunning, StartTime: &now, ContainerStatuses: []corev1.ContainerStatus{status},
+		Phase: corev1.PodRunning, StartTime: &now, PodIP: p.addresses[0].String(), ContainerStatuses: []corev1.ContainerStatus{{
+			Name: container.Name, Image: container.Image, Ready: ready, Started: &ready,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+		}},
 	}
-	if status.State.Running == nil && status.RestartCount == 0 {
-		whole.Phase = corev1.PodPending
-	}
-	if status.State.Running != nil {
-		whole.PodIP = p.addresses[0].String()
-		for _, address := range p.addresses {
-			whole.PodIPs = append(whole.PodIPs, corev1.PodIP{IP: address.String()})
-		}
+	for _, address := range p.addresses {
+		whole.PodIPs = append(whole.PodIPs, corev1.PodIP{IP: address.String()})
 	}
 	for condition, value := range map[corev1.PodConditionType]corev1.ConditionStatus{
-		corev1.PodInitialized: corev1.ConditionTrue, corev1.PodReady: ready, corev1.ContainersReady: ready,
+		corev1.PodInitialized: corev1.ConditionTrue, corev1.PodReady: is, corev1.ContainersReady: is,
 	} {
 		whole.Conditions = append(whole.Conditions,
 			corev1.PodCondition{Type: condition, Status: value, LastTransitionTime: now})

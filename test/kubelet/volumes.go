@@ -20,17 +20,16 @@ import (
 // mount makes the root directory of the pod: its program, what a kubelet adds, its volumes. What a volume is made of
 // may come later than the pod, so that it tries again until the pod ends, and is false then.
 func (p *pod) mount(ctx context.Context, program string) bool {
-	var told string
+	var last error
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		request, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		err := p.tryMount(request, program)
-		if err != nil && err.Error() != told {
-			told = err.Error()
-			p.report(ctx, waiting("ContainerCreating", told))
-		}
-		return err == nil, nil
+		last = p.tryMount(request, program)
+		return last == nil, nil
 	})
+	if err != nil {
+		p.kubelet.t.Logf("pod %s/%s of %s never had its volumes: %v", p.object.Namespace, p.object.Name, p.kubelet.Cluster.Name(), last)
+	}
 	return err == nil
 }
 
