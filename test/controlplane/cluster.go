@@ -36,9 +36,6 @@ type Cluster struct {
 	clientset  *kubernetes.Clientset
 	dynamic    *dynamic.DynamicClient
 	components map[assets.Program]*Component
-
-	mu      sync.Mutex // starts of processes, against the end of the cluster
-	stopped bool
 }
 
 // StartAll starts one cluster for each of the options, all at once, and returns them in that order once their APIs are
@@ -138,17 +135,11 @@ func (c *Cluster) start(ctx context.Context) error {
 }
 
 // Stop ends all components of the cluster, by force, since nothing of them is kept, and removes its
-// directory. It may be called more than once, and on nil.
+// directory. It may be called more than once, and on nil, but no component is started during or after it.
 func (c *Cluster) Stop() error {
 	if c == nil {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stopped {
-		return nil
-	}
-	c.stopped = true
 	var failures []error
 	for _, component := range c.components {
 		failures = append(failures, component.Kill())

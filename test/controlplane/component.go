@@ -38,11 +38,6 @@ func (c *Component) Start(ctx context.Context) error {
 
 // run starts the process.
 func (c *Component) run() error {
-	c.cluster.mu.Lock() // against the end of the cluster
-	defer c.cluster.mu.Unlock()
-	if c.cluster.stopped {
-		return fmt.Errorf("start %s: the cluster is stopped", c.spec.Name)
-	}
 	if running := c.process.Load(); running != nil && running.Running() {
 		return nil
 	}
