@@ -19,7 +19,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // questions are what each example is asked: a name and a type, and the data of the answers, sorted, or what there is
@@ -106,7 +105,7 @@ func TestExamples(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(credential), cluster.Name(), "east")), 0o600))
 	// The rest of the world is at 192.0.2.80.
-	upstream := start(t, cluster,
+	upstream := controlplanetest.RunCoreDNS(t, cluster,
 		".:PORT {\n bind 127.0.0.1\n template IN A {\n answer \"{{ .Name }} 60 IN A 192.0.2.80\"\n }\n}\n")
 	examples := map[string]string{}
 	files, err := filepath.Glob(root + "/corefile-examples/*.Corefile")
@@ -128,7 +127,7 @@ func TestExamples(t *testing.T) {
 				t.Fatal("nothing is asked: add to the questions of this test")
 			}
 			asked++
-			server := start(t, cluster, here(t, text, path, upstream))
+			server := controlplanetest.RunCoreDNS(t, cluster, here(t, text, path, upstream))
 			for _, question := range questions[name] {
 				want := question[1]
 				for placeholder, address := range addresses {
@@ -147,7 +146,7 @@ func TestExamples(t *testing.T) {
 // and some resolvers stop at SERVFAIL.
 func TestMigrationWithoutTheCRD(t *testing.T) {
 	cluster := bare(t)[0]
-	server := start(t, cluster, here(t, read(t, root+"/corefile-examples/migration.Corefile"), cluster.AdminKubeconfig(), "127.0.0.1"))
+	server := controlplanetest.RunCoreDNS(t, cluster, here(t, read(t, root+"/corefile-examples/migration.Corefile"), cluster.AdminKubeconfig(), "127.0.0.1"))
 	for qname, want := range map[string]string{
 		"kubernetes.default.svc.cluster.local.":  cluster.Options().ServiceCIDRs[0].Addr().Next().String(),
 		"web.default.svc.cluster.local.":         "NXDOMAIN",
@@ -167,7 +166,7 @@ func TestCoreDNSUsesEveryRight(t *testing.T) {
 	apply(t, cluster, rights)
 	credential, err := clusterset.WriteCredential(t.Context(), cluster, "kube-system", "clusterset-coredns")
 	must(t, err)
-	start(t, cluster, strings.NewReplacer("FILE", credential, "CLUSTER", cluster.Name()).Replace(`
+	controlplanetest.RunCoreDNS(t, cluster, strings.NewReplacer("FILE", credential, "CLUSTER", cluster.Name()).Replace(`
 .:PORT {
   bind 127.0.0.1
   multicluster clusterset.local {
@@ -273,16 +272,6 @@ func here(t testing.TB, corefile, kubeconfig, upstream string) string {
 	})
 	return strings.NewReplacer(":1053", fmt.Sprintf(":%d", second.Port()), "/etc/resolv.conf", upstream, "to 192.0.2.2",
 		"to 127.0.0.1", "lameduck 5s", "lameduck 1ms").Replace(corefile)
-}
-
-// start runs a CoreDNS beside a cluster until the test ends, and returns its address. It does not wait for it.
-func start(t testing.TB, cluster *controlplane.Cluster, corefile string) string {
-	bin, err := programs.Build(t.Context(), "cmd/coredns")
-	must(t, err)
-	server, err := clusterset.StartCorefile(cluster, filepath.Join(bin, "coredns"), corefile)
-	must(t, err)
-	controlplanetest.End(t, server.Process)
-	return server.Address
 }
 
 // answers waits until a question, a name and a type, has an answer.

@@ -23,7 +23,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
@@ -108,19 +107,14 @@ type server string
 
 // serve starts a CoreDNS beside a cluster, with a plugin and an option of it, that ends with the test.
 func serve(t *testing.T, plane *controlplane.Cluster, plugin, option string) server {
-	bin, err := programs.Build(t.Context(), "cmd/coredns")
-	must(t, err)
-	started, err := clusterset.StartCorefile(plane, filepath.Join(bin, "coredns"), fmt.Sprintf(`clusterset.local:PORT {
+	return server(controlplanetest.RunCoreDNS(t, plane, fmt.Sprintf(`clusterset.local:PORT {
     bind 127.0.0.1
     %s clusterset.local {
         kubeconfig %s
         %s
     }
 }
-`, plugin, plane.AdminKubeconfig(), option))
-	must(t, err)
-	controlplanetest.End(t, started.Process)
-	return server(started.Address)
+`, plugin, plane.AdminKubeconfig(), option)))
 }
 
 // until waits for an answer to a question of the form "NAME.NAMESPACE TYPE".

@@ -130,6 +130,18 @@ func RunController(t testing.TB, cluster clusterset.Cluster, path string, flags 
 	return running
 }
 
+// RunCoreDNS runs a CoreDNS of this tree beside a cluster until the test ends, as clusterset.StartCorefile does, and returns its
+// address.
+func RunCoreDNS(t testing.TB, cluster clusterset.Cluster, corefile string) string {
+	t.Helper()
+	bin, err := programs.Build(t.Context(), "cmd/coredns")
+	Must(t, err)
+	running, err := clusterset.StartCorefile(cluster, filepath.Join(bin, "coredns"), corefile)
+	Must(t, err)
+	End(t, running.Process)
+	return running.Address
+}
+
 // patience bounds each wait for a state: on a busy machine databases take minutes. Nothing waits that long on purpose.
 const patience = 3 * time.Minute
 
