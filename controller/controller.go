@@ -112,11 +112,22 @@ func (c *Controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 	if !c.options.LeaderElection {
 		return c.lead(ctx, cluster)
 	}
-	if !c.wait(ctx) {
-		return nil
-	}
-	c.readiness.set("")
-	return c.elect(ctx, func(ctx context.Context) error { return c.lead(ctx, cluster) })
+	// The Lease of replicas that were killed runs out while the caches are filled.
+	full := make(chan struct{})
+	group.Go(func() {
+		if c.wait(ctx) {
+			c.readiness.set("")
+			close(full)
+		}
+	})
+	return c.elect(ctx, func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-full:
+			return c.lead(ctx, cluster)
+		}
+	})
 }
 
 // notFull is why a replica is not ready before its caches are.

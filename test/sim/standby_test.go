@@ -127,6 +127,25 @@ func TestStandby(t *testing.T) {
 	}
 }
 
+// TestAllReplicasAreKilled: the next one waits for their Lease and for its lists at the same time, so that other clusters do not
+// demote its cluster.
+func TestAllReplicasAreKilled(t *testing.T) {
+	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
+		east := set.Cluster("east")
+		east.Stop()
+		first := east.StartReplica(known("first"))
+		sim.Wait(time.Minute)
+		east.API.SetFault("second", listing(apiserver.Slow(10*time.Second), "endpointslices", "serviceexports"))
+		revision, at := east.API.Revision(), time.Now()
+		first.Kill()
+		east.StartReplica(known("second"))
+		sim.Wait(time.Minute)
+		if longest, _ := withoutHeartbeat(east, revision, at); longest > controller.DefaultStaleAfter {
+			t.Errorf("no heartbeat for %s", longest)
+		}
+	})
+}
+
 // TestStandbyThatCannotRead: a replica with a cache that is known to be behind does not lead on what it read before,
 // and does not vouch for it with a heartbeat, however long that lasts.
 func TestStandbyThatCannotRead(t *testing.T) {
