@@ -52,7 +52,7 @@ type Tracker interface {
 	// last read.
 	LeaseRead(from *Member, is Heartbeat, renewed bool)
 	// Listed is called with the services in a complete list of a member's slices, and the UID that the heartbeat had after
-	// it, empty for none. Unless the list is ignored, it calls show, from which on Slices returns the list, and nothing reads
+	// it, empty for none. Unless the list is ignored, it calls show, from which on Store.Read returns the list, and nothing reads
 	// a verdict between that and the judgement of the list. It reports whether the list lacks a known service.
 	Listed(from *Member, uid string, services []types.NamespacedName, show func()) (lacks bool)
 }

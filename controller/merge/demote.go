@@ -63,8 +63,7 @@ func (c covers) all(of Level, agreed Decision, slice *export.Slice) bool {
 		return false
 	}
 	return !slices.ContainsFunc(slice.Targets, func(target export.Target) bool {
-		_, imported := agreed.index[portKey{target.Protocol, target.Number}]
-		return imported && !c.before(of, served{slice.AddressType, target.Protocol, target.Number})
+		return agreed.keys[portKey{target.Protocol, target.Number}] && !c.before(of, served{slice.AddressType, target.Protocol, target.Number})
 	})
 }
 

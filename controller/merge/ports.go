@@ -27,8 +27,8 @@ const maxPorts = 300
 type union struct {
 	// ports have unique names and unique keys. Only a single port may have no name.
 	ports []v1beta1.ServicePort
-	// index finds a port by its key.
-	index map[portKey]int
+	// keys are those of the ports.
+	keys map[portKey]bool
 	// left are the ports that maxPorts leaves out.
 	left map[portKey]bool
 }
@@ -37,13 +37,13 @@ type union struct {
 // or number is taken does not replace the earlier definition. A port without a name takes no name; in a union of
 // several it is named after its protocol and number.
 func unite(views []*export.View) union {
-	u := union{index: make(map[portKey]int), left: make(map[portKey]bool)}
+	u := union{keys: make(map[portKey]bool), left: make(map[portKey]bool)}
 	names := make(map[string]bool)
 	var defined []export.Port
 	for _, view := range views {
 		for _, port := range view.Spec.Ports {
 			key := portKey{port.Protocol, port.Number}
-			if _, taken := u.index[key]; taken || (port.Name != "" && names[port.Name]) {
+			if u.keys[key] || (port.Name != "" && names[port.Name]) {
 				continue
 			}
 			if len(defined) == maxPorts {
@@ -51,7 +51,7 @@ func unite(views []*export.View) union {
 				continue
 			}
 			names[port.Name] = true
-			u.index[key] = len(defined)
+			u.keys[key] = true
 			defined = append(defined, port)
 		}
 	}

@@ -7,7 +7,7 @@ var merging = []mutant{
 	at("controller/merge/demote.go", "the last resort is demoted in favor of a cluster without a ready endpoint",
 		`if endpoint := &slice.Endpoints[j]; isReady(endpoint) {`, `if endpoint := &slice.Endpoints[j]; true {`),
 	at("controller/merge/demote.go", "endpoints are demoted on a port that no other cluster serves",
-		`return imported && !c.before(of, served{slice.AddressType, target.Protocol, target.Number})`, `return imported && len(c) == 0`),
+		`!c.before(of, served{slice.AddressType, target.Protocol, target.Number})`, `len(c) == 0`),
 	at("controller/merge/demote.go", "a tier demotes itself",
 		`return covered && lowest < of`, `return covered && lowest <= of`),
 	at("controller/merge/demote.go", "endpoints outside of a border are used",
