@@ -268,7 +268,7 @@ func (s *Store) Keep(service types.NamespacedName, copies Weight) {
 // service that does not grow exceeds none but SliceBytes.
 func (s *Store) admit(to *content, of service, is *slice) Limit {
 	before, known := to.services[is.service]
-	of.slices, of.weight = append(of.slices, is), of.weight.Plus(is.weight)
+	of.weight = of.weight.Plus(is.weight)
 	endpoints := of.counts().Endpoints() - before.counts().Endpoints()
 	bytes := of.counts().Bytes - before.counts().Bytes
 	switch {
@@ -281,6 +281,7 @@ func (s *Store) admit(to *content, of service, is *slice) Limit {
 	case bytes > 0 && s.memory != nil && !s.memory.Claim(s.cluster, to.bytes+bytes, s.askForList):
 		return Memory
 	}
+	of.slices = append(of.slices, is) // not before: the array of the service would keep what is refused
 	to.slices[is.name] = is
 	to.set(is.service, of)
 	return ""

@@ -351,6 +351,26 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 	}
 }
 
+// TestRefusedIsNotHeld: of a slice that is refused, nothing is kept, whichever limit refuses it: it is not counted.
+func TestRefusedIsNotHeld(t *testing.T) {
+	memory := NewPool(1 << 14)
+	memory.SetMembers([]string{"west"})
+	s := NewStore("west", Limits{Services: 3, Endpoints: 10, SliceBytes: 4 << 10}, memory, nil)
+	for _, word := range []string{"a/1=1", "a/2=1", "a/3=1"} { // the array of three slices has room for four
+		s.Put(parsed(word))
+	}
+	memory.total = memory.held["west"]
+	for limit, refused := range map[Limit]string{SliceBytes: "a/4=1!", Endpoints: "a/4=9", Memory: "a/4=1"} {
+		all := s.services[demo("a")].slices
+		if changed := s.Put(parsed(refused)); changed != nil || s.Excess()[limit] == "" {
+			t.Fatalf("%s: %s changed, and the excess is %v", limit, changed, s.Excess())
+		}
+		if cap(all) == len(all) || all[:len(all)+1][len(all)] != nil {
+			t.Errorf("%s: the refused slice is kept", limit)
+		}
+	}
+}
+
 // TestMembersShareTheMemory: a member at the limit keeps what it has, and is listed once anybody gives back. TestRoom has how
 // much each may hold.
 func TestMembersShareTheMemory(t *testing.T) {
