@@ -326,12 +326,14 @@ func TestKept(t *testing.T) {
 		"a name is unknown":       {"east", ExposeLoadBalancer, "10.1.0.1", balanced("red"), balancer},
 		"without ready pods":      {"east", ExposeLoadBalancer, "!10.1.0.1", balanced("red"), "TCP/80->80 !203.0.113.7 !203.0.113.8"},
 		"nodes are":               {"east", ExposeNodePort, "!10.1.0.1", balanced("red"), balancer},
+		"Gateways are":            {"east", ExposeGateway, "10.1.0.1", balanced("red"), balancer},
 		"after a move":            {"east", ExposeLoadBalancer, "!10.1.0.1", demoted, pods + "TCP/80->80 !203.0.113.7 !203.0.113.8"},
 		"and nothing was exposed": {"east", ExposeLoadBalancer, "10.1.0.1", balanced("blue")[:1], pods + fresh},
 		"of another cluster":      {"west", ExposeLoadBalancer, "10.1.0.1", balanced("red"), fresh},
 	} {
 		from := Exporter{
 			Cluster: test.cluster, Network: "red", Expose: test.expose, Resolve: func(string) ([]netip.Addr, bool) { return nil, false },
+			Gateways: func(types.NamespacedName) ([]Frontend, bool) { return nil, false },
 		}
 		service := newService("80/TCP", func(s *corev1.Service) {
 			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.9"}, {Hostname: "lb.example.org"}}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -256,7 +257,8 @@ func TestList(t *testing.T) {
 				memory.SetMembers([]string{"west"})
 			}
 			s := NewStore("west", most, memory, imported)
-			s.Show(s.list(imported, test.offered))
+			list := s.list(imported, test.offered)
+			s.Show(list)
 			var left []string
 			if s.asked() {
 				left = append(left, "again")
@@ -267,6 +269,9 @@ func TestList(t *testing.T) {
 			for service, is := range s.services {
 				if is.withheld {
 					left = append(left, "~"+service.Name)
+				}
+				if !slices.Contains(list.Services(), service) {
+					t.Errorf("the list lacks %s", service)
 				}
 			}
 			slices.Sort(left)
@@ -443,6 +448,28 @@ func TestCopiesOfNoSlice(t *testing.T) {
 	if len(s.Put(sized("b/1", 1))) > 0 {
 		t.Error("another service takes its place")
 	}
+}
+
+// TestAgain: what is left out has the member listed again once, after the delay, by what the last list began with.
+func TestAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
+		began, asked := time.Now(), ""
+		for _, name := range []string{"first", "second"} {
+			list := s.List(nil, func() { asked += fmt.Sprint(name, " after ", time.Since(began)) })
+			list.Offer(parsed("a=1"))
+			list.Offer(parsed("b=1"))
+			s.Show(list)
+		}
+		for range 2 {
+			s.Put(parsed("c=1"))
+			<-time.After(time.Minute)
+			synctest.Wait()
+		}
+		if want := "second after 10s"; asked != want {
+			t.Errorf("asked for a list: %s, want %s", asked, want)
+		}
+	})
 }
 
 // TestRelistsBecomeRare: a member that stays at its limits is listed less and less often, until all of it fits.
