@@ -142,9 +142,10 @@ func (e Exporter) kept(view *View, exposure Exposure, all []Slice) (kept []Slice
 	for _, published := range SlicesOf(e.Cluster, e.published) {
 		decoded, _, err := readSnapshot(published.Annotations)
 		slice := decoded.Slice.Slice
-		if err != nil || slice.Exposed == "" && slice.Network == e.Network {
+		if err != nil || !IsManaged(published) || slice.Exposed == "" && slice.Network == e.Network {
 			continue
 		}
+		slice.Name = published.Name
 		reader := endpointReader{addressType: published.AddressType, own: true, demoted: decoded.Slice.Demoted, found: &problems{}}
 		slice.AddressType, slice.Clusters, slice.Endpoints = published.AddressType, view.Slices[0].Clusters, reader.read(published.Endpoints)
 		if slice.Exposed != "" {

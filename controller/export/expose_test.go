@@ -312,6 +312,11 @@ func balanced(network string) (published []*discoveryv1.EndpointSlice) {
 // does for which clusters the export is.
 func TestKept(t *testing.T) {
 	const pods, balancer, fresh = "TCP/80->8080 10.1.0.1@zone-a ", "TCP/80->80 203.0.113.7 203.0.113.8", "TCP/80->80 203.0.113.9"
+	// Others may write slices of the Service with any label and annotation, and the snapshots of published slices.
+	tampered := balanced("red")
+	tampered = append(tampered, tampered[1].DeepCopy())
+	tampered[1].Annotations[AnnotationSnapshot] = strings.Replace(tampered[1].Annotations[AnnotationSnapshot], `{"name":"`, `{"name":"other-`, 1)
+	delete(tampered[2].Labels, LabelSliceManagedBy)
 	demoted := balanced("blue")
 	demoted[0].Endpoints[0].Conditions = Conditions(false, true, true)
 	demoted[0].Annotations[AnnotationSnapshot] = strings.Replace(demoted[0].Annotations[AnnotationSnapshot], `"slice":{`, `"slice":{"demoted":[0],`, 1)
@@ -329,6 +334,7 @@ func TestKept(t *testing.T) {
 		"Gateways are":            {"east", ExposeGateway, "10.1.0.1", balanced("red"), balancer},
 		"after a move":            {"east", ExposeLoadBalancer, "!10.1.0.1", demoted, pods + "TCP/80->80 !203.0.113.7 !203.0.113.8"},
 		"and nothing was exposed": {"east", ExposeLoadBalancer, "10.1.0.1", balanced("blue")[:1], pods + fresh},
+		"and others write slices": {"east", ExposeLoadBalancer, "10.1.0.1", tampered, balancer},
 		"of another cluster":      {"west", ExposeLoadBalancer, "10.1.0.1", balanced("red"), fresh},
 	} {
 		from := Exporter{
@@ -342,6 +348,9 @@ func TestKept(t *testing.T) {
 		view, _, _ := FromService(from, newExport(chosenBy("north")), service, all)
 		if got := slicesText(view.Exposed...); got != test.want || slices.ContainsFunc(view.Exposed, func(s Slice) bool { return s.Clusters != "north" }) {
 			t.Errorf("%s: got %s, want %s, in %+v", name, got, test.want, view.Exposed)
+		}
+		if slices.ContainsFunc(view.Exposed, func(s Slice) bool { return strings.HasPrefix(s.Name, "other") }) {
+			t.Errorf("%s: the snapshot has the name in %+v", name, view.Exposed)
 		}
 	}
 }
