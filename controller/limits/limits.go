@@ -103,11 +103,8 @@ func (w Weight) atLeast(other Weight) Weight {
 // TestMemoryAtTheLimits of the package member holds it against what is measured.
 const sizeOfSlice = 512
 
-// WeightOf returns the weight of one slice, and the zero Weight for nil.
+// WeightOf returns the weight of one slice.
 func WeightOf(slice *discoveryv1.EndpointSlice) Weight {
-	if slice == nil {
-		return Weight{}
-	}
 	endpoints := max(1, len(slice.Endpoints))
 	weight := Weight{Bytes: sizeOfSlice + slice.Size()}
 	if slice.AddressType == discoveryv1.AddressTypeIPv6 {
