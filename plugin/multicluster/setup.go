@@ -91,7 +91,8 @@ func (m *Multicluster) setAddresses(addresses []netip.Addr) {
 // start begins to watch until the context ends. It returns once there are answers, or once none are to be expected
 // soon. Until there are some, the plugin answers as the one that it replaces, or else with SERVFAIL.
 func (m *Multicluster) start(ctx context.Context) error {
-	source, err := watch.Open(ctx, m.options, &m.config)
+	config := m.config // a source that others share outlives the plugin, which its configuration would keep in memory
+	source, err := watch.Open(ctx, m.options, &config)
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,13 @@ package multicluster
 
 import (
 	"bytes"
+	"context"
 	"net/netip"
 	"runtime"
 	"slices"
 	"testing"
+	"time"
+	"weak"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
@@ -51,6 +54,29 @@ func TestOnlyListsAreFollowedByACollection(t *testing.T) {
 	if start(); collects() {
 		t.Error("memory is collected, and nothing was listed")
 	}
+}
+
+// TestASourceKeepsNoPluginThatWasReplaced: the plugins that follow it in its server block hold much memory, as kubernetes does.
+func TestASourceKeepsNoPluginThatWasReplaced(t *testing.T) {
+	api := newAPIServer(t, "10.42.0.1")
+	start := func(ctx context.Context) *Multicluster {
+		m := newTestPlugin()
+		m.options.Kubeconfig = api.kubeconfig
+		if err := m.start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	first := weak.Make(start(ctx))
+	second := start(t.Context())
+	stop()
+	for deadline := time.Now().Add(patience); first.Value() != nil && time.Now().Before(deadline); runtime.GC() {
+	}
+	if first.Value() != nil {
+		t.Error("it is still in memory")
+	}
+	runtime.KeepAlive(second)
 }
 
 // TestRightsInTheNamespacesThatAreListedSuffice: names of a namespace that is forbidden are not known to be absent.
