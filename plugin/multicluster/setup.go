@@ -105,27 +105,30 @@ func (m *Multicluster) start(ctx context.Context) error {
 	m.source.Store(source)
 	m.index.Store(source.Index())
 	listed := m.state() != nil // by another server block, or before a reload
-	go func() {
-		if await(ctx, source.Synced()) {
-			m.previous.Store(nil) // it must not outlive its instance
-			replaced()
-			log.Infof("Names in %v get the answers of the present Corefile", m.config.Zones)
-			if !listed {
-				debug.FreeOSMemory() // the lists took several times the memory of the records
-			}
-		}
-	}()
 	select {
 	case <-source.Settled():
 	case <-time.After(m.startupTimeout):
 	}
-	if m.state() == nil {
+	late := m.state() == nil
+	if late {
 		answers := "SERVFAIL"
 		if previous != nil {
 			answers = "the answers of the previous Corefile"
 		}
 		log.Warningf("Starting before %v were listed: names in %v get %s until they are", source.Missing(), m.config.Zones, answers)
 	}
+	go func() {
+		if await(ctx, source.Synced()) {
+			m.previous.Store(nil) // it must not outlive its instance
+			replaced()
+			if late {
+				log.Infof("Names in %v get the answers of the present Corefile", m.config.Zones)
+			}
+			if !listed {
+				debug.FreeOSMemory() // the lists took several times the memory of the records
+			}
+		}
+	}()
 	return nil
 }
 
