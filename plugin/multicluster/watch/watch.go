@@ -4,13 +4,13 @@
 //
 // The data flows one way:
 //
-//	API server ── reflector per scope ──► objects (compact, by service) ── keys that changed ──► publisher ──► index
+//	API server ── reflector per store ──► objects (compact, by service) ── services that changed ──► publisher ──► index
 //
-// A scope is a resource, in one namespace or in all. A client-go reflector lists and watches it and puts the objects
+// A store is of a resource, in one namespace or in all. A client-go reflector lists and watches it and puts the objects
 // into the source, in the compact form of package record. The source holds the import and the slices of each service and
-// collects the keys of changed services. The publisher takes all keys at once, builds the services and publishes them:
-// while it is busy, changes to the same service are coalesced. A service is published at once, and again after a pause
-// that all changes in between share.
+// collects the services that changed. The publisher takes all of them at once, builds and publishes them: while it is busy,
+// changes to the same service are coalesced. A service is published at once, and again after a pause that all changes in
+// between share.
 //
 // Records stay in use while the API server is unreachable. Missing or forbidden resources are retried.
 package watch
