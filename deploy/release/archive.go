@@ -69,10 +69,7 @@ func archives(ctx context.Context, o options) error {
 		if err := o.write(b.archive(o), packed); err != nil {
 			return err
 		}
-		of := strings.TrimPrefix(repository, "https://") + "/cmd/" + b.program
-		bom, err := o.bom(path, cyclonedx.Component{
-			BOMRef: "pkg:golang/" + of + "@v" + o.version, Type: cyclonedx.ComponentTypeApplication, Name: of, Version: "v" + o.version,
-		})
+		bom, err := o.bom(path, b.component(o))
 		if err != nil {
 			return err
 		}
@@ -120,6 +117,14 @@ func (b build) binary() string {
 		return b.program + ".exe"
 	}
 	return b.program
+}
+
+// component is the program in its SBOM.
+func (b build) component(o options) cyclonedx.Component {
+	name := strings.TrimPrefix(repository, "https://") + "/cmd/" + b.program
+	return cyclonedx.Component{
+		BOMRef: "pkg:golang/" + name + "@v" + o.version, Type: cyclonedx.ComponentTypeApplication, Name: name, Version: "v" + o.version,
+	}
 }
 
 func (b build) name(o options) string {

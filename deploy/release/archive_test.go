@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -110,5 +111,21 @@ func TestKrew(t *testing.T) {
 `
 	if strings.Count(text, "selector:") != 6 || !strings.Contains(text, want) {
 		t.Errorf("%s\nlacks\n%s", text, want)
+	}
+}
+
+// TestSBOM reads the modules of the test itself.
+func TestSBOM(t *testing.T) {
+	path, err := os.Executable()
+	must(t, err)
+	text, err := forTests.bom(path, build{program: "coredns"}.component(forTests))
+	must(t, err)
+	for _, want := range []string{
+		`"timestamp": "2023-11-14T22:13:20Z"`, `"name": "github.com/clusterset-dns/clusterset-dns/cmd/coredns"`, `"version": "v1.2.3"`,
+		`"purl": "pkg:golang/github.com/clusterset-dns/clusterset-dns/cmd/coredns@v1.2.3"`, `"name": "stdlib"`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("it lacks %s: %s", want, text)
+		}
 	}
 }

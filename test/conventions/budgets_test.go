@@ -35,7 +35,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_619},
 		{"lines of controller/", lines["controller"], 16_328},
 		{"lines of cmd/", lines["cmd"], 5_152},
-		{"lines of " + units, lines[units], 53_091},
+		{"lines of " + units, lines[units], 53_108},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_459},
 	} {
