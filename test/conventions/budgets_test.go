@@ -17,7 +17,8 @@ func TestBudgets(t *testing.T) {
 	for _, f := range goFiles(t) {
 		part, _, _ := strings.Cut(f.path, "/")
 		switch {
-		case f.test(), part == "test", strings.HasSuffix(path.Dir(f.path), "test"): // packages as exporttest are for tests
+		// Packages as exporttest are for tests, and deploy has the program that builds releases.
+		case f.test(), part == "test", part == "deploy", strings.HasSuffix(path.Dir(f.path), "test"):
 			part = units
 		case part == "plugin", part == "controller", part == "cmd":
 			folders[path.Dir(f.path)] = true
@@ -35,7 +36,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_619},
 		{"lines of controller/", lines["controller"], 16_328},
 		{"lines of cmd/", lines["cmd"], 5_152},
-		{"lines of " + units, lines[units], 53_108},
+		{"lines of " + units, lines[units], 53_832},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_459},
 	} {
