@@ -224,14 +224,13 @@ func seen(ctx context.Context, cluster *controlplane.Cluster, state string, want
 	if err != nil {
 		return err
 	}
-	var got []string
-	for _, each := range all {
-		if address, is := strings.CutPrefix(each, "west/"); is {
-			got = append(got, strings.TrimSuffix(address, state))
-		}
+	got := slices.DeleteFunc(slices.Clone(all), func(each string) bool { return !strings.HasPrefix(each, "west/") })
+	var marked []string
+	for _, address := range want {
+		marked = append(marked, "west/"+address+state)
 	}
-	if !slices.Equal(got, want) {
-		return fmt.Errorf("got %v, want %v%s of west", all, want, state)
+	if !slices.Equal(got, marked) {
+		return fmt.Errorf("got %v, want %v", all, marked)
 	}
 	lease, err := cluster.Client().CoordinationV1().Leases(system).Get(ctx, memberstate.LeasePrefix+"west", metav1.GetOptions{})
 	if err != nil {
