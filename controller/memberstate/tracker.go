@@ -80,8 +80,12 @@ type Member struct {
 	source *member.Member
 	// answered is when the first heartbeat arrived since the credential or the annotations changed; zero if none did.
 	answered time.Time
-	// invalid is the last text of canaries that was reported.
-	invalid string
+	// offered is what it offers to be probed: the canaries in the text of its last heartbeat that are in its ranges.
+	offered struct {
+		text     string
+		ranges   []netip.Prefix
+		canaries []liveness.Canary
+	}
 	description
 }
 
@@ -238,14 +242,17 @@ func (t *Tracker) offer(now time.Time, m *Member) {
 	if m.properties[scope.NetworkProperty] != t.network {
 		text = m.Heartbeat.ExposedCanaries
 	}
-	canaries, err := t.Canaries(text, m.source.CIDRs())
-	if err != nil && m.invalid != text {
-		m.invalid = text
-		t.later = append(t.later, func() {
-			t.reporter.Logger.Error(err, "Ignored the canaries of a member, which is not probed", "member", m.Cluster)
-		})
+	is := &m.offered
+	if ranges := m.source.CIDRs(); text != is.text || !slices.Equal(ranges, is.ranges) {
+		var err error
+		is.text, is.ranges = text, ranges
+		if is.canaries, err = t.Canaries(text, ranges); err != nil {
+			t.later = append(t.later, func() {
+				t.reporter.Logger.Error(err, "Ignored the canaries of a member, which is not probed", "member", m.Cluster)
+			})
+		}
 	}
-	m.Offered(now, canaries)
+	m.Offered(now, is.canaries)
 }
 
 // compare returns how many services a member exported last, and how many of them are not among services.
