@@ -295,11 +295,13 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		m.Keep(service, copies)
 	}
 	outcome, err := r.Applier.ApplyService(ctx, in.Observed, r.queue.NumRequeues(service), result)
-	time.AfterFunc(apply.UnseenFor, func() {
-		if r.Applier.Expired(service, r.Clock.Now()) {
-			r.queue.Add(service)
-		}
-	})
+	if r.Applier.Behind(service) {
+		time.AfterFunc(apply.UnseenFor, func() {
+			if r.Applier.Expired(service, r.Clock.Now()) {
+				r.queue.Add(service)
+			}
+		})
+	}
 	if in.After > 0 {
 		r.queue.AddAfter(service, in.After)
 	}

@@ -34,7 +34,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_619},
-		{"lines of controller/", lines["controller"], 16_332},
+		{"lines of controller/", lines["controller"], 16_334},
 		{"lines of cmd/", lines["cmd"], 5_152},
 		{"lines of " + units, lines[units], 53_832},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
