@@ -33,12 +33,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_619},
+		{"lines of plugin/", lines["plugin"], 4_607},
 		{"lines of controller/", lines["controller"], 16_334},
-		{"lines of cmd/", lines["cmd"], 5_152},
-		{"lines of " + units, lines[units], 53_832},
+		{"lines of cmd/", lines["cmd"], 5_140},
+		{"lines of " + units, lines[units], 53_831},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_459},
+		{"words of Markdown", words, 24_447},
 	} {
 		switch {
 		case each.is > each.most:
