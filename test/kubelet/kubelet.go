@@ -6,8 +6,9 @@
 // Such a pod has a network namespace of its own with the address that the pod tells of, so that nothing of its ports
 // has to be changed, and a root directory of its own, in which its program stands where the image has it, and its
 // volumes where it mounts them. Its service account's token is one that the API server gave for this very pod.
-// It gets its own command line and environment, is asked by its readiness probe, is started again where it ends, and
-// is asked to end, within its grace period, where the pod is deleted. A port can be forwarded to it, and its log be read.
+// It gets its own command line and environment, is asked by its readiness probe, and is started again where it ends. Where
+// the pod is deleted, it goes on for as long as its preStop hook sleeps, and is asked to end within its grace period. A port can
+// be forwarded to it, and its log be read.
 //
 // What is not as a kubelet does it:
 //
@@ -123,7 +124,7 @@ func (k *Kubelet) saw(ctx context.Context, seen any) {
 	if p == nil {
 		life, end := context.WithCancel(ctx)
 		next := k.next[object.Spec.NodeName]
-		p = &pod{kubelet: k, object: object, addresses: slices.Clone(next), end: end}
+		p = &pod{kubelet: k, object: object, addresses: slices.Clone(next), end: end, gone: make(chan struct{})}
 		for i := range next {
 			next[i] = next[i].Next()
 		}
@@ -152,6 +153,7 @@ func (k *Kubelet) lost(seen any) {
 	defer k.mu.Unlock()
 	if p := k.pods[object.UID]; p != nil {
 		p.end()
+		close(p.gone)
 		delete(k.pods, object.UID)
 	}
 }

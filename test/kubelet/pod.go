@@ -42,6 +42,7 @@ type pod struct {
 	object    *corev1.Pod // as it was first seen
 	addresses []netip.Addr
 	end       context.CancelFunc // of its life: the pod is deleted
+	gone      chan struct{}      // is closed once the API server has it no more
 
 	mu      sync.Mutex
 	network *network.Namespace
@@ -133,6 +134,13 @@ func (p *pod) work(ctx, life context.Context) error {
 		}
 		p.watch(life, started)
 		if life.Err() != nil {
+			if hook := container.Lifecycle; hook != nil && hook.PreStop != nil && hook.PreStop.Sleep != nil {
+				select {
+				case <-time.After(time.Duration(hook.PreStop.Sleep.Seconds) * time.Second):
+				case <-p.gone:
+				case <-ctx.Done():
+				}
+			}
 			grace := time.Duration(
 				ptr.Deref(p.object.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) *
 				time.Second

@@ -58,14 +58,8 @@ done`)
 // what the running programs say in their heartbeats.
 func (b *bed) runs(t *testing.T, releases ...release) {
 	t.Helper()
-	var found struct {
-		Clusters []struct{ Context, Controller string }
-	}
-	must(t, json.Unmarshal([]byte(b.run(t, "kubectl clusterset status --contexts east,west,north -o json")), &found))
 	for i, c := range b.clusters {
-		if got, want := found.Clusters[i].Controller, releases[i].version; got != want {
-			t.Errorf("the controller of %s is %s, want %s", c.Name(), got, want)
-		}
+		// A replica that ends leads until its preStop hook has slept.
 		eventually(t, "the heartbeat of "+c.Name(), func(ctx context.Context) error {
 			lease, err := c.Client().CoordinationV1().Leases("clusterset-dns").Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 			if err != nil {
@@ -76,6 +70,15 @@ func (b *bed) runs(t *testing.T, releases ...release) {
 			}
 			return nil
 		})
+	}
+	var found struct {
+		Clusters []struct{ Context, Controller string }
+	}
+	must(t, json.Unmarshal([]byte(b.run(t, "kubectl clusterset status --contexts east,west,north -o json")), &found))
+	for i, c := range b.clusters {
+		if got, want := found.Clusters[i].Controller, releases[i].version; got != want {
+			t.Errorf("the controller of %s is %s, want %s", c.Name(), got, want)
+		}
 	}
 }
 
