@@ -162,9 +162,11 @@ func TestImports(t *testing.T) {
 		if f.test() {
 			continue
 		}
-		// Only the wiring imports the prober, which the core does without.
-		if strings.HasPrefix(f.folder(), "controller/") && slices.Contains(f.imports, module+"controller/canary") {
-			t.Errorf("%s: imports controller/canary, which is a layer", f.path)
+		// Only the wiring imports the prober and the inventory, which the core does without.
+		for _, layer := range []string{"controller/canary", "controller/clusterprofile"} {
+			if strings.HasPrefix(f.folder(), "controller/") && slices.Contains(f.imports, module+layer) {
+				t.Errorf("%s: imports %s, which is a layer", f.path, layer)
+			}
 		}
 		if cut := eventText.FindString(f.text); cut != "" && strings.HasPrefix(f.path, "cmd/kubectl-clusterset/") {
 			t.Errorf("%s: derives from the text of an Event what the controller says: %s", f.path, cut)
