@@ -38,7 +38,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 5_140},
 		{"lines of " + units, lines[units], 53_846},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_447},
+		{"words of Markdown", words, 24_438},
 	} {
 		switch {
 		case each.is > each.most:
