@@ -43,8 +43,8 @@ var (
 	believedPrefix = strings.TrimSuffix(member.ClusterLabel, "cluster")
 )
 
-// clusterProfiles lists the ClusterProfiles of a namespace that a selector selects and that have an access
-// provider secretreader. An object is not trusted: docs/operate/members.md lists what is read of it.
+// clusterProfiles lists the ClusterProfiles of a namespace that a selector selects and that have an access provider
+// secretreader. An object is not trusted: docs/operate/members.md lists what is read of it.
 type clusterProfiles struct {
 	name, namespace, selector string
 	// idLabel is the label whose value is the id of the cluster. Empty means that the id is the name of the object.
@@ -55,8 +55,8 @@ type clusterProfiles struct {
 	heartbeats string
 }
 
-// New makes a source of a value of --members-from, which has the Form. Without a selector, the
-// objects with label member.ClusterLabel are selected. heartbeats is the namespace of the controller. It sends no request.
+// New makes a source of a value of --members-from, which has the Form; the error says what is wrong with it. Without a selector,
+// the objects with label member.ClusterLabel are selected. heartbeats is the namespace of the controller. It sends no request.
 func New(text, heartbeats string, client kubernetes.Interface, objects dynamic.Interface) (member.Source, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	namespace, rest, selects := strings.Cut(rest, ":")

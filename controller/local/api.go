@@ -85,7 +85,7 @@ func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interfa
 
 // Open returns once the definitions were read. It fills the caches until the context ends, in goroutines of the group, and
 // calls restart with ErrChanged if another version or schema is served than at first, also if there was none, or is none any
-// more. It is to be called once.
+// more. The error is that of the context, or of a client. It is to be called once.
 func (a *API) Open(ctx context.Context, group *sync.WaitGroup, restart func(error)) error {
 	run := func(all ...*informer.Informer) {
 		for _, each := range all {

@@ -270,7 +270,7 @@ const pageSize, pagesToGrow = 100, 8
 
 // list lists the slices of a member in pages, and takes over those that the limits allow. It holds only these and one page at
 // a time. The list may be of another cluster than the last heartbeat, so that the heartbeat is read before the list is visible.
-// again is that of limits.Store. listed is the KubeSystemUID of the cluster, nil if the list may be incomplete.
+// again is that of limits.Store.List. listed is the KubeSystemUID of the cluster, nil if the list may be incomplete.
 func (c *connection) list(ctx context.Context, again func()) (version string, listed *string, err error) {
 	selection := c.List(c.set.config.Local.Imported(c.cluster), again)
 	defer func() {

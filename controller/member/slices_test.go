@@ -38,9 +38,9 @@ func replace(t *testing.T, store *Member, server *pages) *string {
 	return listed
 }
 
-// TestWhatIsHeld: of a slice that is listed or put, no more than is needed. The handler is told of the services that changed,
-// and of the first list.
-func TestWhatIsHeld(t *testing.T) {
+// TestStoredFields: the fields of a slice that no reconcile needs are not stored. The handler gets the services that changed, and
+// the first list.
+func TestStoredFields(t *testing.T) {
 	var told []string
 	m := (&surroundings{
 		serviceChanged: func(service types.NamespacedName) { told = append(told, service.Name) },
@@ -57,7 +57,7 @@ func TestWhatIsHeld(t *testing.T) {
 		// A member that fills these would have them decoded with each look at the service.
 		if each.ManagedFields != nil || each.Endpoints[0].NodeName != nil || each.Ports != nil || len(each.Labels) != 1 ||
 			each.Annotations != nil {
-			t.Errorf("held with more than is needed: %v", each)
+			t.Errorf("stored with more fields than are needed: %v", each)
 		}
 	}
 	if m.remove(slice("b", "web", "3")); !slices.Equal(told, []string{"web", "west", "web", "web"}) {

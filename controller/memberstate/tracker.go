@@ -74,7 +74,7 @@ type Tracker struct {
 type Member struct {
 	liveness.Member
 	Verdict liveness.Verdict
-	// Heartbeat was read last.
+	// Heartbeat was read last. Until the first is read, it has what the previous leader left: Drained and Properties.
 	Heartbeat member.Heartbeat
 
 	source *member.Member
@@ -107,7 +107,7 @@ func NewTracker(
 // its services must be reconciled. It is to be called before Run, and before anything is read of members.
 func (t *Tracker) Handle(changed func(cluster string)) { t.changed = changed }
 
-// Of returns what is known of a cluster, which may be no member.
+// Of returns what is known of a cluster, which may be no member. What it refers to is shared and must not be changed.
 func (t *Tracker) Of(cluster string) Member {
 	t.mu.Lock()
 	defer t.mu.Unlock()

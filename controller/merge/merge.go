@@ -109,7 +109,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	return result
 }
 
-// Explain is Merge, and returns the Decision, too.
+// Explain returns what Merge returns, and the Decision.
 func Explain(observed Observed, contributions []Contribution) (Result, Decision) {
 	contributions, absent := divide(contributions)
 	all, agreed := slices.Concat(contributions, absent), decide(contributions)

@@ -121,12 +121,12 @@ type Finding struct {
 // Findings are problems, causes before their effects.
 type Findings []Finding
 
-// Fail adds a problem that breaks names, or is about to. It has the name of its check.
+// Fail adds a problem that breaks names, or is about to. name is that of the check, and fix may be empty: see Finding.
 func (f *Findings) Fail(name, fix, format string, args ...any) {
 	f.add(Failed, name, fix, format, args)
 }
 
-// Warn adds one that breaks nothing by itself.
+// Warn adds a problem that breaks nothing by itself.
 func (f *Findings) Warn(name, fix, format string, args ...any) {
 	f.add(Warning, name, fix, format, args)
 }

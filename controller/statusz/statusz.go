@@ -123,12 +123,12 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 			}
 			continue
 		}
-		judged := l.Tracker.Of(m.Cluster())
+		of := l.Tracker.Of(m.Cluster())
 		publisher := Publisher{
-			Cluster: m.Cluster(), Verdict: judged.Verdict, Unread: why,
+			Cluster: m.Cluster(), Verdict: of.Verdict, Unread: why,
 			For: chosen(published, reader), Accept: l.accept(m, service), Confine: l.confine(m),
 		}
-		l.judged(&publisher.Findings, m, judged)
+		l.judged(&publisher.Findings, m, of)
 		subject.Members = append(subject.Members, publisher)
 	}
 	return Explain(subject), nil

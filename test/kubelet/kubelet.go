@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelet stands in for the kubelets of a cluster, where there is no container runtime: it gives pods their
-// addresses, and makes them ready. It runs what pods ask for as processes of this machine, if it is told what images have.
+// Package kubelet simulates the kubelets of a cluster without a container runtime: it gives pods their addresses, and makes
+// them ready. If it is told what images have, it runs the programs of the pods as processes of this machine.
 //
 // Such a pod has a network namespace of its own with the address that the pod tells of, so that nothing of its ports
 // has to be changed, and a root directory of its own, in which its program stands where the image has it, and its

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package steps returns the calls that led to the failure of a test, so that helpers need no call of Helper.
+// Package steps returns the stack of calls in which a test failed, so that no function has to call testing.T.Helper.
 package steps
 
 import (
