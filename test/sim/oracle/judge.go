@@ -18,33 +18,24 @@ var forever = time.Unix(1<<40, 0)
 
 type key struct{ cluster, name string }
 
-// An export is one cluster's word of a service, over time.
-type export struct {
-	// healthy tells that there is, and will be until it is told otherwise, a
-	// ready endpoint; period counts how often that began.
-	healthy bool
-	period  int
-	// since is when the present period began.
+type copied struct {
+	of      key
+	address netip.Addr
+}
+
+// A word is what one cluster says of a service from a moment on.
+type word struct {
+	Service
 	since time.Time
-	// until is how long there may have been a ServiceExport, and shared how long one with a Service.
-	until, shared time.Time
+	// may are the addresses that a reader may have because of it, if it may have some that were exported at all: a watch of its
+	// controller may be behind another, so that a new export begins with what was usable before, and one that ends may still get
+	// what is usable after it.
+	may []netip.Addr
 }
 
-// An address is one that a cluster exported for a service.
-type address struct {
-	cluster   string
-	published bool      // since it is exported
-	period    int       // of the export, when it was first published
-	until     time.Time // how long it may have been published
-	// ready tells that the endpoint is ready, and will be until it is told otherwise; since is when that began. broken
-	// tells that it was ready before and then was not: a copy may be of then.
-	ready, broken bool
-	since         time.Time
-}
-
-type proof struct {
-	period int
-	at     time.Time
+// ready tells whether it exports an endpoint that is ready.
+func (w word) ready(address netip.Addr) bool {
+	return w.Shared() && slices.ContainsFunc(w.Endpoints, func(e Endpoint) bool { return e.Ready && e.Address == address })
 }
 
 type way struct {
@@ -60,15 +51,13 @@ type Judge struct {
 	bound    time.Duration
 	clusters []string
 
-	exports   map[key]*export
-	addresses map[string]map[netip.Addr]*address
-	ways      map[string]*way // to the reader, by where they begin
-
-	// copies are periods that objects in the reader show; proved those that answers show.
-	copies, proved map[key]proof
-	// held are the addresses, by service, that the reader must keep: it held a copy while the endpoint was ready. dark
-	// is since when it has no ready endpoint of a service although it holds one that is ready at its source.
-	held   map[string]map[netip.Addr]bool
+	words map[key][]word  // oldest first; the first one says nothing
+	ways  map[string]*way // to the reader, by where they begin
+	// copied and answered are the places of the newest words that objects in the reader, and answers, prove to have arrived;
+	// held are the addresses that it has had.
+	copied, answered map[key]int
+	held             map[copied]bool
+	// dark is since when the reader has no ready endpoint of a service although it holds one that is ready at its source.
 	dark   map[string]time.Time
 	serves bool // the DNS server has answered since it was started
 	// ips are those that imports had, by service, and until when.
@@ -78,8 +67,8 @@ type Judge struct {
 // NewJudge returns a judge to whom all ways are clear since now. bound is how long a change may take over a way that is clear.
 func NewJudge(now time.Time, bound time.Duration, reader string, clusters ...string) *Judge {
 	j := &Judge{
-		reader: reader, bound: bound, clusters: clusters, exports: map[key]*export{},
-		addresses: map[string]map[netip.Addr]*address{}, ways: map[string]*way{}, ips: map[string]map[netip.Addr]time.Time{},
+		reader: reader, bound: bound, clusters: clusters, words: map[key][]word{}, ways: map[string]*way{},
+		ips: map[string]map[netip.Addr]time.Time{},
 	}
 	j.Forget()
 	for _, from := range clusters {
@@ -90,52 +79,44 @@ func NewJudge(now time.Time, bound time.Duration, reader string, clusters ...str
 
 // Change is told once a cluster's word of a service has changed.
 func (j *Judge) Change(cluster string, next Service, now time.Time) {
-	name := next.Name
-	e := j.exports[key{cluster, name}]
-	if e == nil {
-		e = &export{}
-		j.exports[key{cluster, name}] = e
+	of, w := key{cluster, next.Name}, word{Service: next, since: now}
+	if j.words[of] == nil {
+		j.words[of] = []word{{}}
 	}
-	extend(&e.until, next.Exported, now)
-	extend(&e.shared, next.Shared(), now)
-	switch {
-	case !next.healthy():
-		e.healthy = false
-	case !e.healthy:
-		e.healthy, e.since = true, now
-		e.period++
+	if next.Present || slices.ContainsFunc(j.words[of], func(w word) bool { return w.Shared() }) {
+		w.may = next.usable()
 	}
-	if j.addresses[name] == nil {
-		j.addresses[name] = map[netip.Addr]*address{}
-	}
-	for _, endpoint := range next.Endpoints {
-		// A watch of its controller may be behind another, so that a new export begins with what was ready before, and one
-		// that ends may still get what is ready after it.
-		if (next.Present || !e.shared.IsZero()) && endpoint.Ready && j.addresses[name][endpoint.Address] == nil {
-			j.addresses[name][endpoint.Address] = &address{cluster: cluster, until: e.shared}
-		}
-	}
-	published := next.addresses()
-	for _, each := range published {
-		if known := j.addresses[name][each]; known == nil || !known.published {
-			j.addresses[name][each] = &address{cluster: cluster, published: true, period: e.period}
-		}
-	}
-	for each, known := range j.addresses[name] {
-		if known.cluster == cluster {
-			extend(&known.until, slices.Contains(published, each), now)
-		}
-	}
-	j.readiness(cluster, next, now)
+	j.words[of] = append(j.words[of], w)
 }
 
-// extend sets until when something may be seen of what is there now, or not.
-func extend(until *time.Time, is bool, now time.Time) {
-	if is {
-		*until = forever
-	} else if until.Equal(forever) {
-		*until = now
+// from returns the place of the oldest word that the reader may go by: the last one from before the bound if the way has been
+// clear since then, else the first one.
+func (j *Judge) from(of key, now time.Time) int {
+	long := now.Add(-j.bound)
+	for i, w := range slices.Backward(j.words[of]) {
+		if w.since.Before(long) && j.ClearSince(of.cluster, long) {
+			return i
+		}
 	}
+	return 0
+}
+
+// may tells whether the reader may have an address of a cluster.
+func (j *Judge) may(of key, address netip.Addr, now time.Time) bool {
+	words := j.words[of][j.from(of, now):]
+	return slices.ContainsFunc(words, func(w word) bool { return w.Shared() }) &&
+		slices.ContainsFunc(words, func(w word) bool { return slices.Contains(w.may, address) })
+}
+
+// must tells whether all words that a reader may go by say so, the oldest of which is at a place or later.
+func (j *Judge) must(of key, oldest int, now time.Time, says func(word) bool) bool {
+	words := j.words[of]
+	return len(words) > 0 && !slices.ContainsFunc(words[max(oldest, j.from(of, now)):], func(w word) bool { return !says(w) })
+}
+
+// first returns the place of the first word that exports an address, below 1 if there is none.
+func (j *Judge) first(of key, address netip.Addr) int {
+	return slices.IndexFunc(j.words[of], func(w word) bool { return w.Shared() && slices.Contains(w.may, address) })
 }
 
 // Block is told before something blocks the way from a cluster.
@@ -155,16 +136,17 @@ func (j *Judge) ClearSince(from string, at time.Time) bool {
 // Starts is told before the DNS server is started.
 func (j *Judge) Starts() { j.serves = false }
 
+// Forget is told before what the reader holds of others is deleted, or becomes
+// older than it was: what was proved before counts no longer.
+func (j *Judge) Forget() {
+	j.copied, j.answered, j.held, j.dark = map[key]int{}, map[key]int{}, map[copied]bool{}, map[string]time.Time{}
+}
+
 // SeesCopy reports the endpoints of a service of another cluster that the reader has.
-func (j *Judge) SeesCopy(of, name string, endpoints []netip.Addr, now time.Time) {
-	e := j.exports[key{of, name}]
-	if e == nil || !e.healthy {
-		return
-	}
+func (j *Judge) SeesCopy(from, name string, endpoints []netip.Addr) {
+	of := key{from, name}
 	for _, each := range endpoints {
-		if known := j.addresses[name][each]; known != nil && known.cluster == of && known.period == e.period {
-			note(j.copies, key{of, name}, e.period, now)
-		}
+		j.copied[of] = max(j.copied[of], j.first(of, each))
 	}
 }
 
@@ -183,145 +165,49 @@ func (j *Judge) SeesIPs(name string, ips []netip.Addr, now time.Time) {
 	}
 }
 
-// note keeps the first proof of a period.
-func note(proofs map[key]proof, of key, period int, at time.Time) {
-	if proofs[of].period != period {
-		proofs[of] = proof{period, at}
-	}
-}
-
 const clockFormat = "15:04:05.000"
 
-// Reply judges a reply of the reader's DNS server, and returns what is wrong with it.
+// Reply judges a reply of the reader's DNS server, and returns what is wrong with it:
+//
+//   - an address that no cluster exports for the service, and that is not the IP of its import, for long;
+//   - any address if no cluster exports the service for long;
+//   - none, if a cluster has had a ready endpoint without a break since an answer here proved one of them, or for so long that
+//     it must have arrived. A server that has only begun need not answer.
 func (j *Judge) Reply(reply Reply) (wrong []string) {
 	fault := func(format string, args ...any) {
 		wrong = append(wrong,
 			fmt.Sprintf("%s, %s in %s: %s: ", reply.At.Format(clockFormat), reply.Name, j.reader, reply)+fmt.Sprintf(format, args...))
 	}
 	j.serves = j.serves || reply.Code != dns.RcodeServerFailure
-	for _, each := range reply.Addresses {
-		j.judgeAddress(reply, each, fault)
-	}
-	if len(reply.Addresses) > 0 {
-		if nobody := j.nobodyExports(reply); nobody != "" && len(wrong) == 0 {
-			fault("%s", nobody)
-		}
-		j.learn(reply)
-		return wrong
-	}
-	// A server that has only begun need not answer.
-	if owed := j.owed(reply); owed != "" && (j.serves || j.ClearSince(j.reader, reply.At.Add(-j.bound))) {
-		fault("it is healthy: %s", owed)
-	}
-	return wrong
-}
-
-// owed says why a reply must hold an address, empty where it need not: a cluster has had a ready endpoint, without a
-// break since an answer here showed one of them, or for so long that it must have arrived.
-func (j *Judge) owed(reply Reply) string {
+	long, exported := reply.At.Add(-j.bound), false
+	begins := !j.serves && !j.ClearSince(j.reader, long)
 	for _, cluster := range j.clusters {
 		of := key{cluster, reply.Name}
-		e := j.exports[of]
-		if e == nil || !e.healthy {
-			continue
+		exported = exported || slices.ContainsFunc(j.words[of][j.from(of, reply.At):], func(w word) bool { return w.Exported })
+		if len(reply.Addresses) == 0 && !begins && j.must(of, j.answered[of], reply.At, word.healthy) {
+			fault("it is healthy in %s: %+v", cluster, j.words[of][max(j.answered[of], j.from(of, reply.At)):])
 		}
-		is := fmt.Sprintf("; %s: period %d since %s", cluster, e.period, e.since.Format(clockFormat))
-		if proved := j.proved[of]; proved.period == e.period {
-			return "answers showed it since " + proved.at.Format(clockFormat) + is
-		}
-		long := reply.At.Add(-j.bound)
-		if !e.since.After(long) && j.ClearSince(cluster, long) {
-			return "nothing stood in its way for " + j.bound.String() + is
+		for _, each := range reply.Addresses {
+			j.answered[of] = max(j.answered[of], j.first(of, each))
 		}
 	}
-	return ""
-}
-
-// judgeAddress looks whether an answer may hold the address.
-func (j *Judge) judgeAddress(reply Reply, held netip.Addr, fault func(string, ...any)) {
-	long := reply.At.Add(-j.bound)
-	if known := j.addresses[reply.Name][held]; known != nil && !j.exports[key{known.cluster, reply.Name}].until.IsZero() {
-		if known.until.Before(long) && j.ClearSince(known.cluster, long) {
-			fault("%s withdrew %s at %s, and nothing stood in the way for %s", known.cluster, held,
-				known.until.Format(clockFormat), j.bound)
-		}
-		return
-	}
-	for name, addresses := range j.addresses {
-		if known := addresses[held]; known != nil {
-			fault("%s was never exported for it, but for %s by %s", held, name, known.cluster)
-			return
-		}
-	}
-	until, ok := j.ips[reply.Name][held]
-	switch {
-	case !ok:
-		fault("%s was never exported for it, nor the IP of its import", held)
-	case until.Before(long) && j.ClearSince(j.reader, long):
-		fault("the import lost the IP %s at %s, and nothing stood in the way for %s", held, until.Format(clockFormat),
-			j.bound)
-	}
-}
-
-// nobodyExports says that no cluster has exported the service for long.
-func (j *Judge) nobodyExports(reply Reply) string {
-	long := reply.At.Add(-j.bound)
-	for _, cluster := range j.clusters {
-		e := j.exports[key{cluster, reply.Name}]
-		if e != nil && !e.until.Before(long) || !j.ClearSince(cluster, long) {
-			return ""
-		}
-	}
-	return "nobody has exported it for " + j.bound.String()
-}
-
-// learn notes which exports an answer proves to have arrived.
-func (j *Judge) learn(reply Reply) {
 	for _, held := range reply.Addresses {
-		if known := j.addresses[reply.Name][held]; known != nil {
-			of := key{known.cluster, reply.Name}
-			if e := j.exports[of]; e.healthy && e.period == known.period {
-				note(j.proved, of, e.period, reply.At)
-			}
-			continue
-		}
-		// The IP of the import that there is now: all that the import is made from was there before the query.
-		if !j.ips[reply.Name][held].Equal(forever) {
-			continue
-		}
-		for _, cluster := range j.clusters {
-			of := key{cluster, reply.Name}
-			if e, copied := j.exports[of], j.copies[of]; e != nil && e.healthy && copied.period == e.period {
-				note(j.proved, of, e.period, reply.At)
+		until, isIP := j.ips[reply.Name][held]
+		if until.Equal(forever) { // all that the import is made from was there before the query
+			for _, cluster := range j.clusters {
+				of := key{cluster, reply.Name}
+				j.answered[of] = max(j.answered[of], j.copied[of])
 			}
 		}
+		if (!isIP || until.Before(long) && j.ClearSince(j.reader, long)) &&
+			!slices.ContainsFunc(j.clusters, func(cluster string) bool { return j.may(key{cluster, reply.Name}, held, reply.At) }) {
+			fault("nobody has exported %s for it for %s, nor was it the IP of its import", held, j.bound)
+		}
 	}
-}
-
-// readiness notes which endpoints of an export are ready from now on.
-func (j *Judge) readiness(cluster string, next Service, now time.Time) {
-	for each, known := range j.addresses[next.Name] {
-		if known.cluster != cluster {
-			continue
-		}
-		ready := next.Shared() &&
-			slices.ContainsFunc(next.Endpoints, func(e Endpoint) bool { return e.Ready && e.Address == each })
-		if known.ready && !ready {
-			known.broken = true
-			delete(j.held[next.Name], each)
-		}
-		if ready && !known.ready {
-			known.since = now
-		}
-		known.ready = ready
+	if len(reply.Addresses) > 0 && len(wrong) == 0 && !exported {
+		fault("nobody has exported it for %s", j.bound)
 	}
-}
-
-// Forget is told before what the reader holds of others is deleted, or becomes
-// older than it was: what was proved before counts no longer.
-func (j *Judge) Forget() {
-	j.copies, j.proved = map[key]proof{}, map[key]proof{}
-	j.held, j.dark = map[string]map[netip.Addr]bool{}, map[string]time.Time{}
+	return wrong
 }
 
 // Copies judges all endpoints that the reader holds of a service, by source cluster, and returns what is wrong with them:
@@ -330,49 +216,47 @@ func (j *Judge) Forget() {
 //   - an endpoint is missing that is ready at its source and was held before, or on whose way nothing stood for long;
 //   - none is ready for long, although one is held that is ready at its source, and the API server of the cluster works.
 func (j *Judge) Copies(name string, held map[string][]Endpoint, now time.Time) (wrong []string) {
-	long := now.Add(-j.bound)
 	fault := func(format string, args ...any) {
 		wrong = append(wrong,
 			fmt.Sprintf("%s, copies of %s in %s: ", now.Format(clockFormat), name, j.reader)+fmt.Sprintf(format, args...))
 	}
-	if j.held[name] == nil {
-		j.held[name] = map[netip.Addr]bool{}
-	}
-	present := map[netip.Addr]bool{}
 	ready, demoted := false, ""
+	var missing []string
 	for _, cluster := range slices.Sorted(maps.Keys(held)) {
+		of := key{cluster, name}
 		for _, endpoint := range held[cluster] {
-			known := j.addresses[name][endpoint.Address]
-			present[endpoint.Address] = true
-			ready = ready || endpoint.Ready
+			if ready = ready || endpoint.Ready; endpoint.Ready && !j.may(of, endpoint.Address, now) {
+				fault("%s has not exported %s for it for %s", cluster, endpoint.Address, j.bound)
+			}
+			j.held[copied{of, endpoint.Address}] = true
+		}
+	}
+	for _, cluster := range j.clusters {
+		of := key{cluster, name}
+		if len(j.words[of]) == 0 {
+			continue
+		}
+		for _, endpoint := range j.words[of][len(j.words[of])-1].Endpoints {
+			oldest := 0
+			if j.held[copied{of, endpoint.Address}] {
+				oldest = j.first(of, endpoint.Address)
+			}
+			if !j.must(of, oldest, now, func(w word) bool { return w.ready(endpoint.Address) }) {
+				continue
+			}
+			at := slices.IndexFunc(held[cluster], func(e Endpoint) bool { return e.Address == endpoint.Address })
 			switch {
-			case known != nil && known.cluster == cluster && known.ready:
-				j.held[name][endpoint.Address] = !known.broken
-				// A copy may be of the time when it was not ready.
-				if !endpoint.Ready && (!known.broken || j.ClearSince(cluster, known.since)) {
-					demoted = endpoint.Address.String()
-				}
-			case !endpoint.Ready:
-			case known == nil || known.cluster != cluster || j.exports[key{cluster, name}].until.IsZero():
-				fault("%s never exported %s for it", cluster, endpoint.Address)
-			case known.until.Before(long) && j.ClearSince(cluster, long):
-				fault("%s withdrew %s at %s, and nothing stood in the way for %s", cluster, endpoint.Address,
-					known.until.Format(clockFormat), j.bound)
+			case at < 0:
+				missing = append(missing, fmt.Sprintf("%s of %s", endpoint.Address, cluster))
+			case !held[cluster][at].Ready:
+				demoted = endpoint.Address.String()
 			}
 		}
 	}
-	var missing []string
-	for each, known := range j.addresses[name] {
-		arrived := !known.since.After(long) && j.ClearSince(known.cluster, long)
-		if known.ready && !present[each] && (j.held[name][each] || arrived) {
-			missing = append(missing,
-				fmt.Sprintf("%s of %s, ready since %s, held before: %v", each, known.cluster,
-					known.since.Format(clockFormat), j.held[name][each]))
-		}
-	}
-	if slices.Sort(missing); len(missing) > 0 {
+	if len(missing) > 0 {
 		fault("lost %s", strings.Join(missing, "; "))
 	}
+	long := now.Add(-j.bound)
 	switch dark, was := j.dark[name]; {
 	case ready || demoted == "" || !j.ClearSince(j.reader, long):
 		delete(j.dark, name) // or nothing can be written here

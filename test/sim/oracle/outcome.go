@@ -11,19 +11,14 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// Objects are what one cluster has in one namespace.
+// Objects are what one cluster has in one namespace of what the exports of all come to.
 type Objects struct {
-	// Network is that of the pods of the cluster.
-	Network string
-	// Exports are those that are valid, by name.
-	Exports map[string]Export
 	// Imports are by name.
 	Imports map[string]*v1beta1.ServiceImport
 	// Held are the endpoints behind each import, by name and source cluster.
@@ -43,62 +38,34 @@ type Reply struct {
 
 func (r Reply) String() string { return fmt.Sprint(dns.RcodeToString[r.Code], r.Addresses) }
 
-// Read returns the objects of a cluster, whose pods are in a network and which has some nodes.
-func Read(cluster, network string, nodes map[string]Node, exports []*v1beta1.ServiceExport, imports []*v1beta1.ServiceImport,
-	services []*corev1.Service, endpointSlices []*discoveryv1.EndpointSlice,
-) (Objects, error) {
+// Read returns the objects of a cluster.
+func Read(exports []*v1beta1.ServiceExport, imports []*v1beta1.ServiceImport, endpointSlices []*discoveryv1.EndpointSlice) (Objects, error) {
 	o := Objects{
-		Network: network, Exports: map[string]Export{}, Imports: map[string]*v1beta1.ServiceImport{},
-		Held: map[string]map[string][]Endpoint{}, reported: map[string]string{},
+		Imports: map[string]*v1beta1.ServiceImport{}, Held: map[string]map[string][]Endpoint{}, reported: map[string]string{},
 	}
-	present := map[string]Export{}
-	for _, service := range services {
-		export := Export{Cluster: cluster, DualStack: len(service.Spec.IPFamilies) > 1, Network: network, Nodes: nodes}
-		export.Headless, export.Affinity = service.Spec.ClusterIP == corev1.ClusterIPNone, string(service.Spec.SessionAffinity)
-		for _, port := range service.Spec.Ports {
-			export.Ports = append(export.Ports,
-				Port{Name: port.Name, Protocol: string(port.Protocol), Number: port.Port})
-		}
-		present[service.Name] = export
-	}
-	own := map[string][]Endpoint{}
 	for _, slice := range endpointSlices {
-		from := slice.Labels[v1beta1.LabelSourceCluster]
-		name := slice.Labels[discoveryv1.LabelServiceName]
-		if from != "" {
-			name = slice.Labels[v1beta1.LabelServiceName]
+		from, name := slice.Labels[v1beta1.LabelSourceCluster], slice.Labels[v1beta1.LabelServiceName]
+		if from == "" {
+			continue
+		}
+		if o.Held[name] == nil {
+			o.Held[name] = map[string][]Endpoint{}
 		}
 		for _, endpoint := range slice.Endpoints {
 			address, err := netip.ParseAddr(endpoint.Addresses[0])
 			if err != nil {
 				return o, err
 			}
-			read := Endpoint{
-				Address: address, Host: ptr.Deref(endpoint.Hostname, ""), Node: ptr.Deref(endpoint.NodeName, ""),
+			o.Held[name][from] = append(o.Held[name][from], Endpoint{
+				Address: address, Host: ptr.Deref(endpoint.Hostname, ""),
 				Ready:       ptr.Deref(endpoint.Conditions.Ready, true),
 				Serving:     ptr.Deref(endpoint.Conditions.Serving, true),
 				Terminating: ptr.Deref(endpoint.Conditions.Terminating, false),
-			}
-			if from == "" {
-				own[name] = append(own[name], read)
-				continue
-			}
-			if o.Held[name] == nil {
-				o.Held[name] = map[string][]Endpoint{}
-			}
-			o.Held[name][from] = append(o.Held[name][from], read)
+			})
 		}
 	}
-	for _, export := range exports {
-		o.reported[export.Name] = conflictsOf(export)
-		valid, ok := present[export.Name]
-		if !ok {
-			continue
-		}
-		valid.Name, valid.Present, valid.Exported = export.Name, true, true
-		valid.Created, valid.Endpoints = export.CreationTimestamp.Time, own[export.Name]
-		valid.Labels, valid.Annotations = export.Spec.ExportedLabels, export.Spec.ExportedAnnotations
-		o.Exports[export.Name] = valid
+	for _, each := range exports {
+		o.reported[each.Name] = conflictsOf(each)
 	}
 	for _, each := range imports {
 		o.Imports[each.Name] = each
@@ -121,37 +88,33 @@ func conflictsOf(export *v1beta1.ServiceExport) string {
 	return ""
 }
 
-// Check is nil if every cluster has and answers what the exports of all come to. seen has the objects by cluster, and
-// ask returns the reply to a query for the IPv4 addresses of a service.
-func Check(names []string, seen map[string]Objects, ask func(cluster, name string) Reply) error {
+// Check is nil if the reader has and answers what the exports of all clusters come to. ask returns the reply to a query for
+// the IPv4 addresses of a service.
+func (j *Judge) Check(names []string, o Objects, ask func(name string) Reply) error {
 	for _, name := range names {
-		var all []Export
-		for _, cluster := range slices.Sorted(maps.Keys(seen)) {
-			if export, ok := seen[cluster].Exports[name]; ok {
-				all = append(all, export)
+		var exports []Export
+		for _, cluster := range j.clusters {
+			if words := j.words[key{cluster, name}]; len(words) > 0 && words[len(words)-1].Shared() {
+				exports = append(exports, Export{words[len(words)-1].Service, cluster})
 			}
 		}
-		for _, cluster := range slices.Sorted(maps.Keys(seen)) {
-			o := seen[cluster]
-			exports := In(o.Network, all)
-			merged, imported := Merge(exports)
-			want, err := o.has(name, exports, merged, imported)
-			if err == nil {
-				reply := ask(cluster, name)
-				slices.SortFunc(reply.Addresses, netip.Addr.Compare)
-				err = same("answer", reply.String(), want.String())
-			}
-			if err != nil {
-				return fmt.Errorf("%s in %s: %w", name, cluster, err)
-			}
+		want, err := o.has(j.reader, name, exports)
+		if err == nil {
+			reply := ask(name)
+			slices.SortFunc(reply.Addresses, netip.Addr.Compare)
+			err = same("answer", reply.String(), want.String())
+		}
+		if err != nil {
+			return fmt.Errorf("%s in %s: %w", name, j.reader, err)
 		}
 	}
 	return nil
 }
 
 // has returns the reply that is due if the cluster has what a service comes to.
-func (o Objects) has(name string, exports []Export, merged Import, imported bool) (Reply, error) {
+func (o Objects) has(reader, name string, exports []Export) (Reply, error) {
 	want := Reply{Code: dns.RcodeNameError}
+	merged, imported := Merge(exports)
 	got, exists := o.Imports[name]
 	if exists != imported {
 		return want, fmt.Errorf("import: got %v, want %v", exists, imported)
@@ -172,7 +135,7 @@ func (o Objects) has(name string, exports []Export, merged Import, imported bool
 	if err := same("endpoints", strings.Join(held, "\n"), strings.Join(copies, "\n")); err != nil {
 		return want, err
 	}
-	if _, own := o.Exports[name]; own {
+	if slices.Contains(merged.Clusters, reader) {
 		if err := same("conflicts", o.reported[name], strings.Join(merged.Conflicts, ",")); err != nil {
 			return want, err
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -20,8 +21,10 @@ import (
 type Service struct {
 	Name              string
 	Present, Exported bool // the Service and the ServiceExport
-	Headless          bool
-	Ports             []Port
+	// Created is when the ServiceExport was, in whole seconds.
+	Created  time.Time
+	Headless bool
+	Ports    []Port
 	// Affinity is the session affinity, None or ClientIP; the timeout is always the API server's default.
 	Affinity            string
 	Labels, Annotations map[string]string
@@ -43,10 +46,10 @@ func (s Service) healthy() bool {
 	return s.Shared() && slices.ContainsFunc(s.Endpoints, func(e Endpoint) bool { return e.Ready })
 }
 
-// addresses are those that an answer may hold.
-func (s Service) addresses() (addresses []netip.Addr) {
+// usable are the addresses of the endpoints that an answer may hold.
+func (s Service) usable() (addresses []netip.Addr) {
 	for _, endpoint := range s.Endpoints {
-		if s.Shared() && (endpoint.Ready || endpoint.Serving && endpoint.Terminating) {
+		if endpoint.Ready || endpoint.Serving && endpoint.Terminating {
 			addresses = append(addresses, endpoint.Address)
 		}
 	}

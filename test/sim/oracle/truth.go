@@ -6,8 +6,8 @@
 //	service     what one cluster has under a name, and the requests that change it
 //	operations  random changes: what application teams do while a schedule breaks things
 //	truth       what the exports of all clusters must come to: what is imported, and what is answered
-//	outcome     compares what clusters have and answer with that
 //	judge       holds the answers, and the copies, of one cluster against all that happened, while it happens
+//	outcome     compares what a cluster has and answers with what the last words of all come to
 //
 // It is a second, small reading of KEP-1645 and of the DNS specification beside it, and shares nothing with the controller
 // and the plugin. It is pure: it asks for no time, and has no random numbers, but those that it is given.
@@ -20,7 +20,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 )
 
 // A Port is one of a Service.
@@ -44,14 +43,6 @@ type Endpoint struct {
 type Export struct {
 	Service
 	Cluster string
-	// Created is when the ServiceExport was, in whole seconds.
-	Created time.Time
-	// DualStack tells that the Service has both IP families; the others have one,
-	// the same everywhere. A headless Service without a selector has both.
-	DualStack bool
-	// Network is that of the pods, and Nodes are those of the cluster, by which other networks reach them.
-	Network string
-	Nodes   map[string]Node
 }
 
 // An Import is what all clusters must agree on.
@@ -89,8 +80,8 @@ func Merge(exports []Export) (Import, bool) {
 	for _, export := range ordered {
 		merged.Clusters = append(merged.Clusters, export.Cluster)
 		conflict(export.Headless != oldest.Headless, "TypeConflict")
-		// A headless name needs an address of each family of every backend.
-		conflict(oldest.Headless && export.DualStack != oldest.DualStack, "IPFamilyConflict")
+		// A headless name needs an address of each family of every backend: a headless Service without a selector has both.
+		conflict(oldest.Headless && !export.Headless, "IPFamilyConflict")
 		// The timeout is there with the affinity alone.
 		conflict(export.Affinity != oldest.Affinity, "SessionAffinityConflict", "SessionAffinityConfigConflict")
 		conflict(!maps.Equal(export.Labels, oldest.Labels), "LabelsConflict")
@@ -158,20 +149,6 @@ func Usable(exports []Export) []netip.Addr {
 type Node struct {
 	Address netip.Addr
 	Ready   bool
-}
-
-// In returns the exports as clusters of a network see them.
-func In(network string, exports []Export) (seen []Export) {
-	for _, export := range exports {
-		visible := true
-		if export.Network != network {
-			export.Endpoints, visible = Exposed(export.Headless, export.Endpoints, export.Nodes)
-		}
-		if visible {
-			seen = append(seen, export)
-		}
-	}
-	return seen
 }
 
 // Exposed returns the endpoints that clusters of other networks have of a service that is exposed by node ports, and whether

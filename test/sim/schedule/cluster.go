@@ -61,6 +61,9 @@ func newCluster(r *run, c *sim.Cluster, number int) *cluster {
 // write brings the cluster from one state of a service to the next.
 func (c *cluster) write(from, to oracle.Service) {
 	for _, next := range oracle.Path(from, to) {
+		if !from.Exported {
+			next.Created = time.Now().Truncate(time.Second)
+		}
 		c.carryOut(oracle.Writes(from, next, sim.Namespace)...)
 		c.change(next)
 		c.load.Services[next.Name], from = next, next

@@ -140,7 +140,7 @@ func (c *cluster) see(e apiserver.Event) {
 			for _, endpoint := range object.Endpoints {
 				addresses = append(addresses, oracle.Addresses(endpoint.Addresses)...)
 			}
-			c.judge().SeesCopy(from, object.Labels[v1beta1.LabelServiceName], addresses, e.At)
+			c.judge().SeesCopy(from, object.Labels[v1beta1.LabelServiceName], addresses)
 		}
 	case *unstructured.Unstructured:
 		if derived = e.Resource.Resource == "serviceimports"; derived {
@@ -186,9 +186,7 @@ func (c *cluster) objects() oracle.Objects {
 		return c.had
 	}
 	all := apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices"))
-	o, err := oracle.Read(c.Name, c.r.networks[c.Name], c.nodes, typed[v1beta1.ServiceExport](c, "serviceexports"),
-		typed[v1beta1.ServiceImport](c, "serviceimports"),
-		apiserver.List[*corev1.Service](c.API, corev1.Resource("services")), all)
+	o, err := oracle.Read(typed[v1beta1.ServiceExport](c, "serviceexports"), typed[v1beta1.ServiceImport](c, "serviceimports"), all)
 	c.Must(err)
 	c.had, c.changed = o, false
 	c.copies = slices.DeleteFunc(all, func(s *discoveryv1.EndpointSlice) bool { return s.Labels[v1beta1.LabelServiceName] != placedName })
@@ -215,12 +213,12 @@ func (r *run) converge(when string, patience time.Duration) bool {
 	for {
 		r.until(time.Now().Add(5 * time.Second))
 		r.drain()
-		seen, byName := map[string]oracle.Objects{}, map[string]*cluster{}
+		var err error
 		for _, c := range r.clusters {
-			seen[c.Name], byName[c.Name] = c.objects(), c
+			if err == nil {
+				err = c.judge().Check(r.services, c.objects(), c.ask)
+			}
 		}
-		err := oracle.Check(r.services, seen,
-			func(cluster, name string) oracle.Reply { return byName[cluster].ask(name) })
 		if err == nil {
 			r.note("all clusters have and answer the same %s", when)
 			return true
