@@ -29,3 +29,11 @@ func expect(t *testing.T, c *sim.Cluster, want map[string]string) {
 		}
 	}
 }
+
+// must ends the test on an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
