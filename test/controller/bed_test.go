@@ -11,7 +11,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -138,30 +137,20 @@ func carry(t *testing.T, listener net.Listener, dial func() (net.Conn, error)) {
 				continue // it is out of descriptors, or the client went: neither is for ever
 			}
 			go func() {
+				defer from.Close()
 				to, err := dial()
 				if err != nil {
-					end(from, syscall.ECONNRESET) // as near as an accepted connection comes to a refused one
-					return
+					return // as near as an accepted connection comes to a refused one
 				}
-				go copyAll(to, from)
-				copyAll(from, to)
+				defer to.Close()
+				go func() {
+					defer to.Close()
+					_, _ = io.Copy(to, from)
+				}()
+				_, _ = io.Copy(from, to)
 			}()
 		}
 	}()
-}
-
-// copyAll copies what from says to to, and ends to as from ends.
-func copyAll(to, from net.Conn) {
-	_, err := io.Copy(to, from)
-	end(to, err)
-}
-
-// end closes a connection, so that its peer sees a reset if that is the reason.
-func end(connection net.Conn, reason error) {
-	if errors.Is(reason, syscall.ECONNRESET) {
-		_ = connection.(interface{ SetLinger(seconds int) error }).SetLinger(0)
-	}
-	_ = connection.Close()
 }
 
 // credential is a kubeconfig with which a member is read at a URL.
