@@ -38,11 +38,13 @@ func adoption(s *Set, east, west *Cluster) {
 	imported := east.Import("same")
 	west.Export("same:10.65.0.10")
 	east.ExpectEvent(imported, apply.EventForeignObject)
+	east.Export("same:10.64.0.10") // which is published all the same
+	s.Expect(View{"same": ofBoth}, west)
 	if after := east.Import("same"); after.ResourceVersion != imported.ResourceVersion {
 		s.Fatalf("the import was changed before anybody asked: %v", after)
 	}
 	east.annotateImport("same", export.AnnotationAdopt, "true")
-	s.Expect(View{"same": "west/10.65.0.10 -> VIP"})
+	s.Expect(View{"same": ofBoth})
 	east.IPs("same", before.Spec.ClusterIPs...)
 	after := east.service(derived)
 	if after.UID != before.UID || !export.IsManaged(after) {

@@ -100,18 +100,16 @@ func preferCluster(s *Set, east, west *Cluster) {
 	for _, c := range s.clusters {
 		c.PutExport("web", "{exportedAnnotations: null}")
 	}
-	east.ExpectHints("web", "east=- west=- west=- -")
-}
+	const none = "east=- west=- west=- -"
+	east.ExpectHints("web", none)
 
-// preferByFlag: the operator's preference is for imports that have none.
-func preferByFlag(s *Set, east, west *Cluster) {
+	// The operator's preference is for imports that have none.
 	east.Options.Prefer = placement.PreferCluster
 	east.Restart()
-	for c, address := range map[*Cluster]string{east: "10.64.0.10", west: "10.65.0.10"} {
-		c.Export("plain:"+address, "refuses:"+address)
-		c.Prefer("refuses", placement.PreferNone)
+	east.ExpectHints("web", "east=east-a,east-b,east-c west=elsewhere west=elsewhere PreferClose True Hinted")
+	west.ExpectHints("web", none)
+	for _, c := range s.clusters {
+		c.Prefer("web", placement.PreferNone)
 	}
-	east.ExpectHints("plain", "east=east-a,east-b west=elsewhere PreferClose True Hinted")
-	west.ExpectHints("plain", "east=- west=- -")
-	east.ExpectHints("refuses", "east=- west=- -")
+	east.ExpectHints("web", none)
 }

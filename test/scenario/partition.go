@@ -50,8 +50,11 @@ func changesMeanwhile(s *Set, east, west, _ *Cluster) {
 }
 
 // nobodyHeard: if all members are silent at once, the fault is more likely here. All are demoted, and so none: no
-// endpoint goes but to one that is ready. That holds across restarts, and no member is gone by it.
+// endpoint goes but to one that is ready. That holds across restarts, and no member is gone by it. One that is silent alone
+// is removed after a time if the operator asks for it.
 func nobodyHeard(s *Set, east, west, north *Cluster) {
+	stay := sync.OnceFunc(s.answersStay())
+	defer stay()
 	p, other := Pair{east, west}, Pair{east, north}
 	east.Options.GoneAfter = 2 * time.Minute
 	east.Restart()
@@ -70,6 +73,15 @@ func nobodyHeard(s *Set, east, west, north *Cluster) {
 	s.Judged(p, "Silent")
 	s.Except(east, westDemoted, healthy)
 	s.hear(p)
+	s.Expect(healthy)
+	stay()
+
+	s.cut(p)
+	s.Except(east, westDemoted, healthy)
+	s.Holds(time.Minute, westDemoted, east)
+	s.Except(east, westGone, healthy)
+	s.LeaseSays(p, "gone")
+	s.restore(p)
 	s.Expect(healthy)
 }
 
@@ -97,22 +109,6 @@ func flaps(s *Set, east, west, north *Cluster) {
 	s.LeaseSays(p, "stale")
 	east.Restart()
 	s.Judged(p, "Heard")
-	s.Expect(healthy)
-}
-
-// goneAfter: a silent member is removed only if the operator asks for it.
-func goneAfter(s *Set, east, west, north *Cluster) {
-	p := Pair{east, west}
-	east.Options.GoneAfter = 2 * time.Minute
-	east.Restart()
-	s.Judged(p, "Heard")
-	s.Judged(Pair{east, north}, "Heard")
-	s.cut(p)
-	s.Except(east, westDemoted, healthy)
-	s.Holds(time.Minute, westDemoted, east)
-	s.Except(east, westGone, healthy)
-	s.LeaseSays(p, "gone")
-	s.restore(p)
 	s.Expect(healthy)
 }
 

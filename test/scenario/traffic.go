@@ -26,8 +26,10 @@ func (s *Set) Ask(service, annotation, value string) {
 	}
 }
 
-// tiers: the second tier is used while the first has no ready endpoint, also if it is silent.
-func tiers(s *Set, east, west, north *Cluster) {
+// traffic: endpoints are used by tiers and weights, of all clusters the same, and SRV answers of a headless import have all
+// tiers and fine shares. Random schedules have all kinds of both, and clusters that are overloaded.
+func traffic(s *Set, east, west, north *Cluster) {
+	s.ExpectSRV("db", "0 100 10-65-0-3.west, 0 100 10-66-0-3.north")
 	for _, service := range []string{"web", "db"} {
 		s.Ask(service, export.AnnotationPrefer, "north > west")
 	}
@@ -36,30 +38,52 @@ func tiers(s *Set, east, west, north *Cluster) {
 		"db", "north/10.66.0.3 west/10.65.0.3~ -> 10.66.0.3",
 	)
 	s.Expect(ordered)
+	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
 	north.SetEndpoints("db")
 	s.Expect(ordered.With("db", "west/10.65.0.3 -> 10.65.0.3"))
 	north.SetEndpoints("db", "10.66.0.3")
 	s.Expect(ordered)
-	east.Restart()
-	s.Expect(ordered)
+	s.rests(east)
 
-	// What is silent comes after all that is not.
+	// What is silent comes after all that is not, and is not listed.
 	p := Pair{east, north}
 	s.silence(p)
 	s.Except(east, healthy.With(
 		"web", "north/10.66.0.1~ west/10.65.0.1 -> VIP",
 		"db", "north/10.66.0.3~ west/10.65.0.3 -> 10.65.0.3",
 	), ordered)
+	s.ExpectSRV("db", "2 100 10-65-0-3.west", east)
 	s.hear(p)
 	s.Expect(ordered)
+	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
 
 	// The order is seen from each cluster.
 	s.Ask("web", export.AnnotationPrefer, "local > north > west")
 	s.Ask("db", "", "")
 	s.Expect(healthy.With("web", ordered["web"]), east)
 	s.Expect(healthy, west, north) // hints put each first at home, and the other is the next
+
+	// Shares are of all endpoints; a cluster without a share comes after its tier.
+	for _, service := range []string{"web", "db"} {
+		west.SetEndpoints(service, "10.65.0.3", "10.65.0.4")
+		north.SetEndpoints(service, "10.66.0.3", "10.66.0.4", "10.66.0.5")
+		s.Ask(service, "", "")
+		s.Ask(service, export.AnnotationWeights, "west=20")
+		s.ExpectShares(service, Shares{"west": 1, "north": 3})
+	}
+	s.ExpectSRV("db", "0 13824 10-66-0-3.north, 0 13824 10-66-0-4.north, 0 13824 10-66-0-5.north, "+
+		"0 5120 10-65-0-3.west, 0 5120 10-65-0-4.west")
+	s.rests(east)
+	s.silence(p)
+	s.ExpectShares("web", Shares{"west": 2}, east)
+	s.hear(p)
+	s.ExpectShares("web", Shares{"west": 1, "north": 3})
+	exportAll(west)
+	exportAll(north)
 	s.Ask("web", "", "")
+	s.Ask("db", "", "")
 	s.Expect(healthy)
+	s.ExpectSRV("db", "0 100 10-65-0-3.west, 0 100 10-66-0-3.north")
 }
 
 // border: what is in another region is not used and not answered, whatever happens inside.
@@ -143,30 +167,6 @@ func borderLifted(s *Set, east, west *Cluster) {
 	}
 }
 
-// weighted: k of n endpoints are used, of all clusters the same, and the rest is the last resort. Random schedules have all
-// kinds of weights, and clusters that are overloaded.
-func weighted(s *Set, east, west, north *Cluster) {
-	west.SetEndpoints("web", "10.65.0.1", "10.65.0.2", "10.65.0.3")
-	north.SetEndpoints("web", "10.66.0.1", "10.66.0.2", "10.66.0.3")
-	s.Ask("web", export.AnnotationWeights, "west=25")
-	s.ExpectShares("web", Shares{"west": 1, "north": 3})
-	// More elsewhere is more here; and a restart changes nothing.
-	north.SetEndpoints("web", "10.66.0.1", "10.66.0.2", "10.66.0.3", "10.66.0.4", "10.66.0.5", "10.66.0.6")
-	s.ExpectShares("web", Shares{"west": 2, "north": 6})
-	s.rests(east)
-
-	// What is silent has no share, and is the last resort.
-	p := Pair{east, north}
-	s.silence(p)
-	s.ExpectShares("web", Shares{"west": 3}, east)
-	s.hear(p)
-	s.ExpectShares("web", Shares{"west": 2, "north": 6})
-	exportAll(west)
-	exportAll(north)
-	s.Ask("web", "", "")
-	s.Expect(healthy)
-}
-
 // Shares are how many ready endpoints of clusters an import has.
 type Shares map[string]int
 
@@ -198,38 +198,6 @@ func (s *Set) ExpectShares(service string, want Shares, in ...*Cluster) {
 		}
 		return nil
 	})
-}
-
-// inSRV: SRV answers of a headless import have all tiers and fine shares, whatever A answers have.
-func inSRV(s *Set, east, west, north *Cluster) {
-	s.ExpectSRV("db", "0 100 10-65-0-3.west, 0 100 10-66-0-3.north")
-	s.Ask("db", export.AnnotationPrefer, "north > west")
-	ordered := healthy.With("db", "north/10.66.0.3 west/10.65.0.3~ -> 10.66.0.3")
-	s.Expect(ordered)
-	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
-	s.rests(east)
-
-	// What is silent is not listed.
-	p := Pair{east, north}
-	s.silence(p)
-	s.ExpectSRV("db", "2 100 10-65-0-3.west", east)
-	s.hear(p)
-	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
-
-	// Shares are of all endpoints; a cluster without a share comes after its tier.
-	west.SetEndpoints("db", "10.65.0.3", "10.65.0.4")
-	north.SetEndpoints("db", "10.66.0.3", "10.66.0.4", "10.66.0.5")
-	s.Ask("db", "", "")
-	s.Ask("db", export.AnnotationWeights, "west=20")
-	s.ExpectShares("db", Shares{"west": 1, "north": 3})
-	s.ExpectSRV("db", "0 13824 10-66-0-3.north, 0 13824 10-66-0-4.north, 0 13824 10-66-0-5.north, "+
-		"0 5120 10-65-0-3.west, 0 5120 10-65-0-4.west")
-	s.Quiet()
-	exportAll(west)
-	exportAll(north)
-	s.Ask("db", "", "")
-	s.Expect(healthy)
-	s.ExpectSRV("db", "0 100 10-65-0-3.west, 0 100 10-66-0-3.north")
 }
 
 // ExpectSRV waits until DNS in clusters, or all, answers these SRV records of a service.
