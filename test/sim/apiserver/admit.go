@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
@@ -31,17 +32,13 @@ func (s *Server) begin() {
 		cidr.Spec.CIDRs = append(cidr.Spec.CIDRs, each.String())
 	}
 	for _, name := range []string{"default", "kube-system"} {
-		s.put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, "namespaces")
+		s.put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, corev1.SchemeGroupVersion.WithResource("namespaces"))
 	}
-	s.put(cidr, "servicecidrs")
+	s.put(cidr, networkingv1.SchemeGroupVersion.WithResource("servicecidrs"))
 }
 
-func (s *Server) put(object runtime.Object, resource string) {
-	kinds, _, err := scheme.Scheme.ObjectKinds(object)
-	if err != nil {
-		panic(err)
-	}
-	k := builtIn[kinds[0].GroupVersion().WithResource(resource)]
+func (s *Server) put(object runtime.Object, resource schema.GroupVersionResource) {
+	k := builtIn[resource]
 	object.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
 	if failure := s.admitCreate(k, object); failure != nil {
 		panic(failure)
@@ -53,11 +50,7 @@ func (s *Server) put(object runtime.Object, resource string) {
 func (k *kind) empty() runtime.Object {
 	var object runtime.Object = &unstructured.Unstructured{Object: map[string]any{}}
 	if !k.custom() && k.Group != definitions.Group {
-		typed, err := scheme.Scheme.New(k.GroupVersionKind)
-		if err != nil {
-			panic(err)
-		}
-		object = typed
+		object = need(scheme.Scheme.New(k.GroupVersionKind))
 	}
 	object.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
 	return object
@@ -100,10 +93,7 @@ func (s *Server) admitCreate(k *kind, object runtime.Object) *apierrors.StatusEr
 		return s.admitService(object, nil)
 	case *corev1.Namespace:
 		object.Status.Phase = corev1.NamespaceActive
-		if object.Labels == nil {
-			object.Labels = map[string]string{}
-		}
-		object.Labels[corev1.LabelMetadataName] = object.Name
+		metav1.SetMetaDataLabel(&object.ObjectMeta, corev1.LabelMetadataName, object.Name)
 	case *corev1.Pod:
 		object.Status = corev1.PodStatus{Phase: corev1.PodPending}
 	case *appsv1.Deployment:
@@ -151,10 +141,7 @@ func (s *Server) admitUpdate(t *target, old, object runtime.Object) (runtime.Obj
 			return nil, failure
 		}
 	case *corev1.Namespace:
-		if object.Labels == nil {
-			object.Labels = map[string]string{}
-		}
-		object.Labels[corev1.LabelMetadataName] = object.Name
+		metav1.SetMetaDataLabel(&object.ObjectMeta, corev1.LabelMetadataName, object.Name)
 	case *discoveryv1.EndpointSlice:
 		admitSlice(object)
 		if object.AddressType != old.(*discoveryv1.EndpointSlice).AddressType {

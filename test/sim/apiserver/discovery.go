@@ -36,11 +36,7 @@ func (s *Server) document(req *http.Request) *http.Response {
 		return refuse(req, apierrors.NewGenericServerResponse(http.StatusNotFound, req.Method, schema.GroupResource{}, "",
 			"404 page not found", 0, true))
 	}
-	text, err := json.Marshal(document)
-	if err != nil {
-		panic(err)
-	}
-	return respond(req, http.StatusOK, jsonType, text)
+	return respond(req, http.StatusOK, jsonType, need(json.Marshal(document)))
 }
 
 // served are all resources in all versions, in an order that depends on nothing else. The newest version comes first.

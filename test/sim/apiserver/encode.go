@@ -69,17 +69,18 @@ func (f format) present(object runtime.Object) runtime.Object {
 }
 
 func (f format) encode(object runtime.Object) []byte {
-	var text []byte
-	var err error
 	if f.protobuf {
-		text, err = runtime.Encode(protobufSerializer, object)
-	} else {
-		text, err = json.Marshal(object)
+		return need(runtime.Encode(protobufSerializer, object))
 	}
+	return need(json.Marshal(object))
+}
+
+// need is a result that has no reason to fail: what is encoded was decoded before.
+func need[T any](result T, err error) T {
 	if err != nil {
-		panic(fmt.Sprintf("%s: %v", f.kind.Kind, err)) // it was decoded before
+		panic(err)
 	}
-	return text
+	return result
 }
 
 // list encodes a list of objects in a revision.
@@ -90,29 +91,20 @@ func (f format) list(objects []runtime.Object, revision int64, next string) []by
 		items[i] = f.present(each)
 	}
 	if f.kind.custom() || f.kind.Group == definitions.Group {
-		text, err := json.Marshal(map[string]any{
+		return need(json.Marshal(map[string]any{
 			"apiVersion": f.kind.GroupVersion().String(), "kind": f.kind.Kind + "List", "metadata": listMeta,
 			"items": items,
-		})
-		if err != nil {
-			panic(err)
-		}
-		return text
+		}))
 	}
-	list, err := scheme.Scheme.New(f.kind.GroupVersion().WithKind(f.kind.Kind + "List"))
-	if err != nil {
-		panic(err)
-	}
+	kind := f.kind.GroupVersion().WithKind(f.kind.Kind + "List")
+	list := need(scheme.Scheme.New(kind))
 	if err := meta.SetList(list, items); err != nil {
 		panic(err)
 	}
-	accessor, err := meta.ListAccessor(list)
-	if err != nil {
-		panic(err)
-	}
+	accessor := need(meta.ListAccessor(list))
 	accessor.SetResourceVersion(listMeta.ResourceVersion)
 	accessor.SetContinue(next)
-	list.GetObjectKind().SetGroupVersionKind(f.kind.GroupVersion().WithKind(f.kind.Kind + "List"))
+	list.GetObjectKind().SetGroupVersionKind(kind)
 	return f.encode(list)
 }
 
@@ -122,10 +114,7 @@ func (f format) frame(eventType string, object runtime.Object) []byte {
 	if !f.protobuf {
 		return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", eventType, raw)
 	}
-	text, err := (&metav1.WatchEvent{Type: eventType, Object: runtime.RawExtension{Raw: raw}}).Marshal()
-	if err != nil {
-		panic(err)
-	}
+	text := need((&metav1.WatchEvent{Type: eventType, Object: runtime.RawExtension{Raw: raw}}).Marshal())
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
 }
 
@@ -208,11 +197,7 @@ func (t *target) answer(req *http.Request, code int, object runtime.Object,
 func refuse(req *http.Request, err *apierrors.StatusError) *http.Response {
 	status := err.Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	text, encodeErr := json.Marshal(&status)
-	if encodeErr != nil {
-		panic(encodeErr)
-	}
-	response := respond(req, int(status.Code), jsonType, text)
+	response := respond(req, int(status.Code), jsonType, need(json.Marshal(&status)))
 	if details := status.Details; details != nil && details.RetryAfterSeconds > 0 {
 		response.Header.Set("Retry-After", strconv.Itoa(int(details.RetryAfterSeconds)))
 	}

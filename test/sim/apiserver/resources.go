@@ -198,14 +198,8 @@ func fit(openAPI map[string]any, value any, path *field.Path) (problems field.Er
 	return problems
 }
 
-// access returns the metadata of an object of the server.
-func access(object runtime.Object) metav1.Object {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		panic(err) // every kind has metadata
-	}
-	return accessor
-}
+// access returns the metadata of an object of the server, which every kind has.
+func access(object runtime.Object) metav1.Object { return need(meta.Accessor(object)) }
 
 func keyOf(object runtime.Object) string {
 	m := access(object)

@@ -128,11 +128,7 @@ func (s *Server) Write(object runtime.Object) error {
 	t := s.about(object)
 	object = object.DeepCopyObject()
 	if _, is := object.(*unstructured.Unstructured); t.kind.custom() && !is {
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return err
-		}
-		object = &unstructured.Unstructured{Object: fields}
+		object = &unstructured.Unstructured{Object: need(runtime.DefaultUnstructuredConverter.ToUnstructured(object))}
 	}
 	failure := t.kind.accept(object)
 	if old, missing := s.existing(t); failure == nil && missing != nil {
