@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -23,7 +22,6 @@ type pipe struct {
 	from     int // which end writes: index into cut
 	closed   error
 	lost     bool // nothing arrives any more
-	resets   bool // its end is a reset
 	deadline time.Time
 	timer    *time.Timer
 }
@@ -74,9 +72,6 @@ func (p *pipe) read(buffer []byte) (int, error) {
 		case !p.deadline.IsZero() && !time.Now().Before(p.deadline):
 			return 0, os.ErrDeadlineExceeded
 		case ended && len(p.segments) == 0 && !p.holds(p.from):
-			if p.resets {
-				return 0, syscall.ECONNRESET
-			}
 			return 0, io.EOF
 		}
 		p.changed.Wait()
@@ -97,9 +92,6 @@ func (p *pipe) close(err error) {
 	}
 	if p.closed == nil || !errors.Is(err, io.EOF) {
 		p.closed = err
-	}
-	if p.resets {
-		p.segments = nil
 	}
 	p.changed.Broadcast()
 }
@@ -133,14 +125,6 @@ func (c *conn) SetReadDeadline(at time.Time) error {
 }
 func (c *conn) SetWriteDeadline(time.Time) error { return nil } // a write never waits
 func (c *conn) SetDeadline(at time.Time) error   { return c.SetReadDeadline(at) }
-
-// SetLinger has Close reset the connection if the time is 0, as that of a net.TCPConn: what did not arrive is lost.
-func (c *conn) SetLinger(seconds int) error {
-	c.out.mu.Lock()
-	defer c.out.mu.Unlock()
-	c.out.resets = seconds == 0
-	return nil
-}
 
 func (c *conn) Close() error {
 	c.in.mu.Lock()
