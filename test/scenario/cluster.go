@@ -3,11 +3,13 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"sync/atomic"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
@@ -136,17 +138,22 @@ func (s *Set) Judged(p Pair, reason string) {
 
 // LeaseSays waits until the Lease of a member has a state, or none is there if it is empty.
 func (s *Set) LeaseSays(p Pair, state string) {
-	s.Eventually("Lease of "+p.Source.Name+" in "+p.Reader.Name, func() error {
-		lease, err := p.Reader.Kube.CoordinationV1().Leases(system).Get(s.Context(),
-			memberstate.LeasePrefix+p.Source.Name, metav1.GetOptions{})
-		if ignoreNotFound(err) != nil {
-			return err
-		}
-		if got := lease.Annotations[memberstate.StateAnnotation]; got != state || (err == nil) != (state != "") {
-			return fmt.Errorf("it says %q, not %q: %w", got, state, err)
-		}
-		return nil
+	s.Becomes("Lease of "+p.Source.Name+" in "+p.Reader.Name, state, func() (string, error) {
+		lease := p.Reader.Lease(memberstate.LeasePrefix + p.Source.Name)
+		return cmp.Or(lease.Annotations[memberstate.StateAnnotation], lease.Name), nil
 	})
+}
+
+// Lease returns a Lease of the controllers, an empty one if there is none.
+func (o *Objects) Lease(name string) *coordinationv1.Lease {
+	lease, err := o.Kube.CoordinationV1().Leases(system).Get(o.set.Context(), name, metav1.GetOptions{})
+	o.set.must(ignoreNotFound(err))
+	return lease
+}
+
+// DeleteLease deletes one, if there is one.
+func (o *Objects) DeleteLease(name string) {
+	o.set.must(ignoreNotFound(o.Kube.CoordinationV1().Leases(system).Delete(o.set.Context(), name, metav1.DeleteOptions{})))
 }
 
 // ExpectEvent waits for an Event on an object that says all words.

@@ -55,7 +55,7 @@ func rebuilt(s *Set) {
 		c.Stop()
 	}
 	// It may have renewed its heartbeat before it was stopped, with the id that it had.
-	s.deleteLease(again, member.HeartbeatLease)
+	again.DeleteLease(member.HeartbeatLease)
 	again.Options.Cluster = "west"
 	for _, each := range s.Pairs() {
 		if each.Reader == again || each.Source == again {
@@ -114,10 +114,6 @@ func (s *Set) editLease(c *Cluster, name string, change func(*coordinationv1.Lea
 	})
 }
 
-func (s *Set) deleteLease(c *Cluster, name string) {
-	s.must(ignoreNotFound(c.Kube.CoordinationV1().Leases(system).Delete(s.Context(), name, metav1.DeleteOptions{})))
-}
-
 // leases: those of a member and of the heartbeat are edited and deleted by hand. That decides nothing for long.
 func leases(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
@@ -128,7 +124,7 @@ func leases(s *Set, east, west, _ *Cluster) {
 		lease.Spec.RenewTime = nil
 	})
 	s.LeaseSays(p, "fresh")
-	s.deleteLease(east, name)
+	east.DeleteLease(name)
 	s.LeaseSays(p, "fresh")
 	s.Expect(healthy)
 	// A successor believes it until it hears the member.
@@ -146,7 +142,7 @@ func leases(s *Set, east, west, _ *Cluster) {
 	s.Judged(p, "ClusterIDMismatch")
 	s.Judged(p, "Heard")
 	s.Expect(healthy)
-	s.deleteLease(west, member.HeartbeatLease)
+	west.DeleteLease(member.HeartbeatLease)
 	s.Holds(24*time.Second, healthy)
 	s.Judged(p, "Heard")
 }
@@ -165,7 +161,7 @@ func leaderLease(s *Set, east, west *Cluster) {
 	leads(0)
 	west.SetEndpoints("web", "10.65.0.11")
 	s.Holds(10*time.Second, web(ofWest), east, west)
-	s.deleteLease(west, controller.LeaderLease)
+	west.DeleteLease(controller.LeaderLease)
 	leads(1)
 	s.Expect(web("west/10.65.0.11 -> VIP"))
 }

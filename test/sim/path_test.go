@@ -9,11 +9,8 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
@@ -69,15 +66,10 @@ func (p *paths) start(c *sim.Cluster, address string) {
 
 // lease returns an annotation of the Lease that shows a member.
 func (p *paths) lease(reader *sim.Cluster, source, annotation string) string {
-	p.t.Helper()
-	lease, err := reader.Kube.CoordinationV1().Leases(member.DefaultNamespace).Get(p.t.Context(),
-		memberstate.LeasePrefix+source, metav1.GetOptions{})
-	must(p.t, err)
-	return lease.Annotations[annotation]
+	return reader.Lease(memberstate.LeasePrefix + source).Annotations[annotation]
 }
 
 func (p *paths) path(reader *sim.Cluster, source string) string {
-	p.t.Helper()
 	return p.lease(reader, source, memberstate.PathAnnotation)
 }
 
@@ -96,11 +88,13 @@ func (p *paths) cut(from, to string, direction network.Direction) {
 // restore undoes cut and others.
 func (p *paths) restore(from, to string) { p.change(from, canariesOf(to), p.Network.Restore) }
 
-// until returns how long it takes until a member is demoted or is not, at most a while.
-func (p *paths) until(reader, source string, demoted bool, atMost time.Duration) time.Duration {
+// The states of a member that is demoted, and of one that is not.
+const stale, fresh = "stale", "fresh"
+
+// until returns how long it takes until a member has a state, at most a while.
+func (p *paths) until(reader, source, state string, atMost time.Duration) time.Duration {
 	p.t.Helper()
 	c, began := p.Cluster(reader), time.Now()
-	state := map[bool]string{true: liveness.Stale.String(), false: liveness.Fresh.String()}[demoted]
 	for p.lease(c, source, memberstate.StateAnnotation) != state {
 		if time.Since(began) > atMost {
 			p.t.Fatalf("%s is not %s for %s after %s; %s sees %s", source, state, reader, atMost, reader, c.See("web"))
@@ -110,13 +104,12 @@ func (p *paths) until(reader, source string, demoted bool, atMost time.Duration)
 	return time.Since(began)
 }
 
-// never asserts for a while that a member is not demoted, or that it stays so.
-func (p *paths) never(reader, source string, demoted bool, long time.Duration) {
+// never asserts for a while that a member does not have a state.
+func (p *paths) never(reader, source, state string, long time.Duration) {
 	p.t.Helper()
-	c, state := p.Cluster(reader), map[bool]string{true: "stale", false: "fresh"}[demoted]
 	for began := time.Now(); time.Since(began) < long; sim.Wait(250 * time.Millisecond) {
-		if got := p.lease(c, source, memberstate.StateAnnotation); got == state {
-			p.t.Fatalf("%s is %s for %s after %s", source, got, reader, time.Since(began))
+		if p.lease(p.Cluster(reader), source, memberstate.StateAnnotation) == state {
+			p.t.Fatalf("%s is %s for %s after %s", source, state, reader, time.Since(began))
 		}
 	}
 }
@@ -144,22 +137,22 @@ func TestPathIsCut(t *testing.T) {
 				for phase := range 3 { // of the probes
 					sim.Wait(6*time.Minute + time.Duration(phase)*330*time.Millisecond)
 					p.cut("east", "west", row.direction)
-					away := p.until("east", "west", true, 3700*time.Millisecond) // kube-proxy takes another second
+					away := p.until("east", "west", stale, 3700*time.Millisecond) // kube-proxy takes another second
 					if path := p.lease(east, "west", memberstate.PathAnnotation); path != "unreachable" {
 						t.Errorf("the Lease has the path %q", path)
 					}
 					expect(t, east, map[string]string{"web": withoutIt})
-					p.never("east", "west", false, time.Minute)
+					p.never("east", "west", fresh, time.Minute)
 					p.restore("east", "west")
-					back := p.until("east", "west", false, 5*time.Second)
+					back := p.until("east", "west", fresh, 5*time.Second)
 					t.Logf("demoted after %s, back after %s", away, back)
 					expect(t, east, map[string]string{"web": everywhere})
 				}
 				// What east does not reach, the others do.
 				p.cut("east", "west", row.direction)
-				p.until("east", "west", true, 5*time.Second)
+				p.until("east", "west", stale, 5*time.Second)
 				for _, pair := range [][2]string{{"north", "west"}, {"west", "east"}, {"east", "north"}} {
-					p.never(pair[0], pair[1], true, 10*time.Second)
+					p.never(pair[0], pair[1], stale, 10*time.Second)
 				}
 			})
 		})
@@ -178,7 +171,7 @@ func TestPathIsWhole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onPaths(t, three, func(p *paths) {
 				p.change("east", canariesOf("west"), func(from, canary string) { disturb(p.Network, from, canary) })
-				p.never("east", "west", true, 10*time.Minute)
+				p.never("east", "west", stale, 10*time.Minute)
 			})
 		})
 	}
@@ -190,7 +183,7 @@ func TestPathAndLeaders(t *testing.T) {
 	onPaths(t, three, func(p *paths) {
 		west, old := p.Cluster("west"), canariesOf("west")
 		p.replicas[old[0]].Kill()
-		p.never("east", "west", true, time.Minute)
+		p.never("east", "west", stale, time.Minute)
 		p.start(west, old[0])
 		sim.Wait(time.Minute)
 
@@ -200,24 +193,24 @@ func TestPathAndLeaders(t *testing.T) {
 			next := fmt.Sprintf("10.65.9.%d", 10+round)
 			p.start(west, next)
 			west.OfferCanaries(now[1], next)
-			p.never("east", "west", true, 10*time.Second)
+			p.never("east", "west", stale, 10*time.Second)
 			p.replicas[now[0]].Stop()
 			now = []string{now[1], next}
-			p.never("east", "west", true, 2*time.Second)
+			p.never("east", "west", stale, 2*time.Second)
 		}
-		p.never("east", "west", true, time.Minute)
+		p.never("east", "west", stale, time.Minute)
 
 		east := canariesOf("east")
 		for _, canary := range now {
 			p.Network.Cut("east", canary, network.Both)
 		}
-		p.until("east", "west", true, 5*time.Second)
+		p.until("east", "west", stale, 5*time.Second)
 		p.replicas[east[0]].Stop()
-		p.never("east", "west", false, time.Minute)
+		p.never("east", "west", fresh, time.Minute)
 		for _, canary := range now {
 			p.Network.Restore("east", canary)
 		}
-		p.until("east", "west", false, 5*time.Second)
+		p.until("east", "west", fresh, 5*time.Second)
 	})
 }
 
@@ -264,7 +257,7 @@ func TestLostClusters(t *testing.T) {
 						if !uplink {
 							p.Cluster(other).Start()
 						}
-						p.until("east", other, false, 30*time.Second)
+						p.until("east", other, fresh, 30*time.Second)
 					}
 					sim.Wait(time.Second)
 					expect(t, east, map[string]string{"web": whole})
@@ -290,25 +283,25 @@ func inUse(c *sim.Cluster) string {
 func TestNoCanary(t *testing.T) {
 	onPaths(t, three, func(p *paths) {
 		p.cut("east", "west", network.Both)
-		p.until("east", "west", true, 5*time.Second)
+		p.until("east", "west", stale, 5*time.Second)
 		// Its replicas are unready for a moment.
 		p.Cluster("west").OfferCanaries()
-		p.never("east", "west", false, 4*liveness.HeartbeatInterval)
+		p.never("east", "west", fresh, 4*liveness.HeartbeatInterval)
 		p.Cluster("west").OfferCanaries(canariesOf("west")...)
-		p.never("east", "west", false, time.Minute)
+		p.never("east", "west", fresh, time.Minute)
 		p.Cluster("west").OfferCanaries()
-		p.until("east", "west", false, 30*time.Second+2*liveness.HeartbeatInterval)
+		p.until("east", "west", fresh, 30*time.Second+2*liveness.HeartbeatInterval)
 		if got := p.path(p.Cluster("east"), "west"); got != "" {
 			t.Errorf("the path is %q", got)
 		}
-		p.never("east", "west", true, 2*controller.DefaultStaleAfter)
+		p.never("east", "west", stale, 2*controller.DefaultStaleAfter)
 		// A controller without probes.
 		for _, address := range canariesOf("west") {
 			p.replicas[address].Stop()
 		}
 		p.Cluster("west").OfferCanaries(canariesOf("west")...)
 		p.Cluster("west").Start()
-		p.never("east", "west", true, 2*controller.DefaultStaleAfter)
+		p.never("east", "west", stale, 2*controller.DefaultStaleAfter)
 		if got := p.path(p.Cluster("west"), "east"); got != "" {
 			t.Errorf("the path from a cluster that takes no part is %q", got)
 		}

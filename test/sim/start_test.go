@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -60,9 +59,7 @@ func TestStarts(t *testing.T) {
 				west.SetEndpoints("web", "10.65.0.2")
 				sim.Wait(12 * time.Second)
 				expect(t, east, map[string]string{"web": "west/10.65.0.2 -> VIP"})
-				lease, err := east.Kube.CoordinationV1().Leases(member.DefaultNamespace).Get(t.Context(), member.HeartbeatLease,
-					metav1.GetOptions{})
-				must(t, err)
+				lease := east.Lease(member.HeartbeatLease)
 				if text := lease.Annotations[scope.PropertiesAnnotation]; text != `{"region":"eu"}` ||
 					time.Since(lease.Spec.RenewTime.Time) > 6*time.Second {
 					t.Errorf("the heartbeat is of %s, and has %q", lease.Spec.RenewTime, text)
@@ -86,8 +83,7 @@ func TestUnknownProperties(t *testing.T) {
 		expect(t, east, inside) // without properties
 		// The next controller of west has neither the right to list them nor a heartbeat that says which they were.
 		west.Stop()
-		must(t, west.Kube.CoordinationV1().Leases(member.DefaultNamespace).Delete(t.Context(), member.HeartbeatLease,
-			metav1.DeleteOptions{}))
+		west.DeleteLease(member.HeartbeatLease)
 		west.API.SetFault("", listing(forbidden, "clusterproperties"))
 		west.Start()
 		sim.Wait(65 * time.Second)
@@ -145,8 +141,7 @@ func TestOwnID(t *testing.T) {
 		west.Describe("cluster.clusterset.k8s.io", "name.registry")
 		restart("", "was west before")
 		expect(t, east, kept)
-		must(t, west.Kube.CoordinationV1().Leases(member.DefaultNamespace).Delete(t.Context(), member.HeartbeatLease,
-			metav1.DeleteOptions{}))
+		west.DeleteLease(member.HeartbeatLease)
 		restart("", "")
 		expect(t, west, map[string]string{"web": "name.registry/10.65.0.1 -> VIP"})
 	})
