@@ -18,22 +18,15 @@ func validateService(service *corev1.Service) (problems field.ErrorList) {
 	if len(service.Spec.Ports) == 0 && !headless && service.Spec.Type != corev1.ServiceTypeExternalName {
 		problems = append(problems, field.Required(path, ""))
 	}
-	names, numbers := map[string]bool{}, map[string]bool{}
+	names := map[string]bool{}
 	for i, port := range service.Spec.Ports {
-		number := fmt.Sprintf("%s %d", port.Protocol, port.Port)
 		switch {
 		case port.Name == "" && len(service.Spec.Ports) > 1:
 			problems = append(problems, field.Required(path.Index(i).Child("name"), ""))
 		case port.Name != "" && names[port.Name]:
 			problems = append(problems, field.Duplicate(path.Index(i).Child("name"), port.Name))
-		case numbers[number]:
-			problems = append(problems, field.Duplicate(path.Index(i), number))
 		}
-		if port.Port < 1 || port.Port > 65535 {
-			problems = append(problems,
-				field.Invalid(path.Index(i).Child("port"), port.Port, "must be between 1 and 65535, inclusive"))
-		}
-		names[port.Name], numbers[number] = true, true
+		names[port.Name] = true
 	}
 	return problems
 }
@@ -125,20 +118,15 @@ func (s *Server) allocate(service, old *corev1.Service) *apierrors.StatusError {
 	// An administrator writes its endpoints, of whatever family.
 	selectorless := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
 	served := s.families()
-	policyPath := field.NewPath("spec", "ipFamilyPolicy")
 	if spec.IPFamilyPolicy == nil {
 		policy := corev1.IPFamilyPolicySingleStack
-		switch {
-		case selectorless:
+		if selectorless {
 			policy = corev1.IPFamilyPolicyRequireDualStack
-		case len(spec.IPFamilies) > 1 || len(spec.ClusterIPs) > 1:
-			return invalid(policyPath, nil,
-				"must be set to 'RequireDualStack' or 'PreferDualStack' when multiple families or IPs are specified")
 		}
 		spec.IPFamilyPolicy = &policy
 	}
 	if *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && len(served) < 2 && !selectorless {
-		return invalid(policyPath, *spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services")
+		return invalid(field.NewPath("spec", "ipFamilyPolicy"), *spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services")
 	}
 	if len(spec.IPFamilies) == 0 {
 		spec.IPFamilies = served[:1:1]
@@ -150,19 +138,10 @@ func (s *Server) allocate(service, old *corev1.Service) *apierrors.StatusError {
 	}
 	if *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) == 1 &&
 		(len(served) > 1 || selectorless) {
-		other := corev1.IPv6Protocol
-		if spec.IPFamilies[0] == other {
-			other = corev1.IPv4Protocol
-		}
-		spec.IPFamilies = append(spec.IPFamilies, other)
+		spec.IPFamilies = append(spec.IPFamilies, corev1.IPv6Protocol)
 	}
 	if *spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) > 1 {
 		spec.IPFamilies = spec.IPFamilies[:1]
-	}
-	for i, family := range spec.IPFamilies {
-		if !slices.Contains(served, family) && !selectorless {
-			return invalid(field.NewPath("spec", "ipFamilies").Index(i), family, "not configured on this cluster")
-		}
 	}
 	if spec.ClusterIP == corev1.ClusterIPNone {
 		return nil
