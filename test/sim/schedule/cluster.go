@@ -7,7 +7,6 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -25,8 +24,7 @@ type cluster struct {
 	revision int64
 	changed  bool
 	had      oracle.Objects
-	copies   []*discoveryv1.EndpointSlice       // see objects
-	typed    map[*unstructured.Unstructured]any // see typed
+	copies   []*discoveryv1.EndpointSlice // see objects
 	// away tells that the namespace is deleted, and left which members are.
 	away bool
 	left sets.Set[string]
@@ -53,7 +51,7 @@ type backup struct {
 
 func newCluster(r *run, c *sim.Cluster, number int) *cluster {
 	return &cluster{
-		Cluster: c, r: r, typed: map[*unstructured.Unstructured]any{}, left: sets.Set[string]{}, since: map[string]time.Time{},
+		Cluster: c, r: r, left: sets.Set[string]{}, since: map[string]time.Time{},
 		load: oracle.Cluster{Number: number}, revision: c.API.Revision(), changed: true,
 	}
 }

@@ -193,15 +193,11 @@ func (c *cluster) objects() oracle.Objects {
 	return o
 }
 
-// typed are the objects of a resource, which never change, so that each is converted once.
+// typed are the objects of a resource.
 func typed[T any](c *cluster, resource string) (all []*T) {
 	for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource(resource)) {
-		object, known := c.typed[each].(*T)
-		if !known {
-			object = new(T)
-			c.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(each.Object, object))
-			c.typed[each] = object
-		}
+		object := new(T)
+		c.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(each.Object, object))
 		all = append(all, object)
 	}
 	return all
