@@ -29,8 +29,7 @@ var All = []Scenario{
 
 	{"endpoints are written by hand", two, of(handWrittenEndpoints)},
 	{"clusters are in different networks", three, fault(networks)},
-	{"a headless service is in another network", two, of(headlessNetworks)},
-	{"services are behind load balancers in another network", two, of(balancers)},
+	{"services are headless or behind load balancers in another network", two, of(otherNetwork)},
 	{"clusters are outside of a border", three, fault(border)},
 	{"a border is lifted", two, of(borderLifted)},
 	{"SRV answers have an order and weights", three, fault(traffic)},

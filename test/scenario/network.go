@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,15 +30,10 @@ func (o *Objects) SetNode(name, address string, ready bool) {
 	o.set.must(err)
 }
 
-// expose exports services, as Export does, whose endpoints are on nodes, in the order of both.
-func (c *Cluster) expose(service, fields, way string, nodes, addresses []string) {
+// expose exports a service with endpoints on nodes, in a way of the annotation expose.
+func (c *Cluster) expose(service, fields, way string, endpoints ...string) {
 	c.PutService(service, "{selector: {app: x}, ipFamilyPolicy: SingleStack, "+fields+" ports: [{name: http, port: 80, targetPort: 8080}]}")
-	var endpoints []string
-	for i, address := range addresses {
-		endpoints = append(endpoints, fmt.Sprintf("{addresses: [%s], nodeName: %s, conditions: {ready: true}}", address, nodes[i]))
-	}
-	c.Put(fmt.Sprintf(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: {name: %[1]s-ipv4, labels: {%[2]s: %[1]s}},
-  ports: [{name: http, port: 8080, protocol: TCP}], endpoints: [%[3]s]}`, service, export.LabelKubernetesService, strings.Join(endpoints, ", ")))
+	c.SetEndpoints(service, endpoints...)
 	c.AnnotateExport(service, export.AnnotationExpose, cmp.Or(way, "null"))
 }
 
@@ -74,7 +68,7 @@ func networks(s *Set, east, west, north *Cluster) {
 	west.Options.Network = "islands"
 	for i, c := range s.clusters {
 		c.Start()
-		c.expose("web", "", "", []string{"one"}, []string{fmt.Sprintf("10.%d.0.10", 64+i)})
+		c.expose("web", "", "", fmt.Sprintf("10.%d.0.10@one", 64+i))
 	}
 	const (
 		inEast = "east/10.64.0.10 north/10.66.0.10 west/192.0.2.21 -> VIP"
@@ -98,7 +92,7 @@ func networks(s *Set, east, west, north *Cluster) {
 	west.targets("web", "east", east.nodePort(derived))
 
 	// A Service that has node ports for its own pods needs no other.
-	east.expose("web", "type: NodePort, externalTrafficPolicy: Local,", "", []string{"one"}, []string{"10.64.0.10"})
+	east.expose("web", "type: NodePort, externalTrafficPolicy: Local,", "", "10.64.0.10@one")
 	s.Expect(web(inWest), west)
 	west.targets("web", "east", east.nodePort("web"))
 	s.Eventually("the other Service is deleted", func() error {
@@ -110,7 +104,7 @@ func networks(s *Set, east, west, north *Cluster) {
 	})
 
 	// The only exporter of a service moves to the network of its reader, and back. The import stays.
-	east.expose("moved", "", "", []string{"one"}, []string{"10.64.0.20"})
+	east.expose("moved", "", "", "10.64.0.20@one")
 	s.Expect(View{"moved": "east/192.0.2.11 -> VIP"}, west)
 	before := west.Import("moved").UID
 	for _, at := range [][3]string{
@@ -133,22 +127,36 @@ func networks(s *Set, east, west, north *Cluster) {
 	s.Expect(web("east/10.64.0.10 north/10.66.0.10 west/10.65.0.10 -> VIP"))
 }
 
-// headlessNetworks: a headless service is exposed by the nodes of its pods if they have their network, and not otherwise.
-func headlessNetworks(s *Set, east, west *Cluster) {
+// otherNetwork: a headless service is exposed by the nodes of its pods if they have their network, and not otherwise. A cluster
+// of another network gets the addresses of a load balancer, also those of a name, which are ready while a pod is. A restart
+// while the name cannot be resolved changes nothing.
+func otherNetwork(s *Set, east, west *Cluster) {
 	for _, c := range s.clusters {
 		c.Stop()
 		c.Options.Expose = string(export.ExposeNodePort)
 	}
 	east.SetNode("one", "192.0.2.11", true)
 	west.Options.Network = "islands"
+	var addresses atomic.Value
+	addresses.Store("198.51.100.1")
+	east.Options.Lookup = func(_ context.Context, name string, kind uint16) ([]netip.Addr, time.Duration, error) {
+		text := addresses.Load().(string)
+		switch {
+		case name != "lb.example.org" || text == "":
+			return nil, 0, errors.New("no such host")
+		case kind != dns.TypeA:
+			return nil, 10 * time.Second, nil
+		}
+		return []netip.Addr{netip.MustParseAddr(text)}, 10 * time.Second, nil
+	}
 	for _, c := range s.clusters {
 		c.Start()
 	}
-	east.expose("db", "clusterIP: None,", "", []string{"one"}, []string{"10.64.0.10"})
+	east.expose("db", "clusterIP: None,", "", "10.64.0.10@one")
 	s.Expect(View{"db": "east/10.64.0.10 -> 10.64.0.10"}, east)
 	s.Expect(View{"db": gone}, west)
 	east.problems("east", export.ReasonNotExposed, 1)
-	east.expose("db", "clusterIP: None,", "", []string{"one"}, []string{"192.0.2.11"})
+	east.expose("db", "clusterIP: None,", "", "192.0.2.11@one")
 	s.Expect(View{"db": "east/192.0.2.11 -> 192.0.2.11"})
 	east.problems("east", export.ReasonNotExposed, 0)
 
@@ -172,31 +180,8 @@ func headlessNetworks(s *Set, east, west *Cluster) {
 	s.Expect(View{"db": "east/192.0.2.11 -> 192.0.2.11"}, west)
 	west.targets("db", "east", func() int32 { return 3000 })
 	east.problems("east", export.ReasonNotExposed, 1)
-	s.rests(east)
-}
 
-// balancers: a cluster of another network gets the addresses of the load balancer, also those of a name, which are ready while
-// a pod is. A restart while the name cannot be resolved changes nothing.
-func balancers(s *Set, east, west *Cluster) {
-	var addresses atomic.Value
-	addresses.Store("198.51.100.1")
-	east.Stop()
-	east.Options.Lookup = func(_ context.Context, name string, kind uint16) ([]netip.Addr, time.Duration, error) {
-		text := addresses.Load().(string)
-		switch {
-		case name != "lb.example.org" || text == "":
-			return nil, 0, errors.New("no such host")
-		case kind != dns.TypeA:
-			return nil, 10 * time.Second, nil
-		}
-		return []netip.Addr{netip.MustParseAddr(text)}, 10 * time.Second, nil
-	}
-	west.Stop()
-	west.Options.Network = "islands"
-	for _, c := range s.clusters {
-		c.Start()
-	}
-	east.expose("web", "type: LoadBalancer,", "LoadBalancer", []string{"one"}, []string{"10.64.0.10"})
+	east.expose("web", "type: LoadBalancer,", "LoadBalancer", "10.64.0.10@one")
 	s.Expect(web("-> VIP"), west)
 	east.Patch(corev1.SchemeGroupVersion.WithResource("services"), "web",
 		`{"status":{"loadBalancer":{"ingress":[{"ip":"203.0.113.7"},{"hostname":"lb.example.org"}]}}}`, "status")

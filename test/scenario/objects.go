@@ -141,14 +141,16 @@ func (o *Objects) AnnotateExport(name, key, value string) {
 	o.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: %s, annotations: {%s: %s}}}", name, key, value))
 }
 
-// SetEndpoints gives a Service endpoints, as the EndpointSlice controller does: they are ready, or terminate if ~ follows.
-func (o *Objects) SetEndpoints(service string, addresses ...string) {
-	var endpoints []string
+// SetEndpoints gives a Service endpoints, as the EndpointSlice controller does: they are ready, or terminate if ~ follows. After
+// @ is the node.
+func (o *Objects) SetEndpoints(service string, endpoints ...string) {
+	var texts []string
 	kind := "IPv4"
-	for _, each := range addresses {
+	for _, each := range endpoints {
 		address, terminates := strings.CutSuffix(each, "~")
-		endpoints = append(endpoints, fmt.Sprintf("{addresses: [%q], conditions: {ready: %t, serving: true, terminating: %t}}",
-			address, !terminates, terminates))
+		address, node, _ := strings.Cut(address, "@")
+		texts = append(texts, fmt.Sprintf("{addresses: [%q], nodeName: %s, conditions: {ready: %t, serving: true, terminating: %t}}",
+			address, cmp.Or(node, "null"), !terminates, terminates))
 		if strings.Contains(each, ":") {
 			kind = "IPv6"
 		}
@@ -160,7 +162,7 @@ metadata: {name: %[1]s-%[2]s, labels: {kubernetes.io/service-name: %[1]s}}
 addressType: %[3]s
 ports: [{name: http, port: 8080, protocol: TCP}]
 endpoints: [%[4]s]
-`, service, strings.ToLower(kind), kind, strings.Join(endpoints, ", ")))
+`, service, strings.ToLower(kind), kind, strings.Join(texts, ", ")))
 }
 
 // DeleteService deletes a Service and its endpoints.
