@@ -4,18 +4,25 @@ package sim
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/netip"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	selfsigned "github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
@@ -116,3 +123,67 @@ func (c *Cluster) serve() {
 		<-done
 	}
 }
+
+// Must ends the scenario if a change of a cluster fails: its administrator has
+// all rights, and its API server is not asked over the network.
+func (c *Cluster) Must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatalf("%s: %v", c.name, err)
+	}
+}
+
+// OfferCanaries sets the canaries of the cluster, as the EndpointSlice controller does.
+func (c *Cluster) OfferCanaries(canaries ...string) {
+	c.t.Helper()
+	var endpoints []string
+	for _, each := range canaries {
+		endpoints = append(endpoints, fmt.Sprintf("{addresses: [%q], conditions: {ready: true, serving: true}}", each))
+	}
+	c.Put(fmt.Sprintf(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4,
+  metadata: {namespace: %s, name: canaries, labels: {%s: %s}}, ports: [{name: %s, port: 8081, protocol: TCP}], endpoints: [%s]}`,
+		member.DefaultNamespace, export.LabelKubernetesService, canary.Service, canary.Port, strings.Join(endpoints, ", ")))
+}
+
+// StopAPI kills the API server: nobody can connect to it, and its connections are reset.
+func (c *Cluster) StopAPI() {
+	c.API.Stop()
+	c.stopServing()
+	c.network.ResetAll(c.Name)
+	c.stopServing = func() {}
+	c.stopped = true
+}
+
+// FreezeAPI has the API server stand still, as a process that is stopped:
+// connections to it are made, and nothing is answered.
+func (c *Cluster) FreezeAPI() {
+	c.network.Freeze(c.Name)
+	c.API.Freeze()
+}
+
+// StartAPI undoes StopAPI and FreezeAPI. It does nothing if the API server works.
+func (c *Cluster) StartAPI() {
+	c.API.Thaw()
+	c.network.Thaw(c.Name)
+	if c.stopped {
+		c.stopped = false
+		c.serve()
+		c.API.Start()
+	}
+}
+
+// SetImpostor has what listens at the address of the API server prove that it is
+// the API server of the cluster, or not, to those who connect from now on.
+func (c *Cluster) SetImpostor(impostor bool) {
+	c.impostor.Store(impostor)
+	c.network.ResetAll(c.Name)
+}
+
+// standard are the CustomResourceDefinitions of the MCS API, parsed once: each cluster of each scenario has them.
+var standard = sync.OnceValue(func() []*unstructured.Unstructured {
+	objects, err := clusterset.Objects([]byte(clusterset.CRDs))
+	if err != nil {
+		panic(err)
+	}
+	return objects
+})

@@ -10,7 +10,7 @@
 //     silent cluster stay, and get no traffic if another cluster has the service;
 //   - no cluster gets what is not for it, and nothing outside of a border is used or answered (placed.go);
 //   - endpoints are used in one order, for all clusters at any moment, and once all is whole they are those that tiers,
-//     weights and saturation have (shares.go, rules.go);
+//     weights and saturation have (placed.go);
 //   - all clusters have what the exports come to once all is whole (oracle.Judge.Check);
 //   - in every third schedule: a cluster sees pods of its own network, and the nodes of others (networks.go);
 //   - nothing but Leases is written then;
