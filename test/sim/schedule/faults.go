@@ -209,7 +209,7 @@ var faults = []fault{
 	{
 		kind: "restore the API server from a backup, made at", weight: 16, targets: theCluster("API"),
 		begin: func(h *happening) func() {
-			if h.c.away || len(h.c.left) > 0 || !h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
+			if h.c.away || len(h.c.left) > 0 || !h.c.judge().ClearSince(h.c.Name, time.Now().Add(-bound)) {
 				h.told = "nothing: it is not at rest"
 				return nil
 			}
@@ -285,7 +285,7 @@ func deleteDerived(h *happening) func() {
 	forget := func() {
 		// A controller that stands still, or whose API server was just away, is late.
 		if _, busy := h.run.busy["controller "+h.c.Name]; busy ||
-			!h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
+			!h.c.judge().ClearSince(h.c.Name, time.Now().Add(-bound)) {
 			h.c.judge().Forget()
 		}
 	}

@@ -50,8 +50,6 @@ func (j judges) Clear(now time.Time, ways ...way) {
 	}
 }
 
-func (j judges) ClearSince(from, to string, at time.Time) bool { return j[to].ClearSince(from, at) }
-
 // judge is the one of what the cluster sees.
 func (c *cluster) judge() *oracle.Judge { return c.r.judge[c.Name] }
 

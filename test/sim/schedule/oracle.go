@@ -83,13 +83,13 @@ func (r *run) demoted(c *cluster, name string, held map[string][]oracle.Endpoint
 		if joined := c.since[source.Name]; !since.IsZero() && joined.After(since) {
 			since = joined // a member that joins is not taken for silent at once
 		}
-		if since.IsZero() || since.After(long) || !ready(source.Name) || !r.judge.ClearSince(c.Name, c.Name, long) {
+		if since.IsZero() || since.After(long) || !ready(source.Name) || !c.judge().ClearSince(c.Name, long) {
 			continue
 		}
 		for _, other := range r.clusters {
 			heard := other != c || len(r.clusters) == 2
 			if other != source && heard && ready(other.Name) &&
-				r.judge.ClearSince(other.Name, c.Name, long.Add(-bound)) &&
+				c.judge().ClearSince(other.Name, long.Add(-bound)) &&
 				slices.Equal(other.load.Services[name].Ports, source.load.Services[name].Ports) {
 				r.find("%s, copies of %s in %s: nothing was heard of %s since %s, %s has ready endpoints, and those of %s are not demoted: %v", time.Now().Format(time.TimeOnly), name, c.Name, source.Name, since.Format(time.TimeOnly), other.Name, source.Name, held)
 			}
@@ -168,15 +168,13 @@ func (c *cluster) seeImport(object *unstructured.Unstructured, gone bool, at tim
 // seeAll tells the judge of all imports after a restore.
 func (c *cluster) seeAll() {
 	c.changed = true
-	seen := map[string]bool{}
-	for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource("serviceimports")) {
-		c.seeImport(each, false, time.Now())
-		seen[each.GetName()] = true
-	}
+	imports := c.objects().Imports
 	for _, name := range c.r.services {
-		if !seen[name] {
-			c.judge().SeesIPs(name, nil, time.Now())
+		var ips []string
+		if imported := imports[name]; imported != nil {
+			ips = imported.Spec.IPs
 		}
+		c.judge().SeesIPs(name, oracle.Addresses(ips), time.Now())
 	}
 }
 

@@ -230,7 +230,7 @@ func (c *cluster) askPlaced() {
 			c.r.find("%s: %s answers the address %s of %s: %+v", time.Now().Format(time.TimeOnly), c.Name, address, other, c.r.limits)
 		}
 	}
-	if len(c.left) > 0 || c.away || !c.r.judge.ClearSince(c.Name, c.Name, time.Now().Add(-bound)) {
+	if len(c.left) > 0 || c.away || !c.judge().ClearSince(c.Name, time.Now().Add(-bound)) {
 		return
 	}
 	var ready, demoted []string
