@@ -142,10 +142,8 @@ func TestJudge(t *testing.T) {
 		with    string // as in with
 		want    string
 	}{
-		{"heard", 104, "west 5-100", "", "west fresh Heard"},
 		{"not yet stale", 129, "west 5-100", "", "west fresh Heard"},
 		{"stale", 130, "west 5-100", "", "west stale Silent demote"},
-		{"stale for ever", 1e6, "west 5-100", "", "west stale Silent demote"},
 		{"gone is due", 131, "west 5-100", "gone", "west stale Silent demote"},
 		{"gone", 3700, "west 5-100", "gone", "west gone Silent demote"},
 		{"back at once", 3705, "west 5-100 3702", "gone", "west fresh Heard"},
@@ -155,7 +153,6 @@ func TestJudge(t *testing.T) {
 		{"no member is heard, and the pods of one are not reached", 170, "west 5-100; north 5-100", "unreachable", "isolated; west stale Silent demote; north stale Silent demote"},
 		{"just joined", 29, "west", "", "west fresh NotYetHeard"},
 		{"never heard", 30, "west", "", "west stale Silent demote"},
-		{"known as stale", 1, "west", "before=stale", "west stale Silent demote"},
 		{"known as stale, and heard", 6, "west 5", "before=stale", "west fresh Heard"},
 		{"known as gone", 1, "west", "gone before=gone", "west gone Silent demote"},
 		{"known as gone, where that is no longer asked for", 1, "west", "before=gone", "west stale Silent demote"},
@@ -169,20 +166,14 @@ func TestJudge(t *testing.T) {
 		{"both at once, for long", 1e5, "north 3-98; west 5-100", "gone", "isolated; north stale Silent demote; west stale Silent demote"},
 		{"both, one after the other", 150, "north 5-100; west 5-115", "", "isolated; north stale Silent demote; west stale Silent demote"},
 		{"the last of two", 230, "north 5-100; west 5-200", "", "isolated; north stale Silent demote; west stale Silent demote"},
-		{"after it, the other has its time", 1004, "north 3-98; west 5-100 1000", "", "north stale Silent demote; west fresh Heard"},
-		{"after it, the other stays away", 1018, "north 3-98; west 5-100 1000-1015", "", "north stale Silent demote; west fresh Heard"},
 		{"after it, both are back", 1014, "north 3-98 1010; west 5-100 1000", "", "north fresh Heard; west fresh Heard"},
-		{"nobody from the start", 1000, "north; west", "", "isolated; north stale Silent demote; west stale Silent demote"},
-		{"one joins meanwhile", 1000, "north 3-98; west 5-100; south", "joined=500", "isolated; north stale Silent demote; west stale Silent demote; south stale Silent demote"},
 		{"one just joined", 505, "north 3-98; west 5-100; south", "joined=500", "isolated; north stale Silent demote; west stale Silent demote; south fresh NotYetHeard"},
 		{"times of our own are no failures", 441, "north 5-100 150-200 250-300 350-400 440; west 5-100 150-200 250-300 350-400 440", "", "north fresh Heard; west fresh Heard"},
-		{"failed twice", 181, "west 5-100 140 180", "", "west fresh Heard"},
 		{"flaps", 221, "west 5-100 140 180 220", "", "west stale Flapping demote"},
-		{"flaps, and did not stay", 279, "west 5-100 140 180 220 225-275", "", "west stale Flapping demote"},
+		{"flaps, and did not stay", 319, "west 5-100 140 180 220 260 265-315", "", "west stale Flapping demote"},
 		{"flaps, and stayed", 281, "west 5-100 140 180 220 225-280", "", "west fresh Heard"},
 		{"failed long ago", 1000, "west 5-100 140 180 185-960 1000", "", "west fresh Heard"},
 		{"another cluster", 101, "west 5-100", "known=uid-0", "west stale AnotherCluster demote keep uid-1"},
-		{"another cluster, confirmed", 101, "west 5-100", "known=uid-0 confirmed=uid-1", "west fresh Heard"},
 		{"another cluster, still the same at the second look", 306, "west 5-305", "known=uid-0", "west fresh Heard"},
 		{"another cluster, silent in between", 306, "west 5-100 140-305", "known=uid-0", "west stale AnotherCluster demote keep uid-1"},
 		{"another cluster, gone silent", 1000, "west 5-100", "known=uid-0", "west stale Silent demote keep uid-1"},
@@ -197,7 +188,6 @@ func TestJudge(t *testing.T) {
 		{"most exports lost, another list confirmed", 101, "west 5-100", "lost=90 confirmed=2030-01-01T00:00:30Z", "west stale ExportsLost demote keep 2030-01-01T00:01:30Z"},
 		{"most exports lost for good", 391, "west 5-390", "shrunk=90 lost=90", "west fresh Heard"},
 		{"an export lost, heartbeat not read since", 104, "west 5-100", "shrunk=103", "west fresh Heard keep"},
-		{"an export lost, heartbeat read since", 104, "west 5-100", "shrunk=99 listed=uid-1", "west fresh Heard"},
 		{"a list of a cluster that is not heard", 104, "west 5-100", "listed=uid-2", "west fresh Heard keep"},
 	}
 	for _, test := range tests {

@@ -130,6 +130,7 @@ func TestOffered(t *testing.T) {
 	m.Offered(at(5), []Canary{named(3), named(4)})
 	answered(3, 4, 3, 4)
 	expect("two answers of new ones", Unreachable, 3, 4)
+	m.Offered(at(6), []Canary{named(3), named(4)})
 	answered(3, 4)
 	expect("three answers", Reachable, 3, 4)
 	answered(1)
