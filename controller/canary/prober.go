@@ -124,10 +124,8 @@ func (p *Prober) connect(ctx context.Context, began time.Time, t liveness.Target
 	if lingering, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
 		_ = lingering.SetLinger(0) // a reset ends the connection, and no table keeps it
 	}
+	_ = conn.SetDeadline(began.Add(answerWithin)) // where it fails, all below fails
 	asked, answer := asking(), make([]byte, size)
-	if conn.SetDeadline(began.Add(answerWithin)) != nil {
-		return liveness.Impaired
-	}
 	if _, err := conn.Write(asked); err != nil {
 		return liveness.Impaired
 	}

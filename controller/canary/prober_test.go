@@ -21,17 +21,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
-// serveOne serves one connection, and returns the other end.
-func serveOne(t *testing.T, serve func(net.Conn)) net.Conn {
-	t.Helper()
-	here, there := net.Pipe()
-	go func() {
-		defer there.Close()
-		serve(there)
-	}()
-	return here
-}
-
 // TestSlotsAreGivenBack: a target answers however many connections it had before.
 func TestSlotsAreGivenBack(t *testing.T) {
 	source, all := netip.MustParsePrefix("10.64.0.7/32"), slots{of: map[netip.Prefix]int{}}
@@ -46,7 +35,8 @@ func TestSlotsAreGivenBack(t *testing.T) {
 	}
 }
 
-// TestOutcome: what a connection shows, and when.
+// TestOutcome: what a connection shows, and when. What fails while the process is starved shows nothing, and what is answered
+// does.
 func TestOutcome(t *testing.T) {
 	canary := func(cluster string) func(net.Conn) {
 		return func(conn net.Conn) { serve(conn, cluster, "key") }
@@ -58,12 +48,15 @@ func TestOutcome(t *testing.T) {
 			_, _ = conn.Write(answer)
 		}
 	}
-	fails := func(after time.Duration, err error) func(context.Context) error {
-		return func(context.Context) error { <-time.After(after); return err }
+	fails := func(after time.Duration, err error) func(context.Context, *Prober) error {
+		return func(context.Context, *Prober) error { <-time.After(after); return err }
+	}
+	starved := func(err error) func(context.Context, *Prober) error {
+		return func(_ context.Context, p *Prober) error { p.late.Add(int64(lateBy) + 1); return err }
 	}
 	for _, row := range []struct {
 		name  string
-		dial  func(context.Context) error // nil for a connection to what serves
+		dial  func(context.Context, *Prober) error // nil for a connection to what serves
 		serve func(net.Conn)
 		want  liveness.Outcome
 		after time.Duration
@@ -91,17 +84,27 @@ func TestOutcome(t *testing.T) {
 		{"refused", fails(0, &net.OpError{Err: syscall.ECONNREFUSED}), nil, liveness.Impaired, 0},
 		{"its process has no file left", fails(0, &net.OpError{Err: os.NewSyscallError("socket", syscall.EMFILE)}), nil, liveness.Impaired, 0},
 		{"no route", fails(0, &net.OpError{Err: syscall.EHOSTUNREACH}), nil, liveness.Unanswered, 0},
-		{"no connection", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, nil, liveness.Unanswered, connectWithin},
+		{"no connection", func(ctx context.Context, _ *Prober) error { <-ctx.Done(); return ctx.Err() }, nil, liveness.Unanswered, connectWithin},
 		{"its timer is late", fails(connectWithin+lateBy+1, context.DeadlineExceeded), nil, liveness.Impaired, connectWithin + lateBy + 1},
+		{"starved", starved(errors.New("no route")), nil, liveness.Impaired, 0},
+		{"answered, and starved", starved(nil), canary("west"), liveness.Answered, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &Prober{began: time.Now(), Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				p := &Prober{began: time.Now()}
+				p.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 					if row.dial != nil {
-						return nil, row.dial(ctx)
+						if err := row.dial(ctx, p); err != nil {
+							return nil, err
+						}
 					}
-					return serveOne(t, row.serve), nil
-				}}
+					here, there := net.Pipe()
+					go func() {
+						defer there.Close()
+						row.serve(there)
+					}()
+					return here, nil
+				}
 				go p.watch(t.Context())
 				synctest.Wait()
 				got := p.probe(t.Context(), ofWest)
@@ -112,27 +115,6 @@ func TestOutcome(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestStarved: what fails while the process is starved shows nothing, and what is answered does.
-func TestStarved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &Prober{began: time.Now()}
-		for _, answered := range []bool{false, true} {
-			p.Dial = func(context.Context, string, string) (net.Conn, error) {
-				<-time.After(time.Millisecond)
-				p.late.Add(int64(lateBy) + 1)
-				if answered {
-					return serveOne(t, func(conn net.Conn) { serve(conn, "west", "key") }), nil
-				}
-				return nil, errors.New("no route")
-			}
-			want := map[bool]liveness.Outcome{true: liveness.Answered, false: liveness.Impaired}[answered]
-			if got := p.probe(t.Context(), ofWest); got.Outcome != want {
-				t.Errorf("got %v, want %v", got.Outcome, want)
-			}
-		}
-	})
 }
 
 // ofWest is a canary that a test probes.
@@ -148,9 +130,9 @@ func TestRate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var probed atomic.Int64
 				p := &Prober{
-					Targets: func() []liveness.Target { return make([]liveness.Target, row.targets) }, Probed: func(string, liveness.Probe) {},
+					Targets: func() []liveness.Target { return make([]liveness.Target, row.targets) },
+					Probed:  func(string, liveness.Probe) { probed.Add(1) },
 					Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-						probed.Add(1)
 						<-ctx.Done()
 						return nil, ctx.Err()
 					},
