@@ -168,18 +168,14 @@ func (s *Source) names(of *service) []string {
 // pause is how long a service that was published waits with its next change: it is built as a whole each time.
 const pause = 100 * time.Millisecond
 
-// take builds the services that changed and need not wait: by key, nil if there is none to serve. It returns what their
-// changes' causes were, and in how long to take the next, or 0 if none waits. The lock is held.
-func (s *Source) take(now time.Time) (
-	changes map[string]*record.Service, causes map[*service][]time.Time, wait time.Duration,
-) {
+// take builds the services that changed and need not wait: by key, nil if there is none to serve. It returns what the causes
+// of changes were, also of those that wait. The lock is held.
+func (s *Source) take(now time.Time) (changes map[string]*record.Service, causes map[*service][]time.Time) {
 	changes, causes = make(map[string]*record.Service, len(s.dirty)), s.dirty
 	s.dirty = make(map[*service][]time.Time)
 	for of := range causes {
 		if of.current() != nil && now.Sub(of.built) < pause {
 			s.dirty[of] = causes[of]
-			delete(causes, of)
-			wait = max(wait, now.Sub(of.built))
 			continue
 		}
 		of.built = now
@@ -190,10 +186,7 @@ func (s *Source) take(now time.Time) (
 			}
 		}
 	}
-	if len(s.dirty) > 0 {
-		wait = pause - wait
-	}
-	return changes, causes, wait
+	return changes, causes
 }
 
 // build builds a service, or returns nil if there is none to serve. The lock is held.

@@ -148,7 +148,7 @@ func (s *Source) signal() {
 
 // publishAll publishes what changes until the context ends.
 func (s *Source) publishAll(ctx context.Context) {
-	var next <-chan time.Time // when a service that waits can be published
+	var next <-chan time.Time // while services wait
 	for {
 		select {
 		case <-ctx.Done():
@@ -156,15 +156,14 @@ func (s *Source) publishAll(ctx context.Context) {
 		case <-s.changed:
 		case <-next:
 		}
-		if wait := s.publish(); wait > 0 {
-			next = time.After(wait)
+		if s.publish() {
+			next = time.After(pause / 10)
 		}
 	}
 }
 
-// publish updates the index with the services that changed since the last time. It returns in how long to publish again,
-// or 0 if nothing waits.
-func (s *Source) publish() (wait time.Duration) {
+// publish updates the index with the services that changed since the last time. It reports whether some wait.
+func (s *Source) publish() (waiting bool) {
 	s.mu.Lock()
 	if s.moved {
 		var nodes []record.Node
@@ -174,11 +173,12 @@ func (s *Source) publish() (wait time.Duration) {
 		s.topology.Store(record.NewTopology(nodes))
 		s.moved = false
 	}
-	changes, causes, wait := s.take(s.now())
+	changes, causes := s.take(s.now())
+	waiting = len(s.dirty) > 0
 	s.mu.Unlock()
 	synced := s.index.State() != nil
 	if len(changes) == 0 && synced {
-		return wait
+		return waiting
 	}
 	s.index.Update(uint32(s.now().Unix()), changes)
 	if !synced {
@@ -193,5 +193,5 @@ func (s *Source) publish() (wait time.Duration) {
 			}
 		}
 	}
-	return wait
+	return waiting
 }
