@@ -66,20 +66,6 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	without.expect(t, "web", "without the options", "")
 }
 
-func TestImportsOfSeveralGroups(t *testing.T) {
-	b := newBench(t, Options{Imports: []Resource{ServiceImports, GKEServiceImports}})
-	gke := b.storeOf(GKEServiceImports)
-	b.list()
-	b.after(t, gke.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.43.0.1")), "web", "the other group", "10.43.0.1")
-	b.after(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")), "web", "both groups", "10.42.0.1")
-	b.after(t, gke.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.43.0.2")), "web", "a change of the other", "10.42.0.1")
-	b.after(t, b.imports.Replace(nil, "2"), "web", "the other group alone", "10.43.0.2")
-	b.after(t, gke.Replace(nil, "2"), "web", "no import", "")
-	if held := len(b.services) + len(b.objects[ServiceImports]) + len(b.objects[GKEServiceImports]); held > 0 {
-		t.Errorf("%d inputs are still held", held)
-	}
-}
-
 // mirrored is a slice that Kubernetes makes of the Endpoints object of a Service.
 func mirrored(name, service string, addresses ...string) *discoveryv1.EndpointSlice {
 	raw := sliceOf(name, "", "", addresses...)
@@ -99,8 +85,9 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	put(t, mirrors.Add(mirrored("a", "gke-mcs-1", "10.1.0.1")))
 	b.after(t, mirrors.Add(mirrored("b", "gke-mcs-2", "10.2.0.1")), "web", "no import", "")
 	b.after(t, b.imports.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")), "web", "an import of the other group", "")
-	put(t, b.imports.Replace(nil, "2"))
-	b.after(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")), "web", "the slices were first", "10.1.0.1")
+	put(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
+	b.after(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")), "web", "imports of both groups", "10.42.0.1")
+	b.after(t, b.imports.Replace(nil, "2"), "web", "the slices were first", "10.1.0.1")
 	if counted := b.index.State().Totals.Skips[record.InvalidSourceCluster]; counted != 0 {
 		t.Errorf("%d slices lack what none has", counted)
 	}
@@ -120,8 +107,9 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	}
 }
 
-func TestServicesOfGKEAreIgnoredIfTheServiceThatTheImportNamesIsEmpty(t *testing.T) {
-	b := newBenchOf(t, Options{Imports: []Resource{GKEServiceImports}}, &record.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
+func TestServicesWithoutEndpointsAreIgnored(t *testing.T) {
+	b := newBench(t, Options{Imports: []Resource{GKEServiceImports}})
+	b.config.IgnoreEmpty = true
 	mirrors := b.storeOf(MirroredEndpointSlices)
 	b.list()
 	named := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")
@@ -129,6 +117,8 @@ func TestServicesOfGKEAreIgnoredIfTheServiceThatTheImportNamesIsEmpty(t *testing
 	b.after(t, b.storeOf(GKEServiceImports).Add(named), "web", "without endpoints", "")
 	b.after(t, mirrors.Add(mirrored("a", "gke-mcs-1", "10.1.0.1")), "web", "with one", "10.42.0.1")
 	b.after(t, mirrors.Delete(mirrored("a", "gke-mcs-1")), "web", "without endpoints again", "")
+	b.after(t, b.slices.Add(sliceOf("b", "web", "east", "10.2.0.1")), "web", "with a slice that carries the service's name", "10.42.0.1")
+	b.after(t, b.slices.Delete(sliceOf("b", "web", "east")), "web", "without it", "")
 
 	other := newBench(t, Options{Imports: []Resource{GKEServiceImports}})
 	other.list()

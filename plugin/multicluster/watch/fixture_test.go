@@ -3,7 +3,6 @@
 package watch
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -25,12 +24,9 @@ type bench struct {
 	imports, slices, namespaces *store
 }
 
-func newBench(tb testing.TB, options Options) *bench { return newBenchOf(tb, options, config) }
-
-// newBenchOf is newBench with the configuration of the index.
-func newBenchOf(tb testing.TB, options Options, config *record.Config) *bench {
+func newBench(tb testing.TB, options Options) *bench {
 	tb.Helper()
-	s := newSource(options, config)
+	s := newSource(options, &record.Config{Zones: []string{recordtest.Zone}, TTL: 5})
 	b := &bench{
 		Source: s, clock: time.Unix(1_800_000_000, 0),
 		imports:    s.newStore(ServiceImports, "", false),
@@ -100,9 +96,4 @@ func sliceOf(name, service, cluster string, addresses ...string) *discoveryv1.En
 	slice := recordtest.Slice(cluster + ": " + strings.Join(addresses, " "))
 	slice.Name, slice.Labels[mcsv1beta1.LabelServiceName] = name, service
 	return slice
-}
-
-// address is the ith of many.
-func address(i int) string {
-	return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}).String()
 }

@@ -14,14 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
-
-var config = &record.Config{Zones: []string{recordtest.Zone}, TTL: 5}
 
 // reply is what the index answers to an A query for a service of namespace demo, as text.
 func reply(x *record.Index, service string) string {
@@ -89,22 +86,6 @@ func TestNamespacesAreSelected(t *testing.T) {
 	b.after(t, b.namespaces.Replace(nil, "1"), "web", "in a namespace that is not in the last list", "")
 }
 
-func TestAnUpdateThatChangesNothingIsNotPublished(t *testing.T) {
-	b := newBench(t, Options{})
-	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
-	put(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1")))
-	b.list()
-	changed := sliceOf("a", "db", "east", "10.1.0.1")
-	changed.ResourceVersion, changed.Labels["a"] = "2", "b"
-	put(t, b.slices.Update(changed))
-	imported := importOf("db", mcsv1beta1.Headless)
-	imported.Object["status"] = map[string]any{"clusters": []any{map[string]any{"cluster": "east"}}}
-	put(t, b.imports.Update(imported))
-	if times := b.drain(); times != 0 {
-		t.Errorf("published %d times", times)
-	}
-}
-
 func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	var programmed []string
 	for headless, before := range programming {
@@ -142,55 +123,6 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	if want := []string{"headless=true 1.2s", "headless=true 2.1s"}; !slices.Equal(programmed, want) {
 		t.Errorf("observed are %q, want %q", programmed, want)
 	}
-}
-
-// Slices of a ClusterSetIP service are read and change no answer, unless they stand in for its addresses or a view
-// leaves out services without endpoints.
-func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
-	for name, test := range map[string]struct {
-		options  Options
-		ignore   bool
-		imported *unstructured.Unstructured
-		times    int
-	}{
-		"no import":                  {Options{}, false, nil, 0},
-		"ClusterSetIP":               {Options{}, false, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 0},
-		"ClusterSetIP without an IP": {Options{}, false, importOf("web", mcsv1beta1.ClusterSetIP), 0},
-		"fallback endpoints":         {Options{FallbackEndpoints: true}, false, importOf("web", mcsv1beta1.ClusterSetIP), 1},
-		"fallback endpoints and IPs": {Options{FallbackEndpoints: true}, false, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 0},
-		"ignore empty_service":       {Options{}, true, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 1},
-		"headless":                   {Options{}, false, importOf("web", mcsv1beta1.Headless), 1},
-	} {
-		b := newBenchOf(t, test.options, &record.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: test.ignore})
-		if test.imported != nil {
-			put(t, b.imports.Add(test.imported))
-		}
-		b.list()
-		put(t, b.slices.Add(sliceOf("a", "web", "east", "10.1.0.1")))
-		if times := b.drain(); times != test.times {
-			t.Errorf("%s: published %d times, want %d", name, times, test.times)
-		}
-		put(t, b.slices.Delete(sliceOf("a", "web", "east")))
-		b.drain()
-		if held := len(b.services); test.imported == nil && held > 0 {
-			t.Errorf("%s: %d inputs are still held", name, held)
-		}
-	}
-}
-
-func TestTheStateIsOfTheLastListEventOrBookmark(t *testing.T) {
-	b := newBench(t, Options{})
-	expect := func(now time.Time) {
-		t.Helper()
-		if imports, slices := b.imports.confirmed, b.slices.confirmed; !imports.Equal(now) || !slices.IsZero() {
-			t.Errorf("imports are of %v, slices of %v, want %v and never", imports, slices, now)
-		}
-	}
-	put(t, b.imports.Replace(nil, "1"))
-	expect(b.clock)
-	b.clock = b.clock.Add(time.Minute)
-	b.imports.UpdateResourceVersion("2") // of an event or a bookmark
-	expect(b.clock)
 }
 
 // TestGauges: they are of all sources that run. Of several watches of a resource, as of many namespaces, the worst one counts.
