@@ -44,7 +44,7 @@ var inChain struct {
 
 func init() {
 	dnsserver.Directives = slices.Insert(slices.Clone(dnsserver.Directives),
-		slices.Index(dnsserver.Directives, "kubernetes"), obstinateBefore, pluginName, testPlugin, obstinateAfter)
+		slices.Index(dnsserver.Directives, "kubernetes"), obstinate, pluginName, testPlugin)
 	plugin.Register(testPlugin, func(c *caddy.Controller) error {
 		c.Next()
 		m := inChain.m

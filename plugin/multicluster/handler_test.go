@@ -95,18 +95,29 @@ var cases = append(readCases(`
 	Answer: records(`dns-version.clusterset.local. 28800 IN TXT "1.0.0"`),
 })
 
-// TestAnswers: names compare without case, and the question is echoed.
+// TestAnswers: names compare without case, and the question is echoed. A plugin without answers of its own has those of the one
+// that it replaces, whose zones may be others in another order; of several, the longest zone counts.
 func TestAnswers(t *testing.T) {
-	m := newTestPlugin(demo...)
+	m, next := newTestPlugin(demo...), newMulticluster()
+	next.config.Zones = []string{"example.org.", testZone, "."}
+	next.previous.Store(m)
 	for _, tc := range cases {
 		t.Run(dns.TypeToString[tc.Qtype]+" "+tc.Qname, func(t *testing.T) {
 			check(t, m, tc)
 			tc.Qname = strings.ToUpper(tc.Qname)
-			upper := ask(t, m, tc.Msg(), udpClient)
+			upper := ask(t, next, tc.Msg(), udpClient)
 			if len(upper.Answer) != len(tc.Answer) || upper.Rcode != tc.Rcode || upper.Question[0].Name != tc.Qname {
 				t.Errorf("in upper case the reply is %v", upper)
 			}
 		})
+	}
+	if records, err := next.Transfer(testZone, testTime); err != nil || (<-records)[0].Header().Name != testZone {
+		t.Errorf("the transfer is not of %s: %v", testZone, err)
+	}
+	for _, name := range []string{"example.org.", "org.", "."} {
+		if reply := ask(t, next, new(dns.Msg).SetQuestion(name, dns.TypeA), udpClient); reply.Rcode != dns.RcodeServerFailure {
+			t.Errorf("a name that only the new zones have is answered with %v", reply)
+		}
 	}
 }
 
@@ -186,6 +197,7 @@ func TestWhatOthersAnswer(t *testing.T) {
 		"not synced, fallthrough of the reverse": {false, false, "in-addr.arpa.", "web.demo.svc.@ SERVFAIL, 1.0.1.10.in-addr.arpa. next"},
 		"synced":                                 {true, false, "", "web.demo.svc.cluster.local. next, 1.0.1.10.in-addr.arpa. NXDOMAIN"},
 		"synced, fallthrough":                    {true, false, ".", "web.demo.svc.@ NOERROR, demo.svc.@ NOERROR, none.demo.svc.@ next, a.@ next, web.demo.svc.cluster.local. next"},
+		"names like the zone":                    {true, false, "", `notclusterset.local. next, local. next, . next, a\.clusterset.local. next, a\\.clusterset.local. NXDOMAIN, a\\\.clusterset.local. next`},
 		"synced, fallthrough to no plugin":       {true, true, ".", "none.demo.svc.@ NXDOMAIN"},
 		"synced, fallthrough elsewhere":          {true, false, "example.org.", "none.demo.svc.@ NXDOMAIN"},
 		"synced, fallthrough of the reverse":     {true, false, "in-addr.arpa.", "none.demo.svc.@ NXDOMAIN, 1.0.1.10.in-addr.arpa. next"},
@@ -219,33 +231,6 @@ func TestWhatOthersAnswer(t *testing.T) {
 			if rcode, err := m.ServeDNS(t.Context(), dnstest.NewRecorder(udpClient), other); !test.alone && (rcode != next || err != nil) {
 				t.Errorf("%s: %s of another class: %s, %v", name, qname, dns.RcodeToString[rcode], err)
 			}
-		}
-	}
-}
-
-func TestMatch(t *testing.T) {
-	tests := []struct {
-		name, zone, below string
-		in                bool
-	}{
-		{"clusterset.local.", "clusterset.local.", "", true},
-		{"CLUSTERSET.local.", "clusterset.local.", "", true},
-		{"web.demo.svc.clusterset.local.", "clusterset.local.", "web.demo.svc", true},
-		{"Web.Demo.Svc.ClusterSet.Local.", "clusterset.local.", "Web.Demo.Svc", true},
-		{"notclusterset.local.", "clusterset.local.", "", false},
-		{"local.", "clusterset.local.", "", false},
-		{".", "clusterset.local.", "", false},
-		{`a\.clusterset.local.`, "clusterset.local.", "", false},
-		{`a\\.clusterset.local.`, "clusterset.local.", `a\\`, true},
-		{`a\\\.clusterset.local.`, "clusterset.local.", "", false},
-		{".", ".", "", true},
-		{"web.demo.svc.", ".", "web.demo.svc", true},
-	}
-	for _, tc := range tests {
-		m := newMulticluster()
-		m.config.Zones = []string{tc.zone}
-		if zone, below := m.match(tc.name); below != tc.below || (zone == 0) != tc.in {
-			t.Errorf("%q in %q: got zone %d, %q, want %q, %v", tc.name, tc.zone, zone, below, tc.below, tc.in)
 		}
 	}
 }

@@ -118,6 +118,11 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster 10.in-addr.arpa {\ncluster east\n}", "list the zone of the names"},
 		{"multicluster clusterset.local 10.in-addr.arpa", "name it with cluster ID"},
 		{"multicluster\nmulticluster", "this plugin can only be used once per Server Block"},
+		{
+			"multicluster {\nkubeconfig /does/not/exist\n}",
+			"plugin/multicluster: Testfile:3 - Error during parsing: kubeconfig /does/not/exist: ",
+		},
+		{"multicluster", "no kubeconfig is given, and this runs in no pod"},
 	}
 	for name, o := range options {
 		if o.least > 0 {
@@ -127,23 +132,8 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 			})
 		}
 	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for _, tc := range tests {
-		_, err := parse(caddy.NewTestController("dns", tc.input))
-		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%q: the error is\n%v\nwant in it\n%s", tc.input, err, tc.want)
-		}
-	}
-}
-
-func TestWhatIsWrongWithAKubeconfigIsSaidAtTheStart(t *testing.T) {
-	for _, tc := range []struct{ input, want string }{
-		{
-			"multicluster {\nkubeconfig /does/not/exist\n}",
-			"plugin/multicluster: Testfile:3 - Error during parsing: kubeconfig /does/not/exist: ",
-		},
-		{"multicluster", "no kubeconfig is given, and this runs in no pod"},
-	} {
-		t.Setenv("KUBERNETES_SERVICE_HOST", "")
 		err := setup(caddy.NewTestController("dns", tc.input))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q: the error is\n%v\nwant in it\n%s", tc.input, err, tc.want)

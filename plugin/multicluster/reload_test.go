@@ -321,29 +321,24 @@ func TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete(t *testing.T) {
 	s.until("10.42.0.3", 5)
 }
 
-// Plugins that answer nothing and fail once where their argument says: at "restart" or at "shutdown". They differ in
-// whether the server asks them before the plugin in question or after it.
-const (
-	obstinateBefore = "obstinate_before"
-	obstinateAfter  = "obstinate_after"
-)
+// obstinate is a plugin that answers nothing and fails once where its argument says: at "restart" or at "shutdown". The server
+// asks it before the plugin in question.
+const obstinate = "obstinate"
 
 func init() {
-	for _, name := range []string{obstinateBefore, obstinateAfter} {
-		plugin.Register(name, func(c *caddy.Controller) error {
-			c.Next()
-			fails := true
-			on := map[string]func(func() error){"restart": c.OnRestart, "shutdown": c.OnShutdown}
-			on[c.RemainingArgs()[0]](func() (err error) {
-				if fails {
-					err = errors.New("no")
-				}
-				fails = false
-				return err
-			})
-			return nil
+	plugin.Register(obstinate, func(c *caddy.Controller) error {
+		c.Next()
+		fails := true
+		on := map[string]func(func() error){"restart": c.OnRestart, "shutdown": c.OnShutdown}
+		on[c.RemainingArgs()[0]](func() (err error) {
+			if fails {
+				err = errors.New("no")
+			}
+			fails = false
+			return err
 		})
-	}
+		return nil
+	})
 }
 
 // TestAfterAReloadThatFailsAnswersFollowTheObjects: the server does not say whether the old instance serves or the new one:
@@ -354,10 +349,8 @@ func TestAfterAReloadThatFailsAnswersFollowTheObjects(t *testing.T) {
 		was, next string // more of the Corefile before the plugin of the old instance, and after that of the next one
 		ttl       uint32 // of the one that serves
 	}{
-		"a plugin before it does not shut down": {obstinateBefore + " shutdown\n ", "", 30},
-		"a plugin after it does not shut down":  {obstinateAfter + " shutdown\n ", "", 30},
-		"a plugin before it refuses to restart": {obstinateBefore + " restart\n ", "", 10},
-		"a plugin after it refuses to restart":  {obstinateAfter + " restart\n ", "", 10},
+		"a plugin before it does not shut down": {obstinate + " shutdown\n ", "", 30},
+		"a plugin before it refuses to restart": {obstinate + " restart\n ", "", 10},
 		"a later server block cannot listen":    {"", cannotListen, 10},
 	} {
 		t.Run(name, func(t *testing.T) {

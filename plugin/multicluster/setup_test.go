@@ -24,8 +24,8 @@ func TestLocalAddresses(t *testing.T) {
 		want  []netip.Addr
 	}{
 		"global": {
-			[]string{"10.0.0.1", "169.254.20.10", "127.0.0.1"},
-			[]netip.Addr{netip.MustParseAddr("10.0.0.1")},
+			[]string{"10.0.0.2", "169.254.20.10", "127.0.0.1", "10.0.0.1", "10.0.0.2"},
+			[]netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")},
 		},
 		"link-local":      {[]string{"169.254.20.10", "127.0.0.1"}, []netip.Addr{netip.MustParseAddr("169.254.20.10")}},
 		"loopback":        {[]string{"127.0.0.1", "fe80::1%lo"}, []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
