@@ -3,7 +3,6 @@
 package watch
 
 import (
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,25 +137,6 @@ func TestARefusedImportHasNothingInCommonWithMirroredSlices(t *testing.T) {
 	for key, s := range b.services["demo"] {
 		if s.imported != nil && len(s.slices) > 0 {
 			t.Errorf("the refused import demo/web has the slices of Service demo/web, under %q", key)
-		}
-	}
-}
-
-func TestMirroredSlicesAreWatchedWhereAskedFor(t *testing.T) {
-	for _, test := range []struct {
-		options Options
-		want    bool
-	}{
-		{Options{}, false},
-		{Options{Imports: []Resource{ServiceImports, GKEServiceImports}}, true},
-		{Options{Imports: []Resource{GKEServiceImports}}, true},
-		{Options{Imports: []Resource{GKEServiceImports}, NoEndpoints: true}, false},
-	} {
-		b := newBench(t, test.options)
-		b.reflectors(new(clients), test.options)
-		watched := slices.ContainsFunc(b.stores, func(s *store) bool { return s.resource == MirroredEndpointSlices })
-		if watched != test.want {
-			t.Errorf("%+v: watched is %v", test.options, watched)
 		}
 	}
 }

@@ -4,10 +4,12 @@ package watch
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"testing"
 
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 func TestAListOfOneNamespaceTakesNothingOutOfAnother(t *testing.T) {
@@ -20,24 +22,45 @@ func TestAListOfOneNamespaceTakesNothingOutOfAnother(t *testing.T) {
 	b.after(t, demo.Replace(nil, "3"), "web", "after its namespace was listed without it", "")
 }
 
-func TestManyNamespacesAreWatchedTogether(t *testing.T) {
-	var namespaces []string
+// TestWhatIsWatched: many namespaces are watched together.
+func TestWhatIsWatched(t *testing.T) {
+	var many []string
 	for i := range maxNamespaces {
-		namespaces = append(namespaces, fmt.Sprint("n", i))
+		many = append(many, fmt.Sprint("n", 10+i))
 	}
+	each := "serviceimports/" + strings.Join(many, " serviceimports/")
 	for _, test := range []struct {
-		namespaces []string
-		watches    int
-		all        bool
+		options Options
+		want    string // each with its namespace, and "?" if it is optional
 	}{
-		{nil, 1, true},
-		{namespaces, maxNamespaces, false},
-		{append(namespaces, "one-more"), 1, true},
-		{[]string{"b", "a", "b"}, 2, false},
+		{Options{}, "serviceimports/ endpointslices/"},
+		{Options{NoEndpoints: true, FallbackServices: true}, "serviceimports/ services/?"},
+		{Options{NamespaceLabels: "a", Nodes: true}, "serviceimports/ endpointslices/ namespaces/ nodes/?"},
+		{
+			Options{Imports: []Resource{ServiceImports, GKEServiceImports}},
+			"serviceimports/ serviceimports.net.gke.io/? endpointslices/ endpointslices.mirrored/",
+		},
+		{
+			Options{Imports: []Resource{GKEServiceImports}},
+			"serviceimports.net.gke.io/ endpointslices/ endpointslices.mirrored/",
+		},
+		{Options{Imports: []Resource{GKEServiceImports}, NoEndpoints: true}, "serviceimports.net.gke.io/"},
+		{Options{Namespaces: []string{"b", "a", "b"}}, "serviceimports/a endpointslices/a serviceimports/b endpointslices/b"},
+		{Options{NoEndpoints: true, Namespaces: many}, each},
+		{Options{Namespaces: append(many, "one-more")}, "serviceimports/ endpointslices/"},
 	} {
-		watched := Options{Namespaces: test.namespaces}.watchedNamespaces()
-		if len(watched) != test.watches || slices.Contains(watched, "") != test.all {
-			t.Errorf("of %d namespaces %q are watched", len(test.namespaces), watched)
+		s := newSource(test.options, new(record.Config))
+		s.reflectors(new(clients))
+		var got []string
+		for _, each := range s.stores {
+			text := string(each.resource) + "/" + each.namespace
+			if each.optional {
+				text += "?"
+			}
+			got = append(got, text)
+		}
+		if text := strings.Join(got, " "); text != test.want {
+			t.Errorf("%+v: watched are %s, want %s", test.options, text, test.want)
 		}
 	}
 }

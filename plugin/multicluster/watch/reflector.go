@@ -143,32 +143,32 @@ var errBroken = apierrors.NewResourceExpired("the last watch broke")
 const slack = 5 * time.Second
 
 // reflectors returns the reflectors that the options need.
-func (s *Source) reflectors(c *clients, options Options) (all []*cache.Reflector) {
+func (s *Source) reflectors(c *clients) (all []*cache.Reflector) {
 	add := func(resource Resource, namespace string, optional bool, example runtime.Object, from *cache.ListWatch) {
 		all = append(all, s.newStore(resource, namespace, optional).reflector(example, from))
 	}
 	core, discovery := c.core.RESTClient(), c.discovery.RESTClient()
-	for _, namespace := range options.watchedNamespaces() {
-		for i, resource := range options.imports() {
+	for _, namespace := range s.options.watchedNamespaces() {
+		for i, resource := range s.options.imports() {
 			add(resource, namespace, i > 0, new(unstructured.Unstructured),
-				c.listImports(resource, namespace, options.Labels))
+				c.listImports(resource, namespace, s.options.Labels))
 		}
-		if options.FallbackServices {
+		if s.options.FallbackServices {
 			add(Services, namespace, true, new(corev1.Service), list(core, "services", namespace, "", servicesWithIP))
 		}
-		if !options.NoEndpoints {
+		if !s.options.NoEndpoints {
 			add(EndpointSlices, namespace, false, new(discoveryv1.EndpointSlice),
 				list(discovery, "endpointslices", namespace, withServiceName, ""))
 		}
-		if !options.NoEndpoints && slices.Contains(options.imports(), GKEServiceImports) {
+		if !s.options.NoEndpoints && slices.Contains(s.options.imports(), GKEServiceImports) {
 			add(MirroredEndpointSlices, namespace, false, new(discoveryv1.EndpointSlice),
 				list(discovery, "endpointslices", namespace, mirroredOnly, ""))
 		}
 	}
-	if options.NamespaceLabels != "" {
-		add(Namespaces, "", false, new(corev1.Namespace), list(core, "namespaces", "", options.NamespaceLabels, ""))
+	if s.options.NamespaceLabels != "" {
+		add(Namespaces, "", false, new(corev1.Namespace), list(core, "namespaces", "", s.options.NamespaceLabels, ""))
 	}
-	if options.Nodes {
+	if s.options.Nodes {
 		add(Nodes, "", true, new(corev1.Node), list(core, "nodes", "", "", ""))
 	}
 	return all

@@ -81,7 +81,7 @@ func New(ctx context.Context, rest *rest.Config, options Options, config *record
 		return nil, err
 	}
 	s := newSource(options, config)
-	for _, r := range s.reflectors(clients, options) {
+	for _, r := range s.reflectors(clients) {
 		go r.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 	}
 	go s.publishAll(ctx)
