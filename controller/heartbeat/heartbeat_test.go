@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,11 @@ const staleAfter = 30 * time.Second
 
 var web, db = types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
 
+type faults struct {
+	refused error  // the API server's, for EndpointSlices
+	inputs  string // that are late
+}
+
 // A beating is a heartbeat of cluster east, and what it is written to.
 type beating struct {
 	*Renewer
@@ -39,40 +45,24 @@ type beating struct {
 
 	annotations map[string]string
 
-	faults  sync.Mutex
-	refused error  // of EndpointSlices
-	inputs  string // that are late
+	faults  atomic.Pointer[faults]
 	retried []string
 }
 
 func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.Object) *beating {
 	b := &beating{client: fake.NewClientset(objects...), events: record.NewFakeRecorder(10)}
-	b.client.PrependReactor("create", "endpointslices", func(action clienttesting.Action) (bool, runtime.Object,
-		error,
-	) {
-		b.faults.Lock()
-		defer b.faults.Unlock()
-		return true, action.(clienttesting.CreateAction).GetObject(), b.refused
+	b.faults.Store(new(faults))
+	b.client.PrependReactor("create", "endpointslices", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return true, action.(clienttesting.CreateAction).GetObject(), b.faults.Load().refused
 	})
 	b.Renewer = New(Config{
 		Client: b.client, Namespace: "system", Cluster: "east",
 		Clock: clock.RealClock{}, Recorder: b.events, Annotations: func() map[string]string { return b.annotations },
 		Retry: func(service types.NamespacedName) { b.retried = append(b.retried, service.String()) },
 		After: staleAfter,
-		Late: func(time.Duration) string {
-			b.faults.Lock()
-			defer b.faults.Unlock()
-			return b.inputs
-		},
+		Late:  func(time.Duration) string { return b.faults.Load().inputs },
 	}, expected)
 	return b
-}
-
-// fails makes the API server refuse EndpointSlices, or accept them again, and inputs late, or read again.
-func (b *beating) fails(refused error, inputs string) {
-	b.faults.Lock()
-	defer b.faults.Unlock()
-	b.refused, b.inputs = refused, inputs
 }
 
 // renewed returns how long ago the heartbeat was renewed, as "5s ago by east", and the Events since it was asked last.
@@ -125,7 +115,7 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 		expect("a quota of one namespace", "0s ago by east")
 		pass(nil)
 
-		b.fails(denied, "")
+		b.faults.Store(&faults{refused: denied})
 		pass(denied)
 		<-time.After(staleAfter - liveness.HeartbeatInterval)
 		expect("not for long", "0s ago by east")
@@ -137,16 +127,16 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 		if reason != WritesFail || !strings.Contains(message, denied.Error()) || len(b.retried) > 0 {
 			t.Errorf("the reason is %q (%s), and %v are retried", reason, message, b.retried)
 		}
-		b.fails(nil, "")
+		b.faults.Store(new(faults))
 		<-time.After(liveness.HeartbeatInterval)
 		expect("allowed again", "0s ago by east; Normal HeartbeatResumed")
 		if fmt.Sprint(b.retried) != "[demo/web]" {
 			t.Errorf("retried are %v", b.retried)
 		}
-		b.fails(nil, "Services")
+		b.faults.Store(&faults{inputs: "Services"})
 		<-time.After(time.Minute)
 		expect("Services cannot be read", "1m0s ago by east; Warning HeartbeatStopped")
-		b.fails(nil, "")
+		b.faults.Store(new(faults))
 		<-time.After(liveness.HeartbeatInterval)
 		expect("Services can be read again", "0s ago by east; Normal HeartbeatResumed")
 		for _, action := range b.client.Actions() {
