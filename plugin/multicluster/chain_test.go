@@ -34,20 +34,18 @@ import (
 	_ "github.com/coredns/coredns/plugin/tsig"
 )
 
-// testPlugin is a plugin that puts m into the chain of a server that a Corefile makes.
+// testPlugin is a plugin that puts inChain into the chain of a server that a Corefile makes.
 const testPlugin = "multiclustertest"
 
-var inChain struct {
-	sync.Mutex
-	m *Multicluster
-}
+var inChain *Multicluster
 
 func init() {
+	caddy.Quiet, dnsserver.Quiet = true, true
 	dnsserver.Directives = slices.Insert(slices.Clone(dnsserver.Directives),
 		slices.Index(dnsserver.Directives, "kubernetes"), obstinate, pluginName, testPlugin)
 	plugin.Register(testPlugin, func(c *caddy.Controller) error {
 		c.Next()
-		m := inChain.m
+		m := inChain
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 			m.Next = next
 			return m
@@ -59,10 +57,7 @@ func init() {
 // startChain starts a server with m in its chain, and returns its addresses.
 func startChain(t *testing.T, m *Multicluster, plugins string) (udp, tcp string) {
 	t.Helper()
-	caddy.Quiet, dnsserver.Quiet = true, true
-	inChain.Lock()
-	defer inChain.Unlock()
-	inChain.m = m
+	inChain = m
 	instance, err := caddy.Start(caddy.CaddyfileInput{
 		Filepath: "Corefile", ServerTypeName: "dns",
 		Contents: []byte(".:0 {\n bind 127.0.0.1\n" + plugins + "\n" + testPlugin + "\n}"),
