@@ -195,22 +195,14 @@ func TestATransferIsWhatQueriesAnswer(t *testing.T) {
 			}
 		}
 		for _, rr := range all[1:] {
-			question := dns.Question{Name: rr.Header().Name, Qtype: rr.Header().Rrtype, Qclass: dns.ClassINET}
+			question := dns.Question{Name: rr.Header().Name, Qtype: rr.Header().Rrtype}
 			sets[question] = append(sets[question], rr)
 		}
 	}
-	m.maxAnswers = 0
-	for question, set := range sets {
-		r := &dns.Msg{Question: []dns.Question{question}}
-		r.SetEdns0(65535, false)
-		if got, want := sorted(ask(t, m, r, tcpClient).Answer), sorted(set); !slices.Equal(got, want) {
-			t.Errorf("%s is answered with\n%q\nand transferred as\n%q", question.String(), got, want)
-		}
-	}
 	for _, tc := range slices.Concat(cases, reverseCases) {
-		question := dns.Question{Name: strings.ToLower(tc.Qname), Qtype: tc.Qtype, Qclass: dns.ClassINET}
-		if _, ok := sets[question]; !ok && len(tc.Answer) > 0 {
-			t.Errorf("%s %s is answered and not transferred", tc.Qname, dns.TypeToString[tc.Qtype])
+		set := sets[dns.Question{Name: tc.Qname, Qtype: tc.Qtype}]
+		if got, want := sorted(set), sorted(tc.Answer); !slices.Equal(got, want) {
+			t.Errorf("%s %s is answered with\n%q\nand transferred as\n%q", tc.Qname, dns.TypeToString[tc.Qtype], want, got)
 		}
 	}
 	if _, err := m.Transfer("example.org.", 0); !errors.Is(err, transfer.ErrNotAuthoritative) { // others are asked

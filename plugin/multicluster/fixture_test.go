@@ -166,4 +166,4 @@ func zoneOf(m *Multicluster) []string {
 	return sorted(slices.Concat(slices.Collect(all)...))
 }
 
-var udpClient, tcpClient = &test.ResponseWriter{}, &test.ResponseWriter{TCP: true}
+var udpClient = &test.ResponseWriter{}
