@@ -131,7 +131,11 @@ func TestRate(t *testing.T) {
 				var probed atomic.Int64
 				p := &Prober{
 					Targets: func() []liveness.Target { return make([]liveness.Target, row.targets) },
-					Probed:  func(string, liveness.Probe) { probed.Add(1) },
+					Probed: func(_ string, probe liveness.Probe) {
+						if probe.Ended.Sub(probe.Began) == connectWithin {
+							probed.Add(1)
+						}
+					},
 					Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 						<-ctx.Done()
 						return nil, ctx.Err()
