@@ -54,7 +54,7 @@ func (s *Service) lookupHost(q *Question) Result {
 	}
 	switch {
 	case !exists:
-		return s.lookupCluster(q.Request.Host + "." + q.Request.Cluster)
+		return s.lookupCluster(q.Request.Prefix)
 	case len(found) == 0:
 		return Empty
 	}

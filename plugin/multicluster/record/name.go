@@ -60,6 +60,8 @@ type Request struct {
 	Service string
 	// Key is "<service>.<namespace>", set from kind Service on.
 	Key string
+	// Prefix is the labels before the service, set for the kinds after Service.
+	Prefix string
 	// Port is the port's name without its underscore, set for kind Port.
 	Port string
 	// Protocol is the protocol's name without its underscore, set for kinds Protocol and Port.
@@ -77,7 +79,9 @@ type Request struct {
 // zone itself. Case does not matter. The strings are parts of the name, in the case in which they came. r is zero before.
 func (r *Request) Parse(below string) {
 	if rest, last := cutLast(below); rest != "" && strings.EqualFold(last, "svc") {
-		r.parseService(rest)
+		if rest[0] != '.' && !strings.Contains(below, "..") {
+			r.parseService(rest)
+		}
 		return
 	}
 	for _, name := range apexNames {
@@ -90,57 +94,47 @@ func (r *Request) Parse(below string) {
 // apexNames are the names that every zone has, without the zone. The last two hold no record.
 var apexNames = []string{"", "dns-version", "ns.dns", "dns", "svc"}
 
-// parseService parses the labels before svc. An empty label leaves the kind unknown.
+// parseService parses the labels before svc. None is empty.
 func (r *Request) parseService(below string) {
 	before, namespace := cutLast(below)
-	if namespace == "" {
-		return
-	}
-	if len(namespace) == len(below) {
+	if before == "" {
 		r.Kind, r.Namespace = KindNamespace, namespace
 		return
 	}
 	prefix, service := cutLast(before)
-	if service == "" {
-		return
+	r.Kind, r.Namespace, r.Service, r.Key = KindService, namespace, service, below[len(before)-len(service):]
+	if prefix != "" && !r.parsePrefix(prefix) {
+		*r = Request{}
 	}
-	r.Namespace, r.Service, r.Key = namespace, service, below[len(before)-len(service):]
-	if len(service) == len(before) {
-		r.Kind = KindService
-		return
-	}
-	r.parsePrefix(prefix)
 }
 
-// parsePrefix parses the labels before the service.
-func (r *Request) parsePrefix(prefix string) {
+// parsePrefix parses the labels before the service. ok is false if they mean nothing.
+func (r *Request) parsePrefix(prefix string) (ok bool) {
+	r.Prefix = prefix
 	if before, last := cutLast(prefix); strings.EqualFold(last, "_zone") {
 		zone, directive := cutLast(before)
 		r.Kind, r.TopologyZone, r.Prefers = KindTopologyZone, zone, strings.EqualFold(directive, "prefer")
-		known := before == "" || r.Prefers || strings.EqualFold(directive, "pin")
-		if !known || strings.HasPrefix(prefix, ".") || strings.Contains(prefix, "..") {
-			*r = Request{}
-		}
-		return
+		return before == "" || r.Prefers || strings.EqualFold(directive, "pin")
 	}
 	first, rest, several := strings.Cut(prefix, ".")
-	second, third, three := strings.Cut(rest, ".")
+	second, third, _ := strings.Cut(rest, ".")
+	plain, underscore := strings.CutPrefix(first, "_")
+	protocol, both := strings.CutPrefix(second, "_")
 	switch {
-	case first == "" || several && second == "" || three && third == "":
-		*r = Request{} // an empty label
-	case strings.IndexByte(third, '.') >= 0:
-		*r = Request{} // more than a host and a cluster id of two labels
-	case first[0] == '_' && !several && len(first) > 1:
-		r.Kind, r.Protocol = KindProtocol, first[1:]
-	case first[0] == '_' && several && !three && second[0] == '_' && len(first) > 1 && len(second) > 1:
-		r.Kind, r.Port, r.Protocol = KindPort, first[1:], second[1:]
-	case first[0] == '_' || several && second[0] == '_' || three && third[0] == '_':
-		*r = Request{} // a port name has both underscores, a host name has none
+	case underscore && !several:
+		r.Kind, r.Protocol = KindProtocol, plain
+		return plain != ""
+	case underscore && both && third == "":
+		r.Kind, r.Port, r.Protocol = KindPort, plain, protocol
+		return plain != "" && protocol != ""
+	case underscore || both || strings.HasPrefix(third, "_"):
+		return false // a port name has both underscores, a host name has none
 	case !several:
 		r.Kind, r.Cluster = KindCluster, prefix
 	default:
 		r.Kind, r.Host, r.Cluster = KindHost, first, rest
 	}
+	return !strings.Contains(third, ".") // at most a host and a cluster id of two labels
 }
 
 // cutLast splits s before its last label. No label of s is empty.
