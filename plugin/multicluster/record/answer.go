@@ -75,11 +75,11 @@ func (s *Service) lookup(q *Question) Result {
 	case kind == KindService:
 		return s.lookupService(q)
 	case kind == KindPort, kind == KindProtocol:
-		wanted, ok := wantedPort(&q.Request)
+		label := strings.ToLower(q.Request.Prefix)
 		switch {
-		case !ok || !s.hasPort(wanted):
+		case !s.hasPort(label):
 		case kind == KindPort && q.Type == dns.TypeSRV:
-			return s.targets(q, wanted)
+			return s.targets(q, label)
 		default:
 			return Empty
 		}
@@ -89,7 +89,7 @@ func (s *Service) lookup(q *Question) Result {
 	case kind == KindHost:
 		return s.lookupHost(q)
 	case kind == KindCluster:
-		return s.lookupCluster(q.Request.Cluster)
+		return s.lookupCluster(q.Request.Prefix)
 	}
 	return NotExist
 }
@@ -98,7 +98,7 @@ func (s *Service) lookup(q *Question) Result {
 func (s *Service) lookupService(q *Question) Result {
 	switch {
 	case q.Type == dns.TypeSRV:
-		return s.targets(q, Port{})
+		return s.targets(q, "")
 	case s.headless && q.Type == dns.TypeA:
 		return s.nearest(q, 4)
 	case s.headless && q.Type == dns.TypeAAAA:
@@ -114,9 +114,9 @@ func (s *Service) lookupService(q *Question) Result {
 	return Empty
 }
 
-// hasPort reports whether the service, or a target of its SRV records, has the port.
-func (s *Service) hasPort(wanted Port) bool {
-	return s.Ports.has(wanted) || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Ports.has(wanted) })
+// hasPort reports whether the service, or a target of its SRV records, has the port, or one of the protocol.
+func (s *Service) hasPort(label string) bool {
+	return s.Ports.has(label) || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Ports.has(label) })
 }
 
 // Octets of records whose owner is compressed to a pointer (RFC 1035, section 4.1.4). The target of an SRV record is
@@ -144,17 +144,6 @@ func (q *Question) reply(answer, extra []dns.RR, truncated bool) Result {
 	}
 	q.Answer.Answer, q.Answer.Extra, q.Answer.Truncated = answer, extra, truncated
 	return Found
-}
-
-// wantedPort is the port that is asked for, without a number, and without a name for kind Protocol. ok is false if there
-// can be none.
-func wantedPort(r *Request) (wanted Port, ok bool) {
-	for p := tcp; p <= sctp; p++ {
-		if strings.EqualFold(p.String(), r.Protocol) {
-			return Port{Name: strings.ToLower(r.Port), Protocol: p}, true
-		}
-	}
-	return Port{}, false
 }
 
 // limit is how many of n records may be taken.

@@ -127,6 +127,5 @@ func (i *Import) HasFamily(size uint8) bool {
 
 // Declares reports whether the import has a port of that name and protocol, of whatever number.
 func (i *Import) Declares(port Port) bool {
-	from, to := port.among(i.Ports)
-	return i.anyPort || from < to
+	return i.anyPort || len(labeled(i.Ports, port.Label)) > 0
 }

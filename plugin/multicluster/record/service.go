@@ -101,7 +101,7 @@ func (s *Service) fitting(ports []Port) (fit []Port) {
 	for _, port := range ports {
 		switch {
 		case !s.Import.Declares(port):
-		case port.Name != "" && len("_._.")+len(port.Name)+len(port.Protocol.String()) > s.room():
+		case port.named() && len(port.Label+".") > s.room():
 			s.Skips.Add(NameTooLong, 1)
 		default:
 			fit = append(fit, port)

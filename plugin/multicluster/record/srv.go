@@ -18,11 +18,11 @@ type target struct {
 }
 
 // targets answers with the SRV records of the ports that are asked for, and with the addresses of their targets.
-func (s *Service) targets(q *Question, wanted Port) Result {
+func (s *Service) targets(q *Question, label string) Result {
 	if !s.headless {
-		return s.services(q, s.Ports.Named(wanted))
+		return s.services(q, s.Ports.Labeled(label))
 	}
-	parts := s.parts(q, func(b *Block) []Port { return b.Ports.Named(wanted) })
+	parts := s.parts(q, func(b *Block) []Port { return b.Ports.Labeled(label) })
 	n := 0
 	for i := range parts {
 		n += parts[i].records()
@@ -37,7 +37,7 @@ func (s *Service) targets(q *Question, wanted Port) Result {
 	records, answer, targets := make([]dns.SRV, 0, most), make([]dns.RR, 0, most), make([]target, 0, most)
 	var names strings.Builder       // of the targets, one behind the other
 	names.Grow(most * (least + 24)) // octets of a label and a cluster id, mostly
-	var label [maxLabel]byte
+	var host [maxLabel]byte
 	each(parts, q.Client.Point, func(p *part, entry int, port *Port) bool {
 		if len(answer) == limit {
 			return false
@@ -45,7 +45,7 @@ func (s *Service) targets(q *Question, wanted Port) Result {
 		last := len(targets) - 1
 		if last < 0 || targets[last].Block != p.Block || targets[last].entry != entry {
 			start := names.Len()
-			names.Write(p.AppendHost(label[:0], entry))
+			names.Write(p.AppendHost(host[:0], entry))
 			names.WriteByte('.')
 			names.WriteString(p.Cluster)
 			names.WriteByte('.')

@@ -32,11 +32,11 @@ func TestDerivedServices(t *testing.T) {
 
 func TestEndpointsStandIn(t *testing.T) {
 	for name, test := range map[string]struct{ slices, want string }{ // as in recordtest
-		"none":           {"", "[] [{http 80 tcp}]"},
-		"ready":          {"east[http=8080 admin=1]: 10.1.0.1; west[http=8080]: !10.1.0.2 10.1.0.3", "[10.1.0.1 10.1.0.3] [{http 8080 tcp}]"},
-		"one terminates": {"east[http=8080]: 10.1.0.1; west[http=9090]: ~10.1.0.2", "[10.1.0.1] [{http 8080 tcp}]"},
-		"all terminate":  {"east[http=9090]: !10.1.0.1 ~10.1.0.2", "[10.1.0.2] [{http 9090 tcp}]"},
-		"not ready":      {"east[http=9090]: !10.1.0.1", "[] [{http 80 tcp}]"},
+		"none":           {"", "[] [{_http._tcp 80}]"},
+		"ready":          {"east[http=8080 admin=1]: 10.1.0.1; west[http=8080]: !10.1.0.2 10.1.0.3", "[10.1.0.1 10.1.0.3] [{_http._tcp 8080}]"},
+		"one terminates": {"east[http=8080]: 10.1.0.1; west[http=9090]: ~10.1.0.2", "[10.1.0.1] [{_http._tcp 8080}]"},
+		"all terminate":  {"east[http=9090]: !10.1.0.1 ~10.1.0.2", "[10.1.0.2] [{_http._tcp 9090}]"},
+		"not ready":      {"east[http=9090]: !10.1.0.1", "[] [{_http._tcp 80}]"},
 	} {
 		var from []*record.Endpoints
 		for _, slice := range recordtest.Slices(test.slices) {
