@@ -195,8 +195,7 @@ func (l *addressList) add(owner string, ttl uint32, addr []byte) {
 			l.a = make([]dns.A, more)
 		}
 		a := &l.a[0]
-		setHeader(&a.Hdr, owner, dns.TypeA, ttl)
-		a.A = addr
+		a.Hdr, a.A = header(owner, dns.TypeA, ttl), addr
 		l.records, l.a = append(l.records, a), l.a[1:]
 		return
 	}
@@ -204,7 +203,6 @@ func (l *addressList) add(owner string, ttl uint32, addr []byte) {
 		l.aaaa = make([]dns.AAAA, more)
 	}
 	aaaa := &l.aaaa[0]
-	setHeader(&aaaa.Hdr, owner, dns.TypeAAAA, ttl)
-	aaaa.AAAA = addr
+	aaaa.Hdr, aaaa.AAAA = header(owner, dns.TypeAAAA, ttl), addr
 	l.records, l.aaaa = append(l.records, aaaa), l.aaaa[1:]
 }

@@ -23,7 +23,7 @@ func makeSOA(config *Config, serial uint32) (soa [][]dns.RR) {
 	for i, zone := range config.Zones {
 		server := config.nameServer(i)
 		soa = append(soa, []dns.RR{&dns.SOA{
-			Hdr:     dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: config.TTL},
+			Hdr:     header(zone, dns.TypeSOA, config.TTL),
 			Ns:      server,
 			Mbox:    "hostmaster" + server[len("ns.dns"):],
 			Serial:  serial,
@@ -46,19 +46,11 @@ type Apex struct {
 // NewApex makes the records of the zone with that number, whose name server has these addresses.
 func NewApex(config *Config, zone int, addresses []netip.Addr) Apex {
 	server, origin := config.nameServer(zone), config.Zones[zone]
-	z := Apex{
-		ns: []dns.RR{&dns.NS{
-			Hdr: dns.RR_Header{Name: origin, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: config.TTL}, Ns: server,
-		}},
-	}
+	z := Apex{ns: []dns.RR{&dns.NS{Hdr: header(origin, dns.TypeNS, config.TTL), Ns: server}}}
 	if !config.IsReverse(zone) {
 		// the version of the multicluster DNS specification, and how long it may be kept (specification.md of KEP-1645)
-		z.version = []dns.RR{&dns.TXT{
-			Hdr: dns.RR_Header{
-				Name: dnsutil.Join("dns-version", origin), Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 28800,
-			},
-			Txt: []string{"1.0.0"},
-		}}
+		of := header(dnsutil.Join("dns-version", origin), dns.TypeTXT, 28800)
+		z.version = []dns.RR{&dns.TXT{Hdr: of, Txt: []string{"1.0.0"}}}
 	}
 	out := newAddressList(len(addresses))
 	for _, addr := range addresses {

@@ -98,8 +98,6 @@ func reverseAddress(reverse string) (addr netip.Addr, ok bool) {
 
 // pointer is the PTR record of an address that has these names.
 func (x *Index) pointer(owner string, names []string) []dns.RR {
-	return []dns.RR{&dns.PTR{
-		Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: x.config.TTL},
-		Ptr: dnsutil.Join(names[0], x.config.Zones[0]),
-	}}
+	target := dnsutil.Join(names[0], x.config.Zones[0])
+	return []dns.RR{&dns.PTR{Hdr: header(owner, dns.TypePTR, x.config.TTL), Ptr: target}}
 }

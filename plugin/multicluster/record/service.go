@@ -151,14 +151,13 @@ func (s *Service) Records(zone int) []dns.RR {
 // usualWeight is that of SRV records that have none of their own: no target of a priority is preferred.
 const usualWeight = 100
 
-func setHeader(header *dns.RR_Header, owner string, rrtype uint16, ttl uint32) {
-	header.Name, header.Rrtype, header.Class, header.Ttl = owner, rrtype, dns.ClassINET, ttl
+func header(owner string, rrtype uint16, ttl uint32) dns.RR_Header {
+	return dns.RR_Header{Name: owner, Rrtype: rrtype, Class: dns.ClassINET, Ttl: ttl}
 }
 
 // setSRV fills a record in but for priority and weight, and returns it.
 func setSRV(record *dns.SRV, owner string, ttl uint32, target string, port uint16) dns.RR {
-	setHeader(&record.Hdr, owner, dns.TypeSRV, ttl)
-	record.Port, record.Target = port, target
+	record.Hdr, record.Port, record.Target = header(owner, dns.TypeSRV, ttl), port, target
 	return record
 }
 
