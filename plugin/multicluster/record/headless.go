@@ -75,20 +75,23 @@ func (p *part) records() int { return p.Len() * len(p.ports) }
 // oneRecord stands for the port of an address record.
 var oneRecord = make([]Port, 1)
 
-// parts are the blocks with ports to take, sorted by priority: that of the endpoints themselves if it counts, and then
-// by how near they are to the client (RFC 2782).
-func (s *Service) parts(q *Question, ports func(*Block) []Port) []part {
+// parts are the blocks with records to take: addresses of the service name or, for SRV, ports with the label. They are
+// sorted by priority: that of the endpoints themselves if it counts, and then by how near they are to the client (RFC 2782).
+func (s *Service) parts(q *Question, label string) []part {
 	prefer := cmp.Or(s.Import.Prefer, q.Prefer)
 	near := prefer > PreferNone && q.Client.Place.Known()
 	parts, sorted := make([]part, 0, len(s.Blocks)), true
 	for i := range s.Blocks {
 		p := part{Block: &s.Blocks[i]}
-		zone := q.Request.TopologyZone
-		if p.ports = ports(p.Block); len(p.ports) == 0 || zone != "" && !strings.EqualFold(zone, p.Zone) {
-			continue
+		switch {
+		case q.Type == dns.TypeSRV:
+			p.ports, p.priority = p.Ports.Labeled(label), uint16(p.Priority)
+		case p.InService && q.asksFor(p.Size):
+			p.ports = oneRecord
 		}
-		if q.Type == dns.TypeSRV {
-			p.priority = uint16(p.Priority)
+		zone := q.Request.TopologyZone
+		if len(p.ports) == 0 || zone != "" && !strings.EqualFold(zone, p.Zone) {
+			continue
 		}
 		if near {
 			p.priority = p.priority*tiers + q.Client.Place.Tier(prefer, p.Cluster, p.Zone)
@@ -139,12 +142,7 @@ func each(parts []part, point uint64, yield func(p *part, entry int, port *Port)
 // nearest answers with the nearest addresses of the service name that have that many octets. A client with one family
 // gets addresses also if those of the other one are nearer.
 func (s *Service) nearest(q *Question, size uint8) Result {
-	parts, n := first(s.parts(q, func(b *Block) []Port {
-		if b.InService && b.Size == size {
-			return oneRecord
-		}
-		return nil
-	}))
+	parts, n := first(s.parts(q, ""))
 	limit := q.limit(n)
 	count := max(0, min(limit, q.room()/addressSize(size)))
 	out := newAddressList(count)

@@ -22,7 +22,7 @@ func (s *Service) targets(q *Question, label string) Result {
 	if !s.headless {
 		return s.services(q, s.Ports.Labeled(label))
 	}
-	parts := s.parts(q, func(b *Block) []Port { return b.Ports.Labeled(label) })
+	parts := s.parts(q, label)
 	n := 0
 	for i := range parts {
 		n += parts[i].records()
