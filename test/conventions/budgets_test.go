@@ -33,7 +33,7 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_607},
+		{"lines of plugin/", lines["plugin"], 4_514},
 		{"lines of controller/", lines["controller"], 16_334},
 		{"lines of cmd/", lines["cmd"], 5_140},
 		{"lines of " + units, lines[units], 53_846},

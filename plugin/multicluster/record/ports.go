@@ -20,7 +20,7 @@ type Port struct {
 	Number uint16
 }
 
-func (p Port) named() bool { return p.Label[0] == '_' }
+func (p Port) named() bool { return strings.HasPrefix(p.Label, "_") }
 
 func comparePorts(a, b Port) int {
 	return cmp.Or(strings.Compare(a.Label, b.Label), cmp.Compare(a.Number, b.Number))
@@ -64,43 +64,35 @@ func labeled(ports []Port, label string) []Port {
 	return ports[:to]
 }
 
-// PortSet is the ports of SRV targets. It is immutable and shared by the blocks that have these ports. A nil PortSet is
-// empty.
-type PortSet struct {
-	ports   []Port // sorted, each once
-	numbers []Port // one for each number
-}
+// PortSet is the ports of SRV targets, sorted, each once: each number without a label, and the named ports. It is immutable
+// and shared by the blocks that have these ports. A nil PortSet is empty.
+type PortSet struct{ ports []Port }
 
-// Labeled returns the ports that are asked for: those with the label, or one of each number if it is empty. The result
-// is shared and must not be changed.
+// Labeled returns the ports with the label, or one of each number if it is empty. The result is shared and must not be
+// changed.
 func (s *PortSet) Labeled(label string) []Port {
-	switch {
-	case s == nil:
+	if s == nil {
 		return nil
-	case label == "":
-		return s.numbers
 	}
 	return labeled(s.ports, label)
 }
 
-// has reports whether a named port has the label "_<name>._<protocol>", or one that ends in "_<protocol>".
+// has reports whether a port has the label "_<name>._<protocol>", or one that ends in "_<protocol>".
 func (s *PortSet) has(suffix string) bool {
 	return s != nil && slices.ContainsFunc(s.ports, func(p Port) bool { return strings.HasSuffix(p.Label, suffix) })
 }
 
-// each yields the owner and the port of the SRV records that a target with the ports has in the service with that name:
-// one for each number, and those of the named ports.
+// each yields the owner and the port of the SRV records that a target with the ports has in the service with that name.
 func (s *PortSet) each(service string, yield func(owner string, port uint16)) {
 	if s == nil {
 		return
 	}
-	for _, port := range s.numbers {
-		yield(service, port.Number)
-	}
 	for _, port := range s.ports {
+		owner := service
 		if port.named() {
-			yield(port.Label+"."+service, port.Number)
+			owner = port.Label + "." + service
 		}
+		yield(owner, port.Number)
 	}
 }
 
@@ -108,32 +100,19 @@ func (s *PortSet) each(service string, yield func(owner string, port uint16)) {
 // pointers.
 type portSets map[string]*PortSet
 
-// union returns the set of the ports of both.
+// union returns the set of the ports of both. The first may be nil.
 func (p portSets) union(a, b *PortSet) *PortSet {
-	switch {
-	case a == b || b == nil:
-		return a
-	case a == nil:
+	if a == nil || a == b {
 		return b
 	}
 	return p.set(sortPorts(slices.Concat(a.ports, b.ports)))
 }
 
-// set returns the one set of these ports, which are sorted, each once.
+// set returns the one set of these ports.
 func (p portSets) set(ports []Port) *PortSet {
 	key := fmt.Sprint(ports) // no label has a space
 	if p[key] == nil {
-		p[key] = newPortSet(ports)
+		p[key] = &PortSet{ports}
 	}
 	return p[key]
-}
-
-// newPortSet makes the set of these ports, which are sorted, each once.
-func newPortSet(ports []Port) *PortSet {
-	if len(ports) == 0 {
-		return nil
-	}
-	byNumber := func(a, b Port) int { return cmp.Compare(a.Number, b.Number) }
-	numbers := slices.SortedStableFunc(slices.Values(ports), byNumber)
-	return &PortSet{ports, slices.CompactFunc(numbers, func(a, b Port) bool { return a.Number == b.Number })}
 }

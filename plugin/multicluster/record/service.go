@@ -95,19 +95,21 @@ func (s *Service) room() int {
 	return maxName - longest
 }
 
-// fitting are those of the ports that the import declares and whose records have names that DNS can hold. Others that it
-// declares are left out.
+// fitting are, for a set, those of the ports that the import declares and whose records have names that DNS can hold. Others
+// that it declares are left out.
 func (s *Service) fitting(ports []Port) (fit []Port) {
 	for _, port := range ports {
 		switch {
 		case !s.Import.Declares(port):
-		case port.named() && len(port.Label+".") > s.room():
+		case !port.named():
+			fit = append(fit, Port{Number: port.Number})
+		case len(port.Label+".") > s.room():
 			s.Skips.Add(NameTooLong, 1)
 		default:
-			fit = append(fit, port)
+			fit = append(fit, Port{Number: port.Number}, port)
 		}
 	}
-	return fit
+	return sortPorts(fit)
 }
 
 // answersAs reports whether both, which exist, give the same answers.
