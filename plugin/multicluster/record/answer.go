@@ -116,7 +116,10 @@ func (s *Service) lookupService(q *Question) Result {
 
 // hasPort reports whether the service, or a target of its SRV records, has the port, or one of the protocol.
 func (s *Service) hasPort(label string) bool {
-	return s.Ports.has(label) || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Ports.has(label) })
+	if !s.headless {
+		return s.Ports.has(label)
+	}
+	return slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Target && b.Ports.has(label) })
 }
 
 // Octets of records whose owner is compressed to a pointer (RFC 1035, section 4.1.4). The target of an SRV record is

@@ -30,7 +30,8 @@ func (s *Service) services(q *Question, ports []Port) Result {
 	room, size := q.room(), sizeSRV+len(target)+1
 	answer := make([]dns.RR, min(len(ports), max(0, room/size)))
 	for i := range answer {
-		answer[i] = serviceRecord(q.Name, ttl, target, ports[i].Number)
+		of := header(q.Name, dns.TypeSRV, ttl)
+		answer[i] = &dns.SRV{Hdr: of, Weight: usualWeight, Port: ports[i].Number, Target: target}
 	}
 	if len(answer) < len(ports) {
 		return q.reply(answer, nil, true)

@@ -84,8 +84,8 @@ func (s *Service) parts(q *Question, label string) []part {
 	for i := range s.Blocks {
 		p := part{Block: &s.Blocks[i]}
 		switch {
-		case q.Type == dns.TypeSRV:
-			p.ports, p.priority = p.Ports.Labeled(label), uint16(p.Priority)
+		case q.Type == dns.TypeSRV && p.Target:
+			p.ports, p.priority = labeled(p.Ports.ports, label), uint16(p.Priority)
 		case p.InService && q.asksFor(p.Size):
 			p.ports = oneRecord
 		}

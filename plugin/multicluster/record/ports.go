@@ -64,36 +64,21 @@ func labeled(ports []Port, label string) []Port {
 	return ports[:to]
 }
 
-// PortSet is the ports of SRV targets, sorted, each once: each number without a label, and the named ports. It is immutable
-// and shared by the blocks that have these ports. A nil PortSet is empty.
-type PortSet struct{ ports []Port }
-
-// Labeled returns the ports with the label, or one of each number if it is empty. The result is shared and must not be
-// changed.
-func (s *PortSet) Labeled(label string) []Port {
-	if s == nil {
-		return nil
+// owner is the name of the SRV records of the port of a set in the service with that name.
+func (p Port) owner(service string) string {
+	if p.Label == "" {
+		return service
 	}
-	return labeled(s.ports, label)
+	return p.Label + "." + service
 }
+
+// PortSet is the ports of SRV targets, sorted, each once: each number without a label, and the named ports. It is immutable
+// and shared by the blocks that have these ports.
+type PortSet struct{ ports []Port }
 
 // has reports whether a port has the label "_<name>._<protocol>", or one that ends in "_<protocol>".
 func (s *PortSet) has(suffix string) bool {
-	return s != nil && slices.ContainsFunc(s.ports, func(p Port) bool { return strings.HasSuffix(p.Label, suffix) })
-}
-
-// each yields the owner and the port of the SRV records that a target with the ports has in the service with that name.
-func (s *PortSet) each(service string, yield func(owner string, port uint16)) {
-	if s == nil {
-		return
-	}
-	for _, port := range s.ports {
-		owner := service
-		if port.named() {
-			owner = port.Label + "." + service
-		}
-		yield(owner, port.Number)
-	}
+	return slices.ContainsFunc(s.ports, func(p Port) bool { return strings.HasSuffix(p.Label, suffix) })
 }
 
 // portSets are the port sets of one service by their content. Equal ports have one set, so that sets are compared as

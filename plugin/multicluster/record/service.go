@@ -126,10 +126,11 @@ func (s *Service) Records(zone int) []dns.RR {
 	}
 	var out addressList
 	owner, ttl := name(s.Import.Key, s.config.Zones[zone]), s.config.TTL
-	if len(s.Blocks) > 0 {
-		s.Ports.each(owner, func(name string, port uint16) {
-			out.records = append(out.records, serviceRecord(name, ttl, owner, port))
-		})
+	if !s.headless && len(s.Blocks) > 0 {
+		for _, port := range s.Ports.ports {
+			of := header(port.owner(owner), dns.TypeSRV, ttl)
+			out.records = append(out.records, &dns.SRV{Hdr: of, Weight: usualWeight, Port: port.Number, Target: owner})
+		}
 	}
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
@@ -141,10 +142,15 @@ func (s *Service) Records(zone int) []dns.RR {
 			if b.InHost {
 				out.add(host, ttl, b.Addr(j))
 			}
-			b.Ports.each(owner, func(name string, port uint16) {
-				srv := &dns.SRV{Priority: uint16(b.Priority), Weight: b.Weight}
-				out.records = append(out.records, setSRV(srv, name, ttl, host, port))
-			})
+			if !b.Target {
+				continue
+			}
+			for _, port := range b.Ports.ports {
+				out.records = append(out.records, &dns.SRV{
+					Hdr:      header(port.owner(owner), dns.TypeSRV, ttl),
+					Priority: uint16(b.Priority), Weight: b.Weight, Port: port.Number, Target: host,
+				})
+			}
 		}
 	}
 	return out.records
@@ -155,14 +161,4 @@ const usualWeight = 100
 
 func header(owner string, rrtype uint16, ttl uint32) dns.RR_Header {
 	return dns.RR_Header{Name: owner, Rrtype: rrtype, Class: dns.ClassINET, Ttl: ttl}
-}
-
-// setSRV fills a record in but for priority and weight, and returns it.
-func setSRV(record *dns.SRV, owner string, ttl uint32, target string, port uint16) dns.RR {
-	record.Hdr, record.Port, record.Target = header(owner, dns.TypeSRV, ttl), port, target
-	return record
-}
-
-func serviceRecord(owner string, ttl uint32, target string, port uint16) dns.RR {
-	return setSRV(&dns.SRV{Weight: usualWeight}, owner, ttl, target, port)
 }

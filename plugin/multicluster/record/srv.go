@@ -20,7 +20,7 @@ type target struct {
 // targets answers with the SRV records of the ports that are asked for, and with the addresses of their targets.
 func (s *Service) targets(q *Question, label string) Result {
 	if !s.headless {
-		return s.services(q, s.Ports.Labeled(label))
+		return s.services(q, labeled(s.Ports.ports, label))
 	}
 	parts := s.parts(q, label)
 	n := 0
@@ -58,10 +58,11 @@ func (s *Service) targets(q *Question, label string) Result {
 			return false
 		}
 		room -= size
-		records = append(records, dns.SRV{})
-		srv := &records[len(records)-1]
-		answer = append(answer, setSRV(srv, q.Name, s.config.TTL, targets[last].name, port.Number))
-		srv.Priority, srv.Weight = p.priority, p.Weight
+		records = append(records, dns.SRV{
+			Hdr: header(q.Name, dns.TypeSRV, s.config.TTL), Priority: p.priority, Weight: p.Weight, Port: port.Number,
+			Target: targets[last].name,
+		})
+		answer = append(answer, &records[len(records)-1])
 		return true
 	})
 	answer = slices.Clip(answer)
