@@ -43,26 +43,14 @@ func FromEndpointSlice(object *discoveryv1.EndpointSlice, zoned bool) *Endpoints
 	case cluster != "" || object.Labels[discoveryv1.LabelManagedBy] != MirroredBy:
 		e.skips.Add(InvalidSourceCluster, 1)
 	}
-	e.readPorts(object.Ports)
+	for i := range object.Ports {
+		if port := &object.Ports[i]; port.Port != nil { // else it is all ports: no record can say so
+			e.ports = appendPort(e.ports, &e.skips, ptr.Deref(port.Name, ""), ptr.Deref(port.Protocol, ""), *port.Port)
+		}
+	}
+	e.ports = sortPorts(e.ports)
 	e.readEndpoints(object.Endpoints, zoned, e.readSRV(object.Annotations[AnnotationSRV]))
 	return e
-}
-
-func (e *Endpoints) readPorts(object []discoveryv1.EndpointPort) {
-	var ports []Port
-	for i := range object {
-		from := &object[i]
-		if from.Port == nil {
-			continue // all ports: no record can say so
-		}
-		port, ok := readPort(ptr.Deref(from.Name, ""), ptr.Deref(from.Protocol, ""), *from.Port)
-		if !ok {
-			e.skips.Add(InvalidPort, 1)
-			continue
-		}
-		ports = append(ports, port)
-	}
-	e.ports = sortPorts(ports)
 }
 
 // readEndpoints packs the ready endpoints and those that are serving and terminating, of which waits tells by their

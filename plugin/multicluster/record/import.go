@@ -59,17 +59,11 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 	}
 	imported.Addrs = sortAddrs(imported.Addrs)
 	imported.derived = annotatedServices(object.Annotations)
-	var ports []Port
 	for i := range object.Spec.Ports {
-		declared := &object.Spec.Ports[i]
-		port, ok := readPort(declared.Name, declared.Protocol, declared.Port)
-		if !ok {
-			imported.Skips.Add(InvalidPort, 1)
-			continue
-		}
-		ports = append(ports, port)
+		port := &object.Spec.Ports[i]
+		imported.Ports = appendPort(imported.Ports, &imported.Skips, port.Name, port.Protocol, port.Port)
 	}
-	imported.Ports = sortPorts(ports)
+	imported.Ports = sortPorts(imported.Ports)
 	if imported.Headless {
 		imported.Prefer = preferenceOf(object)
 		imported.anyPort = len(object.Spec.Ports) == 0

@@ -28,29 +28,24 @@ func comparePorts(a, b Port) int {
 
 // sortPorts sorts ports by label and number, and drops repeated ones and spare capacity.
 func sortPorts(ports []Port) []Port {
-	if len(ports) == 0 {
-		return nil
-	}
 	slices.SortFunc(ports, comparePorts)
 	return slices.Clip(slices.Compact(ports))
 }
 
-// readPort reads the parts of a port. ok is false if no record can hold them.
-func readPort(name string, protocol corev1.Protocol, number int32) (port Port, ok bool) {
-	protocol = cmp.Or(protocol, corev1.ProtocolTCP)
+// appendPort appends the port with these parts. If no record can hold them, it is counted.
+func appendPort(ports []Port, skips *Skips, name string, protocol corev1.Protocol, number int32) []Port {
+	name, protocol = strings.ToLower(name), cmp.Or(protocol, corev1.ProtocolTCP)
 	known := slices.Contains([]corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}, protocol)
-	if !known || number < 1 || number > math.MaxUint16 {
-		return Port{}, false
+	fits := name == "" || isLabel(name) && len(name) < maxLabel // the underscore takes one octet
+	if !known || !fits || number < 1 || number > math.MaxUint16 {
+		skips.Add(InvalidPort, 1)
+		return ports
 	}
 	label := strings.ToLower(string(protocol))
 	if name != "" {
-		name = strings.ToLower(name)
-		if !isLabel(name) || len(name) >= maxLabel { // the underscore takes one octet
-			return Port{}, false
-		}
 		label = "_" + name + "._" + label
 	}
-	return Port{Label: unique.Make(label).Value(), Number: uint16(number)}, true
+	return append(ports, Port{Label: unique.Make(label).Value(), Number: uint16(number)})
 }
 
 // labeled are those of the sorted ports that have the label, whatever their numbers are.
