@@ -21,7 +21,7 @@ type Endpoints struct {
 	Block
 
 	ports          []Port   // sorted, each once
-	ready, waiting int32    // the numbers of addresses
+	ready, waiting int32    // where these end among the addresses
 	skips          Skips    // what was left out
 	zones          []string // of the addresses; nil if none is known or kept, as in most slices
 }
@@ -65,20 +65,17 @@ func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, 
 		inState[of] = append(inState[of], &endpoints[i])
 	}
 	var hosts []string
-	for _, of := range []condition{ready, waiting, terminating} {
+	var ends [ready + 1]int
+	for of := ready; of > unusable; of-- {
 		for _, endpoint := range inState[of] {
 			hosts = e.appendEndpoint(endpoint, hosts)
 			for zone := ptr.Deref(endpoint.Zone, ""); zoned && len(e.zones) < e.Len(); {
 				e.zones = append(e.zones, unique.Make(zone).Value())
 			}
 		}
-		switch of {
-		case ready:
-			e.ready = int32(e.Len())
-		case waiting:
-			e.waiting = int32(e.Len()) - e.ready
-		}
+		ends[of] = e.Len()
 	}
+	e.ready, e.waiting = int32(ends[ready]), int32(ends[waiting])
 	e.addrs = slices.Clone(e.addrs) // without spare capacity
 	some := func(text string) bool { return text != "" }
 	if !slices.ContainsFunc(e.zones, some) {
@@ -97,8 +94,8 @@ func (e *Endpoints) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts []strin
 		host = ""
 	}
 	for _, text := range endpoint.Addresses {
-		addr, err := netip.ParseAddr(text)
-		if err != nil || !isServiceAddress(addr) || addr.BitLen() != 8*int(e.Size) {
+		addr, _ := netip.ParseAddr(text)
+		if !isServiceAddress(addr) || addr.BitLen() != 8*int(e.Size) {
 			e.skips.Add(InvalidAddress, 1)
 			continue
 		}
@@ -113,7 +110,7 @@ func (e *Endpoints) condition(i int) condition {
 	switch {
 	case i < int(e.ready):
 		return ready
-	case i < int(e.ready+e.waiting):
+	case i < int(e.waiting):
 		return waiting
 	}
 	return terminating

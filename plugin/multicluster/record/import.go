@@ -49,9 +49,8 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 		return imported.refuse(object, InvalidType)
 	}
 	for _, ip := range object.Spec.IPs {
-		addr, err := netip.ParseAddr(strings.TrimSpace(ip))
-		switch {
-		case err != nil || !isServiceAddress(addr):
+		switch addr, _ := netip.ParseAddr(strings.TrimSpace(ip)); {
+		case !isServiceAddress(addr):
 			imported.Skips.Add(InvalidIP, 1)
 		case !imported.Headless:
 			imported.Addrs = append(imported.Addrs, addr)

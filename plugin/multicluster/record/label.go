@@ -30,7 +30,7 @@ func IsClusterID(s string) bool {
 	return len(s) <= maxLabel && isLabel(first) && (!two || isLabel(second))
 }
 
-// isServiceAddress reports whether a service or an endpoint can have the address.
+// isServiceAddress reports whether a service or an endpoint can have the address. The zero address is none.
 func isServiceAddress(addr netip.Addr) bool {
 	return addr.IsGlobalUnicast() && !addr.Is4In6() && addr.Zone() == ""
 }
@@ -62,9 +62,9 @@ func parseHostLabel(label string) netip.Addr {
 		return netip.Addr{} // most hostnames are not addresses, and must not cost an error
 	}
 	for _, separator := range []string{".", ":"} {
-		addr, err := netip.ParseAddr(strings.ReplaceAll(label, "-", separator))
+		addr, _ := netip.ParseAddr(strings.ReplaceAll(label, "-", separator))
 		var text [maxLabel]byte
-		if err == nil && isServiceAddress(addr) && string(appendHostLabel(text[:0], addr)) == label {
+		if isServiceAddress(addr) && string(appendHostLabel(text[:0], addr)) == label {
 			return addr
 		}
 	}

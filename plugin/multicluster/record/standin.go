@@ -148,7 +148,7 @@ func (i *Import) with(addrs []netip.Addr, ports []Port) *Import {
 func ServiceAddresses(object *corev1.Service) []netip.Addr {
 	var addrs []netip.Addr
 	for _, ip := range object.Spec.ClusterIPs {
-		if addr, err := netip.ParseAddr(ip); err == nil && isServiceAddress(addr) {
+		if addr, _ := netip.ParseAddr(ip); isServiceAddress(addr) {
 			addrs = append(addrs, addr)
 		}
 	}
