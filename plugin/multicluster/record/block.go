@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"net/netip"
 	"sort"
+	"strings"
 )
 
 // Block is a packed list of addresses of endpoints of one class. An address takes 4 or 16 octets, and its hostname, if any, a
@@ -61,14 +62,18 @@ func (b *Block) AppendHost(dst []byte, i int) []byte {
 // Find returns the range of the addresses that have the host name. The label is in lower case; addr is the address
 // whose label it is, if any.
 func (b *Block) Find(label string, addr netip.Addr) (from, to int) {
-	if !b.Named && addr.BitLen() != 8*int(b.Size) {
+	rest, ok := "", addr.BitLen() == 8*int(b.Size)
+	if b.Named {
+		rest, ok = strings.CutPrefix(label, b.hosts.text[:b.hosts.prefix])
+	}
+	if !ok {
 		return 0, 0
 	}
 	var octets [16]byte
 	wanted, _ := addr.AppendBinary(octets[:0])
 	order := func(i int) int {
 		if b.Named {
-			return b.hosts.Compare(i, label)
+			return strings.Compare(b.hosts.suffix(i), rest)
 		}
 		return bytes.Compare(b.Addr(i), wanted)
 	}

@@ -3,7 +3,6 @@
 package record
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -187,13 +186,4 @@ func (h *hostnames) suffix(i int) string {
 // Append appends the ith hostname.
 func (h *hostnames) Append(dst []byte, i int) []byte {
 	return append(append(dst, h.text[:h.prefix]...), h.suffix(i)...)
-}
-
-// Compare compares the ith hostname with another.
-func (h *hostnames) Compare(i int, other string) int {
-	n := min(int(h.prefix), len(other))
-	if c := strings.Compare(h.text[:n], other[:n]); c != 0 || n < int(h.prefix) {
-		return cmp.Or(c, 1)
-	}
-	return strings.Compare(h.suffix(i), other[n:])
 }
