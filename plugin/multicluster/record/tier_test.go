@@ -26,7 +26,7 @@ var east = record.NewTopology([]record.Node{
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.4.0/24")}, Zone: "d"},
 })
 
-// TestTiers: A has the ready endpoints of the nearest tier, and SRV all of them and those that wait, in their order: by the
+// TestTiers: A and AAAA have the ready endpoints of the nearest tier, and SRV all of them and those that wait, in their order: by the
 // priorities of the slices and, within each, by tiers. Endpoints of zones a and b of east and of a to c of west are usual.
 func TestTiers(t *testing.T) {
 	const (
@@ -77,7 +77,9 @@ func TestTiers(t *testing.T) {
 		"an address of two zones": {
 			plain, "east: 10.1.0.1@a; east: 10.1.0.1@b; west: 10.2.0.1@b", record.PreferZone, inB, "1.1 2.1", "0: 1.1 2.1",
 		},
-		"no endpoint has a zone": {plain, "east: 10.1.0.1; west: 10.2.0.1", record.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
+		// A client of one family does not go without because the other one is nearer.
+		"each family of another cluster": {plain, "east: 10.1.0.1@a; west: fd00::1@a", record.PreferCluster, inA, "1.1 fd00::1", "0: 1.1, 1: fd00--1"},
+		"no endpoint has a zone":         {plain, "east: 10.1.0.1; west: 10.2.0.1", record.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
 
 		"the order of slices": {
 			plain, "east: 10.1.0.1; west priority=2: ~10.2.0.1; north priority=4: ~10.3.0.1", 0, inA, "1.1", "0: 1.1, 2: 2.1, 4: 3.1",
@@ -103,7 +105,7 @@ func TestTiers(t *testing.T) {
 			plain, "east: 10.1.0.1/a; west priority=2: ~10.2.0.1/b; west priority=2 weight=7: ~fd00::2/b", 0, inA, "1.1", "0: a, 2: b",
 		},
 		"one family of a host waits": {
-			plain, "east: 10.1.0.1/a; west priority=2: ~10.2.0.1/b; west priority=4: fd00::2/b", 0, inA, "1.1", "0: a, 4: b",
+			plain, "east: 10.1.0.1/a; west priority=2: ~10.2.0.1/b; west priority=4: fd00::2/b", 0, inA, "1.1 fd00::2", "0: a, 4: b",
 		},
 		"an address in two slices": {
 			plain, "east: 10.1.0.1; west priority=4 weight=3: ~10.2.0.1; west priority=2 weight=5: ~10.2.0.1; west: ~10.2.0.1",
@@ -127,11 +129,12 @@ func TestTiers(t *testing.T) {
 					client := record.Client{Size: 65535, Place: east.Place("east", netip.MustParseAddr(test.client))}
 					return recordtest.Ask(snapshot, record.Question{Name: qname, Type: qtype, Prefer: test.prefer, Client: client})
 				}
-				if got := tiersOf(look("db.demo.svc."+zone, dns.TypeA)); got != test.a {
-					t.Errorf("A: got %s, want %s", got, test.a)
+				a, aaaa := look("db.demo.svc."+zone, dns.TypeA), look("db.demo.svc."+zone, dns.TypeAAAA)
+				if got := tiersOf(slices.Concat(a.Answer, aaaa.Answer)); got != test.a {
+					t.Errorf("A and AAAA: got %s, want %s", got, test.a)
 				}
 				for _, qname := range []string{"db.demo.svc." + zone, "_sql._TCP.db.demo.svc." + zone} {
-					if got := tiersOf(look(qname, dns.TypeSRV)); got != test.srv {
+					if got := tiersOf(look(qname, dns.TypeSRV).Answer); got != test.srv {
 						t.Errorf("SRV of %s: got %s, want %s", qname, got, test.srv)
 					}
 				}
@@ -150,7 +153,7 @@ func TestTiers(t *testing.T) {
 
 // tiersOf is the endpoints of an answer without what all have in common: 1.2 is 10.1.0.2 or its target. Those of SRV have
 // their priorities, and weights that are not the usual one.
-func tiersOf(reply record.Answer) string {
+func tiersOf(records []dns.RR) string {
 	short := func(separator, text string) string {
 		if parts := strings.Split(text, separator); len(parts) == 4 {
 			return parts[1] + "." + parts[3]
@@ -159,10 +162,10 @@ func tiersOf(reply record.Answer) string {
 	}
 	byPriority := map[uint16][]string{}
 	var addresses []string
-	for _, rr := range reply.Answer {
+	for _, rr := range records {
 		switch rr := rr.(type) {
-		case *dns.A:
-			addresses = append(addresses, short(".", rr.A.String()))
+		case *dns.A, *dns.AAAA:
+			addresses = append(addresses, short(".", dataOf(rr)))
 		case *dns.SRV:
 			host, _, _ := strings.Cut(rr.Target, ".")
 			target := short("-", host)
@@ -179,18 +182,6 @@ func tiersOf(reply record.Answer) string {
 		texts = append(texts, fmt.Sprintf("%d: %s", priority, strings.Join(byPriority[priority], " ")))
 	}
 	return strings.Join(addresses, " ") + strings.Join(texts, ", ")
-}
-
-// TestTiersOfEachFamily: a client of one family does not go without because the other one is nearer.
-func TestTiersOfEachFamily(t *testing.T) {
-	snapshot := snapshotOf(build(sql, recordtest.Slices("east: 10.1.0.1@a; west: fd00::1@a")...))
-	for qtype, want := range map[uint16]string{dns.TypeA: "10.1.0.1", dns.TypeAAAA: "fd00::1"} {
-		client := record.Client{Size: 512, Place: east.Place("east", netip.Addr{})}
-		q := record.Question{Name: "db.demo.svc." + zone, Type: qtype, Prefer: record.PreferCluster, Client: client}
-		if reply := recordtest.Ask(snapshot, q).Answer; len(reply) != 1 || dataOf(reply[0]) != want {
-			t.Errorf("got %v, want %s", reply, want)
-		}
-	}
 }
 
 // TestZonesOfSlices: they are kept where they count, and where there are some.
