@@ -56,27 +56,3 @@ func TestEndpointsStandIn(t *testing.T) {
 		t.Error("a headless import was filled")
 	}
 }
-
-func TestBookkeepingOfOthers(t *testing.T) {
-	const source = "lighthouse.submariner.io/sourceNamespace"
-	for _, tc := range []struct {
-		namespace           string
-		labels, annotations map[string]string
-		want                bool
-	}{
-		{"demo", nil, nil, false},
-		{"demo", map[string]string{source: "demo"}, nil, false},
-		{"demo", map[string]string{source: "other"}, nil, true},
-		{"demo", nil, map[string]string{source: "other"}, true},
-		{"submariner-operator", nil, nil, true},
-		{"submariner-k8s-broker", nil, nil, true},
-	} {
-		imported := record.FromServiceImport(&mcsv1beta1.ServiceImport{
-			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: tc.namespace, Labels: tc.labels, Annotations: tc.annotations},
-			Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP},
-		})
-		if imported.Refused != tc.want || (imported.Skips[record.Bookkeeping] == 1) != tc.want {
-			t.Errorf("%s %v %v: refused is %v, want %v", tc.namespace, tc.labels, tc.annotations, imported.Refused, tc.want)
-		}
-	}
-}

@@ -3,7 +3,6 @@
 package record_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -140,16 +139,6 @@ func snapshotOf(service *record.Service) *record.Index {
 	x := record.NewIndex(config)
 	x.Update(1, services{service.Import.Key: service})
 	return x
-}
-
-func skips(s record.Skips) string {
-	var parts []string
-	for _, reason := range record.Reasons {
-		if n := s[reason]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s=%d", reason, n))
-		}
-	}
-	return strings.Join(parts, " ")
 }
 
 // services are new states by keys; nil is one that is gone.

@@ -86,7 +86,7 @@ func Ports(text string) string {
 }
 
 // Slice is a slice of a cluster: its id, then the annotation of SRV answers, if any, its ports in brackets if they are not
-// that of sql, as for Ports, and after ": " endpoints. These are addresses, with "!" before those that are not ready and say no more, "~"
+// that of sql, as for Ports, and after ": " endpoints. These are addresses or names below example.org, with "!" before those that are not ready and say no more, "~"
 // before those that serve and terminate, "/" before a hostname and "@" before a zone.
 func Slice(text string) *discoveryv1.EndpointSlice {
 	cluster, endpoints, _ := strings.Cut(text, ": ")
@@ -102,8 +102,11 @@ func Slice(text string) *discoveryv1.EndpointSlice {
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	}
-	if strings.Contains(endpoints, ":") {
+	switch {
+	case strings.Contains(endpoints, ":"):
 		slice.AddressType = discoveryv1.AddressTypeIPv6
+	case strings.HasSuffix(endpoints, ".example.org"):
+		slice.AddressType = discoveryv1.AddressTypeFQDN
 	}
 	Unmarshal(Ports(ports), &slice.Ports)
 	for text := range strings.FieldsSeq(endpoints) {
