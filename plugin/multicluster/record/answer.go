@@ -4,7 +4,6 @@ package record
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/miekg/dns"
 )
@@ -75,11 +74,10 @@ func (s *Service) lookup(q *Question) Result {
 	case kind == KindService:
 		return s.lookupService(q)
 	case kind == KindPort, kind == KindProtocol:
-		label := strings.ToLower(q.Request.Prefix)
 		switch {
-		case !s.hasPort(label):
+		case !s.hasPort(q.Request.Prefix):
 		case kind == KindPort && q.Type == dns.TypeSRV:
-			return s.targets(q, label)
+			return s.targets(q, q.Request.Prefix)
 		default:
 			return Empty
 		}

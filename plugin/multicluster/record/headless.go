@@ -28,7 +28,7 @@ func (s *Service) lookupCluster(labels string) Result {
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
 		_, last, two := strings.Cut(b.Cluster, ".")
-		if b.InHost && (strings.EqualFold(b.Cluster, labels) || two && strings.EqualFold(last, labels)) {
+		if b.InHost && (b.Cluster == labels || two && last == labels) {
 			return Empty
 		}
 	}
@@ -37,16 +37,15 @@ func (s *Service) lookupCluster(labels string) Result {
 
 // lookupHost answers for a host name.
 func (s *Service) lookupHost(q *Question) Result {
-	label := strings.ToLower(q.Request.Host)
-	addr := parseHostLabel(label)
+	addr := parseHostLabel(q.Request.Host)
 	exists := false
 	var found [][]byte
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
-		if !b.InHost || !strings.EqualFold(b.Cluster, q.Request.Cluster) {
+		if !b.InHost || b.Cluster != q.Request.Cluster {
 			continue
 		}
-		from, to := b.Find(label, addr)
+		from, to := b.Find(q.Request.Host, addr)
 		exists = exists || from < to
 		for ; from < to && q.asksFor(b.Size); from++ {
 			found = append(found, b.Addr(from))

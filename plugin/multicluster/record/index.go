@@ -128,8 +128,8 @@ func (x *Index) count(totals *Totals, service *Service, sign int) {
 
 // Find returns the service of a name of kind Namespace or deeper. If there is none, the answer is complete.
 func (x *Index) Find(q *Question) *Service {
-	service := getFold(x, x.services, q.Request.Key)
-	if service == nil && q.Request.Kind == KindNamespace && getFold(x, x.namespaces, q.Request.Namespace) > 0 {
+	service := get(x, x.services, q.Request.Key)
+	if service == nil && q.Request.Kind == KindNamespace && get(x, x.namespaces, q.Request.Namespace) > 0 {
 		q.Answer.Result = Empty
 	}
 	return service
@@ -153,21 +153,11 @@ func (x *Index) Snapshot(zone int) (*State, iter.Seq[[]dns.RR]) {
 	return x.State(), sorted(x.services, func(_ string, s *Service) []dns.RR { return s.Records(zone) })
 }
 
-// get returns what a map of the index has for a key, and whether it has it.
-func get[V any](x *Index, values map[string]V, key string) (V, bool) {
+// get returns what a map of the index has for a key, or the zero value.
+func get[V any](x *Index, values map[string]V, key string) V {
 	x.reading.RLock()
-	value, ok := values[key]
-	x.reading.RUnlock()
-	return value, ok
-}
-
-// getFold returns what a map has for a key in any case, or the zero value.
-func getFold[V any](x *Index, values map[string]V, key string) V {
-	value, ok := get(x, values, key)
-	if lower := strings.ToLower(key); !ok && lower != key {
-		value, _ = get(x, values, lower)
-	}
-	return value
+	defer x.reading.RUnlock()
+	return values[key]
 }
 
 // set gives a key in a map of the index a value, or removes it.

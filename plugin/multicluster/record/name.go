@@ -2,7 +2,10 @@
 
 package record
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The grammar of names is that of the multicluster DNS specification 1.0.0 (KEP-1645, specification.md). Below a zone
 // there are
@@ -48,11 +51,11 @@ const (
 	KindTopologyZone
 )
 
-// Request is what a name asks for. Its strings are parts of the name.
+// Request is what a name asks for. Its strings are parts of the name, in lower case.
 type Request struct {
 	// Kind tells which of the other fields are set.
 	Kind Kind
-	// Apex is set for kind Apex: one of the names in lower case, or empty for the zone itself.
+	// Apex is set for kind Apex: one of the names, or empty for the zone itself.
 	Apex string
 	// Namespace is set from kind Namespace on.
 	Namespace string
@@ -76,18 +79,15 @@ type Request struct {
 }
 
 // Parse tells what a name asks for. The name is relative to a zone, without the dot before the zone, and empty for the
-// zone itself. Case does not matter. The strings are parts of the name, in the case in which they came. r is zero before.
+// zone itself. Case does not matter. r is zero before.
 func (r *Request) Parse(below string) {
-	if rest, last := cutLast(below); rest != "" && strings.EqualFold(last, "svc") {
+	below = strings.ToLower(below)
+	if rest, last := cutLast(below); rest != "" && last == "svc" {
 		if rest[0] != '.' && !strings.Contains(below, "..") {
 			r.parseService(rest)
 		}
-		return
-	}
-	for _, name := range apexNames {
-		if strings.EqualFold(below, name) {
-			r.Kind, r.Apex = KindApex, name
-		}
+	} else if slices.Contains(apexNames, below) {
+		r.Kind, r.Apex = KindApex, below
 	}
 }
 
@@ -111,10 +111,10 @@ func (r *Request) parseService(below string) {
 // parsePrefix parses the labels before the service. ok is false if they mean nothing.
 func (r *Request) parsePrefix(prefix string) (ok bool) {
 	r.Prefix = prefix
-	if before, last := cutLast(prefix); strings.EqualFold(last, "_zone") {
+	if before, last := cutLast(prefix); last == "_zone" {
 		zone, directive := cutLast(before)
-		r.Kind, r.TopologyZone, r.Prefers = KindTopologyZone, zone, strings.EqualFold(directive, "prefer")
-		return before == "" || r.Prefers || strings.EqualFold(directive, "pin")
+		r.Kind, r.TopologyZone, r.Prefers = KindTopologyZone, zone, directive == "prefer"
+		return before == "" || r.Prefers || directive == "pin"
 	}
 	first, rest, several := strings.Cut(prefix, ".")
 	second, third, _ := strings.Cut(rest, ".")

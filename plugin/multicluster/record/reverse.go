@@ -67,7 +67,7 @@ func (x *Index) LookupReverse(q *Question) {
 	if !ok {
 		return
 	}
-	names, _ := get(x, x.reverse, string(addr.AsSlice()))
+	names := get(x, x.reverse, string(addr.AsSlice()))
 	switch {
 	case addr.IsValid() && len(names) == 0:
 	case !addr.IsValid(), q.Type != dns.TypePTR:
