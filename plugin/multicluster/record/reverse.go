@@ -23,7 +23,7 @@ type hostName struct{ addr, name string }
 // own Services.
 func (s *Service) hostNames() map[hostName]struct{} {
 	hosts := make(map[hostName]struct{})
-	if s == nil || !s.Exists {
+	if !s.Exists {
 		return hosts
 	}
 	service := s.Import.Key + ".svc"
@@ -40,7 +40,7 @@ func (s *Service) hostNames() map[hostName]struct{} {
 	return hosts
 }
 
-// changeReverse replaces the hosts of one state of a service by those of the next. Either may be nil.
+// changeReverse replaces the hosts of one state of a service by those of the next.
 func (x *Index) changeReverse(before, after *Service) {
 	old, now := before.hostNames(), after.hostNames()
 	for host := range now {

@@ -51,9 +51,9 @@ func (s *Skips) Add(reason Reason, n int) {
 	(*s)[reason] += n
 }
 
-// AddAll adds the counts of more, sign times.
-func (s *Skips) AddAll(more Skips, sign int) {
+// AddAll adds the counts of more, so many times.
+func (s *Skips) AddAll(more Skips, times int) {
 	for reason, n := range more {
-		s.Add(reason, sign*n)
+		s.Add(reason, times*n)
 	}
 }
