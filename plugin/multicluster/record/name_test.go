@@ -83,19 +83,10 @@ func parse(below string) (r record.Request) {
 
 // TestNothingIsAllocated: names are in lower case, mostly.
 func TestNothingIsAllocated(t *testing.T) {
-	names := []string{
-		"_http._tcp.web.demo.svc",
-		"db-0.east.eu.web.demo.svc",
-		"dns-version",
-	}
-	var kinds record.Kind
-	allocations := testing.AllocsPerRun(100, func() {
-		for _, n := range names {
-			kinds += parse(n).Kind
+	for _, below := range []string{"_http._tcp.web.demo.svc", "db-0.east.eu.web.demo.svc", "dns-version"} {
+		if allocations := testing.AllocsPerRun(100, func() { parse(below) }); allocations != 0 {
+			t.Errorf("parsing %s allocates %v times", below, allocations)
 		}
-	})
-	if allocations != 0 {
-		t.Errorf("parsing allocates %v times", allocations)
 	}
 }
 
@@ -106,25 +97,24 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, below string) {
-		request := parse(below)
-		if request.Kind >= record.KindService && request.Key != request.Service+"."+request.Namespace {
-			t.Fatalf("the key of %q is %q", below, request.Key)
+		r := parse(below)
+		name := strings.Join([]string{r.Prefix, r.Service, r.Namespace, "svc"}, ".")
+		if r.Kind >= record.KindNamespace && strings.TrimLeft(name, ".") != strings.ToLower(below) ||
+			r.Kind >= record.KindService && r.Key != r.Service+"."+r.Namespace {
+			t.Fatalf("%q was parsed into %+v", below, r)
 		}
-		directive := ""
-		if request.Kind == record.KindTopologyZone {
-			directive = map[bool]string{false: "pin.zone", true: "prefer.zone"}[request.Prefers]
+		if r.Kind == record.KindTopologyZone {
+			if !strings.HasPrefix(r.Prefix, r.TopologyZone) || strings.HasSuffix(r.Prefix, "prefer._zone") != r.Prefers {
+				t.Fatalf("%q was parsed into %+v", below, r)
+			}
+			return
 		}
-		// The parts are those of the name, but for underscores.
-		parts := []string{
-			request.TopologyZone, directive, request.Port, request.Protocol, request.Host, request.Cluster, request.Service, request.Namespace, "svc",
-		}
-		got := strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
-		got, want := strings.ReplaceAll(got, "_", ""), strings.ReplaceAll(strings.ToLower(below), "_", "")
-		if request.TopologyZone == "" && strings.HasPrefix(directive, "pin") {
-			got = strings.TrimPrefix(got, got[:max(0, len(got)-len(want))]) // it may be _zone alone
-		}
-		if request.Kind >= record.KindNamespace && got != want {
-			t.Fatalf("%q was parsed into the parts of %q", below, got)
+		prefix := map[record.Kind]string{
+			record.KindProtocol: "_" + r.Protocol, record.KindPort: "_" + r.Port + "._" + r.Protocol,
+			record.KindCluster: r.Cluster, record.KindHost: r.Host + "." + r.Cluster,
+		}[r.Kind]
+		if prefix != r.Prefix {
+			t.Fatalf("%q was parsed into %+v", below, r)
 		}
 	})
 }
