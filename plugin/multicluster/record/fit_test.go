@@ -39,8 +39,7 @@ func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
 			for _, size := range []int{512, 1232, 4096, 65535} {
 				t.Run(fmt.Sprintf("%d %s %s %d", count, q.qname, dns.TypeToString[q.qtype], size), func(t *testing.T) {
 					const opt = 11
-					reply := askAs(snapshot, q.qname, q.qtype, 0,
-						record.Client{Size: size - opt, Point: 12345})
+					reply := askAs(snapshot, q.qname, q.qtype, 0, record.Client{Size: size - opt, Point: 12345})
 					if reply.Result == record.Empty {
 						return
 					}
@@ -52,21 +51,13 @@ func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
 						t.Error("a plugin that appends to the reply writes into what others have")
 					}
 					m := new(dns.Msg).SetQuestion(q.qname, q.qtype)
-					m.Response, m.Truncated = true, reply.Truncated
-					m.Answer, m.Extra = reply.Answer, reply.Extra
+					m.Response, m.Truncated, m.Answer, m.Extra = true, reply.Truncated, reply.Answer, reply.Extra
 					m.SetEdns0(1232, false)
-					before, extra := len(m.Answer), len(m.Extra)
+					extra := len(m.Extra)
 					m.Truncate(size)
-					if len(m.Answer) != before || len(m.Extra) != extra {
-						t.Errorf("the server cut %d of %d answers, %d of %d additional", before-len(m.Answer), before,
-							extra-len(m.Extra), extra)
-					}
-					packed, err := m.Pack()
-					if err != nil {
-						t.Fatal(err)
-					}
-					if len(packed) > size {
-						t.Errorf("the message has %d octets, and the client takes %d", len(packed), size)
+					if len(m.Answer) != len(reply.Answer) || len(m.Extra) != extra {
+						t.Errorf("of %d answers and %d additional records the server left %d and %d",
+							len(reply.Answer), extra, len(m.Answer), len(m.Extra))
 					}
 					m.Compress = true
 					if length := m.Len(); reply.Truncated && length+q.extra <= size {
@@ -123,7 +114,7 @@ func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all []*discoveryv1.EndpointSlice
-			endpoints := map[string]int{} // by address
+			count := 0
 			for c := range test.clusters {
 				v4 := fmt.Sprintf("c%d[sql=%d]:", c, 1+c%5)
 				v6 := v4
@@ -132,56 +123,50 @@ func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 					if test.named {
 						host = fmt.Sprintf("/h%d", i)
 					}
-					a, aaaa := fmt.Sprintf("10.%d.0.%d", c, i+1), fmt.Sprintf("fd00:%x::%x", c+1, i+1)
-					endpoints[a], endpoints[aaaa] = 1000*c+i, 1000*c+i
-					v4, v6 = v4+" "+a+host, v6+" "+aaaa+host
+					v4 += fmt.Sprintf(" 10.%d.0.%d%s", c+1, i+1, host)
+					v6 += fmt.Sprintf(" fd00:%d::%d%s", c+1, i+1, host)
+					count++
 				}
 				all = append(all, recordtest.Slice(v4), recordtest.Slice(v6))
 			}
-			snapshot, count := snapshotOf(build(sql, all...)), len(endpoints)/2
-			want, targets := min(limit, count), count // of an SRV answer
+			snapshot, targets := snapshotOf(build(sql, all...)), count // of an SRV answer
 			if !test.named {
 				targets *= 2
 			}
-			taken, srvTaken := map[int]int{}, map[string]int{}
+			take := func(point uint64, qtype uint16, want, extra int) (endpoints []string) {
+				reply := askAs(snapshot, "db.demo.svc."+zone, qtype, limit, record.Client{Size: 65535, Point: point})
+				if len(reply.Answer) != want || len(reply.Extra) != extra || reply.Truncated {
+					t.Fatalf("%d records, %d additional, truncated %v", len(reply.Answer), len(reply.Extra), reply.Truncated)
+				}
+				for _, rr := range reply.Answer {
+					endpoint := strings.TrimPrefix(strings.TrimPrefix(dataOf(rr), "10."), "fd00:")
+					endpoints = append(endpoints, strings.ReplaceAll(strings.Replace(endpoint, ".0.", ".", 1), "::", "."))
+				}
+				slices.Sort(endpoints)
+				return endpoints
+			}
+			taken, srvTaken := map[string]int{}, map[string]int{}
+			want, wantSRV := min(limit, count), min(limit, targets)
 			for point := range uint64(clients) {
-				client := record.Client{Size: 65535, Point: point}
-				ask := func(qtype uint16) record.Answer {
-					return askAs(snapshot, "db.demo.svc."+zone, qtype, limit, client)
-				}
-				of := func(reply record.Answer) (taken []int) {
-					if len(reply.Answer) != want || reply.Truncated {
-						t.Fatalf("%d records, truncated %v", len(reply.Answer), reply.Truncated)
-					}
-					for _, rr := range reply.Answer {
-						taken = append(taken, endpoints[dataOf(rr)])
-					}
-					slices.Sort(taken)
-					return taken
-				}
-				a, aaaa := of(ask(dns.TypeA)), of(ask(dns.TypeAAAA))
+				a, aaaa := take(point, dns.TypeA, want, 0), take(point, dns.TypeAAAA, want, 0)
 				if !slices.Equal(a, aaaa) {
 					t.Fatalf("AAAA is of %v, A of %v", aaaa, a)
 				}
 				for _, endpoint := range a {
 					taken[endpoint]++
 				}
-				srv := ask(dns.TypeSRV)
-				if n := len(srv.Answer); n != min(limit, targets) || len(srv.Extra) != n*2*count/targets || srv.Truncated {
-					t.Fatalf("%d SRV records, %d additional, truncated %v", n, len(srv.Extra), srv.Truncated)
-				}
-				for _, rr := range srv.Answer {
-					srvTaken[rr.(*dns.SRV).Target]++
+				for _, target := range take(point, dns.TypeSRV, wantSRV, wantSRV*2*count/targets) {
+					srvTaken[target]++
 				}
 			}
 			fair(t, taken, count, clients*want)
-			fair(t, srvTaken, targets, clients*min(limit, targets))
+			fair(t, srvTaken, targets, clients*wantSRV)
 		})
 	}
 }
 
 // fair expects that so many were taken, each about as often as any other.
-func fair[T comparable](t *testing.T, taken map[T]int, count, records int) {
+func fair(t *testing.T, taken map[string]int, count, records int) {
 	t.Helper()
 	if len(taken) != count {
 		t.Errorf("%d were taken, want %d", len(taken), count)
