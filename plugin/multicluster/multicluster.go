@@ -195,7 +195,7 @@ func (m *Multicluster) fill(c *record.Client, w dns.ResponseWriter, r *dns.Msg) 
 		c.Size -= sizeOPT
 	}
 	if source := m.source.Load(); source != nil && m.config.Cluster != "" {
-		c.Place = source.Topology().Place(m.config.Cluster, ip)
+		c.Place = source.Topology().Place(ip)
 	}
 }
 

@@ -93,7 +93,7 @@ func (s *Service) parts(q *Question, label string) []part {
 			continue
 		}
 		if near {
-			p.priority = p.priority*tiers + q.Client.Place.Tier(prefer, p.Cluster, p.Zone)
+			p.priority = p.priority*tiers + q.Client.Place.Tier(prefer, p.Cluster == s.config.Cluster, p.Zone)
 		}
 		parts = append(parts, p)
 		sorted = sorted && parts[max(0, len(parts)-2)].priority <= p.priority

@@ -126,7 +126,7 @@ func TestTiers(t *testing.T) {
 					checkZone(t, snapshot)
 				}
 				look := func(qname string, qtype uint16) record.Answer {
-					client := record.Client{Size: 65535, Place: east.Place("east", netip.MustParseAddr(test.client))}
+					client := record.Client{Size: 65535, Place: east.Place(netip.MustParseAddr(test.client))}
 					return recordtest.Ask(snapshot, record.Question{Name: qname, Type: qtype, Prefer: test.prefer, Client: client})
 				}
 				a, aaaa := look("db.demo.svc."+zone, dns.TypeA), look("db.demo.svc."+zone, dns.TypeAAAA)

@@ -77,21 +77,20 @@ func NewTopology(nodes []Node) *Topology {
 	return t
 }
 
-// Place locates a client by its address, which is unmapped, in the local cluster, whose id is in lower case.
-func (t *Topology) Place(cluster string, client netip.Addr) Place {
+// Place locates a client by its address, which is unmapped.
+func (t *Topology) Place(client netip.Addr) Place {
 	for _, bits := range t.bits {
 		prefix, _ := client.Prefix(bits) // that of no node if the address is shorter
 		if zone, ok := t.zones[prefix]; ok {
-			return Place{topology: t, cluster: cluster, zone: zone}
+			return Place{topology: t, zone: zone}
 		}
 	}
-	return Place{topology: t, cluster: cluster}
+	return Place{topology: t}
 }
 
 // Place is where a client is. The zero value is nowhere, and prefers nothing.
 type Place struct {
 	topology *Topology
-	cluster  string // the local one
 	zone     string // empty if unknown
 }
 
@@ -101,12 +100,11 @@ func (p Place) Known() bool { return p.topology != nil }
 // tiers is the number of tiers.
 const tiers = 4
 
-// Tier is how far from the client the endpoints of a cluster and zone are: 0 is the nearest. A client that is in no
-// zone prefers its cluster.
-func (p Place) Tier(prefer Preference, cluster, zone string) uint16 {
-	own := cluster == p.cluster
+// Tier is how far from the client the endpoints of a zone are, in the local cluster or another: 0 is the nearest. A client
+// that is in no zone prefers its cluster.
+func (p Place) Tier(prefer Preference, local bool, zone string) uint16 {
 	if prefer == PreferCluster || p.zone == "" {
-		if own {
+		if local {
 			return 0
 		}
 		return 1
@@ -115,7 +113,7 @@ func (p Place) Tier(prefer Preference, cluster, zone string) uint16 {
 	switch {
 	case zone == p.zone:
 		return 0
-	case own:
+	case local:
 		return 1
 	case region != "" && p.topology.regions[zone] == region:
 		return 2

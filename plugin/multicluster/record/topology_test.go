@@ -45,7 +45,7 @@ func TestPlaces(t *testing.T) {
 					want, longest = max(want, node.Zone), prefix.Bits()
 				}
 			}
-			if got := topology.Place("east", client).zone; got != want {
+			if got := topology.Place(client).zone; got != want {
 				t.Fatalf("seed %d, client %s: got %q, want %q; nodes %v", seed, client, got, want, nodes)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 const zone = recordtest.Zone
 
-var config = &record.Config{Zones: []string{zone}, TTL: 5}
+var config = &record.Config{Zones: []string{zone}, Cluster: "east", TTL: 5}
 
 // ask looks a name up, for a client that can take all.
 func ask(snapshot *record.Index, qname string, qtype uint16) record.Answer {
