@@ -19,7 +19,7 @@ import (
 type Endpoints struct {
 	Block
 
-	ports          []Port   // sorted, each once
+	ports          []Port   // as in the slice
 	ready, waiting int32    // where these end among the addresses
 	skips          Skips    // what was left out
 	zones          []string // of the addresses; nil if none is known or kept, as in most slices
@@ -47,7 +47,6 @@ func FromEndpointSlice(object *discoveryv1.EndpointSlice, zoned bool) *Endpoints
 			e.ports = appendPort(e.ports, &e.skips, ptr.Deref(port.Name, ""), ptr.Deref(port.Protocol, ""), *port.Port)
 		}
 	}
-	e.ports = sortPorts(e.ports)
 	e.readEndpoints(object.Endpoints, zoned, e.readSRV(object.Annotations[AnnotationSRV]))
 	return e
 }
