@@ -23,7 +23,7 @@ func askAs(snapshot *record.Index, qname string, qtype uint16, limit int, client
 }
 
 func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
-	for _, count := range []int{1, 10, 40, 500, 2000} {
+	for _, count := range []int{1, 10, 40, 430, 2000} {
 		snapshot := snapshotOf(build(sql, recordtest.Many(count, count == 40)...))
 		for _, q := range []struct {
 			qname string
@@ -89,7 +89,7 @@ func TestManyIPs(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range times {
-		if reply := askAs(snapshot, "db.demo.svc."+zone, dns.TypeSRV, 0, record.Client{Size: 1232}); len(reply.Extra) < 50 {
+		if reply := askAs(snapshot, "db.demo.svc."+zone, dns.TypeSRV, 0, record.Client{Size: 1232}); len(reply.Extra) != 71 {
 			t.Fatalf("got %d additional records", len(reply.Extra))
 		}
 	}
