@@ -20,12 +20,16 @@ var reverseConfig = &record.Config{
 	Zones: []string{zone, "10.in-addr.arpa.", "ip6.arpa."}, Reverse: 2, Cluster: "east", TTL: 5,
 }
 
-// pointers are the text of all PTR records.
-func pointers(snapshot *record.Index) (records []dns.RR) {
-	for number := range reverseConfig.Reverse {
+// pointers are all PTR records. Each is in its zone.
+func pointers(t *testing.T, snapshot *record.Index) (records []dns.RR) {
+	t.Helper()
+	for number, zone := range reverseConfig.Zones[1:] {
 		_, all := snapshot.Snapshot(1 + number)
 		for some := range all {
 			records = append(records, some...)
+			if !dns.IsSubDomain(zone, some[0].Header().Name) {
+				t.Errorf("%s is in %s", some[0], zone)
+			}
 		}
 	}
 	return records
@@ -57,8 +61,8 @@ func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
 		x.Update(uint32(step), services{imported.Key: last[imported.Key]})
 		fresh := record.NewIndex(reverseConfig)
 		fresh.Update(1, last)
-		got := pointers(x)
-		if want := pointers(fresh); !slices.Equal(text(got), text(want)) {
+		got := pointers(t, x)
+		if want := pointers(t, fresh); !slices.Equal(text(got), text(want)) {
 			t.Fatalf("step %d: the records are\n%q\nwant\n%q", step, text(got), text(want))
 		}
 		for _, rr := range got {
