@@ -59,11 +59,11 @@ func TestBuild(t *testing.T) {
 		{"an annotation that is not valid", sql, "east priority=high: 10.1.0.1", ofOne, "invalid_srv:1"},
 		{"a headless import whose ports are all invalid has none", recordtest.Headless("sql=0"), "east: 10.1.0.1", one, "invalid_port:1"},
 		{
-			"a headless import has the families that it lists", recordtest.Headless("", "IPv4"), "east[]: 10.1.0.1/a; east: fd00::1/a",
+			"a headless import has the families that it lists", "{type: Headless, ports: [], ipFamilies: [IPv4]}", "east[]: 10.1.0.1/a; east: fd00::1/a",
 			"A 10.1.0.1; a.east A 10.1.0.1", "",
 		},
 		{
-			"a headless import that lists IPv6 alone", recordtest.Headless("", "IPv6"), "east: 10.1.0.1; west[]: fd00::1/a",
+			"a headless import that lists IPv6 alone", "{type: Headless, ports: [], ipFamilies: [IPv6]}", "east: 10.1.0.1; west[]: fd00::1/a",
 			"AAAA fd00::1; a.west AAAA fd00::1", "",
 		},
 		{"an unnamed port has no name", recordtest.Headless("=80"), "east[=8080/TCP]: 10.1.0.1", one + "; SRV 8080 10-1-0-1.east", ""},

@@ -54,14 +54,8 @@ func Unmarshal(text string, into any) {
 // SQL is the spec of a headless import with the port of Slice.
 const SQL = "{type: Headless, ports: [{name: sql, port: 5432}]}"
 
-// Headless is the YAML of the spec of a headless import with ports, as for Ports, and families, if it lists any.
-func Headless(ports string, families ...string) string {
-	text := "{type: Headless, ports: " + Ports(ports)
-	if len(families) > 0 {
-		text += ", ipFamilies: [" + strings.Join(families, ", ") + "]"
-	}
-	return text + "}"
-}
+// Headless is the YAML of the spec of a headless import with ports, as for Ports.
+func Headless(ports string) string { return "{type: Headless, ports: " + Ports(ports) + "}" }
 
 // ClusterSetIP is the YAML of the spec of another import, with IPs and with ports, as for Ports.
 func ClusterSetIP(ips, ports string) string {
