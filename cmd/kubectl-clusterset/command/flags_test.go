@@ -14,22 +14,22 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // An api is an API server that answers what every command asks that looks at the set, and as it is told, else with 404.
 type api struct {
 	*httptest.Server
-	// answers are bodies by method and path, statuses without a body by the same.
-	answers  map[string]string
-	statuses map[string]int
+	answers map[string]string // by method and path; an empty one is 403
 
 	mu       sync.Mutex
 	requests []*http.Request
 }
 
-func newAPI(t *testing.T, answers map[string]string, statuses map[string]int) *api {
+func newAPI(t *testing.T, answers map[string]string) *api {
 	t.Helper()
-	a := &api{statuses: statuses, answers: map[string]string{
+	a := &api{answers: map[string]string{
 		"GET /version": `{"gitVersion":"v1.36.1"}`,
 		"GET /apis/multicluster.x-k8s.io/v1beta1": `{"kind":"APIResourceList","groupVersion":"multicluster.x-k8s.io/v1beta1"}`,
 	}}
@@ -44,19 +44,17 @@ func (a *api) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	defer a.mu.Unlock()
 	a.requests = append(a.requests, request)
 	w.Header().Set("Content-Type", "application/json")
-	key := request.Method + " " + request.URL.Path
-	if body, ok := a.answers[key]; ok {
-		fmt.Fprint(w, body)
-		return
+	body, known := a.answers[request.Method+" "+request.URL.Path]
+	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no",`
+	switch {
+	case !known:
+		w.WriteHeader(http.StatusNotFound)
+		body = status + `"reason":"NotFound","code":404}`
+	case body == "":
+		w.WriteHeader(http.StatusForbidden)
+		body = status + `"reason":"Forbidden","code":403}`
 	}
-	status := a.statuses[key]
-	if status == 0 {
-		status = http.StatusNotFound
-	}
-	reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusForbidden: "Forbidden"}[status]
-	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"no","code":%d}`,
-		reason, status)
+	fmt.Fprint(w, body)
 }
 
 // seen are the methods and paths of all requests.
@@ -99,7 +97,7 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 		"--as jane --as-group dev": {"Impersonate-User": "jane", "Impersonate-Group": "dev"},
 		"--as jane --as-uid 7":     {"Impersonate-Uid": "7"},
 	} {
-		server := newAPI(t, nil, nil)
+		server := newAPI(t, nil)
 		if _, _, err := invoke(t, server.URL, append([]string{"unexport", "shop/db"}, strings.Fields(flags)...)...); err != nil {
 			t.Errorf("%s: %v", flags, err)
 			continue
@@ -110,7 +108,7 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 			}
 		}
 	}
-	proxy := httptest.NewServer(newAPI(t, nil, nil))
+	proxy := httptest.NewServer(newAPI(t, nil))
 	defer proxy.Close()
 	if out, _, err := invoke(t, "http://cluster.invalid", "unexport", "shop/db", "--proxy-url", proxy.URL); err != nil ||
 		out != "east does not export shop/db\n" {
@@ -120,7 +118,7 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 
 // TestNamespaceIsHonored has -n where it has a meaning. A gate must not pass on a typo, and shows what was seen last.
 func TestNamespaceIsHonored(t *testing.T) {
-	server := newAPI(t, nil, nil)
+	server := newAPI(t, nil)
 	controller := newController(t, imports("Ready", "shop/db", "other/web"))
 	for line, want := range map[string]struct{ shown, fails string }{
 		"status":         {shown: "shop/db other/web"},
@@ -146,7 +144,7 @@ func TestNamespaceIsHonored(t *testing.T) {
 // TestOutputForProgramsSaysWhatItIs has apiVersion and kind everywhere, and
 // lists that are empty instead of null.
 func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
-	server, controller := newAPI(t, nil, nil), newController(t, imports("Ready", "shop/db"))
+	server, controller := newAPI(t, nil), newController(t, imports("Ready", "shop/db"))
 	for line, want := range map[string]struct{ kind, server string }{
 		"status": {"Status", server.URL},
 		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
@@ -157,20 +155,11 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 	} {
 		for _, format := range []string{"json", "yaml"} {
 			out, _, err := invoke(t, want.server, append(strings.Fields(line), "-o", format)...)
-			if format == "yaml" {
-				if !strings.Contains(out, "apiVersion: cli.clusterset-dns.github.io/v1beta1\n") ||
-					!strings.Contains(out, "kind: "+want.kind+"\n") {
-					t.Errorf("%s: %v:\n%s", line, err, out)
-				}
-				continue
-			}
 			var fields map[string]any
-			if failed := json.Unmarshal([]byte(out), &fields); failed != nil ||
-				fields["apiVersion"] != "cli.clusterset-dns.github.io/v1beta1" || fields["kind"] != want.kind {
-				t.Errorf("%s: %v, %v:\n%s", line, failed, err, out)
-			}
-			if strings.Contains(out, ": null") {
-				t.Errorf("%s has null:\n%s", line, out)
+			if failed := yaml.Unmarshal([]byte(out), &fields); failed != nil || json.Valid([]byte(out)) != (format == "json") ||
+				fields["apiVersion"] != "cli.clusterset-dns.github.io/v1beta1" || fields["kind"] != want.kind ||
+				strings.Contains(out, ": null") {
+				t.Errorf("%s -o %s: %v, %v:\n%s", line, format, failed, err, out)
 			}
 		}
 	}
@@ -185,7 +174,7 @@ func TestNamespaceOfAService(t *testing.T) {
 		"unexport shop/db -n other":             "",
 		"unexport db --contexts east,west":      "",
 	} {
-		out, _, err := invoke(t, newAPI(t, nil, nil).URL, strings.Fields(line)...)
+		out, _, err := invoke(t, newAPI(t, nil).URL, strings.Fields(line)...)
 		if out != want || (exitStatus(err) == exitUsage) != (want == "") {
 			t.Errorf("%s: %v: %q", line, err, out)
 		}

@@ -3,63 +3,45 @@
 package command
 
 import (
-	"net/http"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 )
 
-const (
-	exports = "/apis/multicluster.x-k8s.io/v1beta1/namespaces/shop/serviceexports"
-	service = "GET /api/v1/namespaces/shop/services/db"
-)
-
-// TestExportOfNoServiceWritesNothing in none of the clusters, although one of
-// them may have it.
-func TestExportOfNoServiceWritesNothing(t *testing.T) {
-	for _, line := range []string{
-		"export db", "export shop/db --contexts east,west",
-		"export shop/db --dry-run",
+// TestExports: no cluster exports what one of them lacks. An application team that may not read Services exports, and needs no
+// right to withdraw an export but to delete it.
+func TestExports(t *testing.T) {
+	const (
+		served = "GET /apis/multicluster.x-k8s.io/v1beta1"
+		all    = " /apis/multicluster.x-k8s.io/v1beta1/namespaces/shop/serviceexports"
+		db     = all + "/db"
+		object = `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"namespace":"shop","name":"db"}`
+		reads  = "GET /api/v1/namespaces/shop/services/db"
+		lacks  = "context east: Service shop/db does not exist, nothing was exported"
+	)
+	for _, test := range []struct {
+		line    string
+		answers map[string]string
+		want    string // the output, or a part of the error
+		asks    []string
+	}{
+		{"export db", nil, lacks, []string{reads}},
+		{"export shop/db --contexts east,west", nil, lacks, []string{reads}},
+		{"export shop/db --dry-run", nil, lacks, []string{reads}},
+		{"export db", map[string]string{
+			reads: "", "POST" + all: object + "}", "GET" + db: object + `,"status":{"conditions":[{"type":"Valid","status":"True"}]}}`,
+		}, "east exports shop/db\n", []string{reads, served, "POST" + all, served, "GET" + db}},
+		{"unexport db", map[string]string{"DELETE" + db: `{"kind":"Status","status":"Success"}`}, "east no longer exports shop/db\n", []string{served, "DELETE" + db}},
+		{"unexport db", nil, "east does not export shop/db\n", []string{served, "DELETE" + db}},
 	} {
-		server := newAPI(t, nil, nil)
-		_, _, err := invoke(t, server.URL, strings.Fields(line)...)
-		if exitStatus(err) != exitFailed || !strings.Contains(err.Error(),
-			"context east: Service shop/db does not exist, nothing was exported") {
-			t.Errorf("%s: got %v", line, err)
+		server := newAPI(t, test.answers)
+		out, _, err := invoke(t, server.URL, strings.Fields(test.line)...)
+		if err != nil {
+			out = fmt.Sprint(out, err)
 		}
-		if seen := server.seen(); slices.ContainsFunc(seen, func(request string) bool { return !strings.HasPrefix(request, "GET ") }) {
-			t.Errorf("%s: %v", line, seen)
-		}
-	}
-}
-
-// TestExportNeedsNoRightOnServices exports what an application team may not
-// read.
-func TestExportNeedsNoRightOnServices(t *testing.T) {
-	server := newAPI(t, map[string]string{
-		"POST " + exports:        `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"namespace":"shop","name":"db"}}`,
-		"GET " + exports + "/db": `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"namespace":"shop","name":"db"},"status":{"conditions":[{"type":"Valid","status":"True"}]}}`,
-	}, map[string]int{service: http.StatusForbidden})
-	if out, _, err := invoke(t, server.URL, "export", "db"); err != nil || out != "east exports shop/db\n" {
-		t.Errorf("got %v: %q", err, out)
-	}
-}
-
-// TestUnexportNeedsTheRightToDeleteAlone has the rights of an application team.
-func TestUnexportNeedsTheRightToDeleteAlone(t *testing.T) {
-	for deletes, want := range map[bool]string{true: "east no longer exports shop/db\n", false: "east does not export shop/db\n"} {
-		answers := map[string]string{}
-		if deletes {
-			answers["DELETE "+exports+"/db"] = `{"kind":"Status","status":"Success"}`
-		}
-		server := newAPI(t, answers, nil)
-		if out, _, err := invoke(t, server.URL, "unexport", "db"); err != nil || out != want {
-			t.Errorf("got %v: %q", err, out)
-		}
-		for _, asked := range server.seen() {
-			if asked != "GET /apis/multicluster.x-k8s.io/v1beta1" && asked != "DELETE "+exports+"/db" {
-				t.Errorf("it asked %s", asked)
-			}
+		if !strings.HasPrefix(out, test.want) || (exitStatus(err) == exitFailed) != (test.want == lacks) || !slices.Equal(server.seen(), test.asks) {
+			t.Errorf("%s: got %v: %q, and asked %q", test.line, err, out, server.seen())
 		}
 	}
 }

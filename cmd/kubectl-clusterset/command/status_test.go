@@ -55,7 +55,7 @@ func imports(reason string, names ...string) state.Cluster {
 
 // TestWrongControllerIsNotGuessed: a controller of another version does not know the question.
 func TestWrongControllerIsNotGuessed(t *testing.T) {
-	server := newAPI(t, nil, nil)
+	server := newAPI(t, nil)
 	other := imports("Ready", "shop/db")
 	other.Version = "v0"
 	for name, address := range map[string]string{
@@ -74,7 +74,7 @@ func TestWrongControllerIsNotGuessed(t *testing.T) {
 // TestStatusAsksOneQuestion of the controller of a cluster with 100 members, and none of the API server. It asks again while no
 // replica leads, as for some seconds after an upgrade.
 func TestStatusAsksOneQuestion(t *testing.T) {
-	server, asked, is := newAPI(t, nil, nil), 0, imports("Ready", "shop/db")
+	server, asked, is := newAPI(t, nil), 0, imports("Ready", "shop/db")
 	for i := range 100 {
 		is.Members = append(is.Members, state.Member{Cluster: fmt.Sprintf("member-%d", i), State: "fresh"})
 	}
