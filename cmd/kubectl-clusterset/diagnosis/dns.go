@@ -51,7 +51,7 @@ var dnsChecks = []Check{
 			if c.Corefile.By(s.Zone) == setup.ByForward {
 				corefile, fix = c.ChartCorefile, c.chart("upgrade", "--reset-then-reuse-values --set clusterId="+c.ID)
 			}
-			if corefile == nil || c.ID == "" || !corefile.Serves(s.Zone) {
+			if c.ID == "" || corefile.By(s.Zone) != setup.ByMulticluster {
 				return
 			}
 			id := corefile.Option(s.Zone, "cluster")

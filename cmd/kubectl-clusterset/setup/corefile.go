@@ -66,7 +66,7 @@ func (c *Corefile) By(zone string) string {
 	if c == nil {
 		return ""
 	}
-	if c.Serves(zone) {
+	if c.multicluster(zone) != nil {
 		return ByMulticluster
 	}
 	block, _, of := c.blockOf(zone)
@@ -82,9 +82,6 @@ func (c *Corefile) By(zone string) string {
 	}
 	return ""
 }
-
-// Serves reports whether the server block for a zone has the plugin multicluster for it.
-func (c *Corefile) Serves(zone string) bool { return c.multicluster(zone) != nil }
 
 // Option returns the arguments of an option of the plugin multicluster for a zone, nil if it is not set.
 func (c *Corefile) Option(zone, name string) []string { return c.multicluster(zone).option(name) }
