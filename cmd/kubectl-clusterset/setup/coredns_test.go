@@ -161,8 +161,7 @@ func TestEnableChangesNothing(t *testing.T) {
 		change                 func(*fake.Clientset) error
 		want                   string
 	}{
-		"a pod does not reload":       {plain, true, false, false, nil, "the Corefile is as it was before"},
-		"nor does it another address": {older, true, false, false, nil, "the Corefile is as it was before"},
+		"a pod does not reload": {older, true, false, false, nil, "the Corefile is as it was before"},
 		"the chart's CoreDNS does not answer": {
 			plain, false, true, false, nil, "the CoreDNS of the chart must answer for clusterset.local first",
 		},

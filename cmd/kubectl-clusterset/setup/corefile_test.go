@@ -3,53 +3,39 @@
 package setup
 
 import (
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 )
 
-func TestOption(t *testing.T) {
-	for text, want := range map[string][]string{
-		". {\n multicluster clusterset.local\n}":                                                    nil,
-		". {\n errors\n cluster east\n}":                                                            nil,
-		". {\n multicluster clusterset.local {\n prefer zone\n cluster east # here\n }\n}":          {"east"},
-		". {\n multicluster example.org {\n cluster a\n }\n multicluster {\n cluster b c\n }\n}":    {"b", "c"},
-		". {\n multicluster {\n cluster\n prefer none\n }\n}":                                       {},
-		". {\n multicluster cluster.example clusterset.local {\n namespaces cluster\n ttl 5\n }\n}": nil,
-		"example.org {\n multicluster clusterset.local {\n cluster east\n }\n}":                     nil,
-		"(a) {\n cluster east\n}\n. {\n multicluster {\n import a\n }\n}":                           {"east"},
+// TestCorefile: which plugin serves the zone, and the id of the cluster that multicluster has.
+func TestCorefile(t *testing.T) {
+	for text, want := range map[string]struct {
+		by string
+		id []string
+	}{
+		". {\n multicluster clusterset.local\n}":                                                                       {by: ByMulticluster},
+		". {\n multicluster\n forward . 192.0.2.1\n}":                                                                  {by: ByMulticluster},
+		". {\n multicluster clusterset.local {\n prefer zone\n cluster east # here\n }\n}":                             {ByMulticluster, []string{"east"}},
+		". {\n multicluster example.org {\n cluster a\n }\n multicluster {\n cluster b c\n }\n}":                       {ByMulticluster, []string{"b", "c"}},
+		". {\n multicluster {\n cluster\n prefer none\n }\n}":                                                          {ByMulticluster, []string{}},
+		". {\n multicluster cluster.example clusterset.local {\n namespaces cluster\n ttl 5\n }\n}":                    {by: ByMulticluster},
+		"example.org {\n multicluster clusterset.local {\n cluster east\n }\n}":                                        {},
+		"(a) {\n multicluster {\n cluster east\n }\n}\nexample.org,\nCLUSTERSET.local. {\n import a\n}":                {ByMulticluster, []string{"east"}},
+		". {\n multicluster example.org\n}":                                                                            {},
+		"local {\n errors\n cluster east\n}\n. {\n multicluster clusterset.local\n}":                                   {},
+		". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}":                     {by: ByKubernetes},
+		"clusterset.local:53 {\n kubernetes clusterset.local {\n pods disabled\n multicluster Clusterset.local.\n}\n}": {by: ByKubernetes},
+		". {\n kubernetes cluster.local example.org {\n multicluster example.org\n }\n}":                               {},
+		". {\n kubernetes cluster.local {\n pods multicluster\n }\n}":                                                  {},
+		"clusterset.local:53 {\n forward . 10.96.0.99\n}\n. {\n errors\n}":                                             {by: ByForward},
+		". {\n forward clusterset.local 10.96.0.99\n forward . /etc/resolv.conf\n}":                                    {by: ByForward},
+		". {\n import /etc/other/*.conf\n forward . /etc/resolv.conf\n}":                                               {},
+		"example.org {\n forward . 192.0.2.1\n}":                                                                       {},
 	} {
-		if got := parse(t, text).Option("clusterset.local", "cluster"); !slices.Equal(got, want) ||
-			(got == nil) != (want == nil) {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestBy(t *testing.T) {
-	for text, want := range map[string]string{
-		". {\n multicluster clusterset.local\n}":                                                                       ByMulticluster,
-		". {\n multicluster a.example clusterset.local {\n fallthrough\n }\n}":                                         ByMulticluster,
-		"clusterset.local {\n multicluster\n}":                                                                         ByMulticluster,
-		". {\n multicluster\n}":                                                                                        ByMulticluster,
-		". {\n multicluster example.org\n}":                                                                            "",
-		"example.org {\n multicluster clusterset.local\n}":                                                             "",
-		"local {\n errors\n}\n. {\n multicluster clusterset.local\n}":                                                  "",
-		"CLUSTERSET.local. {\n multicluster Clusterset.Local.\n}":                                                      ByMulticluster,
-		"(a) {\n multicluster\n}\nexample.org,\nclusterset.local {\n import a\n}":                                      ByMulticluster,
-		". {\n multicluster clusterset.local\n forward . 192.0.2.1\n}":                                                 ByMulticluster,
-		". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}":                     ByKubernetes,
-		"clusterset.local:53 {\n kubernetes clusterset.local {\n pods disabled\n multicluster clusterset.local.\n}\n}": ByKubernetes,
-		". {\n kubernetes cluster.local example.org {\n multicluster example.org\n }\n}":                               "",
-		". {\n kubernetes cluster.local {\n pods multicluster\n }\n}":                                                  "",
-		"clusterset.local:53 {\n forward . 10.96.0.99\n}\n. {\n errors\n}":                                             ByForward,
-		". {\n forward clusterset.local 10.96.0.99\n forward . /etc/resolv.conf\n}":                                    ByForward,
-		". {\n import /etc/other/*.conf\n}":                                                                            "",
-		". {\n forward . /etc/resolv.conf\n}":                                                                          "",
-		"example.org {\n forward . 192.0.2.1\n}":                                                                       "",
-	} {
-		if got := parse(t, text).By("clusterset.local"); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
+		corefile := parse(t, text)
+		if by, id := corefile.By(zone), corefile.Option(zone, "cluster"); by != want.by || !reflect.DeepEqual(id, want.id) {
+			t.Errorf("%q: got %q, %#v, want %+v", text, by, id, want)
 		}
 	}
 }
