@@ -55,29 +55,8 @@ func deployment() *appsv1.Deployment {
 	return made
 }
 
-func run(ctx context.Context, east, west *fake.Clientset) error {
-	_, err := Connect(ctx, []*cluster.Cluster{
-		{Context: "east", Namespace: system, Kube: east, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
-		{Context: "west", Namespace: system, Kube: west, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
-	}, "clusterset.local", cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute})
-	return err
-}
-
-// pods are the names of those of a cluster.
-func pods(t *testing.T, client *fake.Clientset) (names []string) {
-	t.Helper()
-	list, err := client.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	return names
-}
-
 // TestNothingIsLeft: a test that cannot go on deletes its pods, which own the rest, and nothing else. It names a pod of which a
-// cluster does not let go.
+// cluster does not let go. Its pods run as the controller does.
 func TestNothingIsLeft(t *testing.T) {
 	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "clusterset-probe-other-0"}}
 	unknown := func(pod *corev1.Pod, _ func()) {
@@ -112,46 +91,44 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			if test.interfere != nil {
-				test.west.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-					test.interfere(action.(clienttesting.CreateAction).GetObject().(*corev1.Pod), stop)
-					return false, nil, nil
-				})
-			}
-			if err := run(ctx, test.east, test.west); err == nil || !strings.Contains(err.Error(), test.want) {
+			test.west.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				pod := action.(clienttesting.CreateAction).GetObject().(*corev1.Pod)
+				container := pod.Spec.Containers[0]
+				if container.Image != "example.org/clusterset-controller:1" || *container.SecurityContext.RunAsUser != 7 ||
+					pod.Spec.NodeSelector["pool"] != "system" || *pod.Spec.AutomountServiceAccountToken ||
+					!slices.Equal(container.Args[:2], []string{"probe", "w"}) || !strings.HasSuffix(container.Args[2], "=e") {
+					t.Errorf("got %+v", pod.Spec)
+				}
+				test.interfere(pod, stop)
+				return false, nil, nil
+			})
+			_, err := Connect(ctx, []*cluster.Cluster{
+				{Context: "east", Namespace: system, Kube: test.east, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
+				{Context: "west", Namespace: system, Kube: test.west, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
+			}, "clusterset.local", cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute})
+			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
-			if got := pods(t, test.east); len(got) > 0 && test.east != cut {
-				t.Errorf("east has %v", got)
-			}
-			if got := pods(t, test.west); !slices.Equal(got, []string{other.Name}) {
-				t.Errorf("west has %v", got)
-			}
-			services, err := test.west.CoreV1().Services(system).List(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range services.Items {
-				if owners := services.Items[i].OwnerReferences; len(owners) != 1 || owners[0].Kind != "Pod" {
-					t.Errorf("Service %s has the owners %v", services.Items[i].Name, owners)
+			for client, want := range map[*fake.Clientset][]string{test.east: nil, test.west: {other.Name}} {
+				pods, err := client.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{})
+				services, failed := client.CoreV1().Services(system).List(t.Context(), metav1.ListOptions{})
+				if err := errors.Join(err, failed); err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for i := range pods.Items {
+					got = append(got, pods.Items[i].Name)
+				}
+				if !slices.Equal(got, want) && client != cut {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				for i := range services.Items {
+					if owners := services.Items[i].OwnerReferences; len(owners) != 1 || owners[0].Kind != "Pod" {
+						t.Errorf("Service %s has the owners %v", services.Items[i].Name, owners)
+					}
 				}
 			}
 		})
-	}
-}
-
-// TestPodsRunAsTheController does.
-func TestPodsRunAsTheController(t *testing.T) {
-	s := &site{Cluster: &cluster.Cluster{Namespace: system, Kube: installed("e", deployment()), ID: "e"}, name: "p", headless: "p-headless"}
-	pod, err := s.podOf(t.Context(), []string{"a.b=w"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	container := pod.Spec.Containers[0]
-	if container.Image != "example.org/clusterset-controller:1" || *container.SecurityContext.RunAsUser != 7 ||
-		pod.Spec.NodeSelector["pool"] != "system" || *pod.Spec.AutomountServiceAccountToken ||
-		!slices.Equal(container.Args, []string{"probe", "e", "a.b=w"}) {
-		t.Errorf("got %+v", pod.Spec)
 	}
 }
 
