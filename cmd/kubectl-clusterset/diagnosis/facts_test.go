@@ -27,45 +27,22 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// definitions are the CRDs of the MCS API.
-func definitions(t *testing.T) (exports, imports *unstructured.Unstructured) {
-	t.Helper()
-	exports, imports = &unstructured.Unstructured{}, &unstructured.Unstructured{}
+// TestGather reads a cluster whose controller answers, and one whose controller never ran. Of the two ConfigMaps of NodeLocal
+// DNSCache, one does not pass the zone on. In the cluster that answers, the CNI assigns other ranges than the nodes have, and the
+// CRD of ServiceImports is old. One cluster lacks it.
+func TestGather(t *testing.T) {
+	exports, imports := &unstructured.Unstructured{}, &unstructured.Unstructured{}
 	if err := errors.Join(yaml.Unmarshal(crd.ServiceExportCRD, exports), yaml.Unmarshal(crd.ServiceImportCRD, imports)); err != nil {
 		t.Fatal(err)
 	}
-	return exports, imports
-}
-
-func TestLostFields(t *testing.T) {
-	exports, imports := definitions(t)
-	versions, _, _ := unstructured.NestedSlice(imports.Object, "spec", "versions")
+	old := imports.DeepCopy()
+	versions, _, _ := unstructured.NestedSlice(old.Object, "spec", "versions")
 	for _, each := range versions {
 		unstructured.RemoveNestedField(each.(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "properties", "trafficDistribution")
 	}
-	old := imports.DeepCopy()
 	if err := unstructured.SetNestedSlice(old.Object, versions, "spec", "versions"); err != nil {
 		t.Fatal(err)
 	}
-	for name, test := range map[string]struct {
-		imports []runtime.Object
-		want    []string
-	}{
-		"missing": {nil, nil},
-		"new":     {[]runtime.Object{imports}, nil},
-		"old":     {[]runtime.Object{old}, []string{"trafficDistribution of serviceimports.multicluster.x-k8s.io"}},
-	} {
-		client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), append(test.imports, exports)...)
-		if got := lost(t.Context(), client, "v1alpha1"); !slices.Equal(got, test.want) {
-			t.Errorf("%s: got %q", name, got)
-		}
-	}
-}
-
-// TestGather reads a cluster whose controller answers, and one whose controller never ran. Of the two ConfigMaps of NodeLocal
-// DNSCache, one does not pass the zone on. In the cluster that answers, the CNI assigns other ranges than the nodes have.
-func TestGather(t *testing.T) {
-	exports, imports := definitions(t)
 	id := "heard"
 	heartbeat := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "mcs", Name: cluster.HeartbeatLease},
@@ -78,7 +55,7 @@ func TestGather(t *testing.T) {
 	}
 	const hides = "cluster.local:53 {\n bind 169.254.20.10\n forward . 10.96.0.2\n}\n.:53 {\n forward . /etc/resolv.conf\n}\n"
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "uid"}}
-	of := func(objects ...runtime.Object) *cluster.Cluster {
+	of := func(definitions []runtime.Object, objects ...runtime.Object) *cluster.Cluster {
 		client := fake.NewClientset(append(objects, system, cache("node-local-dns", hides+"clusterset.local {\n forward . 10.96.0.2\n}\n"),
 			cache("nodelocaldns", hides), &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.64.0.7/24", "none"}},
@@ -86,22 +63,26 @@ func TestGather(t *testing.T) {
 		client.Resources = []*metav1.APIResourceList{{GroupVersion: "multicluster.x-k8s.io/v1alpha1"}}
 		return &cluster.Cluster{
 			Context: "a", Namespace: "mcs", Config: &rest.Config{Host: "https://a"}, Kube: client,
-			Dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), exports, imports),
+			Dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), definitions...),
 		}
 	}
 	refused := errors.New("refused")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.9.0.1"}}}}
-	set := Gather(t.Context(), []*cluster.Cluster{of(), of(heartbeat), of(heartbeat, pod)},
-		[]Status{{Err: refused}, {Err: refused}, {Cluster: &state.Cluster{Cluster: "answered", Network: "b"}}}, "clusterset.local")
+	set := Gather(t.Context(), []*cluster.Cluster{
+		of([]runtime.Object{exports, imports}), of([]runtime.Object{exports}, heartbeat), of([]runtime.Object{exports, old}, heartbeat, pod),
+	}, []Status{{Err: refused}, {Err: refused}, {Cluster: &state.Cluster{Cluster: "answered", Network: "b"}}}, "clusterset.local")
 	for i, want := range []Cluster{
 		{Cluster: &cluster.Cluster{}, Unidentified: cluster.ErrNeverRan, StateError: refused},
 		{Cluster: &cluster.Cluster{ID: "heard"}, StateError: refused},
-		{Cluster: &cluster.Cluster{ID: "answered", Network: "b"}},
+		{
+			Cluster: &cluster.Cluster{ID: "answered", Network: "b"},
+			Lost:    []string{"trafficDistribution of serviceimports.multicluster.x-k8s.io"},
+		},
 	} {
 		got := set.Clusters[i]
 		if got.Unreachable != nil || got.ID != want.ID || got.Network != want.Network || got.UID != "uid" || got.Namespace != "mcs" ||
 			got.Config.Host != "https://a" || !errors.Is(got.Unidentified, want.Unidentified) || !errors.Is(got.StateError, want.StateError) ||
-			got.MCSVersion != "v1alpha1" || len(got.Lost) > 0 || fmt.Sprint(got.PodCIDRs) != []string{"[10.64.0.0/24]", "[10.64.0.0/24]", "[]"}[i] ||
+			got.MCSVersion != "v1alpha1" || !slices.Equal(got.Lost, want.Lost) || fmt.Sprint(got.PodCIDRs) != []string{"[10.64.0.0/24]", "[10.64.0.0/24]", "[]"}[i] ||
 			got.DNSError == nil || !slices.Equal(got.NodeCaches, []string{"nodelocaldns"}) ||
 			got.CoreDNS != nil || got.RightsError == nil { // this client takes no reviews
 			t.Errorf("got %+v", got)
