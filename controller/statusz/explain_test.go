@@ -43,6 +43,7 @@ func observed(contributions []merge.Contribution, annotations map[string]string)
 		Cluster: "east", Service: web, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 		Place: placement.Here{
 			Cluster: scope.Cluster{ID: "east"}, Properties: func(string) map[string]string { return nil },
+			Nodes: placement.Nodes{Zones: []string{"a"}},
 		}.Of,
 	}
 	for i := range contributions {
@@ -68,7 +69,7 @@ func TestExplain(t *testing.T) {
 	serviceExport := &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	absent, _, _ := export.FromService(export.Exporter{Cluster: "west"}, serviceExport, nil, nil)
 	saturated := exported("east", headless, 80, 1, "10.64.0.1")
-	saturated.View.Spec.Saturated = true
+	saturated.View.Spec.Saturated, saturated.View.Spec.TrafficDistribution = true, "PreferSameZone"
 	both := func(kind v1beta1.ServiceImportType) []merge.Contribution {
 		return []merge.Contribution{exported("east", kind, 80, 1, "10.64.0.1"), exported("west", kind, 80, 2, "10.65.0.1")}
 	}
@@ -93,6 +94,7 @@ func TestExplain(t *testing.T) {
 			},
 		},
 		"tiers":   {both(ip), map[string]string{export.AnnotationPrefer: "west > east"}, &Publisher{}, nil},
+		"near":    {both(ip), map[string]string{export.AnnotationPrefer: "cluster"}, &Publisher{}, nil},
 		"outside": {both(ip), map[string]string{export.AnnotationWithin: "east"}, &Publisher{}, nil},
 		"refused": {nil, nil, &Publisher{Accept: "kubectl --context <context of east> label namespace shop clusterset-dns.github.io/accept=true"}, func(s *Subject) {
 			s.Members = append([]Publisher{{Cluster: "north", For: "south"}}, s.Members...)
@@ -123,8 +125,8 @@ func TestExplain(t *testing.T) {
 			s.Elsewhere = `namespace "shop" is denied`
 			s.Observed.Invalid = &export.Invalid{Reason: "NamespaceDenied", Message: "It takes no part."}
 		}},
-		// An export that a member refuses, of a cluster that is overloaded.
-		"reach": {[]merge.Contribution{saturated}, nil, nil, func(s *Subject) {
+		// An export that a member refuses, of a cluster that is overloaded. Its traffic distribution comes before what it prefers.
+		"reach": {[]merge.Contribution{saturated}, map[string]string{export.AnnotationPrefer: "cluster"}, nil, func(s *Subject) {
 			s.Observed.ServiceExport = &v1beta1.ServiceExport{}
 			s.Observed.ExportConditions = []metav1.Condition{{
 				Type: reconciler.ConditionReach, Status: metav1.ConditionFalse, Message: "These members do not accept it: west.",

@@ -133,26 +133,6 @@ func TestWithoutLogin(t *testing.T) {
 	}
 }
 
-// TestPreferenceOfAnImport: a traffic distribution comes first.
-func TestPreferenceOfAnImport(t *testing.T) {
-	near := "PreferSameZone"
-	for _, test := range []struct {
-		prefer       string
-		distribution *string
-		want         string
-	}{
-		{"none", nil, ""}, {"west > east", nil, ""}, {"cluster", nil, "cluster"}, {"cluster", &near, near},
-	} {
-		got := importOf(&v1beta1.ServiceImport{
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{export.AnnotationPrefer: test.prefer}},
-			Spec:       v1beta1.ServiceImportSpec{TrafficDistribution: test.distribution},
-		})
-		if got.Prefers != test.want {
-			t.Errorf("%s, %v: got %q", test.prefer, test.distribution, got.Prefers)
-		}
-	}
-}
-
 // TestFixesOfMembersThatAreNoSecrets: a Secret with the name of a ClusterProfile is its token.
 func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east"}}}
