@@ -18,11 +18,11 @@ import (
 // DNSSelector finds the pods of the cluster's DNS in kube-system, as kubeadm and most others label them.
 const DNSSelector = "k8s-app=kube-dns"
 
-// defaultTimeout bounds one exchange; tries is how often a query is sent without an answer.
-const (
-	defaultTimeout = 3 * time.Second
-	tries          = 3
-)
+// tries is how often a query is sent without an answer.
+const tries = 3
+
+// exchangeTimeout bounds one exchange. A test shortens it.
+var exchangeTimeout = 3 * time.Second
 
 // A DNSServer is a DNS server of a cluster. Who gets one calls Close.
 type DNSServer struct {
@@ -34,8 +34,6 @@ type DNSServer struct {
 	address string
 	// networks are what queries use: each one if the answer over that before is truncated.
 	networks []string
-	// timeout bounds one exchange.
-	timeout time.Duration
 }
 
 // DNSAt is the server at an address, whose default port is 53. Queries use UDP, and TCP if the answer is truncated.
@@ -43,7 +41,7 @@ func DNSAt(address string) *DNSServer {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		address = net.JoinHostPort(strings.Trim(address, "[]"), "53")
 	}
-	return &DNSServer{Name: address, Close: func() {}, address: address, networks: []string{"udp", "tcp"}, timeout: defaultTimeout}
+	return &DNSServer{Name: address, Close: func() {}, address: address, networks: []string{"udp", "tcp"}}
 }
 
 // DNS is the server at DNSAddress, or else a pod of the cluster's DNS, as DNSPods has it.
@@ -76,7 +74,7 @@ func (c *Cluster) DNSPods(ctx context.Context, namespace, selector string, most 
 		}
 		servers = append(servers, &DNSServer{
 			Name: "pod " + pod.Namespace + "/" + pod.Name, Close: stop,
-			address: address, networks: []string{"tcp"}, timeout: defaultTimeout,
+			address: address, networks: []string{"tcp"},
 		})
 	}
 	if len(servers) == 0 {
@@ -133,7 +131,7 @@ func (s *DNSServer) Ask(ctx context.Context, name, kind string) (Answer, error) 
 func (s *DNSServer) exchange(ctx context.Context, question *dns.Msg) (reply *dns.Msg, err error) {
 	for range tries {
 		for _, network := range s.networks {
-			client := &dns.Client{Net: network, Timeout: s.timeout}
+			client := &dns.Client{Net: network, Timeout: exchangeTimeout}
 			if reply, _, err = client.ExchangeContext(ctx, question, s.address); err != nil || !reply.Truncated {
 				break
 			}
