@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -77,17 +76,17 @@ func TestBounded(t *testing.T) {
 			defer server.Close()
 			m := (&surroundings{}).west()
 			m.Store = limits.NewStore("west", limits.Limits{SliceBytes: 100}, nil, nil)
-			c := connected(t, m, server.URL, http.DefaultTransport)
+			connected(t, m, server.URL, http.DefaultTransport)
 			events, version := 0, "1"
 			count := func(*discoveryv1.EndpointSlice) { events++ }
 			var err error
 			switch {
 			case test.token:
-				_, err = c.requestToken(t.Context(), "clusterset-member-east", time.Hour)
+				_, err = m.core.ServiceAccounts("x").CreateToken(t.Context(), "x", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 			case test.watch:
-				err = watchFrom(t.Context(), c, watchedSlices, c.slices, &version, count, count)
+				err = watchFrom(t.Context(), m, watchedSlices, m.slices, &version, count, count)
 			default:
-				err = c.page(t.Context(), metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
+				err = m.page(t.Context(), metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
 			}
 			if (err == nil) != (test.wrong == "") || err != nil && !strings.Contains(err.Error(), test.wrong) || events != test.events {
 				t.Errorf("%d events, want %d; %v, want an error with %q", events, test.events, err, test.wrong)

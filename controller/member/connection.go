@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,7 +23,6 @@ import (
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -34,52 +32,28 @@ import (
 // all members are listed at the start.
 const listsAtOnce = 8
 
-// A connection reads a member with one credential.
-type connection struct {
-	*Member
-	core coreclient.CoreV1Interface
-	// namespace is that of the heartbeat and of the account of the token.
-	namespace string
-}
-
-// connect returns a connection by a client, whose transport it changes.
-func (m *Member) connect(client *http.Client, credential Credential) (*connection, error) {
+// connect connects the member by a client, whose transport it changes, as it does the configuration.
+func (m *Member) connect(config *rest.Config, client *http.Client) (err error) {
 	client.Transport = bounded{client.Transport}
-	config := rest.CopyConfig(credential.Config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf
 	config.QPS = -1 // the member's own priority and fairness is the limit
-	core, err := coreclient.NewForConfigAndClient(config, client)
-	if err != nil {
-		return nil, err
-	}
-	return &connection{Member: m, core: core, namespace: credential.Namespace}, nil
+	m.core, err = coreclient.NewForConfigAndClient(config, client)
+	return err
 }
 
 // slices is a request for the EndpointSlices that the member publishes.
-func (c *connection) slices(options metav1.ListOptions) *rest.Request {
-	options.LabelSelector = v1beta1.LabelSourceCluster + "=" + c.cluster
-	return c.core.RESTClient().Get().AbsPath("apis/discovery.k8s.io/v1").Resource("endpointslices").
+func (m *Member) slices(options metav1.ListOptions) *rest.Request {
+	options.LabelSelector = v1beta1.LabelSourceCluster + "=" + m.cluster
+	return m.core.RESTClient().Get().AbsPath("apis/discovery.k8s.io/v1").Resource("endpointslices").
 		VersionedParams(&options, scheme.ParameterCodec)
 }
 
 // leases is a request for the heartbeat alone.
-func (c *connection) leases(options metav1.ListOptions) *rest.Request {
+func (m *Member) leases(options metav1.ListOptions) *rest.Request {
 	options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
-	return c.core.RESTClient().Get().AbsPath("apis/coordination.k8s.io/v1").Namespace(c.namespace).Resource("leases").
-		VersionedParams(&options, scheme.ParameterCodec)
-}
-
-// requestToken requests a token of a ServiceAccount of the member.
-func (c *connection) requestToken(ctx context.Context, account string, life time.Duration) (string, error) {
-	request := &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(life / time.Second))},
-	}
-	made, err := c.core.ServiceAccounts(c.namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
-	return made.Status.Token, nil
+	return m.core.RESTClient().Get().AbsPath("apis/coordination.k8s.io/v1").Namespace(m.source.Load().credential.Namespace).
+		Resource("leases").VersionedParams(&options, scheme.ParameterCodec)
 }
 
 // receive decodes the body of an answer.
@@ -94,14 +68,14 @@ func receive(body io.ReadCloser, into object) error {
 // page reads a page of a list of slices, and has it taken. Only listsAtOnce pages of all members are held at once. A page waits
 // for its turn when the response has begun, so that a server which does not answer blocks no other member; one that answers
 // slowly blocks none for long.
-func (c *connection) page(ctx context.Context, options metav1.ListOptions, take func(*discoveryv1.EndpointSliceList)) error {
-	body, err := c.slices(options).Stream(ctx)
+func (m *Member) page(ctx context.Context, options metav1.ListOptions, take func(*discoveryv1.EndpointSliceList)) error {
+	body, err := m.slices(options).Stream(ctx)
 	if err != nil {
 		return err
 	}
 	select {
-	case c.set.turns <- struct{}{}:
-		defer func() { <-c.set.turns }()
+	case m.set.turns <- struct{}{}:
+		defer func() { <-m.set.turns }()
 	case <-ctx.Done():
 		body.Close()
 		return context.Cause(ctx)
@@ -116,9 +90,9 @@ func (c *connection) page(ctx context.Context, options metav1.ListOptions, take 
 
 // readHeartbeat reads the heartbeat now, not from a cache, and returns its KubeSystemUID, empty if there is none, and the
 // current resourceVersion of the member's etcd.
-func (c *connection) readHeartbeat(ctx context.Context) (version, uid string, err error) {
+func (m *Member) readHeartbeat(ctx context.Context) (version, uid string, err error) {
 	list := &coordinationv1.LeaseList{}
-	body, err := c.leases(metav1.ListOptions{Limit: pageSize}).Stream(ctx)
+	body, err := m.leases(metav1.ListOptions{Limit: pageSize}).Stream(ctx)
 	if err == nil {
 		err = receive(body, list)
 	}
@@ -126,7 +100,7 @@ func (c *connection) readHeartbeat(ctx context.Context) (version, uid string, er
 		return "", "", err
 	}
 	for i := range list.Items {
-		c.hear(&list.Items[i])
+		m.hear(&list.Items[i])
 		uid = uidOf(&list.Items[i])
 	}
 	return list.ResourceVersion, uid, nil
@@ -144,7 +118,7 @@ func watchFrom[T any, P interface {
 	object
 	GetResourceVersion() string
 }](
-	ctx context.Context, c *connection, watched string, request func(metav1.ListOptions) *rest.Request, version *string,
+	ctx context.Context, m *Member, watched string, request func(metav1.ListOptions) *rest.Request, version *string,
 	put, remove func(P),
 ) error {
 	began, from := time.Now(), *version
@@ -152,14 +126,14 @@ func watchFrom[T any, P interface {
 	body, err := request(metav1.ListOptions{
 		Watch: true, AllowWatchBookmarks: true, ResourceVersion: from, TimeoutSeconds: &seconds,
 	}).Stream(ctx)
-	if c.note(ctx, watched, err); err != nil {
+	if m.note(ctx, watched, err); err != nil {
 		return err
 	}
 	defer body.Close()
 	// A proxy may have lost the watch.
 	defer time.AfterFunc(time.Duration(seconds)*time.Second+patience, func() { body.Close() }).Stop()
 	// Published slices have managed fields and others, which the limit does not count.
-	err = events(body, maxOther+2*c.Limits().SliceBytes, func(event metav1.WatchEvent) error {
+	err = events(body, maxOther+2*m.Limits().SliceBytes, func(event metav1.WatchEvent) error {
 		if event.Type == string(watch.Error) {
 			status := &metav1.Status{}
 			if err := decode(event.Object.Raw, status); err != nil {
@@ -188,7 +162,7 @@ func watchFrom[T any, P interface {
 
 // follow repeats a watch, and the list before it if there is one, until the context ends: soon after one that was good, else with
 // backoff.
-func (c *connection) follow(ctx context.Context, watched string, once func() (good bool, err error)) {
+func (m *Member) follow(ctx context.Context, watched string, once func() (good bool, err error)) {
 	delay := retry.DelayFunc()
 	for ctx.Err() == nil {
 		good, err := once()
@@ -207,37 +181,37 @@ func (c *connection) follow(ctx context.Context, watched string, once func() (go
 
 // readHeartbeats lists the heartbeat and watches it. A watch that ended is not opened again without a list: a restored etcd
 // sends nothing to a watch from a resourceVersion that it has not reached yet.
-func (c *connection) readHeartbeats(ctx context.Context) {
-	c.follow(ctx, watchedHeartbeat, func() (good bool, err error) {
-		version, _, err := c.readHeartbeat(ctx)
-		if c.note(ctx, watchedHeartbeat, err); err != nil {
+func (m *Member) readHeartbeats(ctx context.Context) {
+	m.follow(ctx, watchedHeartbeat, func() (good bool, err error) {
+		version, _, err := m.readHeartbeat(ctx)
+		if m.note(ctx, watchedHeartbeat, err); err != nil {
 			return false, err
 		}
 		began := time.Now()
 		silence := func(*coordinationv1.Lease) {} // of a deleted one: the Tracker notices
-		err = watchFrom(ctx, c, watchedHeartbeat, c.leases, &version, c.hear, silence)
+		err = watchFrom(ctx, m, watchedHeartbeat, m.leases, &version, m.hear, silence)
 		return time.Since(began) > lasting, err
 	})
 }
 
 // readSlices lists the slices, and watches them from then on. They are listed again after an error of a watch, if the etcd may
 // be another one, and if there may be room for what was left out.
-func (c *connection) readSlices(ctx context.Context) {
+func (m *Member) readSlices(ctx context.Context) {
 	version := ""      // up to which all is known; empty if the slices are to be listed
 	var listed *string // see list
 	// No watch is opened after the end: there may be room for what the list left out.
 	current, end := context.WithCancel(ctx)
-	c.follow(ctx, watchedSlices, func() (good bool, err error) {
-		if version == "" || !c.unchanged(ctx, version, listed) {
+	m.follow(ctx, watchedSlices, func() (good bool, err error) {
+		if version == "" || !m.unchanged(ctx, version, listed) {
 			end()
 			current, end = context.WithCancel(ctx)
-			version, listed, err = c.list(ctx, end)
-			if c.note(ctx, watchedSlices, err); err != nil {
+			version, listed, err = m.list(ctx, end)
+			if m.note(ctx, watchedSlices, err); err != nil {
 				return false, err
 			}
 		}
 		began := time.Now()
-		err = watchFrom(current, c, watchedSlices, c.slices, &version, c.put, c.remove)
+		err = watchFrom(current, m, watchedSlices, m.slices, &version, m.put, m.remove)
 		if err != nil && !apierrors.IsTooManyRequests(err) { // then a list would cost an overloaded API server more
 			version = ""
 		}
@@ -248,11 +222,11 @@ func (c *connection) readSlices(ctx context.Context) {
 // unchanged reports whether slices may be watched again from a version after a list. They must be listed before if the etcd was
 // restored from a backup, if it is that of another cluster, or if the last list may be incomplete. While the API server is away,
 // its etcd may be restored and go further than before.
-func (c *connection) unchanged(ctx context.Context, from string, listed *string) bool {
+func (m *Member) unchanged(ctx context.Context, from string, listed *string) bool {
 	if listed == nil {
 		return false
 	}
-	version, uid, err := c.readHeartbeat(ctx)
+	version, uid, err := m.readHeartbeat(ctx)
 	if err != nil {
 		return false // the list reports the error
 	}
@@ -271,11 +245,11 @@ const pageSize, pagesToGrow = 100, 8
 // list lists the slices of a member in pages, and takes over those that the limits allow. It holds only these and one page at
 // a time. The list may be of another cluster than the last heartbeat, so that the heartbeat is read before the list is visible.
 // again is that of limits.Store.List. listed is the KubeSystemUID of the cluster, nil if the list may be incomplete.
-func (c *connection) list(ctx context.Context, again func()) (version string, listed *string, err error) {
-	selection := c.List(c.set.config.Local.Imported(c.cluster), again)
+func (m *Member) list(ctx context.Context, again func()) (version string, listed *string, err error) {
+	selection := m.List(m.set.config.Local.Imported(m.cluster), again)
 	defer func() {
 		if err != nil {
-			c.Abandon()
+			m.Abandon()
 		}
 	}()
 	options, fitting := metav1.ListOptions{Limit: pageSize}, 0
@@ -286,7 +260,7 @@ func (c *connection) list(ctx context.Context, again func()) (version string, li
 		version, options.Continue = page.ResourceVersion, page.Continue
 	}
 	for {
-		err := c.page(ctx, options, take)
+		err := m.page(ctx, options, take)
 		switch {
 		case (errors.Is(err, errTooLarge) || errors.Is(err, errLate)) && options.Limit > 1:
 			options.Limit, fitting = options.Limit/2, 0
@@ -304,11 +278,11 @@ func (c *connection) list(ctx context.Context, again func()) (version string, li
 			options.Limit, fitting = min(2*options.Limit, pageSize), 0
 		}
 	}
-	_, uid, err := c.readHeartbeat(ctx)
+	_, uid, err := m.readHeartbeat(ctx)
 	if err != nil {
 		return "", nil, fmt.Errorf("read the heartbeat after the slices: %w", err)
 	}
-	if c.replace(ctx, selection, uid) {
+	if m.replace(ctx, selection, uid) {
 		return version, nil, nil
 	}
 	return version, &uid, nil

@@ -3,6 +3,7 @@
 package member
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,25 +100,18 @@ func fromConfig(config *clientcmdapi.Config) (Credential, error) {
 	}
 	var restConfig *rest.Config
 	if err == nil {
-		restConfig, err = clientcmd.NewNonInteractiveClientConfig(*config, context, &clientcmd.ConfigOverrides{},
-			nil).ClientConfig()
+		restConfig, err = clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
 	}
 	if err == nil {
 		err = confidential(restConfig)
 	}
-	closeConnections := func() {}
 	if err == nil {
-		_, closeConnections, err = newHTTPClient(restConfig) // reports an invalid credential now rather than at the first request
+		_, err = newHTTPClient(restConfig) // reports an invalid credential now rather than at the first request
 	}
 	if err != nil {
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}
-	closeConnections()
-	namespace := used.Namespace
-	if namespace == "" {
-		namespace = DefaultNamespace
-	}
-	credential := Credential{Config: restConfig, Namespace: namespace}
+	credential := Credential{Config: restConfig, Namespace: cmp.Or(used.Namespace, DefaultNamespace)}
 	if extension, ok := used.Extensions[AnnotationsExtension].(*runtime.Unknown); ok {
 		if err := json.Unmarshal(extension.Raw, &credential.Annotations); err != nil {
 			return Credential{}, fmt.Errorf("context %q of the kubeconfig: extension %s: %w: use texts as values", context,

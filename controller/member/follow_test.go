@@ -47,11 +47,11 @@ func opened(request *http.Request) (io.ReadCloser, *io.PipeWriter) {
 }
 
 // reads reads a member until stop is called.
-func (c *connection) reads(t *testing.T) (stop func()) {
+func (m *Member) reads(t *testing.T) (stop func()) {
 	ctx, end := context.WithCancel(t.Context())
 	var reading sync.WaitGroup
-	reading.Go(func() { c.readSlices(ctx) })
-	reading.Go(func() { c.readHeartbeats(ctx) })
+	reading.Go(func() { m.readSlices(ctx) })
+	reading.Go(func() { m.readHeartbeats(ctx) })
 	return func() {
 		end()
 		reading.Wait()

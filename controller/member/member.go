@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -32,7 +34,8 @@ type Member struct {
 	set     *Members
 	cluster string
 	source  atomic.Pointer[source]
-	leave   func() // ends its reading, and closes the store
+	leave   func()                     // ends its reading, and closes the store
+	core    coreclient.CoreV1Interface // while it is read
 
 	mu              sync.RWMutex
 	resourceVersion string           // of the heartbeat
@@ -106,16 +109,12 @@ func (m *Member) note(ctx context.Context, watched string, err error) {
 
 // run reads the member until the context ends.
 func (m *Member) run(ctx context.Context) {
-	credential := m.source.Load().credential
-	if m.set.config.Dial != nil {
-		credential.Config = rest.CopyConfig(credential.Config)
-		credential.Config.Dial = m.set.config.Dial
-	}
-	client, closeConnections, err := newHTTPClient(credential.Config)
-	var c *connection
+	config := rest.CopyConfig(m.Config())
+	config.Dial = m.set.config.Dial
+	client, err := newHTTPClient(config)
 	if err == nil {
-		defer closeConnections()
-		c, err = m.connect(client, credential)
+		defer utilnet.CloseIdleConnectionsFor(client.Transport)
+		err = m.connect(config, client)
 	}
 	if err != nil {
 		m.set.config.Report(Problem{Candidate: m.Candidate(), Err: err, Refused: true})
@@ -123,8 +122,8 @@ func (m *Member) run(ctx context.Context) {
 	}
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("member", m.cluster))
 	var reading sync.WaitGroup
-	reading.Go(func() { c.readSlices(ctx) })
-	reading.Go(func() { c.readHeartbeats(ctx) })
-	reading.Go(func() { m.renewToken(ctx, c.requestToken, credential) })
+	reading.Go(func() { m.readSlices(ctx) })
+	reading.Go(func() { m.readHeartbeats(ctx) })
+	reading.Go(func() { m.renewToken(ctx) })
 	reading.Wait()
 }

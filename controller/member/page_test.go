@@ -64,9 +64,11 @@ func drip(*http.Request) (io.ReadCloser, error) {
 func TestSlowServers(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
-			m := (&surroundings{}).west()
+			set := (&surroundings{}).west().set
 			get := func(ctx context.Context, server roundTrip) error {
-				return connected(t, m, "https://west", server).page(ctx, metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
+				one := (&surroundings{}).west()
+				one.set = set
+				return connected(t, one, "https://west", server).page(ctx, metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			for range times * listsAtOnce {
@@ -92,12 +94,13 @@ func TestSlowServers(t *testing.T) {
 // and a server that does not answer keeps no member waiting.
 func TestPagesAreReadInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, never := (&surroundings{}).west(), make(chan struct{})
-		m.set.turns = make(chan struct{}, 2)
+		set, never := (&surroundings{}).west().set, make(chan struct{})
+		set.turns = make(chan struct{}, 2)
 		read := make(chan func(), 10)
 		list := func(begin <-chan struct{}) {
-			c := connected(t, m, "https://west", answering(t, begin))
-			if err := c.page(t.Context(), metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {
+			m := (&surroundings{}).west()
+			m.set = set
+			if err := connected(t, m, "https://west", answering(t, begin)).page(t.Context(), metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {
 				ctx, end := context.WithCancel(t.Context())
 				read <- end
 				<-ctx.Done()
@@ -114,8 +117,8 @@ func TestPagesAreReadInTurn(t *testing.T) {
 		}
 		for left := 5; left > 0; left-- {
 			synctest.Wait()
-			if want := min(2, left); len(read) != want || len(m.set.turns) != want {
-				t.Fatalf("with %d left %d pages are held, by %d", left, len(read), len(m.set.turns))
+			if want := min(2, left); len(read) != want || len(set.turns) != want {
+				t.Fatalf("with %d left %d pages are held, by %d", left, len(read), len(set.turns))
 			}
 			(<-read)()
 		}
@@ -123,8 +126,8 @@ func TestPagesAreReadInTurn(t *testing.T) {
 		for range 3 {
 			(<-read)()
 		}
-		if synctest.Wait(); len(m.set.turns) != 0 {
-			t.Errorf("%d turns were not given back", len(m.set.turns))
+		if synctest.Wait(); len(set.turns) != 0 {
+			t.Errorf("%d turns were not given back", len(set.turns))
 		}
 	})
 }
@@ -133,13 +136,13 @@ func TestPagesAreReadInTurn(t *testing.T) {
 func TestWatchThatNobodyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, seconds, version := time.Now(), "", "1"
-		c := connected(t, (&surroundings{}).west(), "https://west", roundTrip(func(request *http.Request) (io.ReadCloser, error) {
+		m := connected(t, (&surroundings{}).west(), "https://west", roundTrip(func(request *http.Request) (io.ReadCloser, error) {
 			seconds = request.URL.Query().Get("timeoutSeconds")
 			body, _ := io.Pipe()
 			return body, nil
 		}))
 		nobody := func(*discoveryv1.EndpointSlice) { t.Error("there is an event") }
-		if err := watchFrom(t.Context(), c, watchedSlices, c.slices, &version, nobody, nobody); err != nil {
+		if err := watchFrom(t.Context(), m, watchedSlices, m.slices, &version, nobody, nobody); err != nil {
 			t.Error(err)
 		}
 		if timeout, _ := time.ParseDuration(seconds + "s"); time.Since(began) != timeout+patience || timeout < 5*time.Minute {

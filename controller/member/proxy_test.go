@@ -123,11 +123,10 @@ func clientOf(t *testing.T, kubeconfig string) (Credential, *http.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, closeConnections, err := newHTTPClient(credential.Config)
+	client, err := newHTTPClient(credential.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(closeConnections)
 	return credential, client
 }
 
@@ -205,11 +204,10 @@ func TestSilentProxy(t *testing.T) {
 					go func() { _, _ = io.Copy(io.Discard, there) }()
 					return here, nil
 				}
-				client, closeConnections, err := newHTTPClient(config)
+				client, err := newHTTPClient(config)
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer closeConnections()
 				if _, err := client.Get("https://192.0.2.1:6443/version"); err == nil { //nolint:bodyclose,noctx // there is none
 					t.Error("no error")
 				}

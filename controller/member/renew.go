@@ -9,24 +9,25 @@ import (
 	"fmt"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// requestToken requests a token of a ServiceAccount of a member.
-type requestToken func(ctx context.Context, account string, life time.Duration) (token string, err error)
-
 // renewToken keeps the token of the member's Secret from ending, until the context ends: at half of its life it requests
 // another token of the same ServiceAccount, for as long a life. It leaves tokens alone that are not of the account of one
 // reader. A new token changes the Secret, which replaces the connection.
-func (m *Member) renewToken(ctx context.Context, request requestToken, credential Credential) {
+func (m *Member) renewToken(ctx context.Context) {
 	if m.held() == nil {
 		return
 	}
+	credential := m.source.Load().credential
 	has, ok := ParseToken(credential.Config.BearerToken)
 	if !ok || !has.renewable() || has.Namespace != credential.Namespace {
 		return
@@ -44,7 +45,7 @@ func (m *Member) renewToken(ctx context.Context, request requestToken, credentia
 			return
 		case <-clock.After(at.Sub(clock.Now())):
 		}
-		err := m.replaceToken(ctx, request, has, credential.Config.BearerToken)
+		err := m.replaceToken(ctx, has, credential.Config.BearerToken)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -70,21 +71,24 @@ func (m *Member) held() *corev1.Secret {
 }
 
 // replaceToken requests a token of the account of another one, and writes it to the member's Secret.
-func (m *Member) replaceToken(ctx context.Context, request requestToken, has Token, token string) error {
+func (m *Member) replaceToken(ctx context.Context, has Token, token string) error {
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	made, err := request(asking, has.Account, max(has.length(), minLife))
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(max(has.length(), minLife) / time.Second))},
+	}
+	made, err := m.core.ServiceAccounts(has.Namespace).CreateToken(asking, has.Account, request, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("request a token of ServiceAccount %s of the member: %w", has.Account, err)
 	}
-	if is, ok := ParseToken(made); !ok || !is.replaces(has) {
+	if is, ok := ParseToken(made.Status.Token); !ok || !is.replaces(has) {
 		return fmt.Errorf("the member answered with a token that is not of ServiceAccount %s, or ends no later", has.Account)
 	}
 	held := m.held()
 	if held == nil || !bytes.Contains(held.Data[KubeconfigKey], []byte(token)) {
 		return errors.New("the Secret of the member has another token now")
 	}
-	kubeconfig, err := ReplaceToken(held.Data[KubeconfigKey], made)
+	kubeconfig, err := ReplaceToken(held.Data[KubeconfigKey], made.Status.Token)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -28,12 +32,6 @@ func readerToken(issued time.Time, life time.Duration) string {
 	return tokenOf(readers, issued, issued.Add(life))
 }
 
-// holding is a member by a Secret with the kubeconfig of a token.
-func holding(token string) *Member {
-	return (&surroundings{}).member(Config{Clock: clock.RealClock{}},
-		ofSecret(secret("member-west", "west", 0, kubeconfig(`{token: `+token+`}`, aServer))))
-}
-
 // exporter issues tokens of one account, unless it is down, and nothing reads it with one that ended.
 type exporter struct {
 	down   atomic.Bool
@@ -43,13 +41,38 @@ type exporter struct {
 	answer string // instead of a token of the account, if it is set
 }
 
-func (e *exporter) requestToken(_ context.Context, account string, life time.Duration) (string, error) {
+// createToken implements clienttesting.ReactionFunc.
+func (e *exporter) createToken(action clienttesting.Action) (bool, runtime.Object, error) {
+	asked := action.(clienttesting.CreateActionImpl)
+	request := asked.Object.(*authenticationv1.TokenRequest)
 	e.asked++
-	e.names[account] = true
+	e.names[asked.Name] = true
 	if using, _ := ParseToken(*e.using); e.down.Load() || time.Now().After(using.Expires) {
-		return "", apierrors.NewUnauthorized("ended")
+		return true, nil, apierrors.NewUnauthorized("ended")
 	}
-	return cmp.Or(e.answer, readerToken(time.Now(), life)), nil
+	life := time.Duration(*request.Spec.ExpirationSeconds) * time.Second
+	request.Status.Token = cmp.Or(e.answer, readerToken(time.Now(), life))
+	return true, request, nil
+}
+
+// holding is a member by a Secret with the kubeconfig of a token, and what it exports.
+func (e *exporter) holding(t *testing.T, held *corev1.Secret) *Member {
+	t.Helper()
+	credential, err := ParseKubeconfig(held.Data[KubeconfigKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := (&surroundings{}).member(Config{Clock: clock.RealClock{}}, ofSecret(held))
+	m.source.Store(&source{candidate: ofSecret(held), credential: credential})
+	client := &fake.Clientset{}
+	client.AddReactor("create", "serviceaccounts/token", e.createToken)
+	m.core = client.CoreV1()
+	return m
+}
+
+// heldToken is a Secret with the kubeconfig of a token.
+func heldToken(token string) *corev1.Secret {
+	return secret("member-west", "west", 0, kubeconfig(`{token: `+token+`}`, aServer))
 }
 
 // TestRenewToken: a year passes, in which the member is away for a third of the life of each token.
@@ -58,18 +81,13 @@ func TestRenewToken(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			token := readerToken(time.Now(), life)
 			e := &exporter{names: map[string]bool{}, using: &token}
-			held := holding(token).held()
+			held := heldToken(token)
 			held.ResourceVersion, held.Annotations = "0", map[string]string{RankAnnotation: "3"}
 			held.Data["more"] = []byte("stays")
 			year := time.Now().Add(365 * 24 * time.Hour)
 			written := 0
 			for time.Now().Before(year) {
-				m := holding(token)
-				m.source.Store(&source{candidate: ofSecret(held)})
-				credential, err := ParseKubeconfig(held.Data[KubeconfigKey])
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := e.holding(t, held)
 				ctx, replaced := context.WithTimeout(klog.NewContext(t.Context(), logr.Discard()), 2*life)
 				conflicts := 1
 				m.set.config.Keep = func(_ context.Context, changed *corev1.Secret) error {
@@ -88,7 +106,7 @@ func TestRenewToken(t *testing.T) {
 				}
 				time.AfterFunc(life/2, func() { e.down.Store(true) })
 				time.AfterFunc(life/2+life/3, func() { e.down.Store(false) })
-				m.renewToken(ctx, e.requestToken, credential)
+				m.renewToken(ctx)
 				config, err := clientcmd.Load(held.Data[KubeconfigKey])
 				if err != nil {
 					t.Fatal(err)
@@ -122,10 +140,10 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 			"no token":          "users: []",
 		} {
 			e := &exporter{names: map[string]bool{}, using: &token, answer: answer}
-			m := holding(token)
+			m := e.holding(t, heldToken(token))
 			m.set.config.Keep = func(context.Context, *corev1.Secret) error { t.Errorf("%s is written", name); return nil }
 			has, _ := ParseToken(token)
-			if err := m.replaceToken(t.Context(), e.requestToken, has, token); err == nil || e.asked != 1 {
+			if err := m.replaceToken(t.Context(), has, token); err == nil || e.asked != 1 {
 				t.Errorf("%s: %v after %d requests", name, err, e.asked)
 			}
 		}
@@ -138,24 +156,18 @@ func TestNotRenewed(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		now := time.Now()
-		for name, change := range map[string]func(*Member, *Credential){
-			"another token":        func(_ *Member, c *Credential) { c.Config.BearerToken = "secret" },
-			"another namespace":    func(_ *Member, c *Credential) { c.Namespace = "elsewhere" },
-			"no Secret":            func(m *Member, _ *Credential) { m.source.Store(&source{candidate: &Candidate{Cluster: "west"}}) },
-			"a Secret of a source": func(m *Member, _ *Credential) { m.Candidate().Source = "clusterprofile:fleet" },
-			"another Secret": func(m *Member, _ *Credential) {
-				m.source.Store(&source{candidate: &Candidate{Cluster: "west", Object: &corev1.Secret{}}})
-			},
+		for name, change := range map[string]func(*source){
+			"another token":        func(s *source) { s.credential.Config.BearerToken = "secret" },
+			"another namespace":    func(s *source) { s.credential.Namespace = "elsewhere" },
+			"no Secret":            func(s *source) { s.candidate.Object = nil },
+			"a Secret of a source": func(s *source) { s.candidate.Source = "clusterprofile:fleet" },
+			"another Secret":       func(s *source) { s.candidate.Object = &corev1.Secret{} },
 		} {
 			token := readerToken(now, time.Hour)
 			e := &exporter{names: map[string]bool{}, using: &token}
-			m := holding(token)
-			credential, err := ParseKubeconfig(m.held().Data[KubeconfigKey])
-			if err != nil {
-				t.Fatal(err)
-			}
-			change(m, &credential)
-			m.renewToken(ctx, e.requestToken, credential)
+			m := e.holding(t, heldToken(token))
+			change(m.source.Load())
+			m.renewToken(ctx)
 			if e.asked > 0 {
 				t.Errorf("%s: %d requests", name, e.asked)
 			}

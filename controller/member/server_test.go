@@ -46,12 +46,11 @@ func listening(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// connected is a connection to a server by a transport.
-func connected(t *testing.T, m *Member, host string, transport http.RoundTripper) *connection {
+// connected connects a member to a server by a transport.
+func connected(t *testing.T, m *Member, host string, transport http.RoundTripper) *Member {
 	t.Helper()
-	c, err := m.connect(&http.Client{Transport: transport}, Credential{Config: &rest.Config{Host: host}, Namespace: "clusterset-dns"})
-	if err != nil {
+	if err := m.connect(&rest.Config{Host: host}, &http.Client{Transport: transport}); err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return m
 }

@@ -77,7 +77,7 @@ func (s *surroundings) members(config Config) *Members {
 
 // member is the member west, with that credential, of which nothing is read.
 func (s *surroundings) member(config Config, by *Candidate) *Member {
-	return s.members(config).join(context.Background(), &source{candidate: by})
+	return s.members(config).join(context.Background(), &source{candidate: by, credential: Credential{Namespace: "clusterset-dns"}})
 }
 
 // west is the member west, by no object.

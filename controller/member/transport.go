@@ -12,18 +12,17 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// newHTTPClient returns the client of one member and the function that closes its connections. Unlike
-// rest.HTTPClientFor it shares no transport, so that each member has its own HTTP/2 connection and the heartbeat proves
-// the connection of the slices. A request fails if its response does not begin within patience. The proxy of the
-// kubeconfig is used, or else that of the environment.
-func newHTTPClient(config *rest.Config) (*http.Client, func(), error) {
+// newHTTPClient returns the client of one member. Unlike rest.HTTPClientFor it shares no transport, so that each member has its
+// own HTTP/2 connection and the heartbeat proves the connection of the slices. A request fails if its response does not begin
+// within patience. The proxy of the kubeconfig is used, or else that of the environment.
+func newHTTPClient(config *rest.Config) (*http.Client, error) {
 	transportConfig, err := config.TransportConfig()
 	if err != nil {
-		return nil, nil, fmt.Errorf("credential: %w", err)
+		return nil, fmt.Errorf("credential: %w", err)
 	}
 	tlsConfig, err := transport.TLSConfigFor(transportConfig)
 	if err != nil {
-		return nil, nil, fmt.Errorf("TLS: %w", err)
+		return nil, fmt.Errorf("TLS: %w", err)
 	}
 	dial := dial((&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext)
 	if transportConfig.DialHolder != nil {
@@ -33,7 +32,7 @@ func newHTTPClient(config *rest.Config) (*http.Client, func(), error) {
 	if through := ProxyOf(config); through != nil {
 		if proxy = http.ProxyURL(through); through.Scheme == "socks5" {
 			if dial, err = socks(through, dial); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			proxy = nil
 		}
@@ -50,12 +49,11 @@ func newHTTPClient(config *rest.Config) (*http.Client, func(), error) {
 	}
 	wrapped, err := transport.HTTPWrappersForConfig(transportConfig, base)
 	if err != nil {
-		return nil, nil, fmt.Errorf("credential: %w", err)
+		return nil, fmt.Errorf("credential: %w", err)
 	}
-	client := &http.Client{
+	return &http.Client{
 		Transport: wrapped,
 		// A redirect would send the credential to a server of the member's choice.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return client, base.CloseIdleConnections, nil
+	}, nil
 }

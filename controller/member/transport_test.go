@@ -16,11 +16,10 @@ func TestNoRedirect(t *testing.T) {
 	defer elsewhere.Close()
 	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	client, closeConnections, err := newHTTPClient(&rest.Config{Host: server.URL, BearerToken: "t"})
+	client, err := newHTTPClient(&rest.Config{Host: server.URL, BearerToken: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeConnections()
 	if got := request(t, client, server.URL); got != http.StatusTemporaryRedirect {
 		t.Errorf("got %d", got)
 	}

@@ -30,7 +30,7 @@ var mutants = slices.Concat(reading, judging, merging, deciding, writing, scopin
 // reading are mistakes in what is asked of members, and what speaks for them.
 var reading = []mutant{
 	at("controller/member/connection.go", "a member sends all its EndpointSlices, not those that it exports",
-		`v1beta1.LabelSourceCluster + "=" + c.cluster`, `v1beta1.LabelSourceCluster`),
+		`v1beta1.LabelSourceCluster + "=" + m.cluster`, `v1beta1.LabelSourceCluster`),
 	at("controller/member/connection.go", "all Leases of a member are read, for which the credential has no right",
 		`fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease)`, `fields.Everything()`),
 	at("controller/limits/store.go",
