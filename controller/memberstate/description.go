@@ -58,12 +58,12 @@ func (d *description) accept(now time.Time) bool {
 }
 
 // SetLocal sets the values of scope.ClusterSetProperty and scope.NetworkProperty of the local cluster, empty for none, before
-// anything is known of members, and when they change. Members of another set are quarantined, and those of none are not.
+// anything is known of members, and when they change. Members of another set are quarantined within a second, and those of
+// none are not.
 func (t *Tracker) SetLocal(set, network string) {
-	t.change(func(now time.Time) {
-		t.set, t.network = set, network
-		t.putAll(now)
-	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.set, t.network = set, network
 }
 
 // Properties returns the ClusterProperties of a member, name to value, as last known, nil if they never were. The map is

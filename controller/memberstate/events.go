@@ -70,14 +70,14 @@ func (r *Reporter) isolated(is bool) {
 	}
 }
 
-// judged reports another verdict on a member.
+// judged reports another state of a member, or another reason for it.
 func (r *Reporter) judged(m *member.Member, was, is liveness.Verdict) {
 	reason, message := Describe(is)
 	kind := corev1.EventTypeWarning
 	if reason == "" && was.State != liveness.Fresh {
 		reason, message, kind = EventMemberRecovered, "Cluster "+is.Cluster+" is fresh again", corev1.EventTypeNormal
 	}
-	if is.State == was.State && is.Reason == was.Reason || reason == "" {
+	if reason == "" {
 		return
 	}
 	r.Logger.Info(message, "member", is.Cluster, "state", is.State.String(), "reason", is.Reason)

@@ -293,7 +293,7 @@ func (t *Tracker) put(now time.Time, m *Member) {
 	if redescribed || was.Demote != is.Demote || was.Keep != is.Keep || (was.State == liveness.Gone) != (is.State == liveness.Gone) {
 		t.later = append(t.later, func() { t.changed(is.Cluster) })
 	}
-	if is != was {
+	if is.State != was.State || is.Reason != was.Reason {
 		select {
 		case t.judged <- struct{}{}:
 		default: // a signal already pending covers this change
@@ -331,15 +331,10 @@ func (t *Tracker) tick() {
 		if isolated := t.isolated; isolated != was {
 			t.later = append(t.later, func() { t.reporter.isolated(isolated) })
 		}
-		t.putAll(now)
+		for _, m := range t.members {
+			t.put(now, m)
+		}
 	})
-}
-
-// putAll judges all members. The caller holds the lock.
-func (t *Tracker) putAll(now time.Time) {
-	for _, m := range t.members {
-		t.put(now, m)
-	}
 }
 
 // Run judges all members again each second and shows them, until the context ends. The members have joined.
