@@ -53,22 +53,19 @@ type Heartbeat struct {
 	Properties string
 }
 
-// CanariesOf returns the text of an annotation with canaries of a heartbeat Lease, empty if there is none.
-func CanariesOf(lease *coordinationv1.Lease, annotation string) string {
-	text := lease.Annotations[annotation]
-	return text[:min(len(text), maxCanariesText)]
-}
-
 // hear takes a new resourceVersion of the heartbeat Lease for a renewal, except the first, which may have been written long ago,
 // and an older one, which a restored etcd has.
 func (m *Member) hear(lease *coordinationv1.Lease) {
-	properties := lease.Annotations[scope.PropertiesAnnotation]
+	cut := func(annotation string, most int) string {
+		text := lease.Annotations[annotation]
+		return text[:min(len(text), most)]
+	}
 	is := Heartbeat{
 		KubeSystemUID: uidOf(lease), Cluster: shorten(ptr.Deref(lease.Spec.HolderIdentity, "")),
 		Drained: lease.Annotations[DrainAnnotation] == "true", Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]),
-		Canaries:        CanariesOf(lease, HeartbeatCanariesAnnotation),
-		ExposedCanaries: CanariesOf(lease, HeartbeatExposedCanariesAnnotation), LeaseUID: string(lease.UID),
-		Properties: properties[:min(len(properties), scope.MaxBytes+1)],
+		Canaries:        cut(HeartbeatCanariesAnnotation, maxCanariesText),
+		ExposedCanaries: cut(HeartbeatExposedCanariesAnnotation, maxCanariesText), LeaseUID: string(lease.UID),
+		Properties: cut(scope.PropertiesAnnotation, scope.MaxBytes+1),
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock() // both watches read heartbeats: the Tracker is told in the order in which they count

@@ -30,7 +30,11 @@ func (c Credential) Life() Life {
 		claims, _ := ParseToken(token)
 		return claims.Life
 	}
-	return lifeOfCertificate(c.Config.CertData)
+	certificates, err := cert.ParseCertsPEM(c.Config.CertData)
+	if err != nil {
+		return Life{}
+	}
+	return Life{Issued: certificates[0].NotBefore, Expires: certificates[0].NotAfter}
 }
 
 // Ending reports whether the credential ends within a fifth of its life, or has ended: its renewal failed, or nothing
@@ -44,13 +48,4 @@ func (l Life) Ending(now time.Time) bool {
 		left = min(left, l.length()/5)
 	}
 	return l.Expires.Sub(now) < left
-}
-
-// lifeOfCertificate returns the validity of the first certificate in PEM.
-func lifeOfCertificate(text []byte) Life {
-	certificates, err := cert.ParseCertsPEM(text)
-	if err != nil {
-		return Life{}
-	}
-	return Life{Issued: certificates[0].NotBefore, Expires: certificates[0].NotAfter}
 }
