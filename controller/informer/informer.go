@@ -156,17 +156,13 @@ func (i *Informer) Synced() <-chan struct{} { return i.synced }
 // Run fills the cache until the context ends; then the gate no longer waits for it. It is to be called once.
 func (i *Informer) Run(ctx context.Context) {
 	defer i.gate.set(i, false)
-	delay := retry.DelayWithReset(clock.RealClock{}, retryReset)
-	for ctx.Err() == nil {
+	_ = retry.DelayWithReset(clock.RealClock{}, retryReset).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		if err := i.reflector.ListAndWatchWithContext(ctx); err != nil {
 			klog.FromContext(ctx).V(4).Info("Reading anew", "resource", i.options.Resource, "err", err)
 		}
 		i.fell(ctx)
-		select {
-		case <-ctx.Done():
-		case <-time.After(delay()):
-		}
-	}
+		return false, nil
+	})
 }
 
 // read reports whether all objects were listed once.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -164,7 +165,7 @@ func watchFrom[T any, P interface {
 // backoff.
 func (m *Member) follow(ctx context.Context, watched string, once func() (good bool, err error)) {
 	delay := retry.DelayFunc()
-	for ctx.Err() == nil {
+	_ = wait.DelayFunc(func() time.Duration { return delay() }).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		good, err := once()
 		if err != nil {
 			klog.FromContext(ctx).V(4).Info("Retrying member", "watched", watched, "err", err)
@@ -172,11 +173,8 @@ func (m *Member) follow(ctx context.Context, watched string, once func() (good b
 		if good {
 			delay = retry.DelayFunc()
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(delay()):
-		}
-	}
+		return false, nil
+	})
 }
 
 // readHeartbeats lists the heartbeat and watches it. A watch that ended is not opened again without a list: a restored etcd
