@@ -140,11 +140,20 @@ func (l *lookout) lists(t *testing.T, cluster, words string, another ...string) 
 	return lacks
 }
 
-// expect compares what is judged of a cluster, and which clusters were told to
-// be looked at again since it was asked last.
+// expect compares what is judged of a cluster, while no list becomes visible, and which clusters were told to be looked at
+// again since it was asked last.
 func (l *lookout) expect(t *testing.T, cluster, want, told string) {
 	t.Helper()
-	verdict := l.Verdict(cluster)
+	read := 0
+	verdict := l.Read(cluster, func() {
+		if read++; l.mu.TryLock() {
+			l.mu.Unlock()
+			t.Error("a list may become visible between the slices and the verdict")
+		}
+	})
+	if read != 1 || verdict != l.Verdict(cluster) {
+		t.Errorf("the slices are read %d times, with the verdict %+v", read, verdict)
+	}
 	got := verdict.State.String() + " " + string(verdict.Reason)
 	if verdict.Demote {
 		got += " demoted"
@@ -163,7 +172,8 @@ func (l *lookout) expect(t *testing.T, cluster, want, told string) {
 }
 
 // TestTrackerLostExports: a list without most of what is known is kept from being believed until it is confirmed or whole
-// again. TestWithdrawn has one that stays so.
+// again. TestWithdrawn has one that stays so. Heartbeats that arrive on an older connection do not vouch for the list of another
+// cluster at the same address.
 func TestTrackerLostExports(t *testing.T) {
 	l := newLookout(t, nil, "west")
 	l.exported["west"] = "a b c d"
@@ -182,7 +192,16 @@ func TestTrackerLostExports(t *testing.T) {
 		{"something else is confirmed", "-", "something else", "stale ExportsLost demoted kept", ""},
 		{"that list is confirmed", "-", "token", "fresh Heard", "west"},
 		{"a later list", "", "", "stale ExportsLost demoted kept", "west"}, // which was not confirmed
+		{"all once more", "a b c d", "", "fresh Heard", "west"},
+		{"another cluster", "a b c", "", "stale AnotherCluster demoted kept", "west"},
+		{"a heartbeat of the former one", "-", "", "fresh Heard kept", "west"},
+		{"its list", "a b c d", "", "fresh Heard", "west"},
 	} {
+		uid := "uid-of-west"
+		if step.name == "another cluster" {
+			uid = "uid-of-another"
+			l.hears("west", uid, "west") // as read after the list
+		}
 		switch step.confirmed {
 		case "token":
 			l.annotate("west", map[string]string{AnnotationConfirm: l.Verdict("west").Token})
@@ -191,27 +210,11 @@ func TestTrackerLostExports(t *testing.T) {
 		}
 		if step.list == "-" {
 			l.pass(5, "west")
-		} else if lacks := l.lists(t, "west", step.list); lacks != (step.list != "a b c d") {
+		} else if lacks := l.lists(t, "west", step.list, uid); lacks != (step.list != "a b c d") {
 			t.Errorf("%s: it lacks exports: %t", step.name, lacks)
 		}
 		l.expect(t, "west", step.want, step.told)
 	}
-}
-
-// TestTrackerListOfAnotherCluster: heartbeats that arrive on an older connection do not vouch for the list of another cluster
-// at the same address.
-func TestTrackerListOfAnotherCluster(t *testing.T) {
-	l := newLookout(t, nil, "west")
-	l.exported["west"] = "a b c d"
-	l.pass(30, "west")
-	l.told = nil
-	l.hears("west", "uid-of-another", "west") // as read after the list
-	l.lists(t, "west", "a b c", "uid-of-another")
-	l.expect(t, "west", "stale AnotherCluster demoted kept", "west")
-	l.pass(5, "west")
-	l.expect(t, "west", "fresh Heard kept", "west")
-	l.lists(t, "west", "a b c d")
-	l.expect(t, "west", "fresh Heard", "west")
 }
 
 // TestTrackerPredecessor: what another process left of a member counts until
@@ -274,24 +277,6 @@ func TestTrackerPath(t *testing.T) {
 	}
 	probed(liveness.Answered, 3)
 	l.expect(t, "west", "fresh Heard", "west")
-}
-
-// TestReadIsOfOneMoment: a verdict is that of the moment at which slices are read: their list is judged, and nothing changes
-// that before both are known.
-func TestReadIsOfOneMoment(t *testing.T) {
-	l := newLookout(t, nil, "west")
-	l.exported["west"] = "a"
-	l.pass(60, "west")
-	l.lists(t, "west", "")
-	read := l.Read("west", func() {
-		if l.mu.TryLock() {
-			l.mu.Unlock()
-			t.Error("a list may become visible between the slices and the verdict")
-		}
-	})
-	if !read.Keep || read != l.Verdict("west") {
-		t.Errorf("the verdict is %+v", read)
-	}
 }
 
 // TestTargets: what a member may offer is probed, and no more.
@@ -360,29 +345,11 @@ func TestFormerConnections(t *testing.T) {
 	}
 }
 
-// TestTrackerNeverBelievesAMistake: who calls itself otherwise does not become
-// the cluster that it is said to be, however long it is heard.
-func TestTrackerNeverBelievesAMistake(t *testing.T) {
-	l := newLookout(t, map[string]memory{"west": {member.HeartbeatUIDAnnotation: "uid-of-west"}}, "north", "west", "south")
-	for range 120 {
-		l.now.Step(liveness.HeartbeatInterval)
-		l.hears("north", "uid-of-north", "north")
-		l.hears("west", "uid-of-north", "north")
-		l.hears("south", "uid-of-north", "north")
-	}
-	l.told = nil
-	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "")
-	l.expect(t, "south", "stale ClusterIDMismatch demoted kept", "") // of which nothing was ever known
-	l.pass(10, "north", "west", "south")                             // corrected
-	l.told = nil
-	l.expect(t, "west", "fresh Heard", "")
-	l.expect(t, "south", "fresh Heard", "")
-}
-
 // TestTrackerKeepsARenamedCluster: a cluster that is started with another id withdraws all slices of the former one.
-// Its exports stay until its slices are back, whichever way their withdrawal is seen.
+// Its exports stay until its slices are back, whichever way their withdrawal is seen. However long it is heard, it does not
+// become the cluster that it is said to be, nor does one of which nothing was known.
 func TestTrackerKeepsARenamedCluster(t *testing.T) {
-	l := newLookout(t, nil, "north", "west")
+	l := newLookout(t, nil, "north", "west", "south")
 	l.exported["west"] = "a b"
 	l.pass(60, "north", "west")
 	l.told = nil
@@ -396,12 +363,17 @@ func TestTrackerKeepsARenamedCluster(t *testing.T) {
 	l.lists(t, "west", "")
 	for range 120 {
 		renamed("another")
+		l.hears("south", "uid-of-north", "north")
 	}
-	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "")
+	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "south")
+	l.expect(t, "south", "stale ClusterIDMismatch demoted kept", "")
 	renamed("west")
 	l.expect(t, "west", "fresh Heard kept", "west") // the slices are on their way
+	l.hears("south", "uid-of-south", "south")
 	renamed("west")
-	l.expect(t, "west", "fresh Heard", "west")
+	l.hears("south", "uid-of-south", "south")
+	l.expect(t, "west", "fresh Heard", "south west")
+	l.expect(t, "south", "fresh Heard", "")
 }
 
 // TestFrozenProcess: time in which the process did not listen removes no member, nor does time that did not pass.
