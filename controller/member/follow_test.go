@@ -3,12 +3,15 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
 	"path"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,20 +25,26 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// answers has requests answered one at a time: lists are empty, and watches as the test has them.
-func answers(t *testing.T, watch func(request *http.Request, resource string) (io.ReadCloser, error)) roundTrip {
+// answers has requests answered one at a time: lists of slices are empty, and so are those of the heartbeat unless the test has
+// a heartbeat. Watches are as the test has them.
+func answers(t *testing.T, heartbeat func() (*coordinationv1.LeaseList, error),
+	watch func(request *http.Request, resource string) (io.ReadCloser, error),
+) roundTrip {
 	var mu sync.Mutex
 	return func(request *http.Request) (io.ReadCloser, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		version, resource := metav1.ListMeta{ResourceVersion: "1"}, path.Base(request.URL.Path)
+		version, resource := metav1.ListMeta{ResourceVersion: "200"}, path.Base(request.URL.Path)
 		switch {
 		case request.URL.Query().Get("watch") == "true":
 			return watch(request, resource)
-		case resource == "leases":
+		case resource != "leases":
+			return sent(t, &discoveryv1.EndpointSliceList{ListMeta: version}), nil
+		case heartbeat == nil:
 			return sent(t, &coordinationv1.LeaseList{ListMeta: version}), nil
 		}
-		return sent(t, &discoveryv1.EndpointSliceList{ListMeta: version}), nil
+		list, err := heartbeat()
+		return sent(t, list), err
 	}
 }
 
@@ -61,37 +70,67 @@ func (m *Member) reads(t *testing.T) (stop func()) {
 // TestWhatIsListedAgain: after each end of a watch, slices are watched again, and listed before if it may be that they would
 // not be complete otherwise.
 func TestWhatIsListedAgain(t *testing.T) {
+	const once, again = "list watch watch", "list watch list watch"
 	for name, test := range map[string]struct {
-		lasts  time.Duration // the first watch, until it ends without a change
+		lasts  time.Duration // each watch but the last, until it ends without a change
 		second error         // of the second watch, if it is not opened
 		room   bool          // there is some for what was left out, while the first watch lasts
-		want   []string
+		lacks  bool          // the lists lack exports
+		// beats are the resourceVersion and the UID in a list of the heartbeat, for a minute each; - if one fails.
+		beats string
+		want  string
 	}{
-		"it lasted":        {lasts: time.Minute, want: []string{"list", "watch", "watch"}},
-		"it ended at once": {lasts: shortest / 2, want: []string{"list", "watch", "list", "watch"}},
-		"too busy":         {lasts: time.Minute, second: apierrors.NewTooManyRequests("", 1), want: []string{"list", "watch", "watch", "watch"}},
-		"it is refused":    {lasts: time.Minute, second: apierrors.NewUnauthorized(""), want: []string{"list", "watch", "watch", "list", "watch"}},
-		"there is room":    {lasts: time.Hour, room: true, want: []string{"list", "watch", "list", "watch"}},
+		"it lasted":        {want: once},
+		"it ended at once": {lasts: shortest / 2, want: again},
+		"too busy":         {second: apierrors.NewTooManyRequests("", 1), want: once + " watch"},
+		"it is refused":    {second: apierrors.NewUnauthorized(""), want: once + " list watch"},
+		"there is room":    {lasts: time.Hour, room: true, want: again},
+
+		"the list was incomplete":                  {lacks: true, want: again},
+		"the first heartbeat came after the list":  {beats: "200: 200:a", want: once},
+		"and then etcd was another cluster's":      {beats: "200: 200:a 300:b", want: once + " list watch"},
+		"etcd was restored":                        {beats: "200:a 199:a", want: again},
+		"etcd is another cluster's":                {beats: "200:a 300:b", want: again},
+		"the heartbeat was deleted":                {beats: "200:a 300:", want: again},
+		"resourceVersions are not numbers anymore": {beats: "200:a x:a", want: again},
+		"the heartbeat cannot be read":             {beats: "200:a - 200:a", want: again},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var asked []string // of slices
-				watches := 0
-				server := answers(t, func(request *http.Request, resource string) (io.ReadCloser, error) {
+				watches, began, beats := 0, time.Now(), strings.Fields(cmp.Or(test.beats, "200:a 200:a"))
+				last := len(slices.DeleteFunc(slices.Clone(beats), func(beat string) bool { return beat == "-" }))
+				heartbeat := func() (*coordinationv1.LeaseList, error) {
+					at := min(int(time.Since(began)/time.Minute), len(beats)-1)
+					version, uid, found := strings.Cut(beats[at], ":")
+					if !found {
+						beats = slices.Delete(beats, at, at+1)
+						return &coordinationv1.LeaseList{}, syscall.ECONNREFUSED
+					}
+					list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+					if uid != "" {
+						list.Items = []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
+							ResourceVersion: "50", Annotations: map[string]string{HeartbeatUIDAnnotation: uid},
+						}}}
+					}
+					return list, nil
+				}
+				server := answers(t, heartbeat, func(request *http.Request, resource string) (io.ReadCloser, error) {
 					body, end := opened(request)
 					if resource == "leases" {
 						return body, nil
 					}
 					asked = append(asked, "watch")
-					switch watches++; watches {
-					case 1:
-						time.AfterFunc(test.lasts, func() { end.Close() })
-					case 2:
+					if watches++; watches < last {
+						time.AfterFunc(cmp.Or(test.lasts, time.Minute), func() { end.Close() })
+					} else if watches == 2 {
 						return body, test.second
 					}
 					return body, nil
 				})
-				m := (&surroundings{listed: func(string, []types.NamespacedName) { asked = append(asked, "list") }}).west()
+				m := (&surroundings{
+					lacks: test.lacks, listed: func(string, []types.NamespacedName) { asked = append(asked, "list") },
+				}).west()
 				pool := limits.NewPool(1)
 				pool.Hold("other", 1)
 				m.Store = limits.NewStore("west", limits.Default, pool, nil)
@@ -101,31 +140,41 @@ func TestWhatIsListedAgain(t *testing.T) {
 					m.put(slice("one", "web", "2"))
 					pool.Hold("other", 0)
 				}
-				<-time.After(2 * time.Minute)
+				<-time.After(3 * time.Minute)
 				stop()
-				if !slices.Equal(asked, test.want) {
-					t.Errorf("asked for %q, want %q", asked, test.want)
+				if got := strings.Join(asked, " "); got != test.want {
+					t.Errorf("asked for %q, want %q", got, test.want)
 				}
 			})
 		})
 	}
 }
 
-// TestBackoff: what is watched in vain is listed again more and more seldom, and a watch that lasted is opened again at once. A
-// request that the end of the member cancels is no problem.
+// TestBackoff: what is watched in vain is listed again more and more seldom. After a watch that lasted it is listed or watched
+// again at once, also if the watch ended with an error. A request that the end of the member cancels is no problem.
 func TestBackoff(t *testing.T) {
-	for lasts, often := range map[time.Duration]bool{0: false, lasting + time.Second: true} {
+	gone := event(t, "ERROR", encode(t, &metav1.Status{Message: "gone", Code: 410}), 0)
+	for name, test := range map[string]struct {
+		lasts time.Duration
+		says  string // at its end
+		often bool
+	}{
+		"refused": {0, "", false}, "ended": {lasting + time.Second, "", true}, "ended with an error": {lasting + time.Second, gone, true},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			asked, hangs := map[string]int{}, make(chan struct{})
-			server := answers(t, func(request *http.Request, resource string) (io.ReadCloser, error) {
-				if asked[resource]++; lasts == 0 {
+			server := answers(t, nil, func(request *http.Request, resource string) (io.ReadCloser, error) {
+				if asked[resource]++; test.lasts == 0 {
 					return nil, apierrors.NewUnauthorized("")
 				}
 				body, end := opened(request)
-				time.AfterFunc(lasts, func() { end.Close() })
+				time.AfterFunc(test.lasts, func() {
+					_, _ = io.WriteString(end, test.says)
+					end.Close()
+				})
 				return body, nil
 			})
-			c := connected(t, (&surroundings{}).west(), "https://west", roundTrip(func(request *http.Request) (io.ReadCloser, error) {
+			m := connected(t, (&surroundings{}).west(), "https://west", roundTrip(func(request *http.Request) (io.ReadCloser, error) {
 				select {
 				case <-hangs:
 					<-request.Context().Done()
@@ -134,18 +183,18 @@ func TestBackoff(t *testing.T) {
 					return server(request)
 				}
 			}))
-			stop := c.reads(t)
+			stop := m.reads(t)
 			<-time.After(10 * time.Minute)
 			synctest.Wait()
 			for _, resource := range []string{"leases", "endpointslices"} {
-				if times := asked[resource]; (times > 80) != often {
-					t.Errorf("watches of %s that last %s are opened %d times in ten minutes", resource, lasts, times)
+				if times := asked[resource]; (times > 80) != test.often {
+					t.Errorf("%s: watches of %s are opened %d times in ten minutes", name, resource, times)
 				}
 			}
 			close(hangs)
 			<-time.After(time.Minute)
 			stop()
-			if err := c.Problem(); often && err != nil {
+			if err := m.Problem(); test.often && err != nil {
 				t.Error(err)
 			}
 		})
@@ -177,7 +226,7 @@ func TestRetryAfter(t *testing.T) {
 				back = time.Now().Add(5 * time.Second)
 			}
 			m := (&surroundings{}).west()
-			stop := connected(t, m, "https://west", busy{answers(t, func(request *http.Request, _ string) (io.ReadCloser, error) {
+			stop := connected(t, m, "https://west", busy{answers(t, nil, func(request *http.Request, _ string) (io.ReadCloser, error) {
 				body, _ := opened(request)
 				return body, nil
 			}), back, after}).reads(t)
@@ -192,30 +241,4 @@ func TestRetryAfter(t *testing.T) {
 			stop()
 		})
 	}
-}
-
-// TestWatchesThatEndWithAnError: one that lasted is followed by a list at once, however many did.
-func TestWatchesThatEndWithAnError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		gone := event(t, "ERROR", encode(t, &metav1.Status{Message: "gone", Code: 410}), 0)
-		var ended time.Time
-		watches := 0
-		m := (&surroundings{listed: func(string, []types.NamespacedName) {
-			if late := time.Since(ended); watches > 0 && late > time.Second {
-				t.Errorf("after %d watches, it is listed %s later", watches, late)
-			}
-		}}).west()
-		stop := connected(t, m, "https://west", answers(t, func(request *http.Request, resource string) (io.ReadCloser, error) {
-			body, end := opened(request)
-			if resource == "endpointslices" {
-				watches++
-				time.AfterFunc(time.Minute, func() { ended = time.Now(); _, _ = io.WriteString(end, gone) })
-			}
-			return body, nil
-		})).reads(t)
-		<-time.After(20 * time.Minute)
-		if stop(); watches < 19 {
-			t.Errorf("%d watches", watches)
-		}
-	})
 }

@@ -202,18 +202,6 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 	}
 }
 
-// TestListsAreRemembered, unless they may be incomplete: TestUnchanged tells what follows.
-func TestListsAreRemembered(t *testing.T) {
-	around := having(secret("a", "west", 0, kubeconfig(aToken, aServer)))
-	set, refresh := around.idle(t)
-	refresh()
-	for _, around.lacks = range []bool{false, true, false} {
-		if listed := replace(t, set.Get("west"), &pages{most: pageSize}); (listed == nil) != around.lacks {
-			t.Errorf("it lacks exports: %t, and is remembered as %v", around.lacks, listed)
-		}
-	}
-}
-
 // TestJoiningMembersAreMembers: a handler that is called for one of them finds all of them, so that a look at the set forgets
 // none that joined. Each has its part of the memory.
 func TestJoiningMembersAreMembers(t *testing.T) {
