@@ -184,16 +184,6 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 	outage := step{"outage", fail(services, endpoints), "old with old"}
 	changes := step{"both change meanwhile", change("new"), "old with old"}
 	for name, steps := range map[string][]step{
-		"services first": {
-			outage, changes,
-			{"services are read", heal(services), "old with old"},
-			{"slices are read", heal(endpoints), "new with new"},
-		},
-		"slices first": {
-			outage, changes,
-			{"slices are read", heal(endpoints), "old with old"},
-			{"services are read", heal(services), "new with new"},
-		},
 		"a long outage": {
 			outage, changes,
 			{"time passes", pass(time.Hour), "old with old"},
@@ -216,11 +206,6 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 			{"both change", change("last"), "newer with new"},
 			{"services are read", heal(services), "newer with new"},
 			{"slices are read", heal(endpoints), "last with last"},
-		},
-		"slices alone fail": {
-			{"they fail", fail(endpoints), "old with old"},
-			{"both change", change("new"), "old with old"},
-			{"they are read", heal(endpoints), "new with new"},
 		},
 		"a watch is too old": {
 			{"it says so", func(p *pair) {

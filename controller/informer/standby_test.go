@@ -4,15 +4,11 @@ package informer
 
 import (
 	"context"
-	"slices"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -20,15 +16,7 @@ import (
 // none for objects that the cache had before.
 func TestAHandlerIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t)
-		s.put("old")
-		i := New(&FreshnessGate{}, s, Options{Resource: "test", Example: &corev1.ConfigMap{}})
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		defer running.Wait()
-		defer stop()
-		running.Go(func() { i.Run(ctx) })
-		<-i.Synced()
+		p := newPair(t)
 		told := map[string]string{}
 		handler := func(name string) Handler {
 			return func(before, after metav1.Object) {
@@ -39,22 +27,19 @@ func TestAHandlerIsReplaced(t *testing.T) {
 				}
 			}
 		}
-		put := func(names string) {
-			s.put(strings.Fields(names)...)
+		put := func(names ...string) {
+			p.slices.put(names...)
 			synctest.Wait()
 		}
-		put("old first")
-		i.Handle(handler("one"))
-		put("old first second")
-		i.Handle(func(_, _ metav1.Object) {})
-		put("first third")
-		i.Handle(handler("two"))
+		put("old", "first")
+		p.informers[1].Handle(handler("one"))
+		put("old", "first", "second")
+		p.informers[1].Handle(func(_, _ metav1.Object) {})
+		put("first", "third")
+		p.informers[1].Handle(handler("two"))
 		put("third")
-		if told["one"] != "+second" || told["two"] != "-first" {
-			t.Errorf("told %q", told)
-		}
-		if got := i.Indexer().ListKeys(); !slices.Equal(got, []string{"third"}) {
-			t.Errorf("the cache has %q", got)
+		if told["one"] != "+second" || told["two"] != "-first" || known(p.informers[1]) != "third" {
+			t.Errorf("told %q, and the cache has %q", told, known(p.informers[1]))
 		}
 	})
 }
