@@ -8,11 +8,9 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,9 +18,9 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/cert"
 )
 
 // A tunnel is a proxy that connects every client to one server, whatever name the client asks for. It records what it sees.
@@ -108,9 +106,8 @@ func (p *tunnel) serve(t *testing.T, scheme string) string {
 	return server.Listener.Addr().String()
 }
 
-// behind returns the kubeconfig of a server that only a proxy resolves, with the name in the server's certificate.
-func behind(server *httptest.Server, proxy string) string {
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+// behind returns the kubeconfig of a server that only a proxy resolves, with the authority of its certificate and the name in it.
+func behind(authority []byte, proxy string) string {
 	return kubeconfig(`{token: s3cr3t}`, fmt.Sprintf(
 		`{server: "https://west.invalid:6443", tls-server-name: example.com, certificate-authority-data: %s, proxy-url: %q}`,
 		base64.StdEncoding.EncodeToString(authority), proxy))
@@ -146,7 +143,7 @@ func TestProxies(t *testing.T) {
 			if password != "" {
 				login, authorization = password+"@", "Basic "+base64.StdEncoding.EncodeToString([]byte(password))
 			}
-			credential, client := clientOf(t, behind(server, scheme+"://"+login+address))
+			credential, client := clientOf(t, behind(authorityOf(server), scheme+"://"+login+address))
 			if got := ProxyOf(credential.Config); got == nil || got.Scheme != scheme || got.Host != address {
 				t.Errorf("got the proxy %v", got)
 			}
@@ -167,22 +164,11 @@ func TestProxies(t *testing.T) {
 
 // TestProxyThatTerminatesTLS: it gets no request.
 func TestProxyThatTerminatesTLS(t *testing.T) {
-	certificate, key, err := cert.GenerateSelfSignedCertKey("example.com", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	another, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	imposter := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it gets a request") }))
-	imposter.TLS = &tls.Config{Certificates: []tls.Certificate{another}}
-	imposter.Config.ErrorLog = log.New(io.Discard, "", 0)
-	imposter.StartTLS()
-	defer imposter.Close()
+	imposter := listening(t, func(http.ResponseWriter, *http.Request) { t.Error("it gets a request") })
 	proxy := &tunnel{server: imposter.Listener.Addr().String()}
-	_, client := clientOf(t, behind(listening(t, nil), "http://"+proxy.serve(t, "http")))
-	_, err = client.Get("https://west.invalid:6443/version") //nolint:bodyclose,noctx // there is none
+	now := time.Now()
+	_, client := clientOf(t, behind(certificate(t, now, now.Add(time.Hour)), "http://"+proxy.serve(t, "http")))
+	_, err := client.Get("https://west.invalid:6443/version") //nolint:bodyclose,noctx // there is none
 	if unknown := (*tls.CertificateVerificationError)(nil); !errors.As(err, &unknown) {
 		t.Errorf("got %v", err)
 	}

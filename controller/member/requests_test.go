@@ -4,7 +4,6 @@ package member
 
 import (
 	"context"
-	"encoding/pem"
 	"fmt"
 	"maps"
 	"net/http"
@@ -90,9 +89,8 @@ func TestRequests(t *testing.T) {
 				events <- "listing"
 			},
 		}).west()
-		authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		m.source.Load().credential = Credential{Namespace: "clusterset-dns", Config: &rest.Config{
-			Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+			Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAData: authorityOf(server)},
 		}}
 		reading.Go(func() { m.run(ctx) })
 	}

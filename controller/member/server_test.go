@@ -4,6 +4,7 @@ package member
 
 import (
 	"bytes"
+	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -34,6 +35,11 @@ func encode(t testing.TB, object runtime.Object) []byte {
 // sent is the body of an answer.
 func sent(t testing.TB, object runtime.Object) io.ReadCloser {
 	return io.NopCloser(bytes.NewReader(encode(t, object)))
+}
+
+// authorityOf is the authority of a server's certificate.
+func authorityOf(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 // listening starts an API server over HTTP/2, which ends with the test.
