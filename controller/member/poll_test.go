@@ -5,12 +5,8 @@ package member
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // A fakeSource has what the test gives it.
@@ -102,66 +98,6 @@ func TestMembersOfASource(t *testing.T) {
 				}
 				if got := strings.Join(members, " ") + reported; got != step[1] {
 					t.Errorf("step %d: members %q, want %q", i, got, step[1])
-				}
-			}
-		})
-	}
-}
-
-// TestTrust: flags precede Secrets, and these the objects of an inventory, whatever their age. A candidate
-// that is a member keeps its id from all that are not trusted more.
-func TestTrust(t *testing.T) {
-	good := kubeconfig(aToken, aServer)
-	old, young := time.Unix(1e9, 0).Add(-time.Hour), time.Unix(1e9, 0).Add(time.Hour)
-	object := func(name string, created time.Time) *Candidate {
-		return &Candidate{
-			Cluster: "west", Source: "clusterprofile:fleet", Kind: "ClusterProfile", Name: "fleet/" + name, Created: created,
-			Kubeconfig: []byte(good), Object: secret(name, "west", 0, good),
-		}
-	}
-	first, later := secret("first", "west", 2*time.Hour, good), secret("later", "west", time.Minute, good)
-	member := func(candidates ...*Candidate) map[string]bool {
-		keys := map[string]bool{}
-		for _, each := range candidates {
-			keys[each.key()] = true
-		}
-		return keys
-	}
-	older, newer := object("older", old), object("newer", young)
-	for name, test := range map[string]struct {
-		static  []Static
-		secrets []*corev1.Secret
-		of      []*Candidate
-		members map[string]bool
-		want    string
-	}{
-		"an older object that is a member, and a Secret": {
-			secrets: []*corev1.Secret{later}, of: []*Candidate{older}, members: member(older), want: "Secret later",
-		},
-		"a flag and all others":        {static: []Static{{Cluster: "west", Kubeconfig: "flag"}}, secrets: []*corev1.Secret{later}, of: []*Candidate{older}, want: "flag"},
-		"two objects":                  {of: []*Candidate{newer, older}, want: "ClusterProfile fleet/older"},
-		"two objects, one is a member": {of: []*Candidate{newer, older}, members: member(newer), want: "ClusterProfile fleet/newer"},
-		"two objects, one was a member before a restart": {
-			of:      []*Candidate{newer, older},
-			members: member(&Candidate{Cluster: "west", Source: newer.Source, Kind: newer.Kind, Name: newer.Name}),
-			want:    "ClusterProfile fleet/newer",
-		},
-		"two Secrets, one is a member": {
-			secrets: []*corev1.Secret{first, later}, members: member(ofSecret(later)), want: "Secret later",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), test.of,
-				test.members, nil)
-			got := sources["west"].candidate.String()
-			refused := slices.DeleteFunc(problems, func(p Problem) bool { return p.Candidate.String() == got })
-			if got != test.want || len(refused) != len(test.static)+len(test.secrets)+len(test.of)-1 {
-				t.Fatalf("the member is %s, want %s; problems %v", got, test.want, problems)
-			}
-			for _, problem := range refused {
-				if !strings.Contains(problem.Err.Error(), "cluster id") || len(test.static) == 0 &&
-					!strings.Contains(problem.Err.Error(), "already that of "+test.want) {
-					t.Errorf("%s: %v", problem.Candidate, problem.Err)
 				}
 			}
 		})

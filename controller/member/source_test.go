@@ -13,34 +13,56 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestGather: which clusters are members, and what is refused, in any order of the Secrets.
+// TestGather: which clusters are members, and what is refused, in any order of the candidates. Flags precede Secrets, and these
+// the objects of an inventory, whatever their age. A candidate that is a member keeps its id from all that are not trusted more.
 func TestGather(t *testing.T) {
-	// Secrets as "name=cluster", with "+" for each minute of their age, and "!" if the kubeconfig is none. Flags as
-	// "cluster=file". Members with ! if the credential is unusable, and problems as "source: part of the error".
-	for _, test := range []struct{ flags, secrets, members, problems string }{
-		{"", "", "", ""},
-		{"", "a=west b=north.registry", "north.registry west", ""},
-		{"", "a= b=a_b c=east", "", "a: use a DNS label; b: use a DNS label; c: that of this cluster"},
-		{"", "a=west+ b=west++", "west", "a: already that of Secret b"}, // the older of two
-		{"", "a=west+ b=west+", "west", "b: already that of Secret a"},  // or the first by name
-		{"", "a=west! b=north!!", "north! west!", "a: no kubeconfig; b: no data"},
-		{"west=good east=good north=none", "a=west", "north! west", "a: named by a flag; flag: that of this cluster; flag: none"},
+	// Secrets and objects of an inventory as "name=cluster", with "+" for each minute of their age, and "!" if the kubeconfig is
+	// none. Flags as "cluster=file". was are the keys of members. Members with ! if the credential is unusable, and problems as
+	// "source: part of the error".
+	const inventory = "clusterprofile:fleet"
+	for _, test := range []struct{ flags, secrets, objects, was, members, problems string }{
+		{},
+		{secrets: "a=west b=north.registry", members: "north.registry west"},
+		{secrets: "a= b=a_b c=east", problems: "a: use a DNS label; b: use a DNS label; c: that of this cluster"},
+		{objects: "a=east b=a_b", problems: "b: use a DNS label"},                               // an inventory has the local cluster, too
+		{secrets: "a=west+ b=west++", members: "west", problems: "a: already that of Secret b"}, // the older of two
+		{secrets: "a=west+ b=west+", members: "west", problems: "b: already that of Secret a"},  // or the first by name
+		{secrets: "a=west! b=north!!", members: "north! west!", problems: "a: no kubeconfig; b: no data"},
+		{
+			flags: "west=good east=good north=none", secrets: "a=west", objects: "b=west+", members: "north! west",
+			problems: "a: named by a flag; b: named by a flag; flag: that of this cluster; flag: none",
+		},
+		{secrets: "a=west", objects: "b=west+", was: inventory + " Thing b", members: "west", problems: "b: already that of Secret a"},
+		{objects: "a=west b=west+", members: "west", problems: "a: already that of Thing b"},
+		{objects: "a=west b=west+", was: inventory + " Thing a", members: "west", problems: "b: already that of Thing a"},
+		{secrets: "a=west++ b=west", was: " Secret b", members: "west", problems: "a: already that of Secret b"},
 	} {
 		var static []Static
 		for flag := range strings.FieldsSeq(test.flags) {
 			cluster, file, _ := strings.Cut(flag, "=")
 			static = append(static, Static{Cluster: cluster, Kubeconfig: filepath.Join("testdata", file)})
 		}
-		var secrets []*corev1.Secret
-		for text := range strings.FieldsSeq(test.secrets) {
-			data := []string{kubeconfig(aToken, aServer), "{", ""}[strings.Count(text, "!")]
-			age := time.Duration(strings.Count(text, "+")) * time.Minute
-			name, cluster, _ := strings.Cut(strings.TrimRight(text, "+!"), "=")
-			secrets = append(secrets, secret(name, cluster, age, data))
+		have := func(texts string) (secrets []*corev1.Secret) {
+			for text := range strings.FieldsSeq(texts) {
+				data := []string{kubeconfig(aToken, aServer), "{", ""}[strings.Count(text, "!")]
+				age := time.Duration(strings.Count(text, "+")) * time.Minute
+				name, cluster, _ := strings.Cut(strings.TrimRight(text, "+!"), "=")
+				secrets = append(secrets, secret(name, cluster, age, data))
+			}
+			return secrets
+		}
+		secrets := have(test.secrets)
+		var objects []*Candidate
+		for _, each := range have(test.objects) {
+			object := ofSecret(each)
+			object.Kind, object.Source = "Thing", inventory
+			objects = append(objects, object)
 		}
 		for range 2 {
 			slices.Reverse(secrets)
-			sources, problems := gather(having(secrets...).of(Config{Cluster: "east", Static: static}), nil, nil, nil)
+			slices.Reverse(objects)
+			sources, problems := gather(having(secrets...).of(Config{Cluster: "east", Static: static}), objects,
+				map[string]bool{test.was: true}, nil)
 			members := slices.Sorted(maps.Keys(sources))
 			for i, cluster := range members {
 				if sources[cluster].unread {
@@ -48,11 +70,11 @@ func TestGather(t *testing.T) {
 				}
 			}
 			if got := strings.Join(members, " "); got != test.members {
-				t.Errorf("%s, %s: members %s, want %s", test.flags, test.secrets, got, test.members)
+				t.Errorf("%+v: members %s", test, got)
 			}
 			wanted := slices.DeleteFunc(strings.Split(test.problems, "; "), func(text string) bool { return text == "" })
 			if len(problems) != len(wanted) {
-				t.Errorf("%d problems, want %d: %v", len(problems), len(wanted), problems)
+				t.Errorf("%+v: %d problems: %v", test, len(problems), problems)
 			}
 			for _, want := range wanted {
 				from, part, _ := strings.Cut(want, ": ")
