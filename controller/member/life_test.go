@@ -79,15 +79,16 @@ func TestLife(t *testing.T) {
 }
 
 // TestChangedFilesReconnect: a kubeconfig or CA that changed on disk is used within a minute. One that cannot be read keeps the
-// connection, and so does a file that did not change.
+// connection, as does a file that did not change, and what confines the member.
 func TestChangedFilesReconnect(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
-	config := func(server string) []byte {
-		return []byte(kubeconfig(`{token: t}`, `{server: "`+server+`", certificate-authority: ca.pem}`))
+	config := func(server, rank string) []byte {
+		return []byte(annotated(kubeconfig(`{token: t}`, `{server: "`+server+`", certificate-authority: ca.pem}`),
+			`{clusterset-dns.github.io/cidrs: 10.3.0.0/16, clusterset-dns.github.io/rank: `+rank+`}`))
 	}
 	now := time.Now()
-	write(t, path("config"), config("https://192.0.2.1"))
+	write(t, path("config"), config("https://192.0.2.1", `"5"`))
 	write(t, path("ca.pem"), certificate(t, now, now.Add(time.Hour)))
 	synctest.Test(t, func(t *testing.T) {
 		joined := 0
@@ -106,9 +107,10 @@ func TestChangedFilesReconnect(t *testing.T) {
 			content    []byte
 			joined     int
 		}{
-			{"a new server", "config", config("https://192.0.2.2"), 1},
+			{"a new server", "config", config("https://192.0.2.2", `"5"`), 1},
 			{"a new CA", "ca.pem", certificate(t, now, now.Add(2*time.Hour)), 1},
-			{"the same", "config", config("https://192.0.2.2"), 0},
+			{"the same", "config", config("https://192.0.2.2", `"5"`), 0},
+			{"annotations of no form", "config", config("https://192.0.2.3", "5"), 0},
 			{"a broken kubeconfig", "config", []byte("{"), 0},
 		} {
 			joined = 0
@@ -117,6 +119,9 @@ func TestChangedFilesReconnect(t *testing.T) {
 			synctest.Wait()
 			if joined != step.joined {
 				t.Errorf("%s: it connected %d times, want %d", step.name, joined, step.joined)
+			}
+			if m := members.Get("west"); len(m.CIDRs()) != 1 || m.Rank() != 5 || len(m.Annotations()) != 2 {
+				t.Errorf("%s: prefixes %v, rank %d, annotations %v", step.name, m.CIDRs(), m.Rank(), m.Annotations())
 			}
 		}
 		if refused := members.Refused(); len(refused) != 1 {
