@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,8 @@ func TestEqualSlice(t *testing.T) {
 		"the address type":  {func(s *discoveryv1.EndpointSlice) { s.AddressType = "IPv6" }, false},
 		"an endpoint":       {func(s *discoveryv1.EndpointSlice) { s.Endpoints = append(s.Endpoints, s.Endpoints[0]) }, false},
 		"a port":            {func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = ptr.To(int32(81)) }, false},
+		"the protocol":      {func(s *discoveryv1.EndpointSlice) { s.Ports[0].Protocol = ptr.To(corev1.ProtocolUDP) }, false},
+		"the application":   {func(s *discoveryv1.EndpointSlice) { s.Ports[0].AppProtocol = ptr.To("http") }, false},
 		"the name of ports": {func(s *discoveryv1.EndpointSlice) { s.Ports[0].Name = ptr.To("http") }, false},
 		"an address":        {first(func(e *endpoint) { e.Addresses = []string{"10.0.0.2"} }), false},
 		"ready":             {first(func(e *endpoint) { e.Conditions.Ready = ptr.To(false) }), false},
@@ -52,6 +55,14 @@ func TestEqualSlice(t *testing.T) {
 		other := slice.DeepCopy()
 		if test.change(other); equalSlice(slice, other) != test.equal {
 			t.Errorf("%s: equal %t", name, !test.equal)
+		}
+	}
+	for of, compared := range map[reflect.Type]int{
+		reflect.TypeFor[endpoint](): 8, reflect.TypeFor[discoveryv1.EndpointConditions](): 3,
+		reflect.TypeFor[discoveryv1.EndpointHints](): 2, reflect.TypeFor[discoveryv1.EndpointPort](): 4,
+	} {
+		if of.NumField() != compared {
+			t.Errorf("%s has %d fields, of which %d are compared", of, of.NumField(), compared)
 		}
 	}
 }
