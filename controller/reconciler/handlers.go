@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,15 +73,6 @@ func (r *Reconciler) onExportOrImport(object apply.Change) {
 	r.enqueueShown(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, object)
 }
 
-// enqueueDerivedAs enqueues the services, except one, whose derived Service has that name or would have it.
-func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) {
-	for _, serviceImport := range r.API.ImportsDerivedAs(derived) {
-		if serviceImport.Name != but {
-			r.queue.Add(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
-		}
-	}
-}
-
 // onService enqueues the service that exports a Service, and those whose derived Service it is or whose derived
 // Service needs its name, as a Service with node ports does.
 func (r *Reconciler) onService(object apply.Change) {
@@ -91,8 +81,10 @@ func (r *Reconciler) onService(object apply.Change) {
 	if service.Name != "" { // of this controller, or it was until another writer removed the other label
 		r.enqueueShown(service, object)
 	}
-	if strings.HasPrefix(key.Name, export.DerivedPrefix) {
-		r.enqueueDerivedAs(key, service.Name)
+	for _, serviceImport := range r.API.ImportsDerivedAs(key) {
+		if serviceImport.Name != service.Name {
+			r.queue.Add(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
+		}
 	}
 	if service.Name != "" && managed {
 		return
@@ -106,18 +98,14 @@ func (r *Reconciler) onService(object apply.Change) {
 				export.NodePortServiceName(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}) == key.Name
 		})
 	}
-	if object.Gone {
-		r.adoptable(object.Object)
+	if gone, ok := object.Object.(*corev1.Service); ok && object.Gone {
+		r.adoptable(gone)
 	}
 }
 
 // adoptable retries the services whose adopted imports have an IP of a deleted Service, which their derived Services can
 // have now.
-func (r *Reconciler) adoptable(object metav1.Object) {
-	service, ok := object.(*corev1.Service)
-	if !ok {
-		return
-	}
+func (r *Reconciler) adoptable(service *corev1.Service) {
 	for _, serviceImport := range r.API.Imports() {
 		if serviceImport.Namespace == service.Namespace && merge.Adopted(serviceImport) && slices.ContainsFunc(
 			serviceImport.Spec.IPs, func(ip string) bool { return slices.Contains(service.Spec.ClusterIPs, ip) }) {
@@ -129,14 +117,10 @@ func (r *Reconciler) adoptable(object metav1.Object) {
 // onSlice enqueues the service of an EndpointSlice, which was made for a multi-cluster service or belongs to an
 // exported Service.
 func (r *Reconciler) onSlice(object apply.Change) {
-	slice, ok := object.Object.(*discoveryv1.EndpointSlice)
-	if !ok {
-		return
-	}
-	if service := export.ServiceOf(slice); service.Name != "" {
+	if service := export.ServiceOf(object); service.Name != "" {
 		r.enqueueShown(service, object)
 	}
-	of := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}
+	of := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetLabels()[export.LabelKubernetesService]}
 	if r.API.ServiceExport(of) != nil {
 		r.queue.Add(of)
 	}
