@@ -8,14 +8,37 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestKeepsImport: an import outlives the Service of an export. checkReplaced checks the same of random cluster sets.
+// TestKeepsImport: no import comes of an export without a Service, and an import outlives the Service. The export is published for
+// clusters that have an import. checkReplaced checks the same of random cluster sets.
 func TestKeepsImport(t *testing.T) {
+	absent := newAbsent("east")
+	published := []*discoveryv1.EndpointSlice{{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: absent.Slices[0].Name,
+			Labels: map[string]string{
+				export.LabelService: "web", export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager,
+				export.LabelKubernetesService: "WEB",
+			},
+			Annotations: absent.Annotations(&absent.Slices[0], nil),
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceExport", Name: "web", UID: "uid-of-export", Controller: ptr.To(true),
+			}},
+		},
+		AddressType: "IPv4", Ports: []discoveryv1.EndpointPort{},
+	}}
+	alone := Merge(newObserved("east"), contribute(newAbsent("west"), absent))
+	diff(t, "import of nothing", alone.ServiceImport, (*v1beta1.ServiceImport)(nil))
+	diff(t, "slices without an import", alone.EndpointSlices, published)
+
 	observed, _ := settled(t, newObserved("east"), contribute(newView("east", 1, "http:80/TCP", "10.1.0.1")))
 	observed, result := settled(t, observed, contribute(newAbsent("east")))
-	diff(t, "slices", result.EndpointSlices, []*discoveryv1.EndpointSlice{publishedAbsent()})
+	diff(t, "slices", result.EndpointSlices, published)
 	diff(t, "endpointSliceObjects", string(result.ServiceImport.Status.EndpointSliceObjects), "Absent")
 	diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
 		Type: "Ready", Status: metav1.ConditionFalse, Reason: "Pending",
@@ -32,26 +55,4 @@ func TestKeepsImport(t *testing.T) {
 	diff(t, "IPs when another cluster exports it", result.ServiceImport.Spec.IPs, []string{"10.96.0.7"})
 	diff(t, "clusters", len(result.ServiceImport.Status.Clusters), 1)
 	diff(t, "slices of both", len(result.EndpointSlices), 2)
-}
-
-// TestAbsentAlone: no import comes of an export without a Service. It is
-// published all the same, for clusters that have one.
-func TestAbsentAlone(t *testing.T) {
-	want := []*discoveryv1.EndpointSlice{publishedAbsent()}
-	result := Merge(newObserved("east"), contribute(newAbsent("west"), newAbsent("east")))
-	if result.ServiceImport != nil || result.DerivedService != nil {
-		t.Errorf("result %v", result)
-	}
-	diff(t, "slices", result.EndpointSlices, want)
-
-	foreign := newObserved("east")
-	foreign.ServiceImport = &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}}
-	diff(t, "slices beside an import of somebody else",
-		Merge(foreign, contribute(newAbsent("west"), newAbsent("east"))).EndpointSlices, want)
-}
-
-// publishedAbsent is the slice by which east publishes an export whose Service does not exist.
-func publishedAbsent() *discoveryv1.EndpointSlice {
-	view := newAbsent("east")
-	return sliceOf(view, view.Slices[0].Name, "WEB", owner(newObserved("east"), v1beta1.ServiceExportKindName, "uid-of-export"))
 }

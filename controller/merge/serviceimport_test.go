@@ -18,7 +18,9 @@ import (
 var derivedName = export.DerivedServiceName(web)
 
 func TestServiceImport(t *testing.T) {
-	first := Merge(newObserved("east"), contribute(exportsOf("cluster=west http:80/TCP timeout=6 local distribution=PreferClose "+
+	observed := newObserved("east")
+	observed.APIVersion = "multicluster.x-k8s.io/v1alpha1"
+	first := Merge(observed, contribute(exportsOf("cluster=west http:80/TCP timeout=6 local distribution=PreferClose "+
 		"labels=team=red annotations=note=x families=46; cluster=east http:80/TCP labels=team=blue families=46")...))
 	want := &v1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{
@@ -55,7 +57,7 @@ func TestServiceImport(t *testing.T) {
 			Namespace: "demo", Name: derivedName,
 			Labels: map[string]string{export.LabelManagedBy: export.Manager, export.LabelService: "web"},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceImport", Name: "web", Controller: ptr.To(true),
+				APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceImport", Name: "web", Controller: ptr.To(true),
 			}},
 		},
 		Spec: corev1.ServiceSpec{
