@@ -16,15 +16,6 @@ type exportedKeys struct {
 	Annotations []string `json:"annotations,omitempty"`
 }
 
-// parseExportedKeys returns no keys if the text does not parse.
-func parseExportedKeys(text string) exportedKeys {
-	var keys exportedKeys
-	if json.Unmarshal([]byte(text), &keys) != nil {
-		return exportedKeys{}
-	}
-	return keys
-}
-
 // formatExportedKeys returns the value of the annotation, empty if nothing is exported.
 func formatExportedKeys(spec *export.Spec) string {
 	if len(spec.Labels) == 0 && len(spec.Annotations) == 0 {

@@ -4,6 +4,7 @@ package merge
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,7 +24,8 @@ func serviceImport(observed Observed, agreed Decision) *v1beta1.ServiceImport {
 		imported = observed.ServiceImport.DeepCopy()
 	}
 	imported.Namespace, imported.Name = observed.Service.Namespace, observed.Service.Name
-	before := parseExportedKeys(imported.Annotations[export.AnnotationExported])
+	var before exportedKeys
+	_ = json.Unmarshal([]byte(imported.Annotations[export.AnnotationExported]), &before) // it may have no keys, or be somebody else's
 	imported.Labels = importMetadata(imported.Labels, agreed.spec.Labels, before.Labels)
 	export.Mark(imported)
 	imported.Annotations = importMetadata(imported.Annotations, agreed.spec.Annotations, before.Annotations)
