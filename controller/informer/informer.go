@@ -76,8 +76,8 @@ type Informer struct {
 	failing bool
 }
 
-// New returns an informer that does not run yet.
-func New[L runtime.Object](gate *FreshnessGate, client Client[L], options Options) *Informer {
+// New returns an informer that does not run yet. Its transformed objects have type T.
+func New[T any, L runtime.Object](gate *FreshnessGate, client Client[L], options Options) Of[T] {
 	if options.Transform == nil {
 		options.Transform = stripManagedFields
 	}
@@ -119,7 +119,7 @@ func New[L runtime.Object](gate *FreshnessGate, client Client[L], options Option
 			return w, err
 		},
 	}, options.Example, store{i}, cache.ReflectorOptions{Name: options.Resource, Backoff: &backoff})
-	return i
+	return Of[T]{i}
 }
 
 // Handle replaces the handler. The one before is not called any more once Handle returns, and the new one is not called

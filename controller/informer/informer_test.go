@@ -111,7 +111,7 @@ func newPair(t *testing.T) *pair {
 	contexts := map[*server]context.Context{p.services: ctx, p.slices: slicesCtx}
 	for _, each := range []*server{p.services, p.slices} {
 		each.put("old")
-		i := New(&p.group, each, Options{Resource: "test", Example: &corev1.ConfigMap{}, Exports: each == p.slices})
+		i := New[*corev1.ConfigMap](&p.group, each, Options{Resource: "test", Example: &corev1.ConfigMap{}, Exports: each == p.slices}).Informer
 		i.Handle(func(_, _ metav1.Object) {
 			p.mu.Lock()
 			defer p.mu.Unlock()

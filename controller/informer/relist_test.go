@@ -11,6 +11,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -21,8 +22,8 @@ type slicesClient struct {
 	Client[*discoveryv1.EndpointSliceList]
 }
 
-func packedInformer(transform cache.TransformFunc) *Informer {
-	return New(&FreshnessGate{}, slicesClient{}, Options{
+func packedInformer(transform cache.TransformFunc) Of[*discoveryv1.EndpointSlice] {
+	return New[*discoveryv1.EndpointSlice](&FreshnessGate{}, slicesClient{}, Options{
 		Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Transform: transform,
 	})
 }
@@ -63,7 +64,7 @@ func TestARelistOfPackedSlicesShrinks(t *testing.T) {
 	for range 2 {
 		list := listed(count, "1")
 		original := slices.Clone(list) // client-go has the list meanwhile, too
-		if err := (store{i}).Replace(list, "1"); err != nil {
+		if err := (store{i.Informer}).Replace(list, "1"); err != nil {
 			t.Fatal(err)
 		}
 		runtime.KeepAlive(original)
@@ -100,7 +101,7 @@ func TestARelistTells(t *testing.T) {
 			{other, []string{"slice-0@1 slice-0@1"}, 0},
 		} {
 			told = nil
-			if err := (store{i}).Replace(step.list, "9"); err != nil {
+			if err := (store{i.Informer}).Replace(step.list, "9"); err != nil {
 				t.Fatal(err)
 			}
 			endpoints := 0
@@ -123,7 +124,7 @@ func TestTheCacheComesFirst(t *testing.T) {
 	i, told := packedInformer(nil), ""
 	i.Handle(func(_, after metav1.Object) {
 		cached, want := "none", "none"
-		if slice := Get[*discoveryv1.EndpointSlice](i.Indexer(), "demo/slice-0"); slice != nil {
+		if slice := i.Get(types.NamespacedName{Namespace: "demo", Name: "slice-0"}); slice != nil {
 			cached = slice.ResourceVersion
 		}
 		if after != nil {
@@ -133,7 +134,7 @@ func TestTheCacheComesFirst(t *testing.T) {
 			t.Errorf("the cache has %s, want %s", cached, want)
 		}
 	})
-	s := store{i}
+	s := store{i.Informer}
 	if err := errors.Join(s.Add(listed(1, "1")[0]), s.Update(listed(1, "2")[0]), s.Delete(listed(1, "2")[0]),
 		s.Replace(listed(1, "3"), ""), s.Replace(nil, "")); err != nil || told != "1 2 none 3 none " {
 		t.Errorf("told of %s, %v", told, err)

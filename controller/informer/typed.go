@@ -2,22 +2,28 @@
 
 package informer
 
-import "k8s.io/client-go/tools/cache"
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
 
-// Get returns an object of a cache, or nil if it does not exist.
-func Get[T any](from cache.Indexer, key string) (object T) {
-	if found, exists, err := from.GetByKey(key); err == nil && exists {
+// Of is an Informer that caches objects of a type. They are shared and must not be changed.
+type Of[T any] struct{ *Informer }
+
+// Get returns an object, or nil if it does not exist.
+func (o Of[T]) Get(key types.NamespacedName) (object T) {
+	if found, exists, err := o.indexer.GetByKey(cache.ObjectName(key).String()); err == nil && exists {
 		object, _ = found.(T)
 	}
 	return object
 }
 
-// List returns all objects of a cache, in no order.
-func List[T any](from cache.Indexer) []T { return typed[T](from.List()) }
+// List returns all objects, in no order.
+func (o Of[T]) List() []T { return typed[T](o.indexer.List()) }
 
-// ByIndex returns the objects of a cache with a value in an index, in no order.
-func ByIndex[T any](from cache.Indexer, index, value string) []T {
-	objects, err := from.ByIndex(index, value)
+// ByIndex returns the objects with a value in an index, in no order.
+func (o Of[T]) ByIndex(index, value string) []T {
+	objects, err := o.indexer.ByIndex(index, value)
 	if err != nil {
 		return nil // only an unknown index is an error
 	}

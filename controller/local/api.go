@@ -58,13 +58,14 @@ type API struct {
 	reader       dynamic.Interface
 	inputs, crds *informer.FreshnessGate
 	// definitions have those of names.
-	definitions []*informer.Informer
+	definitions []informer.Of[*unstructured.Unstructured]
 
-	// Open sets the rest. The version is empty for none.
-	exports, imports *informer.Informer
-	version          string
-	client           rest.Interface
-	codec            runtime.ParameterCodec
+	// Exports and Imports are the caches, as of Open.
+	Exports informer.Of[*v1beta1.ServiceExport]
+	Imports informer.Of[*v1beta1.ServiceImport]
+	version string // empty for none
+	client  rest.Interface
+	codec   runtime.ParameterCodec
 }
 
 // NewAPI returns an API that is not open yet. It reads with the reader, and writes with another client of the same API
@@ -73,7 +74,7 @@ func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interfa
 	// No reconcile waits for definitions that are read again: a gate of their own.
 	a := &API{config: config, httpClient: httpClient, reader: reader, inputs: inputs, crds: &informer.FreshnessGate{}}
 	for _, name := range names {
-		a.definitions = append(a.definitions, informer.New(a.crds, reader.Resource(definitions), informer.Options{
+		a.definitions = append(a.definitions, informer.New[*unstructured.Unstructured](a.crds, reader.Resource(definitions), informer.Options{
 			Resource: "CustomResourceDefinition " + name, Example: &unstructured.Unstructured{},
 			Narrow: func(options *metav1.ListOptions) {
 				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
@@ -87,20 +88,22 @@ func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interfa
 // calls restart with ErrChanged if another version or schema is served than at first, also if there was none, or is none any
 // more. The error is that of the context, or of a client. It is to be called once.
 func (a *API) Open(ctx context.Context, group *sync.WaitGroup, restart func(error)) error {
-	run := func(all ...*informer.Informer) {
-		for _, each := range all {
-			group.Go(func() { each.Run(ctx) })
-		}
+	for _, each := range a.definitions {
+		group.Go(func() { each.Run(ctx) })
 	}
-	if run(a.definitions...); !synced(ctx, a.definitions...) {
-		return ctx.Err()
+	for _, each := range a.definitions {
+		if !synced(ctx, each) {
+			return ctx.Err()
+		}
 	}
 	begun, missing := a.look()
 	version := schema.GroupVersion{Group: v1beta1.GroupName, Version: begun.version}
-	a.exports = informer.New(a.inputs, a.reader.Resource(version.WithResource(v1beta1.ServiceExportPluralName)), informer.Options{
+	exports := a.reader.Resource(version.WithResource(v1beta1.ServiceExportPluralName))
+	a.Exports = informer.New[*v1beta1.ServiceExport](a.inputs, exports, informer.Options{
 		Resource: "ServiceExports", Example: &unstructured.Unstructured{}, Transform: decodeExport, Exports: true,
 	})
-	a.imports = informer.New(a.inputs, a.reader.Resource(version.WithResource(v1beta1.ServiceImportPluralName)), informer.Options{
+	imports := a.reader.Resource(version.WithResource(v1beta1.ServiceImportPluralName))
+	a.Imports = informer.New[*v1beta1.ServiceImport](a.inputs, imports, informer.Options{
 		Resource: "ServiceImports", Example: &unstructured.Unstructured{}, Transform: decode[v1beta1.ServiceImport],
 		Indexers: cache.Indexers{byDerivedName: derivedName},
 	})
@@ -111,7 +114,8 @@ func (a *API) Open(ctx context.Context, group *sync.WaitGroup, restart func(erro
 			return err
 		}
 		klog.FromContext(ctx).Info("Using the MCS API", "version", a.version)
-		run(a.exports, a.imports)
+		group.Go(func() { a.Exports.Run(ctx) })
+		group.Go(func() { a.Imports.Run(ctx) })
 	}
 	group.Go(func() {
 		for last := begun; ; {
@@ -146,7 +150,7 @@ func (a *API) Missing() string {
 // WaitForSync returns true once the caches are full, or false if the context ends before. If the definitions cannot be read
 // just then, it waits until they were read again.
 func (a *API) WaitForSync(ctx context.Context) bool {
-	return (a.version == "" || synced(ctx, a.exports, a.imports)) && a.crds.WaitForAll(ctx)
+	return (a.version == "" || synced(ctx, a.Exports, a.Imports)) && a.crds.WaitForAll(ctx)
 }
 
 // use makes clients of a version.
@@ -176,7 +180,7 @@ func (a *API) look() (now served, missing string) {
 	common := slices.Clone(versions)
 	var errs []error
 	for i, name := range names {
-		crd := informer.Get[*unstructured.Unstructured](a.definitions[i].Indexer(), name)
+		crd := a.definitions[i].Get(types.NamespacedName{Name: name})
 		serves, err := versionsOf(crd)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("the CustomResourceDefinition %s: %w", name, err))
@@ -226,12 +230,6 @@ func versionsOf(crd *unstructured.Unstructured) (serves []string, _ error) {
 	return serves, nil
 }
 
-// Handle replaces the handler of ServiceExports and ServiceImports, as Informer.Handle does.
-func (a *API) Handle(handler informer.Handler) {
-	a.exports.Handle(handler)
-	a.imports.Handle(handler)
-}
-
 // ServiceExports returns the client of a namespace. Objects have the Go types of v1beta1 whichever version is served.
 func (a *API) ServiceExports(namespace string) *gentype.Client[*v1beta1.ServiceExport] {
 	return gentype.NewClient(v1beta1.ServiceExportPluralName, a.client, a.codec, namespace,
@@ -242,26 +240,6 @@ func (a *API) ServiceExports(namespace string) *gentype.Client[*v1beta1.ServiceE
 func (a *API) ServiceImports(namespace string) *gentype.Client[*v1beta1.ServiceImport] {
 	return gentype.NewClient(v1beta1.ServiceImportPluralName, a.client, a.codec, namespace,
 		func() *v1beta1.ServiceImport { return &v1beta1.ServiceImport{} })
-}
-
-// ServiceExport returns the cached object, nil for none.
-func (a *API) ServiceExport(key types.NamespacedName) *v1beta1.ServiceExport {
-	return informer.Get[*v1beta1.ServiceExport](a.exports.Indexer(), key.String())
-}
-
-// ServiceImport returns the cached object, nil for none.
-func (a *API) ServiceImport(key types.NamespacedName) *v1beta1.ServiceImport {
-	return informer.Get[*v1beta1.ServiceImport](a.imports.Indexer(), key.String())
-}
-
-// Exports lists the cached ServiceExports, in no order.
-func (a *API) Exports() []*v1beta1.ServiceExport {
-	return informer.List[*v1beta1.ServiceExport](a.exports.Indexer())
-}
-
-// Imports lists the cached ServiceImports, in no order.
-func (a *API) Imports() []*v1beta1.ServiceImport {
-	return informer.List[*v1beta1.ServiceImport](a.imports.Indexer())
 }
 
 // byDerivedName is the index of ServiceImports by the name that their derived Services have or would have.
@@ -279,5 +257,5 @@ func derivedName(object any) ([]string, error) {
 // ImportsDerivedAs lists the cached ServiceImports whose derived Service has that name, or would have it, in no order:
 // several only if names collide.
 func (a *API) ImportsDerivedAs(derived types.NamespacedName) []*v1beta1.ServiceImport {
-	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), byDerivedName, derived.String())
+	return a.Imports.ByIndex(byDerivedName, derived.String())
 }

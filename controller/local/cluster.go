@@ -45,7 +45,11 @@ const nodesWait = 5 * time.Second
 // A Cluster is the caches of the local cluster, and which copies are used. The objects that its methods return, except
 // EndpointSlices, are shared and must not be changed.
 type Cluster struct {
-	Services, EndpointSlices, Namespaces, Secrets, Nodes *informer.Informer
+	Services       informer.Of[*corev1.Service]
+	EndpointSlices informer.Of[*export.Packed]
+	Namespaces     informer.Of[*corev1.Namespace]
+	Secrets        informer.Of[*corev1.Secret]
+	Nodes          informer.Of[*Node]
 
 	// nodesUntil is until when Nodes are waited for.
 	nodesUntil time.Time
@@ -57,20 +61,18 @@ type Cluster struct {
 func New(client kubernetes.Interface, gate *informer.FreshnessGate, namespace string, addresses corev1.NodeAddressType) *Cluster {
 	core, all := client.CoreV1(), metav1.NamespaceAll
 	return &Cluster{
-		Services: informer.New(gate, core.Services(all), informer.Options{
+		Services: informer.New[*corev1.Service](gate, core.Services(all), informer.Options{
 			Resource: "Services", Example: &corev1.Service{}, Exports: true,
-			Indexers: cache.Indexers{
-				byAll: indexed, byClusterIP: clusterIPs,
-			},
+			Indexers: cache.Indexers{byAll: indexed, byClusterIP: clusterIPs},
 		}),
-		EndpointSlices: informer.New(gate, client.DiscoveryV1().EndpointSlices(all), informer.Options{
+		EndpointSlices: informer.New[*export.Packed](gate, client.DiscoveryV1().EndpointSlices(all), informer.Options{
 			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true,
 			Transform: export.PackSlice, Indexers: cache.Indexers{byAll: indexed},
 		}),
-		Namespaces: informer.New(gate, core.Namespaces(), informer.Options{
+		Namespaces: informer.New[*corev1.Namespace](gate, core.Namespaces(), informer.Options{
 			Resource: "Namespaces", Example: &corev1.Namespace{},
 		}),
-		Secrets: informer.New(gate, core.Secrets(namespace), informer.Options{
+		Secrets: informer.New[*corev1.Secret](gate, core.Secrets(namespace), informer.Options{
 			Resource: "Secrets", Example: &corev1.Secret{},
 			Narrow: func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel },
 		}),
@@ -119,7 +121,7 @@ func Accepted(namespace *corev1.Namespace) bool {
 
 // Start fills the caches until the context ends, in goroutines of the group.
 func (c *Cluster) Start(ctx context.Context, group *sync.WaitGroup) {
-	for _, each := range []*informer.Informer{c.Services, c.EndpointSlices, c.Namespaces, c.Secrets, c.Nodes} {
+	for _, each := range []interface{ Run(context.Context) }{c.Services, c.EndpointSlices, c.Namespaces, c.Secrets, c.Nodes} {
 		group.Go(func() { each.Run(ctx) })
 	}
 	c.nodesUntil = time.Now().Add(nodesWait)
@@ -135,7 +137,7 @@ func (c *Cluster) WaitForSync(ctx context.Context) bool {
 }
 
 // synced returns true once caches are full, or false if the context ends before.
-func synced(ctx context.Context, all ...*informer.Informer) bool {
+func synced(ctx context.Context, all ...interface{ Synced() <-chan struct{} }) bool {
 	for _, each := range all {
 		select {
 		case <-ctx.Done():
@@ -146,14 +148,9 @@ func synced(ctx context.Context, all ...*informer.Informer) bool {
 	return true
 }
 
-// Service returns a Service, or nil if it does not exist.
-func (c *Cluster) Service(key types.NamespacedName) *corev1.Service {
-	return informer.Get[*corev1.Service](c.Services.Indexer(), key.String())
-}
-
 // Namespace returns a namespace, or nil if it does not exist.
 func (c *Cluster) Namespace(name string) *corev1.Namespace {
-	return informer.Get[*corev1.Namespace](c.Namespaces.Indexer(), name)
+	return c.Namespaces.Get(types.NamespacedName{Name: name})
 }
 
 // KubeSystemUID identifies the local cluster; empty before it is known.
@@ -165,9 +162,7 @@ func (c *Cluster) KubeSystemUID() string {
 }
 
 // Credentials returns the Secrets with the credentials of members.
-func (c *Cluster) Credentials() []*corev1.Secret {
-	return informer.List[*corev1.Secret](c.Secrets.Indexer())
-}
+func (c *Cluster) Credentials() []*corev1.Secret { return c.Secrets.List() }
 
 // KubernetesSlices returns the EndpointSlices of a Service of the local cluster.
 func (c *Cluster) KubernetesSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
@@ -193,14 +188,14 @@ func (c *Cluster) slices(kind, value string) []*discoveryv1.EndpointSlice {
 // packed returns slices without opening them. The metadata of a slice costs less than all of it, and the slices less if
 // one is opened at a time.
 func (c *Cluster) packed(kind, value string) []*export.Packed {
-	return informer.ByIndex[*export.Packed](c.EndpointSlices.Indexer(), byAll, kind+value)
+	return c.EndpointSlices.ByIndex(byAll, kind+value)
 }
 
 // OtherHolders returns those of the IPs that Services of other names have. If the import is adopted, a Service in its
 // namespace may be the one that it has the IP of, and frees it in the end.
 func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, adopted bool) (held []string) {
 	for _, ip := range ips {
-		for _, service := range informer.ByIndex[*corev1.Service](c.Services.Indexer(), byClusterIP, ip) {
+		for _, service := range c.Services.ByIndex(byClusterIP, ip) {
 			before := adopted && service.Namespace == derived.Namespace && !export.IsManaged(service)
 			if !before && (service.Namespace != derived.Namespace || service.Name != derived.Name) {
 				held = append(held, ip)
@@ -213,8 +208,8 @@ func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, adopt
 // ManagedServices returns the multi-cluster services that this controller made EndpointSlices or a derived Service for.
 // A service may occur twice.
 func (c *Cluster) ManagedServices() (services []types.NamespacedName) {
-	for _, each := range []*informer.Informer{c.EndpointSlices, c.Services} {
-		for _, value := range each.Indexer().ListIndexFuncValues(byAll) {
+	for _, each := range []cache.Indexer{c.EndpointSlices.Indexer(), c.Services.Indexer()} {
+		for _, value := range each.ListIndexFuncValues(byAll) {
 			key, managed := strings.CutPrefix(value, byManagedService)
 			if namespace, name, err := cache.SplitMetaNamespaceKey(key); managed && err == nil {
 				services = append(services, types.NamespacedName{Namespace: namespace, Name: name})

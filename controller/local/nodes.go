@@ -37,8 +37,8 @@ type Node struct {
 
 // newNodes returns the cache of the nodes, which other networks reach by addresses of a type. Nothing that depends on nodes may
 // hold the rest back, so the cache has a gate of its own: nothing else waits for it.
-func newNodes(client typedcorev1.NodeInterface, addresses corev1.NodeAddressType) *informer.Informer {
-	return informer.New(&informer.FreshnessGate{}, client, informer.Options{
+func newNodes(client typedcorev1.NodeInterface, addresses corev1.NodeAddressType) informer.Of[*Node] {
+	return informer.New[*Node](&informer.FreshnessGate{}, client, informer.Options{
 		Resource: "Nodes", Example: &corev1.Node{},
 		Indexers: cache.Indexers{
 			byZone:    func(object any) ([]string, error) { return []string{object.(*Node).Zone}, nil },
@@ -96,9 +96,8 @@ func (c *Cluster) Owns(services []netip.Prefix) func(address string, exposed boo
 			servers = append(servers, slice.Endpoints[i].Addresses...)
 		}
 	}
-	nodes := c.Nodes.Indexer()
 	ranges := sync.OnceValue(func() (ranges []netip.Prefix) {
-		for _, node := range informer.List[*Node](nodes) {
+		for _, node := range c.Nodes.List() {
 			for _, text := range node.PodCIDRs {
 				if parsed, err := netip.ParsePrefix(text); err == nil {
 					ranges = append(ranges, parsed)
@@ -108,7 +107,7 @@ func (c *Cluster) Owns(services []netip.Prefix) func(address string, exposed boo
 		return ranges
 	})
 	return func(address string, exposed bool) bool {
-		if names, _ := nodes.IndexKeys(byAddress, address); len(names) > 0 || slices.Contains(servers, address) {
+		if names, _ := c.Nodes.Indexer().IndexKeys(byAddress, address); len(names) > 0 || slices.Contains(servers, address) {
 			return true
 		}
 		parsed, _ := netip.ParseAddr(address) // no prefix contains what is not valid
@@ -119,7 +118,7 @@ func (c *Cluster) Owns(services []netip.Prefix) func(address string, exposed boo
 
 // Node returns a node, and whether it exists.
 func (c *Cluster) Node(name string) (export.Node, bool) {
-	if node := informer.Get[*Node](c.Nodes.Indexer(), name); node != nil {
+	if node := c.Nodes.Get(types.NamespacedName{Name: name}); node != nil {
 		return node.Node, true
 	}
 	return export.Node{}, false

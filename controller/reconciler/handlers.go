@@ -54,7 +54,7 @@ func (r *Reconciler) MemberChanged(cluster string) {
 
 // enqueueExports enqueues the exports of the local cluster that are concerned.
 func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool) {
-	for _, each := range r.API.Exports() {
+	for _, each := range r.API.Exports.List() {
 		if concerned(each) {
 			r.queue.Add(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
 		}
@@ -89,7 +89,7 @@ func (r *Reconciler) onService(object apply.Change) {
 	if service.Name != "" && managed {
 		return
 	}
-	if r.API.ServiceExport(key) != nil {
+	if r.API.Exports.Get(key) != nil {
 		r.queue.Add(key)
 	}
 	if strings.HasPrefix(key.Name, export.DerivedPrefix) {
@@ -106,7 +106,7 @@ func (r *Reconciler) onService(object apply.Change) {
 // adoptable retries the services whose adopted imports have an IP of a deleted Service, which their derived Services can
 // have now.
 func (r *Reconciler) adoptable(service *corev1.Service) {
-	for _, serviceImport := range r.API.Imports() {
+	for _, serviceImport := range r.API.Imports.List() {
 		if serviceImport.Namespace == service.Namespace && merge.Adopted(serviceImport) && slices.ContainsFunc(
 			serviceImport.Spec.IPs, func(ip string) bool { return slices.Contains(service.Spec.ClusterIPs, ip) }) {
 			r.Retry(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
@@ -121,7 +121,7 @@ func (r *Reconciler) onSlice(object apply.Change) {
 		r.enqueueShown(service, object)
 	}
 	of := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetLabels()[export.LabelKubernetesService]}
-	if r.API.ServiceExport(of) != nil {
+	if r.API.Exports.Get(of) != nil {
 		r.queue.Add(of)
 	}
 	if of == local.APIServer {
@@ -190,7 +190,7 @@ func (r *Reconciler) enqueueAll(namespace string) {
 // Exported returns the services that the local cluster exports, or publishes slices for, in a new map.
 func (r *Reconciler) Exported() map[types.NamespacedName]struct{} {
 	services := r.Local.ServicesFrom(r.Cluster)
-	for _, each := range r.API.Exports() {
+	for _, each := range r.API.Exports.List() {
 		services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
 	}
 	return services
@@ -199,7 +199,7 @@ func (r *Reconciler) Exported() map[types.NamespacedName]struct{} {
 // known returns every service that is exported, imported, or was, in a new map.
 func (r *Reconciler) known() map[types.NamespacedName]struct{} {
 	services := r.Exported()
-	for _, each := range r.API.Imports() {
+	for _, each := range r.API.Imports.List() {
 		services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
 	}
 	for _, service := range r.Local.ManagedServices() {

@@ -88,7 +88,7 @@ func (r *Reconciler) gather(
 		return in, nil
 	}
 	if observed.ServiceExport != nil {
-		exporter, exported := r.exporter(observed.NodePorts), r.Local.Service(service)
+		exporter, exported := r.exporter(observed.NodePorts), r.Local.Services.Get(service)
 		exporter.HostPorts = ports
 		if before, known := r.memories.Load(service); known {
 			exporter.Before = before.(export.Memory)
@@ -176,7 +176,7 @@ func (r *Reconciler) exporter(nodePorts *corev1.Service) export.Exporter {
 
 // Exposed returns the slices by which clusters of other networks reach a port of Canary, as an export of it would have them.
 func (r *Reconciler) Exposed(port string) (exposed []*discoveryv1.EndpointSlice) {
-	object := r.Local.Service(r.Canary)
+	object := r.Local.Services.Get(r.Canary)
 	if object == nil {
 		r.memories.Delete(r.Canary)
 		return nil
@@ -245,11 +245,11 @@ func (in *Input) note(cluster string, problems []export.Problem) {
 // observe returns the objects of a service in the local cluster.
 func (r *Reconciler) observe(service types.NamespacedName) merge.Observed {
 	named := func(name string) *corev1.Service {
-		return r.Local.Service(types.NamespacedName{Namespace: service.Namespace, Name: name})
+		return r.Local.Services.Get(types.NamespacedName{Namespace: service.Namespace, Name: name})
 	}
 	observed := merge.Observed{
 		Cluster: r.Cluster, Service: service, APIVersion: v1beta1.GroupName + "/" + r.API.Version(),
-		Place: r.here().Of, ServiceImport: r.API.ServiceImport(service), ServiceExport: r.API.ServiceExport(service),
+		Place: r.here().Of, ServiceImport: r.API.Imports.Get(service), ServiceExport: r.API.Exports.Get(service),
 		DerivedService: named(export.DerivedServiceName(service)), NodePorts: named(export.NodePortServiceName(service)),
 		EndpointSlices: r.Local.ManagedSlices(service),
 	}

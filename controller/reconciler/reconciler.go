@@ -98,7 +98,8 @@ func New(config Config) *Reconciler {
 // cluster exports comes first: the heartbeat waits for it. The caches must be full, and the members not run yet: their
 // services have turns of their own.
 func (r *Reconciler) Attach() {
-	r.API.Handle(onChange(r.onExportOrImport))
+	r.API.Exports.Handle(onChange(r.onExportOrImport))
+	r.API.Imports.Handle(onChange(r.onExportOrImport))
 	r.Local.Services.Handle(onChange(r.onService))
 	r.Local.EndpointSlices.Handle(onChange(r.onSlice))
 	r.Local.Namespaces.Handle(r.onNamespace)
@@ -159,7 +160,7 @@ func (r *Reconciler) notePartial(service types.NamespacedName, problems map[stri
 // the members have joined.
 func (r *Reconciler) Run(ctx context.Context, workers int, beat *heartbeat.Renewer) {
 	r.heartbeat = beat
-	admitExisting(r.ips, r.Cluster, r.API.Imports())
+	admitExisting(r.ips, r.Cluster, r.API.Imports.List())
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { r.Properties.Run(ctx, r.onProperties) })

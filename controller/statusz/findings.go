@@ -216,7 +216,7 @@ func (l *Leader) ofServices(found *state.Findings) {
 		namespace := l.Local.Namespace(object.GetNamespace())
 		return object.GetDeletionTimestamp() != nil || namespace == nil || namespace.DeletionTimestamp != nil
 	}
-	for _, each := range l.API.Exports() {
+	for _, each := range l.API.Exports.List() {
 		name := klog.KObj(each).String()
 		valid := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionValid))
 		conflict := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
@@ -230,7 +230,7 @@ func (l *Leader) ofServices(found *state.Findings) {
 		}
 	}
 	zoneless := l.Local.NodesWithoutZone()
-	for _, each := range l.API.Imports() {
+	for _, each := range l.API.Imports.List() {
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
 		if len(zoneless) > 0 && distribution != "" && each.Spec.Type == v1beta1.ClusterSetIP && export.IsManaged(each) {
 			found.Warn("zones", fmt.Sprintf("kubectl --context %s label node %s %s=<zone of the node>",
@@ -241,7 +241,7 @@ func (l *Leader) ofServices(found *state.Findings) {
 		}
 		if !leaving(each) {
 			service := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
-			exported := l.API.ServiceExport(service) != nil || len(l.Members.Publishing(service)) > 0
+			exported := l.API.Exports.Get(service) != nil || len(l.Members.Publishing(service)) > 0
 			*found = append(*found, findingsOf(l.Cluster, each, exported)...)
 		}
 	}

@@ -128,7 +128,7 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	gauge("queue_depth", float64(r.QueueLength()))
 	if version := r.API.Version(); version != "" {
 		gauge("mcs_api_served", 1, version)
-		countObjects(r.API.Exports(), r.API.Imports(), gauge)
+		countObjects(r.API.Exports.List(), r.API.Imports.List(), gauge)
 	}
 	gauge("member_credentials_invalid", float64(len(r.Members.Refused())))
 	gauge("nodes_without_zone", float64(len(r.Local.NodesWithoutZone())))

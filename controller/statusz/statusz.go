@@ -104,7 +104,7 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 	if missing := l.API.Missing(); missing != "" {
 		return state.Explanation{}, fmt.Errorf("the MCS API is not served: %s", missing)
 	}
-	subject := Subject{Input: l.Look(service), Exists: l.Local.Service(service) != nil}
+	subject := Subject{Input: l.Look(service), Exists: l.Local.Services.Get(service) != nil}
 	subject.Elsewhere, subject.Settle = l.elsewhere(service.Namespace)
 	reader := l.Source().Reader
 	for _, m := range l.Members.List() {
@@ -173,7 +173,7 @@ func (l *Leader) status(version string) *state.Cluster {
 		places[m.Cluster()] = len(out.Members)
 		out.Members = append(out.Members, l.member(m))
 	}
-	for _, each := range l.API.Imports() {
+	for _, each := range l.API.Imports.List() {
 		out.Imports = append(out.Imports, importOf(each))
 	}
 	slices.SortFunc(out.Imports, func(a, b state.Import) int {
