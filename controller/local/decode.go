@@ -28,7 +28,6 @@ func decode[T any](object any) (any, error) {
 		klog.Background().Error(err, "Cannot decode an object; the field is not read", "field", field, "kind", read.GetKind(),
 			"object", klog.KObj(read))
 		delete(read.Object, field)
-		into = new(T)
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(read.Object, into)
 	}
 	return into, err

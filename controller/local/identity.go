@@ -3,8 +3,8 @@
 package local
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -27,34 +27,32 @@ var (
 	propertyVersions  = []string{"v1beta1", "v1alpha1"}
 )
 
-// ID returns the cluster id that the ClusterProperty of the local cluster has. It retries only while the API server is
-// unavailable.
-func ID(ctx context.Context, client dynamic.Interface) (string, error) {
-	var id string
-	var told bool
-	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+// await asks every second until an answer is final, and logs why the first one is not.
+func await(ctx context.Context, what string, ask func(context.Context) (final bool, err error)) (err error) {
+	told := false
+	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (final bool, _ error) {
+		if final, err = ask(ctx); !final && !told {
+			klog.FromContext(ctx).Info("Waiting for the API server", "for", what, "err", err)
+			told = true
+		}
+		return final, nil
+	})
+	return cmp.Or(ctx.Err(), err)
+}
+
+// ID returns the cluster id that the ClusterProperty of the local cluster has. It retries unless that is missing or may not be
+// read.
+func ID(ctx context.Context, client dynamic.Interface) (id string, err error) {
+	err = await(ctx, "the id of this cluster", func(ctx context.Context) (bool, error) {
 		all, err := listProperties(ctx, client)
-		var status apierrors.APIStatus
 		if id = all[scope.ClusterIDProperty]; err == nil && id == "" {
 			err = apierrors.NewNotFound(clusterProperties, scope.ClusterIDProperty)
 		}
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.As(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsTooManyRequests(err) &&
-			!apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
-			return false, fmt.Errorf("the id of this cluster is unknown: give it with --cluster-id, "+
-				"or create the ClusterProperty %s: %w", scope.ClusterIDProperty, err)
-		default:
-			if !told {
-				klog.FromContext(ctx).Info("Waiting for the API server to learn the id of this cluster", "err", err)
-				told = true
-			}
-			return false, nil
-		}
+		return err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err), err
 	})
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("the id of this cluster is unknown: give it with --cluster-id, or create the ClusterProperty %s: %w",
+			scope.ClusterIDProperty, err)
 	}
 	if err := member.ValidateID(id); err != nil {
 		return "", fmt.Errorf("ClusterProperty %s: %w", scope.ClusterIDProperty, err)
@@ -69,31 +67,20 @@ const defaultServiceCIDR = "kubernetes"
 // Services returns the ranges of the IPs of Services, at most one of each family, that of the preferred family first. They
 // change only when an API server restarts. It retries until the API server answers or the context ends.
 func Services(ctx context.Context, client kubernetes.Interface) (ranges []netip.Prefix, err error) {
-	told := false
-	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (_ bool, err error) {
-		if ranges, err = readServiceCIDR(ctx, client); err != nil && !told {
-			klog.FromContext(ctx).Error(err, "Cannot learn the IP families of Services yet")
-			told = true
-		}
-		return err == nil && len(ranges) > 0, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("IP families of Services: %w", err)
-	}
-	return ranges, nil
-}
-
-func readServiceCIDR(ctx context.Context, client kubernetes.Interface) (ranges []netip.Prefix, err error) {
-	serviceCIDR, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, defaultServiceCIDR, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, text := range serviceCIDR.Spec.CIDRs {
-		prefix, err := netip.ParsePrefix(text)
+	err = await(ctx, "the IP families of Services", func(ctx context.Context) (bool, error) {
+		serviceCIDR, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, defaultServiceCIDR, metav1.GetOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("ServiceCIDR %s: %w", defaultServiceCIDR, err)
+			return false, err
 		}
-		ranges = append(ranges, prefix.Masked())
-	}
-	return ranges, nil
+		ranges = nil
+		for _, text := range serviceCIDR.Spec.CIDRs {
+			prefix, err := netip.ParsePrefix(text)
+			if err != nil {
+				return false, err
+			}
+			ranges = append(ranges, prefix.Masked())
+		}
+		return len(ranges) > 0, nil
+	})
+	return ranges, err
 }

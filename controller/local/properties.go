@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
@@ -24,11 +23,8 @@ import (
 )
 
 const (
-	// propertiesEvery is the time between two lists of the ClusterProperties, propertiesRetry that after one that
-	// failed, and propertiesPatience bounds one.
-	propertiesEvery    = time.Minute
-	propertiesRetry    = 10 * time.Second
-	propertiesPatience = 30 * time.Second
+	// propertiesEvery is the time between two lists of the ClusterProperties.
+	propertiesEvery = 30 * time.Second
 	// beginPatience bounds the list with which a leader begins: the heartbeat waits for it.
 	beginPatience = 2 * time.Second
 )
@@ -41,9 +37,6 @@ type Properties struct {
 	client  dynamic.Interface
 	clock   clock.WithTicker
 	last    atomic.Pointer[map[string]string] // none while they are unknown
-
-	omitted int // as reported
-	failing bool
 }
 
 // NewProperties returns Properties that are not known yet, but for the network, if it is not empty.
@@ -70,14 +63,16 @@ func (p *Properties) Text() string {
 // publishes none that are older than those of the leader before. It returns once the network is known, or cannot be for
 // want of rights, and fails only if the context ends.
 func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, namespace, cluster, uid string) error {
-	return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		failed := p.read(ctx, beginPatience)
+	return await(ctx, "the ClusterProperties of this cluster", func(ctx context.Context) (bool, error) {
+		limited, cancel := context.WithTimeout(ctx, beginPatience)
+		defer cancel()
+		failed := p.read(limited)
 		if failed == nil {
 			return true, nil
 		}
 		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			return false, nil // The API server is away. Without the Lease, imports could be withdrawn.
+			return false, err // The API server is away. Without the Lease, imports could be withdrawn.
 		}
 		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == cluster && lease.Annotations[member.HeartbeatUIDAnnotation] == uid {
 			published := lease.Annotations[scope.PropertiesAnnotation]
@@ -85,23 +80,25 @@ func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, nam
 				return true, nil
 			}
 		}
-		return p.network != "" || apierrors.IsForbidden(failed), nil
+		if p.network != "" || apierrors.IsForbidden(failed) {
+			return true, nil
+		}
+		return false, failed
 	})
 }
 
-// Run lists the properties every minute until the context ends, and calls changed after each change, which must not block. A
+// Run lists the properties every 30 s until the context ends, and calls changed after each change, which must not block. A
 // cluster without the CRD has none. If they cannot be read, the last known stay.
 func (p *Properties) Run(ctx context.Context, changed func()) {
-	for next := propertiesRetry; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.clock.After(next):
+		case <-p.clock.After(propertiesEvery):
 		}
 		before := p.Text()
-		next = propertiesEvery
-		if p.read(ctx, propertiesPatience) != nil {
-			next = propertiesRetry
+		if err := p.read(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot list the ClusterProperties of this cluster; the last known ones stay")
 		}
 		if p.Text() != before {
 			changed()
@@ -109,34 +106,19 @@ func (p *Properties) Run(ctx context.Context, changed func()) {
 	}
 }
 
-// read lists the properties once, and reports when that begins or ceases to fail.
-func (p *Properties) read(ctx context.Context, patience time.Duration) error {
-	limited, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	all, err := listProperties(limited, p.client)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		if !p.failing {
-			klog.FromContext(ctx).Error(err, "Cannot list the ClusterProperties of this cluster; the last known ones stay")
-		}
-		p.failing = true
+// read lists the properties once.
+func (p *Properties) read(ctx context.Context) error {
+	all, err := listProperties(ctx, p.client)
+	if err != nil {
 		return err
-	case p.failing:
-		klog.FromContext(ctx).Info("Listed the ClusterProperties of this cluster again")
-		p.failing = false
 	}
 	if p.network != "" {
 		all[scope.NetworkProperty] = p.network
 	}
 	text, omitted := scope.EncodeProperties(all)
-	if len(omitted) != p.omitted {
-		p.omitted = len(omitted)
-		if len(omitted) > 0 {
-			klog.FromContext(ctx).Error(nil, "The ClusterProperties of this cluster do not fit into its heartbeat. "+
-				"Shorten them: selectors do not see those that were omitted", "bytes", scope.MaxBytes, "omitted", omitted)
-		}
+	if len(omitted) > 0 && text != p.Text() {
+		klog.FromContext(ctx).Error(nil, "The ClusterProperties of this cluster do not fit into its heartbeat. "+
+			"Shorten them: selectors do not see those that were omitted", "bytes", scope.MaxBytes, "omitted", omitted)
 	}
 	return p.set(text)
 }
