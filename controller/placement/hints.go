@@ -36,22 +36,14 @@ func (n Nodes) CanPreferCluster() bool {
 	return len(n.Zones) > 0 && len(n.Zones) <= MaxZones && !n.SomeWithoutZone
 }
 
-// A preference states which endpoints the clients of a service use first. Nearer ones precede: those of the node, then
-// of the zone, then of the cluster. The zero value treats all endpoints alike.
-type preference struct {
-	// Node and Zone come from the Service's trafficDistribution. Node implies Zone.
-	Node, Zone bool
-	// Cluster puts endpoints of the local cluster before those of all others.
-	Cluster bool
-}
-
 // hints makes the hints of the endpoints of one service in one cluster. It is not safe for concurrent use.
 //
 // kube-proxy follows hints only if every ready endpoint of a port has them, so either all endpoints of a service get
 // hints or none.
 type hints struct {
-	preference preference
-	all        []string // the zones of this cluster
+	// Endpoints of the node, of the zone and of the local cluster are used first, in this order.
+	node, zone, cluster bool
+	all                 []string // the zones of this cluster
 	// ready has the ports that ready endpoints of this cluster serve, by zone, if both zones and the cluster are preferred.
 	ready map[served]bool
 }
@@ -64,26 +56,25 @@ type served struct {
 	number      int32
 }
 
-// newHints returns the hints that implement a preference. own is this cluster's view of the service, nil if it does not
-// export it. The result is nil if endpoints get no hints.
-func newHints(wanted preference, nodes Nodes, own *export.View) *hints {
-	wanted.Cluster = wanted.Cluster && nodes.CanPreferCluster()
-	wanted.Zone = wanted.Zone && len(nodes.Zones) > 0
-	if wanted == (preference{}) {
+// newHints returns the hints that implement a trafficDistribution, and put this cluster first if the nodes allow that. own is
+// this cluster's view of the service, nil if it does not export it. The result is nil if endpoints get no hints.
+func newHints(distribution string, cluster bool, nodes Nodes, own *export.View) *hints {
+	h := &hints{node: distribution == corev1.ServiceTrafficDistributionPreferSameNode, cluster: cluster, all: nodes.Zones}
+	h.zone = len(nodes.Zones) > 0 && (h.node || distribution == corev1.ServiceTrafficDistributionPreferSameZone ||
+		distribution == corev1.ServiceTrafficDistributionPreferClose)
+	switch {
+	case !h.node && !h.zone && !h.cluster:
 		return nil
-	}
-	h := &hints{preference: wanted, all: nodes.Zones, ready: map[served]bool{}}
-	if own == nil || !wanted.Cluster || !wanted.Zone {
+	case own == nil || !h.cluster || !h.zone:
 		return h
 	}
+	h.ready = map[served]bool{}
 	for _, slice := range own.Slices {
 		for i := range slice.Endpoints {
-			zone := ptr.Deref(slice.Endpoints[i].Zone, "")
-			if zone == "" || !isReady(&slice.Endpoints[i]) {
-				continue
-			}
-			for _, target := range slice.Targets {
-				h.ready[served{zone, slice.AddressType, target.Protocol, target.Number}] = true
+			if endpoint := &slice.Endpoints[i]; isReady(endpoint) {
+				for _, target := range slice.Targets {
+					h.ready[served{ptr.Deref(endpoint.Zone, ""), slice.AddressType, target.Protocol, target.Number}] = true
+				}
 			}
 		}
 	}
@@ -110,7 +101,7 @@ func (h *hints) of(own bool, slice *export.Slice, endpoints []discoveryv1.Endpoi
 // without returns the zones in which this cluster has no ready endpoint for some port of the slice. Clients there use
 // endpoints of all its zones.
 func (h *hints) without(slice *export.Slice) []string {
-	if !h.preference.Cluster || !h.preference.Zone {
+	if h.ready == nil {
 		return h.all
 	}
 	var zones []string
@@ -129,14 +120,14 @@ func (h *hints) make(own bool, endpoint *discoveryv1.Endpoint, bare []string) *d
 	var zones []string
 	zone := ptr.Deref(endpoint.Zone, "")
 	switch {
-	case h.preference.Cluster && !own:
-	case h.preference.Cluster:
+	case h.cluster && !own:
+	case h.cluster:
 		zones = bare
 		if slices.Contains(h.all, zone) && !slices.Contains(bare, zone) {
 			zones = append(slices.Clone(bare), zone)
 			slices.Sort(zones)
 		}
-	case h.preference.Zone && zone != "":
+	case h.zone && zone != "":
 		zones = []string{zone}
 	}
 	if len(zones) == 0 {
@@ -146,7 +137,7 @@ func (h *hints) make(own bool, endpoint *discoveryv1.Endpoint, bare []string) *d
 	for _, zone := range zones {
 		hints.ForZones = append(hints.ForZones, discoveryv1.ForZone{Name: zone})
 	}
-	if h.preference.Node {
+	if h.node {
 		node := elsewhere
 		if own {
 			node = cmp.Or(ptr.Deref(endpoint.NodeName, ""), elsewhere)

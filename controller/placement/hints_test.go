@@ -14,10 +14,14 @@ import (
 )
 
 // parse reads a slice that serves the ports, as in "80 81: a@node-1 !b -", whose endpoints are their zones, "-" for
-// none, with "!" before those that are not ready and their node behind them.
+// none, with "!" before those that are not ready and their node behind them. "v6 80:" is a slice of IPv6.
 func parse(text string) export.Slice {
+	text, v6 := strings.CutPrefix(text, "v6 ")
 	ports, endpoints, _ := strings.Cut(text, ":")
 	slice := newSlice("web", strings.ReplaceAll(ports, " ", "/TCP ")+"/TCP", "")
+	if v6 {
+		slice.AddressType = discoveryv1.AddressTypeIPv6
+	}
 	for i, field := range strings.Fields(endpoints) {
 		zone, unready := strings.CutPrefix(field, "!")
 		zone, node, _ := strings.Cut(zone, "@")
@@ -66,10 +70,14 @@ func text(endpoints []discoveryv1.Endpoint) string {
 // TestHints is the decision table of hints.
 func TestHints(t *testing.T) {
 	const nineZones = "1 2 3 4 5 6 7 8 9"
-	zone, node, cluster := preference{Zone: true}, preference{Node: true, Zone: true}, preference{Cluster: true}
-	both, all := preference{Zone: true, Cluster: true}, preference{Node: true, Zone: true, Cluster: true}
+	type preference struct {
+		distribution string
+		cluster      bool
+	}
+	zone, node, cluster := preference{"PreferSameZone", false}, preference{"PreferSameNode", false}, preference{"", true}
+	both, all := preference{"PreferClose", true}, preference{"PreferSameNode", true}
 	for name, test := range map[string]struct {
-		preference         preference
+		preference
 		zones              string
 		own, other         string
 		wantOwn, wantOther string
@@ -92,49 +100,41 @@ func TestHints(t *testing.T) {
 		"node, no zones":      {node, "", "80: a@n", "80: a", "*@n", "*@*"},
 		"node, a foreign one": {node, "a", "80: a@n", "80: a@n", "a@n", "a@*"},
 
-		"both, ready in each zone":       {both, "a b", "80: a b", "80: a b", "a b", "* *"},
-		"both, a zone has none":          {both, "a b c", "80: a b", "80: c", "a,c b,c", "*"},
-		"both, a zone has none ready":    {both, "a b", "80: a !b", "80: b", "a,b b", "*"},
-		"both, nothing is ready":         {both, "a b", "80: !a !b", "80: a", "a,b a,b", "*"},
-		"both, without a zone":           {both, "a b", "80: a -", "80: b", "a,b b", "*"},
-		"both, without need of it":       {both, "a", "80: a -", "80: a", "a *", "*"},
-		"both, a zone of no node":        {both, "a b", "80: a z", "80: z", "a,b b", "*"},
-		"both, nine zones: only zone":    {both, nineZones, "80: 1", "80: 2", "1", "2"},
-		"both, no zones":                 {both, "", "80: a", "80: a", "none", "none"},
+		"both, ready in each zone":    {both, "a b", "80: a b", "80: a b", "a b", "* *"},
+		"both, a zone has none":       {both, "a b c", "80: a b", "80: c", "a,c b,c", "*"},
+		"both, a zone has none ready": {both, "a b", "80: a !b", "80: b", "a,b b", "*"},
+		"both, nothing is ready":      {both, "a b", "80: !a !b", "80: a", "a,b a,b", "*"},
+		"both, without a zone":        {both, "a b", "80: a -", "80: b", "a,b b", "*"},
+		"both, without need of it":    {both, "a", "80: a -", "80: a", "a *", "*"},
+		"both, a zone of no node":     {both, "a b", "80: a z", "80: z", "a,b b", "*"},
+		"both, nine zones: only zone": {both, nineZones, "80: 1", "80: 2", "1", "2"},
+		"both, no zones":              {both, "", "80: a", "80: a", "none", "none"},
+		// kube-proxy looks at each port and family apart.
+		"both, a port has none":          {both, "a b", "80 81: a | 80: b | v6 80: a b", "80: a", "a,b | b | a b", "*"},
 		"all":                            {all, "a b", "80: a@m b@n", "80: a b", "a@m b@n", "*@* *@*"},
 		"all, a zone has none":           {all, "a b c", "80: a@m b", "80: c", "a,c@m b,c@*", "*@*"},
 		"all, nine zones: zone and node": {all, nineZones, "80: 1@m", "80: 2", "1@m", "2@*"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own, other := parse(test.own), parse(test.other)
-			before := fmt.Sprint(text(own.Endpoints), text(other.Endpoints))
-			hints := newHints(test.preference, Nodes{Zones: strings.Fields(test.zones)}, &export.View{
-				Slices: []export.Slice{own},
-			})
-			if got := text(hints.of(true, &own, own.Endpoints)); got != test.wantOwn {
+			own, nodes := &export.View{}, Nodes{Zones: strings.Fields(test.zones)}
+			for each := range strings.SplitSeq(test.own, " | ") {
+				own.Slices = append(own.Slices, parse(each))
+			}
+			hints, other := newHints(test.distribution, test.cluster && nodes.CanPreferCluster(), nodes, own), parse(test.other)
+			before := fmt.Sprint(own, other)
+			var got []string
+			for i := range own.Slices {
+				got = append(got, text(hints.of(true, &own.Slices[i], own.Slices[i].Endpoints)))
+			}
+			if strings.Join(got, " | ") != test.wantOwn {
 				t.Errorf("own: got %s, want %s", got, test.wantOwn)
 			}
 			if got := text(hints.of(false, &other, other.Endpoints)); got != test.wantOther {
 				t.Errorf("other: got %s, want %s", got, test.wantOther)
 			}
-			if fmt.Sprint(text(own.Endpoints), text(other.Endpoints)) != before {
+			if fmt.Sprint(own, other) != before {
 				t.Error("the input changed")
 			}
 		})
-	}
-}
-
-// TestPorts: kube-proxy looks at each port and family apart, so that an
-// endpoint serves a zone in which another port has nothing.
-func TestPorts(t *testing.T) {
-	one, two, six := parse("80 81: a"), parse("80: b"), parse("80: a b")
-	six.AddressType = discoveryv1.AddressTypeIPv6
-	hints := newHints(preference{Zone: true, Cluster: true}, Nodes{Zones: []string{"a", "b"}},
-		&export.View{Slices: []export.Slice{one, two, six}})
-	for i, want := range []string{"a,b", "b", "a b"} {
-		slice := []export.Slice{one, two, six}[i]
-		if got := text(hints.of(true, &slice, slice.Endpoints)); got != want {
-			t.Errorf("slice %d: got %s, want %s", i, got, want)
-		}
 	}
 }

@@ -9,7 +9,6 @@ package placement
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -95,10 +94,7 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 		p.places[view.Cluster] = p.place(cluster, contribution)
 	}
 	if !p.headless { // kube-proxy does not see slices of headless imports
-		zone := distribution == corev1.ServiceTrafficDistributionPreferSameZone ||
-			distribution == corev1.ServiceTrafficDistributionPreferClose
-		node := distribution == corev1.ServiceTrafficDistributionPreferSameNode
-		p.hints = newHints(preference{Node: node, Zone: zone || node, Cluster: p.hinted}, h.Nodes, own)
+		p.hints = newHints(distribution, p.hinted, h.Nodes, own)
 	}
 	if p.weights != nil {
 		p.weigh(discoveryv1.AddressTypeIPv4, contributions)
