@@ -18,7 +18,7 @@ import (
 )
 
 // canaries returns the texts of the canaries of the local cluster, empty for none: for clusters of its network, and for others.
-func (c *Controller) canaries(r *reconciler.Reconciler) (pods, exposed string) {
+func (c *controller) canaries(r *reconciler.Reconciler) (pods, exposed string) {
 	if c.options.Canary == nil {
 		return "", ""
 	}
@@ -27,13 +27,13 @@ func (c *Controller) canaries(r *reconciler.Reconciler) (pods, exposed string) {
 }
 
 // service returns a Service of the controller.
-func (c *Controller) service(name string) types.NamespacedName {
+func (c *controller) service(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.options.Namespace, Name: name}
 }
 
 // canaryKey returns the Key of the local cluster, which it reads until the context ends, also in replicas that do not
 // lead.
-func (c *Controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canary.Key {
+func (c *controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canary.Key {
 	var key atomic.Value
 	key.Store("")
 	group.Go(func() {

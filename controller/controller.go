@@ -24,7 +24,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
 
-// A Controller maintains one cluster of the set.
+// A controller maintains one cluster of the set.
 //
 // State flows one way. Watches of the local cluster and of the members enqueue the services that changed. A worker
 // takes a service and reconciles it from its current state:
@@ -39,7 +39,7 @@ import (
 //
 // Of several replicas only the leader does this. The others keep the caches of the local cluster, answer probes
 // of paths, and serve metrics and health.
-type Controller struct {
+type controller struct {
 	options   Options
 	client    kubernetes.Interface
 	dynamic   dynamic.Interface
@@ -54,19 +54,14 @@ type Controller struct {
 	gate *informer.FreshnessGate
 }
 
-// Run is New and Controller.Run in one.
+// Run works until the context ends, and then returns nil once everything has stopped and the leader Lease is released.
+// Run returns an error if the process must restart: the id of the local cluster is unknown, the Lease was lost
+// (ErrLost), or the MCS API changed (local.ErrChanged).
 func Run(ctx context.Context, options Options) error {
-	c, err := New(options)
+	c, err := newController(options)
 	if err != nil {
 		return err
 	}
-	return c.Run(ctx)
-}
-
-// Run works until the context ends, and then returns nil once everything has stopped and the leader Lease is released.
-// Run returns an error if the process must restart: the id of the local cluster is unknown, the Lease was lost
-// (ErrLost), or the MCS API changed (local.ErrChanged). It may be called once.
-func (c *Controller) Run(ctx context.Context) error {
 	if c.options.Canary != nil {
 		defer func() { _ = c.options.Canary.Close() }() // if it did not serve
 	}
@@ -76,7 +71,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer group.Wait()
 	defer end(nil)
 	serve(ctx, &group, c.options.Listener, c.options.Health, c.options.Registry, &c.readiness, c.states)
-	err := c.work(ctx, &group, end)
+	err = c.work(ctx, &group, end)
 	switch {
 	case asked.Err() != nil:
 		return nil // it failed because everything stops
@@ -88,7 +83,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // work fills the caches of the local cluster, once its id is known, and leads when it is elected. All replicas fill them: a
 // new leader lists nothing before it works. What it starts belongs to the group; end ends it all.
-func (c *Controller) work(ctx context.Context, group *sync.WaitGroup, end context.CancelCauseFunc) (err error) {
+func (c *controller) work(ctx context.Context, group *sync.WaitGroup, end context.CancelCauseFunc) (err error) {
 	cluster := c.options.Cluster
 	if cluster == "" {
 		if cluster, err = local.ID(ctx, c.dynamic); err != nil {
@@ -136,13 +131,13 @@ const notFull = "the caches of the local cluster are not full yet"
 // wait returns true once the caches are full and none is known to be behind, or false if the context ends before. If a
 // watch broke, a leader begins only after its objects were listed again. Caches that are not known to be behind are as
 // current as those of a leader.
-func (c *Controller) wait(ctx context.Context) bool {
+func (c *controller) wait(ctx context.Context) bool {
 	c.readiness.set(notFull)
 	return c.own.WaitForSync(ctx) && c.api.WaitForSync(ctx) && c.gate.WaitForAll(ctx)
 }
 
 // lead does the work of the leader until the context ends.
-func (c *Controller) lead(ctx context.Context, cluster string) error {
+func (c *controller) lead(ctx context.Context, cluster string) error {
 	ctx, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()

@@ -20,13 +20,13 @@ import (
 // LeaderLease is the name of the Lease by which replicas elect their leader.
 const LeaderLease = "clusterset-controller"
 
-// ErrLost is the error of Controller.Run when another replica may lead: the process is to restart.
+// ErrLost is the error of Run when another replica may lead: the process is to restart.
 var ErrLost = errors.New("the leader Lease was lost: the process restarts, and waits to lead again")
 
 // elect waits until this replica has the Lease, calls lead, and releases the Lease once lead has returned, so that no two
 // replicas work at the same time. The context of lead ends with ctx, or when the Lease is lost. elect returns nil if ctx
 // ended, ErrLost if the Lease was lost, and otherwise what lead returned. It is called once in a process.
-func (c *Controller) elect(ctx context.Context, lead func(context.Context) error) error {
+func (c *controller) elect(ctx context.Context, lead func(context.Context) error) error {
 	identity := c.options.Identity
 	if identity == "" {
 		host, err := os.Hostname()
@@ -45,7 +45,7 @@ func (c *Controller) elect(ctx context.Context, lead func(context.Context) error
 	}, lead)
 }
 
-// elect is Controller.elect with a lock and its times.
+// elect is controller.elect with a lock and its times.
 func elect(ctx context.Context, config leaderelection.LeaderElectionConfig, lead func(context.Context) error) error {
 	// The Lease is renewed after ctx has ended, for as long as the work takes to stop.
 	election, resign := context.WithCancel(context.WithoutCancel(ctx))

@@ -40,7 +40,7 @@ const (
 // otherwise.
 var DefaultDeniedNamespaces = []string{"kube-*"}
 
-// Options are what a Controller is made from. Only Config is required.
+// Options are what Run takes. Only Config is required.
 type Options struct {
 	// Config reaches the API server of the local cluster. Its rate limit is not used: the API server's priority and
 	// fairness is the limit.

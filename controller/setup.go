@@ -36,8 +36,8 @@ import (
 // component is the source of Events.
 const component = "clusterset-controller"
 
-// New returns a controller that is not running and has sent no request.
-func New(options Options) (*Controller, error) {
+// newController returns a controller that is not running and has sent no request.
+func newController(options Options) (*controller, error) {
 	options, err := options.complete()
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func New(options Options) (*Controller, error) {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
 	gate := &informer.FreshnessGate{}
-	c := &Controller{
+	c := &controller{
 		own:     local.New(client, gate, options.Namespace, corev1.NodeAddressType(options.NodeAddresses)),
 		options: options, client: client, dynamic: dynamicClient, gate: gate, api: local.NewAPI(config, httpClient, dynamicClient, gate),
 	}
@@ -81,7 +81,7 @@ func New(options Options) (*Controller, error) {
 }
 
 // newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
-func (c *Controller) newReconciler(
+func (c *controller) newReconciler(
 	logger klog.Logger, cluster string, recorder record.EventRecorder, services []netip.Prefix,
 ) *reconciler.Reconciler {
 	o := c.options
