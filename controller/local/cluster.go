@@ -53,7 +53,8 @@ type Cluster struct {
 
 	// nodesUntil is until when Nodes are waited for.
 	nodesUntil time.Time
-	copies
+	// used has the copies that the last pass over each service used.
+	used sync.Map
 }
 
 // New returns the caches, which are empty until Start. Secrets are read in one namespace, and only if they carry

@@ -3,8 +3,6 @@
 package local
 
 import (
-	"sync"
-
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -12,22 +10,17 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// copies remembers the copies of members' slices that the last pass over a service used, also if they were deleted
-// since: the deletion of copies must not remove the endpoints of a member that cannot speak for itself
-// (docs/design.md, invariant 2).
-type copies struct {
-	mu   sync.Mutex
-	used map[types.NamespacedName]map[string][]*export.Packed // by the cluster that they are from
-}
+// copies are the copies of members' slices that a pass used, by the cluster that they are from.
+type copies map[string][]*export.Packed
 
 // Copies returns the copies of members' slices for a service, by the cluster that exports them: those among existing,
-// and those that the last pass used and that were deleted since.
-func (c *copies) Copies(
+// and those that the last pass used and that were deleted since: the deletion of copies must not remove the endpoints of a
+// member that cannot speak for itself (docs/design.md, invariant 2).
+func (c *Cluster) Copies(
 	service types.NamespacedName, existing []*discoveryv1.EndpointSlice,
 ) map[string][]*discoveryv1.EndpointSlice {
-	c.mu.Lock()
-	used := c.used[service]
-	c.mu.Unlock()
+	last, _ := c.used.Load(service)
+	used, _ := last.(copies)
 	exists := make(map[string]bool, len(existing))
 	byCluster := map[string][]*discoveryv1.EndpointSlice{}
 	add := func(slice *discoveryv1.EndpointSlice) {
@@ -51,32 +44,27 @@ func (c *copies) Copies(
 }
 
 // Use notes which copies this pass over a service used.
-func (c *copies) Use(service types.NamespacedName, used []*discoveryv1.EndpointSlice) {
-	packed := map[string][]*export.Packed{}
+func (c *Cluster) Use(service types.NamespacedName, used []*discoveryv1.EndpointSlice) {
+	packed := copies{}
 	for _, slice := range used {
 		cluster := slice.Labels[export.LabelSourceCluster]
 		packed[cluster] = append(packed[cluster], export.Pack(slice))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if delete(c.used, service); len(packed) == 0 {
-		return
+	if len(packed) > 0 {
+		c.used.Store(service, packed)
+	} else {
+		c.used.Delete(service)
 	}
-	if c.used == nil {
-		c.used = map[types.NamespacedName]map[string][]*export.Packed{}
-	}
-	c.used[service] = packed
 }
 
 // usedFrom returns the services of which the last pass used copies of a cluster's slices.
-func (c *copies) usedFrom(cluster string) (services []types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for service, used := range c.used {
-		if len(used[cluster]) > 0 {
-			services = append(services, service)
+func (c *Cluster) usedFrom(cluster string) (services []types.NamespacedName) {
+	c.used.Range(func(service, used any) bool {
+		if len(used.(copies)[cluster]) > 0 {
+			services = append(services, service.(types.NamespacedName))
 		}
-	}
+		return true
+	})
 	return services
 }
 

@@ -74,9 +74,10 @@ func TestCopies(t *testing.T) {
 	pass("", "c")
 	c.Use(web, nil) // the cluster left
 	pass("", "")
-	if len(c.used) > 0 {
-		t.Errorf("%v is left", c.used)
-	}
+	c.used.Range(func(service, _ any) bool {
+		t.Errorf("%v is left", service)
+		return true
+	})
 }
 
 // TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.

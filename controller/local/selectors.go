@@ -19,28 +19,24 @@ import (
 // sameAsImporter among the values of a ClusterProperty stands for that of the importing cluster (KEP-5939, a draft).
 const sameAsImporter = "@SameAsImporter@"
 
-// readSelectors makes the draft field spec.clusterSelectors of a ServiceExport, which the Go type does not have, the exported
-// annotation export.AnnotationPrefer, unless the ServiceExport has that.
-func readSelectors(object *unstructured.Unstructured) {
-	path := []string{"spec", "exportedAnnotations", export.AnnotationPrefer}
-	entries, found, _ := unstructured.NestedSlice(object.Object, "spec", "clusterSelectors")
-	if _, annotated, _ := unstructured.NestedString(object.Object, path...); !found || annotated || len(entries) == 0 {
-		return
-	}
-	var tiers []string
-	for _, entry := range entries {
-		tiers = append(tiers, tierOf(entry))
-	}
-	// It fails if the annotations are no map: decode reports that.
-	_ = unstructured.SetNestedField(object.Object, strings.Join(tiers, " > "), path...)
-}
-
-// decodeExport is decode for ServiceExports.
+// decodeExport is decode for ServiceExports. It makes the draft field spec.clusterSelectors, which the Go type does not have,
+// the exported annotation export.AnnotationPrefer, unless the ServiceExport has that.
 func decodeExport(object any) (any, error) {
-	if read, ok := object.(*unstructured.Unstructured); ok {
-		readSelectors(read)
+	read, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil // it is decoded already
 	}
-	return decode[v1beta1.ServiceExport](object)
+	path := []string{"spec", "exportedAnnotations", export.AnnotationPrefer}
+	entries, _, _ := unstructured.NestedSlice(read.Object, "spec", "clusterSelectors")
+	if _, annotated, _ := unstructured.NestedString(read.Object, path...); len(entries) > 0 && !annotated {
+		var tiers []string
+		for _, entry := range entries {
+			tiers = append(tiers, tierOf(entry))
+		}
+		// It fails if the annotations are no map: decode reports that.
+		_ = unstructured.SetNestedField(read.Object, strings.Join(tiers, " > "), path...)
+	}
+	return decode[v1beta1.ServiceExport](read)
 }
 
 // tierOf returns an entry as export.AnnotationPrefer has it. One that has no such form is returned as JSON, which is no

@@ -89,7 +89,7 @@ var reading = []mutant{
 	at("controller/local/copies.go", "a finalizer on copies that are deleted takes the endpoints of a cluster that is away",
 		`slice.DeletionTimestamp == nil`, `true`),
 	at("controller/local/copies.go", "who deletes copies while their cluster is away takes its endpoints away for good",
-		`used := c.used[service]`, `used := c.used[types.NamespacedName{}]`),
+		`c.used.Load(service)`, `c.used.Load(types.NamespacedName{})`),
 	at("controller/limits/store.go", "what a restored etcd says again under an old resourceVersion is not seen",
 		`old != nil && old.packed.Equal(is.packed)`,
 		`old != nil && old.packed.OpenMetadata().ResourceVersion == published.ResourceVersion`),
