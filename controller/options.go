@@ -82,15 +82,13 @@ type Options struct {
 	Identity string
 	// Clock is the time; nil means the real one. Leader election always uses the real one.
 	Clock clock.WithTicker
-	// DialMember connects to the API servers of members; nil means a net.Dialer.
-	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
+	// Dial connects to the API servers and the canaries of members; nil means a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Lookup resolves the names of load balancers; nil means the name servers in /etc/resolv.conf.
 	Lookup local.Lookup
 	// Canary is where this replica answers the probes of the members, over the pod network, and is closed by Run. Without
 	// it the controller publishes no canaries, and probes none.
 	Canary net.Listener
-	// DialCanary connects to the canaries of members; nil means a net.Dialer.
-	DialCanary func(ctx context.Context, network, address string) (net.Conn, error)
 	// Registry takes the metrics. nil means a registry of the controller's own.
 	Registry *prometheus.Registry
 	// Listener serves /metrics, /statusz and /explainz. Health serves /healthz and /readyz, which Listener does if Health is

@@ -92,7 +92,7 @@ func (c *controller) newReconciler(
 	members := member.New(member.Config{
 		Cluster: cluster, Static: o.Members, Sources: c.sources,
 		Limits: o.MemberLimits, Memory: maxImportMemory(), Local: c.own, Tracker: tracker, Report: reporter.Report,
-		Clock: o.Clock, Dial: o.DialMember, Keep: apply.Credential(c.client),
+		Clock: o.Clock, Dial: o.Dial, Keep: apply.Credential(c.client),
 	})
 	applier := &apply.Applier{API: c.api, Core: c.client, Recorder: recorder, Clock: o.Clock, Written: c.states.Written}
 	return reconciler.New(reconciler.Config{

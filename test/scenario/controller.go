@@ -60,8 +60,8 @@ func (c *Cluster) StartReplica(changes ...func(*controller.Options)) *Controller
 		options := begin
 		options.Config, options.Registry = rest.CopyConfig(c.platform.Controller), prometheus.NewRegistry()
 		options.Config.Wrap(p.wrap)
-		if options.DialMember != nil {
-			options.DialMember = p.dialer(options.DialMember)
+		if options.Dial != nil {
+			options.Dial = p.dialer(options.Dial)
 		}
 		p.registry.Store(options.Registry)
 		for _, change := range changes {

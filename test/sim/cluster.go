@@ -72,7 +72,7 @@ func (c *Cluster) platform() scenario.Platform {
 	administrator.Host = "https://" + apiserver.Administrator
 	return scenario.Platform{
 		Admin: administrator, Controller: c.config, DNS: c.config, Credential: c.Kubeconfig, Namespace: Namespace,
-		Options: controller.Options{DialMember: c.network.Dialer(c.name)},
+		Options: controller.Options{Dial: c.network.Dialer(c.name)},
 	}
 }
 
@@ -93,7 +93,7 @@ func (c *Cluster) Canary(address string) func(*controller.Options) {
 	return func(options *controller.Options) {
 		listener, err := c.network.Listen(address)
 		c.Must(err)
-		options.Canary, options.DialCanary = listener, options.DialMember
+		options.Canary = listener
 	}
 }
 

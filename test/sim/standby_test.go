@@ -84,8 +84,8 @@ func TestStandby(t *testing.T) {
 				var dialed atomic.Int64
 				east.API.SetFault("second", slowLists)
 				east.StartReplica(known("second"), func(options *controller.Options) {
-					dial := options.DialMember
-					options.DialMember = func(ctx context.Context, network, address string) (net.Conn, error) {
+					dial := options.Dial
+					options.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 						dialed.Add(1)
 						return dial(ctx, network, address)
 					}
