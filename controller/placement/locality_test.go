@@ -27,6 +27,14 @@ func in(zone string) func(*export.View) {
 	}
 }
 
+// alsoIn adds an endpoint in a zone.
+func alsoIn(zone string) func(*export.View) {
+	return func(view *export.View) {
+		view.Slices[0].Endpoints = append(view.Slices[0].Endpoints, newSlice("", "", "10.1.0.2").Endpoints[0])
+		view.Slices[0].Endpoints[1].Zone = &zone
+	}
+}
+
 // TestLocality: preferences of an import of east, and their hints and condition there.
 func TestLocality(t *testing.T) {
 	const labelled, mixed = "a b", "a b ?"
@@ -45,19 +53,18 @@ func TestLocality(t *testing.T) {
 		"not this service":          {changes{prefers("none")}, labelled, "cluster", "none none", "", ""},
 		"another preference":        {changes{distribution("PreferSameZone")}, labelled, "cluster", "a b", "PreferSameZone", ""},
 		"both":                      {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b *", "PreferSameZone", "True Hinted"},
+		"both, and each zone has":   {changes{distribution("PreferSameZone"), prefers("cluster"), alsoIn("b")}, labelled, "", "a b *", "PreferSameZone", "True Hinted"},
 		"both, and a node":          {changes{distribution("PreferSameNode"), prefers("cluster")}, labelled, "", "a,b@* *@*", "PreferSameNode", "True Hinted"},
 		"the zone, not this one":    {changes{distribution("PreferSameZone"), prefers("none")}, labelled, "cluster", "a b", "PreferSameZone", ""},
 		"the zone, one not valid":   {changes{distribution("PreferSameZone"), prefers(">")}, labelled, "", "a b", "PreferSameZone", "False UnknownPreference"},
 		"a tier with others":        {changes{prefers("local; west")}, labelled, "", "none none", "", "True Demoted"},
 		"an unknown preference":     {changes{distribution("PreferMoon")}, labelled, "", "none none", "", ""},
-		"the same, and ours":        {changes{distribution("PreferMoon"), prefers("cluster")}, labelled, "", "a,b *", "PreferClose", "True Hinted"},
 		"a value that is not valid": {changes{prefers("one two")}, labelled, "", "none none", "", "False UnknownPreference"},
 		"some without a zone":       {changes{prefers("cluster")}, mixed, "", "none none", "", "True Demoted"},
 		"no nodes":                  {changes{prefers("cluster")}, "", "", "none none", "", "True Demoted"},
 		"too many zones":            {changes{prefers("cluster")}, nine, "", "none none", "", "True Demoted"},
 		"tiers":                     {changes{prefers("local > west")}, labelled, "", "a,b *", "PreferClose", "True Hinted"},
 		"tiers, this cluster later": {changes{prefers("west > local")}, labelled, "", "none none", "", "True Demoted"},
-		"tiers of the operator":     {nil, labelled, "local > west", "a,b *", "PreferClose", "True Hinted"},
 		"headless tiers":            {changes{prefers("local > west"), headless}, labelled, "", "none none", "", "True Demoted"},
 		"too many, but a zone":      {changes{prefers("cluster"), distribution("PreferClose")}, nine, "", "a b", "PreferClose", "True Demoted"},
 		"headless":                  {changes{prefers("cluster"), headless}, labelled, "", "none none", "", ""},
@@ -106,18 +113,6 @@ func hintsText(result merge.Result) string {
 func preferText(result merge.Result) string {
 	words := strings.Fields(told(result, ConditionPreferCluster))
 	return strings.Join(words[:min(2, len(words))], " ")
-}
-
-// TestConditionIsOfTheImport, also while the Service is replaced.
-func TestConditionIsOfTheImport(t *testing.T) {
-	observed := newObserved("a")
-	views := contribute(newView("east", 1, "80/TCP", "10.1.0.1", prefers("cluster")))
-	observed, _ = settled(t, observed, views)
-	observed.Nodes.SomeWithoutZone = true
-	diff(t, "condition", preferText(merged(observed, views)), "True Demoted")
-	observed.ServiceImport.Annotations[export.AnnotationPrefer] = "one two"
-	diff(t, "condition while the Service is replaced", preferText(merged(observed, contribute(newAbsent("east")))),
-		"False UnknownPreference")
 }
 
 // TestReplacedBehindAnOlderSchema: what the schema of ServiceImports does not keep is in the derived Service all the
