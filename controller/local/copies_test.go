@@ -35,11 +35,7 @@ func copiesOf(text string) []*discoveryv1.EndpointSlice {
 func textOf(copies []*discoveryv1.EndpointSlice) string {
 	var words []string
 	for _, slice := range copies {
-		word := slice.Name
-		if slice.UID != "" {
-			word += "@" + string(slice.UID)
-		}
-		words = append(words, word)
+		words = append(words, strings.TrimSuffix(slice.Name+"@"+string(slice.UID), "@"))
 	}
 	slices.Sort(words)
 	return strings.Join(words, " ")

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,29 +29,31 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// TestProperties plays answers to lists of the ClusterProperties.
+// TestProperties plays answers to lists of the ClusterProperties: a region, empty for no property, or why there is none.
 func TestProperties(t *testing.T) {
+	const unavailable, forbidden, noCRD = "unavailable", "forbidden", "no CRD"
+	failures := map[any]error{
+		unavailable: errors.New(unavailable), forbidden: apierrors.NewForbidden(clusterProperties, "", nil),
+		noCRD: apierrors.NewNotFound(clusterProperties, ""),
+	}
 	synctest.Test(t, func(t *testing.T) {
-		resource := clusterProperties.WithVersion("v1beta1")
 		client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 			map[schema.GroupVersionResource]string{
-				resource: "ClusterPropertyList", clusterProperties.WithVersion("v1alpha1"): "ClusterPropertyList",
+				clusterProperties.WithVersion("v1beta1"): "ClusterPropertyList", clusterProperties.WithVersion("v1alpha1"): "ClusterPropertyList",
 			})
-		var mu sync.Mutex
-		var answer error
-		region := ""
+		var answer atomic.Value
 		client.PrependReactor("list", "clusterproperties", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			mu.Lock()
-			defer mu.Unlock()
+			region := answer.Load()
+			if action.GetResource().Version == "v1beta1" && failures[region] == nil {
+				region = noCRD // of this version
+			}
+			if err := failures[region]; err != nil {
+				return true, nil, err
+			}
 			list := &unstructured.UnstructuredList{Object: map[string]any{
 				"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterPropertyList",
 			}}
-			switch {
-			case answer != nil:
-				return true, nil, answer
-			case action.GetResource().Version == "v1beta1": // not served
-				return true, nil, apierrors.NewNotFound(clusterProperties, "")
-			case region != "":
+			if region != "" {
 				list.Items = []unstructured.Unstructured{
 					{Object: map[string]any{"metadata": map[string]any{"name": "region"}, "spec": map[string]any{"value": region}}},
 					{Object: map[string]any{"metadata": map[string]any{"name": "odd"}, "spec": map[string]any{"value": int64(1)}}},
@@ -58,37 +61,31 @@ func TestProperties(t *testing.T) {
 			}
 			return true, list, nil
 		})
-		set := func(err error, value string) {
-			mu.Lock()
-			defer mu.Unlock()
-			answer, region = err, value
-		}
 		changes := 0
 		p := NewProperties(client, clock.RealClock{}, "")
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		expect := func(when, text string, changed int) {
-			t.Helper()
-			<-time.After(2 * time.Minute)
+		answer.Store(unavailable)
+		running.Go(func() { p.Run(ctx, func() { changes++ }) })
+		for _, step := range []struct {
+			answer, text string
+			changes      int
+		}{
+			{unavailable, "", 0},
+			{"eu", `{"region":"eu"}`, 1},
+			{unavailable, `{"region":"eu"}`, 1},
+			{forbidden, `{"region":"eu"}`, 1},
+			{"us", `{"region":"us"}`, 2},
+			{noCRD, "{}", 3},
+		} {
+			answer.Store(step.answer)
+			<-time.After(2 * propertiesEvery)
 			synctest.Wait()
-			want, _ := scope.ParseProperties(text)
-			if got := p.Text(); got != text || !reflect.DeepEqual(p.All(), want) || changes != changed {
-				t.Errorf("%s: %q, %v, %d changes; want %q, %d changes", when, got, p.All(), changes, text, changed)
+			want, _ := scope.ParseProperties(step.text)
+			if got := p.Text(); got != step.text || !reflect.DeepEqual(p.All(), want) || changes != step.changes {
+				t.Errorf("%+v: %q, %v, %d changes", step, got, p.All(), changes)
 			}
 		}
-		set(errors.New("unavailable"), "")
-		running.Go(func() { p.Run(ctx, func() { changes++ }) })
-		expect("without an answer", "", 0)
-		set(nil, "eu")
-		expect("with an answer", `{"region":"eu"}`, 1)
-		set(errors.New("unavailable"), "")
-		expect("with an error", `{"region":"eu"}`, 1)
-		set(apierrors.NewForbidden(clusterProperties, "", nil), "")
-		expect("without the right", `{"region":"eu"}`, 1)
-		set(nil, "us")
-		expect("with a change", `{"region":"us"}`, 2)
-		set(apierrors.NewNotFound(clusterProperties, ""), "")
-		expect("without the CRD", "{}", 3)
 		stop()
 		running.Wait()
 
@@ -102,26 +99,19 @@ func TestProperties(t *testing.T) {
 			},
 		}
 		for name, test := range map[string]struct {
-			now          string // what the list returns, - for an error, F without the right
-			cluster, uid string
-			want         string // - if it is waited for
+			answer, cluster, uid string
+			want                 string // - if it is waited for
 		}{
 			"a list":                            {"us", "east", "uid", `{"region":"us"}`},
-			"as the heartbeat has them":         {"-", "east", "uid", `{"region":"eu"}`},
-			"without the right":                 {"F", "east", "uid", `{"region":"eu"}`},
+			"as the heartbeat has them":         {unavailable, "east", "uid", `{"region":"eu"}`},
+			"without the right":                 {forbidden, "east", "uid", `{"region":"eu"}`},
 			"no properties":                     {"", "east", "uid", "{}"},
-			"the heartbeat of another id":       {"-", "west", "uid", "-"},
-			"the heartbeat of another cluster":  {"-", "east", "other", "-"},
-			"of another one, without the right": {"F", "east", "other", ""},
+			"the heartbeat of another id":       {unavailable, "west", "uid", "-"},
+			"the heartbeat of another cluster":  {unavailable, "east", "other", "-"},
+			"of another one, without the right": {forbidden, "east", "other", ""},
 		} {
 			p := NewProperties(client, clock.RealClock{}, "")
-			set(nil, test.now)
-			switch test.now {
-			case "-":
-				set(errors.New("unavailable"), "")
-			case "F":
-				set(apierrors.NewForbidden(clusterProperties, "", nil), "")
-			}
+			answer.Store(test.answer)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			err := p.Begin(ctx, fake.NewClientset(lease), "system", test.cluster, test.uid)
