@@ -83,14 +83,24 @@ func (l *memoryLock) held() (by string, renewals int) {
 	return l.record.HolderIdentity, l.version
 }
 
+// renewed waits for three renewals.
+func (l *memoryLock) renewed() error {
+	_, begin := l.held()
+	return wait.PollUntilContextTimeout(context.Background(), time.Millisecond, 2*time.Second, false, func(context.Context) (bool, error) {
+		_, now := l.held()
+		return now >= begin+3, nil
+	})
+}
+
 // quick is an election in which a renewal that fails ends the work soon.
 func quick(lock *memoryLock) leaderelection.LeaderElectionConfig {
 	return leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 20 * time.Millisecond,
+		Lock: lock, LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 20 * time.Millisecond,
 	}
 }
 
-// TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of this one has stopped, however its term ends.
+// TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of this one has stopped, however its term ends. The
+// lock is renewed while the work stops.
 func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 	failure := errors.New("the work failed")
 	for name, test := range map[string]struct {
@@ -99,7 +109,7 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 		holding string // while the work stops
 		after   string
 	}{
-		"asked to stop":  {func(_ *memoryLock, stop func()) error { stop(); return nil }, nil, "first", ""},
+		"asked to stop":  {func(l *memoryLock, stop func()) error { stop(); return l.renewed() }, nil, "first", ""},
 		"cannot renew":   {func(l *memoryLock, _ func()) error { l.set(func() { l.failing = true }); return nil }, ErrLost, "first", ""},
 		"the work fails": {func(*memoryLock, func()) error { return failure }, failure, "first", ""},
 		"somebody else's lock": {
@@ -123,6 +133,8 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 						t.Error("the work goes on")
 					}
 					err = fmt.Errorf("what was asked for: %w", ctx.Err())
+				} else if !errors.Is(err, failure) {
+					t.Errorf("not renewed while the work stops: %v", err)
 				}
 				holding, _ = lock.held()
 				return err
@@ -134,43 +146,6 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 				t.Errorf("held by %q while the work stops, by %q afterwards", holding, after)
 			}
 		})
-	}
-}
-
-// TestLockIsHeldWhileTheWorkStops: what takes long to stop stops under the lock, which is renewed until then.
-func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
-	lock := &memoryLock{}
-	config := quick(lock)
-	config.RenewDeadline = time.Second
-	ctx, stop := context.WithCancel(t.Context())
-	err := elect(ctx, config, func(ctx context.Context) error {
-		stop()
-		<-ctx.Done()
-		_, begin := lock.held()
-		if err := wait.PollUntilContextTimeout(context.WithoutCancel(ctx), time.Millisecond, config.LeaseDuration, false, func(context.Context) (bool, error) {
-			_, now := lock.held()
-			return now >= begin+3, nil
-		}); err != nil {
-			t.Error("the lock is not renewed while the work stops")
-		}
-		return nil
-	})
-	if by, _ := lock.held(); err != nil || by != "" {
-		t.Errorf("got %v, and the holder is %q", err, by)
-	}
-}
-
-// TestReplicaThatNeverLed leaves the lock to its holder.
-func TestReplicaThatNeverLed(t *testing.T) {
-	lock := &memoryLock{record: thief()}
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	err := elect(ctx, quick(lock), func(context.Context) error {
-		t.Error("it leads")
-		return nil
-	})
-	if by, _ := lock.held(); err != nil || by != "thief" {
-		t.Errorf("got %v, and the holder is %q", err, by)
 	}
 }
 

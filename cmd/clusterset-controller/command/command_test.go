@@ -20,24 +20,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-func TestParseMember(t *testing.T) {
-	for text, want := range map[string]member.Static{
-		"west=/etc/west":      {Cluster: "west", Kubeconfig: "/etc/west"},
-		"west.registry=w=x:y": {Cluster: "west.registry", Kubeconfig: "w=x:y"},
-		"west":                {},
-		"west=":               {},
-		"=/etc/west":          {},
-		"no_name=/etc/west":   {},
-		"a.b.c=/etc/west":     {},
-		"west=relative/path":  {Cluster: "west", Kubeconfig: "relative/path"},
-	} {
-		got, err := parseMember(text)
-		if got != want || (err != nil) != (want == member.Static{}) {
-			t.Errorf("%q: got %v, %v, want %v", text, got, err, want)
-		}
-	}
-}
-
 func TestWrongFlags(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte(`{apiVersion: v1, kind: Config, current-context: x,
@@ -120,12 +102,17 @@ func TestMemoryLimit(t *testing.T) {
 }
 
 func FuzzParseMember(f *testing.F) {
-	f.Add("west=/etc/west")
+	for _, text := range []string{
+		"west=/etc/west", "west.registry=w=x:y", "west=relative/path", "west", "west=", "=/etc/west", "no_name=/etc/west", "a.b.c=/etc/west",
+	} {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		static, err := parseMember(text)
-		if err == nil && (member.ValidateID(static.Cluster) != nil ||
-			text != static.Cluster+"="+static.Kubeconfig) {
-			t.Errorf("%q: got %v", text, static)
+		id, file, _ := strings.Cut(text, "=")
+		valid := file != "" && member.ValidateID(id) == nil
+		if valid != (err == nil) || valid && static != (member.Static{Cluster: id, Kubeconfig: file}) {
+			t.Errorf("%q: got %v, %v", text, static, err)
 		}
 	})
 }
