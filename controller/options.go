@@ -103,9 +103,7 @@ func (o Options) complete() (Options, error) {
 			return o, fmt.Errorf("--cluster-id: %w", err)
 		}
 	}
-	if o.Namespace == "" {
-		o.Namespace = member.DefaultNamespace
-	}
+	o.Namespace = cmp.Or(o.Namespace, member.DefaultNamespace)
 	if o.DeniedNamespaces == nil {
 		o.DeniedNamespaces = DefaultDeniedNamespaces
 	}
@@ -127,21 +125,13 @@ func (o Options) complete() (Options, error) {
 	if _, err := placement.ParseTiers(o.Prefer); err != nil {
 		return o, fmt.Errorf("--prefer: %w", err)
 	}
-	most := []struct {
-		value *int
-		to    int
-		what  string
-	}{
-		{&o.MemberLimits.Services, limits.Default.Services, "--member-services"},
-		{&o.MemberLimits.Endpoints, limits.Default.Endpoints, "--member-endpoints"},
-		{&o.MemberLimits.SliceBytes, limits.Default.SliceBytes, "bytes of a member's slice"},
+	most := &o.MemberLimits
+	if min(most.Services, most.Endpoints) < 0 {
+		return o, fmt.Errorf("--member-services %d, --member-endpoints %d: use 1 or more", most.Services, most.Endpoints)
 	}
-	for _, limit := range most {
-		if *limit.value < 0 {
-			return o, fmt.Errorf("%s %d: use 1 or more", limit.what, *limit.value)
-		}
-		*limit.value = cmp.Or(*limit.value, limit.to)
-	}
+	most.Services = cmp.Or(most.Services, limits.Default.Services)
+	most.Endpoints = cmp.Or(most.Endpoints, limits.Default.Endpoints)
+	most.SliceBytes = cmp.Or(most.SliceBytes, limits.Default.SliceBytes)
 	o.StaleAfter = cmp.Or(o.StaleAfter, DefaultStaleAfter)
 	if err := o.Validate(); err != nil { // of liveness.Limits
 		return o, err

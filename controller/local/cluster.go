@@ -88,19 +88,13 @@ func indexed(object any) (values []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	labels := of.GetLabels()
-	add := func(kind, prefix, value string) {
-		if value != "" {
-			values = append(values, kind+prefix+value)
-		}
-	}
-	service := export.ServiceOf(of)
+	service, managed := export.ServiceOf(of), export.IsManaged(of)
+	own := types.NamespacedName{Namespace: of.GetNamespace(), Name: of.GetLabels()[export.LabelKubernetesService]}
 	switch {
-	case !export.IsManaged(of):
-		add(byKubernetesService, service.Namespace+"/", labels[export.LabelKubernetesService])
-	case service.Name != "":
-		add(byManagedService, "", service.String())
-		add(bySourceCluster, "", labels[export.LabelSourceCluster])
+	case managed && service.Name != "":
+		values = []string{byManagedService + service.String(), bySourceCluster + of.GetLabels()[export.LabelSourceCluster]}
+	case !managed && own.Name != "":
+		values = []string{byKubernetesService + own.String()}
 	}
 	return values, nil
 }
@@ -167,12 +161,12 @@ func (c *Cluster) Credentials() []*corev1.Secret { return c.Secrets.List() }
 
 // KubernetesSlices returns the EndpointSlices of a Service of the local cluster.
 func (c *Cluster) KubernetesSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
-	return c.slices(byKubernetesService, service.String())
+	return export.OpenAll(c.packed(byKubernetesService, service.String()))
 }
 
 // ManagedSlices returns the EndpointSlices that this controller made for a multi-cluster service.
 func (c *Cluster) ManagedSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
-	return c.slices(byManagedService, service.String())
+	return export.OpenAll(c.packed(byManagedService, service.String()))
 }
 
 // Encoded returns how large the KubernetesSlices and the ManagedSlices of a service are in encoded form, without decoding
@@ -180,10 +174,6 @@ func (c *Cluster) ManagedSlices(service types.NamespacedName) []*discoveryv1.End
 func (c *Cluster) Encoded(service types.NamespacedName) int {
 	return export.EncodedSize(c.packed(byKubernetesService, service.String())) +
 		export.EncodedSize(c.packed(byManagedService, service.String()))
-}
-
-func (c *Cluster) slices(kind, value string) []*discoveryv1.EndpointSlice {
-	return export.OpenAll(c.packed(kind, value))
 }
 
 // packed returns slices without opening them. The metadata of a slice costs less than all of it, and the slices less if
