@@ -130,8 +130,8 @@ func TestGateways(t *testing.T) {
 	})
 }
 
-// TestNames: a name is unknown until it was resolved, and then resolved when its TTL ends. Its addresses of a family stay while
-// this cannot be resolved. Slow names delay others by one resolvePatience.
+// TestNames: a name is unknown until both families were answered, or one was not three times, and then resolved when its TTL
+// ends. Its addresses of a family stay while this cannot be resolved. Slow names delay others by one resolvePatience.
 func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer atomic.Value // addresses, and "fails" for an error
@@ -155,28 +155,29 @@ func TestNames(t *testing.T) {
 			return addresses, time.Duration(ttl.Load()) * time.Second, err
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
-		answer.Store("fails")
+		answer.Store("v4-fails 2001:db8::9")
 		go f.Run(ctx, func() []string { return [][]string{{"lb", "lb"}, {}, {"slow", "lb"}}[unused.Load()] }, func() { changes.Add(1) })
 		<-time.After(time.Second)
 		for _, row := range []struct {
-			answer, want        string
+			answer, want        string // want has the addresses, and whether they are known
 			ttl, seconds        int64 // the answer is valid for, and how long it may take
 			changes, asked, now int64 // now is the case of the names that are used
 		}{
-			{"fails", "[]", 0, 5, 0, 1, 0},
-			{"203.0.113.8 203.0.113.7 203.0.113.8", "[203.0.113.7 203.0.113.8]", 30, 5, 1, 1, 0},
-			{"203.0.113.9", "[203.0.113.7 203.0.113.8]", 30, 28, 1, 0, 0},
-			{"203.0.113.9", "[203.0.113.9]", 1, 2, 2, 1, 0},
-			{"203.0.113.9", "[203.0.113.9]", 1, 20, 2, 4, 0},
-			{"fails", "[203.0.113.9]", 60, 20, 2, 4, 0},
-			{"", "[]", 1, 5, 3, 1, 0},
-			{"2001:db8::9 203.0.113.9", "[203.0.113.9 2001:db8::9]", 1, 5, 4, 1, 0},
-			{"2001:db8::8 v4-fails", "[203.0.113.9 2001:db8::8]", 1, 5, 5, 1, 0},
-			{"203.0.113.7", "[203.0.113.7]", 1, 5, 6, 1, 0},
-			{"203.0.113.7", "[203.0.113.7]", 3600, 5, 6, 1, 0},
-			{"203.0.113.7", "[203.0.113.7]", 3600, 605, 6, 2, 0},
-			{"203.0.113.7", "[]", 0, 5, 6, 0, 1},
-			{"203.0.113.6", "[203.0.113.6]", 0, 10, 7, 2, 2},
+			{"v4-fails 2001:db8::9", "[2001:db8::9] false", 1, 5, 1, 1, 0},
+			{"v4-fails 2001:db8::9", "[2001:db8::9] true", 1, 5, 2, 1, 0},
+			{"203.0.113.8 203.0.113.7 203.0.113.8", "[203.0.113.7 203.0.113.8] true", 30, 5, 3, 1, 0},
+			{"203.0.113.9", "[203.0.113.7 203.0.113.8] true", 30, 28, 3, 0, 0},
+			{"203.0.113.9", "[203.0.113.9] true", 1, 2, 4, 1, 0},
+			{"203.0.113.9", "[203.0.113.9] true", 1, 20, 4, 4, 0},
+			{"fails", "[203.0.113.9] true", 60, 20, 4, 4, 0},
+			{"", "[] false", 1, 5, 5, 1, 0},
+			{"2001:db8::9 203.0.113.9", "[203.0.113.9 2001:db8::9] true", 1, 5, 6, 1, 0},
+			{"2001:db8::8 v4-fails", "[203.0.113.9 2001:db8::8] true", 1, 5, 7, 1, 0},
+			{"203.0.113.7", "[203.0.113.7] true", 1, 5, 8, 1, 0},
+			{"203.0.113.7", "[203.0.113.7] true", 3600, 5, 8, 1, 0},
+			{"203.0.113.7", "[203.0.113.7] true", 3600, 605, 8, 2, 0},
+			{"203.0.113.7", "[] false", 0, 5, 8, 0, 1},
+			{"203.0.113.6", "[203.0.113.6] true", 0, 10, 9, 2, 2},
 		} {
 			answer.Store(row.answer)
 			ttl.Store(row.ttl)
@@ -185,28 +186,12 @@ func TestNames(t *testing.T) {
 			<-time.After(time.Duration(row.seconds) * time.Second)
 			synctest.Wait()
 			addresses, known := f.Addresses("lb")
-			if got := fmt.Sprint(addresses); got != row.want || known != (row.want != "[]") || changes.Load() != row.changes || asked.Load() != row.asked {
-				t.Errorf("%+v: got %s, %v after %d changes, asked %d times", row, got, known, changes.Load(), asked.Load())
+			if got := fmt.Sprint(addresses, known); got != row.want || changes.Load() != row.changes || asked.Load() != row.asked {
+				t.Errorf("%+v: got %s after %d changes, asked %d times", row, got, changes.Load(), asked.Load())
 			}
 		}
 		cancel()
 	})
-}
-
-// TestOneFamilyIsResolved: a new leader does not know a name before both families were answered, or one was not three times.
-func TestOneFamilyIsResolved(t *testing.T) {
-	f := &Frontends{Clock: clock.RealClock{}, Lookup: func(_ context.Context, _ string, kind uint16) ([]netip.Addr, time.Duration, error) {
-		if kind == dns.TypeA {
-			return nil, 0, errors.New("timeout")
-		}
-		return []netip.Addr{netip.MustParseAddr("2001:db8::9")}, time.Hour, nil
-	}}
-	for turn, want := range []bool{false, false, true} {
-		f.resolve(t.Context(), []string{"lb"})
-		if _, known := f.Addresses("lb"); known != want {
-			t.Errorf("turn %d: known is %v", turn, known)
-		}
-	}
 }
 
 // TestLookUp asks real name servers, the first of which does not know the name.
