@@ -13,18 +13,15 @@ import (
 
 // TestOptions: what is missing has a default. TestWrongFlags has the values that are refused.
 func TestOptions(t *testing.T) {
-	completed, err := Options{
-		Cluster: "name.registry", Prefer: "cluster",
-		Members:      []member.Static{{Cluster: "west"}, {Cluster: "north"}},
-		MemberLimits: limits.Limits{Services: 1, SliceBytes: 2 << 20},
-	}.complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := limits.Limits{Services: 1, Endpoints: limits.Default.Endpoints, SliceBytes: 2 << 20}
-	if completed.Namespace != member.DefaultNamespace || completed.Clock == nil || completed.Registry == nil ||
-		completed.MemberLimits != want {
-		t.Errorf("got %+v", completed)
+	few := limits.Limits{Services: 1, Endpoints: 2, SliceBytes: 3}
+	for given, want := range map[limits.Limits]limits.Limits{few: few, {}: limits.Default} {
+		completed, err := Options{
+			Cluster: "name.registry", Prefer: "cluster", Members: []member.Static{{Cluster: "west"}, {Cluster: "north"}}, MemberLimits: given,
+		}.complete()
+		if err != nil || completed.Namespace != member.DefaultNamespace || completed.Clock == nil || completed.Registry == nil ||
+			completed.MemberLimits != want {
+			t.Errorf("got %+v, %v", completed, err)
+		}
 	}
 }
 

@@ -160,8 +160,8 @@ func TestNames(t *testing.T) {
 		<-time.After(time.Second)
 		for _, row := range []struct {
 			answer, want        string // want has the addresses, and whether they are known
-			ttl, seconds        int64 // the answer is valid for, and how long it may take
-			changes, asked, now int64 // now is the case of the names that are used
+			ttl, seconds        int64  // the answer is valid for, and how long it may take
+			changes, asked, now int64  // now is the case of the names that are used
 		}{
 			{"v4-fails 2001:db8::9", "[2001:db8::9] false", 1, 5, 1, 1, 0},
 			{"v4-fails 2001:db8::9", "[2001:db8::9] true", 1, 5, 2, 1, 0},
