@@ -64,7 +64,7 @@ func TestARelistOfPackedSlicesShrinks(t *testing.T) {
 	for range 2 {
 		list := listed(count, "1")
 		original := slices.Clone(list) // client-go has the list meanwhile, too
-		if err := (store{i.Informer}).Replace(list, "1"); err != nil {
+		if err := store(i).Replace(list, "1"); err != nil {
 			t.Fatal(err)
 		}
 		runtime.KeepAlive(original)
@@ -101,7 +101,7 @@ func TestARelistTells(t *testing.T) {
 			{other, []string{"slice-0@1 slice-0@1"}, 0},
 		} {
 			told = nil
-			if err := (store{i.Informer}).Replace(step.list, "9"); err != nil {
+			if err := store(i).Replace(step.list, "9"); err != nil {
 				t.Fatal(err)
 			}
 			endpoints := 0
@@ -134,7 +134,7 @@ func TestTheCacheComesFirst(t *testing.T) {
 			t.Errorf("the cache has %s, want %s", cached, want)
 		}
 	})
-	s := store{i.Informer}
+	s := store(i)
 	if err := errors.Join(s.Add(listed(1, "1")[0]), s.Update(listed(1, "2")[0]), s.Delete(listed(1, "2")[0]),
 		s.Replace(listed(1, "3"), ""), s.Replace(nil, "")); err != nil || told != "1 2 none 3 none " {
 		t.Errorf("told of %s, %v", told, err)
