@@ -141,7 +141,7 @@ func (i *Informer) tell(before, after any) {
 // handled returns an object as handlers know it.
 func handled(object any) metav1.Object {
 	if slice, ok := object.(*export.Packed); ok {
-		return slice.OpenMetadata()
+		return slice.GetObjectMeta()
 	}
 	accessed, _ := object.(metav1.Object)
 	return accessed

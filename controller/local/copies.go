@@ -88,7 +88,7 @@ func (c *Cluster) Imported(cluster string) map[types.NamespacedName]limits.Weigh
 func (c *Cluster) ServicesFrom(cluster string) map[types.NamespacedName]struct{} {
 	services := map[types.NamespacedName]struct{}{}
 	for _, slice := range c.packed(bySourceCluster, cluster) {
-		services[export.ServiceOf(slice.OpenMetadata())] = struct{}{}
+		services[export.ServiceOf(slice.GetObjectMeta())] = struct{}{}
 	}
 	for _, service := range c.usedFrom(cluster) {
 		services[service] = struct{}{}

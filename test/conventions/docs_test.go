@@ -93,7 +93,7 @@ const failures, monitoring = "docs/operate/failures.md", root + "/deploy/chart/f
 // TestNamesInDocumentsExist holds the reasons of Events and conditions, and what else is named like them, against the
 // code.
 func TestNamesInDocumentsExist(t *testing.T) {
-	names := map[string]bool{"InternalIP": true} // of Kubernetes
+	names := map[string]bool{"InternalIP": true, "ServiceImport": true} // of Kubernetes and the MCS API
 	literal := regexp.MustCompile(`"(\w+)"`)
 	standard := regexp.MustCompile(`\.(?:Service(?:Export|Import)(?:Reason|Condition)|ServiceTrafficDistribution)(\w+)`)
 	// The security model names the tests of its promises.

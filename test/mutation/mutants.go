@@ -92,7 +92,7 @@ var reading = []mutant{
 		`c.used.Load(service)`, `c.used.Load(types.NamespacedName{})`),
 	at("controller/limits/store.go", "what a restored etcd says again under an old resourceVersion is not seen",
 		`old != nil && old.packed.Equal(is.packed)`,
-		`old != nil && old.packed.OpenMetadata().ResourceVersion == published.ResourceVersion`),
+		`old != nil && old.packed.GetObjectMeta().GetResourceVersion() == published.ResourceVersion`),
 	at("controller/member/connection.go", "a watch is resumed in an etcd that was restored from a backup, and what it lost stays",
 		` || order < 0`, ` || order < -1`),
 	at("controller/member/connection.go", "a watch is resumed in another cluster at the same address, and slices of both mix",
