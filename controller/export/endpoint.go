@@ -49,8 +49,6 @@ type endpointReader struct {
 	demoted []int
 	object  string
 	found   *problems
-	// zones are the valid zones so far. Many endpoints share one, and its check costs more than all others together.
-	zones map[string]bool
 }
 
 // read returns the valid endpoints. They share immutable parts with the input.
@@ -63,7 +61,6 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 	for _, i := range r.demoted {
 		demoted[i] = true
 	}
-	r.zones = map[string]bool{}
 	out := make([]discoveryv1.Endpoint, 0, len(in))
 	for i := range in {
 		addresses := r.address(in[i].Addresses)
@@ -77,7 +74,7 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 			Addresses:  addresses,
 			Conditions: Conditions(ready, ready || ptr.Deref(c.Serving, true), !ready && ptr.Deref(c.Terminating, false)),
 			Hostname:   r.text("hostname", in[i].Hostname, validation.IsDNS1123Label),
-			Zone:       r.text("zone", in[i].Zone, r.checkZone),
+			Zone:       r.text("zone", in[i].Zone, validation.IsValidLabelValue),
 		}
 		if r.own {
 			endpoint.NodeName = in[i].NodeName
@@ -124,17 +121,6 @@ func (r *endpointReader) address(in []string) []string {
 		return refuse(ReasonForeignAddress, "%s is outside the ranges of its cluster", address)
 	}
 	return canonical
-}
-
-func (r *endpointReader) checkZone(zone string) []string {
-	if r.zones[zone] {
-		return nil
-	}
-	wrong := validation.IsValidLabelValue(zone)
-	if len(wrong) == 0 {
-		r.zones[zone] = true
-	}
-	return wrong
 }
 
 // text returns an optional field of an endpoint, nil if it is invalid.
