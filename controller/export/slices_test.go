@@ -322,10 +322,16 @@ func TestKeptSlices(t *testing.T) {
 // TestStrip: how the DNS of a cluster answers is not part of its snapshot, and a hostile member cannot fill memory with
 // what nobody reads.
 func TestStrip(t *testing.T) {
-	kept := map[string]string{AnnotationSnapshotPrefix + "v1": "{}"}
 	want := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: kept, Labels: map[string]string{LabelService: "web"}},
-		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}, Hostname: ptr.To("web-0"), Zone: ptr.To("a")}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "web", ResourceVersion: "7", DeletionTimestamp: &metav1.Time{Time: created},
+			Annotations: map[string]string{AnnotationSnapshotPrefix + "v9": "{}", AnnotationTriggerTime: "t"},
+			Labels:      map[string]string{LabelService: "web", LabelExposed: "web", LabelSourceCluster: "east", LabelSliceManagedBy: Manager},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{
+			{Addresses: []string{"10.1.0.1"}, Hostname: ptr.To("web-0"), Zone: ptr.To("a"), Conditions: Conditions(true, true, false)}, {},
+		},
 	}
 	full := want.DeepCopy()
 	full.Annotations[AnnotationSRV], full.Annotations["other"], full.Labels["other"] = "x", "x", "x"
