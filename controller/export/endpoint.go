@@ -38,12 +38,9 @@ func condition(value bool) *bool {
 // An endpointReader converts the endpoints of a slice to those of a view.
 type endpointReader struct {
 	addressType discoveryv1.AddressType
-	// own endpoints keep what only means something in the cluster itself.
-	own bool
-	// within restricts the addresses; empty means no restriction.
-	within []netip.Prefix
-	// owns is Source.Owns.
-	owns    func(address string, exposed bool) bool
+	// from is the member that the endpoints are of, nil for the local cluster: they keep what only means something in the
+	// cluster itself.
+	from    *Source
 	exposed bool
 	// demoted are the indices of ready endpoints that a merge demoted.
 	demoted []int
@@ -76,7 +73,7 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 			Hostname:   r.text("hostname", in[i].Hostname, validation.IsDNS1123Label),
 			Zone:       r.text("zone", in[i].Zone, validation.IsValidLabelValue),
 		}
-		if r.own {
+		if r.from == nil {
 			endpoint.NodeName = in[i].NodeName
 			endpoint.TargetRef = in[i].TargetRef
 		}
@@ -109,15 +106,16 @@ func (r *endpointReader) address(in []string) []string {
 	canonical := in[:1]
 	if address.String() != text {
 		// Local slices may have any form; a snapshot has the canonical one.
-		if !r.own {
+		if r.from != nil {
 			return refuse(ReasonBadAddress, "%q is not in canonical form, %s", text, address)
 		}
 		canonical = []string{address.String()}
 	}
-	if r.owns != nil && r.owns(canonical[0], r.exposed) {
+	switch {
+	case r.from == nil:
+	case r.from.Owns != nil && r.from.Owns(canonical[0], r.exposed):
 		return refuse(ReasonBadAddress, "%s is an address of this cluster: of a node, the API server, or a range of Services or pods", address)
-	}
-	if len(r.within) > 0 && !slices.ContainsFunc(r.within, func(p netip.Prefix) bool { return p.Contains(address) }) {
+	case len(r.from.CIDRs) > 0 && !slices.ContainsFunc(r.from.CIDRs, func(p netip.Prefix) bool { return p.Contains(address) }):
 		return refuse(ReasonForeignAddress, "%s is outside the ranges of its cluster", address)
 	}
 	return canonical

@@ -140,14 +140,13 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 func (e Exporter) kept(view *View, exposure Exposure, all []Slice) (kept []Slice) {
 	conditions := best(view)
 	for _, published := range SlicesOf(e.Cluster, e.published) {
-		decoded, _, err := readSnapshot(published.Annotations)
+		decoded, _, err := readSnapshot(published)
 		slice := decoded.Slice.Slice
 		if err != nil || !IsManaged(published) || slice.Exposed == "" && slice.Network == e.Network {
 			continue
 		}
-		slice.Name = published.Name
-		reader := endpointReader{addressType: published.AddressType, own: true, demoted: decoded.Slice.Demoted, found: &problems{}}
-		slice.AddressType, slice.Clusters, slice.Endpoints = published.AddressType, view.Slices[0].Clusters, reader.read(published.Endpoints)
+		reader := endpointReader{addressType: slice.AddressType, demoted: decoded.Slice.Demoted, found: &problems{}}
+		slice.Name, slice.Clusters, slice.Endpoints = published.Name, view.Slices[0].Clusters, reader.read(published.Endpoints)
 		if slice.Exposed != "" {
 			all = nil
 		}
@@ -167,7 +166,7 @@ func (e Exporter) publish(view *View, exposure Exposure, all []Slice, found *pro
 		all = []Slice{{AddressType: view.Slices[0].AddressType}}
 	}
 	for i, each := range all {
-		reader := endpointReader{addressType: each.AddressType, own: true, object: "ServiceExport " + view.Service.String(), found: found}
+		reader := endpointReader{addressType: each.AddressType, object: "ServiceExport " + view.Service.String(), found: found}
 		all[i] = e.slice(view.Service, "exposed/"+cmp.Or(each.Name, strconv.Itoa(i)), each.AddressType, view.Slices[0].Clusters)
 		all[i].Exposed, all[i].Targets, all[i].Endpoints = exposure, each.Targets, reader.read(each.Endpoints)
 	}
@@ -295,7 +294,7 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 			if !IsExposed(published) || !slices.ContainsFunc(published.Endpoints, isPod) {
 				continue
 			}
-			decoded, _, _ := readSnapshot(published.Annotations) // its own ports have the names of the import
+			decoded, _, _ := readSnapshot(published) // its own ports have the names of the import
 			if decoded.Slice.Exposed == "" {
 				continue // kept of another network: they are those of the pod
 			}

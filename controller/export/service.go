@@ -89,7 +89,7 @@ func (e Exporter) ownSlice(view *View, slice *discoveryv1.EndpointSlice, cluster
 		found.add(ReasonBadAddressType, object, "address type %q is not exported", slice.AddressType)
 		return Slice{}, false
 	}
-	reader := endpointReader{addressType: slice.AddressType, own: true, object: object, found: found}
+	reader := endpointReader{addressType: slice.AddressType, object: object, found: found}
 	own := e.slice(view.Service, slice.Name, slice.AddressType, clusters)
 	own.Targets, own.Endpoints, own.TriggerTime = targetsOf(view.Spec.Ports, slice.Ports), reader.read(slice.Endpoints), triggerTime(slice)
 	return own, true

@@ -50,102 +50,84 @@ func SlicesOf(cluster string, all []*discoveryv1.EndpointSlice) []*discoveryv1.E
 // say so. It shares immutable parts with the inputs, which stay unchanged.
 func FromSlices(from Source, service types.NamespacedName, endpointSlices, copies []*discoveryv1.EndpointSlice,
 ) (_ *View, _ []Problem, used []*discoveryv1.EndpointSlice) {
-	r := viewReader{from: from, service: service, names: make(map[string]bool)}
 	if from.Keep {
 		endpointSlices, copies = copies, nil
 	}
+	r := viewReader{from: from, view: &View{Cluster: from.Cluster, Service: service}, names: map[string]bool{}}
 	// Sort, so that the result does not depend on the order of the input.
-	ordered := slices.SortedStableFunc(slices.Values(endpointSlices), func(a, b *discoveryv1.EndpointSlice) int {
+	for _, slice := range slices.SortedStableFunc(slices.Values(endpointSlices), func(a, b *discoveryv1.EndpointSlice) int {
 		return cmp.Compare(a.Name, b.Name)
-	})
-	for _, slice := range ordered {
+	}) {
 		// One that is being deleted is withdrawn: a finalizer of somebody else may hold it for long.
 		if IsManaged(slice) && slice.DeletionTimestamp == nil {
-			r.read(slice)
+			r.accept(slice)
 		}
 	}
-	view, used := r.view(copies)
+	slices.SortFunc(r.accepted, func(a, b acceptedSlice) int { return cmp.Compare(a.decoded.Slice.Name, b.decoded.Slice.Name) })
+	for _, slice := range r.accepted {
+		r.read(slice)
+	}
+	view, used := r.complete(copies)
 	if from.Keep && view != nil {
 		used = endpointSlices
 	}
 	return view, r.found.list, used
 }
 
-// A viewReader collects the readable slices of one export.
+// A viewReader makes the view of the readable slices of one export.
 type viewReader struct {
-	from    Source
-	service types.NamespacedName
-
-	readable []readableSlice
-	// names are the names of the readable slices, and refused those of the others.
+	from     Source
+	view     *View
+	accepted []acceptedSlice
+	// names are the names of the slices that are part of the view, and refused those of the others.
 	names   map[string]bool
 	refused []string
 	found   problems
+	// absent is the first slice by name that says that the Service does not exist.
+	absent *Slice
 	// otherNetwork is a slice that is not for the network of the reader, empty for none.
 	otherNetwork string
 }
 
-type readableSlice struct {
-	Slice
-	object  string
+type acceptedSlice struct {
+	*discoveryv1.EndpointSlice
 	decoded snapshot
 }
 
-func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
+// accept decodes the snapshot of a slice. It reports a slice that is refused as a whole.
+func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) {
 	object := objectName(slice)
-	decoded, reason, err := r.accept(slice)
-	if err != nil {
+	decoded, reason, err := r.check(slice)
+	name := decoded.Slice.Name
+	switch {
+	case err != nil:
 		r.found.add(reason, object, "%v", err)
 		r.refused = append(r.refused, slice.Name)
-		return
-	}
-	if text := decoded.clusters.String(); text != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader) {
-		return
-	}
-	if !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {
+	case decoded.Clusters != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader): // it does not exist for the reader
+	case !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != ""):
 		r.otherNetwork = object
-		return
-	}
-	name := decoded.Slice.Name
-	if r.names[name] {
+	case r.names[name]:
 		r.found.add(ReasonDuplicate, object, "another slice has the name %q too", name)
-		return
+	default:
+		r.names[name] = true
+		r.accepted = append(r.accepted, acceptedSlice{slice, decoded})
 	}
-	r.names[name] = true
-	out := Slice{
-		Name: name, AddressType: slice.AddressType, Clusters: decoded.clusters.String(),
-		Network: decoded.Slice.Network, Exposed: decoded.Slice.Exposed,
-	}
-	if !decoded.Absent {
-		endpoints := endpointReader{
-			addressType: slice.AddressType,
-			within:      r.from.CIDRs,
-			owns:        r.from.Owns,
-			exposed:     out.Exposed != "",
-			demoted:     decoded.Slice.Demoted,
-			object:      object,
-			found:       &r.found,
-		}
-		out.Targets = r.targets(decoded.Slice.Targets, object)
-		out.Endpoints = endpoints.read(slice.Endpoints)
-		out.TriggerTime = triggerTime(slice)
-	}
-	r.readable = append(r.readable, readableSlice{Slice: out, object: object, decoded: decoded})
 }
 
-// accept decodes the snapshot of a slice, or returns why the slice is refused as a whole.
-func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
-	if ServiceOf(slice) != r.service || slice.Labels[LabelSourceCluster] != r.from.Cluster {
+// check decodes the snapshot of a slice, or returns why the slice is refused.
+func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
+	service := r.view.Service
+	if ServiceOf(slice) != service || slice.Labels[LabelSourceCluster] != r.from.Cluster {
 		return snapshot{}, ReasonNotOurs, fmt.Errorf(
-			"its namespace or labels are not those of service %s in cluster %q", r.service, r.from.Cluster)
+			"its namespace or labels are not those of service %s in cluster %q", service, r.from.Cluster)
 	}
-	if !validName(r.service.Name) {
-		return snapshot{}, ReasonInvalidName, fmt.Errorf("no Service can have the name %q", r.service.Name)
+	if !validName(service.Name) {
+		return snapshot{}, ReasonInvalidName, fmt.Errorf("no Service can have the name %q", service.Name)
 	}
 	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
 		return snapshot{}, ReasonBadAddressType, fmt.Errorf("address type %.100q is not known", slice.AddressType)
 	}
-	decoded, reason, err := readSnapshot(slice.Annotations)
+	decoded, reason, err := readSnapshot(slice)
 	switch {
 	case err != nil:
 		return snapshot{}, reason, err
@@ -154,69 +136,69 @@ func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason,
 			decoded.Cluster, r.from.Cluster)
 	case len(validation.IsDNS1123Subdomain(decoded.Slice.Name)) > 0:
 		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("slice name %.100q is not valid", decoded.Slice.Name)
+	case !decoded.Absent && decoded.Service == nil:
+		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("it has no service")
 	}
 	return decoded, "", nil
 }
 
-func (r *viewReader) targets(in []Target, object string) []Target {
-	var out []Target
-	for _, target := range in {
-		if !knownProtocol(target.Protocol) || !validNumber(target.Number) || !validNumber(target.Port) {
-			r.found.add(ReasonBadSnapshot, object, "target %d of port %d/%.100s is not valid", target.Port,
-				target.Number, target.Protocol)
-			continue
-		}
-		out = append(out, target)
+// read adds an accepted slice to the view. The first slice by name has the spec of the service.
+func (r *viewReader) read(accepted acceptedSlice) {
+	object := objectName(accepted.EndpointSlice)
+	slice := accepted.decoded.Slice.Slice
+	if accepted.decoded.Absent {
+		slice.Targets = nil
+		r.absent = cmp.Or(r.absent, &slice)
+		return
 	}
-	return out
+	if r.view.Spec == nil {
+		spec, err := validSpec(*accepted.decoded.Service, object, &r.found)
+		if err != nil {
+			r.found.add(ReasonBadSnapshot, object, "%v", err)
+			delete(r.names, slice.Name)
+			r.refused = append(r.refused, slice.Name)
+			return
+		}
+		r.view.Spec = spec
+	}
+	slice.Targets = slices.DeleteFunc(slice.Targets, func(t Target) bool {
+		if knownProtocol(t.Protocol) && validNumber(t.Number) && validNumber(t.Port) {
+			return false
+		}
+		r.found.add(ReasonBadSnapshot, object, "target %d of port %d/%.100s is not valid", t.Port, t.Number, t.Protocol)
+		return true
+	})
+	endpoints := endpointReader{
+		addressType: slice.AddressType, from: &r.from, exposed: slice.Exposed != "", demoted: accepted.decoded.Slice.Demoted,
+		object: object, found: &r.found,
+	}
+	slice.Endpoints, slice.TriggerTime = endpoints.read(accepted.Endpoints), triggerTime(accepted.EndpointSlice)
+	r.view.Slices = append(r.view.Slices, slice)
 }
 
-// view returns the view of the slices that were read and of the copies of refused ones, nil if there are none, and these
-// copies.
-func (r *viewReader) view(copies []*discoveryv1.EndpointSlice) (_ *View, used []*discoveryv1.EndpointSlice) {
-	slices.SortFunc(r.readable, func(a, b readableSlice) int { return cmp.Compare(a.Name, b.Name) })
-	view := &View{Cluster: r.from.Cluster, Service: r.service}
-	for _, slice := range r.readable {
-		if slice.decoded.Absent {
-			continue
-		}
-		// The first slice by name has the spec of the service.
-		if view.Spec == nil {
-			unchecked, err := slice.decoded.spec()
-			if err == nil {
-				view.Spec, err = validSpec(unchecked, slice.object, &r.found)
-			}
-			if err != nil {
-				r.found.add(ReasonBadSnapshot, slice.object, "%v", err)
-				delete(r.names, slice.Name)
-				r.refused = append(r.refused, slice.Name)
-				continue
-			}
-		}
-		view.Slices = append(view.Slices, slice.Slice)
-	}
+// complete returns the view with the copies of refused slices, nil if there is no slice, and these copies.
+func (r *viewReader) complete(copies []*discoveryv1.EndpointSlice) (_ *View, used []*discoveryv1.EndpointSlice) {
+	view := r.view
 	known, used := r.known(copies)
 	if known != nil && !known.Absent() {
 		view.Spec = cmp.Or(view.Spec, known.Spec)
 		view.Slices = append(view.Slices, known.Slices...)
 		slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
 	}
-	if len(r.readable) == 0 && len(view.Slices) == 0 && r.otherNetwork != "" {
-		r.found.add(ReasonNotExposed, r.otherNetwork, "its endpoints are in another network, and the export is not exposed to others: "+
-			"annotate the ServiceExport in cluster %s with %s", r.from.Cluster, AnnotationExpose)
-	}
-	if len(view.Slices) == 0 {
-		absent := slices.IndexFunc(r.readable, func(slice readableSlice) bool { return slice.decoded.Absent })
-		if absent < 0 {
-			return known, used
-		}
-		view.Slices = []Slice{r.readable[absent].Slice}
-		return view, used
-	}
 	for i := range view.Slices {
 		view.Slices[i].Targets = ofPorts(view.Slices[i].Targets, view.Spec.Ports)
 	}
-	return view, used
+	switch {
+	case len(view.Slices) > 0:
+		return view, used
+	case r.absent != nil:
+		view.Slices = []Slice{*r.absent}
+		return view, used
+	case len(r.accepted) == 0 && r.otherNetwork != "":
+		r.found.add(ReasonNotExposed, r.otherNetwork, "its endpoints are in another network, and the export is not exposed to others: "+
+			"annotate the ServiceExport in cluster %s with %s", r.from.Cluster, AnnotationExpose)
+	}
+	return known, used
 }
 
 // known returns the view of the copies that count instead of refused slices, nil if there are none, and these copies.
@@ -225,7 +207,7 @@ func (r *viewReader) known(copies []*discoveryv1.EndpointSlice) (_ *View, used [
 	for _, name := range r.refused {
 		// A slice may be refused because of its address type, which its copy was named after.
 		for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-			names[SliceName(r.from.Cluster, r.service, name, addressType)] = !r.names[name]
+			names[SliceName(r.from.Cluster, r.view.Service, name, addressType)] = !r.names[name]
 		}
 	}
 	for _, slice := range copies {
@@ -238,7 +220,7 @@ func (r *viewReader) known(copies []*discoveryv1.EndpointSlice) (_ *View, used [
 	}
 	from := r.from
 	from.Keep = true
-	view, _, _ := FromSlices(from, r.service, nil, used)
+	view, _, _ := FromSlices(from, r.view.Service, nil, used)
 	return view, used
 }
 

@@ -73,13 +73,13 @@ func TestRefusedSlices(t *testing.T) {
 		{"no slice name", `"name":"web-east-1",`, ``, `BadSnapshot: slice name "" is not valid`},
 		{"bad slice name", `"web-east-1"`, `"../x"`, `BadSnapshot: slice name "../x" is not valid`},
 		{"no service", `"service"`, `"x"`, `BadSnapshot: it has no service`},
-		{"no time", `2026-03-01T12:00:00Z`, `yesterday`, "BadSnapshot: parsing time \"yesterday\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"yesterday\" as \"2006\""},
+		{"no time", `2026-03-01T12:00:00Z`, `yesterday`, "BadSnapshot: its snapshot does not parse: parsing time \"yesterday\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"yesterday\" as \"2006\""},
 		{"a year that cannot be written", `2026-03-01T12:00:00Z`, `9999-12-31T23:59:59-23:00`, `BadSnapshot: year 10000 of creation cannot be written`},
 		{"a second before the first possible time", `2026-03-01T12:00:00Z`, `2014-05-31T23:59:59Z`, `BadSnapshot: its creation time 2014-05-31T23:59:59Z is before Kubernetes existed: create the ServiceExport again with the clock of its API server corrected`},
 		{"unknown type", `ClusterSetIP`, `ExternalName`, `BadSnapshot: type "ExternalName" is not known`},
 		{"no family", `["IPv4"]`, `[]`, `BadSnapshot: it has no IP family`},
 		{"many ports", `{"protocol":"TCP","port":80}`, strings.Repeat(`{},`, 100) + `{}`, `BadSnapshot: it has 101 ports; the limit is 100`},
-		{"ports no list", `[{"protocol":"TCP","port":80}]`, `7`, `BadSnapshot: json: cannot unmarshal number into Go struct field Spec.ports of type []export.Port`},
+		{"ports no list", `[{"protocol":"TCP","port":80}]`, `7`, `BadSnapshot: its snapshot does not parse: json: cannot unmarshal number into Go struct field Spec.service.ports of type []export.Port`},
 	} {
 		tests[row.name] = refused{altered(row.old, row.replacement), row.want}
 	}

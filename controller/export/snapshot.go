@@ -5,7 +5,6 @@ package export
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,8 +23,8 @@ type snapshot struct {
 	Clusters string `json:"clusters,omitempty"`
 	// Absent is set for an export without its Service, which has no spec: see View.Absent.
 	Absent bool `json:"absent,omitempty"`
-	// Service is a Spec. All slices of an export have it, and only one slice's is decoded.
-	Service json.RawMessage `json:"service,omitempty"`
+	// Service is nil if the export is absent. All slices of an export have it, and that of one counts.
+	Service *Spec `json:"service,omitempty"`
 	Slice   struct {
 		Slice
 		// Demoted are the indices of endpoints that are ready, and that a merge demoted.
@@ -39,10 +38,7 @@ type snapshot struct {
 // Annotations returns the annotations of a published slice of a view or its copy in a new map: the snapshot and the trigger
 // time. demoted are the ascending indices of endpoints that a merge demotes; they are ready in the view.
 func (v *View) Annotations(slice *Slice, demoted []int) map[string]string {
-	out := snapshot{Cluster: v.Cluster, Clusters: slice.Clusters, Absent: v.Absent()}
-	if !v.Absent() {
-		out.Service = marshal(v.Spec)
-	}
+	out := snapshot{Cluster: v.Cluster, Clusters: slice.Clusters, Absent: v.Absent(), Service: v.Spec}
 	out.Slice.Slice, out.Slice.Demoted = *slice, demoted
 	annotations := map[string]string{AnnotationSnapshot: string(marshal(out))}
 	if slice.TriggerTime != "" {
@@ -51,25 +47,15 @@ func (v *View) Annotations(slice *Slice, demoted []int) map[string]string {
 	return annotations
 }
 
-// spec returns the unchecked spec.
-func (s *snapshot) spec() (spec Spec, err error) {
-	if len(s.Service) == 0 {
-		return Spec{}, errors.New("it has no service")
-	}
-	if err := json.Unmarshal(s.Service, &spec); err != nil {
-		return Spec{}, syntaxError(err)
-	}
-	return spec, nil
-}
-
 // maxSnapshot bounds one snapshot in bytes, to the API server's limit for all annotations of an object.
 const maxSnapshot = 256 << 10
 
-// readSnapshot decodes the snapshot in the annotations of a slice. The reason is set with the error.
-func readSnapshot(annotations map[string]string) (snapshot, Reason, error) {
-	text, found := annotations[AnnotationSnapshot]
+// readSnapshot decodes the snapshot of a slice, which has its address type and its clusters then. The reason is set with the
+// error.
+func readSnapshot(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
+	text, found := slice.Annotations[AnnotationSnapshot]
 	if !found {
-		for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		for _, key := range slices.Sorted(maps.Keys(slice.Annotations)) {
 			if version, found := strings.CutPrefix(key, AnnotationSnapshotPrefix); found {
 				return snapshot{}, ReasonUnknownVersion,
 					fmt.Errorf("its snapshot is of unknown version %.100q; upgrade this controller", version)
@@ -86,20 +72,18 @@ func readSnapshot(annotations map[string]string) (snapshot, Reason, error) {
 		out.clusters, err = scope.ParseAbsolute(out.Clusters)
 	}
 	if err != nil {
-		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("its snapshot does not parse: %w", syntaxError(err))
+		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("its snapshot does not parse: %s", Cut(err.Error(), 200))
 	}
+	out.Slice.AddressType, out.Slice.Clusters = slice.AddressType, out.Clusters
 	return out, "", nil
 }
 
 // ClustersOf returns the cluster selector in the snapshot of a published slice, empty if the slice is for all clusters or
 // cannot be read.
 func ClustersOf(slice *discoveryv1.EndpointSlice) string {
-	decoded, _, _ := readSnapshot(slice.Annotations)
-	return decoded.clusters.String()
+	decoded, _, _ := readSnapshot(slice)
+	return decoded.Slice.Clusters
 }
-
-// syntaxError replaces errors of the decoder that quote the text at any length.
-func syntaxError(err error) error { return errors.New(Cut(err.Error(), 200)) }
 
 // marshal returns compact JSON without HTML escapes. The value must always marshal.
 func marshal(value any) []byte {

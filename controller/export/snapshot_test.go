@@ -119,7 +119,7 @@ func TestAbsentAmongOthers(t *testing.T) {
 	full := away[0].DeepCopy()
 	full.Endpoints = present[0].Endpoints
 	full.Annotations[AnnotationSnapshot] = strings.Replace(full.Annotations[AnnotationSnapshot], `"slice":{`,
-		`"service":{"created":"x"},"slice":{"targets":[{"protocol":"TCP","port":80,"target":8080}],`, 1)
+		`"service":{"type":"x"},"slice":{"targets":[{"protocol":"TCP","port":80,"target":8080}],`, 1)
 	diff(t, "with endpoints", read(nil, full), gone)
 }
 

@@ -8,7 +8,7 @@ const networks = "TestScenarios/network"
 // scoping are mistakes in what clusters an export is for.
 var scoping = []mutant{
 	at("controller/export/slices.go", "clusters import what is not for them",
-		`text != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader)`, `text != "" && false`),
+		`!decoded.clusters.Selects(r.from.Reader, r.from.Reader)`, `false`),
 	at("controller/export/service.go", "an export whose choice of clusters is misplaced is for all clusters",
 		`_, misplaced := elsewhere[AnnotationClusters]; misplaced {`, `_ = elsewhere; false {`),
 	at("controller/export/service.go", "a misplaced border has no effect, and nothing says so",
@@ -39,11 +39,11 @@ var scoping = []mutant{
 	at("cmd/kubectl-clusterset/setup/cidrs.go", "join refuses the endpoints of a CNI that ignores the ranges of nodes",
 		`!pod.Spec.HostNetwork && !Covers`, `false && !Covers`),
 	at("controller/export/endpoint.go", "a member leads clients to the nodes and the API server of their cluster",
-		`if r.owns != nil && r.owns(canonical[0], r.exposed) {`, `if false {`, "TestScenarios/a_member_has_addresses"),
+		`case r.from.Owns != nil && r.from.Owns(canonical[0], r.exposed):`, `case false:`, "TestScenarios/a_member_has_addresses"),
 	at("controller/export/slices.go", "clients connect to addresses of pods in another network, which may be those of other pods here",
-		`if !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != "") {`, `if false {`, networks),
+		`case !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != ""):`, `case false:`, networks),
 	at("controller/export/slices.go", "a cluster that moves to another network forgets what silent members have, and imports get other IPs",
-		`if !r.from.Keep && (decoded`, `if (decoded`, networks),
+		`case !r.from.Keep && (decoded`, `case (decoded`, networks),
 	at("controller/export/expose.go", "a controller that starts withdraws its nodes from other networks until it has listed them",
 		`		known = false
 `, ``),
