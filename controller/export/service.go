@@ -119,7 +119,7 @@ func ChosenClusters(serviceExport *v1beta1.ServiceExport) (string, error) {
 		return "", nil
 	}
 	parsed, err := scope.ParseAbsolute(text)
-	if err != nil || parsed.All() {
+	if err != nil || parsed.Selects(scope.Cluster{}, scope.Cluster{}) { // *
 		return "", err
 	}
 	return text, nil

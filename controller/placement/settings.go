@@ -113,5 +113,5 @@ func parseBorder(text string) (border, error) {
 
 // refuse returns the error for a text. The reason may quote another cluster's text.
 func refuse(text, what string, err error) error {
-	return fmt.Errorf("%q is %s: %s", scope.Shorten(text), what, export.Cut(err.Error(), maxReason))
+	return fmt.Errorf("%.63q is %s: %s", text, what, export.Cut(err.Error(), maxReason))
 }

@@ -29,7 +29,7 @@ func parseWeights(text string) (Weights, error) {
 		return nil, nil
 	}
 	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%q are no weights: %s", scope.Shorten(text), fmt.Sprintf(format, args...))
+		return fmt.Errorf("%.63q are no weights: %s", text, fmt.Sprintf(format, args...))
 	}
 	if len(text) > scope.MaxSelector {
 		return nil, refuse("use at most %d bytes", scope.MaxSelector)
@@ -44,7 +44,7 @@ func parseWeights(text string) (Weights, error) {
 		case !found || id == "" || err != nil || weight < 0 || weight > 100:
 			return nil, refuse("use <cluster id>=<0 to 100>, separated by commas")
 		case repeated:
-			return nil, refuse("%q has two", scope.Shorten(id))
+			return nil, refuse("%.63q has two", id)
 		}
 		weights[id] = weight
 	}

@@ -18,8 +18,6 @@ const (
 	separator = ";"
 	// local is the term that selects the cluster that evaluates it.
 	local = "local"
-	// maxQuoted bounds what a message quotes of a term, in bytes.
-	maxQuoted = 63
 )
 
 // A Cluster is what a selector looks at.
@@ -35,7 +33,6 @@ type Cluster struct {
 type Selector struct {
 	text  string
 	terms []term
-	all   bool
 }
 
 // A term reports whether it applies to a cluster, as seen from the local one.
@@ -60,10 +57,9 @@ func ParseSelector(text string) (Selector, error) {
 			err = errList
 		}
 		if err != nil {
-			return Selector{}, fmt.Errorf("cluster selector, term %q: %w", Shorten(part), err)
+			return Selector{}, fmt.Errorf("cluster selector, term %.63q: %w", part, err)
 		}
 		parsed.terms = append(parsed.terms, one)
-		parsed.all = parsed.all || part == Everything
 	}
 	return parsed, nil
 }
@@ -72,8 +68,8 @@ func ParseSelector(text string) (Selector, error) {
 func ParseAbsolute(text string) (Selector, error) {
 	for part := range strings.SplitSeq(text, separator) {
 		if part = strings.TrimSpace(part); part == local || same.MatchString(part) {
-			return Selector{}, fmt.Errorf("cluster selector, term %q: it has another meaning in each cluster; "+
-				"use ids and properties", Shorten(part))
+			return Selector{}, fmt.Errorf("cluster selector, term %.63q: it has another meaning in each cluster; "+
+				"use ids and properties", part)
 		}
 	}
 	return ParseSelector(text)
@@ -88,14 +84,6 @@ func isList(text string) bool {
 		part = strings.TrimSpace(part)
 		return part != Everything && !id.MatchString(part) && !same.MatchString(part)
 	})
-}
-
-// Shorten bounds what a message quotes of another cluster's text, to 63 bytes.
-func Shorten(text string) string {
-	if len(text) > maxQuoted {
-		return text[:maxQuoted] + "..."
-	}
-	return text
 }
 
 func parseTerm(text string) (term, error) {
@@ -126,13 +114,11 @@ func parseTerm(text string) (term, error) {
 	}, nil
 }
 
-// Selects reports whether the selector selects the cluster, as seen from the local one.
+// Selects reports whether the selector selects the cluster, as seen from the local one. A cluster without id and properties is
+// selected by the term * alone, unless it is the local one.
 func (s Selector) Selects(cluster, local Cluster) bool {
 	return slices.ContainsFunc(s.terms, func(applies term) bool { return applies(cluster, local) })
 }
-
-// All reports whether a term of the selector is *, so that it selects all clusters.
-func (s Selector) All() bool { return s.all }
 
 // String returns the text of the selector.
 func (s Selector) String() string { return s.text }
