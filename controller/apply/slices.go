@@ -126,7 +126,7 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 		}
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
-		export.IsDerivedFor(service, p.observed.Service.Name) {
+		export.IsManaged(service) && export.MayBeDerivedFor(service, p.observed.Service.Name) {
 		errs = append(errs, remove(ctx, p, p.Core.CoreV1().Services(p.namespace()), service))
 	}
 	if service := p.observed.NodePorts; service != nil && p.result.NodePorts == nil && export.IsManaged(service) {

@@ -44,26 +44,23 @@ func ServiceOf(object metav1.Object) types.NamespacedName {
 // IsExposed reports whether a slice or a Service is for clusters of other networks.
 func IsExposed[T metav1.Object](object T) bool { return object.GetLabels()[LabelExposed] != "" }
 
-// DerivedFor returns the service that a Service is derived from, by its label LabelService or else by its owner, a
-// ServiceImport. It ignores names whose DerivedServiceName is not that of the Service, and returns an empty name if
-// none is left. The digest in a derived name has 50 bits, so two services of a namespace can be made to share a name;
-// the name of a Service alone does not identify its import.
-func DerivedFor(derived *corev1.Service) string {
-	named := func(service string) bool {
-		return service != "" && DerivedServiceName(types.NamespacedName{
-			Namespace: derived.Namespace,
-			Name:      service,
-		}) == derived.Name
-	}
-	if service := derived.Labels[LabelService]; named(service) {
-		return service
-	}
+// MayBeDerivedFor reports whether a Service with a derived name is derived from the service of that name: by its label
+// LabelService or else by its owner, a ServiceImport. It ignores names whose DerivedServiceName is not that of the Service, and
+// reports true if none is left, because another writer may have changed the labels. The digest in a derived name has 50 bits,
+// so two services of a namespace can be made to share a name; the name of a Service alone does not identify its import.
+func MayBeDerivedFor(derived *corev1.Service, service string) bool {
+	names := []string{derived.Labels[LabelService]}
 	for _, owner := range derived.OwnerReferences {
-		if owner.Kind == v1beta1.ServiceImportKindName && named(owner.Name) {
-			return owner.Name
+		if owner.Kind == v1beta1.ServiceImportKindName {
+			names = append(names, owner.Name)
 		}
 	}
-	return ""
+	for _, name := range names {
+		if DerivedServiceName(types.NamespacedName{Namespace: derived.Namespace, Name: name}) == derived.Name {
+			return name == service
+		}
+	}
+	return true
 }
 
 // SliceName returns <service>-<cluster>-<digest>, the name of the EndpointSlice that the controller writes for a source
@@ -101,13 +98,6 @@ func Mark(object metav1.Object) {
 	}
 	labels[managedBy(object)] = Manager
 	object.SetLabels(labels)
-}
-
-// IsDerivedFor reports whether a Service of the controller is derived from the service of that name. It is also true if
-// DerivedFor finds no service, because another writer may have changed the labels.
-func IsDerivedFor(derived *corev1.Service, service string) bool {
-	of := DerivedFor(derived)
-	return IsManaged(derived) && (of == "" || of == service)
 }
 
 // managedBy returns the key of the managed-by label of an object.

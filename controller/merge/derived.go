@@ -76,8 +76,7 @@ func foreignService(observed Observed) bool {
 	if derived == nil {
 		return false
 	}
-	of := export.DerivedFor(derived)
-	return of != "" && of != observed.Service.Name || !export.IsManaged(derived) && !Adopted(observed.ServiceImport)
+	return !export.MayBeDerivedFor(derived, observed.Service.Name) || !export.IsManaged(derived) && !Adopted(observed.ServiceImport)
 }
 
 // importFamilies returns the families of an import in a new list: those of its IPs if an older API dropped the families.

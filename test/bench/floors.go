@@ -52,7 +52,7 @@ func madeIn(ctx context.Context, c *fleet.Client) (all []*made, err error) {
 		of(imports.Items[i].Namespace, imports.Items[i].Name).imported = &imports.Items[i]
 	}
 	for i := range services.Items {
-		if service := export.DerivedFor(&services.Items[i]); service != "" {
+		if service := services.Items[i].Labels[export.LabelService]; service != "" {
 			of(services.Items[i].Namespace, service).derived = &services.Items[i]
 		}
 	}
