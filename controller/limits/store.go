@@ -4,6 +4,7 @@ package limits
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,7 +28,7 @@ const (
 type Store struct {
 	cluster string
 	limits  Limits
-	memory  *Pool // nil for no limit
+	memory  *Pool
 	// again has the member listed again: see List. It is nil once it was called.
 	again atomic.Pointer[func()]
 	// truncated is the number of consecutive lists that left something out.
@@ -108,7 +109,7 @@ func placesOf(imported map[types.NamespacedName]Weight) content {
 	return c
 }
 
-// NewStore returns the store of a member, with its part of the memory; a nil Pool is no limit. Until the member is listed, it
+// NewStore returns the store of a member, with its part of the memory. Until the member is listed, it
 // holds the place of what is imported of it.
 func NewStore(cluster string, limits Limits, memory *Pool, imported map[types.NamespacedName]Weight) *Store {
 	s := &Store{cluster: cluster, limits: limits, memory: memory, excess: Excess{}}
@@ -120,10 +121,8 @@ func NewStore(cluster string, limits Limits, memory *Pool, imported map[types.Na
 func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.memory != nil {
-		s.memory.Hold(s.cluster, 0)
-	}
-	s.memory = nil
+	s.memory.Hold(s.cluster, 0)
+	s.memory = NewPool(math.MaxInt)
 }
 
 // Limits returns the member's own limits.
@@ -278,7 +277,7 @@ func (s *Store) admit(to *content, of service, is *slice) Limit {
 		return Services
 	case endpoints > 0 && to.endpoints+endpoints > s.limits.Endpoints:
 		return Endpoints
-	case bytes > 0 && s.memory != nil && !s.memory.Claim(s.cluster, to.bytes+bytes, s.askForList):
+	case bytes > 0 && !s.memory.Claim(s.cluster, to.bytes+bytes, s.askForList):
 		return Memory
 	}
 	of.slices = append(of.slices, is) // not before: the array of the service would keep what is refused
@@ -291,9 +290,7 @@ func (s *Store) admit(to *content, of service, is *slice) Limit {
 func (s *Store) count(change func()) {
 	services, endpoints, bytes := len(s.services), s.endpoints, s.bytes
 	change()
-	if s.memory != nil {
-		s.memory.Hold(s.cluster, s.bytes)
-	}
+	s.memory.Hold(s.cluster, s.bytes)
 	if s.excess[Services] != "" && len(s.services) < services || s.excess[Endpoints] != "" && s.endpoints < endpoints ||
 		s.excess[Memory] != "" && s.bytes < bytes {
 		s.askForList()

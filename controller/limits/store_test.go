@@ -251,7 +251,7 @@ func TestList(t *testing.T) {
 					imported[demo(service)] = WeightOf(sized("a/1", endpoints))
 				}
 			}
-			var memory *Pool
+			memory := NewPool(1 << 30)
 			if bytes > 0 {
 				memory = NewPool(bytes*WeightOf(sized("a/1", 1)).Bytes*16/9 + 16) // of which one member gets 9/16
 				memory.SetMembers([]string{"west"})
@@ -438,7 +438,7 @@ func TestKeepDuringAList(t *testing.T) {
 // TestCopiesOfNoSlice: a service whose copies were deleted while they counted has its place, and once they exist again, they
 // count as what they are.
 func TestCopiesOfNoSlice(t *testing.T) {
-	s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, map[types.NamespacedName]Weight{demo("a"): {}})
+	s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, NewPool(1<<30), map[types.NamespacedName]Weight{demo("a"): {}})
 	for _, endpoints := range []int{0, 5} {
 		s.Keep(demo("a"), Weight{IPv4: endpoints})
 		if len(s.services) != 1 || s.endpoints != endpoints {
@@ -453,7 +453,7 @@ func TestCopiesOfNoSlice(t *testing.T) {
 // TestAgain: what is left out has the member listed again once, after the delay, by what the last list began with.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
+		s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, NewPool(1<<30), nil)
 		began, asked := time.Now(), ""
 		for _, name := range []string{"first", "second"} {
 			list := s.List(nil, func() { asked += fmt.Sprint(name, " after ", time.Since(began)) })
@@ -474,7 +474,7 @@ func TestAgain(t *testing.T) {
 
 // TestRelistsBecomeRare: a member that stays at its limits is listed less and less often, until all of it fits.
 func TestRelistsBecomeRare(t *testing.T) {
-	s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, nil, nil)
+	s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, NewPool(1<<30), nil)
 	list := func(text string) time.Duration {
 		s.Show(s.list(nil, text))
 		return s.relistDelay()

@@ -75,7 +75,7 @@ func TestBounded(t *testing.T) {
 			}))
 			defer server.Close()
 			m := (&surroundings{}).west()
-			m.Store = limits.NewStore("west", limits.Limits{SliceBytes: 100}, nil, nil)
+			m.Store = limits.NewStore("west", limits.Limits{SliceBytes: 100}, limits.NewPool(0), nil)
 			connected(t, m, server.URL, http.DefaultTransport)
 			events, version := 0, "1"
 			count := func(*discoveryv1.EndpointSlice) { events++ }
