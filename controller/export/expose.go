@@ -77,7 +77,7 @@ func hasLocalNodePorts(service *corev1.Service) bool {
 func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, service *corev1.Service, found *problems) []Slice {
 	object := "ServiceExport " + view.Service.String()
 	refuse := func(format string, args ...any) {
-		found.addFor(AnnotationExpose, ReasonNotExposed, object, "clusters of other networks do not reach it: "+format, args...)
+		found.add(ReasonNotExposed, object, "clusters of other networks do not reach it: "+format, args...)
 	}
 	var all []Slice
 	known := true

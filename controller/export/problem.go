@@ -48,11 +48,10 @@ const (
 	ReasonTooLarge Reason = "TooLarge"
 )
 
-// A Problem is what was left out of a view, and why. There is at most one for each reason and object, except that each
-// misplaced key and each invalid annotation of a ServiceExport has its own.
+// A Problem is what was left out of a view, and why. There is at most one for each reason and object.
 type Problem struct {
 	Reason Reason
-	// Object is the kind and name of the object that caused it, as in "EndpointSlice demo/web-x7c2p".
+	// Object is the kind and name of the object that caused it, as in "EndpointSlice demo/web-x7c2p", or an annotation of it.
 	Object string
 	// Message is one sentence about the first occurrence, at most 256 bytes.
 	Message string
@@ -91,14 +90,13 @@ const (
 	InvalidSpec = "InvalidSpec"
 )
 
-// problems collects problems, one for each reason, object and part of it.
+// problems collects problems, one for each reason and object.
 type problems struct {
 	list  []Problem
 	index map[problemKey]int
 }
 
 type problemKey struct {
-	part   string
 	reason Reason
 	object string
 }
@@ -106,14 +104,9 @@ type problemKey struct {
 // maxMessage bounds a problem's message, which may quote other clusters' data.
 const maxMessage = 256
 
+// add returns the problem with its first occurrence, until the next one is added.
 func (p *problems) add(reason Reason, object, format string, args ...any) *Problem {
-	return p.addFor("", reason, object, format, args...)
-}
-
-// addFor is add for a part of the object that has its own problems. It returns the problem with its first occurrence, until
-// the next one is added.
-func (p *problems) addFor(part string, reason Reason, object, format string, args ...any) *Problem {
-	key := problemKey{part, reason, object}
+	key := problemKey{reason, object}
 	if at, known := p.index[key]; known {
 		p.list[at].Count++
 		return &p.list[at]

@@ -51,7 +51,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 	object := "ServiceExport " + name.String()
 	for _, key := range ExportedKeys {
 		if _, has := serviceExport.Annotations[key]; has {
-			found.addFor(key, ReasonMisplacedKey, object, "%s has no effect in metadata.annotations: move it to spec.exportedAnnotations", key)
+			found.add(ReasonMisplacedKey, object+", annotation "+key, "it has no effect in metadata.annotations: move it to spec.exportedAnnotations")
 		}
 	}
 	if view.Spec, err = validSpec(specOf(serviceExport, service), object, &found); err != nil {
@@ -73,8 +73,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 		view.Spec.Saturated = true
 	case "false", "":
 	default:
-		found.addFor(AnnotationSaturated, ReasonBadMetadata, object,
-			"annotation %s is %.20q and has no effect: use true or false", AnnotationSaturated, text)
+		found.add(ReasonBadMetadata, object+", annotation "+AnnotationSaturated, "%.20q has no effect: use true or false", text)
 	}
 	return view, found.list, nil
 }

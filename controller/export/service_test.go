@@ -118,7 +118,8 @@ func TestFromServiceSpec(t *testing.T) {
 
 // TestFromServiceMetadata: what is exported, and keys of the project that are where they have no effect.
 func TestFromServiceMetadata(t *testing.T) {
-	const object, moved = " ServiceExport demo/web: ", " has no effect in metadata.annotations: move it to spec.exportedAnnotations"
+	const object, moved = " ServiceExport demo/web: ", ": it has no effect in metadata.annotations: move it to spec.exportedAnnotations"
+	const misplaced = "MisplacedKey: ServiceExport demo/web, annotation "
 	type keys = map[string]string
 	for name, test := range map[string]struct {
 		annotations, labels, exportedAnnotations, exportedLabels keys
@@ -155,8 +156,7 @@ func TestFromServiceMetadata(t *testing.T) {
 		"the rules of an import on the ServiceExport": {
 			annotations: keys{AnnotationPrefer: "local", AnnotationWithin: "local", AnnotationWeights: "west=1", "note": "x"},
 			problems: []string{
-				"MisplacedKey:" + object + AnnotationPrefer + moved, "MisplacedKey:" + object + AnnotationWithin + moved,
-				"MisplacedKey:" + object + AnnotationWeights + moved,
+				misplaced + AnnotationPrefer + moved, misplaced + AnnotationWithin + moved, misplaced + AnnotationWeights + moved,
 			},
 		},
 		"what is about the ServiceExport among what is exported": {

@@ -12,7 +12,7 @@ var scoping = []mutant{
 	at("controller/export/service.go", "an export whose choice of clusters is misplaced is for all clusters",
 		`_, misplaced := elsewhere[AnnotationClusters]; misplaced {`, `_ = elsewhere; false {`),
 	at("controller/export/service.go", "a misplaced border has no effect, and nothing says so",
-		`found.addFor(key, ReasonMisplacedKey,`, `new(problems).addFor(key, ReasonMisplacedKey,`),
+		`found.add(ReasonMisplacedKey,`, `new(problems).add(ReasonMisplacedKey,`),
 	at("controller/scope/selector.go", "ids separated by commas select no cluster, and nothing says so",
 		`if isList(part) {`, `if part == "" {`),
 	at("controller/export/snapshot.go", "a cluster imports what is not for it",
