@@ -52,16 +52,6 @@ func (s *Packed) Open() *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// Encoded returns the size in bytes before compression, which bounds what Open allocates only roughly. It decodes
-// nothing.
-func (s *Packed) Encoded() int {
-	length, err := s2.DecodedLen(s.data)
-	if err != nil {
-		panic(fmt.Sprintf("export: an EndpointSlice has no length: %v", err))
-	}
-	return length
-}
-
 // Equal reports whether two slices are the same in all, their resourceVersions too.
 func (s *Packed) Equal(other *Packed) bool { return bytes.Equal(s.data, other.data) }
 
@@ -97,10 +87,12 @@ func OpenAll(all []*Packed) []*discoveryv1.EndpointSlice {
 	return opened
 }
 
-// EncodedSize returns the Encoded size of all slices.
+// EncodedSize returns the size in bytes of all slices before compression, which bounds what OpenAll allocates only roughly. It
+// decodes nothing.
 func EncodedSize(all []*Packed) (size int) {
 	for _, each := range all {
-		size += each.Encoded()
+		length, _ := s2.DecodedLen(each.data) // it was encoded by Pack
+		size += length
 	}
 	return size
 }
