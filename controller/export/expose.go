@@ -68,7 +68,7 @@ func (e Exporter) DerivesNodePorts(serviceExport *v1beta1.ServiceExport, service
 // hasLocalNodePorts reports whether each port of a Service has a node port, on which a node serves its own pods only. Other
 // nodes would pass connections on, so that a node could not be unready.
 func hasLocalNodePorts(service *corev1.Service) bool {
-	return service != nil && service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal &&
+	return service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal &&
 		len(service.Spec.Ports) > 0 && !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == 0 })
 }
 
@@ -104,8 +104,15 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		refuse("Service %s is headless, and a %s has one address for all pods. Use a Service for each pod", view.Service.Name, exposure)
 		return nil
 	case exposure == ExposeLoadBalancer:
-		all, known = e.frontends(view, balancer(service))
-		if len(service.Status.LoadBalancer.Ingress) == 0 {
+		balancer := Frontend{}
+		for _, ingress := range service.Status.LoadBalancer.Ingress {
+			balancer.Addresses = append(balancer.Addresses, cmp.Or(ingress.IP, ingress.Hostname))
+		}
+		for _, port := range view.Spec.Ports {
+			balancer.Targets = append(balancer.Targets, Target{Protocol: port.Protocol, Number: port.Number, Port: port.Number})
+		}
+		all, known = e.frontends(view, balancer)
+		if len(balancer.Addresses) == 0 {
 			refuse("Service %s has no address in status.loadBalancer. Make it a Service of type LoadBalancer, or wait for the address",
 				view.Service.Name)
 		}
@@ -322,17 +329,6 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 		err = fmt.Errorf("pod %s has neither hostNetwork nor a hostPort, without hostIP, for each port", pod.Name)
 	}
 	return node.Addresses[at], targets, err
-}
-
-// balancer returns the Frontend that is the load balancer of a Service.
-func balancer(service *corev1.Service) (frontend Frontend) {
-	for _, ingress := range service.Status.LoadBalancer.Ingress {
-		frontend.Addresses = append(frontend.Addresses, cmp.Or(ingress.IP, ingress.Hostname))
-	}
-	for _, port := range service.Spec.Ports {
-		frontend.Targets = append(frontend.Targets, Target{Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP), Number: port.Port, Port: port.Port})
-	}
-	return frontend
 }
 
 // best returns the conditions of the endpoint of a view of which clients have most use.
