@@ -100,10 +100,6 @@ func labelled(key, value string) func(*discoveryv1.EndpointSlice) {
 	return func(s *discoveryv1.EndpointSlice) { s.Labels[key] = value }
 }
 
-func annotated(annotations map[string]string) func(*discoveryv1.EndpointSlice) {
-	return func(s *discoveryv1.EndpointSlice) { s.Annotations = annotations }
-}
-
 // parsePort reads "http:80/TCP" or "80/TCP".
 func parsePort(text string) (string, int32, corev1.Protocol) {
 	name, rest, named := strings.Cut(text, ":")
@@ -166,11 +162,16 @@ func abroad(view *View) *View {
 	return &seen
 }
 
+// mustView is the view of an export. It holds that no input is changed.
 func mustView(t testing.TB, e *v1beta1.ServiceExport, s *corev1.Service, slices ...*discoveryv1.EndpointSlice) *View {
 	t.Helper()
+	inputs := string(marshal([]any{e, s, slices}))
 	view, found, invalid := FromService(Exporter{Cluster: "east"}, e, s, slices)
 	if invalid != nil || len(found) > 0 {
 		t.Fatalf("FromService: %v %v", invalid, found)
+	}
+	if now := string(marshal([]any{e, s, slices})); now != inputs {
+		t.Errorf("the inputs became %s", now)
 	}
 	return view
 }

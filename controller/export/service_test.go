@@ -14,45 +14,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// TestFromService: endpoints are exported with what the local cluster reads of them, and no input is changed.
-// TestSnapshotText has the rest of a view.
-func TestFromService(t *testing.T) {
-	service := newService("http:80/TCP dns:53/UDP", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
-	exported := newExport()
-	slice := newSlice("web-1", "dns:65535/UDP http:1/TCP", "10.1.0.1 !10.1.0.2", func(s *discoveryv1.EndpointSlice) {
-		s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00.123Z"}
-		s.Endpoints[0].Hostname = ptr.To("web-0")
-		s.Endpoints[1].Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false)}
-	})
-	inputs := []any{service.DeepCopy(), exported.DeepCopy(), slice.DeepCopy()}
-	view := mustView(t, exported, service, slice)
-	diff(t, "type", view.Spec.Type, v1beta1.ClusterSetIP)
-	want := slice.DeepCopy().Endpoints
-	for i := range want {
-		want[i].Hints = nil
-	}
-	want[1].Conditions = Conditions(false, true, false)
-	diff(t, "slices", view.Slices, []Slice{{
-		Name:        SliceName("east", web, "web-1", discoveryv1.AddressTypeIPv4),
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Targets:     []Target{{corev1.ProtocolTCP, 80, 1}, {corev1.ProtocolUDP, 53, 65535}},
-		Endpoints:   want, TriggerTime: "2026-03-01T12:00:00.123Z",
-	}})
-	diff(t, "inputs", []any{service, exported, slice}, inputs)
-}
-
-// TestSaturated: the annotation says that the cluster is overloaded. An invalid one is reported.
-func TestSaturated(t *testing.T) {
-	for text, want := range map[string]bool{"": false, "true": true, "false": false, "True": false, "yes": false} {
-		view, found, _ := FromService(Exporter{Cluster: "east"}, newExport(func(e *v1beta1.ServiceExport) {
-			e.Annotations = map[string]string{AnnotationSaturated: text}
-		}), newService("80/TCP"), nil)
-		if view.Spec.Saturated != want || (len(found) > 0) != (text == "True" || text == "yes") {
-			t.Errorf("%q: got %t, %v", text, view.Spec.Saturated, found)
-		}
-	}
-}
-
 func TestFromServiceInvalid(t *testing.T) {
 	var many []string
 	for i := range 101 {
@@ -125,7 +86,7 @@ func TestFromServiceMetadata(t *testing.T) {
 		annotations, labels, exportedAnnotations, exportedLabels keys
 		wantAnnotations, wantLabels                              keys
 		problems                                                 []string
-		toNone                                                   bool
+		saturated, toNone                                        bool
 	}{
 		"of several domains": {
 			exportedLabels: keys{
@@ -152,16 +113,18 @@ func TestFromServiceMetadata(t *testing.T) {
 			annotations:         keys{AnnotationClusters: "west", AnnotationSaturated: "true"},
 			exportedAnnotations: keys{AnnotationPrefer: "local", AnnotationWithin: "local", AnnotationWeights: "west=1"},
 			wantAnnotations:     keys{AnnotationPrefer: "local", AnnotationWithin: "local", AnnotationWeights: "west=1"},
+			saturated:           true,
+		},
+		"saturated, without a problem": {annotations: keys{AnnotationSaturated: "false"}},
+		"saturated, as nobody writes it": {
+			annotations: keys{AnnotationSaturated: "True"},
+			problems:    []string{"BadMetadata: ServiceExport demo/web, annotation " + AnnotationSaturated + `: "True" has no effect: use true or false`},
 		},
 		"the rules of an import on the ServiceExport": {
 			annotations: keys{AnnotationPrefer: "local", AnnotationWithin: "local", AnnotationWeights: "west=1", "note": "x"},
 			problems: []string{
 				misplaced + AnnotationPrefer + moved, misplaced + AnnotationWithin + moved, misplaced + AnnotationWeights + moved,
 			},
-		},
-		"what is about the ServiceExport among what is exported": {
-			exportedAnnotations: keys{AnnotationSaturated: "true"}, exportedLabels: keys{AnnotationWithin: "local"},
-			problems: []string{`ReservedKey:` + object + `exported label "clusterset-dns.github.io/within" is reserved and left out (2 times)`},
 		},
 		"clusters, exported":          {exportedAnnotations: keys{AnnotationClusters: "*"}, toNone: true},
 		"clusters, an exported label": {exportedLabels: keys{AnnotationClusters: "west"}, toNone: true},
@@ -187,6 +150,7 @@ func TestFromServiceMetadata(t *testing.T) {
 			}
 			diff(t, "labels", view.Spec.Labels, test.wantLabels)
 			diff(t, "annotations", view.Spec.Annotations, test.wantAnnotations)
+			diff(t, "saturated", view.Spec.Saturated, test.saturated)
 			diff(t, "problems", texts(found), test.problems)
 		})
 	}

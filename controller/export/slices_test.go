@@ -5,6 +5,7 @@ package export
 import (
 	"math/rand/v2"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -61,8 +62,8 @@ func TestRefusedSlices(t *testing.T) {
 		"another source":   {labelled(LabelSourceCluster, "west"), notOurs},
 		"another name":     {labelled(LabelService, "db"), notOurs},
 		"FQDN":             {func(s *discoveryv1.EndpointSlice) { s.AddressType = "FQDN" }, `BadAddressType: address type "FQDN" is not known`},
-		"no snapshot":      {annotated(nil), `NoSnapshot: it has no snapshot`},
-		"unknown versions": {annotated(unknown), `UnknownVersion: its snapshot is of unknown version "v8"; upgrade this controller`},
+		"no snapshot":      {func(s *discoveryv1.EndpointSlice) { s.Annotations = nil }, `NoSnapshot: it has no snapshot`},
+		"unknown versions": {func(s *discoveryv1.EndpointSlice) { s.Annotations = unknown }, `UnknownVersion: its snapshot is of unknown version "v8"; upgrade this controller`},
 	}
 	for _, row := range []struct{ name, old, replacement, want string }{
 		{"no JSON", good, `{"cluster":`, `BadSnapshot: its snapshot does not parse: unexpected end of JSON input`},
@@ -201,6 +202,7 @@ func TestSkippedParts(t *testing.T) {
 		{"target of no port", `"target":8080}`, `"target":8080},{"protocol":"UDP","port":80,"target":9090}`, ""},
 		{"demotion of what is not there", `"targets"`, `"demoted":[-1,7],"targets"`, ""},
 		{"affinity config for none", `"ipFamilies"`, `"sessionAffinityConfig":{"clientIP":{"timeoutSeconds":5}},"ipFamilies"`, ""},
+		{"fields of later versions", good, regexp.MustCompile(`"(cluster|created|name|protocol|target)":`).ReplaceAllString(good, `"later":{"a":[1]},$0`), ""},
 		{"fractions and zones of seconds", `2026-03-01T12:00:00Z`, `2026-03-01T14:00:00.9+02:00`, ""},
 	} {
 		tests[row.name] = skipped{altered(row.old, row.replacement), nil, row.problem}

@@ -150,20 +150,3 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 }
-
-// TestUnknownFields: the format may grow fields that readers ignore.
-func TestUnknownFields(t *testing.T) {
-	view := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "80/TCP", "10.1.0.1"))
-	slices := publish(view)
-	const key = AnnotationSnapshot
-	for _, field := range []string{`"cluster":`, `"created":`, `"name":`, `"protocol":`, `"target":`} {
-		text := slices[0].Annotations[key]
-		if !strings.Contains(text, field) {
-			t.Fatalf("%s has no %s", text, field)
-		}
-		slices[0].Annotations[key] = strings.ReplaceAll(text, field, `"later":{"a":[1]},`+field)
-	}
-	read, found, _ := FromSlices(Source{Cluster: "east"}, web, slices, nil)
-	diff(t, "problems", found, []Problem(nil))
-	diff(t, "view", read, abroad(view))
-}
