@@ -54,37 +54,51 @@ func TestIPsStay(t *testing.T) {
 	}
 }
 
-// TestARestartChangesNothing: imports that exist are admitted first, in any order, and what was refused before stays
+// TestNobodyStarves: whatever members want and give back, in whatever order, together they never get more than the total, and
+// each gets its guaranteed part. After a restart, imports that exist are admitted in any order, and what was refused stays
 // refused.
-func TestARestartChangesNothing(t *testing.T) {
-	for seed := range uint64(20) {
-		random := rand.New(rand.NewPCG(seed, 2))
-		total, members := 10+random.IntN(200), []string{"a", "b", "c"}
-		wanted := map[types.NamespacedName][]string{}
-		var all []types.NamespacedName
-		for i := range 300 {
-			wanted[named(i)] = []string{members[random.IntN(2)]} // c wants nothing yet
-			all = append(all, named(i))
+func TestNobodyStarves(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		total, members := random.IntN(200), []string{}
+		for i := range 1 + random.IntN(20) {
+			members = append(members, fmt.Sprint("m", i))
 		}
-		first := NewIPs(total)
-		first.SetMembers(members)
-		exists := map[types.NamespacedName]bool{}
-		for _, i := range random.Perm(len(all)) {
-			exists[all[i]] = first.Admit(all[i], wanted[all[i]], false)
+		ips := NewIPs(total)
+		ips.SetMembers(members)
+		wanted, exists := map[types.NamespacedName][]string{}, map[types.NamespacedName]bool{}
+		for range 600 {
+			service, member := named(random.IntN(300)), members[random.IntN(len(members))]
+			before := ips.held[member]
+			switch {
+			case exists[service] && random.IntN(3) == 0:
+				ips.Admit(service, nil, false)
+				delete(exists, service)
+				delete(wanted, service)
+			case wanted[service] == nil:
+				wanted[service] = []string{member}
+				exists[service] = ips.Admit(service, wanted[service], false)
+				if guaranteed := total / 2 / max(8, len(members)); before < guaranteed && !exists[service] {
+					t.Fatalf("seed %d: %s holds %d and gets no more, below %d", seed, member, before, guaranteed)
+				}
+			}
+			if used, _ := ips.Use(); used > total {
+				t.Fatalf("seed %d: the members hold %d of %d", seed, used, total)
+			}
 		}
-		for range 3 {
-			again := NewIPs(total)
-			for _, i := range random.Perm(len(all)) {
-				if exists[all[i]] && !again.Admit(all[i], wanted[all[i]], true) {
-					t.Fatalf("seed %d: %v exists and was refused", seed, all[i])
+		for name, of := range wanted { // what was given back meanwhile is taken
+			exists[name] = ips.Admit(name, of, exists[name])
+		}
+		again := NewIPs(total)
+		for _, admitExisting := range []bool{true, false} {
+			for name, of := range wanted { // in any order
+				if exists[name] || !admitExisting {
+					if got := again.Admit(name, of, exists[name]); got != exists[name] {
+						t.Fatalf("seed %d: %s is admitted anew: %t", seed, name, got)
+					}
 				}
 			}
 			again.SetMembers(members) // also if the imports are known first
-			for _, i := range random.Perm(len(all)) {
-				if again.Admit(all[i], wanted[all[i]], exists[all[i]]) != exists[all[i]] {
-					t.Fatalf("seed %d: %v is admitted or refused anew", seed, all[i])
-				}
-			}
 		}
 	}
 }
