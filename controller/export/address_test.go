@@ -10,51 +10,42 @@ import (
 )
 
 func TestCheckAddress(t *testing.T) {
-	const v4, v6 = discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6
 	const good = "10.1.2.3 100.64.0.1 100.100.100.199 192.0.1.1 240.0.0.1 192.0.2.1 fd00::1 2001:db8::1 2001:1::1 fd00:c1::1"
 	const noPods = "0.0.0.0 0.1.2.3 127.0.0.1 127.8.0.1 169.254.169.254 169.254.0.1 168.63.129.16 100.100.100.200 192.0.0.192 " +
 		"224.0.0.1 239.1.2.3 255.255.255.255 :: ::1 ::a01:203 fe80::1 ff02::1 64:ff9b::a9fe:a9fe " +
 		"64:ff9b:1::a9fe:a9fe 2002:a9fe:a9fe::1 fd00:ec2::254 fd00:ec2::23 fd00:ec2::253 fd20:ce::254 " +
 		"fd00:c1::a9fe:a9fe fd00:42::42 fd00:a9fe:a9fe::1 fd00:100::100:200 ::ffff:0:a9fe:a9fe 2001:0:a9fe:a9fe::1 " +
 		"fec0::1"
-	type row struct {
-		address     string
-		addressType discoveryv1.AddressType
-		want        string // empty for a good one
+	wants := map[string]string{ // address type and address; empty for a good one
+		"IPv4 ":                `"" is not an IP address`,
+		"IPv4 10.1.2":          `"10.1.2" is not an IP address`,
+		"IPv4 10.1.2.3/32":     `"10.1.2.3/32" is not an IP address`,
+		"IPv4 010.1.2.3":       `"010.1.2.3" is not an IP address`,
+		"IPv4 web.demo":        `"web.demo" is not an IP address`,
+		"IPv6 10.1.2.3":        `10.1.2.3 is not an IPv6 address`,
+		"IPv4 fd00::1":         `fd00::1 is not an IPv4 address`,
+		"IPv6 fd00:0::1":       "", // in another form, which is not its to judge
+		"IPv6 fd00::1%eth0":    `fd00::1%eth0 has a zone`,
+		"IPv6 ::ffff:10.1.2.3": `::ffff:10.1.2.3 is an IPv4-mapped IPv6 address`,
+		"IPv4 ::ffff:10.1.2.3": `::ffff:10.1.2.3 is an IPv4-mapped IPv6 address`,
 	}
-	rows := []row{
-		{"", v4, `"" is not an IP address`},
-		{"10.1.2", v4, `"10.1.2" is not an IP address`},
-		{"10.1.2.3/32", v4, `"10.1.2.3/32" is not an IP address`},
-		{"010.1.2.3", v4, `"010.1.2.3" is not an IP address`},
-		{"web.demo", v4, `"web.demo" is not an IP address`},
-		{"10.1.2.3", v6, `10.1.2.3 is not an IPv6 address`},
-		{"fd00::1", v4, `fd00::1 is not an IPv4 address`},
-		{"fd00:0::1", v6, ""}, // in another form, which is not its to judge
-		{"fd00::1%eth0", v6, `fd00::1%eth0 has a zone`},
-		{"::ffff:10.1.2.3", v6, `::ffff:10.1.2.3 is an IPv4-mapped IPv6 address`},
-		{"::ffff:10.1.2.3", v4, `::ffff:10.1.2.3 is an IPv4-mapped IPv6 address`},
-	}
-	for i, list := range []string{good, noPods} {
+	for list, want := range map[string]string{good: "", noPods: " is not the address of a pod"} {
 		for address := range strings.FieldsSeq(list) {
-			each := row{address, v4, ""}
+			addressType := "IPv4 "
 			if strings.Contains(address, ":") {
-				each.addressType = v6
+				addressType = "IPv6 "
 			}
-			if i == 1 {
-				each.want = address + " is not the address of a pod"
+			wants[addressType+address] = want
+			if want != "" {
+				wants[addressType+address] = address + want
 			}
-			rows = append(rows, each)
 		}
 	}
-	for _, test := range rows {
-		_, err := checkAddress(test.address, test.addressType)
-		got := ""
-		if err != nil {
-			got = err.Error()
-		}
-		if got != test.want {
-			t.Errorf("checkAddress(%q, %s) = %q, want %q", test.address, test.addressType, got, test.want)
+	for text, want := range wants {
+		addressType, address, _ := strings.Cut(text, " ")
+		_, err := checkAddress(address, discoveryv1.AddressType(addressType))
+		if err == nil && want != "" || err != nil && err.Error() != want {
+			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
 }

@@ -162,15 +162,18 @@ func abroad(view *View) *View {
 	return &seen
 }
 
-// mustView is the view of an export. It holds that no input is changed.
-func mustView(t testing.TB, e *v1beta1.ServiceExport, s *corev1.Service, slices ...*discoveryv1.EndpointSlice) *View {
+// mustView is the view of an export. It holds that no input is changed, and that slices are sorted.
+func mustView(t testing.TB, e *v1beta1.ServiceExport, s *corev1.Service, all ...*discoveryv1.EndpointSlice) *View {
 	t.Helper()
-	inputs := string(marshal([]any{e, s, slices}))
-	view, found, invalid := FromService(Exporter{Cluster: "east"}, e, s, slices)
+	inputs := string(marshal([]any{e, s, all}))
+	view, found, invalid := FromService(Exporter{Cluster: "east"}, e, s, all)
 	if invalid != nil || len(found) > 0 {
 		t.Fatalf("FromService: %v %v", invalid, found)
 	}
-	if now := string(marshal([]any{e, s, slices})); now != inputs {
+	if !slices.IsSortedFunc(view.Slices, func(a, b Slice) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Errorf("slices are not sorted: %v", view.Slices)
+	}
+	if now := string(marshal([]any{e, s, all})); now != inputs {
 		t.Errorf("the inputs became %s", now)
 	}
 	return view

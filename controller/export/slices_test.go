@@ -287,7 +287,7 @@ func TestSlicesDisagree(t *testing.T) {
 // TestKeptSlices: of what cannot be read the copy stays, the rest changes, and what is gone is gone.
 func TestKeptSlices(t *testing.T) {
 	view := mustView(t, newExport(), newService("80/TCP"),
-		newSlice("a", "80/TCP", "10.1.0.1"), newSlice("b", "80/TCP", "10.1.0.2"), newSlice("c", "80/TCP", "10.1.0.3"))
+		newSlice("a", "80/TCP", "10.1.0.1"), newSlice("b", "80/TCP", "10.1.0.2"), newSlice("d", "80/TCP", "10.1.0.3")) // named in another order
 	now := publish(view)[:2]
 	for _, slice := range now {
 		slice.Endpoints[0].Addresses = []string{"10.9.9.9"}
