@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// propertiesEvery is the time between two lists of the ClusterProperties.
+	// propertiesEvery is the time between two lists of the ClusterProperties, and bounds each: its answer may be lost.
 	propertiesEvery = 30 * time.Second
 	// beginPatience bounds the list with which a leader begins: the heartbeat waits for it.
 	beginPatience = 2 * time.Second
@@ -97,7 +97,9 @@ func (p *Properties) Run(ctx context.Context, changed func()) {
 		case <-p.clock.After(propertiesEvery):
 		}
 		before := p.Text()
-		if err := p.read(ctx); err != nil && ctx.Err() == nil {
+		limited, cancel := context.WithTimeout(ctx, propertiesEvery)
+		err := p.read(limited)
+		if cancel(); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Cannot list the ClusterProperties of this cluster; the last known ones stay")
 		}
 		if p.Text() != before {

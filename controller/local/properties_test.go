@@ -5,6 +5,7 @@ package local
 import (
 	"context"
 	"errors"
+	"net/http"
 	"reflect"
 	"strings"
 	"sync"
@@ -19,8 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -124,6 +127,35 @@ func TestProperties(t *testing.T) {
 					t.Errorf("%s, with a flag: %v, network %q", name, err, p.Network())
 				}
 			}
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// TestALostAnswer: the properties are listed again, although the answer to a list never came.
+func TestALostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lists := 0
+		client, err := dynamic.NewForConfigAndClient(&rest.Config{Host: "https://east"}, &http.Client{
+			Transport: roundTrip(func(request *http.Request) (*http.Response, error) {
+				if lists++; lists == 1 {
+					<-request.Context().Done()
+					return nil, request.Context().Err()
+				}
+				return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody}, nil
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := NewProperties(client, clock.RealClock{}, "")
+		ctx, stop := context.WithTimeout(t.Context(), 4*propertiesEvery)
+		defer stop()
+		if p.Run(ctx, func() {}); p.Text() != "{}" {
+			t.Errorf("after %d lists, the properties are %q", lists, p.Text())
 		}
 	})
 }
