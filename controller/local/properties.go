@@ -5,6 +5,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,7 @@ type Properties struct {
 	client  dynamic.Interface
 	clock   clock.WithTicker
 	last    atomic.Pointer[map[string]string] // none while they are unknown
+	omitted []string                          // of the last list
 }
 
 // NewProperties returns Properties that are not known yet, but for the network, if it is not empty.
@@ -118,10 +120,11 @@ func (p *Properties) read(ctx context.Context) error {
 		all[scope.NetworkProperty] = p.network
 	}
 	text, omitted := scope.EncodeProperties(all)
-	if len(omitted) > 0 && text != p.Text() {
+	if len(omitted) > 0 && !slices.Equal(omitted, p.omitted) {
 		klog.FromContext(ctx).Error(nil, "The ClusterProperties of this cluster do not fit into its heartbeat. "+
 			"Shorten them: selectors do not see those that were omitted", "bytes", scope.MaxBytes, "omitted", omitted)
 	}
+	p.omitted = omitted
 	return p.set(text)
 }
 

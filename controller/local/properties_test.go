@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -64,29 +66,34 @@ func TestProperties(t *testing.T) {
 			}
 			return true, list, nil
 		})
-		changes := 0
+		changes, omitted := 0, 0
 		p := NewProperties(client, clock.RealClock{}, "")
-		ctx, stop := context.WithCancel(t.Context())
+		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), funcr.New(func(_, line string) {
+			if strings.Contains(line, `"omitted"=["region"]`) {
+				omitted++
+			}
+		}, funcr.Options{})))
 		var running sync.WaitGroup
 		answer.Store(unavailable)
 		running.Go(func() { p.Run(ctx, func() { changes++ }) })
 		for _, step := range []struct {
-			answer, text string
-			changes      int
+			answer, text     string
+			changes, omitted int
 		}{
-			{unavailable, "", 0},
-			{"eu", `{"region":"eu"}`, 1},
-			{unavailable, `{"region":"eu"}`, 1},
-			{forbidden, `{"region":"eu"}`, 1},
-			{"us", `{"region":"us"}`, 2},
-			{noCRD, "{}", 3},
+			{unavailable, "", 0, 0},
+			{"eu", `{"region":"eu"}`, 1, 0},
+			{unavailable, `{"region":"eu"}`, 1, 0},
+			{forbidden, `{"region":"eu"}`, 1, 0},
+			{"us", `{"region":"us"}`, 2, 0},
+			{noCRD, "{}", 3, 0},
+			{strings.Repeat("x", scope.MaxBytes), "{}", 3, 1}, // told once, although the text is the same
 		} {
 			answer.Store(step.answer)
 			<-time.After(2 * propertiesEvery)
 			synctest.Wait()
 			want, _ := scope.ParseProperties(step.text)
-			if got := p.Text(); got != step.text || !reflect.DeepEqual(p.All(), want) || changes != step.changes {
-				t.Errorf("%+v: %q, %v, %d changes", step, got, p.All(), changes)
+			if got := p.Text(); got != step.text || !reflect.DeepEqual(p.All(), want) || changes != step.changes || omitted != step.omitted {
+				t.Errorf("%.50q: %q, %v, %d changes, told %d times what is omitted", step.answer, got, p.All(), changes, omitted)
 			}
 		}
 		stop()
