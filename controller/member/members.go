@@ -100,7 +100,7 @@ type Members struct {
 	refused atomic.Pointer[[]Problem]
 	memory  *limits.Pool
 	shared  []*limits.Pool // memory, and those of Share
-	turns   chan struct{}  // see connection.page
+	turns   chan struct{}  // see Member.page
 
 	// publishers are the members that publish slices of each service. To ask the stores of 511 members in each pass is a third
 	// of the processor time of a first import.

@@ -39,7 +39,7 @@ const (
 	// OriginAnnotation on such a Lease is what makes the cluster a member, unless a flag does: the source, as
 	// --members-from has it, or "-" for Secrets with member.ClusterLabel, and then kind and name of the object.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
-	// leasesEvery is the time between two comparisons of the Leases with what they should show, unless a verdict changes,
+	// leasesEvery is the time between two comparisons of the Leases with what they should show, unless a state changes,
 	// leasesRetry that after a failure, and leasesListed that after which they are listed again anyway. leaseTimeout bounds one
 	// request.
 	leasesEvery  = time.Second

@@ -62,7 +62,8 @@ type Tracker struct {
 	// set and network are those of the local cluster.
 	set, network string
 
-	// judged has a value once a verdict changed, for keepLeases. The rest is of Recall, and then of keepLeases alone.
+	// judged has a value once a state or its reason changed, for keepLeases. The rest is of Recall, and then of keepLeases
+	// alone.
 	judged    chan struct{}
 	client    coordinationclient.LeasesGetter
 	namespace string

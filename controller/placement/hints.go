@@ -56,8 +56,9 @@ type served struct {
 	number      int32
 }
 
-// newHints returns the hints that implement a trafficDistribution, and put this cluster first if the nodes allow that. own is
-// this cluster's view of the service, nil if it does not export it. The result is nil if endpoints get no hints.
+// newHints returns the hints that implement a trafficDistribution, and put this cluster first if cluster is set, which takes
+// Nodes that CanPreferCluster. own is this cluster's view of the service, nil if it does not export it. The result is nil if
+// endpoints get no hints.
 func newHints(distribution string, cluster bool, nodes Nodes, own *export.View) *hints {
 	h := &hints{node: distribution == corev1.ServiceTrafficDistributionPreferSameNode, cluster: cluster, all: nodes.Zones}
 	h.zone = len(nodes.Zones) > 0 && (h.node || distribution == corev1.ServiceTrafficDistributionPreferSameZone ||
