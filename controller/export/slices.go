@@ -138,6 +138,8 @@ func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, Reason, 
 		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("slice name %.100q is not valid", decoded.Slice.Name)
 	case !decoded.Absent && decoded.Service == nil:
 		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("it has no service")
+	case decoded.Service != nil && len(decoded.Service.Ports) > maxPorts: // those of all slices are in memory at once
+		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("it has %d ports; the limit is %d", len(decoded.Service.Ports), maxPorts)
 	}
 	return decoded, "", nil
 }

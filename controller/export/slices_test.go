@@ -253,7 +253,7 @@ func TestConfinedAddresses(t *testing.T) {
 }
 
 // TestSlicesDisagree: the first by name speaks for the service; one that cannot
-// speak leaves it to the next, and one of two of a name is taken.
+// speak leaves it to the next, and one of two of a name is taken. None has many ports, not even one that does not speak.
 func TestSlicesDisagree(t *testing.T) {
 	slice := func(object, name, distribution string) *discoveryv1.EndpointSlice {
 		s := hostile(func(*discoveryv1.EndpointSlice) {})[0]
@@ -267,7 +267,9 @@ func TestSlicesDisagree(t *testing.T) {
 		slice("b", "web-2", `"trafficDistribution":"b",`),
 		slice("c", "web-3", `"trafficDistribution":"c",`),
 		slice("d", "web-3", `"trafficDistribution":"d",`),
+		slice("e", "web-4", `"ports":[`+strings.Repeat(`{},`, 100)+`{}],`),
 	}
+	all[4].Annotations[AnnotationSnapshot] = strings.Replace(all[4].Annotations[AnnotationSnapshot], `{`, `{"absent":true,`, 1)
 	for range 20 {
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		view, found, _ := FromSlices(Source{Cluster: "east"}, web, all, nil)
@@ -279,6 +281,7 @@ func TestSlicesDisagree(t *testing.T) {
 		}
 		diff(t, "problems", texts(found), []string{
 			`Duplicate: EndpointSlice demo/d: another slice has the name "web-3" too`,
+			`BadSnapshot: EndpointSlice demo/e: it has 101 ports; the limit is 100`,
 			`BadSnapshot: EndpointSlice demo/a: type "x" is not known`,
 		})
 	}

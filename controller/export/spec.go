@@ -35,9 +35,6 @@ func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 	if in.Type != v1beta1.ClusterSetIP && in.Type != v1beta1.Headless {
 		return nil, fmt.Errorf("type %.100q is not known", in.Type)
 	}
-	if len(in.Ports) > maxPorts {
-		return nil, fmt.Errorf("it has %d ports; the limit is %d", len(in.Ports), maxPorts)
-	}
 	out.Ports = validPorts(in.Ports, object, found)
 	for _, family := range in.IPFamilies {
 		if (family != corev1.IPv4Protocol && family != corev1.IPv6Protocol) || slices.Contains(out.IPFamilies, family) {
