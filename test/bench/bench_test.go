@@ -27,7 +27,7 @@ func measured(t *testing.T, o options, plans []plan) (all []*figure) {
 				strings.Contains(text, "Inf") || strings.Contains(text, "%!") {
 				t.Errorf("not a figure: %+v", f)
 			}
-			if f.what != whatHeap && (f.floor == "" || f.ratio == "") {
+			if f.value > 0 && (f.floor == "" || f.ratio == "") {
 				t.Errorf("%s has no floor", f.what)
 			}
 		}
@@ -79,7 +79,7 @@ func TestFigures(t *testing.T) {
 		{7e6, nil, false},
 	} {
 		f := figure{value: tc.value}
-		if f.compare(1e6, inUnits, tc.limit); f.missed != tc.missed || f.floor != "1.00 ms" {
+		if f.compare(1e6, tc.limit); f.missed != tc.missed || f.floor != "1.00 ms" {
 			t.Errorf("%v: %+v, want missed %t", tc.value, f, tc.missed)
 		}
 	}

@@ -81,7 +81,7 @@ func (b *bed) queries(ctx context.Context) error {
 	}
 	slices.SortFunc(rounds, func(a, b [2]float64) int { return cmp.Compare(a[0]/a[1], b[0]/b[1]) })
 	median := rounds[len(rounds)/2]
-	b.add(&figure{what: "DNS, CPU per query", value: median[0]}).compare(median[1], inUnits, ratio(1.03))
+	b.add(&figure{what: "DNS, CPU per query", value: median[0]}).compare(median[1], ratio(1.03))
 	return nil
 }
 

@@ -75,11 +75,11 @@ func (b *bed) joinedClusters(ctx context.Context) error {
 		return err
 	}
 	b.add(&figure{what: thousands(b.exports) + " exports → imported and answered", value: float64(exported)}).
-		compare(float64(copied), inUnits, ratio(1.3))
+		compare(float64(copied), ratio(1.3))
 	b.add(&figure{what: "one change: p50", value: quantile(changed, 0.5)}).
-		compare(quantile(relayed, 0.5), inUnits, later(5*time.Millisecond))
+		compare(quantile(relayed, 0.5), later(5*time.Millisecond))
 	b.add(&figure{what: "one change: p99", value: quantile(changed, 0.99)}).
-		compare(quantile(relayed, 0.99), inUnits, later(10*time.Millisecond))
+		compare(quantile(relayed, 0.99), later(10*time.Millisecond))
 	return nil
 }
 

@@ -26,11 +26,9 @@ import (
 // What has a floor.
 const (
 	whatImport    = "start → everything imported that was not before"
-	whatRest      = "processor time of the controller at rest"
 	whatMedian    = "change → answer, median"
 	whatTail      = "change → answer, 99 %"
 	whatPerChange = "processor time of the controller for each change"
-	whatHeap      = "live heap for each endpoint" // has none
 )
 
 // cpu is the processor time that a process has used, all its threads together, those that ended too.
@@ -114,7 +112,7 @@ func (b *bed) heaps() error {
 	}
 	controller, server = (controller-b.baseHeap)/count, server/count
 	b.add(&figure{
-		what: whatHeap, goal: fmt.Sprintf("≤ %.0f B, DNS ≤ 90 B", limit), missed: controller > limit || server > 90,
+		what: "live heap for each endpoint", goal: fmt.Sprintf("≤ %.0f B, DNS ≤ 90 B", limit), missed: controller > limit || server > 90,
 		measured: fmt.Sprintf("controller %.0f B, DNS %.0f B", controller, server),
 	})
 	return nil
@@ -177,7 +175,9 @@ func (b *bed) atRest(ctx context.Context) error {
 	}
 	took, used, err := during(b.local().controller.PID(), func() error { return b.pause(ctx, b.rest) })
 	part := 100 * float64(used) / float64(took)
-	b.add(&figure{what: whatRest, goal: "≤ 3 % of a core", value: part, measured: percent(part), missed: part > 3})
+	b.add(&figure{
+		what: "processor time of the controller at rest", goal: "≤ 3 % of a core", measured: fmt.Sprintf("%.2f %%", part), missed: part > 3,
+	})
 	return errors.Join(err, b.heaps())
 }
 

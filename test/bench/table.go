@@ -39,9 +39,9 @@ func later(most time.Duration) *limit {
 	return &limit{"floor + " + most.String(), func(floor float64) float64 { return floor + float64(most) }}
 }
 
-// compare sets the floor of a figure, and holds the figure to a limit besides its goal; nil is none.
-func (f *figure) compare(floor float64, show func(float64) string, limit *limit) {
-	f.floor, f.ratio = show(floor), fmt.Sprintf("%.2f", f.value/floor)
+// compare sets the floor of a figure, a time, and holds the figure to a limit besides its goal; nil is none.
+func (f *figure) compare(floor float64, limit *limit) {
+	f.floor, f.ratio = inUnits(floor), fmt.Sprintf("%.2f", f.value/floor)
 	if limit != nil {
 		f.goal = strings.TrimPrefix(f.goal+", "+limit.text, ", ")
 		f.missed = f.missed || f.value > limit.most(floor)
@@ -104,9 +104,6 @@ func inUnits(nanoseconds float64) string {
 	}
 	return fmt.Sprintf("%.*f %s", digits, nanoseconds, units[0])
 }
-
-// percent shows a part of a hundred.
-func percent(value float64) string { return fmt.Sprintf("%.2f %%", value) }
 
 // thousands writes a number with thousands separators.
 func thousands(n int) string {
