@@ -206,13 +206,11 @@ vulncheck: $(TOOLS)/govulncheck ## Look for known vulnerabilities; needs the Go 
 bench: bed ## Measure DNS against prebuilt records, and controllers; prints the tables, with how they were taken.
 	@$(BOUND) go run ./test/bench
 
-# The chart's limit of the controller's memory, in MiB.
-MEMORY   ?= 512
 CHANGES  ?= 10m
 .PHONY: scale
 scale: bed ## Measure with 511 and with 50 simulated clusters, whose endpoints change for CHANGES (10m), and one large service.
-	@for shape in wide deep; do $(BOUND) go run ./test/bench -shape $$shape -memory $(MEMORY) -changes $(CHANGES); done
-	@$(BOUND) go run ./test/bench -shape tall -memory $(MEMORY) -rate 1 -changes 1m
+	@for shape in wide deep; do $(BOUND) go run ./test/bench -shape $$shape -changes $(CHANGES); done
+	@$(BOUND) go run ./test/bench -shape tall -changes 1m
 
 FUZZTIME ?= 30s
 .PHONY: fuzz

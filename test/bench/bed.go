@@ -132,14 +132,12 @@ func (b *bed) startDNS(c *cluster, plugin string) (*clusterset.Program, error) {
 		fmt.Sprintf(".:PORT {\n    bind 127.0.0.1\n    %s\n}\n", plugin))
 }
 
-// run starts the controller of a cluster, in a container with a limit of memory in MiB, 0 being none. It does not wait
-// for it.
-func (b *bed) run(c *cluster, memory int64) (err error) {
-	limit := ""
-	if memory > 0 {
-		limit = strconv.FormatInt(memory<<20, 10)
-	}
-	if err := os.Setenv("CONTAINER_MEMORY_LIMIT", limit); err != nil {
+// memory is the limit of the controller's container in the chart, in MiB.
+const memory = 512
+
+// run starts the controller of a cluster, and does not wait for it.
+func (b *bed) run(c *cluster) (err error) {
+	if err := os.Setenv("CONTAINER_MEMORY_LIMIT", strconv.Itoa(memory<<20)); err != nil {
 		return err
 	}
 	c.controller, err = clusterset.StartController(c.Cluster, filepath.Join(b.bin, controllerProgram), c.credential,

@@ -41,7 +41,7 @@ func measured(t *testing.T, o options, plans []plan) (all []*figure) {
 func TestJoinedClustersAreMeasured(t *testing.T) {
 	o := options{
 		shape:  fleet.Shape{Members: 2, Services: 40, Endpoints: 400, Spread: 2},
-		joined: joined{rounds: 1, load: time.Second, exports: 6, followed: 12}, scale: scale{memory: 512},
+		joined: joined{rounds: 1, load: time.Second, exports: 6, followed: 12},
 	}
 	measured(t, o, joinedPlans)
 }
@@ -51,7 +51,7 @@ func TestJoinedClustersAreMeasured(t *testing.T) {
 func TestASmallSetIsMeasured(t *testing.T) {
 	o := options{
 		shape: fleet.Shape{Members: 10, Services: 20, Endpoints: 1000, Spread: 5},
-		scale: scale{memory: 512, rate: 50, changes: 3 * time.Second, rest: time.Second},
+		scale: scale{rate: 50, changes: 3 * time.Second, rest: time.Second},
 	}
 	all := measured(t, o, scalePlans(o))
 	if len(all) != 6 || !strings.Contains(all[4].measured, " 0 unanswered") {

@@ -92,7 +92,7 @@ func (p *pair) start(ctx context.Context) error {
 			return err
 		}
 		if err := errors.Join(clusterset.Join(ctx, reader.Cluster, source.Name(), credential),
-			reader.objects.Namespaces(ctx, namespace), p.run(reader, 0)); err != nil {
+			reader.objects.Namespaces(ctx, namespace), p.run(reader)); err != nil {
 			return err
 		}
 		if err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, reader.controller.Ready); err != nil {

@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// options are what is measured. The command line sets those of scale.
+// options are what is measured.
 type options struct {
 	shape fleet.Shape
 	joined
@@ -66,15 +66,13 @@ type scale struct {
 	changes time.Duration
 	// rest is how long nothing changes.
 	rest time.Duration
-	// memory is the limit of the controller's container in MiB.
-	memory int64
 }
 
-// shapes are large sets: many members with slices of 10 endpoints, few with slices of 100, and one service of many.
-var shapes = map[string]fleet.Shape{
-	"wide": {Members: 511, Services: 5000, Endpoints: 250_000, Spread: 5},
-	"deep": {Members: 50, Services: 250, Endpoints: 250_000, Spread: 10},
-	"tall": {Members: 200, Services: 1, Endpoints: 10_000, Spread: 200},
+// large are sets of many members with slices of 10 endpoints, of few with slices of 100, and with one service of many.
+var large = map[string]options{
+	"wide": {shape: fleet.Shape{Members: 511, Services: 5000, Endpoints: 250_000, Spread: 5}, scale: scale{rate: 325}},
+	"deep": {shape: fleet.Shape{Members: 50, Services: 250, Endpoints: 250_000, Spread: 10}, scale: scale{rate: 325}},
+	"tall": {shape: fleet.Shape{Members: 200, Services: 1, Endpoints: 10_000, Spread: 200}, scale: scale{rate: 1}},
 }
 
 // command does what the command line says.
@@ -82,24 +80,22 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	o := options{
 		shape:  fleet.Shape{Members: 2, Services: 2000, Endpoints: 20_000, Spread: 2}, // for queries
 		joined: joined{rounds: 7, load: 3 * time.Second, exports: 1000, followed: 600},
-		scale:  scale{rest: 30 * time.Second},
 	}
 	// A set of its own, because packages of CoreDNS put flags into the one that all share.
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(stderr)
 	shape := set.String("shape", "", "`shape` of a large cluster set: wide, deep or tall; empty means two joined clusters")
-	set.IntVar(&o.rate, "rate", 325, "changed endpoints in a `second`")
-	set.DurationVar(&o.changes, "changes", 10*time.Minute, "how long endpoints change")
-	set.Int64Var(&o.memory, "memory", 512, "memory limit of the controller's container in `MiB`")
+	changes := set.Duration("changes", 10*time.Minute, "how long endpoints change in a large cluster set")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
 	plans := joinedPlans
 	if *shape != "" {
 		var known bool
-		if o.shape, known = shapes[*shape]; !known || o.rate < 1 {
-			return fmt.Errorf("-shape %s -rate %d: there is no such shape, or the rate is not positive", *shape, o.rate)
+		if o, known = large[*shape]; !known {
+			return fmt.Errorf("-shape %s: there is no such shape", *shape)
 		}
+		o.changes, o.rest = *changes, 30*time.Second
 		plans = scalePlans(o)
 	}
 	tables, failure := measure(ctx, o, plans, stderr)
@@ -130,7 +126,7 @@ func scalePlans(o options) []plan {
 	return []plan{{
 		fmt.Sprintf("%d clusters, %s services of %s endpoints", o.shape.Members, thousands(o.shape.Services),
 			thousands(o.shape.Endpoints/o.shape.Services)),
-		fmt.Sprintf("Memory limit of the controller %d MiB; %d changes/s for %s.", o.memory, o.rate, o.changes),
+		fmt.Sprintf("Memory limit of the controller %d MiB; %d changes/s for %s.", memory, o.rate, o.changes),
 		[]part{(*bed).start, (*bed).members, (*bed).imports, (*bed).atRest, (*bed).stream, (*bed).floors},
 	}}
 }
