@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -36,9 +35,9 @@ import (
 // sliceController is how Kubernetes' controller of EndpointSlices calls itself.
 const sliceController = "endpointslice-controller.k8s.io"
 
-// workloads plays the controllers of Deployments and StatefulSets, kube-scheduler, and kubelets whose pods are ready at once
-// and run nothing. A pod keeps the readiness that somebody else gives to it. It makes no ReplicaSets and replaces no pods if
-// a template changes. EndpointSlices are written as Kubernetes does.
+// workloads plays the controllers of Deployments and StatefulSets, and kubelets whose pods are ready at once and run nothing. A
+// pod is bound to a node by its number, and keeps the readiness that somebody else gives to it. There are no ReplicaSets, no
+// status of workloads, and no pod is replaced if a template changes. EndpointSlices are written as Kubernetes does.
 type workloads struct {
 	api        *apiserver.Server
 	kube       kubernetes.Interface
@@ -117,18 +116,14 @@ func (w *workloads) pass(ctx context.Context) error {
 	pods := apiserver.List[*corev1.Pod](w.api, corev1.Resource("pods"))
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for _, each := range apiserver.List[*appsv1.Deployment](w.api, apps("deployments")) {
-		failed = append(failed, w.scale(ctx, each, "Deployment", each.Spec.Replicas, each.Spec.Template, owned(pods, each)))
+		failed = append(failed, w.scale(ctx, each, "Deployment", each.Spec.Replicas, each.Spec.Template, pods))
 	}
 	for _, each := range apiserver.List[*appsv1.StatefulSet](w.api, apps("statefulsets")) {
-		failed = append(failed, w.scale(ctx, each, "StatefulSet", each.Spec.Replicas, each.Spec.Template, owned(pods, each)))
-	}
-	on := map[string]int{} // pods of each node
-	for _, each := range pods {
-		on[each.Spec.NodeName]++
+		failed = append(failed, w.scale(ctx, each, "StatefulSet", each.Spec.Replicas, each.Spec.Template, pods))
 	}
 	for _, each := range pods {
 		if each.Status.Phase == corev1.PodPending && each.DeletionTimestamp == nil {
-			failed = append(failed, w.run(ctx, each.DeepCopy(), on))
+			failed = append(failed, w.run(ctx, each.DeepCopy()))
 		}
 	}
 	for _, each := range apiserver.List[*corev1.Service](w.api, corev1.Resource("services")) {
@@ -143,12 +138,7 @@ func apps(resource string) schema.GroupResource {
 	return appsv1.SchemeGroupVersion.WithResource(resource).GroupResource()
 }
 
-// owned are the pods that an object controls.
-func owned(pods []*corev1.Pod, by metav1.Object) []*corev1.Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, by) })
-}
-
-// scale has an owner have as many pods as it wants, called by its name and a number, and writes its status.
+// scale has an owner have as many pods as it wants, called by its name and a number.
 func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string, replicas *int32, template corev1.PodTemplateSpec,
 	pods []*corev1.Pod,
 ) error {
@@ -157,11 +147,16 @@ func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string,
 	}
 	client := w.kube.CoreV1().Pods(owner.GetNamespace())
 	var failed []error
-	names := map[string]bool{}
+	surplus := map[string]bool{}
+	for _, each := range pods {
+		if metav1.IsControlledBy(each, owner) {
+			surplus[each.Name] = true
+		}
+	}
 	for i := range int(ptr.Deref(replicas, 1)) {
 		name := owner.GetName() + "-" + strconv.Itoa(i)
-		names[name] = true
-		if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Name == name }) {
+		if surplus[name] {
+			delete(surplus, name)
 			continue
 		}
 		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
@@ -170,7 +165,7 @@ func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string,
 				pod.Spec.Containers[i].Ports[j].Protocol = cmp.Or(pod.Spec.Containers[i].Ports[j].Protocol, corev1.ProtocolTCP)
 			}
 		}
-		pod.Name = name
+		pod.Name, pod.Spec.NodeName = name, w.nodes[i%len(w.nodes)].Name
 		pod.OwnerReferences = []metav1.OwnerReference{
 			*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind)),
 		}
@@ -181,59 +176,27 @@ func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string,
 		_, err := client.Create(ctx, pod, metav1.CreateOptions{})
 		failed = append(failed, err)
 	}
-	ready := 0
-	for _, each := range pods {
-		if util.IsPodReady(each) {
-			ready++
-		}
-		if names[each.Name] {
-			continue
-		}
-		if err := client.Delete(ctx, each.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+	for name := range surplus {
+		if err := client.Delete(ctx, name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 			failed = append(failed, err)
 		}
 	}
-	patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d,"replicas":%[2]d,"updatedReplicas":%[2]d,"readyReplicas":%[3]d,`+
-		`"availableReplicas":%[3]d}}`, owner.GetGeneration(), len(pods), ready)
-	err := w.kube.AppsV1().RESTClient().Patch(types.MergePatchType).Namespace(owner.GetNamespace()).Resource(strings.ToLower(kind) + "s").
-		Name(owner.GetName()).SubResource("status").Body(patch).Do(ctx).Error()
-	return errors.Join(append(failed, err)...)
+	return errors.Join(failed...)
 }
 
-// run gives a pod the node with the fewest pods, and an address, and says that it is ready.
-func (w *workloads) run(ctx context.Context, pod *corev1.Pod, on map[string]int) error {
-	client := w.kube.CoreV1().Pods(pod.Namespace)
-	if pod.Spec.NodeName == "" {
-		pod.Spec.NodeName = slices.MinFunc(w.nodes, func(a, b *corev1.Node) int {
-			return cmp.Compare(on[a.Name], on[b.Name])
-		}).Name
-		on[pod.Spec.NodeName]++
-		_, err := client.Update(ctx, pod, metav1.UpdateOptions{})
-		return err // its event begins another pass
-	}
+// run gives a pod an address of its node, and says that it is ready.
+func (w *workloads) run(ctx context.Context, pod *corev1.Pod) error {
 	i := slices.IndexFunc(w.nodes, func(node *corev1.Node) bool { return node.Name == pod.Spec.NodeName })
 	if i < 0 {
-		return nil // it waits for ever, as on a node that does not exist
+		return nil // it waits for ever, as without a node
 	}
 	address := w.next[i].String()
 	w.next[i] = w.next[i].Next()
-	began := metav1.Now()
 	pod.Status = corev1.PodStatus{
-		Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}, StartTime: &began,
+		Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}},
 	}
-	for _, each := range []corev1.PodConditionType{
-		corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady,
-	} {
-		pod.Status.Conditions = append(pod.Status.Conditions,
-			corev1.PodCondition{Type: each, Status: corev1.ConditionTrue, LastTransitionTime: began})
-	}
-	for _, each := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: each.Name, Image: each.Image, Ready: true, Started: ptr.To(true),
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}},
-		})
-	}
-	_, err := client.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	_, err := w.kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
 }
 
