@@ -13,7 +13,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/endpointslice/util"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
@@ -27,43 +26,36 @@ import (
 
 // A cluster is a control plane with a CoreDNS and a controller of ours.
 type cluster struct {
-	name       string
-	plane      *plane.Plane
+	*plane.Plane
 	dns        string              // address and port
 	controller *clusterset.Program // set by start
-	kube       kubernetes.Interface
-	mcs        mcsclient.Interface
 	processes  []*process.Process
 	pods       *podNetwork // nil if this machine cannot have one
 }
 
-func newCluster(p *plane.Plane) *cluster {
-	return &cluster{name: p.Name(), plane: p, kube: p.Client(), mcs: get(mcsclient.NewForConfig(p.Config()))}
-}
-
 // start starts our CoreDNS and our controller, which are in a folder. Neither is ready yet.
 func (c *cluster) start(ctx context.Context, folder string) {
-	credential := get(clusterset.WriteCredential(ctx, c.plane, metav1.NamespaceSystem, "clusterset-coredns"))
-	program := get(clusterset.StartDNS(c.plane, filepath.Join(folder, "coredns"), credential))
+	credential := get(clusterset.WriteCredential(ctx, c, metav1.NamespaceSystem, "clusterset-coredns"))
+	program := get(clusterset.StartDNS(c, filepath.Join(folder, "coredns"), credential))
 	c.dns, c.processes = program.Address, append(c.processes, program.Process)
-	credential = get(clusterset.WriteCredential(ctx, c.plane, clusterset.Namespace, "clusterset-controller"))
+	credential = get(clusterset.WriteCredential(ctx, c, clusterset.Namespace, "clusterset-controller"))
 	probes := get(process.FreePort()).String()
 	c.pods = newPodNetwork(ctx, c, probes)
 	flags := []string{"--canary-address=" + probes, "--expose=NodePort"}
-	if c.name == "north" {
+	if c.Name() == "north" {
 		flags = append(flags, "--network=islands")
 	}
-	c.controller = get(clusterset.StartController(c.plane, filepath.Join(folder, "clusterset-controller"), credential, flags...))
+	c.controller = get(clusterset.StartController(c, filepath.Join(folder, "clusterset-controller"), credential, flags...))
 	c.processes = append(c.processes, c.controller.Process)
 }
 
 // awaitReady returns once CoreDNS answers for the clusterset's zone, and the controller is ready.
 func (c *cluster) awaitReady(ctx context.Context) {
-	poll(ctx, "CoreDNS of "+c.name, func(ctx context.Context) (bool, error) {
+	poll(ctx, "CoreDNS of "+c.Name(), func(ctx context.Context) (bool, error) {
 		got, err := dns.DNSAt(c.dns).Ask(ctx, "clusterset.local", "SOA")
 		return err == nil && got.Rcode == "NOERROR", c.ended()
 	})
-	poll(ctx, "the controller of "+c.name, c.controller.Ready)
+	poll(ctx, "the controller of "+c.Name(), c.controller.Ready)
 }
 
 // ended is an error where one of the cluster's own programs no longer runs.
@@ -96,8 +88,9 @@ func poll(ctx context.Context, what string, done func(context.Context) (bool, er
 
 // importIP waits for the import of web and returns its IP.
 func (c *cluster) importIP(ctx context.Context) (ip string) {
-	poll(ctx, fmt.Sprintf("the IP of ServiceImport %s/web in %s", namespace, c.name), func(ctx context.Context) (bool, error) {
-		found, err := c.mcs.MulticlusterV1beta1().ServiceImports(namespace).Get(ctx, "web", metav1.GetOptions{})
+	mcs := get(mcsclient.NewForConfig(c.Config()))
+	poll(ctx, fmt.Sprintf("the IP of ServiceImport %s/web in %s", namespace, c.Name()), func(ctx context.Context) (bool, error) {
+		found, err := mcs.MulticlusterV1beta1().ServiceImports(namespace).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil || len(found.Spec.IPs) == 0 {
 			return false, c.ended() // it is not there yet
 		}
@@ -109,8 +102,8 @@ func (c *cluster) importIP(ctx context.Context) (ip string) {
 
 // awaitPods waits for so many ready pods of db, and no others, and returns their addresses.
 func (c *cluster) awaitPods(ctx context.Context, count int) (ips []string) {
-	poll(ctx, fmt.Sprintf("%d ready pods of db in %s", count, c.name), func(ctx context.Context) (bool, error) {
-		pods, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=db"})
+	poll(ctx, fmt.Sprintf("%d ready pods of db in %s", count, c.Name()), func(ctx context.Context) (bool, error) {
+		pods, err := c.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=db"})
 		if err != nil || len(pods.Items) != count {
 			return false, err
 		}
@@ -127,8 +120,8 @@ func (c *cluster) awaitPods(ctx context.Context, count int) (ips []string) {
 
 // awaitPath waits until the controller of this cluster reaches the pods of another one.
 func (c *cluster) awaitPath(ctx context.Context, to *cluster) {
-	poll(ctx, fmt.Sprintf("the path from %s to %s", c.name, to.name), func(ctx context.Context) (bool, error) {
-		lease, err := c.kube.CoordinationV1().Leases(clusterset.Namespace).Get(ctx, memberstate.LeasePrefix+to.name, metav1.GetOptions{})
+	poll(ctx, fmt.Sprintf("the path from %s to %s", c.Name(), to.Name()), func(ctx context.Context) (bool, error) {
+		lease, err := c.Client().CoordinationV1().Leases(clusterset.Namespace).Get(ctx, memberstate.LeasePrefix+to.Name(), metav1.GetOptions{})
 		if err != nil {
 			return false, c.ended() // it is not there yet
 		}
@@ -137,13 +130,13 @@ func (c *cluster) awaitPath(ctx context.Context, to *cluster) {
 }
 
 func (c *cluster) podIP(ctx context.Context, name string) string {
-	return get(c.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})).Status.PodIP
+	return get(c.Client().CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})).Status.PodIP
 }
 
 // awaitBackends waits until the imported slices of web hold so many endpoints of each cluster that get traffic.
 func (c *cluster) awaitBackends(ctx context.Context, want map[string]int) {
-	poll(ctx, fmt.Sprintf("endpoints %v behind web in %s", want, c.name), func(ctx context.Context) (bool, error) {
-		endpoints, err := clusterset.Imported(ctx, c.kube, namespace, "web")
+	poll(ctx, fmt.Sprintf("endpoints %v behind web in %s", want, c.Name()), func(ctx context.Context) (bool, error) {
+		endpoints, err := clusterset.Imported(ctx, c.Client(), namespace, "web")
 		got := map[string]int{}
 		for _, each := range endpoints {
 			if source, _, _ := strings.Cut(each, "/"); !strings.HasSuffix(each, "-") {

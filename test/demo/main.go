@@ -86,7 +86,7 @@ func run(ctx context.Context, n *narrator, hold bool) (err error) {
 		narrator: n, config: filepath.Join(planes[0].Directory(), "demo.kubeconfig"), bin: filepath.Join(planes[0].Directory(), "bin"),
 	}
 	for _, each := range planes {
-		s.all = append(s.all, newCluster(each))
+		s.all = append(s.all, &cluster{Plane: each})
 		n.say("%s: %s", each.Name(), each.Config().Host)
 	}
 	s.clusters, s.east, s.west, s.north = s.all[:2], s.all[0], s.all[1], s.all[2]
@@ -116,8 +116,8 @@ func (s *story) hold(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	for _, c := range s.clusters {
-		s.say("%s: DNS at %s, the controller's metrics at http://%s/metrics, logs in %s", c.name, c.dns, c.controller.Address,
-			c.plane.Directory())
+		s.say("%s: DNS at %s, the controller's metrics at http://%s/metrics, logs in %s", c.Name(), c.dns, c.controller.Address,
+			c.Directory())
 		for _, p := range c.processes {
 			go func() {
 				<-p.Done()

@@ -67,7 +67,7 @@ endpoints: [{addresses: ["%[7]s"], nodeName: node-%[2]d}]
 `, canary.Service, i, discoveryv1.LabelServiceName, family, canary.Port, listener.Addr().(*net.TCPAddr).Port, address)
 	}
 	p.carry()
-	must(clusterset.ApplyIn(ctx, c.plane, clusterset.Namespace, []byte(manifest)))
+	must(clusterset.ApplyIn(ctx, c, clusterset.Namespace, []byte(manifest)))
 	return p
 }
 

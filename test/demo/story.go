@@ -59,8 +59,8 @@ func (s *story) join(ctx context.Context) {
 	args := []string{"join", "east", "west", "north"}
 	for _, c := range s.all {
 		c.awaitReady(ctx)
-		s.say("%s: CoreDNS at %s, controller ready", c.name, c.dns)
-		args = append(args, "--server", c.name+"="+c.plane.Config().Host)
+		s.say("%s: CoreDNS at %s, controller ready", c.Name(), c.dns)
+		args = append(args, "--server", c.Name()+"="+c.Config().Host)
 	}
 	s.chapter("join: each cluster gets a credential of each other, which reads EndpointSlices and a heartbeat and nothing else")
 	s.plugin(ctx, args...)
@@ -77,12 +77,12 @@ func (s *story) exportWeb(ctx context.Context) {
 	since := time.Now()
 	for _, c := range s.clusters {
 		elapsed := s.await(ctx, lookup{c.dns, webName, "A", c.importIP(ctx)}, since)
-		s.say("%s answers with the IP of its ServiceImport, %s after the last apply", c.name, milliseconds(elapsed))
+		s.say("%s answers with the IP of its ServiceImport, %s after the last apply", c.Name(), milliseconds(elapsed))
 	}
 	s.await(ctx, lookup{s.west.dns, "_http._tcp." + webName, "SRV", "0 100 80 " + webName}, since)
 	s.say("and the name of each cluster's own Service is untouched:")
 	for _, c := range s.clusters {
-		service := get(c.kube.CoreV1().Services(namespace).Get(ctx, "web", metav1.GetOptions{}))
+		service := get(c.Client().CoreV1().Services(namespace).Get(ctx, "web", metav1.GetOptions{}))
 		s.await(ctx, lookup{c.dns, "web.demo.svc.cluster.local.", "A", service.Spec.ClusterIP}, since)
 	}
 	s.explainWeb(ctx, s.west, "4 of 4 endpoints")
@@ -90,7 +90,7 @@ func (s *story) exportWeb(ctx context.Context) {
 
 // explainWeb says where a cluster's endpoints of web come from, and how many of them get traffic.
 func (s *story) explainWeb(ctx context.Context, c *cluster, traffic string) {
-	text := s.plugin(ctx, "explain", namespace+"/web", "--contexts", c.name, "--dns", c.dns, "--controller", c.controller.Address)
+	text := s.plugin(ctx, "explain", namespace+"/web", "--contexts", c.Name(), "--dns", c.dns, "--controller", c.controller.Address)
 	if want := "Traffic goes to " + traffic; !strings.Contains(text, want) {
 		must(fmt.Errorf("explain does not say %q", want))
 	}
@@ -122,7 +122,7 @@ func (s *story) exportDB(ctx context.Context) {
 	var targets []string
 	for _, c := range s.clusters {
 		for _, pod := range []string{"db-0", "db-1"} {
-			targets = append(targets, fmt.Sprintf("0 100 5432 %s.%s.%s", pod, c.name, dbName))
+			targets = append(targets, fmt.Sprintf("0 100 5432 %s.%s.%s", pod, c.Name(), dbName))
 		}
 	}
 	s.await(ctx, lookup{s.west.dns, "_postgresql._tcp." + dbName, "SRV", data(targets...)}, since)
@@ -133,7 +133,7 @@ func (s *story) exportDB(ctx context.Context) {
 // knowPods waits until db has these addresses in each cluster, and says how long after since that was.
 func (s *story) knowPods(ctx context.Context, ips []string, since time.Time, format string) {
 	for _, c := range s.clusters {
-		s.say(format, c.name, milliseconds(s.await(ctx, lookup{c.dns, dbName, "A", data(ips...)}, since)))
+		s.say(format, c.Name(), milliseconds(s.await(ctx, lookup{c.dns, dbName, "A", data(ips...)}, since)))
 	}
 }
 
@@ -153,7 +153,7 @@ func (s *story) loseReadiness(ctx context.Context) {
 		s.command("kubectl --context east -n %s patch pod db-1 --subresource status -p '%s'", namespace, patch)
 		// The clock starts before the call, so the figure includes the API server's own answer.
 		since := time.Now()
-		get(s.east.kube.CoreV1().Pods(namespace).Patch(ctx, "db-1", types.StrategicMergePatchType, []byte(patch),
+		get(s.east.Client().CoreV1().Pods(namespace).Patch(ctx, "db-1", types.StrategicMergePatchType, []byte(patch),
 			metav1.PatchOptions{}, "status"))
 		elapsed := s.await(ctx, lookup{s.west.dns, dbName, "A", data(change.want...)}, since)
 		s.say("readiness %s in east reached the answer in west after %s", change.status, milliseconds(elapsed))
@@ -201,7 +201,7 @@ func (s *story) unexport(ctx context.Context) {
 	s.chapter("both clusters take back their exports")
 	for _, c := range []*cluster{s.west, s.east} {
 		for _, name := range []string{"web", "db"} {
-			s.plugin(ctx, "unexport", namespace+"/"+name, "--contexts", c.name)
+			s.plugin(ctx, "unexport", namespace+"/"+name, "--contexts", c.Name())
 		}
 		if c == s.west {
 			s.await(ctx, lookup{s.west.dns, webName, "A", s.west.importIP(ctx)}, time.Now())
@@ -211,7 +211,7 @@ func (s *story) unexport(ctx context.Context) {
 	since := time.Now()
 	for _, c := range s.clusters {
 		elapsed := s.await(ctx, lookup{c.dns, webName, "A", "NXDOMAIN"}, since)
-		s.say("the name is gone from %s, %s after the last export", c.name, milliseconds(elapsed))
+		s.say("the name is gone from %s, %s after the last export", c.Name(), milliseconds(elapsed))
 	}
 }
 
@@ -224,10 +224,10 @@ func milliseconds(d time.Duration) string { return fmt.Sprintf("%d ms", d.Millis
 
 // apply applies files of the checkout, in whose root the demo runs, and prints what kubectl would. No kubectl is needed.
 func (s *story) apply(ctx context.Context, c *cluster, files ...string) {
-	s.command("kubectl --context %s apply --server-side -f %s", c.name, strings.Join(files, " -f "))
+	s.command("kubectl --context %s apply --server-side -f %s", c.Name(), strings.Join(files, " -f "))
 	for _, file := range files {
 		stream := get(os.ReadFile(file))
-		must(clusterset.Apply(ctx, c.plane, stream))
+		must(clusterset.Apply(ctx, c, stream))
 		for _, each := range get(clusterset.Objects(stream)) {
 			kind := each.GroupVersionKind().GroupKind()
 			s.output(strings.ToLower(kind.String()) + "/" + each.GetName() + " serverside-applied")
@@ -245,19 +245,19 @@ func (s *story) applyBoth(ctx context.Context, manifest string) {
 // confine sets the ranges of the pods of another cluster.
 func (s *story) confine(ctx context.Context, c *cluster, other, ranges string) {
 	name := clusterset.SecretOf(other)
-	s.command("kubectl --context %s -n %s annotate --overwrite secret %s %s=%s", c.name, clusterset.Namespace, name,
+	s.command("kubectl --context %s -n %s annotate --overwrite secret %s %s=%s", c.Name(), clusterset.Namespace, name,
 		member.CIDRsAnnotation, ranges)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, member.CIDRsAnnotation, ranges)
-	get(c.kube.CoreV1().Secrets(clusterset.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}))
+	get(c.Client().CoreV1().Secrets(clusterset.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}))
 	s.output("secret/" + name + " annotated")
 }
 
 // scaleWorkloads takes all pods from the workloads of the demo.
 func (s *story) scaleWorkloads(ctx context.Context, c *cluster) {
-	s.command("kubectl --context %s -n %s scale deployment/web statefulset/db --replicas=0", c.name, namespace)
+	s.command("kubectl --context %s -n %s scale deployment/web statefulset/db --replicas=0", c.Name(), namespace)
 	none := []byte(`{"spec":{"replicas":0}}`)
-	get(c.kube.AppsV1().Deployments(namespace).Patch(ctx, "web", types.MergePatchType, none, metav1.PatchOptions{}, "scale"))
-	get(c.kube.AppsV1().StatefulSets(namespace).Patch(ctx, "db", types.MergePatchType, none, metav1.PatchOptions{}, "scale"))
+	get(c.Client().AppsV1().Deployments(namespace).Patch(ctx, "web", types.MergePatchType, none, metav1.PatchOptions{}, "scale"))
+	get(c.Client().AppsV1().StatefulSets(namespace).Patch(ctx, "db", types.MergePatchType, none, metav1.PatchOptions{}, "scale"))
 	s.output("deployment.apps/web scaled\nstatefulset.apps/db scaled")
 }
 
