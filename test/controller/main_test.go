@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
@@ -30,10 +28,7 @@ func init() {
 		pairs.free = append(pairs.free, controlplanetest.Shared(
 			controlplane.Options{Name: "east", APIServerArgs: audit.Args()},
 			// Services have one family there, too, unless they ask for both.
-			controlplane.Options{
-				Name: "west", APIServerArgs: audit.Args(),
-				IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
-			},
+			controlplane.Options{Name: "west", APIServerArgs: audit.Args(), DualStack: true},
 		))
 	}
 }

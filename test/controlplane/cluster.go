@@ -78,11 +78,7 @@ func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error)
 
 // newCluster makes all that a cluster needs before its first process.
 func newCluster(options Options) (_ *Cluster, err error) {
-	options, err = options.complete()
-	if err != nil {
-		return nil, err
-	}
-	c := &Cluster{options: options}
+	c := &Cluster{options: options.complete()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start control plane %s: %w", options.Name, err), c.Stop())

@@ -3,12 +3,8 @@
 package controlplane
 
 import (
-	"fmt"
 	"net/netip"
 	"sync/atomic"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Options says what cluster to start. The zero value with a Name is a single-stack IPv4 cluster without nodes, with the CRDs
@@ -16,9 +12,8 @@ import (
 type Options struct {
 	// Name names the cluster: in its nodes, its kubeconfigs, its logs. A DNS label.
 	Name string
-	// IPFamilies are the families of pods and Services: IPv4, which is the default, or IPv4 and IPv6.
-	// They are not looked at where both PodCIDRs and ServiceCIDRs are given.
-	IPFamilies []corev1.IPFamily
+	// DualStack has the default ranges in IPv6, too.
+	DualStack bool
 	// PodCIDRs are the ranges of pod addresses, one for each family. By default each
 	// cluster of this process gets ranges of its own, so that clusters form a flat network. The length of these and of
 	// NodeCIDRs is in whole bytes: the next byte is the number of a node.
@@ -37,32 +32,24 @@ type Options struct {
 }
 
 // complete returns the options with defaults in the place of what is empty.
-func (o Options) complete() (Options, error) {
-	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
-		return Options{}, fmt.Errorf("start a control plane: name %q: %s", o.Name, problems[0])
-	}
-	if len(o.IPFamilies) == 0 {
-		o.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
-	}
+func (o Options) complete() Options {
 	slot := byte((started.Add(1) - 1) % slotCount)
-	pods, services := o.PodCIDRs == nil, o.ServiceCIDRs == nil
-	for _, family := range o.IPFamilies {
-		if pods {
-			o.PodCIDRs = append(o.PodCIDRs, defaultCIDR(family, 64+slot, 48))
-		}
-		if services {
-			o.ServiceCIDRs = append(o.ServiceCIDRs, defaultCIDR(family, 160+slot, 112))
-		}
+	if o.PodCIDRs == nil {
+		o.PodCIDRs = o.ranges(64+slot, 48)
 	}
-	return o, nil
+	if o.ServiceCIDRs == nil {
+		o.ServiceCIDRs = o.ranges(160+slot, 112)
+	}
+	return o
 }
 
-// defaultCIDR is 10.<second>.0.0/16, or fd00:<second>:: with as many bits.
-func defaultCIDR(family corev1.IPFamily, second byte, bits int) netip.Prefix {
-	if family == corev1.IPv6Protocol {
-		return netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0, 0, second}), bits)
+// ranges are 10.<second>.0.0/16 and, with two families, fd00:<second>:: with as many bits.
+func (o Options) ranges(second byte, bits int) []netip.Prefix {
+	all := []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second}), 16)}
+	if o.DualStack {
+		all = append(all, netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0, 0, second}), bits))
 	}
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second}), 16)
+	return all
 }
 
 // slotCount is how many clusters that start one after the other have default ranges that differ.

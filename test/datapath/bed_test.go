@@ -39,9 +39,9 @@ func newBed(t *testing.T, mode string, networks bool) *bed {
 	options := make([]controlplane.Options, 0, len(zones))
 	for _, name := range []string{"east", "west", "north"} {
 		options = append(options, controlplane.Options{
-			Name:       name,
-			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
-			Zones:      zones[name],
+			Name:      name,
+			DualStack: true,
+			Zones:     zones[name],
 			// In a namespace of the test's own.
 			APIServerArgs: []string{"--bind-address=0.0.0.0"},
 		})

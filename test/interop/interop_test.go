@@ -15,7 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -48,7 +47,7 @@ const sentinel = "apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceImport
 // ours and the stock one beside it.
 func TestInterop(t *testing.T) {
 	plane := controlplanetest.Start(t, controlplane.Options{
-		Name: "interop", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
+		Name:         "interop",
 		PodCIDRs:     []netip.Prefix{netip.MustParsePrefix("10.44.0.0/16"), netip.MustParsePrefix("fd00:44::/48")},
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.43.0.0/16"), netip.MustParsePrefix("fd00:43::/112")},
 	})[0]
