@@ -4,12 +4,16 @@ package quickstart
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
 const (
@@ -233,4 +237,27 @@ func (b *bed) uninstall(t *testing.T, c *cluster) string {
 		output.WriteString(b.run(t, strings.ReplaceAll(block, "north", c.Name())))
 	}
 	return output.String()
+}
+
+// knownCommands are the commands of a section that has these texts in its blocks, one in each.
+func knownCommands(t testing.TB, page, heading string, texts []string) []string {
+	t.Helper()
+	all := commands(t, page, heading)
+	if !slices.EqualFunc(all, texts, strings.Contains) {
+		t.Fatalf("%s, %s: the test knows %q, and the commands are %q", page, heading, texts, all)
+	}
+	return all
+}
+
+// commands are the blocks of commands in a section of a page, in their order.
+func commands(t testing.TB, page, heading string) []string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, page))
+	must(t, err)
+	_, text, found := strings.Cut(string(content), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no heading %q", page, heading)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return controlplanetest.Blocks(text, "sh")
 }

@@ -169,7 +169,17 @@ func Eventually(t testing.TB, what string, check func(context.Context) error) ti
 }
 
 // block is one of a page, which may be in a list.
-var block = regexp.MustCompile("(?ms)^( *)```[a-z]+\n(.*?)^ *```$")
+var block = regexp.MustCompile("(?ms)^( *)```([a-z]+)\n(.*?)^ *```$")
+
+// Blocks are those of a Markdown text that are in a language, or in any if it is empty, in their order.
+func Blocks(text, language string) (all []string) {
+	for _, match := range block.FindAllStringSubmatch(text, -1) {
+		if language == "" || language == match[2] {
+			all = append(all, strings.TrimPrefix(strings.ReplaceAll("\n"+match[3], "\n"+match[1], "\n"), "\n"))
+		}
+	}
+	return all
+}
 
 // Documented is the only block that has a text in a page of docs/.
 func Documented(t testing.TB, page, text string) string {
@@ -178,9 +188,9 @@ func Documented(t testing.TB, page, text string) string {
 	Must(t, err)
 	content, err := os.ReadFile(filepath.Join(root, "docs", page))
 	Must(t, err)
-	for _, match := range block.FindAllStringSubmatch(string(content), -1) {
-		if strings.Contains(match[2], text) {
-			return strings.TrimPrefix(strings.ReplaceAll("\n"+match[2], "\n"+match[1], "\n"), "\n")
+	for _, each := range Blocks(string(content), "") {
+		if strings.Contains(each, text) {
+			return each
 		}
 	}
 	t.Fatalf("%s has no block with %q", page, text)
