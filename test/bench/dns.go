@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -93,12 +92,9 @@ func ready(ctx context.Context, server *clusterset.Program) error {
 		func(addresses []netip.Addr) bool { return len(addresses) > 0 }, server.Err); err != nil {
 		return err
 	}
-	output, err := exec.CommandContext(ctx, "taskset", "--all-tasks", "--cpu-list", "--pid", strconv.Itoa(serverCore),
-		strconv.Itoa(server.PID())).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("taskset of util-linux: %w: %s", err, output)
-	}
-	return nil
+	_, err := process.Output(exec.CommandContext(ctx, "taskset", "--all-tasks", "--cpu-list", "--pid", strconv.Itoa(serverCore),
+		strconv.Itoa(server.PID()))) // of util-linux
+	return err
 }
 
 var completedPattern = regexp.MustCompile(`(?m)^\s*Queries completed:\s+(\d+)`)
@@ -112,20 +108,17 @@ func (b *bed) load(ctx context.Context, server *clusterset.Program, file string)
 	cmd := exec.CommandContext(ctx, "taskset", "-c", strconv.Itoa(clientCore), // of util-linux
 		"dnsperf", "-s", host, "-p", port, "-d", file, "-l", strconv.Itoa(int(b.joined.load.Seconds())),
 		"-c", "8", "-T", "1", "-q", "200", "-e", "-W")
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	_, used, err := during(server.PID(), func() error {
-		if err := process.StartTied(cmd); err != nil {
-			return err
-		}
-		return cmd.Wait()
+	output := ""
+	_, used, err := during(server.PID(), func() (err error) {
+		output, err = process.Output(cmd)
+		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("run dnsperf: %w\n%s", err, output.String())
+		return 0, err
 	}
-	match := completedPattern.FindStringSubmatch(output.String())
+	match := completedPattern.FindStringSubmatch(output)
 	if match == nil {
-		return 0, fmt.Errorf("dnsperf printed no statistics:\n%s", output.String())
+		return 0, fmt.Errorf("dnsperf printed no statistics:\n%s", output)
 	}
 	completed, err := strconv.Atoi(match[1])
 	if err == nil && completed == 0 {

@@ -3,11 +3,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -101,15 +99,11 @@ func (b *bed) plain(ctx context.Context) (least leastTime, err error) {
 	b.say("floor of changes")
 	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "bench"), plainCommand, b.local().credential,
 		strconv.Itoa(b.rate), min(b.changes, floorOfChanges).String())
-	var output, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &complaint
-	if err := process.StartTied(cmd); err != nil {
+	output, err := process.Output(cmd)
+	if err != nil {
 		return least, err
 	}
-	if err := cmd.Wait(); err != nil {
-		return least, fmt.Errorf("%w: %s", err, complaint.String())
-	}
-	return least, json.Unmarshal(output.Bytes(), &least)
+	return least, json.Unmarshal([]byte(output), &least)
 }
 
 // runPlain is the plain client of a cluster, in its process: its arguments are a kubeconfig, the rate, and how long slices

@@ -3,9 +3,7 @@
 package deploy
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
@@ -54,23 +53,19 @@ func kubectl(t testing.TB) string {
 
 // try runs a program and returns what it wrote: its output, and what is wrong.
 func try(ctx context.Context, t testing.TB, stdin, program string, args ...string) (string, error) {
-	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, program, args...)
-	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	command.Stdin = strings.NewReader(stdin)
 	// What the user has set up for the tools has no say here.
 	home := t.TempDir()
 	command.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "HELM=" + os.Getenv("HELM"), "TMPDIR=" + home}
-	if err := command.Run(); err != nil {
-		return stdout.String(), errors.Join(err, errors.New(stderr.String()))
-	}
-	return stdout.String(), nil
+	return process.Output(command)
 }
 
 // run is try for what must work.
 func run(t testing.TB, stdin, program string, args ...string) string {
 	output, err := try(t.Context(), t, stdin, program, args...)
 	if err != nil {
-		must(t, fmt.Errorf("%s %s: %w", filepath.Base(program), strings.Join(args, " "), err))
+		must(t, fmt.Errorf("%s: %w", strings.Join(args, " "), err))
 	}
 	return output
 }

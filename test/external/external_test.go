@@ -4,7 +4,6 @@
 package external
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,12 +33,11 @@ func run(t *testing.T, folder, line string) string {
 	command := exec.CommandContext(t.Context(), "sh", "-ec", line)
 	command.Dir = folder
 	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOGC=")
-	var output, problems strings.Builder
-	command.Stdout, command.Stderr = &output, &problems
-	if err := errors.Join(process.StartTied(command), command.Wait()); err != nil {
-		t.Fatalf("%s: %v\n%s%s", line, err, output.String(), problems.String())
+	output, err := process.Output(command)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, output)
 	}
-	return strings.TrimSpace(output.String())
+	return strings.TrimSpace(output)
 }
 
 // TestThePluginInAnotherCoreDNS builds a CoreDNS from its own source as documented.

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 // A release is the directory of its files.
@@ -79,10 +81,8 @@ func (r release) pull(t *testing.T) map[string]string {
 			}
 			manifest, folder := open(blob(platform)), t.TempDir()
 			for _, layer := range manifest.Layers {
-				output, err := exec.Command("tar", "-xzf", blob(layer), "--no-same-owner", "-C", folder).CombinedOutput()
-				if err != nil {
-					t.Fatalf("unpack %s: %v\n%s", layout, err, output)
-				}
+				_, err := process.Output(exec.Command("tar", "-xzf", blob(layer), "--no-same-owner", "-C", folder))
+				must(t, err)
 			}
 			program := open(blob(manifest.Config.descriptor)).Config.Entrypoint[0]
 			programs[image.Annotations["io.containerd.image.name"]] = filepath.Join(folder, program)

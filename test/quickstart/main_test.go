@@ -101,8 +101,8 @@ func build(folder string) error {
 		return err
 	}
 	// The checkout, in which it is, may be hidden.
-	if output, err := exec.Command("cp", paths[assets.Kubectl], filepath.Join(folder, "user")).CombinedOutput(); err != nil {
-		return fmt.Errorf("copy kubectl: %w\n%s", err, output)
+	if _, err := process.Output(exec.Command("cp", paths[assets.Kubectl], filepath.Join(folder, "user"))); err != nil {
+		return err
 	}
 	_, err = programs.Go(context.Background(), ".", nil, "build", "-trimpath", "-ldflags=-w", "-o",
 		filepath.Join(folder, "stock")+"/", "github.com/coredns/coredns")

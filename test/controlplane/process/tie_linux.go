@@ -3,9 +3,11 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -41,6 +43,21 @@ func StartTied(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.Setpgid = true
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	return onSpawner(cmd.Start)
+}
+
+// Output runs a tied child to its end, and returns what it wrote to standard output. An error quotes what it wrote to standard
+// error.
+func Output(cmd *exec.Cmd) (string, error) {
+	var output, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &problems
+	err := StartTied(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", filepath.Base(cmd.Path), err, problems.String())
+	}
+	return output.String(), err
 }
 
 // TieToParent makes the kernel kill this process when its parent dies: a killed `go test` takes its test binary along,

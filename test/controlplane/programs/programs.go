@@ -4,7 +4,6 @@
 package programs
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -58,15 +57,11 @@ func Go(ctx context.Context, module string, environment []string, args ...string
 	command := exec.CommandContext(ctx, "go", args...)
 	// A toolchain that collects garbage as rarely as tests do is slower.
 	command.Dir, command.Env = filepath.Join(root, module), append(append(os.Environ(), "CGO_ENABLED=0", "GOGC="), environment...)
-	var output, problems bytes.Buffer
-	command.Stdout, command.Stderr = &output, &problems
-	if err = process.StartTied(command); err == nil {
-		err = command.Wait()
-	}
+	output, err := process.Output(command)
 	if err != nil {
-		return "", fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), command.Dir, err, problems.String())
+		return "", fmt.Errorf("go %s in %s: %w", strings.Join(args, " "), command.Dir, err)
 	}
-	return strings.TrimSpace(output.String()), nil
+	return strings.TrimSpace(output), nil
 }
 
 // Checkout is the folder of the go.work that the working directory belongs to.
