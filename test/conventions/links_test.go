@@ -52,16 +52,6 @@ func matches(expression *regexp.Regexp, text string) (found []string) {
 	return found
 }
 
-func TestLinksAndAnchors(t *testing.T) {
-	const text = "# A *b*: `c`, d_e\n## Twice\n## Twice\n```sh\n# no heading [no](link)\n```\n`[no](code)` [yes](one.md#two) and [this](#a-b-c-d_e).\n### [Linked](x.md) one\n| <a id=\"row\"></a>cell |\n"
-	if got, want := anchors(text), []string{"a-b-c-d_e", "twice", "twice-1", "linked-one", "row"}; !slices.Equal(got, want) {
-		t.Errorf("anchors %q, want %q", got, want)
-	}
-	if got, want := links(text), []string{"one.md#two", "#a-b-c-d_e", "x.md"}; !slices.Equal(got, want) {
-		t.Errorf("links %q, want %q", got, want)
-	}
-}
-
 // TestLinksLeadSomewhere follows each link of a document to a file of the
 // repository, and to a heading in it. The network is not asked.
 func TestLinksLeadSomewhere(t *testing.T) {
