@@ -121,7 +121,7 @@ func constantsOf(t *testing.T) (constants []constant) {
 			comment := strings.Fields(slashes.ReplaceAllString(match[1], ""))
 			if found := form.FindStringSubmatch(strings.Join(comment, " ")); found != nil && value != "" {
 				constants = append(constants, constant{
-					name:  f.pkg.Name.Name + "." + match[2],
+					name:  f.pkg + "." + match[2],
 					value: value, note: found[1], place: found[2], meaning: strings.TrimSuffix(found[3], "."),
 				})
 			}
