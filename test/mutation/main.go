@@ -22,6 +22,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
@@ -53,33 +55,29 @@ func run(ctx context.Context, only string) error {
 	if err != nil {
 		return err
 	}
-	queue := make(chan mutant)
 	var failed []error
 	var lock sync.Mutex // of failed, and of the output
-	var workers sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
 	begin, count := time.Now(), 0
-	for range runtime.NumCPU() {
-		workers.Go(func() {
-			for m := range queue {
-				began := time.Now()
-				by, err := m.test(ctx, root)
-				lock.Lock()
-				if err != nil {
-					failed = append(failed, fmt.Errorf("%s: %w", m, err))
-				}
-				fmt.Printf("%5.1fs  %-40s %s\n", time.Since(began).Seconds(), cmp.Or(by, "LIVES"), m)
-				lock.Unlock()
+	for _, m := range mutants {
+		if !pattern.MatchString(m.file + "\n" + m.text + "\n" + m.harm) {
+			continue
+		}
+		count++
+		group.Go(func() error {
+			began := time.Now()
+			by, err := m.test(ctx, root)
+			lock.Lock()
+			defer lock.Unlock()
+			if err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", m, err))
 			}
+			fmt.Printf("%5.1fs  %-40s %s\n", time.Since(began).Seconds(), cmp.Or(by, "LIVES"), m)
+			return nil
 		})
 	}
-	for _, m := range mutants {
-		if pattern.MatchString(m.file + "\n" + m.text + "\n" + m.harm) {
-			count++
-			queue <- m
-		}
-	}
-	close(queue)
-	workers.Wait()
+	_ = group.Wait()
 	fmt.Printf("%d mutants in %.0f s, %d not killed\n", count, time.Since(begin).Seconds(), len(failed))
 	return errors.Join(failed...)
 }
