@@ -189,11 +189,6 @@ func (p *Program) Ready(ctx context.Context) (bool, error) {
 // Apply writes the objects of a YAML stream to a cluster, as kubectl apply
 // --server-side does.
 func Apply(ctx context.Context, plane Cluster, stream []byte) error {
-	return ApplyIn(ctx, plane, metav1.NamespaceDefault, stream)
-}
-
-// ApplyIn is Apply with the namespace of objects that name none.
-func ApplyIn(ctx context.Context, plane Cluster, namespace string, stream []byte) error {
 	objects, err := Objects(stream)
 	if err != nil {
 		return err
@@ -207,7 +202,7 @@ func ApplyIn(ctx context.Context, plane Cluster, namespace string, stream []byte
 		}
 		var client dynamic.ResourceInterface = plane.Dynamic().Resource(mapping.Resource)
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			client = plane.Dynamic().Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), namespace))
+			client = plane.Dynamic().Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), metav1.NamespaceDefault))
 		}
 		if _, err := client.Apply(ctx, object.GetName(), object,
 			metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {

@@ -47,8 +47,8 @@ func newPodNetwork(ctx context.Context, c *cluster, to string) *podNetwork {
 	if !address.IsValid() {
 		return nil
 	}
-	manifest := fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {clusterIP: None, ports: [{name: %s, port: 8081}]}\n",
-		canary.Service, canary.Port)
+	manifest := fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: %s}\nspec: {clusterIP: None, ports: [{name: %s, port: 8081}]}\n",
+		canary.Service, clusterset.Namespace, canary.Port)
 	family := discoveryv1.AddressTypeIPv6
 	if address.Is4() {
 		family = discoveryv1.AddressTypeIPv4
@@ -60,14 +60,14 @@ func newPodNetwork(ctx context.Context, c *cluster, to string) *podNetwork {
 		manifest += fmt.Sprintf(`---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
-metadata: {name: "%[1]s-%[2]d", labels: {%[3]s: %[1]s}}
+metadata: {name: "%[1]s-%[2]d", namespace: %[8]s, labels: {%[3]s: %[1]s}}
 addressType: %[4]s
 ports: [{name: %[5]s, port: %[6]d}]
 endpoints: [{addresses: ["%[7]s"], nodeName: node-%[2]d}]
-`, canary.Service, i, discoveryv1.LabelServiceName, family, canary.Port, listener.Addr().(*net.TCPAddr).Port, address)
+`, canary.Service, i, discoveryv1.LabelServiceName, family, canary.Port, listener.Addr().(*net.TCPAddr).Port, address, clusterset.Namespace)
 	}
 	p.carry()
-	must(clusterset.ApplyIn(ctx, c, clusterset.Namespace, []byte(manifest)))
+	must(clusterset.Apply(ctx, c, []byte(manifest)))
 	return p
 }
 
