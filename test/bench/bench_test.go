@@ -79,7 +79,7 @@ func TestFigures(t *testing.T) {
 		{7e6, nil, false},
 	} {
 		f := figure{value: tc.value}
-		if f.compare(1e6, tc.limit); f.missed != tc.missed || f.floor != "1.00 ms" {
+		if f.compare(1e6, tc.limit); f.missed != tc.missed || f.floor != "1ms" {
 			t.Errorf("%v: %+v, want missed %t", tc.value, f, tc.missed)
 		}
 	}

@@ -74,7 +74,7 @@ func (b *bed) joinedClusters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.add(&figure{what: thousands(b.exports) + " exports → imported and answered", value: float64(exported)}).
+	b.add(&figure{what: fmt.Sprintf("%d exports → imported and answered", b.exports), value: float64(exported)}).
 		compare(float64(copied), ratio(1.3))
 	b.add(&figure{what: "one change: p50", value: quantile(changed, 0.5)}).
 		compare(quantile(relayed, 0.5), later(5*time.Millisecond))

@@ -124,8 +124,7 @@ var joinedPlans = []plan{
 
 func scalePlans(o options) []plan {
 	return []plan{{
-		fmt.Sprintf("%d clusters, %s services of %s endpoints", o.shape.Members, thousands(o.shape.Services),
-			thousands(o.shape.Endpoints/o.shape.Services)),
+		fmt.Sprintf("%d clusters, %d services of %d endpoints", o.shape.Members, o.shape.Services, o.shape.Endpoints/o.shape.Services),
 		fmt.Sprintf("Memory limit of the controller %d MiB; %d changes/s for %s.", memory, o.rate, o.changes),
 		[]part{(*bed).start, (*bed).members, (*bed).imports, (*bed).atRest, (*bed).stream, (*bed).floors},
 	}}

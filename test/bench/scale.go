@@ -210,8 +210,8 @@ func (b *bed) stream(ctx context.Context) error {
 	b.add(&figure{what: whatMedian, value: quantile(followed.took, 0.5)})
 	b.add(&figure{
 		what: whatTail, goal: "all answered", value: p99,
-		measured: fmt.Sprintf("%s (%s of %s changes followed; %d unanswered after %s; the last one after %s)", inUnits(p99),
-			thousands(len(followed.took)), thousands(count), followed.unanswered, lastAnswer, inUnits(float64(lag))),
+		measured: fmt.Sprintf("%s (%d of %d changes followed; %d unanswered after %s; the last one after %s)", inUnits(p99),
+			len(followed.took), count, followed.unanswered, lastAnswer, inUnits(float64(lag))),
 		missed: followed.unanswered > 0,
 	})
 	held, err := peak(controller)

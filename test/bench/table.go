@@ -89,26 +89,11 @@ func quantile(samples []time.Duration, q float64) float64 {
 	return float64(sorted[min(max(rank, 0), len(sorted)-1)])
 }
 
-// inUnits shows nanoseconds with three digits, in the unit that fits.
+// inUnits shows nanoseconds with three digits.
 func inUnits(nanoseconds float64) string {
-	units := []string{"ns", "µs", "ms", "s"}
-	for len(units) > 1 && nanoseconds >= 1000 {
-		nanoseconds, units = nanoseconds/1000, units[1:]
+	is, unit := time.Duration(nanoseconds), time.Duration(1)
+	for is/unit >= 1000 {
+		unit *= 10
 	}
-	digits := 0
-	switch {
-	case nanoseconds < 10:
-		digits = 2
-	case nanoseconds < 100:
-		digits = 1
-	}
-	return fmt.Sprintf("%.*f %s", digits, nanoseconds, units[0])
-}
-
-// thousands writes a number with thousands separators.
-func thousands(n int) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+	return is.Round(unit).String()
 }
