@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -51,11 +52,11 @@ func (c *cluster) start(ctx context.Context, folder string) {
 
 // awaitReady returns once CoreDNS answers for the clusterset's zone, and the controller is ready.
 func (c *cluster) awaitReady(ctx context.Context) {
-	poll(ctx, "CoreDNS of "+c.Name(), func(ctx context.Context) (bool, error) {
+	c.poll(ctx, "CoreDNS", func(ctx context.Context) (bool, error) {
 		got, err := dns.DNSAt(c.dns).Ask(ctx, "clusterset.local", "SOA")
-		return err == nil && got.Rcode == "NOERROR", c.ended()
+		return got.Rcode == "NOERROR", err
 	})
-	poll(ctx, "the controller of "+c.Name(), c.controller.Ready)
+	c.poll(ctx, "the controller", c.controller.Ready)
 }
 
 // ended is an error where one of the cluster's own programs no longer runs.
@@ -79,53 +80,53 @@ func (c *cluster) stop(ctx context.Context) {
 	}
 }
 
-// poll waits until done says so.
-func poll(ctx context.Context, what string, done func(context.Context) (bool, error)) {
-	if err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, patience, true, done); err != nil {
-		must(fmt.Errorf("wait for %s: %w", what, err))
+// poll waits until done says so, or a program of the cluster ends. Errors of done may pass.
+func (c *cluster) poll(ctx context.Context, what string, done func(context.Context) (bool, error)) {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, time.Millisecond, patience, true, func(ctx context.Context) (is bool, _ error) {
+		is, last = done(ctx)
+		return is && last == nil, c.ended()
+	})
+	if err != nil {
+		must(fmt.Errorf("wait for %s of %s: %w", what, c.Name(), errors.Join(err, last)))
 	}
 }
 
 // importIP waits for the import of web and returns its IP.
 func (c *cluster) importIP(ctx context.Context) (ip string) {
 	mcs := get(mcsclient.NewForConfig(c.Config()))
-	poll(ctx, fmt.Sprintf("the IP of ServiceImport %s/web in %s", namespace, c.Name()), func(ctx context.Context) (bool, error) {
+	c.poll(ctx, "the IP of ServiceImport web", func(ctx context.Context) (bool, error) {
 		found, err := mcs.MulticlusterV1beta1().ServiceImports(namespace).Get(ctx, "web", metav1.GetOptions{})
-		if err != nil || len(found.Spec.IPs) == 0 {
-			return false, c.ended() // it is not there yet
-		}
-		ip = found.Spec.IPs[0]
-		return true, nil
+		ip = strings.Join(found.Spec.IPs, " ")
+		return ip != "", err
 	})
 	return ip
 }
 
 // awaitPods waits for so many ready pods of db, and no others, and returns their addresses.
 func (c *cluster) awaitPods(ctx context.Context, count int) (ips []string) {
-	poll(ctx, fmt.Sprintf("%d ready pods of db in %s", count, c.Name()), func(ctx context.Context) (bool, error) {
+	c.poll(ctx, fmt.Sprintf("%d ready pods of db", count), func(ctx context.Context) (bool, error) {
 		pods, err := c.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=db"})
-		if err != nil || len(pods.Items) != count {
-			return false, err
-		}
 		ips = nil
 		for i := range pods.Items {
 			if pod := &pods.Items[i]; pod.Status.PodIP != "" && util.IsPodReady(pod) {
 				ips = append(ips, pod.Status.PodIP)
 			}
 		}
-		return len(ips) == count, nil
+		return len(ips) == count && len(pods.Items) == count, err
 	})
 	return ips
 }
 
-// awaitPath waits until the controller of this cluster reaches the pods of another one.
+// awaitPath waits until the controller of this cluster reaches the pods of another one, whose canaries all answered.
 func (c *cluster) awaitPath(ctx context.Context, to *cluster) {
-	poll(ctx, fmt.Sprintf("the path from %s to %s", c.Name(), to.Name()), func(ctx context.Context) (bool, error) {
+	c.poll(ctx, "the path to "+to.Name(), func(ctx context.Context) (bool, error) {
 		lease, err := c.Client().CoordinationV1().Leases(clusterset.Namespace).Get(ctx, memberstate.LeasePrefix+to.Name(), metav1.GetOptions{})
-		if err != nil {
-			return false, c.ended() // it is not there yet
-		}
-		return lease.Annotations[memberstate.PathAnnotation] == string(liveness.Reachable), nil
+		return lease.Annotations[memberstate.PathAnnotation] == string(liveness.Reachable), err
+	})
+	// A canary that never answered counts for nothing when it is cut.
+	to.poll(ctx, "a probe of each canary", func(context.Context) (bool, error) {
+		return to.pods.answered[0].Load() > 0 && to.pods.answered[1].Load() > 0, nil
 	})
 }
 
@@ -135,7 +136,7 @@ func (c *cluster) podIP(ctx context.Context, name string) string {
 
 // awaitBackends waits until the imported slices of web hold so many endpoints of each cluster that get traffic.
 func (c *cluster) awaitBackends(ctx context.Context, want map[string]int) {
-	poll(ctx, fmt.Sprintf("endpoints %v behind web in %s", want, c.Name()), func(ctx context.Context) (bool, error) {
+	c.poll(ctx, fmt.Sprintf("endpoints %v behind web", want), func(ctx context.Context) (bool, error) {
 		endpoints, err := clusterset.Imported(ctx, c.Client(), namespace, "web")
 		got := map[string]int{}
 		for _, each := range endpoints {

@@ -112,7 +112,7 @@ func (s *story) hold(ctx context.Context) error {
 	s.applyBoth(ctx, "web.yaml")
 	s.applyBoth(ctx, "db.yaml")
 	for _, c := range s.clusters {
-		s.await(ctx, lookup{c.dns, webName, "A", c.importIP(ctx)}, time.Now())
+		s.await(ctx, c, webName, "A", c.importIP(ctx), time.Now())
 	}
 	ended := make(chan error, 1)
 	for _, c := range s.clusters {

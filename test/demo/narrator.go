@@ -55,43 +55,29 @@ func (n *narrator) output(text string) {
 	}
 }
 
-// A lookup is a question to one cluster's DNS server and the answer it must give: the data of the records, sorted, or the
-// name of a negative answer.
-type lookup struct {
-	server, name, rrtype, want string
-}
-
-// await asks until the answer is the wanted one, prints it as dig does, and
-// returns how long after since that was. The last other answer is part of the error.
-func (n *narrator) await(ctx context.Context, l lookup, since time.Time) time.Duration {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		answer, err := dns.DNSAt(l.server).Ask(ctx, l.name, l.rrtype)
-		if err == nil && answer.Text() == l.want {
-			elapsed := time.Since(since)
-			host, port, _ := strings.Cut(l.server, ":")
-			n.command("dig +short @%s -p %s %s %s", host, port, strings.TrimSuffix(l.name, "."), l.rrtype)
-			if len(answer.Records) == 0 {
-				answer.Records = []string{l.want}
-			}
-			for _, record := range answer.Records {
-				n.show("", "  "+record)
-			}
-			return elapsed
+// await asks the DNS server of a cluster until the answer is the wanted one: the data of the records, sorted, or the name of a
+// negative answer. It prints that as dig does, and returns how long after since it was.
+func (n *narrator) await(ctx context.Context, c *cluster, name, kind, want string, since time.Time) time.Duration {
+	var answer dns.Answer
+	c.poll(ctx, "the answer "+want, func(ctx context.Context) (_ bool, err error) {
+		if answer, err = dns.DNSAt(c.dns).Ask(ctx, name, kind); err == nil && answer.Text() != want {
+			err = fmt.Errorf("%s %s is answered with %s", name, kind, answer.Text())
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			must(fmt.Errorf("%s %s at %s: want %s\n  the last answer was %s, %w", l.name, l.rrtype, l.server, l.want,
-				answer.Text(), err))
-		}
+		return true, err
+	})
+	elapsed := time.Since(since)
+	host, port, _ := strings.Cut(c.dns, ":")
+	n.command("dig +short @%s -p %s %s %s", host, port, strings.TrimSuffix(name, "."), kind)
+	if len(answer.Records) == 0 {
+		answer.Records = []string{want}
 	}
+	for _, record := range answer.Records {
+		n.show("", "  "+record)
+	}
+	return elapsed
 }
 
-// data is that of records, as in the answer of a lookup.
+// data is that of records, as await wants it.
 func data(records ...string) string { return strings.Join(slices.Sorted(slices.Values(records)), " ") }
 
 const (

@@ -89,18 +89,6 @@ func (p *podNetwork) carry() {
 	}
 }
 
-// awaitProbes waits until each canary was probed: one that never answered counts for nothing when it is cut.
-func (p *podNetwork) awaitProbes(ctx context.Context) {
-	poll(ctx, "a probe of each canary", func(context.Context) (bool, error) {
-		for i := range p.answered {
-			if p.answered[i].Load() == 0 {
-				return false, nil
-			}
-		}
-		return true, nil
-	})
-}
-
 // forward carries one connection, which the canary ends.
 func forward(from *net.TCPConn, to string) {
 	defer from.Close()

@@ -76,14 +76,14 @@ func (s *story) exportWeb(ctx context.Context) {
 	s.applyBoth(ctx, "web.yaml")
 	since := time.Now()
 	for _, c := range s.clusters {
-		elapsed := s.await(ctx, lookup{c.dns, webName, "A", c.importIP(ctx)}, since)
+		elapsed := s.await(ctx, c, webName, "A", c.importIP(ctx), since)
 		s.say("%s answers with the IP of its ServiceImport, %s after the last apply", c.Name(), milliseconds(elapsed))
 	}
-	s.await(ctx, lookup{s.west.dns, "_http._tcp." + webName, "SRV", "0 100 80 " + webName}, since)
+	s.await(ctx, s.west, "_http._tcp."+webName, "SRV", "0 100 80 "+webName, since)
 	s.say("and the name of each cluster's own Service is untouched:")
 	for _, c := range s.clusters {
 		service := get(c.Client().CoreV1().Services(namespace).Get(ctx, "web", metav1.GetOptions{}))
-		s.await(ctx, lookup{c.dns, "web.demo.svc.cluster.local.", "A", service.Spec.ClusterIP}, since)
+		s.await(ctx, c, "web.demo.svc.cluster.local.", "A", service.Spec.ClusterIP, since)
 	}
 	s.explainWeb(ctx, s.west, "4 of 4 endpoints")
 }
@@ -125,15 +125,15 @@ func (s *story) exportDB(ctx context.Context) {
 			targets = append(targets, fmt.Sprintf("0 100 5432 %s.%s.%s", pod, c.Name(), dbName))
 		}
 	}
-	s.await(ctx, lookup{s.west.dns, "_postgresql._tcp." + dbName, "SRV", data(targets...)}, since)
-	s.await(ctx, lookup{s.west.dns, "db-0.east." + dbName, "A", s.east.podIP(ctx, "db-0")}, since)
+	s.await(ctx, s.west, "_postgresql._tcp."+dbName, "SRV", data(targets...), since)
+	s.await(ctx, s.west, "db-0.east."+dbName, "A", s.east.podIP(ctx, "db-0"), since)
 	s.say("west reaches one pod of east by name")
 }
 
 // knowPods waits until db has these addresses in each cluster, and says how long after since that was.
 func (s *story) knowPods(ctx context.Context, ips []string, since time.Time, format string) {
 	for _, c := range s.clusters {
-		s.say(format, c.Name(), milliseconds(s.await(ctx, lookup{c.dns, dbName, "A", data(ips...)}, since)))
+		s.say(format, c.Name(), milliseconds(s.await(ctx, c, dbName, "A", data(ips...), since)))
 	}
 }
 
@@ -155,7 +155,7 @@ func (s *story) loseReadiness(ctx context.Context) {
 		since := time.Now()
 		get(s.east.Client().CoreV1().Pods(namespace).Patch(ctx, "db-1", types.StrategicMergePatchType, []byte(patch),
 			metav1.PatchOptions{}, "status"))
-		elapsed := s.await(ctx, lookup{s.west.dns, dbName, "A", data(change.want...)}, since)
+		elapsed := s.await(ctx, s.west, dbName, "A", data(change.want...), since)
 		s.say("readiness %s in east reached the answer in west after %s", change.status, milliseconds(elapsed))
 	}
 }
@@ -169,17 +169,16 @@ func (s *story) cutPodNetwork(ctx context.Context) {
 	}
 	s.chapter("the pod network is cut: connections to pods of east get no answer; its heartbeats arrive")
 	s.west.awaitPath(ctx, s.east)
-	s.east.pods.awaitProbes(ctx)
 	all, local := s.podIPs(ctx, 2, 2), s.west.awaitPods(ctx, 2)
 	since := time.Now()
 	s.east.pods.cut()
-	elapsed := s.await(ctx, lookup{s.west.dns, dbName, "A", data(local...)}, since)
+	elapsed := s.await(ctx, s.west, dbName, "A", data(local...), since)
 	s.say("west demotes east: its own pods alone get traffic, %.1f s after the cut", elapsed.Seconds())
 	s.say("web keeps its IP in west, and the endpoints of east stay as the last resort:")
 	s.explainWeb(ctx, s.west, "2 of 4 endpoints")
 	since = time.Now()
 	s.east.pods.repair()
-	elapsed = s.await(ctx, lookup{s.west.dns, dbName, "A", data(all...)}, since)
+	elapsed = s.await(ctx, s.west, dbName, "A", data(all...), since)
 	s.say("all pods get traffic again, %.1f s after the repair", elapsed.Seconds())
 }
 
@@ -189,8 +188,8 @@ func (s *story) scaleToZero(ctx context.Context) {
 	s.scaleWorkloads(ctx, s.west)
 	since := time.Now()
 	s.knowPods(ctx, s.podIPs(ctx, 2, 0), since, "%s knows the pods of east alone, %s after the scaling")
-	s.await(ctx, lookup{s.east.dns, "db-0.west." + dbName, "A", "NXDOMAIN"}, since)
-	s.await(ctx, lookup{s.west.dns, webName, "A", s.west.importIP(ctx)}, since)
+	s.await(ctx, s.east, "db-0.west."+dbName, "A", "NXDOMAIN", since)
+	s.await(ctx, s.west, webName, "A", s.west.importIP(ctx), since)
 	s.say("web keeps its IP in west; behind it are the pods of east:")
 	s.west.awaitBackends(ctx, map[string]int{"east": 2})
 	s.explainWeb(ctx, s.west, "2 of 2 endpoints")
@@ -204,13 +203,13 @@ func (s *story) unexport(ctx context.Context) {
 			s.plugin(ctx, "unexport", namespace+"/"+name, "--contexts", c.Name())
 		}
 		if c == s.west {
-			s.await(ctx, lookup{s.west.dns, webName, "A", s.west.importIP(ctx)}, time.Now())
+			s.await(ctx, s.west, webName, "A", s.west.importIP(ctx), time.Now())
 			s.say("west goes on importing what east still exports")
 		}
 	}
 	since := time.Now()
 	for _, c := range s.clusters {
-		elapsed := s.await(ctx, lookup{c.dns, webName, "A", "NXDOMAIN"}, since)
+		elapsed := s.await(ctx, c, webName, "A", "NXDOMAIN", since)
 		s.say("the name is gone from %s, %s after the last export", c.Name(), milliseconds(elapsed))
 	}
 }
