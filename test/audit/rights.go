@@ -9,6 +9,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 )
@@ -35,8 +36,11 @@ func Calls(t testing.TB, text string) (calls []Call) {
 	return calls
 }
 
+// A User is somebody whom the API server is told about by an administrator.
+type User = rest.ImpersonationConfig
+
 // Allowed asks the API server whether a user may make a call of Calls.
-func Allowed(ctx context.Context, cluster *controlplane.Cluster, user string, groups []string, c Call) (bool, error) {
+func Allowed(ctx context.Context, cluster *controlplane.Cluster, who User, c Call) (bool, error) {
 	fields := append(strings.Fields(string(c)), "")
 	attributes := &authorizationv1.ResourceAttributes{Verb: fields[0], Resource: fields[1]}
 	if group, resource, ok := strings.Cut(fields[1], "/"); ok {
@@ -46,7 +50,7 @@ func Allowed(ctx context.Context, cluster *controlplane.Cluster, user string, gr
 	attributes.Namespace, attributes.Name, _ = strings.Cut(fields[2], "/")
 	review, err := cluster.Client().AuthorizationV1().SubjectAccessReviews().Create(ctx,
 		&authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: attributes},
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: who.UserName, Groups: who.Groups, ResourceAttributes: attributes},
 		}, metav1.CreateOptions{})
 	if err != nil {
 		return false, err
@@ -54,8 +58,10 @@ func Allowed(ctx context.Context, cluster *controlplane.Cluster, user string, gr
 	return review.Status.Allowed, nil
 }
 
-// Account is the user, and the groups, that a service account is.
-func Account(namespace, name string) (user string, groups []string) {
-	return "system:serviceaccount:" + namespace + ":" + name,
-		[]string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
+// Account is the user that a service account is.
+func Account(namespace, name string) User {
+	return User{
+		UserName: "system:serviceaccount:" + namespace + ":" + name,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+	}
 }

@@ -29,8 +29,7 @@ func TestSilenceOfARealServer(t *testing.T) {
 		func(b *realBed, s *scenario.Set) {
 			setSubjects(s, "null")
 			s.Eventually("refusal", func() error {
-				user, groups := audit.Account(system, memberName)
-				allowed, err := audit.Allowed(s.Context(), b.planes["west"], user, groups, "list discovery.k8s.io/endpointslices")
+				allowed, err := audit.Allowed(s.Context(), b.planes["west"], audit.Account(system, memberName), "list discovery.k8s.io/endpointslices")
 				if allowed {
 					err = errors.New("it is allowed")
 				}

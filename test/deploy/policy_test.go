@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
@@ -36,16 +35,7 @@ func installed(t testing.TB) *controlplane.Cluster {
 	return cluster
 }
 
-// A user is somebody whom the API server is told about by an administrator.
-type user struct {
-	name   string
-	groups []string
-}
-
-func account(namespace, name string) (user user) {
-	user.name, user.groups = audit.Account(namespace, name)
-	return user
-}
+type user = audit.User
 
 // namespaceOf makes a namespace with that prefix for a test.
 func namespaceOf(t testing.TB, cluster *controlplane.Cluster, prefix string) string {
@@ -57,11 +47,11 @@ func namespaceOf(t testing.TB, cluster *controlplane.Cluster, prefix string) str
 
 // grant binds a ClusterRole to a user in one namespace, or in all where it is empty.
 func grant(t testing.TB, cluster *controlplane.Cluster, namespace, role string, who user) {
-	args := []string{"create", "clusterrolebinding", who.name}
+	args := []string{"create", "clusterrolebinding", who.UserName}
 	if namespace != "" {
-		args = []string{"create", "rolebinding", who.name, "--namespace", namespace}
+		args = []string{"create", "rolebinding", who.UserName, "--namespace", namespace}
 	}
-	ctl(t, cluster, "", append(args, "--clusterrole", role, "--user", who.name)...)
+	ctl(t, cluster, "", append(args, "--clusterrole", role, "--user", who.UserName)...)
 }
 
 // deniedBy is nil where the error is the refusal of that policy, or of RBAC where that is empty.
@@ -118,7 +108,7 @@ func objectOf(version, kind, name string, labels map[string]string, field string
 // resourceOf is the resource of an object in a namespace, with the rights of a user.
 func resourceOf(t testing.TB, of object, cluster *controlplane.Cluster, who user, namespace string) dynamic.ResourceInterface {
 	config := cluster.Config()
-	config.Impersonate = rest.ImpersonationConfig{UserName: who.name, Groups: who.groups}
+	config.Impersonate = who
 	client, err := dynamic.NewForConfig(config)
 	must(t, err)
 	resource, _ := meta.UnsafeGuessKindToResource(of.GroupVersionKind())
@@ -159,7 +149,7 @@ func (a attempt) try(t *testing.T, cluster *controlplane.Cluster) {
 			err = deniedBy(err, policy)
 		}
 		if err != nil {
-			t.Errorf("%s: %s of %s: %v", a.who.name, operation, a.what, err)
+			t.Errorf("%s: %s of %s: %v", a.who.UserName, operation, a.what, err)
 		}
 	}
 }
@@ -184,12 +174,12 @@ func TestWhoWritesObjectsOfTheController(t *testing.T) {
 	team := namespaceOf(t, cluster, "team-")
 	// Kubernetes' own role for a namespace's administrator has no right on ServiceImports. Many give cluster-admin in a
 	// namespace instead, which has.
-	admin, owner, everywhere := user{name: "admin-of-" + team}, user{name: "owner-of-" + team}, user{name: "everywhere-" + team}
+	admin, owner, everywhere := user{UserName: "admin-of-" + team}, user{UserName: "owner-of-" + team}, user{UserName: "everywhere-" + team}
 	grant(t, cluster, team, "admin", admin)
 	grant(t, cluster, team, "cluster-admin", owner)
 	grant(t, cluster, "", "cluster-admin", everywhere)
-	controller, dns := account(system, "clusterset-controller"), account("kube-system", "clusterset-coredns")
-	collector, namespaces := account("kube-system", "generic-garbage-collector"), account("kube-system", "namespace-controller")
+	controller, dns := audit.Account(system, "clusterset-controller"), audit.Account("kube-system", "clusterset-coredns")
+	collector, namespaces := audit.Account("kube-system", "generic-garbage-collector"), audit.Account("kube-system", "namespace-controller")
 	service, slice := serviceOf("derived", ours), sliceOf("copy", ours)
 	published := sliceOf("published", map[string]string{export.LabelService: "web", export.LabelSourceCluster: "east"})
 	handMade := sliceOf("hand-made", map[string]string{export.LabelService: "web"})
@@ -231,7 +221,7 @@ func TestWhoWritesObjectsOfTheController(t *testing.T) {
 func TestTheControllerIsConfined(t *testing.T) {
 	cluster := installed(t)
 	team, denied := namespaceOf(t, cluster, "team-"), namespaceOf(t, cluster, "kube-test-")
-	controller := account(system, "clusterset-controller")
+	controller := audit.Account(system, "clusterset-controller")
 	all := by(controllerPolicy, "create", "update", "delete")
 	eventually(t, "the policy works", func(ctx context.Context) error {
 		return deniedBy(resourceOf(t, serviceOf("", nil), cluster, controller, "default").

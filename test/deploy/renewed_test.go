@@ -127,9 +127,8 @@ func TestRenewedToken(t *testing.T) {
 			t.Errorf("%s: %v, want Forbidden", what, err)
 		}
 	}
-	user := account(system, "clusterset-controller")
 	for name, want := range map[string]bool{"member-west": true, "member-north": true, "another": false} {
-		allowed, err := audit.Allowed(t.Context(), east, user.name, user.groups, audit.Call("update secrets "+system+"/"+name))
+		allowed, err := audit.Allowed(t.Context(), east, audit.Account(system, "clusterset-controller"), audit.Call("update secrets "+system+"/"+name))
 		must(t, err)
 		if allowed != want {
 			t.Errorf("the controller may update Secret %s: %t, want %t", name, allowed, want)

@@ -15,7 +15,7 @@ import (
 // dangerous is not. What the programs may is proved by the audit logs of those that run, here and in test/controller.
 func TestRights(t *testing.T) {
 	cluster := installed(t)
-	viewer, reader, editor, owner := user{name: "viewer"}, user{name: "reader"}, user{name: "editor"}, user{name: "owner"}
+	viewer, reader, editor, owner := user{UserName: "viewer"}, user{UserName: "reader"}, user{UserName: "editor"}, user{UserName: "owner"}
 	team := namespaceOf(t, cluster, "team-")
 	grant(t, cluster, "", "clusterset-viewer", viewer)
 	grant(t, cluster, team, "view", reader)
@@ -26,7 +26,7 @@ func TestRights(t *testing.T) {
 		may, mustNot string
 	}{
 		{
-			who: []user{account("kube-system", "clusterset-coredns")},
+			who: []user{audit.Account("kube-system", "clusterset-coredns")},
 			mustNot: `
 				get,list,watch secrets
 				get,list,watch configmaps
@@ -41,7 +41,7 @@ func TestRights(t *testing.T) {
 				get,list coordination.k8s.io/leases`,
 		},
 		{
-			who: []user{account(system, "clusterset-controller")},
+			who: []user{audit.Account(system, "clusterset-controller")},
 			mustNot: `
 				get,list,watch secrets
 				get,list,watch secrets kube-system
@@ -64,7 +64,7 @@ func TestRights(t *testing.T) {
 		},
 		{
 			// What another cluster holds: it reads two things, and writes nothing.
-			who: []user{account(system, "clusterset-member")},
+			who: []user{audit.Account(system, "clusterset-member")},
 			mustNot: `
 				get,create,update,patch,delete,deletecollection discovery.k8s.io/endpointslices
 				create,update,patch,delete,deletecollection coordination.k8s.io/leases clusterset-dns/clusterset-dns-heartbeat
@@ -132,20 +132,20 @@ func TestRights(t *testing.T) {
 		},
 	} {
 		for _, who := range role.who {
-			t.Run(who.name, func(t *testing.T) {
+			t.Run(who.UserName, func(t *testing.T) {
 				for _, c := range audit.Calls(t, strings.ReplaceAll(role.may, "TEAM", team)) {
 					// Aggregated roles take a moment.
 					eventually(t, string(c), func(ctx context.Context) error {
-						ok, err := audit.Allowed(ctx, cluster, who.name, who.groups, c)
+						ok, err := audit.Allowed(ctx, cluster, who, c)
 						if err == nil && !ok {
-							err = fmt.Errorf("%s may not %s", who.name, c)
+							err = fmt.Errorf("%s may not %s", who.UserName, c)
 						}
 						return err
 					})
 				}
 				for _, c := range audit.Calls(t, strings.ReplaceAll(role.mustNot, "TEAM", team)) {
-					if ok, err := audit.Allowed(t.Context(), cluster, who.name, who.groups, c); ok || err != nil {
-						t.Errorf("%s may %s: %v", who.name, c, err)
+					if ok, err := audit.Allowed(t.Context(), cluster, who, c); ok || err != nil {
+						t.Errorf("%s may %s: %v", who.UserName, c, err)
 					}
 				}
 			})
