@@ -111,7 +111,7 @@ func newPlane(ctx context.Context, name, directory string, number byte) (*Plane,
 		err = clusterset.Apply(ctx, p, []byte(clusterset.CRDs))
 	}
 	if err == nil {
-		err = play(running, api, p.kube, name, netip.AddrFrom4([4]byte{10, 64 + ranges}), netip.AddrFrom4([4]byte{192, 0, 2, 10 * number}))
+		err = play(running, api, p, netip.AddrFrom4([4]byte{10, 64 + ranges}), netip.AddrFrom4([4]byte{192, 0, 2, 10 * number}))
 	}
 	if err != nil {
 		p.stop()

@@ -29,6 +29,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
@@ -42,36 +43,29 @@ type workloads struct {
 	api        *apiserver.Server
 	kube       kubernetes.Interface
 	reconciler *endpointslice.Reconciler
-	nodes      []*corev1.Node
+	nodes      []string
 	next       []netip.Addr // of each node: the address of its next pod
 }
 
-// play creates the nodes of a cluster, at the addresses after base, and plays until the context ends.
-func play(ctx context.Context, api *apiserver.Server, kube kubernetes.Interface, cluster string,
-	pods, base netip.Addr,
-) error {
-	w := &workloads{api: api, kube: kube}
+// play creates the nodes of a plane, at the addresses after base, and plays until the context ends.
+func play(ctx context.Context, api *apiserver.Server, p *Plane, pods, base netip.Addr) error {
+	w := &workloads{api: api, kube: p.kube}
 	for i, zone := range []string{"a", "b"} {
 		share := pods.As4()
 		share[2] = byte(i) << 7
 		first := netip.AddrFrom4(share)
-		prefix := netip.PrefixFrom(first, 17).String()
-		name := fmt.Sprintf("%s-%d", cluster, i)
+		name := fmt.Sprintf("%s-%d", p.name, i)
 		base = base.Next()
-		node, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-				corev1.LabelHostname: name, corev1.LabelTopologyZone: cluster + "-" + zone,
-			}},
-			Spec: corev1.NodeSpec{PodCIDR: prefix, PodCIDRs: []string{prefix}},
-			Status: corev1.NodeStatus{
-				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: base.String()}},
-				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-			},
-		}, metav1.CreateOptions{})
-		if err != nil {
+		w.nodes, w.next = append(w.nodes, name), append(w.next, first.Next())
+		if err := clusterset.Apply(ctx, p, fmt.Appendf(nil, `
+apiVersion: v1
+kind: Node
+metadata: {name: %[1]s, labels: {kubernetes.io/hostname: %[1]s, topology.kubernetes.io/zone: %[2]s-%[3]s}}
+spec: {podCIDR: %[4]s/17, podCIDRs: [%[4]s/17]}
+status: {addresses: [{type: InternalIP, address: %[5]s}], conditions: [{type: Ready, status: "True"}]}
+`, name, p.name, zone, first, base)); err != nil {
 			return err
 		}
-		w.nodes, w.next = append(w.nodes, node), append(w.next, first.Next())
 	}
 	changed := make(chan struct{}, 1)
 	wake := func(any) {
@@ -80,7 +74,7 @@ func play(ctx context.Context, api *apiserver.Server, kube kubernetes.Interface,
 		default:
 		}
 	}
-	factory := informers.NewSharedInformerFactory(kube, 0)
+	factory := informers.NewSharedInformerFactory(w.kube, 0)
 	for _, informer := range []cache.SharedIndexInformer{
 		factory.Core().V1().Pods().Informer(), factory.Core().V1().Services().Informer(),
 		factory.Apps().V1().Deployments().Informer(), factory.Apps().V1().StatefulSets().Informer(),
@@ -91,7 +85,7 @@ func play(ctx context.Context, api *apiserver.Server, kube kubernetes.Interface,
 			return err
 		}
 	}
-	w.reconciler = endpointslice.NewReconciler(kube, factory.Core().V1().Nodes().Lister(), 100, util.NewEndpointSliceTracker(),
+	w.reconciler = endpointslice.NewReconciler(w.kube, factory.Core().V1().Nodes().Lister(), 100, util.NewEndpointSliceTracker(),
 		nil, &record.FakeRecorder{}, sliceController)
 	factory.Start(ctx.Done())
 	go func() {
@@ -165,7 +159,7 @@ func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string,
 				pod.Spec.Containers[i].Ports[j].Protocol = cmp.Or(pod.Spec.Containers[i].Ports[j].Protocol, corev1.ProtocolTCP)
 			}
 		}
-		pod.Name, pod.Spec.NodeName = name, w.nodes[i%len(w.nodes)].Name
+		pod.Name, pod.Spec.NodeName = name, w.nodes[i%len(w.nodes)]
 		pod.OwnerReferences = []metav1.OwnerReference{
 			*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind)),
 		}
@@ -186,7 +180,7 @@ func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string,
 
 // run gives a pod an address of its node, and says that it is ready.
 func (w *workloads) run(ctx context.Context, pod *corev1.Pod) error {
-	i := slices.IndexFunc(w.nodes, func(node *corev1.Node) bool { return node.Name == pod.Spec.NodeName })
+	i := slices.Index(w.nodes, pod.Spec.NodeName)
 	if i < 0 {
 		return nil // it waits for ever, as without a node
 	}
