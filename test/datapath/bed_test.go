@@ -15,7 +15,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/kubelet"
 )
 
@@ -68,14 +67,6 @@ func (b *bed) all() []*cluster { return []*cluster{b.east, b.west, b.north} }
 
 func (b *bed) program(name string) string { return filepath.Join(b.programs, name) }
 
-// start runs a program until the test ends.
-func start(t testing.TB, spec process.Spec) *process.Process {
-	started, err := process.Start(spec)
-	must(t, err)
-	controlplanetest.End(t, started)
-	return started
-}
-
 // namespace makes a namespace for the test in each of the clusters, and returns its name.
 func (b *bed) namespace(t testing.TB) string {
 	name := fmt.Sprintf("test-%x", time.Now().UnixNano())
@@ -91,8 +82,9 @@ func (b *bed) createNamespace(t testing.TB, name string) {
 	}
 }
 
-// As all packages wait and fail.
+// As all packages wait, fail and run programs.
 var (
+	start      = controlplanetest.Run
 	documented = controlplanetest.Documented
 	eventually = controlplanetest.Eventually
 	must       = controlplanetest.Must

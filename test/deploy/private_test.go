@@ -193,10 +193,7 @@ func shellOf(t *testing.T, clusters ...*controlplane.Cluster) func(string) strin
 // background runs a program that ends with the test.
 func background(t *testing.T, folder, path string, args ...string) *process.Process {
 	name := filepath.Base(path)
-	started, err := process.Start(process.Spec{Name: name, Path: path, Args: args, LogFile: filepath.Join(folder, name+".log")})
-	must(t, err)
-	controlplanetest.End(t, started)
-	return started
+	return controlplanetest.Run(t, process.Spec{Name: name, Path: path, Args: args, LogFile: filepath.Join(folder, name+".log")})
 }
 
 // publish has a cluster export a Service with these endpoints.

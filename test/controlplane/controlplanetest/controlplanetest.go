@@ -119,6 +119,15 @@ func End(t testing.TB, p *process.Process) {
 	})
 }
 
+// Run runs a process until the test ends, as End says.
+func Run(t testing.TB, spec process.Spec) *process.Process {
+	t.Helper()
+	started, err := process.Start(spec)
+	Must(t, err)
+	End(t, started)
+	return started
+}
+
 // RunController runs a controller, of the given path, with the rights of its account in a cluster, until the test ends.
 func RunController(t testing.TB, cluster clusterset.Cluster, path string, flags ...string) *clusterset.Program {
 	t.Helper()

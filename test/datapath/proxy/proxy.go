@@ -29,7 +29,7 @@ subjects: [{kind: ServiceAccount, name: kube-proxy, namespace: kube-system}]
 func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network.Namespace, credential, mode string, flags ...string) {
 	paths, err := assets.Ensure()
 	controlplanetest.Must(t, err)
-	started, err := process.Start(at.In("", process.Spec{
+	controlplanetest.Run(t, at.In("", process.Spec{
 		Name: "kube-proxy of " + node,
 		Path: paths[assets.KubeProxy],
 		Args: append([]string{
@@ -43,6 +43,4 @@ func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network
 		}, flags...),
 		LogFile: filepath.Join(cluster.Directory(), "kube-proxy-"+node+".log"),
 	}))
-	controlplanetest.Must(t, err)
-	controlplanetest.End(t, started)
 }
