@@ -20,6 +20,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
 // logFile is in the cluster's directory, the working directory of its programs.
@@ -72,10 +73,9 @@ func Of(t testing.TB, cluster *controlplane.Cluster) Log {
 }
 
 func read(t testing.TB, cluster *controlplane.Cluster) []byte {
-	t.Helper()
 	text, err := os.ReadFile(filepath.Join(cluster.Directory(), logFile))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
+	if !errors.Is(err, os.ErrNotExist) {
+		controlplanetest.Must(t, err)
 	}
 	return text
 }
@@ -137,20 +137,15 @@ func Compare(t testing.TB, roles string, unused map[string]map[Call]string, logs
 
 // granted are the rights of the roles in a YAML stream, by the name of the role.
 func granted(t testing.TB, text string) map[string]map[Call]bool {
-	t.Helper()
 	rights := map[string]map[Call]bool{}
 	objects, err := clusterset.Objects([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	controlplanetest.Must(t, err)
 	for _, object := range objects {
 		if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
 			continue
 		}
 		var role rbacv1.ClusterRole // a Role has the same rules
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
-			t.Fatal(err)
-		}
+		controlplanetest.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role))
 		if rights[role.Name] == nil {
 			rights[role.Name] = map[Call]bool{}
 		}

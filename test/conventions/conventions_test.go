@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
 const (
@@ -50,11 +52,8 @@ func (f file) folder() string { return filepath.ToSlash(filepath.Dir(f.path)) }
 
 // goFiles are all Go files of the repository, which no test may change: they are parsed once.
 func goFiles(t *testing.T) []file {
-	t.Helper()
 	files, err := parsedFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(files) < 20 {
 		t.Fatalf("only %d Go files found below %s", len(files), root)
 	}
@@ -100,13 +99,12 @@ func walk(extension string, each func(path, text string) error) error {
 	})
 }
 
+var must = controlplanetest.Must
+
 // read returns the text of a file.
 func read(t *testing.T, path string) string {
-	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

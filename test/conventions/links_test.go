@@ -68,9 +68,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if followed < 20 {
 		t.Errorf("only %d links were found", followed)
 	}

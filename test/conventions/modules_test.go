@@ -10,11 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 // required are the versions of the modules that a go.mod requires.
 func required(t *testing.T, path string) map[string]string {
-	t.Helper()
 	versions := map[string]string{}
 	for line := range strings.Lines(read(t, path)) {
 		if fields := strings.Fields(strings.TrimPrefix(line, "require ")); len(fields) > 1 && strings.HasPrefix(fields[1], "v") {
@@ -53,15 +54,11 @@ func TestModulesAgree(t *testing.T) {
 // our module requires beyond them is used by our programs, not by tests or tools alone.
 func TestTheModuleAddsLittleToCoreDNS(t *testing.T) {
 	golist := func(system string, args ...string) []string {
-		t.Helper()
 		command := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
 		command.Dir, command.Env = root, append(os.Environ(), "GOWORK=off", "GOOS="+system)
-		command.Stderr = os.Stderr
-		output, err := command.Output()
-		if err != nil {
-			t.Fatalf("%v: %v", command, err)
-		}
-		return strings.Fields(string(output))
+		output, err := process.Output(command)
+		must(t, err)
+		return strings.Fields(output)
 	}
 	const coredns = "github.com/coredns/coredns"
 	folder := golist("linux", "-m", "-f", "{{.Dir}}", coredns)

@@ -79,9 +79,7 @@ func hold(t *testing.T, page, heading, want string) {
 	case os.Getenv("REFERENCE") != "write":
 		t.Errorf("%s, %s: differs from the code: run make reference", path, heading)
 	default:
-		if err := os.WriteFile(path, []byte(text[:place[2]]+want+text[place[3]:]), 0o600); err != nil {
-			t.Error(err)
-		}
+		must(t, os.WriteFile(path, []byte(text[:place[2]]+want+text[place[3]:]), 0o600))
 	}
 }
 
@@ -103,7 +101,6 @@ func item(name, meaning string) string {
 type constant struct{ name, value, note, place, meaning string }
 
 func constantsOf(t *testing.T) (constants []constant) {
-	t.Helper()
 	definition := regexp.MustCompile(`(?m)^((?:\t?//.*\n)+)\t?(?:const )?(\w+)(?: \w+)? += (?:((?:export\.)?Domain \+ )?"([^"]*)"|(?:\w+\.)?(\w+))(?: +//.*)?$`)
 	values := map[string]string{} // by the name without its package: no two differ
 	slashes := regexp.MustCompile(`(?m)^\s*//`)
@@ -206,9 +203,8 @@ func flagsOf(set *pflag.FlagSet) []*pflag.Flag {
 func metricsList(t *testing.T) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	if _, err := statusz.NewServer(registry, ""); err != nil {
-		t.Fatal(err)
-	}
+	_, err := statusz.NewServer(registry, "")
+	must(t, err)
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
 		defer close(descriptions)

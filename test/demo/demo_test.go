@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	dns "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
@@ -37,15 +38,15 @@ func TestMain(m *testing.M) {
 func TestDemo(t *testing.T) {
 	folder := t.TempDir()
 	self, err := os.Executable()
-	check(t, err)
+	controlplanetest.Must(t, err)
 	command := exec.Command(self, "--hold")
 	command.Dir = filepath.Join("..", "..")
 	command.Env = append(os.Environ(), "TMPDIR="+folder, variable+"=1")
 	out, writer, err := os.Pipe()
-	check(t, err)
+	controlplanetest.Must(t, err)
 	defer out.Close()
 	command.Stdout, command.Stderr = writer, writer
-	check(t, process.StartTied(command))
+	controlplanetest.Must(t, process.StartTied(command))
 	writer.Close()
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
@@ -69,8 +70,8 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: %v, %v", server[1], answer, err)
 		}
 	}
-	check(t, command.Process.Signal(os.Interrupt))
-	check(t, command.Wait())
+	controlplanetest.Must(t, command.Process.Signal(os.Interrupt))
+	controlplanetest.Must(t, command.Wait())
 	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true,
 		func(context.Context) (bool, error) { return running(t, folder) == 0, nil })
 	if left, unread := os.ReadDir(folder); err != nil || unread != nil || len(left) > 0 {
@@ -83,9 +84,8 @@ var digits = regexp.MustCompile(`[0-9]+`)
 // hasRecording looks for the lines of the recording in what the demo prints, in their order. Numbers, and with them
 // addresses, differ from run to run.
 func hasRecording(t *testing.T, printed string) {
-	t.Helper()
 	recording, err := os.ReadFile(filepath.Join("..", "..", "docs", "demo.svg"))
-	check(t, err)
+	controlplanetest.Must(t, err)
 	left := strings.Split(digits.ReplaceAllString(strings.ReplaceAll(printed, "\t", "  "), "0"), "\n")
 	lines := regexp.MustCompile("<text.*?>(.*)</text>").FindAllStringSubmatch(string(recording), -1)
 	if len(lines) < 50 {
@@ -106,9 +106,8 @@ func hasRecording(t *testing.T, printed string) {
 
 // running counts the processes whose folder for temporary files this is: the demo and all that it started.
 func running(t *testing.T, folder string) (count int) {
-	t.Helper()
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
-	check(t, err)
+	controlplanetest.Must(t, err)
 	for _, file := range environments {
 		if environment, err := os.ReadFile(file); err == nil &&
 			strings.Contains(string(environment), "TMPDIR="+folder) {
@@ -116,11 +115,4 @@ func running(t *testing.T, folder string) (count int) {
 		}
 	}
 	return count
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -141,23 +141,16 @@ var priorityAndWeight = regexp.MustCompile(`\b0 \d+ (\d+ [a-z0-9-]+\.)`)
 var must = controlplanetest.Must
 
 func apply(t *testing.T, plane *controlplane.Cluster, path string) {
-	t.Helper()
 	text, err := os.ReadFile(path)
 	must(t, err)
-	if err := clusterset.Apply(t.Context(), plane, text); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	must(t, clusterset.Apply(t.Context(), plane, text)) // an error names the object
 }
 
 // remove deletes objects: a resource, and for each NAMESPACE/NAME.
 func remove(t *testing.T, plane *controlplane.Cluster, words []string) {
-	t.Helper()
 	for _, object := range words[1:] {
 		namespace, name, _ := strings.Cut(object, "/")
-		err := plane.Dynamic().Resource(deletable[words[0]]).Namespace(namespace).Delete(t.Context(), name, metav1.DeleteOptions{})
-		if err != nil {
-			t.Fatalf("%s %s: %v", words[0], object, err)
-		}
+		must(t, plane.Dynamic().Resource(deletable[words[0]]).Namespace(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 	}
 }
 

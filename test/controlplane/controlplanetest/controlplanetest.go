@@ -44,11 +44,8 @@ func Main(m *testing.M) {
 // Start starts one cluster for each of the options, all at once. They stop when the test ends. A component that
 // ends without being told to fails the test.
 func Start(t testing.TB, options ...controlplane.Options) []*controlplane.Cluster {
-	t.Helper()
 	clusters, err := controlplane.StartAll(t.Context(), options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() {
 		if err := controlplane.StopAll(clusters...); err != nil {
 			t.Error(err)
@@ -76,11 +73,8 @@ func Shared(options ...controlplane.Options) func(testing.TB) []*controlplane.Cl
 		return clusters, err
 	})
 	return func(t testing.TB) []*controlplane.Cluster {
-		t.Helper()
 		clusters, err := start()
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		watch(t, clusters)
 		return clusters
 	}
@@ -108,7 +102,6 @@ func watch(t testing.TB, clusters []*controlplane.Cluster) {
 
 // End has a process end with the test, which fails if that ended by itself, and shows the end of its log if it fails.
 func End(t testing.TB, p *process.Process) {
-	t.Helper()
 	t.Cleanup(func() {
 		if err := errors.Join(p.Err(), p.Kill()); err != nil {
 			t.Error(err)
@@ -121,7 +114,6 @@ func End(t testing.TB, p *process.Process) {
 
 // Run runs a process until the test ends, as End says.
 func Run(t testing.TB, spec process.Spec) *process.Process {
-	t.Helper()
 	started, err := process.Start(spec)
 	Must(t, err)
 	End(t, started)
@@ -130,7 +122,6 @@ func Run(t testing.TB, spec process.Spec) *process.Process {
 
 // RunController runs a controller, of the given path, with the rights of its account in a cluster, until the test ends.
 func RunController(t testing.TB, cluster clusterset.Cluster, path string, flags ...string) *clusterset.Program {
-	t.Helper()
 	credential, err := clusterset.WriteCredential(t.Context(), cluster, clusterset.Namespace, "clusterset-controller")
 	Must(t, err)
 	running, err := clusterset.StartController(cluster, path, credential, flags...)
@@ -142,7 +133,6 @@ func RunController(t testing.TB, cluster clusterset.Cluster, path string, flags 
 // RunCoreDNS runs a CoreDNS of this tree beside a cluster until the test ends, as clusterset.StartCorefile does, and returns its
 // address.
 func RunCoreDNS(t testing.TB, cluster clusterset.Cluster, corefile string) string {
-	t.Helper()
 	bin, err := programs.Build(t.Context(), "cmd/coredns")
 	Must(t, err)
 	running, err := clusterset.StartCorefile(cluster, filepath.Join(bin, "coredns"), corefile)
