@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
@@ -43,34 +44,24 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	parent.Env = append(os.Environ(), helperVariable+"=1")
 	// Not StdoutPipe: it would wait for the child to close it, too.
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	controlplanetest.Must(t, err)
 	defer reader.Close()
 	parent.Stdout = writer
-	if err := process.StartTied(parent); err != nil {
-		t.Fatal(err)
-	}
+	controlplanetest.Must(t, process.StartTied(parent))
 	writer.Close()
 	defer func() { _ = parent.Process.Kill() }()
 
 	line, err := bufio.NewReader(reader).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	controlplanetest.Must(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil {
 		t.Fatalf("the helper failed: %s", line)
 	}
 	child, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	controlplanetest.Must(t, err)
 	defer unix.Close(child)
 
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	controlplanetest.Must(t, parent.Process.Kill())
 	_ = parent.Wait()
 	poll := []unix.PollFd{{Fd: int32(child), Events: unix.POLLIN}} // readable once the process has ended
 	if count, err := unix.Poll(poll, 10_000); err != nil || count != 1 {
