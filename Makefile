@@ -246,6 +246,7 @@ release: tools ## Build all artifacts of release VERSION, such as 0.1.0, into bi
 	@cp $(RELEASE)/rendered/manifest.yaml $(RELEASE)/
 	@rm -r $(RELEASE)/rendered
 	@$(build) -out $(abspath $(RELEASE)) -images $(abspath $(RELEASE))/images
+	@cd $(RELEASE) && sums=$$(find . -maxdepth 1 -type f | sed 's|^\./||' | LC_ALL=C sort | xargs sha256sum) && echo "$$sums" >checksums.txt
 
 REGISTRY ?= ghcr.io/clusterset-dns
 .PHONY: push

@@ -87,10 +87,7 @@ func archives(ctx context.Context, o options) error {
 	if text == nil {
 		return fmt.Errorf("CHANGELOG.md has no section %s and no section Unreleased: add one", o.version)
 	}
-	if err := o.write("release-notes.md", text); err != nil {
-		return err
-	}
-	return checksums(o)
+	return o.write("release-notes.md", text)
 }
 
 func (o options) write(name string, content []byte) error {
@@ -148,25 +145,4 @@ func notes(version, changelog string) []byte {
 		}
 	}
 	return nil
-}
-
-// checksums writes those of all files in the directory, as sha256sum does.
-func checksums(o options) error {
-	const name = "checksums.txt"
-	entries, err := os.ReadDir(o.out) // sorted
-	if err != nil {
-		return err
-	}
-	var text strings.Builder
-	for _, entry := range entries {
-		if entry.IsDir() || entry.Name() == name {
-			continue
-		}
-		content, err := os.ReadFile(filepath.Join(o.out, entry.Name()))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(content), entry.Name())
-	}
-	return o.write(name, []byte(text.String()))
 }

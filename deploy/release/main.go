@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command release builds what a release has besides the chart: archives of the programs, the manifest for krew, the release
-// notes, the checksums of all files, and images, without a container engine. Archives and images have SBOMs. It pushes
-// images, too.
+// notes, and images, without a container engine. Archives and images have SBOMs. It pushes images, too.
 //
 // Each image becomes an OCI image layout, which skopeo, crane, oras and ctr read. The same source and toolchain give the
 // same bytes. It runs in its folder, by `make release`, `make images` and `make push`.
@@ -46,7 +45,7 @@ func run() error {
 	flag.StringVar(&o.version, "version", "unknown", "`version` of the programs, without a leading v, and tag of the images")
 	flag.StringVar(&o.revision, "revision", "", "`commit` that the images are built from")
 	flag.Int64Var(&epoch, "epoch", 0, "`time` of what is built, and of the files in it, in seconds since 1970")
-	flag.StringVar(&o.out, "out", "", "`directory` that gets the archives, and the checksums of its files")
+	flag.StringVar(&o.out, "out", "", "`directory` that gets the archives")
 	flag.StringVar(&o.images, "images", "", "`directory` that gets a layout for each image")
 	flag.StringVar(&platforms, "platforms", "", "`platforms`, separated by commas; empty means all of a release")
 	flag.StringVar(&o.registry, "push", "", "push the images to this `registry`, for example ghcr.io/clusterset-dns, and build nothing")
