@@ -35,12 +35,12 @@ type podNetwork struct {
 // nodes is how many canaries a cluster has: a lone one would count only after --stale-after.
 const nodes = 2
 
-// newPodNetwork returns the network to a canary, and offers it to other clusters. It is nil if this machine has no address that
-// a pod may have: controllers refuse canaries at those of the loopback device.
+// newPodNetwork returns the network to a canary, and offers it to other clusters. It is nil if this machine has no IPv4 address
+// that a pod may have: controllers refuse canaries at those of the loopback device.
 func newPodNetwork(ctx context.Context, c *cluster, to string) *podNetwork {
 	var address netip.Addr
 	for _, each := range get(net.InterfaceAddrs()) {
-		if prefix, err := netip.ParsePrefix(each.String()); err == nil && !address.IsValid() && export.CheckPodAddress(prefix.Addr()) == nil {
+		if prefix, err := netip.ParsePrefix(each.String()); err == nil && prefix.Addr().Is4() && export.CheckPodAddress(prefix.Addr()) == nil {
 			address = prefix.Addr()
 		}
 	}
@@ -49,10 +49,6 @@ func newPodNetwork(ctx context.Context, c *cluster, to string) *podNetwork {
 	}
 	manifest := fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: %s}\nspec: {clusterIP: None, ports: [{name: %s, port: 8081}]}\n",
 		canary.Service, clusterset.Namespace, canary.Port)
-	family := discoveryv1.AddressTypeIPv6
-	if address.Is4() {
-		family = discoveryv1.AddressTypeIPv4
-	}
 	p := &podNetwork{to: to}
 	for i := range nodes {
 		listener := get(net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(address, 0))))
@@ -60,11 +56,11 @@ func newPodNetwork(ctx context.Context, c *cluster, to string) *podNetwork {
 		manifest += fmt.Sprintf(`---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
-metadata: {name: "%[1]s-%[2]d", namespace: %[8]s, labels: {%[3]s: %[1]s}}
-addressType: %[4]s
+metadata: {name: "%[1]s-%[2]d", namespace: %[3]s, labels: {%[4]s: %[1]s}}
+addressType: IPv4
 ports: [{name: %[5]s, port: %[6]d}]
-endpoints: [{addresses: ["%[7]s"], nodeName: node-%[2]d}]
-`, canary.Service, i, discoveryv1.LabelServiceName, family, canary.Port, listener.Addr().(*net.TCPAddr).Port, address, clusterset.Namespace)
+endpoints: [{addresses: [%[7]s], nodeName: node-%[2]d}]
+`, canary.Service, i, clusterset.Namespace, discoveryv1.LabelServiceName, canary.Port, listener.Addr().(*net.TCPAddr).Port, address)
 	}
 	p.carry()
 	must(clusterset.Apply(ctx, c, []byte(manifest)))
