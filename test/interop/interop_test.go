@@ -39,7 +39,7 @@ const sentinel = "apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceImport
 //
 //	corefile: OPTION                                   from here on, our plugin has this option
 //	COLUMN | NAME.NAMESPACE TYPE | OURS | STOCK | NOTE  a query; names lack .svc.clusterset.local., SRV priority and weight
-//	delete: RESOURCE NAMESPACE/NAME...                  objects to delete
+//	delete: RESOURCE.VERSION.GROUP NAMESPACE/NAME...    objects to delete
 //
 // The answer of the stock server is = where it is that of ours. docs/interop.md tells the differences.
 //
@@ -146,16 +146,11 @@ func apply(t *testing.T, plane *controlplane.Cluster, path string) {
 	must(t, clusterset.Apply(t.Context(), plane, text)) // an error names the object
 }
 
-// remove deletes objects: a resource, and for each NAMESPACE/NAME.
+// remove deletes objects: a resource with its version and group, and for each NAMESPACE/NAME.
 func remove(t *testing.T, plane *controlplane.Cluster, words []string) {
+	resource, _ := schema.ParseResourceArg(words[0])
 	for _, object := range words[1:] {
 		namespace, name, _ := strings.Cut(object, "/")
-		must(t, plane.Dynamic().Resource(deletable[words[0]]).Namespace(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
+		must(t, plane.Dynamic().Resource(*resource).Namespace(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 	}
-}
-
-var deletable = map[string]schema.GroupVersionResource{
-	"serviceimports":               {Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceimports"},
-	"serviceimports.v1.net.gke.io": {Group: "net.gke.io", Version: "v1", Resource: "serviceimports"},
-	"endpointslices":               {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 }
