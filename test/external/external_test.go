@@ -18,7 +18,6 @@ import (
 
 const (
 	root    = "../.."
-	page    = root + "/docs/operate/install.md"
 	module  = "github.com/clusterset-dns/clusterset-dns"
 	coredns = "github.com/coredns/coredns"
 )
@@ -43,10 +42,11 @@ func run(t *testing.T, folder, line string) string {
 // TestThePluginInAnotherCoreDNS builds a CoreDNS from its own source as documented.
 func TestThePluginInAnotherCoreDNS(t *testing.T) {
 	source, version, _ := strings.Cut(run(t, root, "go list -m -f '{{.Dir}} {{.Version}}' "+coredns), " ")
-	text, err := os.ReadFile(page)
-	must(t, err)
-	if !strings.Contains(string(text), " --branch "+version+" ") {
-		t.Errorf("%s names another version than %s", page, version)
+	// What fetches the source comes before, and what needs a container after.
+	clone, stage, _ := strings.Cut(controlplanetest.Documented(t, "operate/install.md", "RUN setcap "), "WORKDIR /coredns\n")
+	stage, _, _ = strings.Cut(stage, "RUN setcap ")
+	if !strings.Contains(clone, " --branch "+version+" ") {
+		t.Errorf("the page names another version than %s:\n%s", version, clone)
 	}
 	checkout, err := filepath.Abs(root)
 	must(t, err)
@@ -54,12 +54,6 @@ func TestThePluginInAnotherCoreDNS(t *testing.T) {
 	must(t, os.CopyFS(folder, os.DirFS(source)))
 	before := requirements(t, folder)
 	run(t, folder, "go mod edit -replace "+module+"="+checkout)
-	// What fetches the source comes before, and what needs a container after.
-	_, stage, _ := strings.Cut(string(text), "WORKDIR /coredns\n")
-	stage, _, found := strings.Cut(stage, "RUN setcap ")
-	if !found {
-		t.Fatalf("%s has no stage from WORKDIR to setcap", page)
-	}
 	for _, match := range regexp.MustCompile(`(?m)^RUN (.*)$`).FindAllStringSubmatch(stage, -1) {
 		run(t, folder, match[1])
 	}
